@@ -1,0 +1,229 @@
+"""Numba building blocks that several models share: random bits, exponentials, softplus sums, row sums."""
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from sklpf._numba import njit
+
+LANES = 16  # rows are padded to this many float32, one AVX-512 register
+_SHIFT32 = np.uint64(32)
+_MASK32 = np.uint64(0xFFFFFFFF)
+_PHILOX_M0, _PHILOX_M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_PHILOX_W0, _PHILOX_W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+
+
+# ---- random bits -------------------------------------------------------------------------------
+@njit
+def random_bits(out, n, key0, key1, step, chain, purpose):
+    """Philox4x32-10 (Salmon et al. 2011): fill out[:n]; out holds at least 4 * ceil(n / 4) uint32.
+
+    Word w of the counter (i, step, chain, purpose) goes to out[w * ceil(n / 4) + i]: contiguous, so that it vectorises.
+    """
+    quarter = (n + 3) // 4
+    c1, c2, c3 = np.uint64(step) & _MASK32, np.uint64(chain) & _MASK32, np.uint64(purpose)
+    for i in range(quarter):
+        x0, x1, x2, x3 = np.uint64(i), c1, c2, c3
+        k0, k1 = np.uint64(key0), np.uint64(key1)
+        for _ in range(10):
+            p0, p1 = _PHILOX_M0 * x0, _PHILOX_M1 * x2
+            x0, x1 = ((p1 >> _SHIFT32) ^ x1 ^ k0) & _MASK32, p1 & _MASK32
+            x2, x3 = ((p0 >> _SHIFT32) ^ x3 ^ k1) & _MASK32, p0 & _MASK32
+            k0, k1 = (k0 + _PHILOX_W0) & _MASK32, (k1 + _PHILOX_W1) & _MASK32
+        out[i], out[quarter + i] = np.uint32(x0), np.uint32(x1)
+        out[2 * quarter + i], out[3 * quarter + i] = np.uint32(x2), np.uint32(x3)
+
+
+@njit
+def uniform(bits):
+    """A uniform float32 in (0, 1), ends excluded, from 32 random bits (the upper 24 are used)."""
+    return np.float32(bits >> np.uint32(8)) * np.float32(2.0**-24) + np.float32(2.0**-25)
+
+
+# ---- exponentials ------------------------------------------------------------------------------
+def _bitcast(source, target, to_ir):
+    @intrinsic
+    def cast(typing_context, value):
+        def generate(context, builder, signature, arguments):
+            return builder.bitcast(arguments[0], to_ir)
+
+        return target(source), generate
+
+    return cast
+
+
+_as_float32 = _bitcast(types.int32, types.float32, ir.FloatType())
+_as_float64 = _bitcast(types.int64, types.float64, ir.DoubleType())
+
+
+@njit
+def exp32(x):
+    """exp of a float32, clipped to [-87, 87]; 2e-7 relative, vectorises (reduction by ln 2, polynomial of degree 7)."""
+    x = min(max(x, np.float32(-87.0)), np.float32(87.0))
+    n = np.floor(x * np.float32(1.4426950408889634) + np.float32(0.5))
+    r = x - n * np.float32(0.693359375)
+    r = r - n * np.float32(-2.12194440e-4)
+    p = np.float32(1 / 5040)
+    p = p * r + np.float32(1 / 720)
+    p = p * r + np.float32(1 / 120)
+    p = p * r + np.float32(1 / 24)
+    p = p * r + np.float32(1 / 6)
+    p = p * r + np.float32(0.5)
+    p = p * r + np.float32(1.0)
+    p = p * r + np.float32(1.0)
+    return p * _as_float32((np.int32(n) + np.int32(127)) << np.int32(23))
+
+
+@njit
+def exp64(x):
+    """exp of a float64, clipped to [-708, 708]; 1e-15 relative, vectorises (polynomial of degree 13)."""
+    x = min(max(x, -708.0), 708.0)
+    n = np.floor(x * 1.4426950408889634 + 0.5)
+    r = x - n * 6.93145751953125e-1
+    r = r - n * 1.42860682030941723212e-6
+    p = 1 / 6227020800
+    p = p * r + 1 / 479001600
+    p = p * r + 1 / 39916800
+    p = p * r + 1 / 3628800
+    p = p * r + 1 / 362880
+    p = p * r + 1 / 40320
+    p = p * r + 1 / 5040
+    p = p * r + 1 / 720
+    p = p * r + 1 / 120
+    p = p * r + 1 / 24
+    p = p * r + 1 / 6
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return p * _as_float64((np.int64(n) + np.int64(1023)) << np.int64(52))
+
+
+@njit
+def product_of_lanes(lanes):
+    """The product of the 16 float32 lanes, in float64."""
+    product = 1.0
+    for lane in range(LANES):
+        product *= np.float64(lanes[lane])
+    return product
+
+
+@njit
+def softplus_sum(x, scale, n, lanes):
+    """Sum over j < n of log(1 + exp(scale * x_j)) with scale >= 0: one exp per unit and one log per 512 units.
+
+    x is padded to a multiple of 16; `lanes` is scratch of 16 float32.
+    """
+    scale32 = np.float32(scale)
+    positive, total = 0.0, 0.0
+    for start in range(0, n, 512):
+        stop = min(start + 512, n)
+        for lane in range(LANES):
+            lanes[lane] = np.float32(1.0)
+        whole = start + (stop - start) // LANES * LANES
+        for j in range(start, whole, LANES):
+            for lane in range(LANES):
+                lanes[lane] *= np.float32(1.0) + exp32(-scale32 * abs(x[j + lane]))
+        for j in range(whole, stop):
+            lanes[j - whole] *= np.float32(1.0) + exp32(-scale32 * abs(x[j]))
+        total += math.log(product_of_lanes(lanes))
+    for j in range(n):
+        positive += np.float64(max(x[j], np.float32(0.0)))
+    return scale * positive + total
+
+
+# ---- sums of weight rows -----------------------------------------------------------------------
+def _row_adder(n_registers):
+    """An intrinsic: accumulator += sum_p signs[p] * rows[indices[p]], kept in `n_registers` vector registers.
+
+    Arguments are addresses: accumulator, first row, row length in floats, indices (int32), signs (float32), count.
+    """
+
+    @intrinsic
+    def add_rows(typing_context, accumulator, rows, row_length, indices, signs, count):
+        def generate(context, builder, signature, arguments):
+            _emit_add_rows(builder, n_registers, *arguments)
+            return context.get_dummy_value()
+
+        return types.void(*[types.intp] * 6), generate
+
+    return add_rows
+
+
+def _emit_add_rows(builder, n_registers, accumulator, rows, row_length, indices, signs, count):
+    float32, int32, int64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+    vector = ir.VectorType(float32, LANES)
+    offsets = [ir.Constant(int64, register) for register in range(n_registers)]
+    accumulator = builder.inttoptr(accumulator, vector.as_pointer())
+    rows = builder.inttoptr(rows, float32.as_pointer())
+    indices = builder.inttoptr(indices, int32.as_pointer())
+    signs = builder.inttoptr(signs, float32.as_pointer())
+    slots = [builder.gep(accumulator, [offset]) for offset in offsets]
+    start = [builder.load(slot, align=4) for slot in slots]
+    entry = builder.block
+    head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
+    builder.branch(head)
+
+    builder.position_at_end(head)
+    p = builder.phi(int64)
+    p.add_incoming(ir.Constant(int64, 0), entry)
+    sums = [builder.phi(vector) for _ in offsets]
+    for total, value in zip(sums, start):
+        total.add_incoming(value, entry)
+    builder.cbranch(builder.icmp_signed("<", p, count), body, end)
+
+    builder.position_at_end(body)
+    index = builder.sext(builder.load(builder.gep(indices, [p])), int64)
+    sign = builder.load(builder.gep(signs, [p]))
+    undefined = ir.Constant(vector, ir.Undefined)
+    zeros = ir.Constant(ir.VectorType(int32, LANES), [0] * LANES)
+    sign = builder.shuffle_vector(
+        builder.insert_element(undefined, sign, ir.Constant(int32, 0)), undefined, zeros
+    )
+    row = builder.bitcast(builder.gep(rows, [builder.mul(index, row_length)]), vector.as_pointer())
+    for total, offset in zip(sums, offsets):
+        weights = builder.load(builder.gep(row, [offset]), align=4)
+        product = builder.fmul(sign, weights, flags=("contract",))
+        total.add_incoming(builder.fadd(product, total, flags=("contract",)), body)
+    p.add_incoming(builder.add(p, ir.Constant(int64, 1)), body)
+    builder.branch(head)
+
+    builder.position_at_end(end)
+    for slot, total in zip(slots, sums):
+        builder.store(total, slot, align=4)
+
+
+_add_rows_16, _add_rows_8, _add_rows_4 = _row_adder(16), _row_adder(8), _row_adder(4)
+_add_rows_2, _add_rows_1 = _row_adder(2), _row_adder(1)
+
+
+@njit
+def add_rows(accumulators, rows, indices, signs, counts):
+    """accumulators[c] += sum over p < counts[c] of signs[c, p] * rows[indices[c, p]], for every chain c.
+
+    Shapes: accumulators (n, width), rows (m, width), indices and signs (n, >= max(counts)); all C-contiguous,
+    float32 and int32, width a multiple of 16. Columns go in tiles whose sums stay in registers.
+    """
+    n, width = accumulators.shape
+    column = 0
+    while column < width:
+        left = width - column
+        tile = 256 if left >= 256 else 128 if left >= 128 else 64 if left >= 64 else 32 if left >= 32 else 16
+        for c in range(n):
+            target = accumulators.ctypes.data + 4 * (c * width + column)
+            source = rows.ctypes.data + 4 * column
+            index = indices.ctypes.data + 4 * c * indices.shape[1]
+            sign = signs.ctypes.data + 4 * c * signs.shape[1]
+            if tile == 256:
+                _add_rows_16(target, source, width, index, sign, counts[c])
+            elif tile == 128:
+                _add_rows_8(target, source, width, index, sign, counts[c])
+            elif tile == 64:
+                _add_rows_4(target, source, width, index, sign, counts[c])
+            elif tile == 32:
+                _add_rows_2(target, source, width, index, sign, counts[c])
+            else:
+                _add_rows_1(target, source, width, index, sign, counts[c])
+        column += tile

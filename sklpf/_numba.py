@@ -1,0 +1,22 @@
+"""The one numba decorator of the package. Only kernel modules import this file, and they are imported lazily."""
+
+import warnings
+
+import numba
+
+# error_model="numpy": division by zero gives inf, as NumPy does. The fast-math flags keep NaN and inf intact.
+_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
+
+
+def njit(function):
+    """Compile `function` without the GIL, cached on disk where a cache directory is writable."""
+    try:
+        return numba.njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:  # numba found no writable cache directory
+        warnings.warn(
+            "no directory for numba's cache is writable, so kernels are compiled again in every process; "
+            "set NUMBA_CACHE_DIR to a writable directory",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return numba.njit(**_OPTIONS)(function)

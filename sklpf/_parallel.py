@@ -1,0 +1,160 @@
+"""Blocks of chains in parallel, segment by segment, with optional checkpoints.
+
+A task is one block and one segment of sweeps: arrays in, arrays out. Blocks and segments never depend on the number
+of jobs, and random numbers depend on (key, block, sweep) alone, so every back end gives the same bits.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import ThreadpoolController
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401 - loads SciPy's own BLAS before the libraries are counted
+
+    return ThreadpoolController()
+
+
+def _advance(advance, block, segment, carry, parent):
+    """Run one task; in a worker process BLAS is limited here, in the parent's threads by the caller."""
+    if os.getpid() == parent:
+        return advance(block, segment, carry)
+    with _blas().limit(limits=1, user_api="blas"):
+        return advance(block, segment, carry)
+
+
+def run_blocks(
+    start: Callable[[int], Any],
+    advance: Callable[[int, int, Any], Any],
+    n_blocks: int,
+    n_segments: int,
+    *,
+    n_jobs: int | None,
+    checkpoint: Checkpoint | None = None,
+    stage: str,
+) -> list[Any]:
+    """Return carry_b = advance(b, s, carry_b) over all segments s, from carry_b = start(b), for every block b.
+
+    Parameters
+    ----------
+    start, advance : callable
+        Picklable pure functions. A carry is an array or a (nested) tuple of arrays.
+    n_blocks, n_segments : int
+    n_jobs : int or None
+        As in joblib; threads unless the caller chose a back end with ``joblib.parallel_config``.
+    checkpoint : Checkpoint or None
+        Where every finished segment is kept.
+    stage : str
+        Name of this part of the run, distinct within a run.
+    """
+    carries = [start(block) for block in range(n_blocks)]
+    done = [0] * n_blocks
+    if checkpoint is not None:
+        for block in range(n_blocks):
+            done[block], carries[block] = checkpoint.load(f"{stage}-{block}", carries[block])
+    with _blas().limit(limits=1, user_api="blas"):
+        parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        for segment in range(n_segments):
+            todo = [block for block in range(n_blocks) if done[block] <= segment]
+            tasks = (delayed(_advance)(advance, block, segment, carries[block], os.getpid()) for block in todo)
+            for block, carry in zip(todo, parallel(tasks)):
+                carries[block] = carry
+                if checkpoint is not None:
+                    checkpoint.save(f"{stage}-{block}", segment + 1, carry)
+    return carries
+
+
+class Checkpoint:
+    """Finished segments of one run in a directory of .npz files, written atomically and read without pickle.
+
+    Parameters
+    ----------
+    directory : str or path-like
+        Created if it does not exist.
+    fingerprint : str
+        Hash of everything that the run's numbers depend on; the first part of every file name.
+    """
+
+    def __init__(self, directory: str | os.PathLike, fingerprint: str):
+        self.directory, self.fingerprint = FilePath(directory), fingerprint
+        self.directory.mkdir(parents=True, exist_ok=True)
+
+    def _file(self, name: str) -> FilePath:
+        return self.directory / f"{self.fingerprint}-{name}.npz"
+
+    def save(self, name: str, n_segments: int, carry: Any) -> None:
+        """Keep the carry after `n_segments` segments, replacing the one before."""
+        arrays = {f"a{i}": array for i, array in enumerate(_leaves(carry))}
+        handle, temporary = tempfile.mkstemp(dir=self.directory, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(file, n_segments=np.array(n_segments), **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, self._file(name))
+        except BaseException:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+            raise
+
+    def load(self, name: str, like: Any) -> tuple[int, Any]:
+        """Return (finished segments, carry), or (0, like) where nothing is kept yet."""
+        file = self._file(name)
+        if not file.exists():
+            return 0, like
+        try:
+            with np.load(file, allow_pickle=False) as kept:
+                arrays = [kept[f"a{i}"] for i in range(len(_leaves(like)))]
+                return int(kept["n_segments"]), _rebuild(like, iter(arrays))
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            raise ValueError(f"checkpoint file {file} can't be read ({error}); delete it to start afresh") from error
+
+
+def _leaves(carry: Any) -> list[np.ndarray]:
+    if isinstance(carry, tuple):
+        return [leaf for part in carry for leaf in _leaves(part)]
+    return [np.asarray(carry)]
+
+
+def _rebuild(like: Any, arrays) -> Any:
+    if isinstance(like, tuple):
+        parts = [_rebuild(part, arrays) for part in like]
+        return type(like)(*parts) if hasattr(like, "_fields") else tuple(parts)
+    return next(arrays)
+
+
+def fingerprint(*things: Any) -> str:
+    """Return a hash of arrays, numbers, strings and objects made of them."""
+    digest = hashlib.sha256()
+    _update(digest, things)
+    return digest.hexdigest()[:20]
+
+
+def _update(digest, thing: Any) -> None:
+    if isinstance(thing, np.ndarray):
+        digest.update(f"{thing.dtype}{thing.shape}".encode())
+        digest.update(np.ascontiguousarray(thing).tobytes())
+    elif isinstance(thing, (tuple, list)):
+        for part in thing:
+            _update(digest, part)
+    elif isinstance(thing, dict):
+        for name in sorted(thing):
+            digest.update(str(name).encode())
+            _update(digest, thing[name])
+    elif hasattr(thing, "__dict__") and not isinstance(thing, type):
+        digest.update(type(thing).__qualname__.encode())
+        _update(digest, thing.__getstate__())
+    else:
+        digest.update(repr(thing).encode())
+    digest.update(b"|")

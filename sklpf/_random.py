@@ -1,0 +1,64 @@
+"""Counter-based random streams: the same numbers for any number of jobs, any back end and any segmentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+# what a random number is for: the fourth word of the Philox counter
+HIDDEN, VISIBLE, SWAP, REDRAW, ACCEPT, USER = range(6)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The random numbers of one block of chains.
+
+    Attributes
+    ----------
+    key : tuple of two int
+        The Philox key (32 bits each).
+    chain : int
+        Number of the block's first chain.
+    step : int
+        Number of sweeps the block has done.
+    """
+
+    key: tuple[int, int]
+    chain: int = 0
+    step: int = 0
+
+    def at(self, step: int) -> Stream:
+        """Return the same stream at sweep number `step`."""
+        return replace(self, step=step)
+
+    def generator(self) -> np.random.Generator:
+        """Return a NumPy generator for this block and step, for moves that are written in NumPy."""
+        return np.random.default_rng([*self.key, self.chain, self.step, USER])
+
+    def uniform(self, n: int, purpose: int) -> NDArray[np.float64]:
+        """Return one uniform number in (0, 1) for each of the chains `chain`, …, `chain + n - 1`."""
+        counter = np.empty((n, 4), dtype=np.uint64)
+        counter[:] = [0, self.step, 0, purpose]
+        counter[:, 2] = self.chain + np.arange(n)
+        bits = philox(counter, self.key)[:, 0]
+        return (bits >> np.uint64(8)) * 2.0**-24 + 2.0**-25
+
+
+def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:
+    """Philox4x32-10 (Salmon et al. 2011) of the counters (n, 4): 4 words of 32 bits each, as uint64."""
+    mask, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
+    x0, x1, x2, x3 = (np.asarray(counter, dtype=np.uint64).T) & mask
+    k0, k1 = np.uint64(key[0]), np.uint64(key[1])
+    for _ in range(10):
+        p0, p1 = np.uint64(0xD2511F53) * x0, np.uint64(0xCD9E8D57) * x2
+        x0, x1, x2, x3 = (p1 >> shift) ^ x1 ^ k0, p1 & mask, (p0 >> shift) ^ x3 ^ k1, p0 & mask
+        k0, k1 = (k0 + np.uint64(0x9E3779B9)) & mask, (k1 + np.uint64(0xBB67AE85)) & mask
+    return np.stack([x0, x1, x2, x3], axis=1)
+
+
+def stream_key(seed: int, *stage: int) -> tuple[int, int]:
+    """Return the Philox key of one stage (pilot, burn-in, …) of a run that was seeded with `seed`."""
+    words = np.random.SeedSequence(seed, spawn_key=stage).generate_state(2, np.uint32)
+    return int(words[0]), int(words[1])

@@ -1,0 +1,438 @@
+"""Numba kernels of the Bernoulli RBM's tempered path (equations: Carlson et al. 2016, section 4.2).
+
+State arrays, one row per chain: v (n, M) and h (n, J) uint8; hidden_field (n, J padded) = b + vW and
+visible_field (n, M padded) = c + Wh, float32. A field is updated by the weight rows of the units that flipped,
+or summed anew from the units that are on where those are fewer, and at every 256th sweep, so that rounding
+does not build up.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from sklpf import _random
+from sklpf._kernels import LANES, add_rows, exp32, exp64, product_of_lanes, random_bits, softplus_sum, uniform
+from sklpf._numba import njit
+
+_HIDDEN, _VISIBLE, _SWAP, _REDRAW = _random.HIDDEN, _random.VISIBLE, _random.SWAP, _random.REDRAW
+_REFRESH = 256
+Q_OFFSET = 600.0  # q(level | x) is summed as exp(log q + 600), which keeps terms down to e^-1300
+
+
+class Weights(NamedTuple):
+    """The read-only arrays that the kernels need; padded columns are zero."""
+
+    by_visible: np.ndarray  # (M, J padded) float32
+    by_hidden: np.ndarray  # (J, M padded) float32
+    hidden_bias: np.ndarray  # (1, J padded) float32
+    visible_bias: np.ndarray  # (1, M padded) float32
+    base_logit: np.ndarray  # (M,) float64
+    tilt: np.ndarray  # (M,) float64: visible bias - base_logit
+    base_constant: float  # log normaliser of the base
+
+
+class Keys(NamedTuple):
+    """Where a block stands in its random stream."""
+
+    key0: int
+    key1: int
+    chain: int
+    step: int
+
+
+# ---- one sweep ---------------------------------------------------------------------------------
+@njit
+def _draw_units(field, offset, scale, shift, bits, n, drawn):
+    """drawn_j ~ Bernoulli(sigmoid(scale * field_j + shift * offset_j))."""
+    scale, shift = np.float32(scale), np.float32(shift)
+    one = np.float32(1.0)
+    for j in range(n):
+        negative = -(scale * field[j] + shift * np.float32(offset[j]))
+        drawn[j] = np.uint8(uniform(bits[j]) * (one + exp32(negative)) < one)
+
+
+@njit
+def _list_flips(drawn, units, n, indices, signs):
+    """Replace units by drawn; list the flipped ones with sign +1 (on) or -1 (off). Returns (flips, units on)."""
+    count, active = 0, 0
+    for j in range(n):
+        change = np.int32(drawn[j]) - np.int32(units[j])
+        indices[count] = j
+        signs[count] = np.float32(change)
+        count += np.int64(change != 0)
+        active += np.int64(drawn[j])
+        units[j] = drawn[j]
+    return count, active
+
+
+@njit
+def _list_active(units, n, indices, signs):
+    count = 0
+    for j in range(n):
+        indices[count] = j
+        signs[count] = np.float32(1.0)
+        count += np.int64(units[j])
+    return count
+
+
+@njit
+def _draw_layer(units, field, other_field, other_bias, rows, offset, betas, with_offset, keys, purpose, scratch):
+    """Draw one layer of every chain from its field and bring the other layer's field up to date."""
+    bits, drawn, indices, signs, counts = scratch
+    n_chains, n = units.shape
+    refresh = keys.step % _REFRESH == 0
+    for c in range(n_chains):
+        random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + c, purpose)
+        shift = 1.0 - betas[c] if with_offset else 0.0
+        _draw_units(field[c], offset, betas[c], shift, bits, n, drawn)
+        count, active = _list_flips(drawn, units[c], n, indices[c], signs[c])
+        if refresh or active < count:
+            count = _list_active(units[c], n, indices[c], signs[c])
+            other_field[c] = other_bias[0]
+        counts[c] = count
+    add_rows(other_field, rows, indices, signs, counts)
+
+
+@njit
+def _sweep(weights, v, h, hidden_field, visible_field, betas, keys, visible_first, scratch):
+    """One block Gibbs sweep of every chain at its own inverse temperature: h | v then v | h (or the reverse)."""
+    for half in range(2):
+        if (half == 0) != visible_first:
+            _draw_layer(
+                h, hidden_field, visible_field, weights.visible_bias, weights.by_hidden, hidden_field[0],
+                betas, False, keys, _HIDDEN, scratch,
+            )  # fmt: skip
+        else:
+            _draw_layer(
+                v, visible_field, hidden_field, weights.hidden_bias, weights.by_visible, weights.base_logit,
+                betas, True, keys, _VISIBLE, scratch,
+            )  # fmt: skip
+
+
+@njit
+def _make_scratch(n_chains, n_visible, n_hidden):
+    largest = max(n_visible, n_hidden)
+    bits = np.empty(largest + 4, np.uint32)
+    drawn = np.empty(largest, np.uint8)
+    indices = np.empty((n_chains, largest), np.int32)
+    signs = np.empty((n_chains, largest), np.float32)
+    return bits, drawn, indices, signs, np.empty(n_chains, np.int64)
+
+
+@njit
+def sweeps(weights, v, h, hidden_field, visible_field, betas, keys, visible_first):
+    """Run len(betas) sweeps in place; betas (n_sweeps, n_chains)."""
+    scratch = _make_scratch(v.shape[0], v.shape[1], h.shape[1])
+    for t in range(betas.shape[0]):
+        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
+        _sweep(weights, v, h, hidden_field, visible_field, betas[t], now, visible_first, scratch)
+
+
+@njit
+def refresh_fields(weights, v, h, hidden_field, visible_field):
+    """Sum both fields anew from the units."""
+    bits, drawn, indices, signs, counts = _make_scratch(v.shape[0], v.shape[1], h.shape[1])
+    for c in range(v.shape[0]):
+        hidden_field[c] = weights.hidden_bias[0]
+        counts[c] = _list_active(v[c], v.shape[1], indices[c], signs[c])
+    add_rows(hidden_field, weights.by_visible, indices, signs, counts)
+    for c in range(v.shape[0]):
+        visible_field[c] = weights.visible_bias[0]
+        counts[c] = _list_active(h[c], h.shape[1], indices[c], signs[c])
+    add_rows(visible_field, weights.by_hidden, indices, signs, counts)
+
+
+# ---- log densities -----------------------------------------------------------------------------
+@njit
+def _sum_where_on(units, values, n):
+    """Sum of values[j] where units[j] is 1, in 8 float64 lanes."""
+    lanes = np.zeros(8)
+    whole = n // 8 * 8
+    for j in range(0, whole, 8):
+        for lane in range(8):
+            lanes[lane] += np.float64(units[j + lane]) * values[j + lane]
+    for j in range(whole, n):
+        lanes[j - whole] += np.float64(units[j]) * values[j]
+    total = 0.0
+    for lane in range(8):
+        total += lanes[lane]
+    return total
+
+
+@njit
+def _hidden_part(field, h, beta, joint, lanes):
+    """The hidden units' part of log f_beta: summed out, or beta * h @ field on the joint path."""
+    n = h.shape[0]
+    if not joint:
+        return softplus_sum(field, beta, n, lanes) if beta > 0.0 else n * math.log(2.0)
+    total = 0.0
+    for j in range(n):
+        total += np.float64(h[j]) * np.float64(field[j])
+    return beta * total
+
+
+@njit
+def log_f(weights, v, h, hidden_field, betas, joint, out):
+    """log f_beta of every chain at its own beta, base included."""
+    lanes = np.empty(LANES, np.float32)
+    for c in range(v.shape[0]):
+        n_visible = v.shape[1]
+        base = _sum_where_on(v[c], weights.base_logit, n_visible) - weights.base_constant
+        tilt = _sum_where_on(v[c], weights.tilt, n_visible) + weights.base_constant
+        out[c] = base + betas[c] * tilt + _hidden_part(hidden_field[c], h[c], betas[c], joint, lanes)
+
+
+@njit
+def _log_f_ladder(weights, v, h, field, ladder, joint, powers, factors, lanes, out):
+    """log f_k of one chain at every level; e^(-beta_k |g_j|) is carried from level to level by multiplication."""
+    n_visible, n = v.shape[0], h.shape[0]
+    base = _sum_where_on(v, weights.base_logit, n_visible) - weights.base_constant
+    tilt = _sum_where_on(v, weights.tilt, n_visible) + weights.base_constant
+    if joint:
+        tilt += _hidden_part(field, h, 1.0, True, lanes)
+        for k in range(ladder.shape[0]):
+            out[k] = base + ladder[k] * tilt
+        return
+    positive = 0.0
+    for j in range(n):
+        positive += np.float64(max(field[j], np.float32(0.0)))
+    padded = powers.shape[0]
+    first = np.float32(ladder[0])
+    for j in range(n):
+        powers[j] = exp32(-first * abs(field[j]))
+    for j in range(n, padded):
+        powers[j] = np.float32(0.0)
+        factors[j] = np.float32(0.0)
+    delta = -1.0
+    for k in range(ladder.shape[0]):
+        if k > 0:
+            if abs(ladder[k] - ladder[k - 1] - delta) > 1e-12:
+                delta = ladder[k] - ladder[k - 1]
+                for j in range(n):
+                    factors[j] = exp32(-np.float32(delta) * abs(field[j]))
+            for j in range(padded):
+                powers[j] *= factors[j]
+        total = 0.0
+        for start in range(0, padded, 512):
+            for lane in range(LANES):
+                lanes[lane] = np.float32(1.0)
+            for j in range(start, min(start + 512, padded), LANES):
+                for lane in range(LANES):
+                    lanes[lane] *= np.float32(1.0) + powers[j + lane]
+            total += math.log(product_of_lanes(lanes))
+        out[k] = base + ladder[k] * (tilt + positive) + total
+
+
+@njit
+def log_f_ladder(weights, v, h, hidden_field, ladder, joint, out):
+    """log f_k of every chain at every level: out (n, K)."""
+    lanes = np.empty(LANES, np.float32)
+    powers = np.empty(hidden_field.shape[1], np.float32)
+    factors = np.empty(hidden_field.shape[1], np.float32)
+    for c in range(v.shape[0]):
+        _log_f_ladder(weights, v[c], h[c], hidden_field[c], ladder, joint, powers, factors, lanes, out[c])
+
+
+# ---- fused programs: annealing, replica exchange, simulated tempering ---------------------------
+@njit
+def anneal(weights, v, h, hidden_field, visible_field, betas, joint, reverse, keys, log_weights):
+    """Anneal in place through betas (n_sweeps + 1, n_chains) and add the increments of log f to log_weights.
+
+    Forward: weight from beta_t to beta_t+1, then a sweep at beta_t+1. Reverse: a sweep at beta_t, then the weight.
+    """
+    scratch = _make_scratch(v.shape[0], v.shape[1], h.shape[1])
+    lanes = np.empty(LANES, np.float32)
+    for t in range(betas.shape[0] - 1):
+        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
+        if reverse:
+            _sweep(weights, v, h, hidden_field, visible_field, betas[t], now, joint, scratch)
+        for c in range(v.shape[0]):
+            old, new = betas[t, c], betas[t + 1, c]
+            if new != old:
+                tilt = _sum_where_on(v[c], weights.tilt, v.shape[1]) + weights.base_constant
+                if joint:
+                    change = _hidden_part(hidden_field[c], h[c], new - old, True, lanes)
+                else:
+                    change = _hidden_part(hidden_field[c], h[c], new, False, lanes)
+                    change -= _hidden_part(hidden_field[c], h[c], old, False, lanes)
+                log_weights[c] += (new - old) * tilt + change
+        if not reverse:
+            _sweep(weights, v, h, hidden_field, visible_field, betas[t + 1], now, False, scratch)
+
+
+@njit
+def _logistic(x):
+    return 1.0 / (1.0 + exp64(-x))
+
+
+@njit
+def exchange(
+    weights, v, h, hidden_field, visible_field, levels, ends, ladder, joint, shift, n_scans, keys, sums, trips
+):
+    """Replica exchange in place on independent ladders of K consecutive chains (Syed et al. 2022).
+
+    Per scan: a sweep of every chain, then swaps of the even or the odd pairs of levels in turn. `levels` (n,) holds
+    each chain's level; `ends` (n,) remembers the end that a chain visited last; shift (K - 1,) centres the ratios.
+    Sums per ladder and pair: logistic(u - shift), logistic(r + shift), exp(u - shift), exp(r + shift), rejection.
+    """
+    n_chains, n_levels = v.shape[0], ladder.shape[0]
+    scratch = _make_scratch(n_chains, v.shape[1], h.shape[1])
+    lanes = np.empty(LANES, np.float32)
+    bits = np.empty(4, np.uint32)
+    betas = np.empty(n_chains)
+    up, down = np.empty(n_chains), np.empty(n_chains)
+    chain_at = np.empty(n_levels, np.int64)
+    for t in range(n_scans):
+        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
+        for c in range(n_chains):
+            betas[c] = ladder[levels[c]]
+        _sweep(weights, v, h, hidden_field, visible_field, betas, now, False, scratch)
+        for c in range(n_chains):
+            level = levels[c]
+            tilt = _sum_where_on(v[c], weights.tilt, v.shape[1]) + weights.base_constant
+            here = ladder[level] * tilt + _hidden_part(hidden_field[c], h[c], ladder[level], joint, lanes)
+            if level + 1 < n_levels:
+                beta = ladder[level + 1]
+                up[c] = beta * tilt + _hidden_part(hidden_field[c], h[c], beta, joint, lanes) - here
+            if level > 0:
+                beta = ladder[level - 1]
+                down[c] = beta * tilt + _hidden_part(hidden_field[c], h[c], beta, joint, lanes) - here
+        for start in range(0, n_chains, n_levels):
+            ladder_index = start // n_levels
+            for c in range(start, start + n_levels):
+                chain_at[levels[c]] = c
+            for k in range(n_levels - 1):
+                low, high = chain_at[k], chain_at[k + 1]
+                u, r = up[low], down[high]
+                accept = exp64(min(0.0, u + r))
+                pair = sums[ladder_index, k]
+                pair[0] += _logistic(u - shift[k])
+                pair[1] += _logistic(r + shift[k])
+                pair[2] += exp64(u - shift[k])
+                pair[3] += exp64(r + shift[k])
+                pair[4] += 1.0 - accept
+                if (k + now.step) % 2 == 0:
+                    random_bits(bits, 1, keys.key0, keys.key1, now.step, keys.chain + low, _SWAP)
+                    if uniform(bits[0]) < accept:
+                        levels[low], levels[high] = k + 1, k
+            for c in range(start, start + n_levels):
+                if levels[c] == 0:
+                    if ends[c] == 1:
+                        trips[ladder_index] += 1
+                    ends[c] = -1
+                elif levels[c] == n_levels - 1 and ends[c] == -1:
+                    ends[c] = 1
+
+
+@njit
+def temper(
+    weights, v, h, hidden_field, visible_field, levels, ladder, joint, log_prior, n_redraws, sweeps_per_redraw,
+    stride, keys, q_sums, counts, vectors,
+):  # fmt: skip
+    """Simulated tempering in place: sweeps at each chain's level, then a redraw of the level from q(level | x).
+
+    log_prior (K,) is log r_k - log Z_k estimate. q_sums (n, K) adds exp(log q + 600), counts (n, K) the redrawn levels;
+    every `stride`-th redraw writes log f_k(x) to the next of vectors (records, n, K).
+    """
+    n_chains, n_levels = v.shape[0], ladder.shape[0]
+    scratch = _make_scratch(n_chains, v.shape[1], h.shape[1])
+    lanes = np.empty(LANES, np.float32)
+    powers = np.empty(hidden_field.shape[1], np.float32)
+    factors = np.empty(hidden_field.shape[1], np.float32)
+    bits = np.empty(4, np.uint32)
+    betas, log_densities, cumulative = np.empty(n_chains), np.empty(n_levels), np.empty(n_levels)
+    for t in range(n_redraws):
+        for s in range(sweeps_per_redraw):
+            now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t * sweeps_per_redraw + s)
+            for c in range(n_chains):
+                betas[c] = ladder[levels[c]]
+            _sweep(weights, v, h, hidden_field, visible_field, betas, now, False, scratch)
+        for c in range(n_chains):
+            _log_f_ladder(
+                weights, v[c], h[c], hidden_field[c], ladder, joint, powers, factors, lanes, log_densities
+            )
+            if t % stride == 0:
+                vectors[t // stride, c] = log_densities
+            random_bits(bits, 1, keys.key0, keys.key1, now.step, keys.chain + c, _REDRAW)
+            levels[c] = _redraw(log_densities, log_prior, uniform(bits[0]), q_sums[c], cumulative)
+            counts[c, levels[c]] += 1
+
+
+@njit
+def _redraw(log_densities, log_prior, u, q_sums, cumulative):
+    """Draw a level from softmax(log_densities + log_prior), whose probabilities are added to q_sums."""
+    largest = -np.inf
+    for k in range(log_densities.shape[0]):
+        largest = max(largest, log_densities[k] + log_prior[k])
+    for k in range(log_densities.shape[0]):
+        cumulative[k] = exp64(log_densities[k] + log_prior[k] - largest)
+    total = 0.0
+    for k in range(log_densities.shape[0]):
+        total += cumulative[k]
+        cumulative[k] = total
+    log_total = math.log(total) + largest
+    for k in range(log_densities.shape[0]):
+        log_q = log_densities[k] + log_prior[k] - log_total
+        if log_q > -1300.0:
+            q_sums[k] += exp64(log_q + Q_OFFSET)
+    threshold = np.float64(u) * total
+    level = 0
+    while level < log_densities.shape[0] - 1 and cumulative[level] < threshold:
+        level += 1
+    return level
+
+
+# ---- exact enumeration -------------------------------------------------------------------------
+@njit
+def _log1p_exp_sum(x, n, lanes):
+    """Sum of log(1 + exp(x_i)), i < n, in float64: one log per 512 units."""
+    positive, total = 0.0, 0.0
+    for start in range(0, n, 512):
+        stop = min(start + 512, n)
+        for lane in range(8):
+            lanes[lane] = 1.0
+            lanes[8 + lane] = 0.0
+        whole = start + (stop - start) // 8 * 8
+        for j in range(start, whole, 8):
+            for lane in range(8):
+                lanes[lane] *= 1.0 + exp64(-abs(x[j + lane]))
+                lanes[8 + lane] += max(x[j + lane], 0.0)
+        for j in range(whole, stop):
+            lanes[0] *= 1.0 + exp64(-abs(x[j]))
+            positive += max(x[j], 0.0)
+        for lane in range(8):
+            total += math.log(lanes[lane])
+            positive += lanes[8 + lane]
+    return positive + total
+
+
+@njit
+def enumerate_states(rows, unit_bias, field, prefix, n_low, out):
+    """Log weights of the 2^n_low states whose upper bits are `prefix`, in Gray-code order of the lower bits.
+
+    A state s of the enumerated layer weighs unit_bias @ s + sum_i log(1 + exp(field_i + (s @ rows)_i)); rows is
+    (n_units, n_other). `field` is overwritten.
+    """
+    n_units, n_other = rows.shape
+    lanes = np.empty(16)
+    state = np.zeros(n_units, np.bool_)
+    linear = 0.0
+    for j in range(n_low, n_units):
+        if (prefix >> (j - n_low)) & 1:
+            state[j] = True
+            linear += unit_bias[j]
+            for i in range(n_other):
+                field[i] += rows[j, i]
+    out[0] = linear + _log1p_exp_sum(field, n_other, lanes)
+    for code in range(1, 1 << n_low):
+        bit = 0
+        while not (code >> bit) & 1:
+            bit += 1
+        state[bit] = not state[bit]
+        sign = 1.0 if state[bit] else -1.0
+        linear += sign * unit_bias[bit]
+        row = rows[bit]
+        for i in range(n_other):
+            field[i] += sign * row[i]
+        out[code] = linear + _log1p_exp_sum(field, n_other, lanes)

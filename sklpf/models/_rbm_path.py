@@ -1,0 +1,266 @@
+"""The tempered path of a Bernoulli RBM (Carlson et al. 2016, section 4.2; Salakhutdinov & Murray 2008)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp, softmax
+
+from sklpf._random import Stream
+from sklpf.paths._base import Path, map_state, n_chains
+
+_LOG2 = np.log(2.0)
+MAX_ENUMERABLE = 25  # units of the smaller layer
+_UNITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
+_WORK_PER_SEGMENT = 2e10  # weights times sweeps of one block, about a second
+
+
+class RBMState(NamedTuple):
+    """Chains of an RBM: units (uint8) and the cached inputs of both layers (float32, padded)."""
+
+    v: NDArray[np.uint8]
+    h: NDArray[np.uint8]
+    hidden_field: NDArray[np.float32]
+    visible_field: NDArray[np.float32]
+
+
+class RBMPath(Path):
+    """From independent visible units to an RBM, geometric in the joint density of v and h.
+
+    With base logits a, visible biases c, hidden biases b and weights W (visible by hidden)
+
+        log f_beta(v, h) = ((1 - beta) a + beta c) @ v + beta (v @ W @ h + b @ h) - (1 - beta) C,
+        C = sum_i log(1 + e^a_i) + J log 2,
+
+    so that f_0 is normalised (h uniform). With ``weights="marginal"`` h is summed out of every f_beta, which is the
+    same chain with a smaller variance; ``weights="joint"`` keeps it.
+
+    Parameters
+    ----------
+    components : array-like of shape (n_hidden, n_visible)
+        Weights.
+    intercept_visible, intercept_hidden : array-like of shape (n_visible,) and (n_hidden,)
+        Biases.
+    base_mean : array-like of shape (n_visible,)
+        Means of the base's visible units, inside (0, 1).
+    ladder : array-like of shape (K,)
+        Inverse temperatures, increasing in [0, 1].
+    weights : {"marginal", "joint"}, default="marginal"
+        Whether the hidden layer is summed out of the densities.
+    """
+
+    base_log_partition: float | None = 0.0
+
+    def __init__(
+        self,
+        components: ArrayLike,
+        intercept_visible: ArrayLike,
+        intercept_hidden: ArrayLike,
+        base_mean: ArrayLike,
+        ladder: ArrayLike = (0.0, 1.0),
+        weights: str = "marginal",
+    ):
+        self.components = np.array(components, dtype=np.float64)
+        self.intercept_visible = np.array(intercept_visible, dtype=np.float64)
+        self.intercept_hidden = np.array(intercept_hidden, dtype=np.float64)
+        mean = np.asarray(base_mean, dtype=np.float64)
+        self.base_logit = np.log(mean) - np.log1p(-mean)
+        self.joint = weights == "joint"
+        self.gibbs_is_reversible = not self.joint
+        self.ladder = self.with_ladder(ladder).ladder
+
+    # -- the kernels' arguments ----------------------------------------------------------------
+    @property
+    def _weights(self):
+        cached = self.__dict__.get("_packed")
+        if cached is None:
+            cached = self.__dict__["_packed"] = _pack(self)
+        return cached
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_packed"}
+
+    @property
+    def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size here
+        return int(np.clip(_WORK_PER_SEGMENT / (self.components.size * 10), 500, 100_000))
+
+    # -- states --------------------------------------------------------------------------------
+    def state_from_visible(self, v: ArrayLike) -> RBMState:
+        """Return chains that start at the visible rows v (n, n_visible) of 0 and 1, hidden units off."""
+        from sklpf.models._rbm_kernels import refresh_fields
+
+        v = np.array(v, dtype=np.uint8, order="C")
+        packed = self._weights
+        h = np.zeros((len(v), len(self.components)), dtype=np.uint8)
+        state = RBMState(
+            v,
+            h,
+            np.empty((len(v), packed.by_visible.shape[1]), dtype=np.float32),
+            np.empty((len(v), packed.by_hidden.shape[1]), dtype=np.float32),
+        )
+        refresh_fields(packed, *state)
+        return state
+
+    def sample_base(self, n: int, stream: Stream) -> RBMState:
+        """Return n exact draws from level 0: one sweep at beta = 0, where both layers are independent."""
+        state = self.state_from_visible(np.zeros((n, len(self.base_logit))))
+        return self._sweeps(state, np.zeros((1, n)), stream)
+
+    def complete(self, state: RBMState, level: int, stream: Stream) -> RBMState:
+        """Draw h given v at `level`: on the joint path, what turns exact visible rows into exact states."""
+        n = n_chains(state)
+        drawn = self._sweeps(state, np.full((1, n), self.ladder[level]), stream)
+        state = RBMState(state.v, drawn.h, state.hidden_field, drawn.visible_field)
+        return map_state(np.copy, state)
+
+    # -- densities -----------------------------------------------------------------------------
+    def log_f(self, state: RBMState, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return log f_k of every chain at its own level, in nats."""
+        from sklpf.models._rbm_kernels import log_f
+
+        out = np.empty(n_chains(state))
+        log_f(self._weights, state.v, state.h, state.hidden_field, self.ladder[levels], self.joint, out)
+        return out
+
+    def log_f_ladder(self, state: RBMState) -> NDArray[np.float64]:
+        """Return log f_k of every chain at every level, shape (n, K), in nats."""
+        from sklpf.models._rbm_kernels import log_f_ladder
+
+        out = np.empty((n_chains(state), len(self.ladder)))
+        log_f_ladder(self._weights, state.v, state.h, state.hidden_field, self.ladder, self.joint, out)
+        return out
+
+    # -- moves ---------------------------------------------------------------------------------
+    def gibbs(self, state: RBMState, levels: NDArray[np.int64], stream: Stream, reverse: bool = False) -> RBMState:
+        """One block Gibbs sweep: h given v, then v given h; `reverse` swaps the halves on the joint path."""
+        return self._sweeps(state, self.ladder[levels][np.newaxis], stream, reverse and self.joint)
+
+    def _sweeps(self, state, betas, stream, visible_first=False):
+        from sklpf.models._rbm_kernels import sweeps
+
+        state = map_state(np.array, state)
+        sweeps(self._weights, *state, np.ascontiguousarray(betas), _keys(stream), visible_first)
+        return state
+
+    def gibbs_anneal(self, state, levels, stream, reverse=False):
+        """Fused form of `Transition.anneal` for Gibbs sweeps."""
+        from sklpf.models._rbm_kernels import anneal
+
+        state, log_weights = map_state(np.array, state), np.zeros(n_chains(state))
+        anneal(self._weights, *state, self.ladder[levels], self.joint, reverse, _keys(stream), log_weights)
+        return state, log_weights
+
+    def gibbs_exchange(self, state, levels, ends, shift, n_scans, stream):
+        """Fused form of `Transition.exchange` for Gibbs sweeps."""
+        from sklpf.models._rbm_kernels import exchange
+
+        state, levels, ends = map_state(np.array, state), np.array(levels), np.array(ends)
+        n_levels = len(self.ladder)
+        sums = np.zeros((len(levels) // n_levels, n_levels - 1, 5))
+        trips = np.zeros(len(sums), dtype=np.int64)
+        exchange(
+            self._weights, *state, levels, ends, self.ladder, self.joint, shift, n_scans, _keys(stream), sums, trips
+        )
+        return state, levels, ends, sums, trips
+
+    def gibbs_temper(self, state, levels, log_prior, n_redraws, sweeps_per_redraw, stride, stream):
+        """Fused form of `Transition.temper` for Gibbs sweeps."""
+        from sklpf.models._rbm_kernels import Q_OFFSET, temper
+
+        state, levels = map_state(np.array, state), np.array(levels)
+        shape = (len(levels), len(self.ladder))
+        q_sums, counts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+        vectors = np.empty((-(-n_redraws // stride), *shape))
+        temper(
+            self._weights, *state, levels, self.ladder, self.joint, log_prior, n_redraws, sweeps_per_redraw,
+            stride, _keys(stream), q_sums, counts, vectors,
+        )  # fmt: skip
+        with np.errstate(divide="ignore"):
+            return state, levels, np.log(q_sums) - Q_OFFSET, counts, vectors
+
+    # -- exact enumeration -----------------------------------------------------------------------
+    @property
+    def n_enumerable(self) -> int:
+        """Number of units of the smaller layer: 2 to this power states are enumerated."""
+        return min(self.components.shape)
+
+    @property
+    def n_enumeration_blocks(self) -> int:
+        """Number of blocks of states that `enumerate_block` takes."""
+        return 1 << max(0, self.n_enumerable - _UNITS_PER_BLOCK)
+
+    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+        """Return the log weights at `level` of one block of states of the smaller layer, the other summed out."""
+        from sklpf.models._rbm_kernels import enumerate_states
+
+        beta = self.ladder[level]
+        visible = (1 - beta) * self.base_logit + beta * self.intercept_visible
+        hidden = beta * self.intercept_hidden
+        rows = beta * self.components
+        over_hidden = len(self.components) <= self.components.shape[1]
+        if not over_hidden:
+            rows, visible, hidden = rows.T, hidden, visible
+        n_low = min(self.n_enumerable, _UNITS_PER_BLOCK)
+        out = np.empty(1 << n_low)
+        enumerate_states(np.ascontiguousarray(rows), hidden, visible.copy(), block, n_low, out)
+        return out - (1 - beta) * self._base_constant
+
+    def sample_enumerated(self, log_block_sums: NDArray, n: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+        """Return n exact visible rows of the target, given the log sums of all enumeration blocks."""
+        level = len(self.ladder) - 1
+        blocks = rng.choice(len(log_block_sums), size=n, p=softmax(log_block_sums))
+        n_low = min(self.n_enumerable, _UNITS_PER_BLOCK)
+        units = np.empty((n, self.n_enumerable), dtype=np.uint8)
+        for block in np.unique(blocks):
+            chosen = blocks == block
+            codes = rng.choice(1 << n_low, size=chosen.sum(), p=softmax(self.enumerate_block(block, level)))
+            states = (codes ^ (codes >> 1)) | (block << n_low)
+            units[chosen] = states[:, np.newaxis] >> np.arange(self.n_enumerable) & 1
+        if len(self.components) > self.components.shape[1]:
+            return units
+        mean = 1 / (1 + np.exp(-(self.intercept_visible + units @ self.components)))
+        return (rng.random(mean.shape) < mean).astype(np.uint8)
+
+    @property
+    def _base_constant(self) -> float:
+        return float(np.logaddexp(0, self.base_logit).sum() + len(self.components) * _LOG2)
+
+
+def enumerate_log_partition(path: RBMPath, level: int) -> float:
+    """Log normaliser at one level by full enumeration, in nats."""
+    sums = [logsumexp(path.enumerate_block(b, level)) for b in range(path.n_enumeration_blocks)]
+    return float(logsumexp(sums))
+
+
+def _pack(path: RBMPath):
+    from sklpf._kernels import LANES
+    from sklpf.models._rbm_kernels import Weights
+
+    def pad(array, dtype=np.float32):
+        array = np.atleast_2d(array)
+        array = np.ascontiguousarray(np.pad(array, [(0, 0), (0, -array.shape[1] % LANES)]), dtype=dtype)
+        array.setflags(write=False)
+        return array
+
+    def frozen(array):
+        array = np.array(array, dtype=np.float64)
+        array.setflags(write=False)
+        return array
+
+    return Weights(
+        by_visible=pad(path.components.T),
+        by_hidden=pad(path.components),
+        hidden_bias=pad(path.intercept_hidden),
+        visible_bias=pad(path.intercept_visible),
+        base_logit=frozen(path.base_logit),
+        tilt=frozen(path.intercept_visible - path.base_logit),
+        base_constant=path._base_constant,
+    )
+
+
+def _keys(stream: Stream):
+    from sklpf.models._rbm_kernels import Keys
+
+    return Keys(*stream.key, stream.chain, stream.step)

@@ -1,0 +1,6 @@
+"""Paths from a base density to the target, and their ladders of inverse temperatures."""
+
+from sklpf.paths._base import Path
+from sklpf.paths._ladders import LADDERS, make_ladder
+
+__all__ = ["LADDERS", "Path", "make_ladder"]

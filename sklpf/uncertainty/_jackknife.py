@@ -1,0 +1,42 @@
+"""Delete-one-group jackknife."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+
+
+def log_mean_exp(log_weights: ArrayLike, axis: int | None = None) -> NDArray[np.float64]:
+    """Return log of the mean of exp(log_weights), without overflow."""
+    log_weights = np.asarray(log_weights, dtype=float)
+    n = log_weights.size if axis is None else log_weights.shape[axis]
+    return logsumexp(log_weights, axis=axis) - np.log(n)
+
+
+def jackknife(estimate: Callable[[NDArray], ArrayLike], n_groups: int) -> tuple[NDArray, NDArray]:
+    """Delete-one-group jackknife (Quenouille 1956, Tukey 1958).
+
+    Parameters
+    ----------
+    estimate : callable
+        Takes an index array of the groups to use; returns a float or an array.
+    n_groups : int
+        At least 2 independent groups.
+
+    Returns
+    -------
+    value : ndarray
+        The estimate from all groups.
+    std_error : ndarray
+        sqrt((G - 1) / G * sum_g (estimate without g - their mean) ** 2), of the same shape.
+    """
+    if n_groups < 2:
+        raise ValueError(f"a jackknife needs at least 2 groups, got {n_groups}")
+    everything = np.arange(n_groups)
+    value = np.asarray(estimate(everything), dtype=float)
+    without = np.array([estimate(np.delete(everything, g)) for g in range(n_groups)], dtype=float)
+    spread = np.sum((without - without.mean(axis=0)) ** 2, axis=0)
+    return value, np.sqrt((n_groups - 1) / n_groups * spread)
