@@ -9,6 +9,7 @@ _PUBLIC = {
     "AIS": "sklpf.partition",
     "BernoulliRBM": "sklpf.models",
     "Exact": "sklpf.partition",
+    "ParallelTempering": "sklpf.partition",
     "PartitionEstimator": "sklpf.partition",
     "PartitionResult": "sklpf.partition",
     "Path": "sklpf.paths",
