@@ -39,8 +39,8 @@ def random_bits(out, n, key0, key1, step, chain, purpose):
 
 @njit
 def uniform(bits):
-    """A uniform float32 in (0, 1), ends excluded, from 32 random bits (the upper 24 are used)."""
-    return np.float32(bits >> np.uint32(8)) * np.float32(2.0**-24) + np.float32(2.0**-25)
+    """A uniform float32 in (0, 1), ends excluded, from the upper 23 of 32 random bits: every value is exact."""
+    return np.float32(bits >> np.uint32(9)) * np.float32(2.0**-23) + np.float32(2.0**-24)
 
 
 # ---- exponentials ------------------------------------------------------------------------------
