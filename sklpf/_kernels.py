@@ -102,36 +102,112 @@ def exp64(x):
 
 
 @njit
-def product_of_lanes(lanes):
-    """The product of the 16 float32 lanes, in float64."""
-    product = 1.0
-    for lane in range(LANES):
-        product *= np.float64(lanes[lane])
-    return product
+def log_product(factors, n):
+    """Log of the product of factors[:n] (float32 in [1, 2]); overwrites them. Folds halves, so that it vectorises."""
+    total = 0.0
+    for start in range(0, n, 1024):
+        chunk = factors[start : min(start + 1024, n)]
+        length = chunk.shape[0]
+        while length > 8:
+            half = (length + 1) // 2
+            head, tail = chunk[:half], chunk[half:length]
+            for j in range(tail.shape[0]):
+                head[j] *= tail[j]
+            length = half
+        product = 1.0
+        for j in range(length):
+            product *= np.float64(chunk[j])
+        total += math.log(product)
+    return total
 
 
 @njit
-def softplus_sum(x, scale, n, lanes):
-    """Sum over j < n of log(1 + exp(scale * x_j)) with scale >= 0: one exp per unit and one log per 512 units.
+def positive_sum(x, n, scratch):
+    """Sum of max(x_j, 0), j < n <= 1024 float32 at a time by folding halves; `scratch` holds at least n float32."""
+    total = 0.0
+    for j in range(n):
+        scratch[j] = max(x[j], np.float32(0.0))
+    for start in range(0, n, 1024):
+        chunk = scratch[start : min(start + 1024, n)]
+        length = chunk.shape[0]
+        while length > 8:
+            half = (length + 1) // 2
+            head, tail = chunk[:half], chunk[half:length]
+            for j in range(tail.shape[0]):
+                head[j] += tail[j]
+            length = half
+        for j in range(length):
+            total += np.float64(chunk[j])
+    return total
 
-    x is padded to a multiple of 16; `lanes` is scratch of 16 float32.
+
+@njit
+def log1p_exp_sum(x, scale, n, scratch):
+    """Sum over j < n of log(1 + exp(-scale * |x_j|)), scale >= 0: one exp per unit and one log per 1024 units.
+
+    With scale * positive_sum(x) it makes the sum of the softplus of scale * x_j.
     """
     scale32 = np.float32(scale)
-    positive, total = 0.0, 0.0
-    for start in range(0, n, 512):
-        stop = min(start + 512, n)
-        for lane in range(LANES):
-            lanes[lane] = np.float32(1.0)
-        whole = start + (stop - start) // LANES * LANES
-        for j in range(start, whole, LANES):
-            for lane in range(LANES):
-                lanes[lane] *= np.float32(1.0) + exp32(-scale32 * abs(x[j + lane]))
-        for j in range(whole, stop):
-            lanes[j - whole] *= np.float32(1.0) + exp32(-scale32 * abs(x[j]))
-        total += math.log(product_of_lanes(lanes))
     for j in range(n):
-        positive += np.float64(max(x[j], np.float32(0.0)))
-    return scale * positive + total
+        scratch[j] = np.float32(1.0) + exp32(-scale32 * abs(x[j]))
+    return log_product(scratch, n)
+
+
+# ---- comparing units ---------------------------------------------------------------------------
+def _mask_maker(width):
+    """An intrinsic: bit i of the result is set where byte i of two rows of `width` bytes differs."""
+    word, byte = ir.IntType(width), ir.IntType(8)
+
+    @intrinsic
+    def differing(typing_context, first, second):
+        def generate(context, builder, signature, arguments):
+            vector = ir.VectorType(byte, width).as_pointer()
+            a, b = (builder.load(builder.inttoptr(address, vector), align=1) for address in arguments)
+            bits = builder.bitcast(builder.icmp_unsigned("!=", a, b), word)
+            return bits if width == 64 else builder.zext(bits, ir.IntType(64))
+
+        return types.uint64(types.intp, types.intp), generate
+
+    return differing
+
+
+_differing_64, _differing_16 = _mask_maker(64), _mask_maker(16)
+
+
+@intrinsic
+def _lowest_bit(typing_context, mask):
+    def generate(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+@njit
+def _list_bits(mask, offset, count, indices):
+    while mask != np.uint64(0):
+        indices[count] = offset + _lowest_bit(mask)
+        count += 1
+        mask &= mask - np.uint64(1)
+    return count
+
+
+@njit
+def list_differences(first, second, n, indices):
+    """Write the j < n where first[j] != second[j] (uint8) to indices; returns how many. Cost goes with their number."""
+    a, b = first.ctypes.data, second.ctypes.data
+    count, j = 0, 0
+    while j + 64 <= n:
+        count = _list_bits(_differing_64(a + j, b + j), j, count, indices)
+        j += 64
+    while j + 16 <= n:
+        count = _list_bits(_differing_16(a + j, b + j), j, count, indices)
+        j += 16
+    while j < n:
+        if first[j] != second[j]:
+            indices[count] = j
+            count += 1
+        j += 1
+    return count
 
 
 # ---- sums of weight rows -----------------------------------------------------------------------

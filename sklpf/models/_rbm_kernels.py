@@ -1,7 +1,8 @@
 """Numba kernels of the Bernoulli RBM's tempered path (equations: Carlson et al. 2016, section 4.2).
 
 State arrays, one row per chain: v (n, M) and h (n, J) uint8; hidden_field (n, J padded) = b + vW and
-visible_field (n, M padded) = c + Wh, float32. A field is updated by the weight rows of the units that flipped,
+visible_field (n, M padded) = c + Wh, float32. Two further columns of the weights make hidden_field carry the linear
+terms v @ tilt (column J) and v @ base_logit (column J + 1) along. A field is updated by the weight rows of the units that flipped,
 or summed anew from the units that are on where those are fewer, and at every 256th sweep, so that rounding
 does not build up.
 """
@@ -12,7 +13,17 @@ from typing import NamedTuple
 import numpy as np
 
 from sklpf import _random
-from sklpf._kernels import LANES, add_rows, exp32, exp64, product_of_lanes, random_bits, softplus_sum, uniform
+from sklpf._kernels import (
+    add_rows,
+    exp32,
+    exp64,
+    list_differences,
+    log1p_exp_sum,
+    log_product,
+    positive_sum,
+    random_bits,
+    uniform,
+)
 from sklpf._numba import njit
 
 _HIDDEN, _VISIBLE, _SWAP, _REDRAW = _random.HIDDEN, _random.VISIBLE, _random.SWAP, _random.REDRAW
@@ -23,12 +34,11 @@ Q_OFFSET = 600.0  # q(level | x) is summed as exp(log q + 600), which keeps term
 class Weights(NamedTuple):
     """The read-only arrays that the kernels need; padded columns are zero."""
 
-    by_visible: np.ndarray  # (M, J padded) float32
+    by_visible: np.ndarray  # (M, J + 2 padded) float32: W, tilt, base_logit
     by_hidden: np.ndarray  # (J, M padded) float32
-    hidden_bias: np.ndarray  # (1, J padded) float32
+    hidden_bias: np.ndarray  # (1, J + 2 padded) float32
     visible_bias: np.ndarray  # (1, M padded) float32
-    base_logit: np.ndarray  # (M,) float64
-    tilt: np.ndarray  # (M,) float64: visible bias - base_logit
+    base_logit: np.ndarray  # (M,) float32
     base_constant: float  # log normaliser of the base
 
 
@@ -54,41 +64,44 @@ def _draw_units(field, offset, scale, shift, bits, n, drawn):
 
 @njit
 def _list_flips(drawn, units, n, indices, signs):
-    """Replace units by drawn; list the flipped ones with sign +1 (on) or -1 (off). Returns (flips, units on)."""
-    count, active = 0, 0
-    for j in range(n):
-        change = np.int32(drawn[j]) - np.int32(units[j])
-        indices[count] = j
-        signs[count] = np.float32(change)
-        count += np.int64(change != 0)
-        active += np.int64(drawn[j])
-        units[j] = drawn[j]
-    return count, active
+    """Replace units by drawn; list the flipped ones with sign +1 (on) or -1 (off)."""
+    count = list_differences(drawn, units, n, indices)
+    for p in range(count):
+        signs[p] = np.float32(2.0) * np.float32(drawn[indices[p]]) - np.float32(1.0)
+    units[:] = drawn[:n]
+    return count
 
 
 @njit
-def _list_active(units, n, indices, signs):
-    count = 0
-    for j in range(n):
-        indices[count] = j
-        signs[count] = np.float32(1.0)
-        count += np.int64(units[j])
+def _list_active(units, off, n, indices, signs):
+    """List the units that are on, each with sign +1; `off` is a row of zeros."""
+    count = list_differences(units, off, n, indices)
+    for p in range(count):
+        signs[p] = np.float32(1.0)
     return count
+
+
+@njit
+def _count_active(units, n):
+    total = 0
+    for j in range(n):
+        total += np.int64(units[j])
+    return total
 
 
 @njit
 def _draw_layer(units, field, other_field, other_bias, rows, offset, betas, with_offset, keys, purpose, scratch):
     """Draw one layer of every chain from its field and bring the other layer's field up to date."""
-    bits, drawn, indices, signs, counts = scratch
+    bits, drawn, off, indices, signs, counts = scratch
     n_chains, n = units.shape
     refresh = keys.step % _REFRESH == 0
     for c in range(n_chains):
         random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + c, purpose)
         shift = 1.0 - betas[c] if with_offset else 0.0
         _draw_units(field[c], offset, betas[c], shift, bits, n, drawn)
-        count, active = _list_flips(drawn, units[c], n, indices[c], signs[c])
-        if refresh or active < count:
-            count = _list_active(units[c], n, indices[c], signs[c])
+        count = _list_flips(drawn, units[c], n, indices[c], signs[c])
+        if refresh or _count_active(units[c], n) < count:
+            count = _list_active(units[c], off, n, indices[c], signs[c])
             other_field[c] = other_bias[0]
         counts[c] = count
     add_rows(other_field, rows, indices, signs, counts)
@@ -114,10 +127,10 @@ def _sweep(weights, v, h, hidden_field, visible_field, betas, keys, visible_firs
 def _make_scratch(n_chains, n_visible, n_hidden):
     largest = max(n_visible, n_hidden)
     bits = np.empty(largest + 4, np.uint32)
-    drawn = np.empty(largest, np.uint8)
+    drawn, off = np.empty(largest, np.uint8), np.zeros(largest, np.uint8)
     indices = np.empty((n_chains, largest), np.int32)
     signs = np.empty((n_chains, largest), np.float32)
-    return bits, drawn, indices, signs, np.empty(n_chains, np.int64)
+    return bits, drawn, off, indices, signs, np.empty(n_chains, np.int64)
 
 
 @njit
@@ -132,106 +145,90 @@ def sweeps(weights, v, h, hidden_field, visible_field, betas, keys, visible_firs
 @njit
 def refresh_fields(weights, v, h, hidden_field, visible_field):
     """Sum both fields anew from the units."""
-    bits, drawn, indices, signs, counts = _make_scratch(v.shape[0], v.shape[1], h.shape[1])
+    _, _, off, indices, signs, counts = _make_scratch(v.shape[0], v.shape[1], h.shape[1])
     for c in range(v.shape[0]):
         hidden_field[c] = weights.hidden_bias[0]
-        counts[c] = _list_active(v[c], v.shape[1], indices[c], signs[c])
+        counts[c] = _list_active(v[c], off, v.shape[1], indices[c], signs[c])
     add_rows(hidden_field, weights.by_visible, indices, signs, counts)
     for c in range(v.shape[0]):
         visible_field[c] = weights.visible_bias[0]
-        counts[c] = _list_active(h[c], h.shape[1], indices[c], signs[c])
+        counts[c] = _list_active(h[c], off, h.shape[1], indices[c], signs[c])
     add_rows(visible_field, weights.by_hidden, indices, signs, counts)
 
 
 # ---- log densities -----------------------------------------------------------------------------
 @njit
-def _sum_where_on(units, values, n):
-    """Sum of values[j] where units[j] is 1, in 8 float64 lanes."""
-    lanes = np.zeros(8)
-    whole = n // 8 * 8
-    for j in range(0, whole, 8):
-        for lane in range(8):
-            lanes[lane] += np.float64(units[j + lane]) * values[j + lane]
-    for j in range(whole, n):
-        lanes[j - whole] += np.float64(units[j]) * values[j]
+def _line(weights, h, field, joint, scratch):
+    """(log f_0 without the hidden units' J log 2, slope) of one chain: log f_beta = intercept + beta * slope + _bend(beta).
+
+    The slope holds the visible units' tilt and the positive parts of the hidden inputs, or h @ field on the joint path.
+    """
+    n = h.shape[0]
+    intercept = np.float64(field[n + 1]) - weights.base_constant
+    slope = np.float64(field[n]) + weights.base_constant
+    if not joint:
+        return intercept, slope + positive_sum(field, n, scratch)
+    for j in range(n):
+        scratch[j] = np.float32(h[j]) * field[j]
     total = 0.0
-    for lane in range(8):
-        total += lanes[lane]
-    return total
+    for j in range(n):
+        total += np.float64(scratch[j])
+    return intercept, slope + total
 
 
 @njit
-def _hidden_part(field, h, beta, joint, lanes):
-    """The hidden units' part of log f_beta: summed out, or beta * h @ field on the joint path."""
-    n = h.shape[0]
-    if not joint:
-        return softplus_sum(field, beta, n, lanes) if beta > 0.0 else n * math.log(2.0)
-    total = 0.0
-    for j in range(n):
-        total += np.float64(h[j]) * np.float64(field[j])
-    return beta * total
+def _bend(field, n, beta, joint, scratch):
+    """What log f_beta has beyond its line: sum_j log(1 + e^(-beta |g_j|)) with h summed out, nothing with h kept."""
+    return 0.0 if joint else log1p_exp_sum(field, beta, n, scratch)
 
 
 @njit
 def log_f(weights, v, h, hidden_field, betas, joint, out):
     """log f_beta of every chain at its own beta, base included."""
-    lanes = np.empty(LANES, np.float32)
+    n = h.shape[1]
+    scratch = np.empty(n, np.float32)
     for c in range(v.shape[0]):
-        n_visible = v.shape[1]
-        base = _sum_where_on(v[c], weights.base_logit, n_visible) - weights.base_constant
-        tilt = _sum_where_on(v[c], weights.tilt, n_visible) + weights.base_constant
-        out[c] = base + betas[c] * tilt + _hidden_part(hidden_field[c], h[c], betas[c], joint, lanes)
+        intercept, slope = _line(weights, h[c], hidden_field[c], joint, scratch)
+        out[c] = intercept + betas[c] * slope + _bend(hidden_field[c], n, betas[c], joint, scratch)
 
 
 @njit
-def _log_f_ladder(weights, v, h, field, ladder, joint, powers, factors, lanes, out):
+def _log_f_ladder(weights, h, field, ladder, joint, scratch, out):
     """log f_k of one chain at every level; e^(-beta_k |g_j|) is carried from level to level by multiplication."""
-    n_visible, n = v.shape[0], h.shape[0]
-    base = _sum_where_on(v, weights.base_logit, n_visible) - weights.base_constant
-    tilt = _sum_where_on(v, weights.tilt, n_visible) + weights.base_constant
+    powers, ratios, factors = scratch
+    n = h.shape[0]
+    intercept, slope = _line(weights, h, field, joint, factors)
+    for k in range(ladder.shape[0]):
+        out[k] = intercept + ladder[k] * slope
     if joint:
-        tilt += _hidden_part(field, h, 1.0, True, lanes)
-        for k in range(ladder.shape[0]):
-            out[k] = base + ladder[k] * tilt
         return
-    positive = 0.0
-    for j in range(n):
-        positive += np.float64(max(field[j], np.float32(0.0)))
-    padded = powers.shape[0]
-    first = np.float32(ladder[0])
+    first, delta = np.float32(ladder[0]), -1.0
     for j in range(n):
         powers[j] = exp32(-first * abs(field[j]))
-    for j in range(n, padded):
-        powers[j] = np.float32(0.0)
-        factors[j] = np.float32(0.0)
-    delta = -1.0
     for k in range(ladder.shape[0]):
         if k > 0:
             if abs(ladder[k] - ladder[k - 1] - delta) > 1e-12:
                 delta = ladder[k] - ladder[k - 1]
                 for j in range(n):
-                    factors[j] = exp32(-np.float32(delta) * abs(field[j]))
-            for j in range(padded):
-                powers[j] *= factors[j]
-        total = 0.0
-        for start in range(0, padded, 512):
-            for lane in range(LANES):
-                lanes[lane] = np.float32(1.0)
-            for j in range(start, min(start + 512, padded), LANES):
-                for lane in range(LANES):
-                    lanes[lane] *= np.float32(1.0) + powers[j + lane]
-            total += math.log(product_of_lanes(lanes))
-        out[k] = base + ladder[k] * (tilt + positive) + total
+                    ratios[j] = exp32(-np.float32(delta) * abs(field[j]))
+            for j in range(n):
+                powers[j] *= ratios[j]
+        for j in range(n):
+            factors[j] = np.float32(1.0) + powers[j]
+        out[k] += log_product(factors, n)
+
+
+@njit
+def _ladder_scratch(n_hidden):
+    return np.empty(n_hidden, np.float32), np.empty(n_hidden, np.float32), np.empty(n_hidden, np.float32)
 
 
 @njit
 def log_f_ladder(weights, v, h, hidden_field, ladder, joint, out):
     """log f_k of every chain at every level: out (n, K)."""
-    lanes = np.empty(LANES, np.float32)
-    powers = np.empty(hidden_field.shape[1], np.float32)
-    factors = np.empty(hidden_field.shape[1], np.float32)
+    scratch = _ladder_scratch(h.shape[1])
     for c in range(v.shape[0]):
-        _log_f_ladder(weights, v[c], h[c], hidden_field[c], ladder, joint, powers, factors, lanes, out[c])
+        _log_f_ladder(weights, h[c], hidden_field[c], ladder, joint, scratch, out[c])
 
 
 # ---- fused programs: annealing, replica exchange, simulated tempering ---------------------------
@@ -242,7 +239,8 @@ def anneal(weights, v, h, hidden_field, visible_field, betas, joint, reverse, ke
     Forward: weight from beta_t to beta_t+1, then a sweep at beta_t+1. Reverse: a sweep at beta_t, then the weight.
     """
     scratch = _make_scratch(v.shape[0], v.shape[1], h.shape[1])
-    lanes = np.empty(LANES, np.float32)
+    n = h.shape[1]
+    scratch_row = np.empty(n, np.float32)
     for t in range(betas.shape[0] - 1):
         now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
         if reverse:
@@ -250,13 +248,10 @@ def anneal(weights, v, h, hidden_field, visible_field, betas, joint, reverse, ke
         for c in range(v.shape[0]):
             old, new = betas[t, c], betas[t + 1, c]
             if new != old:
-                tilt = _sum_where_on(v[c], weights.tilt, v.shape[1]) + weights.base_constant
-                if joint:
-                    change = _hidden_part(hidden_field[c], h[c], new - old, True, lanes)
-                else:
-                    change = _hidden_part(hidden_field[c], h[c], new, False, lanes)
-                    change -= _hidden_part(hidden_field[c], h[c], old, False, lanes)
-                log_weights[c] += (new - old) * tilt + change
+                field = hidden_field[c]
+                _, slope = _line(weights, h[c], field, joint, scratch_row)
+                log_weights[c] += (new - old) * slope + _bend(field, n, new, joint, scratch_row)
+                log_weights[c] -= _bend(field, n, old, joint, scratch_row)
         if not reverse:
             _sweep(weights, v, h, hidden_field, visible_field, betas[t + 1], now, False, scratch)
 
@@ -278,7 +273,7 @@ def exchange(
     """
     n_chains, n_levels = v.shape[0], ladder.shape[0]
     scratch = _make_scratch(n_chains, v.shape[1], h.shape[1])
-    lanes = np.empty(LANES, np.float32)
+    scratch_row = np.empty(h.shape[1], np.float32)
     bits = np.empty(4, np.uint32)
     betas = np.empty(n_chains)
     up, down = np.empty(n_chains), np.empty(n_chains)
@@ -289,15 +284,15 @@ def exchange(
             betas[c] = ladder[levels[c]]
         _sweep(weights, v, h, hidden_field, visible_field, betas, now, False, scratch)
         for c in range(n_chains):
-            level = levels[c]
-            tilt = _sum_where_on(v[c], weights.tilt, v.shape[1]) + weights.base_constant
-            here = ladder[level] * tilt + _hidden_part(hidden_field[c], h[c], ladder[level], joint, lanes)
+            level, field = levels[c], hidden_field[c]
+            _, slope = _line(weights, h[c], field, joint, scratch_row)
+            here = ladder[level] * slope + _bend(field, h.shape[1], ladder[level], joint, scratch_row)
             if level + 1 < n_levels:
                 beta = ladder[level + 1]
-                up[c] = beta * tilt + _hidden_part(hidden_field[c], h[c], beta, joint, lanes) - here
+                up[c] = beta * slope + _bend(field, h.shape[1], beta, joint, scratch_row) - here
             if level > 0:
                 beta = ladder[level - 1]
-                down[c] = beta * tilt + _hidden_part(hidden_field[c], h[c], beta, joint, lanes) - here
+                down[c] = beta * slope + _bend(field, h.shape[1], beta, joint, scratch_row) - here
         for start in range(0, n_chains, n_levels):
             ladder_index = start // n_levels
             for c in range(start, start + n_levels):
@@ -337,9 +332,7 @@ def temper(
     """
     n_chains, n_levels = v.shape[0], ladder.shape[0]
     scratch = _make_scratch(n_chains, v.shape[1], h.shape[1])
-    lanes = np.empty(LANES, np.float32)
-    powers = np.empty(hidden_field.shape[1], np.float32)
-    factors = np.empty(hidden_field.shape[1], np.float32)
+    ladder_scratch = _ladder_scratch(h.shape[1])
     bits = np.empty(4, np.uint32)
     betas, log_densities, cumulative = np.empty(n_chains), np.empty(n_levels), np.empty(n_levels)
     for t in range(n_redraws):
@@ -349,9 +342,7 @@ def temper(
                 betas[c] = ladder[levels[c]]
             _sweep(weights, v, h, hidden_field, visible_field, betas, now, False, scratch)
         for c in range(n_chains):
-            _log_f_ladder(
-                weights, v[c], h[c], hidden_field[c], ladder, joint, powers, factors, lanes, log_densities
-            )
+            _log_f_ladder(weights, h[c], hidden_field[c], ladder, joint, ladder_scratch, log_densities)
             if t % stride == 0:
                 vectors[t // stride, c] = log_densities
             random_bits(bits, 1, keys.key0, keys.key1, now.step, keys.chain + c, _REDRAW)

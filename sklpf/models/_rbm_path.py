@@ -244,18 +244,12 @@ def _pack(path: RBMPath):
         array.setflags(write=False)
         return array
 
-    def frozen(array):
-        array = np.array(array, dtype=np.float64)
-        array.setflags(write=False)
-        return array
-
     return Weights(
-        by_visible=pad(path.components.T),
+        by_visible=pad(np.column_stack([path.components.T, path.intercept_visible - path.base_logit, path.base_logit])),
         by_hidden=pad(path.components),
-        hidden_bias=pad(path.intercept_hidden),
+        hidden_bias=pad(np.r_[path.intercept_hidden, 0.0, 0.0]),
         visible_bias=pad(path.intercept_visible),
-        base_logit=frozen(path.base_logit),
-        tilt=frozen(path.intercept_visible - path.base_logit),
+        base_logit=pad(path.base_logit)[0],
         base_constant=path._base_constant,
     )
 
