@@ -108,26 +108,26 @@ class AIS(PartitionEstimator):
 
     def _estimate(self, path, seed) -> PartitionResult:
         base_log_partition = check_base(path, "AIS")
-        checkpoint = self._checkpoint(path, seed)
-        path, n_pilot = self._plan(path, seed)
+        checkpoint, transition = self._checkpoint(path, seed), self._transition(path)
+        path, n_pilot = plan_ladder(path, transition, self.ladder, self.n_temperatures, self.n_chains, seed)
         log_weights = anneal_from_base(
-            path, self._transition(path), self.n_chains, stream_key(seed, _MAIN), self.n_jobs, checkpoint
+            path, transition, self.n_chains, stream_key(seed, _MAIN), self.n_jobs, checkpoint
         )
         n_sweeps = n_pilot + self.n_chains * (len(path.ladder) - 1)
         return combine(log_weights, base_log_partition, path.ladder, n_sweeps)
 
-    def _plan(self, path, seed):
-        """Fix the ladder; returns the path on it and the sweeps that this took."""
-        if not isinstance(self.ladder, str) or self.ladder != "adaptive":
-            path = path.with_ladder(make_ladder(self.ladder, self.n_temperatures))
-            if path.ladder[0] != 0 or path.ladder[-1] != 1:
-                raise ValueError("ladder must begin at 0 (the base, which is sampled) and end at 1 (the target)")
-            return path, 0
-        n_levels = max(2, self.n_temperatures // 20)
-        path = path.with_ladder(make_ladder("linear", n_levels))
-        spread = pilot_spread(path, self._transition(path), self.n_chains, stream_key(seed, _PILOT))
-        ladder = respace(path.ladder, spread, self.n_temperatures)
-        return path.with_ladder(ladder), self.n_chains * (n_levels - 1)
+
+def plan_ladder(path, transition, ladder, n_temperatures, n_chains, seed):
+    """Fix the ladder; returns the path on it and the sweeps that this took."""
+    if not isinstance(ladder, str) or ladder != "adaptive":
+        path = path.with_ladder(make_ladder(ladder, n_temperatures))
+        if path.ladder[0] != 0 or path.ladder[-1] != 1:
+            raise ValueError("ladder must begin at 0 (the base, which is sampled) and end at 1 (the target)")
+        return path, 0
+    n_levels = max(2, n_temperatures // 20)
+    path = path.with_ladder(make_ladder("linear", n_levels))
+    spread = pilot_spread(path, transition, n_chains, stream_key(seed, _PILOT))
+    return path.with_ladder(respace(path.ladder, spread, n_temperatures)), n_chains * (n_levels - 1)
 
 
 def pilot_spread(path, transition, n_chains, key):
@@ -144,52 +144,56 @@ def pilot_spread(path, transition, n_chains, key):
 
 def anneal_from_base(path, transition, n_chains, key, n_jobs=None, checkpoint=None):
     """Log weights (n_chains,) of chains that go up the whole ladder from exact base draws."""
+    start = functools.partial(_start, path, key)
+    return anneal(path, transition, start, n_chains, key, n_jobs, checkpoint)
+
+
+def anneal(path, transition, start, n_chains, key, n_jobs=None, checkpoint=None, reverse=False):
+    """Log weights (n_chains,) of chains that go through the whole ladder: up, or down if `reverse`.
+
+    start(first, n) returns the state of the chains first, …, first + n - 1; sweep 0 of the stream is its own.
+    """
     blocks = equal_blocks(n_chains, largest=32)
     first = np.concatenate([[0], np.cumsum(blocks)])
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
     carries = run_blocks(
-        functools.partial(_start, path, key, blocks, first),
-        functools.partial(_advance, path, transition, key, first, bounds),
+        functools.partial(_begin, start, blocks, first),
+        functools.partial(_advance, path, transition, key, first, bounds, reverse),
         len(blocks),
         len(bounds) - 1,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
-        stage="anneal",
+        stage="reverse" if reverse else "anneal",
     )
     return np.concatenate([log_weights for _, log_weights in carries])
 
 
-def _start(path, key, blocks, first, block):
-    return path.sample_base(blocks[block], Stream(key, int(first[block]))), np.zeros(blocks[block])
+def _start(path, key, first, n):
+    return path.sample_base(n, Stream(key, first))
 
 
-def _advance(path, transition, key, first, bounds, block, segment, carry):
+def _begin(start, blocks, first, block):
+    return start(int(first[block]), blocks[block]), np.zeros(blocks[block])
+
+
+def _advance(path, transition, key, first, bounds, reverse, block, segment, carry):
     state, log_weights = carry
-    start, stop = bounds[segment], bounds[segment + 1]
-    levels = np.repeat(np.arange(start, stop + 1)[:, np.newaxis], len(log_weights), axis=1)
-    stream = Stream(key, int(first[block]), start + 1)  # sweep 0 drew from the base
-    state, increments = transition.anneal(path, state, levels, stream)
+    passed = np.arange(bounds[segment], bounds[segment + 1] + 1)
+    order = len(path.ladder) - 1 - passed if reverse else passed
+    levels = np.repeat(order[:, np.newaxis], len(log_weights), axis=1)
+    stream = Stream(key, int(first[block]), bounds[segment] + 1)
+    state, increments = transition.anneal(path, state, levels, stream, reverse)
     return state, log_weights + increments
 
 
 def combine(log_weights, base_log_partition, ladder, n_sweeps) -> PartitionResult:
     """The estimate, its errors and its alarms from the log weights."""
-    if not np.all(np.isfinite(log_weights)):
-        raise ValueError("log_f gave values that are not finite; check the model's parameters and the path's log_f")
+    diagnostics, reasons = judge_weights(log_weights)
     n = len(log_weights)
     log_mean = float(log_mean_exp(log_weights))
     relative = np.exp(log_weights - log_mean)
     delta = float(relative.std(ddof=1) / np.sqrt(n))
     _, jack = jackknife(lambda keep: log_mean_exp(log_weights[keep]), n)
-    effective = float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights)))
-    shape = pareto_shape(log_weights)
-    reasons = []
-    if shape > _MAX_SHAPE:
-        reasons.append(
-            f"the weights have a heavy tail (Pareto shape {shape:.2f} > {_MAX_SHAPE}): raise n_temperatures or n_chains"
-        )
-    if effective < min(_MIN_EFFECTIVE, n / 2):
-        reasons.append(f"only {effective:.1f} of {n} weights count: raise n_temperatures or n_chains")
     log_partition = base_log_partition + log_mean
     return PartitionResult(
         method="AIS",
@@ -201,11 +205,26 @@ def combine(log_weights, base_log_partition, ladder, n_sweeps) -> PartitionResul
         n_sweeps=n_sweeps,
         ladder=ladder,
         diagnostics={
-            "log_weights": log_weights,
-            "effective_sample_size": effective,
-            "pareto_shape": shape,
+            **diagnostics,
             "delta_std_error": delta,
             "jackknife_std_error": float(jack),
             "lower_bound": log_partition - np.log(20),
         },
     )
+
+
+def judge_weights(log_weights) -> tuple[dict, list[str]]:
+    """Diagnostics of the log weights (n,) and the alarms that they raise."""
+    if not np.all(np.isfinite(log_weights)):
+        raise ValueError("log_f gave values that are not finite; check the model's parameters and the path's log_f")
+    n = len(log_weights)
+    effective = float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights)))
+    shape = pareto_shape(log_weights)
+    reasons = []
+    if shape > _MAX_SHAPE:
+        reasons.append(
+            f"the weights have a heavy tail (Pareto shape {shape:.2f} > {_MAX_SHAPE}): raise n_temperatures or n_chains"
+        )
+    if effective < min(_MIN_EFFECTIVE, n / 2):
+        reasons.append(f"only {effective:.1f} of {n} weights count: raise n_temperatures or n_chains")
+    return {"log_weights": log_weights, "effective_sample_size": effective, "pareto_shape": shape}, reasons
