@@ -1,0 +1,8 @@
+"""Models with a log-likelihood, in the conventions of the scikit-learn classes that they replace."""
+
+from sklpf.models._compare import compare
+from sklpf.models._likelihood import ScoreInterval
+from sklpf.models._rbm import BernoulliRBM
+from sklpf.models._rbm_path import RBMPath
+
+__all__ = ["BernoulliRBM", "RBMPath", "ScoreInterval", "compare"]

@@ -1,0 +1,496 @@
+"""BernoulliRBM: scikit-learn's restricted Boltzmann machine with a log-likelihood."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array, check_random_state, gen_batches
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sklpf._random import stream_key
+from sklpf._sklearn import Interval, StrOptions
+from sklpf.models._likelihood import MAX_EXACT_BY_DEFAULT, LogLikelihoodMixin
+from sklpf.models._rbm_path import RBMPath
+from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
+
+_LARGEST_SEED = 2**31 - 1
+_ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
+_VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time in fit
+_VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
+
+
+class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator):
+    """Bernoulli restricted Boltzmann machine whose `score` is a log-likelihood.
+
+    Takes the place of `sklearn.neural_network.BernoulliRBM`: the same parameters, attributes and training by
+    persistent contrastive divergence (Tieleman 2008). Binary units v and h have the joint density
+    exp(c @ v + b @ h + h @ W @ v) / Z with W = `components_`, c = `intercept_visible_`, b = `intercept_hidden_`.
+
+    Parameters
+    ----------
+    n_components : int, default=256
+        Number of hidden units.
+    learning_rate : float, default=0.1
+    batch_size : int, default=10
+        Rows in a minibatch, and number of persistent chains.
+    n_iter : int, default=10
+        Passes over the data.
+    verbose : int, default=0
+        Whether to print the mean `pseudo_log_likelihood` of some evenly spaced rows after every pass.
+    random_state : int, RandomState or None, default=None
+        Weights, chains and the estimate of log Z depend on it alone.
+    partition_estimator : PartitionEstimator or None, default=None
+        How log Z is estimated. None is `Exact` where the smaller layer has at most 20 units, else `AIS`.
+        A `random_state` or `n_jobs` that it leaves at None are taken from the model.
+    on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
+        What `score` and `score_samples` do when log Z is not to be trusted: return the value with a
+        ConvergenceWarning, return NaN silently, or raise RuntimeError.
+    n_jobs : int or None, default=None
+        For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Weights, in the dtype of the training data (float32 or float64).
+    intercept_visible_, intercept_hidden_ : ndarray of shape (n_features,) and (n_components,)
+        Biases.
+    h_samples_ : ndarray of shape (batch_size, n_components)
+        Hidden units of the persistent chains.
+    visible_mean_ : ndarray of shape (n_features,)
+        Smoothed means (sum + 1) / (n + 2) of the training data: the base from which log Z is computed.
+    log_partition_, log_partition_std_error_, log_partition_interval_ : float, float, tuple of float
+        log Z in nats, its standard error and 95 % interval; exist once log Z has been estimated.
+    partition_estimator_ : PartitionEstimator
+        The fitted estimator of log Z, its ``result_`` without samples; exists once log Z has been estimated.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Training computes in float32 and stores the weights in the dtype of the data. The numbers depend neither on the
+    number of threads nor on `n_jobs`. `fit` and `transform` take values in [0, 1], as scikit-learn's do; the
+    log-likelihood is one of binary rows, and other values raise a warning there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import BernoulliRBM
+    >>> X = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1]])
+    >>> rbm = BernoulliRBM(n_components=2, random_state=0).fit(X)
+    >>> round(rbm.score(X), 2)
+    -2.05
+    """
+
+    _parameter_constraints = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "n_iter": [Interval(Integral, 0, None, closed="left")],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+        "partition_estimator": [PartitionEstimator, None],
+        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        n_components=256,
+        *,
+        learning_rate=0.1,
+        batch_size=10,
+        n_iter=10,
+        verbose=0,
+        random_state=None,
+        partition_estimator=None,
+        on_nonconvergence="warn",
+        n_jobs=None,
+    ):
+        self.n_components = n_components
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.n_iter = n_iter
+        self.verbose = verbose
+        self.random_state = random_state
+        self.partition_estimator = partition_estimator
+        self.on_nonconvergence = on_nonconvergence
+        self.n_jobs = n_jobs
+
+    # -- training --------------------------------------------------------------------------------
+    def fit(self, X, y=None) -> BernoulliRBM:
+        """Fit to X by persistent contrastive divergence, from new weights and chains.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Values in [0, 1].
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If training diverges.
+        """
+        self._validate_params()
+        X = self._validate(X, reset=True, order="C")
+        rng = check_random_state(self.random_state)
+        self._initialise(X, rng)
+        self._count(X)
+        trainer = _Trainer(self, rng)
+        began = time.time()
+        for iteration in range(1, self.n_iter + 1):
+            trainer.run(X, self.batch_size)
+            if self.verbose:
+                trainer.store(self)
+                self._report(X, iteration, time.time() - began)
+                began = time.time()
+        trainer.store(self)
+        return self
+
+    def partial_fit(self, X, y=None) -> BernoulliRBM:
+        """Make one step of persistent contrastive divergence on X, one minibatch.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "components_")
+        if first:
+            self._validate_params()
+        X = self._validate(X, reset=first, order="C")
+        if not hasattr(self, "random_state_"):
+            self.random_state_ = check_random_state(self.random_state)
+        if first:
+            self._initialise(X, self.random_state_)
+        self._count(X)
+        trainer = _Trainer(self, self.random_state_)
+        trainer.run(X, X.shape[0])
+        trainer.store(self)
+        return self
+
+    def _initialise(self, X, rng) -> None:
+        n_features, dtype = X.shape[1], X.dtype
+        self.components_ = rng.normal(0, 0.01, (self.n_components, n_features)).astype(dtype)
+        self.intercept_hidden_ = np.zeros(self.n_components, dtype=dtype)
+        self.intercept_visible_ = np.zeros(n_features, dtype=dtype)
+        self.h_samples_ = np.zeros((self.batch_size, self.n_components), dtype=dtype)
+        self._n_features_out = self.n_components
+        self._n_seen, self._visible_sum = 0, np.zeros(n_features)
+        self._partition_seed = int(rng.randint(_LARGEST_SEED))
+
+    def _count(self, X) -> None:
+        self._n_seen += X.shape[0]
+        self._visible_sum = self._visible_sum + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
+        smallest = 1 / (self._n_seen + 2)
+        self.visible_mean_ = np.clip((self._visible_sum + 1) / (self._n_seen + 2), smallest, 1 - smallest)
+
+    def _report(self, X, iteration, seconds) -> None:
+        n_rows = int(np.clip(_VERBOSE_WORK / (self.components_.size * X.shape[1]), 10, X.shape[0]))
+        some = X[np.linspace(0, X.shape[0] - 1, min(n_rows, X.shape[0])).astype(int)]
+        mean = self._pseudo_log_likelihood(some).mean()
+        name = type(self).__name__
+        print(f"[{name}] Iteration {iteration}, pseudo-likelihood = {mean:.2f}, time = {seconds:.2f}s")
+
+    @classmethod
+    def from_parameters(
+        cls, components, intercept_visible, intercept_hidden, visible_mean=None, **parameters
+    ) -> BernoulliRBM:
+        """Return a fitted model with known weights.
+
+        Parameters
+        ----------
+        components : array-like of shape (n_components, n_features)
+        intercept_visible, intercept_hidden : array-like of shape (n_features,) and (n_components,)
+        visible_mean : array-like of shape (n_features,) or None, default=None
+            Means of the data, inside (0, 1), for the base of log Z. None: a damped mean-field estimate of the model's
+            own means, pulled halfway to 1/2.
+        **parameters
+            Of the constructor, such as `partition_estimator` or `random_state`.
+
+        Returns
+        -------
+        model : BernoulliRBM
+
+        Raises
+        ------
+        ValueError
+            If a value is not finite or a shape does not fit.
+        """
+        components = check_array(components, dtype=(np.float64, np.float32), input_name="components", copy=True)
+        n_components, n_features = components.shape
+        model = cls(n_components=n_components, **parameters)
+        model._validate_params()
+        rng = check_random_state(model.random_state)
+        model.components_ = components
+        model.intercept_visible_ = _vector(intercept_visible, n_features, "intercept_visible").astype(components.dtype)
+        model.intercept_hidden_ = _vector(intercept_hidden, n_components, "intercept_hidden").astype(components.dtype)
+        model.h_samples_ = np.zeros((model.batch_size, n_components), dtype=components.dtype)
+        model.n_features_in_ = n_features
+        model._n_features_out = n_components
+        model._partition_seed = int(rng.randint(_LARGEST_SEED))
+        model._n_seen, model._visible_sum = 0, np.zeros(n_features)
+        if visible_mean is None:
+            model.visible_mean_ = _mean_field(model)
+        else:
+            model.visible_mean_ = _means(visible_mean, n_features, "visible_mean")
+        return model
+
+    # -- as in scikit-learn ------------------------------------------------------------------------
+    def transform(self, X):
+        """Probabilities of the hidden units given X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        h : ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        return self._mean_hiddens(self._validate(X))
+
+    def gibbs(self, v):
+        """Make one Gibbs step: hidden units given v, then visible units given them.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_samples, n_features)
+
+        Returns
+        -------
+        v_new : ndarray of bool of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "random_state_"):
+            self.random_state_ = check_random_state(self.random_state)
+        rng = self.random_state_
+        mean = self._mean_hiddens(v)
+        mean = expit((rng.uniform(size=mean.shape) < mean) @ self.components_ + self.intercept_visible_)
+        return rng.uniform(size=mean.shape) < mean
+
+    def _mean_hiddens(self, v):
+        return expit(safe_sparse_dot(v, self.components_.T, dense_output=True) + self.intercept_hidden_)
+
+    def _validate(self, X, reset=False, order=None):
+        return validate_data(self, X, accept_sparse="csr", reset=reset, dtype=(np.float64, np.float32), order=order)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    # -- log-likelihood ------------------------------------------------------------------------------
+    def path(self, base="data", weights="marginal") -> RBMPath:
+        """Return the tempered path from independent visible units to this model.
+
+        Parameters
+        ----------
+        base : {"data", "uniform"} or array-like of shape (n_features,), default="data"
+            Means of the independent units: `visible_mean_`, 1/2, or given ones inside (0, 1).
+        weights : {"marginal", "joint"}, default="marginal"
+            Whether the hidden layer is summed out of the densities.
+
+        Returns
+        -------
+        path : RBMPath
+        """
+        check_is_fitted(self)
+        if weights not in ("marginal", "joint"):
+            raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
+        n_features = self.components_.shape[1]
+        if isinstance(base, str):
+            if base not in ("data", "uniform"):
+                raise ValueError(f'base must be "data", "uniform" or an array of means, got {base!r}')
+            mean = self.visible_mean_ if base == "data" else np.full(n_features, 0.5)
+        else:
+            mean = _means(base, n_features, "base")
+        for name in ("components_", "intercept_visible_", "intercept_hidden_"):
+            if not np.all(np.isfinite(getattr(self, name))):
+                raise ValueError(f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew")
+        return RBMPath(self.components_, self.intercept_visible_, self.intercept_hidden_, mean, weights=weights)
+
+    def pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
+        """Log pseudo-likelihood of every row: the sum over visible units of log p(x_i | all other units of x).
+
+        Needs no log Z and is deterministic. (scikit-learn's `score_samples` estimates it from one random unit a row.)
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        pseudo_log_likelihood : ndarray of shape (n_samples,)
+            In nats.
+        """
+        check_is_fitted(self)
+        return self._pseudo_log_likelihood(self._binary(X))
+
+    def sample(self, n_samples=1, random_state=None) -> NDArray:
+        """Draw rows from the model.
+
+        Exact and independent where the smaller layer has at most 20 units; else from tempered chains
+        (`ParallelTempering`), nearly independent if these mix. A `partition_estimator` that can sample is used instead.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Rows of 0 and 1, in the dtype of `components_`.
+        """
+        path = self.path()
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
+        rng = np.random.default_rng(check_random_state(random_state).randint(_LARGEST_SEED))
+        estimator = self.partition_estimator
+        if not hasattr(estimator, "sample"):
+            small = path.n_enumerable <= MAX_EXACT_BY_DEFAULT
+            estimator = Exact(n_jobs=self.n_jobs) if small else ParallelTempering(n_jobs=self.n_jobs)
+        drawn = estimator.sample(path, n_samples, rng)
+        return np.asarray(getattr(drawn, "v", drawn), dtype=self.components_.dtype)
+
+    def _binary(self, X):
+        """X validated, with a warning if it holds other values than 0 and 1."""
+        X = self._validate(X)
+        values = X.data if sp.issparse(X) else X
+        if not np.all((values == 0) | (values == 1)):
+            warnings.warn(
+                "X holds values other than 0 and 1, for which a model of binary units has no likelihood: "
+                "the numbers returned are not one; binarise X",
+                UserWarning,
+                stacklevel=4,
+            )
+        return X
+
+    def _log_f(self, X) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        from sklpf.models._rbm_fit_kernels import log1p_exp_sums
+
+        X = self._binary(X)
+        bias, out = self.intercept_visible_.astype(np.float64), np.empty(X.shape[0])
+        for rows, x, fields in self._hidden_fields(X):
+            log1p_exp_sums(fields, out[rows])
+            out[rows] += safe_sparse_dot(x, bias)
+        return out
+
+    def _pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
+        from sklpf.models._rbm_fit_kernels import pseudo_log_likelihood
+
+        by_visible = np.array(self.components_.T, dtype=np.float64, order="C")
+        bias, out = self.intercept_visible_.astype(np.float64), np.empty(X.shape[0])
+        for rows, x, fields in self._hidden_fields(X):
+            x = x.toarray() if sp.issparse(x) else np.array(x, order="C")
+            pseudo_log_likelihood(by_visible, bias, x, fields, out[rows])
+        return out
+
+    def _hidden_fields(self, X):
+        """Blocks of rows: (slice, rows as float64, input of the hidden units (n, n_components))."""
+        weights, bias = self.components_.T.astype(np.float64), self.intercept_hidden_.astype(np.float64)
+        for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE):
+            x = X[rows].astype(np.float64)
+            yield rows, x, np.ascontiguousarray(safe_sparse_dot(x, weights, dense_output=True) + bias)
+
+
+class _Trainer:
+    """Weights in both layouts of the training kernel, the chains, and the position in the random stream."""
+
+    def __init__(self, model: BernoulliRBM, rng: np.random.RandomState):
+        from sklpf._kernels import LANES
+
+        n_components, n_features = model.components_.shape
+        self.by_visible = np.zeros((n_features + 1, -(-n_components // LANES) * LANES), dtype=np.float32)
+        self.by_visible[:-1, :n_components] = model.components_.T
+        self.by_visible[-1, :n_components] = model.intercept_hidden_
+        self.by_hidden = np.zeros((n_components + 1, -(-n_features // LANES) * LANES), dtype=np.float32)
+        self.by_hidden[:-1, :n_features] = model.components_
+        self.by_hidden[-1, :n_features] = model.intercept_visible_
+        self.h = np.array(model.h_samples_ != 0, dtype=np.uint8, order="C")
+        self.learning_rate, self.step = float(model.learning_rate), 0
+        self.key = stream_key(int(rng.randint(_LARGEST_SEED)))
+        model._forget_log_partition()
+
+    def run(self, X, batch_size: int) -> None:
+        """One pass over X in minibatches."""
+        from sklpf.models._rbm_fit_kernels import train
+
+        at_once = max(1, _VALUES_AT_ONCE // (batch_size * X.shape[1])) * batch_size
+        for rows in gen_batches(X.shape[0], at_once):
+            n = rows.stop - rows.start
+            edges = np.array([*range(0, n, batch_size), n])
+            lists = _lists(X[rows])
+            train(self.by_visible, self.by_hidden, self.h, *lists, edges, self.learning_rate, *self.key, self.step)
+            self.step += len(edges) - 1
+
+    def store(self, model: BernoulliRBM) -> None:
+        """Write the weights and chains to the model."""
+        n_components, n_features = model.components_.shape
+        if not np.all(np.isfinite(self.by_hidden)):
+            raise ValueError("training diverged: the weights are no longer finite; lower learning_rate or rescale X")
+        dtype = model.components_.dtype
+        model.components_ = self.by_hidden[:-1, :n_features].astype(dtype)
+        model.intercept_visible_ = self.by_hidden[-1, :n_features].astype(dtype)
+        model.intercept_hidden_ = self.by_visible[-1, :n_components].astype(dtype)
+        model.h_samples_ = self.h.astype(dtype)
+
+
+def _lists(X):
+    """Non-zero values of X by row: indptr, indices (int32), values (float32)."""
+    if sp.issparse(X):
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)
+    from sklpf.models._rbm_fit_kernels import compress
+
+    n_values = np.count_nonzero(X)
+    lists = np.zeros(len(X) + 1, np.int64), np.empty(n_values, np.int32), np.empty(n_values, np.float32)
+    X = np.asarray(X).view()
+    X.setflags(write=False)
+    compress(X, *lists)
+    return lists
+
+
+def _vector(values, n: int, name: str) -> NDArray[np.float64]:
+    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
+    if values.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},) to fit components, got {values.shape}")
+    return values
+
+
+def _means(values, n: int, name: str) -> NDArray[np.float64]:
+    values = _vector(values, n, name)
+    if not np.all((values > 0) & (values < 1)):
+        raise ValueError(f"{name} must hold means strictly between 0 and 1; smooth them, as (sum + 1) / (n + 2) does")
+    return values
+
+
+def _mean_field(model: BernoulliRBM) -> NDArray[np.float64]:
+    """A damped mean-field estimate of the visible means, pulled halfway to 1/2."""
+    visible = np.full(model.components_.shape[1], 0.5)
+    for _ in range(50):
+        hidden = expit(model.components_ @ visible + model.intercept_hidden_)
+        visible += 0.5 * (expit(hidden @ model.components_ + model.intercept_visible_) - visible)
+    return 0.5 * visible + 0.25
