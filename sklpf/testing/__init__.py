@@ -1,5 +1,18 @@
-"""What tests of sklpf, and of your own paths and estimators, are built from."""
+"""What tests of sklpf, and of your own paths, transitions and estimators, are built from."""
 
+from sklpf.testing._checks import check_partition_estimator, check_path, check_transition
 from sklpf.testing._data import find_shared_data, shared_data
+from sklpf.testing._problems import RBM_PROBLEMS, HiddenModePath, Problem, hidden_mode_problem, make_rbm_problem
 
-__all__ = ["find_shared_data", "shared_data"]
+__all__ = [
+    "RBM_PROBLEMS",
+    "HiddenModePath",
+    "Problem",
+    "check_partition_estimator",
+    "check_path",
+    "check_transition",
+    "find_shared_data",
+    "hidden_mode_problem",
+    "make_rbm_problem",
+    "shared_data",
+]

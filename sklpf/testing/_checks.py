@@ -1,0 +1,237 @@
+"""Contract checks for a user's own path, transition or estimator. They raise AssertionError with a sentence."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm, rankdata
+from scipy.stats import t as student_t
+from sklearn.base import clone
+
+from sklpf._random import Stream, stream_key
+from sklpf.partition import PartitionEstimator, PartitionResult
+from sklpf.paths._base import check_ladder, map_state, n_chains
+from sklpf.testing._problems import Problem
+from sklpf.transitions import Transition
+
+
+def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
+    """Check that a path keeps the contract of `sklpf.Path`: shapes, `take`, streams, ladder and pickling.
+
+    Parameters
+    ----------
+    path : Path
+        With `sample_base`.
+    random_state : int, default=0
+    rtol : float, default=1e-5
+        Allowed difference of `log_f` and `log_f_ladder`, relative to max(1, |log f|).
+
+    Raises
+    ------
+    AssertionError
+        With a sentence that says what is broken.
+    """
+    check_ladder(path.ladder)
+    stream, n = Stream(stream_key(random_state)), 7
+    state = path.sample_base(n, stream)
+    _require(n_chains(state) == n, f"sample_base({n}, stream) must return {n} chains, got {n_chains(state)}")
+    _require(_equal(state, path.sample_base(n, stream)), "sample_base must give the same draws for the same stream")
+    other = path.sample_base(n, Stream(stream.key, chain=1000))
+    _require(not _equal(state, other), "sample_base must draw from its stream: another block's draws were the same")
+    _check_densities(path, state, rtol)
+    last = np.full(n, len(path.ladder) - 1)
+    copied = pickle.loads(pickle.dumps(path))
+    _require(np.array_equal(copied.log_f(state, last), path.log_f(state, last)), "a pickled path must give equal log_f")
+
+
+def _check_densities(path, state, rtol):
+    n, n_levels = n_chains(state), len(path.ladder)
+    before, matrix = map_state(np.copy, state), path.log_f_ladder(state)
+    _require(np.shape(matrix) == (n, n_levels), f"log_f_ladder must have shape {(n, n_levels)}, got {np.shape(matrix)}")
+    _require(np.all(np.isfinite(matrix)), "log_f must be finite for every base draw at every level")
+    levels = np.arange(n) % n_levels
+    values = path.log_f(state, levels)
+    _require(np.shape(values) == (n,), f"log_f must have shape {(n,)}, got {np.shape(values)}")
+    expected = matrix[np.arange(n), levels]
+    close = np.abs(values - expected) <= rtol * np.maximum(1, np.abs(expected))
+    _require(np.all(close), "log_f(state, levels) must agree with log_f_ladder(state) at the levels")
+    index = np.array([3, 0])
+    taken = path.log_f(path.take(state, index), levels[index])
+    _require(np.allclose(taken, values[index], rtol=rtol), "take(state, index) must keep the chains `index`")
+    _require(_equal(state, before), "log_f and take must not change the state that they are given")
+
+
+def check_transition(
+    path: Any,
+    transition: Transition,
+    *,
+    variables: Callable[[Any], NDArray] | None = None,
+    n: int = 2000,
+    random_state: int = 0,
+    false_alarm: float = 1e-4,
+) -> None:
+    """Check that a transition leaves every level of a path invariant, and that `reverse` is its time reversal.
+
+    Chains go up the ladder from exact base draws with importance weights w, so that for every bounded function g
+
+        E[w (g(T x) - g(x))] = 0  and  E[w (g(x) h(T x) - h(x) g(R x))] = 0
+
+    at every level if the transition T leaves it invariant and R is the reversal of T. Both are z-tested for ranks of
+    log f and of three random projections of the variables.
+
+    Parameters
+    ----------
+    path : Path
+        With `sample_base`, on a short ladder whose neighbours overlap (``path.with_ladder``).
+    transition : Transition
+    variables : callable or None, default=None
+        variables(state) -> array (n, ...): what f is a density of. None takes the state, which must then be one array
+        or a tuple of arrays without auxiliary variables.
+    n : int, default=2000
+        Number of chains.
+    random_state : int, default=0
+    false_alarm : float, default=1e-4
+        Probability that a correct transition fails, all tests together (Bonferroni, normal quantiles).
+
+    Raises
+    ------
+    TypeError
+        If the path lacks a capability that the transition needs.
+    ValueError
+        If the weights degenerate, so that the test would have no power: add levels.
+    AssertionError
+        If the transition is wrong, never moves, changes its input or ignores its stream.
+    """
+    transition.check(path)
+    stream, n_levels = Stream(stream_key(random_state)), len(path.ladder)
+    state, log_weights = path.sample_base(n, stream), np.zeros(n)
+    _check_purity(path, transition, state, stream.at(1))
+    flat = functools.partial(_flat, variables)
+    directions = np.random.default_rng(random_state).normal(size=(flat(state).shape[1], 3))
+    for level in range(n_levels):
+        levels = np.full(n, level)
+        if level > 0:
+            log_weights = log_weights + path.log_f(state, levels) - path.log_f(state, levels - 1)
+        moved = transition.move(path, state, levels, stream.at(2 * level + 1))
+        back = transition.move(path, state, levels, stream.at(2 * level + 2), reverse=True)
+        features = _features(path, flat, directions, state, moved, back)
+        z = np.abs(_z_scores(_weights(log_weights, level), *features))
+        bound = norm.isf(false_alarm / (2 * n_levels * len(z)))
+        _require(
+            z.max() < bound,
+            f"{type(transition).__name__} does not leave level {level} of {type(path).__name__} invariant, or its "
+            f"reversal is wrong: |z| = {z.max():.1f} exceeds {bound:.1f}",
+        )
+        state = moved
+
+
+def _check_purity(path, transition, state, stream):
+    before, levels = map_state(np.copy, state), np.zeros(n_chains(state), dtype=int)
+    moved = transition.move(path, state, levels, stream)
+    _require(_equal(state, before), "move must not change the state that it is given")
+    _require(not _equal(state, moved), "move changed no chain at level 0")
+    _require(_equal(moved, transition.move(path, state, levels, stream)), "move must depend on its stream alone")
+
+
+def _weights(log_weights: NDArray, level: int) -> NDArray:
+    weights = np.exp(log_weights - log_weights.max())
+    effective = weights.sum() ** 2 / np.sum(weights**2)
+    if not effective >= 50:
+        raise ValueError(f"at level {level} only {effective:.0f} weights count: check a ladder with more levels")
+    return weights / weights.sum()
+
+
+def _flat(variables, state) -> NDArray:
+    """The variables of every chain as a row of float64."""
+    values = variables(state) if variables is not None else state
+    arrays = values if isinstance(values, tuple) else (values,)
+    return np.concatenate([np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1)
+
+
+def _features(path, flat, directions, *states) -> list[NDArray]:
+    """Functions of the states with values in (-1, 1), each (n, 4): pooled ranks of log f and of the projections."""
+    last = np.full(n_chains(states[0]), len(path.ladder) - 1)
+    ratios = [path.log_f(state, last) - path.log_f(state, 0 * last) for state in states]
+    rows = [np.column_stack([ratio, flat(state) @ directions]) for ratio, state in zip(ratios, states)]
+    ranks = 2 * rankdata(np.concatenate(rows), axis=0) / (len(states) * len(last) + 1) - 1
+    return np.split(ranks, len(states))
+
+
+def _z_scores(weights, here, moved, back) -> NDArray:
+    differences = list((moved - here).T)
+    for a, b in combinations(range(here.shape[1]), 2):
+        differences.append(here[:, a] * moved[:, b] - here[:, b] * back[:, a])
+    terms = weights[:, np.newaxis] * np.column_stack(differences)
+    spread = np.sqrt(np.sum(terms**2, axis=0))
+    return np.divide(terms.sum(axis=0), spread, out=np.zeros(len(spread)), where=spread > 0)
+
+
+def check_partition_estimator(
+    estimator: PartitionEstimator, problem: Problem, *, random_state: int = 0, false_alarm: float = 2e-4
+) -> None:
+    """Check an estimator on a problem with known log Z: the number, its error bar, and reproducible bits.
+
+    Parameters
+    ----------
+    estimator : PartitionEstimator
+        It is cloned, and its `random_state` set where it has one.
+    problem : Problem
+        Or any (name, path, log_partition).
+    random_state : int, default=0
+    false_alarm : float, default=2e-4
+        Probability that an honest estimator fails: the error is compared with that two-sided Student t quantile times
+        the standard error (3.7 of them for many degrees of freedom), a bound with its one-sided interval.
+
+    Raises
+    ------
+    AssertionError
+        With a sentence that says what is broken.
+    """
+    name = f"{type(estimator).__name__} on {problem[0]}"
+    fitted = _fit(estimator, problem[1], random_state)
+    result = fitted.result_
+    _require(isinstance(result, PartitionResult), f"{name}: result_ must be a PartitionResult")
+    _require(fitted.converged_ == result.converged, f"{name}: converged_ must be result_.converged")
+    _require(result.converged or result.reasons, f"{name}: a result that did not converge must say why")
+    _require(result.converged, f"{name} did not converge: {'; '.join(result.reasons)}")
+    error = fitted.log_partition_ - problem[2]
+    if result.statement == "estimate":
+        bound = student_t.isf(false_alarm / 2, result.degrees_of_freedom) * result.std_error
+        message = f"{name}: off by {error:.3g}, more than {bound:.3g} = its error bar at {false_alarm:g}"
+        _require(abs(error) <= bound, message)
+    elif result.statement == "exact":
+        _require(abs(error) <= 1e-8 * max(1, abs(problem[2])), f"{name}: off by {error:.3g}")
+    else:
+        low, high = result.interval(1 - false_alarm)
+        _require(low <= problem[2] <= high, f"{name}: log Z is outside its {result.statement}'s interval")
+    _check_bits(fitted, problem[1], random_state, name)
+
+
+def _check_bits(fitted, path, random_state, name):
+    numbers = fitted.log_partition_, fitted.log_partition_std_error_
+    for n_jobs in (1, 2) if "n_jobs" in fitted.get_params() else (None,):
+        again = _fit(fitted, path, random_state, n_jobs)
+        same = (again.log_partition_, again.log_partition_std_error_) == numbers
+        _require(same, f"{name}: the same random_state must give the same bits for any n_jobs")
+
+
+def _fit(estimator, path, random_state, n_jobs=None) -> Any:
+    estimator = clone(estimator)
+    chosen = {"random_state": random_state, "n_jobs": n_jobs}
+    return estimator.set_params(**{k: v for k, v in chosen.items() if k in estimator.get_params()}).fit(path)
+
+
+def _equal(first, second) -> bool:
+    pairs = zip(first, second) if isinstance(first, tuple) else [(first, second)]
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def _require(condition, message: str) -> None:
+    if not condition:
+        raise AssertionError(message)
