@@ -323,12 +323,13 @@ def exchange(
 @njit
 def temper(
     weights, v, h, hidden_field, visible_field, levels, ladder, joint, log_prior, n_redraws, sweeps_per_redraw,
-    stride, keys, q_sums, counts, vectors,
+    stride, keys, q_sums, counts, vectors, vector_levels,
 ):  # fmt: skip
     """Simulated tempering in place: sweeps at each chain's level, then a redraw of the level from q(level | x).
 
     log_prior (K,) is log r_k - log Z_k estimate. q_sums (n, K) adds exp(log q + 600), counts (n, K) the redrawn levels;
-    every `stride`-th redraw writes log f_k(x) to the next of vectors (records, n, K).
+    every `stride`-th redraw writes log f_k(x) to the next of vectors (records, n, K) and the level that x was moved at
+    to vector_levels (records, n).
     """
     n_chains, n_levels = v.shape[0], ladder.shape[0]
     scratch = _make_scratch(n_chains, v.shape[1], h.shape[1])
@@ -345,6 +346,7 @@ def temper(
             _log_f_ladder(weights, h[c], hidden_field[c], ladder, joint, ladder_scratch, log_densities)
             if t % stride == 0:
                 vectors[t // stride, c] = log_densities
+                vector_levels[t // stride, c] = levels[c]
             random_bits(bits, 1, keys.key0, keys.key1, now.step, keys.chain + c, _REDRAW)
             levels[c] = _redraw(log_densities, log_prior, uniform(bits[0]), q_sums[c], cumulative)
             counts[c, levels[c]] += 1

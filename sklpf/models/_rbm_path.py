@@ -173,12 +173,13 @@ class RBMPath(Path):
         shape = (len(levels), len(self.ladder))
         q_sums, counts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
         vectors = np.empty((-(-n_redraws // stride), *shape))
+        vector_levels = np.empty(vectors.shape[:2], dtype=np.int64)
         temper(
             self._weights, *state, levels, self.ladder, self.joint, log_prior, n_redraws, sweeps_per_redraw,
-            stride, _keys(stream), q_sums, counts, vectors,
+            stride, _keys(stream), q_sums, counts, vectors, vector_levels,
         )  # fmt: skip
         with np.errstate(divide="ignore"):
-            return state, levels, np.log(q_sums) - Q_OFFSET, counts, vectors
+            return state, levels, np.log(q_sums) - Q_OFFSET, counts, vectors, vector_levels
 
     # -- exact enumeration -----------------------------------------------------------------------
     @property

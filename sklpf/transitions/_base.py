@@ -122,12 +122,14 @@ class Transition:
         counts : ndarray of shape (n, K)
             How often each level was drawn.
         vectors : ndarray of shape (n_records, n, K)
+        vector_levels : ndarray of shape (n_records, n)
+            The level that each kept x was moved at, before the redraw.
         """
         levels = levels.copy()
         n, chains = len(levels), np.arange(len(levels))
         log_q_sums = np.full((n, len(path.ladder)), -np.inf)
         counts = np.zeros(log_q_sums.shape, dtype=np.int64)
-        vectors = []
+        vectors, vector_levels = [], []
         for t in range(n_redraws):
             for s in range(sweeps_per_redraw):
                 now = stream.at(stream.step + t * sweeps_per_redraw + s)
@@ -135,10 +137,11 @@ class Transition:
             log_densities = path.log_f_ladder(state)
             if t % stride == 0:
                 vectors.append(log_densities)
+                vector_levels.append(levels)
             log_q = log_softmax(log_densities + log_prior, axis=1)
             log_q_sums = np.logaddexp(log_q_sums, log_q)
             cumulative = np.cumsum(np.exp(log_q), axis=1)
             threshold = now.uniform(n, REDRAW) * cumulative[:, -1]
             levels = np.sum(cumulative[:, :-1] < threshold[:, np.newaxis], axis=1)
             counts[chains, levels] += 1
-        return state, levels, log_q_sums, counts, np.array(vectors)
+        return state, levels, log_q_sums, counts, np.array(vectors), np.array(vector_levels)
