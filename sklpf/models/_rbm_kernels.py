@@ -67,8 +67,9 @@ def _list_flips(drawn, units, n, indices, signs):
     """Replace units by drawn; list the flipped ones with sign +1 (on) or -1 (off)."""
     count = list_differences(drawn, units, n, indices)
     for p in range(count):
-        signs[p] = np.float32(2.0) * np.float32(drawn[indices[p]]) - np.float32(1.0)
-    units[:] = drawn[:n]
+        unit = drawn[indices[p]]
+        units[indices[p]] = unit
+        signs[p] = np.float32(2.0) * np.float32(unit) - np.float32(1.0)
     return count
 
 
