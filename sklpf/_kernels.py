@@ -105,8 +105,8 @@ def exp64(x):
 def log_product(factors, n):
     """Log of the product of factors[:n] (float32 in [1, 2]); overwrites them. Folds halves, so that it vectorises."""
     total = 0.0
-    for start in range(0, n, 1024):
-        chunk = factors[start : min(start + 1024, n)]
+    for start in range(0, n, 512):  # 2^64 is the largest product of the 64 factors that are folded in float32
+        chunk = factors[start : min(start + 512, n)]
         length = chunk.shape[0]
         while length > 8:
             half = (length + 1) // 2
@@ -143,7 +143,7 @@ def positive_sum(x, n, scratch):
 
 @njit
 def log1p_exp_sum(x, scale, n, scratch):
-    """Sum over j < n of log(1 + exp(-scale * |x_j|)), scale >= 0: one exp per unit and one log per 1024 units.
+    """Sum over j < n of log(1 + exp(-scale * |x_j|)), scale >= 0: one exp per unit and one log per 512 units.
 
     With scale * positive_sum(x) it makes the sum of the softplus of scale * x_j.
     """

@@ -1,0 +1,112 @@
+"""Numba building blocks against NumPy in float64: accuracy over their whole range, extremes and NaN."""
+
+import numpy as np
+import pytest
+
+from sklpf import _kernels as kernels
+from sklpf._numba import njit
+
+WIDTHS = (16, 32, 48, 64, 80, 128, 240, 256, 272, 496, 512, 528, 784, 800)
+
+
+@njit
+def _map_exp32(x, out):
+    for i in range(x.shape[0]):
+        out[i] = kernels_exp32(x[i])
+
+
+@njit
+def _map_exp64(x, out):
+    for i in range(x.shape[0]):
+        out[i] = kernels_exp64(x[i])
+
+
+kernels_exp32, kernels_exp64 = kernels.exp32, kernels.exp64
+
+
+def mapped(kernel, x):
+    out = np.empty_like(x)
+    kernel(x, out)
+    return out
+
+
+def test_exp32_is_accurate_to_3e_7_over_its_range():
+    x = np.concatenate([np.linspace(-87, 87, 200_001), np.linspace(-1, 1, 20_001), [0.0]]).astype(np.float32)
+    exact = np.exp(x.astype(np.float64))
+    assert np.max(np.abs(mapped(_map_exp32, x) / exact - 1)) < 3e-7
+    assert mapped(_map_exp32, np.zeros(1, np.float32))[0] == 1
+
+
+def test_exp64_is_accurate_to_4e_15_over_its_range():
+    x = np.concatenate([np.linspace(-708, 708, 200_001), np.linspace(-1, 1, 20_001)])
+    assert np.max(np.abs(mapped(_map_exp64, x) / np.exp(x) - 1)) < 4e-15
+    assert mapped(_map_exp64, np.zeros(1))[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "limit"), [(_map_exp32, np.float32, 87.0), (_map_exp64, np.float64, 708.0)]
+)
+@pytest.mark.parametrize("length", [1, 3, 40])  # scalar code and vector code
+def test_exp_clips_and_keeps_nan(kernel, dtype, limit, length):
+    big = np.finfo(dtype).max
+    x = np.array([np.inf, big, -np.inf, -big, np.nan], dtype=dtype)
+    for value, expected in zip(x, [limit, limit, -limit, -limit, np.nan]):
+        out = mapped(kernel, np.full(length, value, dtype=dtype))
+        np.testing.assert_allclose(out, np.exp(expected), rtol=1e-6)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("n_chains", [1, 3])
+def test_add_rows_equals_numpy(width, n_chains):
+    rng = np.random.default_rng(width)
+    n_rows, counts = 50, np.array([0, 1, 37])[:n_chains]
+    rows = rng.normal(size=(n_rows, width)).astype(np.float32)
+    start = rng.normal(size=(n_chains, width)).astype(np.float32)
+    indices = rng.integers(n_rows, size=(n_chains, n_rows), dtype=np.int32)
+    signs = rng.choice([-1.0, 1.0], size=indices.shape).astype(np.float32)
+    for shift in range(3):  # every chain gets every count, none included
+        used = np.roll(counts, shift).astype(np.int64) if n_chains == 3 else np.array([shift * 7])
+        out = start.copy()
+        kernels.add_rows(out, rows, indices, signs, used)
+        expected = start.astype(float)
+        for c in range(n_chains):
+            chosen = slice(0, used[c])
+            expected[c] += signs[c, chosen].astype(float) @ rows[indices[c, chosen]].astype(float)
+        # sequential float32 sums of at most 38 terms of size 1 to 4
+        np.testing.assert_allclose(out, expected, atol=2e-5, rtol=0)
+        untouched = used == 0
+        np.testing.assert_array_equal(out[untouched], start[untouched])
+
+
+def test_add_rows_keeps_nan_and_inf():
+    rows = np.ones((2, 16), dtype=np.float32)
+    rows[1, 5], rows[1, 6] = np.nan, np.inf
+    out = np.zeros((1, 16), dtype=np.float32)
+    kernels.add_rows(out, rows, np.array([[1]], np.int32), np.ones((1, 1), np.float32), np.array([1]))
+    assert np.isnan(out[0, 5])
+    assert out[0, 6] == np.inf
+    assert np.sum(out[0]) != np.sum(out[0, :5])
+
+
+def softplus(x, scale, n):
+    scratch = np.empty(len(x), dtype=np.float32)
+    positive = kernels.positive_sum(x, n, scratch)
+    return scale * positive + kernels.log1p_exp_sum(x, scale, n, scratch)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 16, 500, 1023, 1024, 1025, 3000])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 30.0, 1e4, 1e30])
+@pytest.mark.parametrize("scale", [0.0, 1e-6, 0.3, 1.0])
+def test_softplus_sum_equals_float64(n, size, scale):
+    x = (size * np.random.default_rng(n).normal(size=n + 5)).astype(np.float32)
+    exact = np.logaddexp(0, scale * x[:n].astype(float)).sum()
+    # one float32 rounding a unit: at most 6e-8 of the value, and 1.2e-7 a unit in the product
+    np.testing.assert_allclose(softplus(x, scale, n), exact, rtol=3e-7, atol=1.2e-7 * n)
+
+
+@pytest.mark.parametrize("n", [1, 5, 16, 40, 2000])
+def test_softplus_sum_keeps_nan(n):
+    for position in {0, n // 2, n - 1}:
+        x = np.zeros(n, dtype=np.float32)
+        x[position] = np.nan
+        assert np.isnan(softplus(x, 1.0, n))
