@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, softmax
+from scipy.special import expit, logsumexp, softmax
 
 from sklpf._random import Stream
 from sklpf.paths._base import Path, map_state, n_chains
@@ -49,6 +49,11 @@ class RBMPath(Path):
         Inverse temperatures, increasing in [0, 1].
     weights : {"marginal", "joint"}, default="marginal"
         Whether the hidden layer is summed out of the densities.
+
+    Raises
+    ------
+    ValueError
+        If shapes don't match, a parameter isn't finite or a base mean is not strictly between 0 and 1.
     """
 
     base_log_partition: float | None = 0.0
@@ -66,6 +71,9 @@ class RBMPath(Path):
         self.intercept_visible = np.array(intercept_visible, dtype=np.float64)
         self.intercept_hidden = np.array(intercept_hidden, dtype=np.float64)
         mean = np.asarray(base_mean, dtype=np.float64)
+        _check_parameters(self.components, self.intercept_visible, self.intercept_hidden, mean)
+        if weights not in ("marginal", "joint"):
+            raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
         self.base_logit = np.log(mean) - np.log1p(-mean)
         self.joint = weights == "joint"
         self.gibbs_is_reversible = not self.joint
@@ -81,6 +89,11 @@ class RBMPath(Path):
 
     def __getstate__(self):
         return {name: value for name, value in self.__dict__.items() if name != "_packed"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.ladder = self.ladder.view()
+        self.ladder.setflags(write=False)  # pickling forgets it, and kernels are compiled for read-only ladders
 
     @property
     def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size here
@@ -221,7 +234,7 @@ class RBMPath(Path):
             units[chosen] = states[:, np.newaxis] >> np.arange(self.n_enumerable) & 1
         if len(self.components) > self.components.shape[1]:
             return units
-        mean = 1 / (1 + np.exp(-(self.intercept_visible + units @ self.components)))
+        mean = expit(self.intercept_visible + units @ self.components)
         return (rng.random(mean.shape) < mean).astype(np.uint8)
 
     @property
@@ -233,6 +246,21 @@ def enumerate_log_partition(path: RBMPath, level: int) -> float:
     """Log normaliser at one level by full enumeration, in nats."""
     sums = [logsumexp(path.enumerate_block(b, level)) for b in range(path.n_enumeration_blocks)]
     return float(logsumexp(sums))
+
+
+def _check_parameters(components, intercept_visible, intercept_hidden, base_mean):
+    if components.ndim != 2 or 0 in components.shape:
+        raise ValueError(f"components must have the shape (n_hidden, n_visible), got {components.shape}")
+    n_hidden, n_visible = components.shape
+    arrays = {"intercept_visible": (intercept_visible, n_visible), "intercept_hidden": (intercept_hidden, n_hidden)}
+    for name, (array, n) in {**arrays, "base_mean": (base_mean, n_visible)}.items():
+        if array.shape != (n,):
+            raise ValueError(f"{name} must have the shape ({n},) to match components, got {array.shape}")
+    for name, array in {"components": components, **{name: array for name, (array, _) in arrays.items()}}.items():
+        if not np.all(np.isfinite(array)):
+            raise ValueError(f"{name} must be finite; it holds NaN or infinity: fit the model anew")
+    if not np.all((base_mean > 0) & (base_mean < 1)):
+        raise ValueError("base_mean must lie strictly between 0 and 1; smooth the means of constant columns")
 
 
 def _pack(path: RBMPath):
