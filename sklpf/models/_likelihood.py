@@ -13,14 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf._parallel import fingerprint
-from sklpf.partition import AIS, Exact, PartitionEstimator
+from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 
 MAX_EXACT_BY_DEFAULT = 20  # units of the smaller layer: 2^20 states take about a second
 
 
 def default_partition_estimator(n_enumerable: int) -> PartitionEstimator:
     """Return what ``partition_estimator=None`` stands for in a model with `n_enumerable` units to enumerate."""
-    return Exact() if n_enumerable <= MAX_EXACT_BY_DEFAULT else AIS()
+    return Exact() if n_enumerable <= MAX_EXACT_BY_DEFAULT else ParallelTempering()
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,8 @@ class ParallelTempering(PartitionEstimator):
         """
         last, _, _ = self._run(path, int(rng.integers(2**31)))
         gap = int(np.ceil(2 + 2 * last.rejection.sum()))
-        target, drawn, n_scans = len(last.path.ladder) - 1, [], 0
+        target, n_scans = len(last.path.ladder) - 1, 0
+        drawn: list[Any] = []
         key = stream_key(int(rng.integers(2**31)))
         carries = last.carries
         while len(drawn) < n:
@@ -197,6 +198,10 @@ class ParallelTempering(PartitionEstimator):
                 stage=f"round{i}",
             )
             last = _Round(path, carries, shift, n_scans)
+            if not np.all(np.isfinite(last.sums)):
+                raise ValueError(
+                    "log_f gave values that are not finite; check the model's parameters or the path's log_f"
+                )
             n_moves += self.n_ladders * len(path.ladder) * n_scans
             if self.tol is not None:
                 result = self._combine(last, 0.0, n_moves)
@@ -241,8 +246,6 @@ class ParallelTempering(PartitionEstimator):
         direction = _t_statistic(_direction_difference(last), self.n_ladders)
         threshold = student_t.isf(_FALSE_ALARM / 2, degrees)
         reasons = []
-        if not np.all(np.isfinite(log_ratio)):
-            raise ValueError("log_f gave values that are not finite; check the model's parameters and the path's log_f")
         if last.trips.min() == 0:
             reasons.append(
                 f"{np.sum(last.trips == 0)} of {self.n_ladders} ladders made no round trip between base and target in "
@@ -311,9 +314,7 @@ def _advance(path, transition, key, shift, bounds, block, segment, carry):
     state, levels, ends, sums, trips = carry
     half, start, stop = bounds[0], bounds[1 + segment], bounds[2 + segment]
     stream = Stream(key, block * n_chains(state), start)
-    state, levels, ends, more, more_trips = transition.exchange(
-        path, state, levels, ends, shift, stop - start, stream
-    )
+    state, levels, ends, more, more_trips = transition.exchange(path, state, levels, ends, shift, stop - start, stream)
     sums = sums.copy()
     sums[int(start >= half)] += more
     return state, levels, ends, sums, trips + more_trips

@@ -116,8 +116,8 @@ def main():
             share = f"{100 * covered[converged].mean():.1f} %" if converged.any() else "-"
             print(
                 f"| {problem} | {exact:.3f} | {name} | {np.mean(value - exact):+.4f} | "
-                f"{np.sqrt(np.mean((value - exact) ** 2)):.4f} | {error.mean():.4f} | {converged.mean():.1%} | {share} | "
-                f"{covered.mean():.1%} | {np.median(seconds):.2f} |",
+                f"{np.sqrt(np.mean((value - exact) ** 2)):.4f} | {error.mean():.4f} | {converged.mean():.1%} | "
+                f"{share} | {covered.mean():.1%} | {np.median(seconds):.2f} |",
                 flush=True,
             )
     print()
@@ -125,8 +125,8 @@ def main():
         hits, runs, all_hits, all_runs = np.sum(counts, axis=0)
         low, high = binom.ppf([0.025, 0.975], runs, 0.95) / runs
         print(
-            f"{name}: pooled coverage of converged runs {hits / runs:.1%} ({hits} of {runs}; an honest interval would give "
-            f"{low:.1%} to {high:.1%}), of all runs {all_hits / all_runs:.1%}\n"
+            f"{name}: pooled coverage of converged runs {hits / runs:.1%} ({hits} of {runs}; an honest interval would "
+            f"give {low:.1%} to {high:.1%}), of all runs {all_hits / all_runs:.1%}\n"
         )
 
 

@@ -1,0 +1,185 @@
+"""ParallelTempering: right values, honest errors, alarms, streams and bad input.
+
+z-bounds: 3.7 standard errors is a false-alarm rate of 2e-4 a comparison for a normal error; seeds are fixed.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import Exact, ParallelTempering
+from sklpf.partition._parallel_tempering import _round_lengths
+from sklpf.paths import make_ladder
+from sklpf.testing import hidden_mode_problem, make_rbm_problem, shared_data
+
+Z_BOUND = 3.7
+
+
+@pytest.mark.parametrize("estimator", ["bar", "stepping-stone"])
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize("kind", ["easy", "digits"])
+def test_is_right_at_a_known_log_partition(kind, weights, estimator):
+    problem = make_rbm_problem(kind, weights=weights)
+    tempering = ParallelTempering(n_sweeps=1024, estimator=estimator, random_state=1).fit(problem.path)
+    assert tempering.converged_
+    assert tempering.log_partition_std_error_ < 0.1
+    z = (tempering.log_partition_ - problem.log_partition) / tempering.log_partition_std_error_
+    assert abs(z) < Z_BOUND * 1.3  # t with 9 degrees of freedom: 4.8 has a false-alarm rate of 1e-3
+
+
+def test_curve_matches_enumeration_at_every_level():
+    problem = make_rbm_problem("digits")
+    result = ParallelTempering(n_sweeps=2048, random_state=0).fit(problem.path).result_
+    exact = [Exact().fit(problem.path.with_ladder([0, beta])).log_partition_ for beta in result.ladder[1:]]
+    # the curve's error grows along the ladder to the reported one: 5 standard errors hold for all levels together
+    np.testing.assert_allclose(result.log_partition_curve[1:], exact, atol=5 * result.std_error)
+    assert result.log_partition_curve[0] == 0.0
+    assert result.log_partition_curve[-1] == pytest.approx(result.log_partition, abs=1e-12)
+
+
+def test_intervals_cover():
+    """60 seeds: at 95 % coverage fewer than 51 covered has probability 2e-3 (binomial)."""
+    problem = make_rbm_problem("digits")
+    covered, flagged = 0, 0
+    for seed in range(60):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            tempering = ParallelTempering(n_sweeps=256, random_state=seed).fit(problem.path)
+        low, high = tempering.log_partition_interval_
+        covered += low <= problem.log_partition <= high
+        flagged += not tempering.converged_
+    assert covered >= 51
+    assert flagged <= 3  # 0.2 % a run from the tests: 4 or more of 60 has probability 8e-6
+
+
+def test_mnist_rbm_with_ten_hidden_units():
+    rbm, train = shared_data("rbm/mnist_h10.npz"), shared_data("binary/mnist.npz")
+    from sklpf.models import RBMPath
+
+    mean = np.unpackbits(train["train"], axis=1)[:, :784].mean(axis=0).clip(1e-4, 1 - 1e-4)
+    path = RBMPath(rbm["components"], rbm["intercept_visible"], rbm["intercept_hidden"], mean)
+    tempering = ParallelTempering(n_sweeps=8192, random_state=0).fit(path)
+    assert tempering.converged_
+    assert tempering.log_partition_std_error_ <= 0.04
+    assert abs(tempering.log_partition_ - rbm["exact_log_partition"]) < Z_BOUND * tempering.log_partition_std_error_
+
+
+def test_sees_no_hidden_mode_as_its_documentation_says():
+    problem = hidden_mode_problem()
+    tempering = ParallelTempering(n_ladders=4, n_temperatures=4, n_sweeps=64, random_state=0).fit(problem.path)
+    assert tempering.log_partition_ == pytest.approx(problem.log_partition - np.log(2), abs=1e-6)
+
+
+def test_too_few_sweeps_are_reported_in_words():
+    problem = make_rbm_problem("sharp digits")
+    with pytest.warns(ConvergenceWarning, match="no round trip"):
+        tempering = ParallelTempering(n_sweeps=48, random_state=0).fit(problem.path)
+    assert not tempering.converged_
+    assert "raise n_sweeps" in tempering.result_.reasons[0]
+
+
+def test_tolerance_stops_early_and_is_kept():
+    problem = make_rbm_problem("easy")
+    full = ParallelTempering(n_sweeps=4096, random_state=0).fit(problem.path)
+    early = ParallelTempering(n_sweeps=4096, tol=0.05, random_state=0).fit(problem.path)
+    assert early.log_partition_std_error_ < 0.05
+    assert early.result_.n_sweeps < full.result_.n_sweeps / 2
+
+
+def test_levels_end_at_equal_rejection():
+    problem = make_rbm_problem("digits")
+    diagnostics = ParallelTempering(n_sweeps=2048, random_state=0).fit(problem.path).result_.diagnostics
+    rejection = diagnostics["rejection"]
+    assert rejection.std() / rejection.mean() < 0.25
+    assert diagnostics["barrier"] == pytest.approx(rejection.sum())
+
+
+def test_fixed_ladder_stays():
+    problem, ladder = make_rbm_problem("easy"), make_ladder("sigmoid", 7)
+    tempering = ParallelTempering(ladder=ladder, adapt=False, n_sweeps=256, random_state=0).fit(problem.path)
+    np.testing.assert_array_equal(tempering.result_.ladder, ladder)
+    assert abs(tempering.log_partition_ - problem.log_partition) < 5 * tempering.log_partition_std_error_
+
+
+def test_same_bits_for_any_number_of_jobs_and_segmentation():
+    path = make_rbm_problem("digits").path
+    reference = ParallelTempering(n_sweeps=256, random_state=3).fit(path)
+    parallel = ParallelTempering(n_sweeps=256, random_state=3, n_jobs=2).fit(path)
+
+    class Short(type(path)):
+        n_moves_per_segment = 7
+
+    path.__class__ = Short
+    segmented = ParallelTempering(n_sweeps=256, random_state=3).fit(path)
+    assert parallel.log_partition_ == reference.log_partition_
+    np.testing.assert_allclose(segmented.log_partition_, reference.log_partition_, rtol=1e-13)  # sums in other order
+
+
+def test_checkpoint_resumes_with_the_same_bits(tmp_path, monkeypatch):
+    path = make_rbm_problem("easy").path
+    reference = ParallelTempering(n_sweeps=256, random_state=3).fit(path)
+    from sklpf._parallel import Checkpoint
+
+    save, calls = Checkpoint.save, []
+
+    def interrupted(self, *arguments):
+        save(self, *arguments)
+        calls.append(arguments[0])
+        if len(calls) == 25:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoint, "save", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ParallelTempering(n_sweeps=256, random_state=3, checkpoint=tmp_path).fit(path)
+    resumed = ParallelTempering(n_sweeps=256, random_state=3, checkpoint=tmp_path).fit(path)
+    assert resumed.log_partition_ == reference.log_partition_
+    assert calls.count(calls[0]) == 2  # each half of a finished round was saved once and never run again
+
+
+def test_samples_have_the_models_means():
+    """Chi-square of the visible means against enumeration; 1e-4 false alarms with independent draws."""
+    problem = make_rbm_problem("easy")
+    rng, n = np.random.default_rng(0), 2000
+    state = ParallelTempering(n_sweeps=256).sample(problem.path, n, rng)
+    exact = Exact().sample(problem.path, 200_000, rng).mean(axis=0)
+    assert state.v.shape == (n, 64)
+    statistic = np.sum((state.v.mean(axis=0) - exact) ** 2 / (exact * (1 - exact) * (1 / n + 1 / 200_000)))
+    assert statistic < chi2.isf(1e-4, 64)
+    assert statistic > chi2.ppf(1e-4, 64)
+
+
+def test_first_draws_are_spread_over_ladders():
+    state = ParallelTempering(n_sweeps=64, n_ladders=5).sample(
+        make_rbm_problem("easy").path, 3, np.random.default_rng(0)
+    )
+    assert len(state.v) == 3
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_ladders": 1}, "n_ladders"),
+        ({"n_sweeps": 10}, "n_sweeps"),
+        ({"tol": 0}, "tol"),
+        ({"estimator": "mbar"}, "estimator"),
+        ({"ladder": [0.0, 2.0]}, r"\[0, 1\]"),
+        ({"ladder": []}, "at least 2"),
+        ({"ladder": [0.1, 1.0]}, "begin at 0"),
+        ({"adapt": False}, "adapt=False"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        ParallelTempering(**parameters).fit(make_rbm_problem("easy").path)
+
+
+@pytest.mark.parametrize("n_scans", [32, 33, 100, 1024, 4097])
+def test_rounds_double_and_use_all_scans(n_scans):
+    lengths = _round_lengths(n_scans)
+    assert sum(lengths) == n_scans
+    assert lengths[-1] >= n_scans / 2
+    assert min(lengths) >= 16
+    assert all(later >= earlier - 1 for earlier, later in zip(lengths, lengths[1:]))
