@@ -15,15 +15,14 @@ from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._likelihood import MAX_EXACT_BY_DEFAULT, LogLikelihoodMixin
 from sklpf.models._rbm_path import RBMPath
+from sklpf.models._rbm_trainer import Trainer
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 
 _LARGEST_SEED = 2**31 - 1
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
-_VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time in fit
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
 
@@ -48,7 +47,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     random_state : int, RandomState or None, default=None
         Weights, chains and the estimate of log Z depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
-        How log Z is estimated. None is `Exact` where the smaller layer has at most 20 units, else `AIS`.
+        How log Z is estimated. None is `Exact` where the smaller layer has at most 20 units, else `ParallelTempering`.
         A `random_state` or `n_jobs` that it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do when log Z is not to be trusted: return the value with a
@@ -148,7 +147,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         rng = check_random_state(self.random_state)
         self._initialise(X, rng)
         self._count(X)
-        trainer = _Trainer(self, rng)
+        trainer = Trainer(self, rng)
         began = time.time()
         for iteration in range(1, self.n_iter + 1):
             trainer.run(X, self.batch_size)
@@ -180,7 +179,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         if first:
             self._initialise(X, self.random_state_)
         self._count(X)
-        trainer = _Trainer(self, self.random_state_)
+        trainer = Trainer(self, self.random_state_)
         trainer.run(X, X.shape[0])
         trainer.store(self)
         return self
@@ -412,65 +411,6 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE):
             x = X[rows].astype(np.float64)
             yield rows, x, np.ascontiguousarray(safe_sparse_dot(x, weights, dense_output=True) + bias)
-
-
-class _Trainer:
-    """Weights in both layouts of the training kernel, the chains, and the position in the random stream."""
-
-    def __init__(self, model: BernoulliRBM, rng: np.random.RandomState):
-        from sklpf._kernels import LANES
-
-        n_components, n_features = model.components_.shape
-        self.by_visible = np.zeros((n_features + 1, -(-n_components // LANES) * LANES), dtype=np.float32)
-        self.by_visible[:-1, :n_components] = model.components_.T
-        self.by_visible[-1, :n_components] = model.intercept_hidden_
-        self.by_hidden = np.zeros((n_components + 1, -(-n_features // LANES) * LANES), dtype=np.float32)
-        self.by_hidden[:-1, :n_features] = model.components_
-        self.by_hidden[-1, :n_features] = model.intercept_visible_
-        self.h = np.array(model.h_samples_ != 0, dtype=np.uint8, order="C")
-        self.learning_rate, self.step = float(model.learning_rate), 0
-        self.key = stream_key(int(rng.randint(_LARGEST_SEED)))
-        model._forget_log_partition()
-
-    def run(self, X, batch_size: int) -> None:
-        """One pass over X in minibatches."""
-        from sklpf.models._rbm_fit_kernels import train
-
-        at_once = max(1, _VALUES_AT_ONCE // (batch_size * X.shape[1])) * batch_size
-        for rows in gen_batches(X.shape[0], at_once):
-            n = rows.stop - rows.start
-            edges = np.array([*range(0, n, batch_size), n])
-            lists = _lists(X[rows])
-            train(self.by_visible, self.by_hidden, self.h, *lists, edges, self.learning_rate, *self.key, self.step)
-            self.step += len(edges) - 1
-
-    def store(self, model: BernoulliRBM) -> None:
-        """Write the weights and chains to the model."""
-        n_components, n_features = model.components_.shape
-        if not np.all(np.isfinite(self.by_hidden)):
-            raise ValueError("training diverged: the weights are no longer finite; lower learning_rate or rescale X")
-        dtype = model.components_.dtype
-        model.components_ = self.by_hidden[:-1, :n_features].astype(dtype)
-        model.intercept_visible_ = self.by_hidden[-1, :n_features].astype(dtype)
-        model.intercept_hidden_ = self.by_visible[-1, :n_components].astype(dtype)
-        model.h_samples_ = self.h.astype(dtype)
-
-
-def _lists(X):
-    """Non-zero values of X by row: indptr, indices (int32), values (float32)."""
-    if sp.issparse(X):
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)
-    from sklpf.models._rbm_fit_kernels import compress
-
-    n_values = np.count_nonzero(X)
-    lists = np.zeros(len(X) + 1, np.int64), np.empty(n_values, np.int32), np.empty(n_values, np.float32)
-    X = np.asarray(X).view()
-    X.setflags(write=False)
-    compress(X, *lists)
-    return lists
 
 
 def _vector(values, n: int, name: str) -> NDArray[np.float64]:

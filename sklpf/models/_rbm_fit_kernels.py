@@ -1,4 +1,4 @@
-"""Numba kernels that train the Bernoulli RBM by persistent contrastive divergence, and its pseudo-likelihood.
+"""Numba kernels that train the Bernoulli RBM by persistent contrastive divergence, and its log densities of rows.
 
 Every product with a layer of units is a sum of weight rows over the units that are not zero. The weights are kept in
 both layouts, each with one more row for the biases of the other axis, the weights of a unit that is always on:
@@ -6,15 +6,32 @@ by_visible (M + 1, J padded) and by_hidden (J + 1, M padded), float32 with zeros
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from sklpf import _random
-from sklpf._kernels import add_rows, exp32, random_bits, uniform
+from sklpf._kernels import LANES, add_rows, exp32, list_differences, random_bits, uniform
 from sklpf._numba import njit
 from sklpf.models._rbm_kernels import _log1p_exp_sum
 
 _HIDDEN, _VISIBLE = _random.HIDDEN, _random.VISIBLE
+
+
+class Lists(NamedTuple):
+    """For each of n accumulators the rows that it takes and their coefficients, as `add_rows` wants them."""
+
+    indices: np.ndarray  # (n, most) int32
+    values: np.ndarray  # (n, most) float32
+    counts: np.ndarray  # (n,) int64
+
+
+@njit
+def _empty_lists(n, most):
+    return Lists(np.empty((n, most), np.int32), np.ones((n, most), np.float32), np.zeros(n, np.int64))
 
 
 # ---- lists of the units that are not zero --------------------------------------------------------
@@ -32,33 +49,53 @@ def compress(X, indptr, indices, values):
 
 
 @njit
-def _list_on(units, n, indices):
-    """List the units that are on, and the bias row n behind them; returns the length of the list."""
-    count = 0
-    for j in range(n):
-        indices[count] = j
-        count += np.int64(units[j])
-    indices[count] = n
-    return count + 1
+def _list_on(units, off, lists, r):
+    """List the units that are on, and behind them the bias row, with coefficients 1; `off` is a row of zeros."""
+    n = units.shape[0]
+    count = list_differences(units, off, n, lists.indices[r])
+    lists.indices[r, count] = n
+    lists.values[r, : count + 1] = 1.0
+    lists.counts[r] = count + 1
 
 
 @njit
-def _copy_row(indptr, indices, values, r, n, row_indices, row_values):
-    """Copy row r of the data, and the bias row n behind it; returns the length of the list."""
-    count = indptr[r + 1] - indptr[r]
+def _list_row(indptr, indices, values, row, n, lists, r):
+    """List the non-zero values of one row of the data, and behind them the bias row n."""
+    first, count = indptr[row], indptr[row + 1] - indptr[row]
     for p in range(count):
-        row_indices[p] = indices[indptr[r] + p]
-        row_values[p] = values[indptr[r] + p]
-    row_indices[count], row_values[count] = n, 1.0
-    return count + 1
+        lists.indices[r, p] = indices[first + p]
+        lists.values[r, p] = values[first + p]
+    lists.indices[r, count], lists.values[r, count] = n, 1.0
+    lists.counts[r] = count + 1
 
 
-# ---- one batch -----------------------------------------------------------------------------------
 @njit
-def _draw_visible(field, n, bits, units):
+def _list_by_unit(rows, n_positive, n_rows, rate, units):
+    """Turn the lists of the rows into lists of the visible units; the data's rows get +rate, the others -rate."""
+    units.counts[:] = 0
+    for r in range(n_rows):
+        signed = rate if r < n_positive else -rate
+        for p in range(rows.counts[r]):
+            i = rows.indices[r, p]
+            k = units.counts[i]
+            units.indices[i, k] = r
+            units.values[i, k] = signed * rows.values[r, p]
+            units.counts[i] = k + 1
+
+
+# ---- units and probabilities -----------------------------------------------------------------------
+@njit
+def _draw_visible(field, bits, units):
+    """units_i ~ Bernoulli(sigmoid(field_i))."""
     one = np.float32(1.0)
-    for i in range(n):
+    for i in range(units.shape[0]):
         units[i] = np.uint8(uniform(bits[i]) * (one + exp32(-field[i])) < one)
+
+
+@njit
+def _draw_hidden(probability, bits, units):
+    for j in range(units.shape[0]):
+        units[j] = np.uint8(uniform(bits[j]) < probability[j])
 
 
 @njit
@@ -68,94 +105,118 @@ def _to_probability(field, n):
         field[j] = one / (one + exp32(-field[j]))
 
 
-@njit
-def _draw_hidden(probability, n, bits, units):
-    for j in range(n):
-        units[j] = np.uint8(uniform(bits[j]) < probability[j])
+# ---- transposition ---------------------------------------------------------------------------------
+@intrinsic
+def _transpose_tile(typing_context, source, source_width, target, target_width):
+    """Transpose 16 x 16 float32 in registers: in round s, rows i and i + s exchange their blocks of s columns."""
 
+    def generate(context, builder, signature, arguments):
+        source, source_width, target, target_width = arguments
+        vector = ir.VectorType(ir.FloatType(), LANES)
+        pointer = ir.FloatType().as_pointer()
 
-@njit
-def _by_unit(rows, n_positive, n_rows, rate, units):
-    """Turn the lists of every row into lists of every visible unit, with the rate as the sign of the phase."""
-    indices, values, counts = rows
-    unit_rows, unit_rates, unit_counts = units
-    unit_counts[:] = 0
-    for r in range(n_rows):
-        signed = rate if r < n_positive else -rate
-        for p in range(counts[r]):
-            i = indices[r, p]
-            k = unit_counts[i]
-            unit_rows[i, k] = r
-            unit_rates[i, k] = signed * values[r, p]
-            unit_counts[i] = k + 1
+        def slots(address, width):
+            first = builder.inttoptr(address, pointer)
+            offsets = (builder.mul(width, ir.Constant(width.type, row)) for row in range(LANES))
+            return [builder.bitcast(builder.gep(first, [offset]), vector.as_pointer()) for offset in offsets]
+
+        rows = [builder.load(slot, align=4) for slot in slots(source, source_width)]
+        for s in (1, 2, 4, 8):
+            low = [j if j & s == 0 else LANES + j - s for j in range(LANES)]
+            high = [j + s if j & s == 0 else LANES + j for j in range(LANES)]
+            low, high = (ir.Constant(ir.VectorType(ir.IntType(32), LANES), mask) for mask in (low, high))
+            for i in range(LANES):
+                if i & s == 0:
+                    pair = rows[i], rows[i + s]
+                    rows[i], rows[i + s] = (builder.shuffle_vector(*pair, mask) for mask in (low, high))
+        for row, slot in zip(rows, slots(target, target_width)):
+            builder.store(row, slot, align=4)
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 4), generate
 
 
 @njit
 def _transpose(source, n_rows, n_columns, target):
-    for first in range(0, n_rows, 16):
-        for start in range(0, n_columns, 16):
-            for i in range(first, min(first + 16, n_rows)):
-                for j in range(start, min(start + 16, n_columns)):
-                    target[j, i] = source[i, j]
+    """target[j, i] = source[i, j] for i < n_rows, j < n_columns; both float32 and C-contiguous."""
+    whole_rows, whole_columns = n_rows // LANES * LANES, n_columns // LANES * LANES
+    for i in range(0, whole_rows, LANES):
+        for j in range(0, whole_columns, LANES):
+            _transpose_tile(
+                source.ctypes.data + 4 * (i * source.shape[1] + j),
+                source.shape[1],
+                target.ctypes.data + 4 * (j * target.shape[1] + i),
+                target.shape[1],
+            )
+    for i in range(n_rows):
+        for j in range(whole_columns if i < whole_rows else 0, n_columns):
+            target[j, i] = source[i, j]
+
+
+# ---- persistent contrastive divergence ---------------------------------------------------------------
+@njit
+def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
+    """Draw v given h for every persistent chain and append the lists of its units to `rows`."""
+    key0, key1, step = keys
+    n_visible = rows.indices.shape[1] - 1
+    bits, units, off = np.empty(n_visible + 4, np.uint32), np.empty(n_visible, np.uint8), np.zeros(n_visible, np.uint8)
+    off_hidden = np.zeros(h.shape[1], np.uint8)
+    for c in range(h.shape[0]):
+        _list_on(h[c], off_hidden, chains, c)
+    visible[:] = 0.0
+    add_rows(visible, by_hidden, chains.indices, chains.values, chains.counts)
+    for c in range(h.shape[0]):
+        random_bits(bits, n_visible, key0, key1, step, c, _VISIBLE)
+        _draw_visible(visible[c], bits, units)
+        _list_on(units, off, rows, first + c)
 
 
 @njit
-def train(by_visible, by_hidden, h, indptr, indices, values, edges, learning_rate, key0, key1, step):
-    """Persistent contrastive divergence in place, a step for each batch edges[t] <= row < edges[t + 1].
+def _hidden_phase(by_visible, h, hidden, keys, rows, n_positive):
+    """Probabilities of the hidden units for the data's and the chains' rows; the chains draw theirs."""
+    key0, key1, step = keys
+    n_hidden = h.shape[1]
+    bits = np.empty(n_hidden + 4, np.uint32)
+    hidden[:] = 0.0
+    add_rows(hidden, by_visible, rows.indices, rows.values, rows.counts)
+    for r in range(hidden.shape[0]):
+        _to_probability(hidden[r], n_hidden)
+    for c in range(h.shape[0]):
+        random_bits(bits, n_hidden, key0, key1, step, c, _HIDDEN)
+        _draw_hidden(hidden[n_positive + c], bits, h[c])
+
+
+@njit
+def _update(by_visible, by_hidden, hidden, units):
+    """Add the gradient to by_visible and both biases, and bring by_hidden up to date."""
+    n_visible, n_hidden = by_visible.shape[0] - 1, by_hidden.shape[0] - 1
+    add_rows(by_visible, hidden, units.indices, units.values, units.counts)
+    for i in range(n_visible):
+        by_hidden[n_hidden, i] += units.values[i, : units.counts[i]].sum()
+    _transpose(by_visible, n_visible, n_hidden, by_hidden)
+
+
+@njit
+def train(by_visible, by_hidden, h, visible, hidden, indptr, indices, values, edges, learning_rate, key0, key1, step):
+    """Persistent contrastive divergence (Tieleman 2008) in place, a step for each batch edges[t] <= row < edges[t + 1].
 
     h (B, J) uint8 are the persistent chains; the data's rows are given by their non-zero values (indptr, indices,
-    values). Random numbers depend on (key, step + t, chain) alone.
+    values); visible (B, M padded) and hidden (largest batch + B, J padded) are scratch. Random numbers depend on
+    (key, step + t, chain) alone.
     """
-    n_visible, n_hidden = by_visible.shape[0] - 1, by_hidden.shape[0] - 1
-    n_chains = h.shape[0]
-    largest = n_chains
+    n_visible, n_hidden, n_chains = by_visible.shape[0] - 1, by_hidden.shape[0] - 1, h.shape[0]
+    rows = _empty_lists(hidden.shape[0], n_visible + 1)
+    chains = _empty_lists(n_chains, n_hidden + 1)
+    units = _empty_lists(n_visible + 1, hidden.shape[0])
     for t in range(edges.shape[0] - 1):
-        largest = max(largest, edges[t + 1] - edges[t] + n_chains)
-    indices_of_row = np.empty((largest, n_visible + 1), np.int32)
-    values_of_row = np.empty((largest, n_visible + 1), np.float32)
-    counts_of_row = np.empty(largest, np.int64)
-    unit_rows = np.empty((n_visible + 1, largest), np.int32)
-    unit_rates = np.empty((n_visible + 1, largest), np.float32)
-    unit_counts = np.empty(n_visible + 1, np.int64)
-    hidden = np.empty((largest, by_visible.shape[1]), np.float32)
-    visible = np.empty((n_chains, by_hidden.shape[1]), np.float32)
-    h_indices = np.empty((n_chains, n_hidden + 1), np.int32)
-    h_values = np.ones((n_chains, n_hidden + 1), np.float32)
-    h_counts = np.empty(n_chains, np.int64)
-    bits = np.empty(max(n_visible, n_hidden) + 4, np.uint32)
-    units = np.empty(n_visible, np.uint8)
-    for t in range(edges.shape[0] - 1):
-        start = edges[t]
-        n = edges[t + 1] - start
-        rate = np.float32(learning_rate / n)
+        n = edges[t + 1] - edges[t]
+        keys = key0, key1, step + t
         for r in range(n):
-            counts_of_row[r] = _copy_row(
-                indptr, indices, values, start + r, n_visible, indices_of_row[r], values_of_row[r]
-            )
-        for c in range(n_chains):
-            h_counts[c] = _list_on(h[c], n_hidden, h_indices[c])
-        visible[:] = 0.0
-        add_rows(visible, by_hidden, h_indices, h_values, h_counts)
-        for c in range(n_chains):
-            random_bits(bits, n_visible, key0, key1, step + t, c, _VISIBLE)
-            _draw_visible(visible[c], n_visible, bits, units)
-            counts_of_row[n + c] = _list_on(units, n_visible, indices_of_row[n + c])
-            values_of_row[n + c] = 1.0
-        hidden[:] = 0.0
-        add_rows(hidden[: n + n_chains], by_visible, indices_of_row, values_of_row, counts_of_row)
-        for r in range(n + n_chains):
-            _to_probability(hidden[r], n_hidden)
-        for c in range(n_chains):
-            random_bits(bits, n_hidden, key0, key1, step + t, c, _HIDDEN)
-            _draw_hidden(hidden[n + c], n_hidden, bits, h[c])
-        _by_unit(
-            (indices_of_row, values_of_row, counts_of_row), n, n + n_chains, rate, (unit_rows, unit_rates, unit_counts)
-        )
-        add_rows(by_visible, hidden, unit_rows, unit_rates, unit_counts)
-        for i in range(n_visible):
-            for k in range(unit_counts[i]):
-                by_hidden[n_hidden, i] += unit_rates[i, k]
-        _transpose(by_visible, n_visible, n_hidden, by_hidden)
+            _list_row(indptr, indices, values, edges[t] + r, n_visible, rows, r)
+        _negative_phase(by_hidden, h, visible, keys, chains, rows, n)
+        _hidden_phase(by_visible, h, hidden[: n + n_chains], keys, rows, n)
+        _list_by_unit(rows, n, n + n_chains, np.float32(learning_rate / n), units)
+        _update(by_visible, by_hidden, hidden, units)
 
 
 # ---- log densities of rows -------------------------------------------------------------------------

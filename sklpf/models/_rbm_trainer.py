@@ -1,0 +1,94 @@
+"""Training of the Bernoulli RBM: what lies between the model's attributes and the training kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import gen_batches
+
+from sklpf._random import stream_key
+
+_VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
+_LARGEST_SEED = 2**31 - 1
+
+
+class Trainer:
+    """The weights of a model in both layouts of the kernel, its chains, and the position in the random stream.
+
+    Parameters
+    ----------
+    model : BernoulliRBM
+        With `components_`, both intercepts and `h_samples_`.
+    rng : RandomState
+        One number is drawn from it.
+    """
+
+    def __init__(self, model, rng: np.random.RandomState):
+        n_components, n_features = model.components_.shape
+        self.by_visible = aligned_zeros(n_features + 1, n_components)
+        self.by_visible[:-1, :n_components] = model.components_.T
+        self.by_visible[-1, :n_components] = model.intercept_hidden_
+        self.by_hidden = aligned_zeros(n_components + 1, n_features)
+        self.by_hidden[:-1, :n_features] = model.components_
+        self.by_hidden[-1, :n_features] = model.intercept_visible_
+        self.h = np.array(model.h_samples_ != 0, dtype=np.uint8, order="C")
+        self.learning_rate, self.step = float(model.learning_rate), 0
+        self.key = stream_key(int(rng.randint(_LARGEST_SEED)))
+
+    def run(self, X, batch_size: int) -> None:
+        """Make one pass over X in minibatches of `batch_size` rows, the last one shorter if need be."""
+        from sklpf.models._rbm_fit_kernels import train
+
+        batch_size = min(batch_size, X.shape[0])
+        visible = aligned_zeros(len(self.h), X.shape[1])
+        hidden = aligned_zeros(batch_size + len(self.h), self.h.shape[1])
+        at_once = max(1, _VALUES_AT_ONCE // (batch_size * X.shape[1])) * batch_size
+        for rows in gen_batches(X.shape[0], at_once):
+            n = rows.stop - rows.start
+            edges = np.array([*range(0, n, batch_size), n])
+            train(
+                self.by_visible, self.by_hidden, self.h, visible, hidden, *_lists(X[rows]), edges,
+                self.learning_rate, *self.key, self.step,
+            )  # fmt: skip
+            self.step += len(edges) - 1
+
+    def store(self, model) -> None:
+        """Write weights and chains to the model, in its dtype; ValueError if training has diverged."""
+        n_components, n_features = model.components_.shape
+        if not np.all(np.isfinite(self.by_hidden)):
+            raise ValueError("training diverged: the weights are no longer finite; lower learning_rate or rescale X")
+        dtype = model.components_.dtype
+        model.components_ = self.by_hidden[:-1, :n_features].astype(dtype)
+        model.intercept_visible_ = self.by_hidden[-1, :n_features].astype(dtype)
+        model.intercept_hidden_ = self.by_visible[-1, :n_components].astype(dtype)
+        model.h_samples_ = self.h.astype(dtype)
+
+
+def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:
+    """Zeros of shape (n_rows, n_columns padded to 16) whose rows begin at multiples of 64 bytes.
+
+    NumPy aligns large arrays to 16 bytes; then every 64-byte vector straddles two cache lines, and adding rows
+    takes a third longer.
+    """
+    width = -(-n_columns // 16) * 16
+    raw = np.zeros(n_rows * width + 16, dtype=np.float32)
+    first = -raw.ctypes.data % 64 // 4
+    return raw[first : first + n_rows * width].reshape(n_rows, width)
+
+
+def _lists(X):
+    """Non-zero values of X by row: indptr (int64), indices (int32), values (float32)."""
+    if sp.issparse(X):
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)
+    from sklpf.models._rbm_fit_kernels import compress
+
+    n_values = np.count_nonzero(X)
+    lists = np.zeros(len(X) + 1, np.int64), np.empty(n_values, np.int32), np.empty(n_values, np.float32)
+    X = np.asarray(X).view()
+    X.setflags(write=False)
+    compress(X, *lists)
+    return lists
