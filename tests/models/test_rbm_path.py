@@ -1,0 +1,362 @@
+"""RBMPath against brute force in float64, and its fused programs against the plain loops of Transition."""
+
+import copy
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from scipy.special import expit, logsumexp
+
+from sklpf._kernels import random_bits
+from sklpf._random import HIDDEN, VISIBLE, Stream, stream_key
+from sklpf.models import RBMPath
+from sklpf.models._rbm_path import enumerate_log_partition
+from sklpf.paths._base import map_state
+from sklpf.testing import check_path
+from sklpf.transitions import Gibbs, Transition
+
+STREAM = Stream(stream_key(1), chain=5, step=1)
+SHAPES = [(1, 1), (1, 16), (15, 1), (16, 16), (17, 33), (33, 17), (100, 64)]
+
+
+def make_path(n_visible, n_hidden, weights="marginal", scale=1.0, ladder=(0.0, 0.3, 0.35, 0.8, 1.0), seed=0):
+    rng = np.random.default_rng(seed)
+    components = scale * rng.normal(size=(n_hidden, n_visible))
+    visible, hidden = scale * rng.normal(size=n_visible), scale * rng.normal(size=n_hidden)
+    return RBMPath(components, visible, hidden, rng.uniform(0.2, 0.8, n_visible), ladder, weights)
+
+
+def reference_log_f(path, v, h, beta):
+    """The formula of the class's docstring, in float64."""
+    v, h = np.asarray(v, dtype=float), np.asarray(h, dtype=float)
+    n_hidden = len(path.components)
+    constant = np.logaddexp(0, path.base_logit).sum() + n_hidden * np.log(2)
+    visible = v @ ((1 - beta) * path.base_logit + beta * path.intercept_visible) - (1 - beta) * constant
+    inputs = path.intercept_hidden + v @ path.components.T
+    hidden = np.sum(h * inputs, axis=-1) * beta if path.joint else np.logaddexp(0, beta * inputs).sum(axis=-1)
+    return visible + hidden
+
+
+def all_states(n):
+    return np.array(list(itertools.product([0, 1], repeat=n)))
+
+
+def brute_force_log_partition(path, beta):
+    """Sum over every v, and over every h on the joint path."""
+    n_hidden, n_visible = path.components.shape
+    v = all_states(n_visible)
+    if not path.joint:
+        return logsumexp(reference_log_f(path, v, np.zeros((len(v), n_hidden)), beta))
+    rows = [reference_log_f(path, v, np.tile(h, (len(v), 1)), beta) for h in all_states(n_hidden)]
+    return logsumexp(rows)
+
+
+def moved_state(path, n=6, sweeps=3):
+    """A state in the middle of a run, chains at all levels."""
+    state = path.sample_base(n, STREAM.at(0))
+    levels = np.arange(n) % len(path.ladder)
+    for t in range(sweeps):
+        state = path.gibbs(state, levels, STREAM.at(1 + t))
+    return state
+
+
+def fields(path, state):
+    """Both layers' inputs in float64 beside the cached ones."""
+    n_hidden, n_visible = path.components.shape
+    return [
+        (state.hidden_field[:, :n_hidden], path.intercept_hidden + state.v @ path.components.T),
+        (state.visible_field[:, :n_visible], path.intercept_visible + state.h @ path.components),
+    ]
+
+
+# ---- densities ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize(("n_visible", "n_hidden"), SHAPES)
+def test_log_f_equals_the_formula(n_visible, n_hidden, weights):
+    path = make_path(n_visible, n_hidden, weights)
+    state = moved_state(path)
+    expected = np.column_stack([reference_log_f(path, state.v, state.h, beta) for beta in path.ladder])
+    # float32 fields of sums of up to 117 terms of size 1: errors near 1e-5
+    np.testing.assert_allclose(path.log_f_ladder(state), expected, rtol=0, atol=1e-4)
+    levels = np.arange(len(state.v)) % len(path.ladder)
+    np.testing.assert_allclose(path.log_f(state, levels), expected[np.arange(len(levels)), levels], rtol=0, atol=1e-4)
+
+
+def test_log_f_of_more_hidden_units_than_a_product_can_hold():
+    path = make_path(3, 2000, scale=0.01)
+    state = path.sample_base(2, STREAM)
+    expected = [reference_log_f(path, state.v, state.h, beta) for beta in path.ladder]
+    np.testing.assert_allclose(path.log_f_ladder(state).T, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize(("n_visible", "n_hidden"), [(1, 1), (6, 4), (4, 6)])
+def test_enumeration_equals_brute_force_at_every_level_and_the_base_is_normalised(n_visible, n_hidden, weights):
+    path = make_path(n_visible, n_hidden, weights, scale=2.0)
+    for level, beta in enumerate(path.ladder):
+        assert enumerate_log_partition(path, level) == pytest.approx(brute_force_log_partition(path, beta), abs=1e-10)
+    assert path.ladder[0] == 0
+    assert brute_force_log_partition(path, 0.0) == pytest.approx(0, abs=1e-12)
+
+
+def test_joint_and_marginal_paths_have_the_same_log_partition_curve():
+    joint, marginal = make_path(5, 4, "joint"), make_path(5, 4, "marginal")
+    for beta in (0.0, 0.4, 1.0):
+        assert brute_force_log_partition(joint, beta) == pytest.approx(brute_force_log_partition(marginal, beta))
+
+
+def test_weights_of_1e4_stay_finite_and_relatively_exact():
+    path = make_path(33, 17, scale=1e4)
+    state = moved_state(path, sweeps=50)
+    expected = np.column_stack([reference_log_f(path, state.v, state.h, beta) for beta in path.ladder])
+    np.testing.assert_allclose(path.log_f_ladder(state), expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+    sums = np.array([logsumexp(path.enumerate_block(b, 4)) for b in range(path.n_enumeration_blocks)])
+    assert path.sample_enumerated(sums, 3, np.random.default_rng(0)).shape == (3, 33)
+
+
+# ---- one sweep ------------------------------------------------------------------------------------
+def layer_uniforms(stream, chain, n, purpose):
+    bits = np.zeros(n + 4, dtype=np.uint32)
+    random_bits(bits, n, *stream.key, stream.step, stream.chain + chain, purpose)
+    return (bits[:n] >> 9) * 2.0**-23 + 2.0**-24
+
+
+def reference_half(path, units, betas, stream, purpose):
+    """One layer's means given the other layer, its uniforms, and what they give, in float64."""
+    if purpose == HIDDEN:
+        logits = betas[:, np.newaxis] * (path.intercept_hidden + units @ path.components.T)
+    else:
+        base = (1 - betas)[:, np.newaxis] * path.base_logit
+        logits = base + betas[:, np.newaxis] * (path.intercept_visible + units @ path.components)
+    uniforms = np.stack([layer_uniforms(stream, c, logits.shape[1], purpose) for c in range(len(logits))])
+    return uniforms, expit(logits)
+
+
+@pytest.mark.parametrize(("n_visible", "n_hidden"), SHAPES)
+@pytest.mark.parametrize("step", [1, 256])  # 256: the sweep that sums the fields anew
+@pytest.mark.parametrize("visible_first", [False, True])
+def test_a_sweep_equals_float64_numpy_with_the_same_uniforms(n_visible, n_hidden, step, visible_first):
+    path = make_path(n_visible, n_hidden, "joint")
+    state, levels, stream = moved_state(path), np.array([0, 1, 2, 3, 4, 4]), STREAM.at(step)
+    moved = path.gibbs(state, levels, stream, reverse=visible_first)
+    halves = [("h", "v", HIDDEN), ("v", "h", VISIBLE)]
+    given = {"v": state.v, "h": state.h}
+    for layer, other, purpose in reversed(halves) if visible_first else halves:
+        uniforms, means = reference_half(path, given[other], path.ladder[levels], stream, purpose)
+        given[layer] = getattr(moved, layer)
+        clear = np.abs(uniforms - means) > 1e-5  # the others are ties to float32
+        assert clear.mean() > 0.99
+        np.testing.assert_array_equal(given[layer][clear], (uniforms < means)[clear])
+    for cached, exact in fields(path, moved):
+        np.testing.assert_allclose(cached, exact, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+def test_cached_fields_do_not_drift(weights):
+    path = make_path(100, 64, weights)
+    levels = np.full((5000, 4), 1)
+    state, _ = path.gibbs_anneal(path.sample_base(4, STREAM.at(0)), levels, STREAM)
+    for cached, exact in fields(path, state):
+        np.testing.assert_allclose(cached, exact, rtol=0, atol=2e-4)
+
+
+def test_state_of_one_chain_does_not_depend_on_its_block():
+    path = make_path(20, 10)
+    whole = path.gibbs(path.sample_base(6, STREAM.at(0)), np.full(6, 2), STREAM)
+    part_stream = Stream(STREAM.key, chain=STREAM.chain + 4, step=1)
+    part = path.gibbs(path.sample_base(2, part_stream.at(0)), np.full(2, 2), part_stream)
+    for a, b in zip(path.take(whole, [4, 5]), part):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_sample_base_has_the_declared_means():
+    path = make_path(12, 7, "joint")
+    n = 20_000
+    state = path.sample_base(n, STREAM)
+    for units, mean in ((state.v, expit(path.base_logit)), (state.h, np.full(7, 0.5))):
+        z = (units.mean(axis=0) - mean) / np.sqrt(mean * (1 - mean) / n)
+        assert np.abs(z).max() < 5  # 19 tests: false alarm 1.1e-5
+
+
+def test_complete_draws_hidden_units_given_visible_ones():
+    path = make_path(6, 4, "joint")
+    v = np.tile([[1, 0, 1, 1, 0, 0]], (20_000, 1))
+    state = path.complete(path.state_from_visible(v), 3, STREAM)
+    mean = expit(path.ladder[3] * (path.intercept_hidden + v[0] @ path.components.T))
+    z = (state.h.mean(axis=0) - mean) / np.sqrt(mean * (1 - mean) / len(v))
+    assert np.abs(z).max() < 5  # 4 tests: false alarm 2.3e-6
+    np.testing.assert_array_equal(state.v, v)
+    for cached, exact in fields(path, state):
+        np.testing.assert_allclose(cached, exact, atol=1e-4)
+
+
+# ---- fused programs --------------------------------------------------------------------------------
+def assert_states_equal(first, second):
+    for a, b in zip(first, second):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("n_visible", "n_hidden"), [(1, 1), (17, 33), (100, 64)])
+def test_fused_annealing_equals_the_loop(n_visible, n_hidden, weights, reverse):
+    path, n = make_path(n_visible, n_hidden, weights, ladder=np.linspace(0, 1, 301)), 5
+    state = path.sample_base(n, STREAM.at(0))
+    order = np.r_[np.arange(301), 300, 299][:: -1 if reverse else 1]
+    levels = np.repeat(order[:, np.newaxis], n, axis=1)
+    levels[:, 1] = 300  # a chain whose level stays
+    stream = STREAM.at(100)  # passes the refresh at 256
+    fused, log_weights = path.gibbs_anneal(state, levels, stream, reverse)
+    looped, expected = Transition.anneal(Gibbs(), path, state, levels, stream, reverse)
+    assert_states_equal(fused, looped)
+    np.testing.assert_allclose(log_weights, expected, rtol=1e-9, atol=1e-9)
+    assert log_weights[1] == 0
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+def test_annealing_in_two_segments_gives_the_same_states(weights):
+    path, n = make_path(40, 20, weights, ladder=np.linspace(0, 1, 401)), 4
+    state = path.sample_base(n, STREAM.at(0))
+    levels = np.repeat(np.arange(401)[:, np.newaxis], n, axis=1)
+    whole, log_weights = path.gibbs_anneal(state, levels, STREAM)
+    middle, first = path.gibbs_anneal(state, levels[:131], STREAM)
+    end, second = path.gibbs_anneal(middle, levels[130:], STREAM.at(STREAM.step + 130))
+    assert_states_equal(whole, end)
+    np.testing.assert_allclose(log_weights, first + second, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize("n_levels", [2, 5, 6])
+def test_fused_exchange_equals_the_loop(weights, n_levels):
+    path = make_path(20, 9, weights, scale=0.3, ladder=np.linspace(0, 1, n_levels))
+    n = 3 * n_levels
+    state = path.sample_base(n, STREAM.at(0))
+    levels = np.tile(np.arange(n_levels), 3)
+    shift = np.linspace(-1, 1, n_levels - 1)
+    arguments = (state, levels, np.zeros(n, dtype=np.int64), shift, 301, STREAM.at(3))
+    fused, fused_levels, fused_ends, fused_sums, fused_trips = path.gibbs_exchange(*arguments)
+    looped, *expected = Transition.exchange(Gibbs(), path, *arguments)
+    assert_states_equal(fused, looped)
+    np.testing.assert_array_equal(fused_levels, expected[0])
+    np.testing.assert_array_equal(fused_ends, expected[1])
+    np.testing.assert_allclose(fused_sums, expected[2], rtol=1e-9)
+    np.testing.assert_array_equal(fused_trips, expected[3])
+    assert fused_trips.min() > 0  # the comparison saw round trips
+    assert not np.array_equal(fused_levels, levels)
+    np.testing.assert_array_equal(np.sort(fused_levels.reshape(3, -1), axis=1), levels.reshape(3, -1))
+
+
+def test_exchange_in_two_calls_equals_one():
+    path = make_path(20, 9, scale=0.3, ladder=np.linspace(0, 1, 5))
+    start = path.sample_base(10, STREAM.at(0)), np.tile(np.arange(5), 2), np.zeros(10, dtype=np.int64)
+    whole = path.gibbs_exchange(*start, np.zeros(4), 101, STREAM)
+    half = path.gibbs_exchange(*start, np.zeros(4), 50, STREAM)
+    rest = path.gibbs_exchange(*half[:3], np.zeros(4), 51, STREAM.at(STREAM.step + 50))
+    assert_states_equal(whole[0], rest[0])
+    np.testing.assert_array_equal(whole[1], rest[1])
+    np.testing.assert_allclose(whole[3], half[3] + rest[3], rtol=1e-12)
+    np.testing.assert_array_equal(whole[4], half[4] + rest[4])
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize(("n_redraws", "sweeps_per_redraw", "stride"), [(40, 1, 1), (31, 3, 4)])
+def test_fused_tempering_equals_the_loop(weights, n_redraws, sweeps_per_redraw, stride):
+    path = make_path(30, 12, weights, scale=0.3, ladder=np.linspace(0, 1, 20))
+    n = 8
+    prior = np.random.default_rng(0).normal(size=20) - [enumerate_log_partition(path, k) for k in range(20)]
+    arguments = (
+        path.sample_base(n, STREAM.at(0)), np.zeros(n, dtype=np.int64), prior, n_redraws, sweeps_per_redraw, stride,
+        STREAM,
+    )  # fmt: skip
+    fused, levels, log_q_sums, counts, vectors, vector_levels = path.gibbs_temper(*arguments)
+    looped, *expected = Transition.temper(Gibbs(), path, *arguments)
+    assert_states_equal(fused, looped)
+    np.testing.assert_array_equal(levels, expected[0])
+    np.testing.assert_allclose(log_q_sums, expected[1], rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(counts, expected[2])
+    np.testing.assert_allclose(vectors, expected[3], rtol=1e-12)
+    np.testing.assert_array_equal(vector_levels, expected[4])
+    assert vectors.shape == (-(-n_redraws // stride), n, 20)
+    assert np.all(counts.sum(axis=1) == n_redraws)
+    assert len(np.unique(levels)) > 1
+
+
+def test_tempering_keeps_tiny_level_probabilities():
+    path = make_path(30, 12, scale=3.0, ladder=[0.0, 1.0])
+    arguments = (path.sample_base(2, STREAM), np.zeros(2, dtype=np.int64), np.array([0.0, -1000.0]), 1, 1, 1, STREAM)
+    log_q_sums = path.gibbs_temper(*arguments)[2]
+    np.testing.assert_allclose(log_q_sums, Transition.temper(Gibbs(), path, *arguments)[2], rtol=1e-9, atol=1e-9)
+    assert np.all((log_q_sums[:, 1] < -700) & np.isfinite(log_q_sums[:, 1]))
+
+
+# ---- contract --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+def test_keeps_the_contract_of_a_path(weights):
+    check_path(make_path(30, 12, weights))
+
+
+def test_pickle_and_copies_leave_out_the_packed_weights():
+    path = make_path(30, 12)
+    state = path.sample_base(3, STREAM)
+    copied = pickle.loads(pickle.dumps(path))
+    assert "_packed" not in copied.__dict__
+    assert not copied.ladder.flags.writeable
+    np.testing.assert_array_equal(copied.log_f_ladder(state), path.log_f_ladder(state))
+    np.testing.assert_array_equal(copy.deepcopy(path).log_f_ladder(state), path.log_f_ladder(state))
+
+
+def test_takes_read_only_states():
+    path, levels = make_path(30, 12), np.array([0, 1, 2])
+    state = path.sample_base(3, STREAM)
+    frozen = map_state(np.array, state)
+    for array in frozen:
+        array.setflags(write=False)
+    assert_states_equal(path.gibbs(frozen, levels, STREAM), path.gibbs(state, levels, STREAM))
+    np.testing.assert_array_equal(path.log_f(frozen, levels), path.log_f(state, levels))
+    np.testing.assert_array_equal(path.log_f_ladder(frozen), path.log_f_ladder(state))
+
+
+def test_with_ladder_leaves_the_path_alone():
+    path = make_path(5, 3)
+    other = path.with_ladder([0, 1])
+    assert len(path.ladder) == 5
+    assert len(other.ladder) == 2
+    assert not other.ladder.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("components", np.zeros(3), "components must have the shape"),
+        ("components", np.zeros((0, 3)), "components must have the shape"),
+        ("components", np.full((2, 3), np.nan), "components must be finite"),
+        ("intercept_visible", np.zeros(2), r"intercept_visible must have the shape \(3,\)"),
+        ("intercept_hidden", np.zeros(3), r"intercept_hidden must have the shape \(2,\)"),
+        ("intercept_hidden", [0, np.inf], "intercept_hidden must be finite"),
+        ("base_mean", [0.5, 0.5], r"base_mean must have the shape \(3,\)"),
+        ("base_mean", [0, 0.5, 0.5], "base_mean must lie strictly between 0 and 1"),
+        ("base_mean", [1, 0.5, 0.5], "base_mean must lie strictly between 0 and 1"),
+        ("base_mean", [np.nan, 0.5, 0.5], "base_mean must lie strictly between 0 and 1"),
+        ("weights", "both", "weights must be"),
+        ("ladder", [0.0], "ladder must be a sequence of at least 2"),
+        ("ladder", [0.0, 2.0], r"ladder must hold inverse temperatures in \[0, 1\]"),
+        ("ladder", [0.0, np.nan], r"ladder must hold inverse temperatures in \[0, 1\]"),
+        ("ladder", [0.0, 0.5, 0.5], "ladder must be strictly increasing"),
+    ],
+)
+def test_rejects_what_it_cannot_use(name, value, message):
+    arguments = {
+        "components": np.zeros((2, 3)),
+        "intercept_visible": np.zeros(3),
+        "intercept_hidden": np.zeros(2),
+        "base_mean": np.full(3, 0.5),
+    }
+    with pytest.raises(ValueError, match=message):
+        RBMPath(**{**arguments, name: value})
+
+
+@pytest.mark.parametrize("v", [np.zeros(3), np.zeros((2, 4)), [[0, 1, 2]], [[0, 0.5, 1]], [[0, np.nan, 1]]])
+def test_rejects_rows_that_are_not_visible_states(v):
+    with pytest.raises(ValueError, match="visible rows must"):
+        RBMPath(np.zeros((2, 3)), np.zeros(3), np.zeros(2), np.full(3, 0.5)).state_from_visible(v)
