@@ -7,12 +7,14 @@ __version__ = "0.1.0"
 # name -> module; imported at first use, so that `import sklpf` costs nothing
 _PUBLIC = {
     "AIS": "sklpf.partition",
+    "BDMC": "sklpf.partition",
     "BernoulliRBM": "sklpf.models",
     "Exact": "sklpf.partition",
     "ParallelTempering": "sklpf.partition",
     "PartitionEstimator": "sklpf.partition",
     "PartitionResult": "sklpf.partition",
     "Path": "sklpf.paths",
+    "RAISE": "sklpf.partition",
     "compare": "sklpf.models",
 }
 

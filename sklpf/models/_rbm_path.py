@@ -104,6 +104,11 @@ class RBMPath(Path):
         """Return chains that start at the visible rows v (n, n_visible) of 0 and 1, hidden units off."""
         from sklpf.models._rbm_kernels import refresh_fields
 
+        v = np.asarray(v)
+        if v.ndim != 2 or v.shape[1] != len(self.base_logit):
+            raise ValueError(f"visible rows must have the shape (n, {len(self.base_logit)}), got {v.shape}")
+        if not np.all((v == 0) | (v == 1)):
+            raise ValueError("visible rows must hold 0 and 1 only: binarise them first")
         v = np.array(v, dtype=np.uint8, order="C")
         packed = self._weights
         h = np.zeros((len(v), len(self.components)), dtype=np.uint8)
