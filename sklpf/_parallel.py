@@ -7,13 +7,16 @@ of jobs, and random numbers depend on (key, block, sweep) alone, so every back e
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
+import pickle
+import platform
 import tempfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Any
 
+import joblib
 import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController
@@ -26,9 +29,14 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def _process() -> tuple[str, int]:
+    """What tells this process from the others, on other hosts as well (containers often share a process id)."""
+    return platform.node(), os.getpid()
+
+
 def _advance(advance, block, segment, carry, parent):
     """Run one task; in a worker process BLAS is limited here, in the parent's threads by the caller."""
-    if os.getpid() == parent:
+    if _process() == parent:
         return advance(block, segment, carry)
     with _blas().limit(limits=1, user_api="blas"):
         return advance(block, segment, carry)
@@ -58,17 +66,17 @@ def run_blocks(
     stage : str
         Name of this part of the run, distinct within a run.
     """
-    carries = [start(block) for block in range(n_blocks)]
     done = [0] * n_blocks
-    if checkpoint is not None:
-        for block in range(n_blocks):
-            done[block], carries[block] = checkpoint.load(f"{stage}-{block}", carries[block])
     with _blas().limit(limits=1, user_api="blas"):
+        carries = [start(block) for block in range(n_blocks)]
+        if checkpoint is not None:
+            for block in range(n_blocks):
+                done[block], carries[block] = checkpoint.load(f"{stage}-{block}", carries[block])
         parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
         for segment in range(n_segments):
             todo = [block for block in range(n_blocks) if done[block] <= segment]
-            tasks = (delayed(_advance)(advance, block, segment, carries[block], os.getpid()) for block in todo)
-            for block, carry in zip(todo, parallel(tasks)):
+            tasks = (delayed(_advance)(advance, block, segment, carries[block], _process()) for block in todo)
+            for block, carry in zip(todo, parallel(tasks), strict=True):
                 carries[block] = carry
                 if checkpoint is not None:
                     checkpoint.save(f"{stage}-{block}", segment + 1, carry)
@@ -95,7 +103,7 @@ class Checkpoint:
 
     def save(self, name: str, n_segments: int, carry: Any) -> None:
         """Keep the carry after `n_segments` segments, replacing the one before."""
-        arrays = {f"a{i}": array for i, array in enumerate(_leaves(carry))}
+        arrays: dict[str, Any] = {f"a{i}": array for i, array in enumerate(_leaves(carry))}
         handle, temporary = tempfile.mkstemp(dir=self.directory, suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -117,7 +125,7 @@ class Checkpoint:
             with np.load(file, allow_pickle=False) as kept:
                 arrays = [kept[f"a{i}"] for i in range(len(_leaves(like)))]
                 return int(kept["n_segments"]), _rebuild(like, iter(arrays))
-        except (OSError, ValueError, KeyError, EOFError) as error:
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"checkpoint file {file} can't be read ({error}); delete it to start afresh") from error
 
 
@@ -135,26 +143,8 @@ def _rebuild(like: Any, arrays) -> Any:
 
 
 def fingerprint(*things: Any) -> str:
-    """Return a hash of arrays, numbers, strings and objects made of them."""
-    digest = hashlib.sha256()
-    _update(digest, things)
-    return digest.hexdigest()[:20]
-
-
-def _update(digest, thing: Any) -> None:
-    if isinstance(thing, np.ndarray):
-        digest.update(f"{thing.dtype}{thing.shape}".encode())
-        digest.update(np.ascontiguousarray(thing).tobytes())
-    elif isinstance(thing, (tuple, list)):
-        for part in thing:
-            _update(digest, part)
-    elif isinstance(thing, dict):
-        for name in sorted(thing):
-            digest.update(str(name).encode())
-            _update(digest, thing[name])
-    elif hasattr(thing, "__dict__") and not isinstance(thing, type):
-        digest.update(type(thing).__qualname__.encode())
-        _update(digest, thing.__getstate__())
-    else:
-        digest.update(repr(thing).encode())
-    digest.update(b"|")
+    """Return a hash of the contents of arrays, numbers, strings and other things that can be pickled."""
+    try:
+        return joblib.hash(things)
+    except (pickle.PicklingError, TypeError) as error:
+        raise ValueError(f"everything that a run depends on must be picklable, to be compared: {error}") from error
