@@ -117,8 +117,8 @@ class PartitionEstimator(BaseEstimator):
         for name in ("n_jobs", "checkpoint", "random_state"):
             parameters.pop(name)
         versions = (sklpf.__version__, np.__version__, numba.__version__)
-        name = fingerprint(type(self).__name__, type(path).__name__, path.__getstate__(), parameters, seed, versions)
-        return Checkpoint(self.checkpoint, name)
+        parts = (type(self), path, path.ladder, path.n_moves_per_segment)  # the last two may belong to the class
+        return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))
 
 
 def check_base(path: Path, estimator: str) -> float:
