@@ -40,6 +40,9 @@ class Path:
     # sample_base(n, stream) -> state             exact draws from level 0
     # gibbs(state, levels, stream) -> state       a move that leaves every chain's level invariant
     # propose(state, levels, stream) -> (state, log_ratio)    a Metropolis-Hastings proposal
+    # sample_target(n, stream) -> state           exact draws from the last level
+    # state_from_visible(rows) -> state           chains that start at rows of data
+    # complete(state, level, stream) -> state     draws what such a start leaves open from its conditional
 
     # -- derived -------------------------------------------------------------------------------
     def log_f_ladder(self, state: Any) -> NDArray[np.float64]:
