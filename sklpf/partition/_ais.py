@@ -137,7 +137,9 @@ def pilot_spread(path, transition, n_chains, key):
     spread = np.empty(len(path.ladder) - 1)
     for k in range(len(spread)):
         levels = np.full((2, n_chains), [[k], [k + 1]])
-        state, increments = transition.anneal(path, state, levels, stream.at(k + 1))
+        with np.errstate(invalid="ignore"):
+            state, increments = transition.anneal(path, state, levels, stream.at(k + 1))
+        _check_finite(increments)
         spread[k] = increments.std()
     return spread
 
@@ -182,8 +184,15 @@ def _advance(path, transition, key, first, bounds, reverse, block, segment, carr
     order = len(path.ladder) - 1 - passed if reverse else passed
     levels = np.repeat(order[:, np.newaxis], len(log_weights), axis=1)
     stream = Stream(key, int(first[block]), bounds[segment] + 1)
-    state, increments = transition.anneal(path, state, levels, stream, reverse)
+    with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
+        state, increments = transition.anneal(path, state, levels, stream, reverse)
+    _check_finite(increments)
     return state, log_weights + increments
+
+
+def _check_finite(log_weights):
+    if not np.all(np.isfinite(log_weights)):
+        raise ValueError("log_f gave values that are not finite; check the model's parameters and the path's log_f")
 
 
 def combine(log_weights, base_log_partition, ladder, n_sweeps) -> PartitionResult:
@@ -216,8 +225,6 @@ def combine(log_weights, base_log_partition, ladder, n_sweeps) -> PartitionResul
 
 def judge_weights(log_weights) -> tuple[dict, list[str]]:
     """Diagnostics of the log weights (n,) and the alarms that they raise."""
-    if not np.all(np.isfinite(log_weights)):
-        raise ValueError("log_f gave values that are not finite; check the model's parameters and the path's log_f")
     n = len(log_weights)
     effective = float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights)))
     shape = pareto_shape(log_weights)
