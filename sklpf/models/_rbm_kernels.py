@@ -2,9 +2,9 @@
 
 State arrays, one row per chain: v (n, M) and h (n, J) uint8; hidden_field (n, J padded) = b + vW and
 visible_field (n, M padded) = c + Wh, float32. Two further columns of the weights make hidden_field carry the linear
-terms v @ tilt (column J) and v @ base_logit (column J + 1) along. A field is updated by the weight rows of the units that flipped,
-or summed anew from the units that are on where those are fewer, and at every 256th sweep, so that rounding
-does not build up.
+terms v @ tilt (column J) and v @ base_logit (column J + 1) along. A field is updated by the weight rows of the
+units that flipped, or summed anew from the units that are on where those are fewer, and at every 256th sweep, so
+that rounding does not build up.
 """
 
 import math
@@ -160,7 +160,7 @@ def refresh_fields(weights, v, h, hidden_field, visible_field):
 # ---- log densities -----------------------------------------------------------------------------
 @njit
 def _line(weights, h, field, joint, scratch):
-    """(log f_0 without the hidden units' J log 2, slope) of one chain: log f_beta = intercept + beta * slope + _bend(beta).
+    """(intercept, slope) of one chain: log f_beta = intercept + beta * slope + _bend(beta).
 
     The slope holds the visible units' tilt and the positive parts of the hidden inputs, or h @ field on the joint path.
     """

@@ -51,8 +51,8 @@ class AIS(PartitionEstimator):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        See `PartitionEstimator`. The standard error is the larger of the delta method's and the jackknife's, the interval
-        uses Student t with M - 1 degrees of freedom. ``result_.diagnostics`` holds ``log_weights`` (M,),
+        See `PartitionEstimator`. The standard error is the larger of the delta method's and the jackknife's, the
+        interval uses Student t with M - 1 degrees of freedom. ``result_.diagnostics`` holds ``log_weights`` (M,),
         ``effective_sample_size``, ``pareto_shape``, ``delta_std_error``, ``jackknife_std_error`` and ``lower_bound``:
         log Z is below it with probability at most 5 %, whatever the chains have missed.
 

@@ -125,7 +125,8 @@ def check_base(path: Path, estimator: str) -> float:
     """Return the base's log normaliser or raise if the path can't be sampled from there."""
     if not hasattr(path, "sample_base"):
         raise TypeError(
-            f"{estimator} needs a path with the method sample_base(n, stream); {type(path).__name__} has none: define it"
+            f"{estimator} needs a path with the method sample_base(n, stream); {type(path).__name__} has none: "
+            "define it"
         )
     if path.base_log_partition is None:
         raise ValueError(

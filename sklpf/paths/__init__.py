@@ -1,6 +1,7 @@
 """Paths from a base density to the target, and their ladders of inverse temperatures."""
 
+from sklpf._random import Stream, stream_key
 from sklpf.paths._base import Path
 from sklpf.paths._ladders import LADDERS, make_ladder
 
-__all__ = ["LADDERS", "Path", "make_ladder"]
+__all__ = ["LADDERS", "Path", "Stream", "make_ladder", "stream_key"]
