@@ -1,0 +1,176 @@
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from sklpf.paths import Path
+from sklpf.paths._base import check_ladder, map_state, n_chains
+from sklpf.testing import HiddenModePath, check_path, hidden_mode_problem
+
+
+class Pair(NamedTuple):
+    x: np.ndarray
+    y: np.ndarray
+
+
+class PairPath(Path):
+    """log f_k = beta_k * (sum of x + y)."""
+
+    base_log_partition = 0.0
+    ladder = np.array([0.0, 0.5, 1.0])
+
+    def log_f(self, state, levels):
+        return self.ladder[levels] * (state.x.sum(axis=1) + state.y)
+
+    def sample_base(self, n, stream):
+        rng = stream.generator()
+        return Pair(rng.normal(size=(n, 3)), rng.normal(size=n))
+
+
+def test_check_ladder_returns_a_read_only_copy():
+    given = np.array([0, 1])
+    ladder = check_ladder(given)
+    assert ladder.dtype == np.float64
+    assert not ladder.flags.writeable
+    given[0] = 1
+    assert ladder[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("ladder", "message"),
+    [
+        ([], "at least 2"),
+        ([0.5], "at least 2"),
+        ([[0, 1]], "at least 2"),
+        ([-0.1, 1], r"in \[0, 1\]"),
+        ([0, 1.1], r"in \[0, 1\]"),
+        ([0, np.inf], r"in \[0, 1\]"),
+        ([0, np.nan, 1], r"in \[0, 1\]"),
+        ([0, 0.5, 0.5, 1], "strictly increasing"),
+        ([1, 0], "strictly increasing"),
+    ],
+)
+def test_check_ladder_rejects(ladder, message):
+    with pytest.raises(ValueError, match=f"ladder must .*{message}"):
+        check_ladder(ladder)
+
+
+def test_log_f_ladder_stacks_the_levels():
+    path = PairPath()
+    state = Pair(np.array([[1.0, 2, 3], [0, 0, 0]]), np.array([4.0, -2]))
+    np.testing.assert_allclose(path.log_f_ladder(state), [[0, 5, 10], [0, -1, -2]])
+
+
+def test_take_and_map_state_keep_the_kind_of_state():
+    state = Pair(np.arange(6).reshape(2, 3), np.array([4.0, 5]))
+    taken = PairPath().take(state, [1])
+    assert isinstance(taken, Pair)
+    np.testing.assert_array_equal(taken.x, [[3, 4, 5]])
+    assert n_chains(state) == 2
+    assert isinstance(map_state(np.copy, (np.ones(2), np.ones(2))), tuple)
+    np.testing.assert_array_equal(map_state(np.add, np.ones(2), np.ones(2)), [2, 2])
+    np.testing.assert_array_equal(map_state(np.add, state, state).y, [8, 10])
+
+
+def test_with_ladder_copies():
+    path = PairPath()
+    other = path.with_ladder([0, 0.1, 0.2, 1])
+    assert len(other.ladder) == 4
+    assert len(path.ladder) == 3
+    assert type(other) is PairPath
+
+
+def test_a_path_without_log_f_says_so():
+    with pytest.raises(NotImplementedError, match="Path must define log_f"):
+        Path().log_f(np.zeros(2), np.zeros(2, dtype=int))
+
+
+def test_check_path_passes_good_paths():
+    check_path(PairPath())
+    check_path(hidden_mode_problem(6).path)
+
+
+class NotFinite(PairPath):
+    def log_f(self, state, levels):
+        return super().log_f(state, levels) / np.where(levels == 2, np.nan, 1)
+
+
+class OneNumber(PairPath):
+    def log_f(self, state, levels):
+        return super().log_f(state, levels).sum()
+
+    def log_f_ladder(self, state):
+        return np.zeros((len(state.y), 3))
+
+
+class OtherLadder(PairPath):
+    def log_f_ladder(self, state):
+        return 1 + super().log_f_ladder(state)
+
+
+class GlobalRandomness(PairPath):
+    def sample_base(self, n, stream):
+        return Pair(np.random.default_rng().normal(size=(n, 3)), np.zeros(n))
+
+
+class IgnoresBlock(PairPath):
+    def sample_base(self, n, stream):
+        return Pair(np.random.default_rng(0).normal(size=(n, 3)), np.zeros(n))
+
+
+class WrongCount(PairPath):
+    def sample_base(self, n, stream):
+        return super().sample_base(n + 1, stream)
+
+
+class WrongTake(PairPath):
+    def take(self, state, index):
+        return Pair(state.x[: len(index)], state.y[: len(index)])
+
+
+class Destructive(PairPath):
+    def log_f(self, state, levels):
+        state.x[:] += 1e-9
+        return super().log_f(state, levels)
+
+
+class LosesParameters(PairPath):
+    factor = 1.0
+
+    def __init__(self):
+        self.factor = 2.0
+
+    def __getstate__(self):
+        return {}
+
+    def log_f(self, state, levels):
+        return self.factor * super().log_f(state, levels)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (NotFinite, "must be finite"),
+        (OneNumber, "log_f must have shape"),
+        (OtherLadder, "must agree with log_f_ladder"),
+        (GlobalRandomness, "the same draws for the same stream"),
+        (IgnoresBlock, "must draw from its stream"),
+        (WrongCount, "must return 7 chains, got 8"),
+        (WrongTake, "take"),
+        (Destructive, "must not change the state"),
+        (LosesParameters, "pickled"),
+    ],
+)
+def test_check_path_finds(kind, message):
+    with pytest.raises(AssertionError, match=message):
+        check_path(kind())
+
+
+def test_hidden_mode_is_normalised_at_both_ends_and_holds_half_its_mass_in_the_mode():
+    path = HiddenModePath(10, 0.98)
+    states = ((np.arange(2**10)[:, np.newaxis] >> np.arange(10)) & 1).astype(np.uint8)
+    f = np.exp(path.log_f_ladder(states))
+    np.testing.assert_allclose(f.sum(axis=0), 1)
+    np.testing.assert_allclose(f[:, 0], 2.0**-10)
+    product = np.prod(np.where(states, 0.98, 0.02), axis=1)
+    np.testing.assert_allclose(f[:, 1], 0.5 * 2.0**-10 + 0.5 * product)

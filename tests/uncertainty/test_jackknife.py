@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+
+from sklpf.uncertainty import jackknife, log_mean_exp
+
+
+def test_jackknife_of_a_mean_is_the_usual_standard_error():
+    x = np.random.default_rng(0).normal(size=50)
+    value, std_error = jackknife(lambda keep: x[keep].mean(), 50)
+    assert value == pytest.approx(x.mean())
+    assert std_error == pytest.approx(x.std(ddof=1) / np.sqrt(50))
+
+
+def test_jackknife_takes_arrays():
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    value, std_error = jackknife(lambda keep: x[keep].mean(axis=0), 20)
+    np.testing.assert_allclose(value, x.mean(axis=0))
+    np.testing.assert_allclose(std_error, x.std(axis=0, ddof=1) / np.sqrt(20))
+
+
+def test_jackknife_of_a_log_mean_is_honest():
+    # 2000 repeats of the log of a mean of 40: the estimated variance averages to the real one within 10 %, where
+    # the ratio's own standard error is 3 %
+    rng = np.random.default_rng(1)
+    runs = np.array([jackknife(lambda keep, x=x: np.log(x[keep].mean()), 40) for x in rng.exponential(size=(2000, 40))])
+    assert np.mean(runs[:, 1] ** 2) / runs[:, 0].var() == pytest.approx(1, abs=0.1)
+
+
+def test_jackknife_needs_two_groups():
+    with pytest.raises(ValueError, match="at least 2 groups, got 1"):
+        jackknife(np.mean, 1)
+
+
+def test_log_mean_exp_does_not_overflow():
+    assert log_mean_exp([1000.0, 1000.0]) == pytest.approx(1000)
+    assert log_mean_exp([-2000.0, -np.inf]) == pytest.approx(-2000 - np.log(2))
+    np.testing.assert_allclose(log_mean_exp(np.log([[1.0, 3], [2, 4]]), axis=1), np.log([2, 3]))
