@@ -55,8 +55,9 @@ class BDMC(PartitionEstimator):
     Notes
     -----
     Not converged if the gap is negative beyond chance (a false alarm in 0.1 % of runs), which says that the starts are
-    not samples of the model or that a move does not leave its level invariant; if the weights of the
-    two directions do not overlap; and, with starts that are not exact, if the gap exceeds 4 of its standard errors.
+    not samples of the model; if the weights of the two directions do not overlap; and, with starts that are
+    not exact, if the gap exceeds 4 of its standard errors. Moves that don't leave their level invariant can bias
+    both directions alike, without a gap: `sklpf.testing.check_transition` finds them.
     Starts from held-out data show modes that forward runs never visit. ``result_.n_sweeps`` leaves out what
     drawing the starts took.
 
@@ -160,7 +161,7 @@ def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list
         reasons.append(
             f"the gap is negative ({gap:.3f} +- {std_error:.3f} nats): "
             + (
-                "a move does not leave its level invariant; check the transition"
+                "log_f disagrees with the moves or with the exact samples; check the path and the transition"
                 if exact
                 else "the starts are not samples of the model; sample longer or give others"
             )

@@ -152,7 +152,7 @@ def _given_starts(path, starts):
         except ValueError as error:
             raise ValueError(f"starts can't be used: {error}") from error
     else:
-        state = map_state(np.asarray, tuple(rows) if isinstance(rows, list) else rows)
+        state = map_state(np.asarray, rows)
     n = n_chains(state)
     if n < 2:
         raise ValueError(f"starts must hold at least 2 rows for an error bar, got {n}")

@@ -1,0 +1,144 @@
+"""BDMC: bounds on either side, an honest interval, and alarms that mean something. Seeds are fixed."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import AIS, BDMC, Exact
+from sklpf._random import Stream
+from sklpf.models import RBMPath
+from sklpf.partition._bar import bar
+from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
+
+KINDS = ("easy", "medium", "digits")
+
+
+def results_over_seeds(kind, n_seeds, **parameters):
+    problem = make_rbm_problem(kind)
+    for seed in range(n_seeds):
+        yield problem.log_partition, BDMC(random_state=seed, **parameters).fit(problem.path).result_
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_estimator_contract(kind, weights):
+    check_partition_estimator(BDMC(n_temperatures=300), make_rbm_problem(kind, weights=weights))
+
+
+def test_intervals_cover_and_bounds_lie_on_their_sides():
+    """60 runs of three problems at 50 levels, where either bound alone is biased.
+
+    Coverage: at 95 % fewer than 49 of 60 has probability 1e-4 (binomial). Sides: the mean of the lower bounds lies
+    above log Z, or that of the upper ones below, by 4 of its standard errors in 1e-4 of honest cases (t). Each run
+    raises an alarm with probability 0.1 %: 3 of 60 has probability 3e-5.
+    """
+    covered, flagged, below, above = 0, 0, [], []
+    for kind in KINDS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            results = list(results_over_seeds(kind, 20, n_temperatures=50))
+        for log_partition, result in results:
+            low, high = result.interval()
+            covered += low <= log_partition <= high
+            flagged += not result.converged
+            below.append(result.diagnostics["forward_log_partition"] - log_partition)
+            above.append(result.diagnostics["reverse_log_partition"] - log_partition)
+    assert covered >= 49
+    assert flagged <= 2
+    assert np.mean(below) < 4 * np.std(below) / np.sqrt(60)
+    assert np.mean(above) > -4 * np.std(above) / np.sqrt(60)
+
+
+def test_numbers_are_those_of_the_log_weights():
+    _, result = next(results_over_seeds("digits", 1, n_temperatures=50, n_chains=40))
+    numbers = result.diagnostics
+    up, down = numbers["forward_log_weights"], numbers["reverse_log_weights"]
+    assert up.shape == down.shape == (40,)
+    assert result.statement == "estimate"
+    assert result.log_partition == pytest.approx(bar(up, down), abs=1e-12)
+    assert numbers["forward_log_partition"] == pytest.approx(logsumexp(up) - np.log(40), abs=1e-10)
+    assert numbers["reverse_log_partition"] == pytest.approx(np.log(40) - logsumexp(down), abs=1e-10)
+    gap = numbers["reverse_log_partition"] - numbers["forward_log_partition"]
+    assert numbers["gap"] == pytest.approx(gap, abs=1e-10)
+    assert result.degrees_of_freedom == 39
+    assert result.n_sweeps == 2 * 40 * 49
+
+
+def test_standard_error_is_the_spread_of_the_estimates():
+    """sd over 60 seeds and mean reported error: their ratio has a relative error of 1 / sqrt(118), 9 %; 40 % is 4.3."""
+    results = [result for _, result in results_over_seeds("medium", 60, n_temperatures=50)]
+    spread = np.std([result.log_partition for result in results], ddof=1)
+    reported = np.sqrt(np.mean([result.std_error**2 for result in results]))
+    assert 0.6 < spread / reported < 1.4
+
+
+def test_sees_the_mode_that_forward_runs_miss():
+    result = BDMC(n_temperatures=30, random_state=0).fit(hidden_mode_problem().path).result_
+    forward = result.diagnostics["forward_log_partition"]
+    assert forward == pytest.approx(np.log(0.5), abs=0.01)
+    # 100 starts, about half of them in either mode; t with 99 degrees of freedom, 4.6: a false-alarm rate of 1e-5
+    assert abs(result.log_partition) < 4.6 * result.std_error
+    assert result.log_partition > forward + 3 * result.std_error
+
+
+def test_given_starts_in_a_missed_mode_raise_the_alarm():
+    path = hidden_mode_problem().path
+    bdmc = BDMC(n_temperatures=30, random_state=0, starts=path.sample_target(50, Stream((1, 2))))
+    with pytest.warns(ConvergenceWarning, match="chains that go up miss modes that the starts are in"):
+        result = bdmc.fit(path).result_
+    assert (result.statement, result.interval()) == ("approximate", (-np.inf, np.inf))
+    assert result.degrees_of_freedom == 49
+
+
+def test_starts_unlike_the_model_raise_the_alarm():
+    path = make_rbm_problem("digits").path
+    noise = np.random.default_rng(0).integers(2, size=(100, 64))
+    with pytest.warns(ConvergenceWarning, match="gap is negative .* the starts are not samples of the model"):
+        BDMC(n_temperatures=10, starts=noise, random_state=0).fit(path)
+
+
+class WrongTarget(RBMPath):
+    """It calls noise exact samples of the target."""
+
+    def sample_target(self, n, stream):
+        return self.state_from_visible(stream.generator().integers(2, size=(n, 64)))
+
+
+def test_wrong_exact_samples_raise_the_alarm():
+    model = make_rbm_problem("digits").path
+    mean = 1 / (1 + np.exp(-model.base_logit))
+    path = WrongTarget(model.components, model.intercept_visible, model.intercept_hidden, mean)
+    with pytest.warns(ConvergenceWarning, match="gap is negative .* log_f disagrees with the moves or with the exact"):
+        BDMC(n_temperatures=10, random_state=0).fit(path)
+
+
+def test_directions_that_do_not_overlap_raise_the_alarm():
+    rng = np.random.default_rng(7)
+    path = RBMPath(1.5 * rng.normal(size=(14, 30)), rng.normal(size=30), rng.normal(size=14), np.full(30, 0.5))
+    with pytest.warns(ConvergenceWarning, match="of 100 chains of the two directions overlap: raise n_temperatures"):
+        BDMC(n_temperatures=2, random_state=0).fit(path)
+
+
+def test_weights_without_spread_raise_no_alarm():
+    path = RBMPath(np.zeros((3, 5)), np.zeros(5), np.full(3, 0.5), np.full(5, 0.5))
+    result = BDMC(n_temperatures=100, random_state=0).fit(path).result_
+    assert result.log_partition == pytest.approx(Exact().fit(path).log_partition_, abs=1e-5)
+    assert result.converged
+
+
+def test_smaller_error_than_forward_runs_of_the_same_cost():
+    problem = make_rbm_problem("medium")
+    both = BDMC(n_chains=100, n_temperatures=100, random_state=0).fit(problem.path)
+    forward = AIS(n_chains=200, n_temperatures=100, random_state=0).fit(problem.path)
+    assert both.log_partition_std_error_ < forward.log_partition_std_error_
+
+
+def test_path_without_base_is_refused():
+    class NoBase(RBMPath):
+        base_log_partition = None
+
+    with pytest.raises(ValueError, match="BDMC needs a base with a known normaliser"):
+        BDMC().fit(NoBase(np.zeros((2, 3)), np.zeros(3), np.zeros(2), np.full(3, 0.5)))

@@ -1,0 +1,270 @@
+"""RAISE: the moves down are the exact reversal, weights are unbiased, and every kind of start is labelled.
+
+Seeds are fixed. z-bound 4.5 unless stated: a false-alarm rate of 7e-6 a comparison for a normal error.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from scipy.special import logsumexp
+from scipy.stats import chi2
+from sklearn.base import clone
+
+from sklpf import RAISE, Exact, Path
+from sklpf._random import Stream, stream_key
+from sklpf.models import RBMPath
+from sklpf.partition._raise import anneal_from_starts
+from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
+from sklpf.transitions import Gibbs, Transition
+
+Z_BOUND = 4.5
+
+
+def tiny_path(weights, n_hidden=2, n_visible=3, seed=0):
+    rng = np.random.default_rng(seed)
+    shapes = (n_hidden, n_visible), n_visible, n_hidden
+    parameters = (rng.normal(scale=2, size=shape) for shape in shapes)
+    return RBMPath(*parameters, np.full(n_visible, 0.3), ladder=np.linspace(0, 1, 4), weights=weights)
+
+
+def exact_states(path, level, n, seed):
+    """Exact draws from one level: visible rows by enumeration, then h given v."""
+    rows = (np.arange(2 ** len(path.base_logit))[:, np.newaxis] >> np.arange(len(path.base_logit))) & 1
+    marginal = RBMPath(
+        path.components, path.intercept_visible, path.intercept_hidden, 1 / (1 + np.exp(-path.base_logit)), path.ladder
+    )
+    log_p = marginal.log_f(marginal.state_from_visible(rows), np.full(len(rows), level))
+    drawn = np.random.default_rng(seed).choice(len(rows), size=n, p=np.exp(log_p - logsumexp(log_p)))
+    return path.complete(path.state_from_visible(rows[drawn]), level, Stream(stream_key(seed, 0)))
+
+
+def flows(path, level, n, seed, reverse, with_hidden):
+    """Counts of the pairs (before, after) one sweep from exact draws, as a square matrix."""
+    before = exact_states(path, level, n, seed)
+    after = path.gibbs(before, np.full(n, level), Stream(stream_key(seed, 1)), reverse=reverse)
+
+    def code(state):
+        units = np.hstack([state.v, state.h]) if with_hidden else state.v
+        return units @ (1 << np.arange(units.shape[1]))
+
+    n_states = 2 ** (len(path.base_logit) + len(path.components) * with_hidden)
+    pairs = code(before).astype(int) * n_states + code(after).astype(int)
+    return np.bincount(pairs, minlength=n_states**2).reshape(n_states, n_states)
+
+
+def p_value_of_equal_flows(first, second):
+    """Two-sample chi-square test of two tables of counts; cells that expect fewer than 10 are pooled."""
+    small = first + second < 20
+    first = np.r_[first[~small], first[small].sum()]
+    second = np.r_[second[~small], second[small].sum()]
+    statistic = np.sum((first - second) ** 2 / np.maximum(first + second, 1))
+    return chi2.sf(statistic, len(first) - 1)
+
+
+@pytest.mark.parametrize("level", [1, 3])
+def test_joint_sweep_down_is_the_reversal_of_the_sweep_up(level):
+    path, n = tiny_path("joint"), 200_000
+    up = flows(path, level, n, 0, False, with_hidden=True)
+    down = flows(path, level, n, 1, True, with_hidden=True)
+    assert p_value_of_equal_flows(up.ravel(), down.T.ravel()) > 1e-5
+    not_reversed = flows(path, level, n, 2, False, with_hidden=True)  # the test can tell them apart
+    assert p_value_of_equal_flows(up.ravel(), not_reversed.T.ravel()) < 1e-20
+
+
+@pytest.mark.parametrize("level", [1, 3])
+def test_marginal_sweep_is_its_own_reversal(level):
+    path, n = tiny_path("marginal"), 200_000
+    up = flows(path, level, n, 0, False, with_hidden=False)
+    down = flows(path, level, n, 1, True, with_hidden=False)
+    assert p_value_of_equal_flows(up.ravel(), down.T.ravel()) > 1e-5
+
+
+@pytest.mark.parametrize("weights", ["joint", "marginal"])
+def test_fused_annealing_down_equals_the_plain_loop(weights):
+    path = make_rbm_problem("medium", weights=weights).path.with_ladder(np.linspace(0, 1, 30))
+    state = path.sample_base(20, Stream((1, 2)))
+    levels = np.repeat(np.arange(29, -1, -1)[:, np.newaxis], 20, axis=1)
+    fused, fused_weights = Gibbs().anneal(path, state, levels, Stream((1, 2), 0, 1), reverse=True)
+    plain, plain_weights = Transition.anneal(Gibbs(), path, state, levels, Stream((1, 2), 0, 1), reverse=True)
+    np.testing.assert_array_equal(fused.v, plain.v)
+    np.testing.assert_allclose(fused_weights, plain_weights, atol=1e-3)
+
+
+class Recorder(Gibbs):
+    """Notes the levels and directions that it is asked for."""
+
+    def __init__(self):
+        self.calls = []
+
+    def anneal(self, path, state, levels, stream, reverse=False):
+        self.calls.append((stream.chain, levels[0, 0], levels[-1, 0], stream.step, reverse))
+        return super().anneal(path, state, levels, stream, reverse)
+
+
+def test_runs_down_the_ladder_segment_by_segment(monkeypatch):
+    monkeypatch.setattr(RBMPath, "n_moves_per_segment", 10)
+    path, recorder = make_rbm_problem("easy").path.with_ladder(np.linspace(0, 1, 26)), Recorder()
+    anneal_from_starts(path, recorder, path.sample_base(2, Stream((1, 2))), 10, (3, 4))
+    first = [call[1:] for call in recorder.calls if call[0] == 0]
+    assert first == [(25, 15, 1, True), (15, 5, 11, True), (5, 0, 21, True)]
+
+
+@pytest.mark.parametrize("weights", ["joint", "marginal"])
+def test_mean_weight_from_exact_starts_is_the_inverse_ratio(weights):
+    path = tiny_path(weights, n_hidden=4, n_visible=6)
+    starts = path.state_from_visible(Exact().sample(path, 4000, np.random.default_rng(0)))
+    log_weights = anneal_from_starts(path, Gibbs(), starts, 10, stream_key(0, 9))
+    by_start = np.exp(log_weights + Exact().fit(path).log_partition_).mean(axis=1)
+    assert abs(by_start.mean() - 1) / (by_start.std() / np.sqrt(4000)) < Z_BOUND
+    assert by_start.std() > 0.1  # four levels: the weights are far from constant
+
+
+@pytest.mark.parametrize("weights", ["joint", "marginal"])
+def test_bound_is_above_in_the_mean(weights):
+    """One-sided: the mean of 60 upper bounds lies under log Z by 4 of its standard errors in 1e-4 of honest cases."""
+    problem = make_rbm_problem("medium", weights=weights)
+    errors, by_start = [], []
+    for seed in range(60):
+        log_weights = anneal_from_starts(
+            problem.path.with_ladder(np.linspace(0, 1, 30)),
+            Gibbs(),
+            problem.path.state_from_visible(Exact().sample(problem.path, 10, np.random.default_rng(seed))),
+            10,
+            stream_key(seed, 9),
+        )
+        errors.append(np.log(100) - logsumexp(log_weights) - problem.log_partition)
+        by_start.append(np.log(10) - logsumexp(log_weights, axis=1).mean() - problem.log_partition)
+    assert np.mean(errors) > -4 * np.std(errors) / np.sqrt(60)
+    assert np.all(np.array(by_start) >= errors)
+    assert np.sum(np.array(errors) < -np.log(20)) <= 12  # at most 5 % each: more has probability 1e-5
+
+
+@pytest.mark.parametrize("kind", ["easy", "digits"])
+def test_estimator_contract(kind):
+    check_partition_estimator(RAISE(), make_rbm_problem(kind))
+
+
+def test_exact_starts_give_an_upper_bound():
+    result = RAISE(random_state=0, n_temperatures=200).fit(make_rbm_problem("easy").path).result_
+    log_weights = result.diagnostics["log_weights"]
+    assert log_weights.shape == (10, 10)
+    assert (result.statement, result.diagnostics["starts"]) == ("upper bound", "exact")
+    assert result.log_partition == pytest.approx(np.log(100) - logsumexp(log_weights), abs=1e-12)
+    assert result.interval(0.95) == (-np.inf, pytest.approx(result.log_partition + np.log(20)))
+    assert result.degrees_of_freedom == 9
+    assert result.n_sweeps == 100 * 199
+
+
+def test_rows_of_data_are_labelled_conservative_in_any_container():
+    problem = make_rbm_problem("digits")
+    rows = Exact().sample(problem.path, 6, np.random.default_rng(0)).astype(float)
+    kinds = rows, rows.tolist(), csr_array(rows), pd.DataFrame(rows), rows.astype(bool)
+    results = [RAISE(starts=starts, n_temperatures=50, random_state=0).fit(problem.path).result_ for starts in kinds]
+    first = results[0]
+    assert first.statement == "conservative, not a bound"
+    assert first.interval() == (-np.inf, np.inf)
+    by_start = first.diagnostics["log_partition_by_start"]
+    assert first.log_partition == pytest.approx(by_start.mean(), abs=1e-12)
+    assert first.std_error == pytest.approx(by_start.std(ddof=1) / np.sqrt(6), rel=1e-9)
+    assert all(result.log_partition == first.log_partition for result in results)
+
+
+class TooLarge(RBMPath):
+    """An RBM that says it has too many units to be enumerated."""
+
+    n_enumerable = 99
+
+
+def test_tempered_starts_are_labelled_approximate():
+    problem = make_rbm_problem("easy")
+    path = TooLarge(
+        problem.path.components, problem.path.intercept_visible, problem.path.intercept_hidden, np.full(64, 0.5)
+    )
+    result = RAISE(n_temperatures=300, random_state=0).fit(path).result_
+    assert (result.statement, result.diagnostics["starts"]) == ("approximate", "tempered")
+    assert result.interval() == (-np.inf, np.inf)
+    # tempered starts are practically exact here; t with 9 degrees of freedom: 7 has a false-alarm rate of 6e-5
+    assert abs(result.log_partition - problem.log_partition) < 7 * result.std_error
+
+
+def test_path_of_the_users_own():
+    problem = hidden_mode_problem(n_units=12, mean=0.9)
+    assert RAISE(n_temperatures=20, random_state=0).fit(problem.path).result_.statement == "upper bound"
+    states = problem.path.sample_target(4, Stream((3, 4)))
+    given = RAISE(starts=states, n_temperatures=20, random_state=0).fit(problem.path).result_
+    assert given.statement == "conservative, not a bound"
+    assert given.diagnostics["log_weights"].shape == (4, 10)
+
+
+def test_ladder_of_the_path_does_not_matter():
+    path = make_rbm_problem("easy").path
+    raise_ = RAISE(n_temperatures=30, random_state=0)
+    assert raise_.fit(path.with_ladder([0, 0.5])).log_partition_ == clone(raise_).fit(path).log_partition_
+
+
+def test_interrupted_run_goes_on_with_the_same_bits(tmp_path, monkeypatch):
+    path = make_rbm_problem("easy", weights="joint").path
+    monkeypatch.setattr(RBMPath, "n_moves_per_segment", 20)
+    raise_ = RAISE(n_temperatures=100, random_state=3)
+    whole = raise_.fit(path).result_.diagnostics["log_weights"]
+    calls, fused = [], RBMPath.gibbs_anneal
+
+    def interrupted(self, *args):
+        calls.append(1)
+        if len(calls) == 20:
+            raise KeyboardInterrupt
+        return fused(self, *args)
+
+    kept = clone(raise_).set_params(checkpoint=tmp_path)
+    monkeypatch.setattr(RBMPath, "gibbs_anneal", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kept.fit(path)
+    assert list(tmp_path.glob("*.npz"))
+    calls.clear()
+    monkeypatch.setattr(RBMPath, "gibbs_anneal", lambda self, *args: calls.append(1) or fused(self, *args))
+    np.testing.assert_array_equal(kept.fit(path).result_.diagnostics["log_weights"], whole)
+    assert 0 < len(calls) < 8 * 5  # 8 blocks of 5 segments, less those that were kept
+
+
+@pytest.mark.parametrize(
+    ("starts", "message"),
+    [
+        (np.full((3, 64), np.nan), "starts can't be used: visible rows must hold 0 and 1 only"),
+        (np.full((3, 64), 0.5), "starts can't be used: visible rows must hold 0 and 1 only"),
+        (np.zeros((3, 63)), r"starts can't be used: visible rows must have the shape \(n, 64\)"),
+        (np.zeros(64), r"starts can't be used: visible rows must have the shape \(n, 64\)"),
+        (np.zeros((1, 64)), "starts must hold at least 2 rows"),
+        (np.zeros((0, 64)), "starts must hold at least 2 rows"),
+        ("data", "starts' parameter of RAISE must be"),
+    ],
+)
+def test_bad_starts_are_named(starts, message):
+    with pytest.raises(ValueError, match=message):
+        RAISE(starts=starts, random_state=0).fit(make_rbm_problem("easy").path)
+
+
+class Half(Path):
+    """A density on the positive numbers only."""
+
+    base_log_partition = 0.0
+
+    def log_f(self, state, levels):
+        return np.where(state > 0, -state, -np.inf)
+
+    def sample_base(self, n, stream):
+        return stream.generator().exponential(size=n)
+
+    def gibbs(self, state, levels, stream):
+        return self.sample_base(len(state), stream)
+
+
+def test_starts_outside_the_support_are_named():
+    with pytest.raises(ValueError, match="starts must be possible under the model: log f of row 1"):
+        RAISE(starts=np.array([1.0, -1.0]), n_temperatures=5).fit(Half())
+    assert RAISE(starts=[1.0, 2.0], n_temperatures=5, random_state=0).fit(Half()).log_partition_ == 0.0
+
+
+def test_too_few_chains_a_start_are_refused():
+    with pytest.raises(ValueError, match=r"'n_chains_per_start' parameter of RAISE must be an int in the range \[10"):
+        RAISE(n_chains_per_start=9).fit(make_rbm_problem("easy").path)
