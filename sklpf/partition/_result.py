@@ -73,5 +73,5 @@ class PartitionResult:
             return -math.inf, math.inf
         if self.std_error == 0:
             return self.log_partition, self.log_partition
-        half = student_t.ppf(0.5 + level / 2, self.degrees_of_freedom) * self.std_error
+        half = float(student_t.ppf(0.5 + level / 2, self.degrees_of_freedom)) * self.std_error
         return self.log_partition - half, self.log_partition + half
