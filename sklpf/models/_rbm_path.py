@@ -97,7 +97,7 @@ class RBMPath(Path):
 
     @property
     def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size here
-        return int(np.clip(_WORK_PER_SEGMENT / (self.components.size * 10), 500, 100_000))
+        return int(np.clip(_WORK_PER_SEGMENT / (self.components.size * 10), 500, 10_000))
 
     # -- states --------------------------------------------------------------------------------
     def state_from_visible(self, v: ArrayLike) -> RBMState:
