@@ -1,27 +1,29 @@
 """Numba building blocks against NumPy in float64: accuracy over their whole range, extremes and NaN."""
 
+import numba
 import numpy as np
 import pytest
 
 from sklpf import _kernels as kernels
-from sklpf._numba import njit
+from sklpf._numba import _OPTIONS
 
 WIDTHS = (16, 32, 48, 64, 80, 128, 240, 256, 272, 496, 512, 528, 784, 800)
 
 
-@njit
+exp32, exp64 = kernels.exp32, kernels.exp64
+compiled = numba.njit(**_OPTIONS)  # not cached: numba's cache does not see changes of called functions
+
+
+@compiled
 def _map_exp32(x, out):
     for i in range(x.shape[0]):
-        out[i] = kernels_exp32(x[i])
+        out[i] = exp32(x[i])
 
 
-@njit
+@compiled
 def _map_exp64(x, out):
     for i in range(x.shape[0]):
-        out[i] = kernels_exp64(x[i])
-
-
-kernels_exp32, kernels_exp64 = kernels.exp32, kernels.exp64
+        out[i] = exp64(x[i])
 
 
 def mapped(kernel, x):

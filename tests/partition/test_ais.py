@@ -1,0 +1,173 @@
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf._random import stream_key
+from sklpf.models import RBMPath
+from sklpf.partition import AIS
+from sklpf.partition._ais import anneal_from_base, pilot_spread
+from sklpf.paths import LADDERS, make_ladder
+from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem, shared_data
+from sklpf.transitions import Gibbs, Metropolis
+
+CHOICES = (*LADDERS, "adaptive", (0.0, 0.01, *np.linspace(0.05, 1, 40)))
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize("ladder", CHOICES, ids=[*LADDERS, "adaptive", "given"])
+def test_weights_are_unbiased(ladder, weights):
+    problem = make_rbm_problem("easy", weights=weights)
+    ais = AIS(n_chains=2000, n_temperatures=60, ladder=ladder, random_state=0).fit(problem.path)
+    relative = np.exp(ais.result_.diagnostics["log_weights"] - problem.log_partition)
+    z = (relative.mean() - 1) / (relative.std(ddof=1) / np.sqrt(len(relative)))
+    assert abs(z) < 4.5  # false alarm 7e-6 each
+    assert ais.log_partition_ == pytest.approx(problem.log_partition + np.log(relative.mean()))
+
+
+@pytest.mark.parametrize("kind", ["easy", "medium", "digits"])
+def test_keeps_the_contract(kind):
+    check_partition_estimator(AIS(n_temperatures=400), make_rbm_problem(kind))
+
+
+def test_an_undeclared_constant_of_the_base_is_added():
+    path = hidden_mode_problem(4, 0.6).path
+    path.base_log_partition = 3.0
+    assert AIS(20, 20, random_state=0).fit(path).log_partition_ == pytest.approx(3, abs=0.1)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_interval_covers():
+    problem = make_rbm_problem("digits")
+    covered = 0
+    for seed in range(100):
+        low, high = AIS(50, 100, random_state=seed).fit(problem.path).log_partition_interval_
+        covered += low <= problem.log_partition <= high
+    assert covered >= 86  # of 100 at 95 %: fails with probability 2e-4 where coverage is honest
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_one_sided_bound_holds_even_for_useless_runs():
+    problem = make_rbm_problem("hard")
+    above = 0
+    for seed in range(100):
+        ais = AIS(8, 5, random_state=seed).fit(problem.path)
+        above += ais.result_.diagnostics["lower_bound"] > problem.log_partition
+        assert ais.result_.diagnostics["lower_bound"] == pytest.approx(ais.log_partition_ - np.log(20))
+    assert above <= binom.ppf(1 - 1e-5, 100, 0.05)  # at most 5 % by Markov's inequality; false alarm 1e-5
+
+
+def test_hidden_mode_is_missed_with_a_tiny_error_bar():
+    # what the guide warns of: forward runs can't see a mode that they never visit
+    ais = AIS(16, 100, random_state=0).fit(hidden_mode_problem(64).path)
+    assert ais.log_partition_ == pytest.approx(np.log(0.5), abs=1e-6)
+    assert ais.log_partition_std_error_ < 1e-6
+
+
+def test_standard_error_and_diagnostics_agree_with_their_definitions():
+    ais = AIS(50, 50, random_state=0).fit(make_rbm_problem("digits").path)
+    diagnostics = ais.result_.diagnostics
+    weights = np.exp(diagnostics["log_weights"] - diagnostics["log_weights"].max())
+    delta = weights.std(ddof=1) / weights.mean() / np.sqrt(50)
+    assert diagnostics["delta_std_error"] == pytest.approx(delta)
+    without = np.log([np.delete(weights, i).mean() for i in range(50)])
+    assert diagnostics["jackknife_std_error"] == pytest.approx(
+        np.sqrt(49 / 50 * np.sum((without - without.mean()) ** 2))
+    )
+    assert diagnostics["effective_sample_size"] == pytest.approx(weights.sum() ** 2 / np.sum(weights**2))
+    assert ais.log_partition_std_error_ == max(delta, diagnostics["jackknife_std_error"])
+    assert ais.result_.degrees_of_freedom == 49
+    assert ais.result_.n_sweeps == 50 * 49
+
+
+def test_few_weights_that_count_are_an_alarm():
+    with pytest.warns(ConvergenceWarning, match="weights count: raise n_temperatures or n_chains"):
+        ais = AIS(20, 3, random_state=0).fit(make_rbm_problem("hard").path)
+    assert not ais.converged_
+    assert ais.result_.reasons
+
+
+def test_ladders():
+    path = make_rbm_problem("easy").path
+    assert len(AIS(8, 30, random_state=0).fit(path).result_.ladder) == 30
+    given = [0, 0.1, 0.2, 0.4, 0.6, 0.8, 1]
+    np.testing.assert_array_equal(AIS(8, 30, ladder=given, random_state=0).fit(path).result_.ladder, given)
+    adaptive = AIS(8, 200, ladder="adaptive", random_state=0).fit(path)
+    assert len(adaptive.result_.ladder) == 200
+    assert adaptive.result_.n_sweeps == 8 * (9 + 199)  # a pilot of 10 levels
+
+
+def test_adaptive_ladder_equalises_the_spread():
+    # hidden units of field 8: the density changes near beta = 0, so a linear ladder is far from equal spread
+    path = RBMPath(8 * np.eye(10), np.zeros(10), np.zeros(10), np.full(10, 0.5))
+    fitted = AIS(200, 400, ladder="adaptive", random_state=0).fit(path)
+    spread = pilot_spread(path.with_ladder(fitted.result_.ladder[::20]), Gibbs(), 500, stream_key(1))
+    linear = pilot_spread(path.with_ladder(make_ladder("linear", 21)), Gibbs(), 500, stream_key(1))
+    assert spread.std() / spread.mean() < 0.5 * linear.std() / linear.mean()
+
+
+def test_segments_do_not_change_the_numbers():
+    class ShortSegments(RBMPath):
+        n_moves_per_segment = 7
+
+    path = make_rbm_problem("easy").path.with_ladder(np.linspace(0, 1, 101))
+    short = path.with_ladder(path.ladder)
+    short.__class__ = ShortSegments
+    whole = anneal_from_base(path, Gibbs(), 20, stream_key(0))
+    # states are the same bits (tests of RBMPath); the sum of the increments is rounded once a segment
+    np.testing.assert_allclose(anneal_from_base(short, Gibbs(), 20, stream_key(0)), whole, rtol=0, atol=1e-11)
+
+
+def test_random_state():
+    path = make_rbm_problem("easy").path
+    first, second = AIS(8, 20, random_state=1).fit(path), AIS(8, 20, random_state=2).fit(path)
+    assert first.log_partition_ != second.log_partition_
+    state = np.random.RandomState(0)
+    one, two = AIS(8, 20, random_state=state).fit(path), AIS(8, 20, random_state=state).fit(path)
+    assert one.log_partition_ != two.log_partition_
+    assert np.isfinite(clone(one).set_params(random_state=None).fit(path).log_partition_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_chains": 1}, "n_chains"),
+        ({"n_temperatures": 1}, "n_temperatures"),
+        ({"ladder": "cubic"}, "ladder"),
+        ({"ladder": None}, "ladder"),
+        ({"ladder": []}, "ladder must be a sequence of at least 2"),
+        ({"ladder": [0, 2]}, r"ladder must hold inverse temperatures in \[0, 1\]"),
+        ({"ladder": [-1, 0, 1]}, r"ladder must hold inverse temperatures in \[0, 1\]"),
+        ({"ladder": [0, np.nan, 1]}, r"ladder must hold inverse temperatures in \[0, 1\]"),
+        ({"ladder": [0, 0.5, 0.5, 1]}, "ladder must be strictly increasing"),
+        ({"ladder": [0.1, 1]}, "ladder must begin at 0"),
+        ({"ladder": [0, 0.9]}, "end at 1"),
+        ({"weights": "both"}, "weights"),
+        ({"transition": "gibbs"}, "transition"),
+        ({"random_state": -1}, "random_state"),
+    ],
+)
+def test_rejects_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        AIS(**{"random_state": 0, **parameters}).fit(make_rbm_problem("easy").path)
+
+
+def test_a_transition_that_the_path_cannot_do_names_both():
+    with pytest.raises(TypeError, match=r"Metropolis needs a path with the method propose\(\); RBMPath has none"):
+        AIS(transition=Metropolis()).fit(make_rbm_problem("easy").path)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["mnist_toy15", "mnist_h10"])
+def test_reference_models(name):
+    with shared_data(f"rbm/{name}.npz") as data, shared_data("binary/mnist.npz") as mnist:
+        parameters = [data[key] for key in ("components", "intercept_visible", "intercept_hidden")]
+        exact = float(data["exact_log_partition"])
+        X = np.unpackbits(mnist["train"], axis=1)[:, : int(mnist["n_features"])]
+    path = RBMPath(*parameters, (X.sum(axis=0) + 1) / (len(X) + 2))
+    ais = AIS(random_state=0).fit(path)
+    assert ais.converged_
+    # 3.7 standard errors: false alarm 2e-4
+    assert abs(ais.log_partition_ - exact) < 3.7 * ais.log_partition_std_error_
+    assert ais.log_partition_std_error_ < 0.3

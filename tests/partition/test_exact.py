@@ -1,0 +1,152 @@
+import itertools
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from scipy.special import expit, logsumexp
+from scipy.stats import chi2
+
+from sklpf.models import RBMPath
+from sklpf.partition import Exact
+from sklpf.partition._exact import check_enumerable
+from sklpf.testing import (
+    RBM_PROBLEMS,
+    check_partition_estimator,
+    hidden_mode_problem,
+    make_rbm_problem,
+    shared_data,
+)
+
+
+def make_path(n_visible, n_hidden, scale=1.0, weights="marginal"):
+    rng = np.random.default_rng(n_visible)
+    shapes = (n_hidden, n_visible), n_visible, n_hidden
+    return RBMPath(*(scale * rng.normal(size=s) for s in shapes), np.full(n_visible, 0.3), weights=weights)
+
+
+def brute_force(path):
+    """Log Z by summing over the states of both layers, the smaller one in a loop."""
+    n_hidden, n_visible = path.components.shape
+    sums = []
+    for h in itertools.product([0, 1], repeat=n_hidden):
+        field = path.intercept_visible + np.array(h) @ path.components
+        sums.append(path.intercept_hidden @ h + np.logaddexp(0, field).sum())
+    return logsumexp(sums)
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize(
+    ("n_visible", "n_hidden"), [(1, 1), (1, 7), (7, 1), (5, 5), (4, 10), (10, 4), (600, 3), (3, 11), (16, 15)]
+)
+def test_equals_brute_force_over_either_layer(n_visible, n_hidden, weights):
+    path = make_path(n_visible, n_hidden, weights=weights)
+    exact = Exact().fit(path)
+    assert exact.log_partition_ == pytest.approx(brute_force(path), rel=1e-13, abs=1e-10)
+    assert exact.log_partition_std_error_ == 0
+    assert exact.log_partition_interval_ == (exact.log_partition_, exact.log_partition_)
+    assert exact.converged_
+    assert exact.result_.statement == "exact"
+    assert exact.result_.diagnostics["n_states"] == 2 ** min(n_visible, n_hidden)
+
+
+def test_zero_weights_count_the_states():
+    path = RBMPath(np.zeros((3, 20)), np.zeros(20), np.zeros(3), np.full(20, 0.5))
+    assert Exact().fit(path).log_partition_ == pytest.approx(23 * np.log(2))
+
+
+@pytest.mark.parametrize("scale", [1e-8, 30.0, 1e4])
+def test_extreme_weights(scale):
+    path = make_path(9, 6, scale)
+    assert Exact().fit(path).log_partition_ == pytest.approx(brute_force(path), rel=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_blocks_give_the_same_bits_for_any_number_of_jobs(backend):
+    path = make_path(17, 40)
+    assert path.n_enumeration_blocks == 8
+    serial = Exact(n_jobs=1).fit(path).log_partition_
+    with parallel_config(backend=backend):
+        assert Exact(n_jobs=2).fit(path).log_partition_ == serial
+    sums = [np.logaddexp(0, path.intercept_hidden + v @ path.components.T).sum(axis=1) + v @ path.intercept_visible
+            for v in np.array_split(states(17), 8)]  # fmt: skip
+    assert serial == pytest.approx(logsumexp(np.concatenate(sums)), rel=1e-13)
+
+
+def states(n):
+    return ((np.arange(2**n)[:, np.newaxis] >> np.arange(n)) & 1).astype(float)
+
+
+@pytest.mark.parametrize("kind", RBM_PROBLEMS)
+def test_keeps_the_contract(kind):
+    check_partition_estimator(Exact(), make_rbm_problem(kind))
+
+
+@pytest.mark.parametrize(("n_visible", "n_hidden"), [(26, 26), (30, 500)])
+def test_refuses_large_models_with_the_cost(n_visible, n_hidden):
+    path = RBMPath(np.zeros((n_hidden, n_visible)), np.zeros(n_visible), np.zeros(n_hidden), np.full(n_visible, 0.5))
+    message = rf"Exact would enumerate 2\*\*{n_visible} = .* states, about .* hours; at most 25 units"
+    with pytest.raises(ValueError, match=message):
+        Exact().fit(path)
+    with pytest.raises(ValueError, match=message):
+        Exact().sample(path, 3, np.random.default_rng(0))
+
+
+def test_25_units_are_taken():
+    check_enumerable(RBMPath(np.zeros((25, 30)), np.zeros(30), np.zeros(25), np.full(30, 0.5)))
+
+
+def test_names_both_when_the_path_cannot_be_enumerated():
+    with pytest.raises(TypeError, match=r"Exact needs a path with the method enumerate_block.*HiddenModePath has none"):
+        Exact().fit(hidden_mode_problem().path)
+
+
+def test_rejects_what_is_no_path_and_bad_parameters():
+    with pytest.raises(TypeError, match="path must be a sklpf Path or a model with a method path"):
+        Exact().fit(np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="n_jobs"):
+        Exact(n_jobs="two").fit(make_path(2, 2))
+
+
+@pytest.mark.parametrize(("n_visible", "n_hidden"), [(4, 3), (3, 4), (5, 5)])
+def test_samples_have_the_exact_distribution(n_visible, n_hidden):
+    path, n = make_path(n_visible, n_hidden), 20_000
+    rows = Exact().sample(path, n, np.random.default_rng(1))
+    assert rows.dtype == np.uint8
+    v = states(n_visible)
+    log_f = v @ path.intercept_visible + np.logaddexp(0, path.intercept_hidden + v @ path.components.T).sum(axis=1)
+    expected = n * np.exp(log_f - logsumexp(log_f))
+    counts = np.bincount(rows @ (1 << np.arange(n_visible)), minlength=2**n_visible)
+    common = expected >= 5
+    observed = np.append(counts[common], counts[~common].sum())
+    expected = np.append(expected[common], expected[~common].sum() + 1e-9)
+    statistic = np.sum((observed - expected) ** 2 / expected)
+    assert chi2.sf(statistic, len(observed) - 1) > 1e-5  # false alarm 1e-5
+
+
+@pytest.mark.parametrize(("n_visible", "n_hidden"), [(30, 16), (16, 30)])
+def test_samples_from_several_blocks_have_the_exact_means(n_visible, n_hidden):
+    path, n = make_path(n_visible, n_hidden, scale=0.5), 5000
+    assert path.n_enumeration_blocks == 4
+    rows = Exact().sample(path, n, np.random.default_rng(1))
+    units = states(16)
+    if n_visible > n_hidden:
+        field = path.intercept_visible + units @ path.components
+        log_weights = units @ path.intercept_hidden + np.logaddexp(0, field).sum(axis=1)
+        given = expit(field)
+    else:
+        inputs = path.intercept_hidden + units @ path.components.T
+        log_weights, given = units @ path.intercept_visible + np.logaddexp(0, inputs).sum(axis=1), units
+    mean = np.exp(log_weights - logsumexp(log_weights)) @ given
+    z = (rows.mean(axis=0) - mean) / np.sqrt(mean * (1 - mean) / n)
+    assert np.abs(z).max() < 5  # at most 30 tests: false alarm 1.7e-5
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(("name", "log_partition"), [("mnist_toy15", 216.0615441), ("mnist_h10", 226.1131549)])
+def test_reference_models(name, log_partition):
+    with shared_data(f"rbm/{name}.npz") as data:
+        parameters = [data[key] for key in ("components", "intercept_visible", "intercept_hidden")]
+        stored = float(data["exact_log_partition"])
+    result = Exact().fit(RBMPath(*parameters, np.full(784, 0.5))).log_partition_
+    assert result == pytest.approx(stored, abs=1e-8)
+    assert result == pytest.approx(log_partition, abs=1e-6)
