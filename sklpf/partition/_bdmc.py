@@ -18,6 +18,7 @@ from sklpf.uncertainty import jackknife
 
 _UP, _DOWN = 4, 5  # stages; find_starts has its own
 _FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
+_MOST_GROUPS = 100
 _WIDE_GAP = 4.0  # standard errors
 _ROUNDING = 1e-6  # nats
 
@@ -46,11 +47,12 @@ class BDMC(PartitionEstimator):
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
         See `PartitionEstimator`. ``result_.statement`` is "estimate" with exact starts (those that `RAISE` labels
         "upper bound") and "approximate", without an interval, with others. The standard error joins a
-        jackknife over the chains of each direction, the interval uses Student t with the number of chains of the
-        smaller direction less 1 degrees of freedom. ``result_.diagnostics`` holds ``forward_log_partition``,
-        ``reverse_log_partition`` and the ``forward_std_error`` and ``reverse_std_error`` of these two,
-        ``gap`` (reverse less forward) and ``gap_std_error``, ``overlap`` of the two sets of weights (0 to 1),
-        ``starts`` ("exact", "tempered" or "given"), ``forward_log_weights`` and ``reverse_log_weights``.
+        jackknife over the chains of each direction (in at most 100 groups), and the interval uses Student t with
+        one degree of freedom less than the groups of the smaller direction. ``result_.diagnostics`` holds
+        ``forward_log_partition``, ``reverse_log_partition`` and the ``forward_std_error`` and
+        ``reverse_std_error`` of these two, ``gap`` (reverse less forward) and ``gap_std_error``, ``overlap`` of the
+        two sets of weights (0 to 1), ``starts`` ("exact", "tempered" or "given"), ``forward_log_weights`` and
+        ``reverse_log_weights``.
 
     Notes
     -----
@@ -117,14 +119,14 @@ class BDMC(PartitionEstimator):
 def combine_both(up, down, base_log_partition, kind, ladder, n_sweeps) -> PartitionResult:
     """The estimate, its jackknife error and the alarms from the log weights of both directions."""
     forward, reverse = combine(up, 0.0, ladder, n_sweeps), combine(down, 0.0, ladder, n_sweeps)
-    log_ratio, error_up = jackknife(lambda keep: bar(up[keep], down), len(up))
-    _, error_down = jackknife(lambda keep: bar(up, down[keep]), len(down))
-    degrees = min(len(up), len(down)) - 1
+    log_ratio, error_up = _jackknife(lambda keep: bar(up[keep], down), len(up))
+    _, error_down = _jackknife(lambda keep: bar(up, down[keep]), len(down))
+    n = min(len(up), len(down))
+    degrees = min(n, _MOST_GROUPS) - 1
     gap = -reverse.log_partition - forward.log_partition
     gap_std_error = float(np.hypot(forward.std_error, reverse.std_error))
     shared = overlap(up, down, float(log_ratio))
     reasons = _gap_alarms(gap, gap_std_error, degrees, kind == "exact")
-    n = degrees + 1
     if shared * n < min(_MIN_EFFECTIVE, n / 2):
         reasons.append(
             f"only {shared * n:.1f} of {n} chains of the two directions overlap: raise n_temperatures or n_chains"
@@ -152,6 +154,12 @@ def combine_both(up, down, base_log_partition, kind, ladder, n_sweeps) -> Partit
             "reverse_log_weights": down,
         },
     )
+
+
+def _jackknife(estimate, n):
+    """Jackknife over chains, or over groups of them where they are many."""
+    groups = np.array_split(np.arange(n), min(n, _MOST_GROUPS))
+    return jackknife(lambda keep: estimate(np.concatenate([groups[g] for g in keep])), len(groups))
 
 
 def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list[str]:

@@ -180,11 +180,10 @@ def _start(path, key, starts, n_chains_per_start, first, n):
 def combine_reverse(log_weights, base_log_partition, kind, ladder, n_sweeps) -> PartitionResult:
     """The estimate and its jackknife error from the log weights (n_starts, n_chains_per_start)."""
     diagnostics, reasons = judge_weights(log_weights.ravel())
+    by_start = log_mean_exp(log_weights, axis=1)
 
     def estimate(keep):
-        if kind == "given":
-            return base_log_partition - log_mean_exp(log_weights[keep], axis=1).mean()
-        return base_log_partition - log_mean_exp(log_weights[keep])
+        return base_log_partition - (by_start[keep].mean() if kind == "given" else log_mean_exp(by_start[keep]))
 
     log_partition, std_error = jackknife(estimate, len(log_weights))
     return PartitionResult(
@@ -201,6 +200,6 @@ def combine_reverse(log_weights, base_log_partition, kind, ladder, n_sweeps) -> 
             **diagnostics,
             "starts": kind,
             "log_weights": log_weights,
-            "log_partition_by_start": base_log_partition - log_mean_exp(log_weights, axis=1),
+            "log_partition_by_start": base_log_partition - by_start,
         },
     )

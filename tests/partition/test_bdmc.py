@@ -12,6 +12,7 @@ from sklpf._random import Stream
 from sklpf.models import RBMPath
 from sklpf.partition._bar import bar
 from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
+from sklpf.uncertainty import jackknife
 
 KINDS = ("easy", "medium", "digits")
 
@@ -73,6 +74,17 @@ def test_standard_error_is_the_spread_of_the_estimates():
     spread = np.std([result.log_partition for result in results], ddof=1)
     reported = np.sqrt(np.mean([result.std_error**2 for result in results]))
     assert 0.6 < spread / reported < 1.4
+
+
+def test_many_chains_are_jackknifed_in_groups():
+    """Both errors estimate one number, from 99 and from 249 degrees of freedom: 0.6 apart is more than 5 of its sd."""
+    problem = make_rbm_problem("easy")
+    result = BDMC(n_chains=250, n_temperatures=50, random_state=0).fit(problem.path).result_
+    up, down = (result.diagnostics[name] for name in ("forward_log_weights", "reverse_log_weights"))
+    _, error_up = jackknife(lambda keep: bar(up[keep], down), 250)
+    _, error_down = jackknife(lambda keep: bar(up, down[keep]), 250)
+    assert result.degrees_of_freedom == 99
+    assert 0.6 < result.std_error / np.hypot(error_up, error_down) < 1.6
 
 
 def test_sees_the_mode_that_forward_runs_miss():
