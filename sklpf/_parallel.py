@@ -122,7 +122,7 @@ class Checkpoint:
         if not file.exists():
             return 0, like
         try:
-            with np.load(file, allow_pickle=False) as kept:
+            with open(file, "rb") as opened, np.load(opened, allow_pickle=False) as kept:
                 arrays = [kept[f"a{i}"] for i in range(len(_leaves(like)))]
                 return int(kept["n_segments"]), _rebuild(like, iter(arrays))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

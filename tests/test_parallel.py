@@ -1,0 +1,384 @@
+"""Blocks of chains on every back end, checkpoints, and what happens when a run is killed or interrupted."""
+
+import functools
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+
+from sklpf._parallel import Checkpoint, fingerprint, run_blocks
+from sklpf.partition import AIS
+from sklpf.partition._base import equal_blocks, segments
+from sklpf.paths import Path
+from sklpf.testing import HiddenModePath, hidden_mode_problem, make_rbm_problem
+
+
+# ---- blocks and segments ----------------------------------------------------------------------------
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 16, 100, 1000, 1001])
+@pytest.mark.parametrize("largest", [1, 16, 32])
+def test_equal_blocks(n, largest):
+    sizes = equal_blocks(n, largest)
+    assert sum(sizes) == n
+    assert min(sizes) >= 1
+    assert max(sizes) <= largest
+    assert max(sizes) - min(sizes) <= 1
+    assert len(sizes) >= min(n, 8)
+
+
+@pytest.mark.parametrize(
+    ("n_sweeps", "length", "bounds"),
+    [(1, 100, [0, 1]), (100, 100, [0, 100]), (101, 100, [0, 100, 101]), (5, 2, [0, 2, 4, 5]), (3, 1, [0, 1, 2, 3])],
+)
+def test_segments(n_sweeps, length, bounds):
+    assert segments(n_sweeps, length) == bounds
+
+
+def _zeros(block):
+    return np.full(2, float(block)), (np.zeros(1), np.zeros(0))
+
+
+def _count(block, segment, carry):
+    values, (order, nothing) = carry
+    return values * 2, (order * 10 + segment, nothing)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2])
+def test_run_blocks_goes_through_the_segments_in_order(n_jobs):
+    carries = run_blocks(_zeros, _count, 5, 3, n_jobs=n_jobs, stage="count")
+    for block, (values, (order, nothing)) in enumerate(carries):
+        np.testing.assert_array_equal(values, [8 * block] * 2)
+        np.testing.assert_array_equal(order, [12])  # segments 0, 1, 2
+        assert nothing.shape == (0,)
+
+
+def test_run_blocks_without_segments_returns_the_starts():
+    carries = run_blocks(_zeros, _count, 2, 0, n_jobs=2, stage="count")
+    assert [values[0] for values, _ in carries] == [0, 1]
+
+
+# ---- the same bits everywhere -----------------------------------------------------------------------
+def fit(path, n_jobs=None, **parameters):
+    ais = AIS(**{"n_chains": 40, "n_temperatures": 1101, "random_state": 3, "n_jobs": n_jobs, **parameters}).fit(path)
+    return ais.result_.diagnostics["log_weights"]
+
+
+@pytest.fixture
+def short_segments(monkeypatch):
+    """RBM runs in segments of 500 sweeps."""
+    monkeypatch.setattr("sklpf.models._rbm_path._WORK_PER_SEGMENT", 0)
+
+
+@pytest.fixture
+def cluster():
+    from distributed import Client, LocalCluster
+
+    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster):
+        yield cluster
+
+
+@pytest.mark.usefixtures("short_segments")
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_rbm_on_two_jobs_gives_the_bits_of_one(backend, weights):
+    path = make_rbm_problem("digits", weights=weights).path
+    assert path.n_moves_per_segment == 500
+    serial = fit(path, n_jobs=1)
+    np.testing.assert_array_equal(fit(path, n_jobs=2), serial)  # the default back end: threads
+    with parallel_config(backend=backend):
+        np.testing.assert_array_equal(fit(path, n_jobs=2), serial)
+    with parallel_config(backend=backend, n_jobs=2):
+        np.testing.assert_array_equal(fit(path), serial)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_a_numpy_path_on_two_jobs_gives_the_bits_of_one(backend):
+    path = hidden_mode_problem(6, 0.8).path
+    assert path.n_moves_per_segment == 100
+    options = {"n_temperatures": 250, "n_chains": 20}
+    serial = fit(path, n_jobs=1, **options)
+    with parallel_config(backend=backend):
+        np.testing.assert_array_equal(fit(path, n_jobs=2, **options), serial)
+
+
+@pytest.mark.usefixtures("short_segments", "cluster")
+def test_dask_gives_the_bits_of_one():
+    rbm, numpy_path = make_rbm_problem("digits").path, hidden_mode_problem(6, 0.8).path
+    options = {"n_temperatures": 250, "n_chains": 20}
+    serial = fit(rbm), fit(numpy_path, **options)
+    with parallel_config(backend="dask"):
+        np.testing.assert_array_equal(fit(rbm, n_jobs=2), serial[0])
+        np.testing.assert_array_equal(fit(numpy_path, n_jobs=2, **options), serial[1])
+
+
+def _matrix_power(path, block, segment, carry):
+    return carry @ carry / np.linalg.norm(carry)
+
+
+def _random_matrix(block):
+    return np.random.default_rng(block).normal(size=(200, 200))
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_blas_uses_one_thread_in_every_back_end(backend):
+    advance = functools.partial(_matrix_power, None)
+    serial = run_blocks(_random_matrix, advance, 3, 4, n_jobs=1, stage="blas")
+    with parallel_config(backend=backend):
+        parallel = run_blocks(_random_matrix, advance, 3, 4, n_jobs=2, stage="blas")
+    np.testing.assert_array_equal(parallel, serial)
+
+
+# ---- checkpoints ------------------------------------------------------------------------------------
+@pytest.mark.usefixtures("short_segments")
+@pytest.mark.parametrize("ladder", ["linear", "adaptive"])
+@pytest.mark.parametrize("n_saved", [0, 1, 11])
+def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path, monkeypatch, ladder, n_saved):
+    path = make_rbm_problem("digits").path
+    uninterrupted = fit(path, ladder=ladder)
+    save, calls = Checkpoint.save, []
+
+    def save_some(self, *arguments):
+        if len(calls) == n_saved:
+            raise KeyboardInterrupt
+        calls.append(arguments[:2])
+        save(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", save_some)
+        with pytest.raises(KeyboardInterrupt):
+            fit(path, ladder=ladder, checkpoint=tmp_path)
+    assert len(list(tmp_path.glob("*.npz"))) == min(n_saved, 8)
+    monkeypatch.setattr(
+        Checkpoint, "save", lambda self, *arguments: (calls.append(arguments[:2]), save(self, *arguments))
+    )
+    np.testing.assert_array_equal(fit(path, n_jobs=2, ladder=ladder, checkpoint=tmp_path), uninterrupted)
+    assert len(calls) == len(set(calls)) == 8 * 3  # no segment of the 8 blocks ran twice
+
+
+def test_a_finished_run_is_read_back(tmp_path, monkeypatch):
+    path = hidden_mode_problem(6, 0.8).path
+    first = fit(path, n_temperatures=30, checkpoint=tmp_path)
+    monkeypatch.setattr(HiddenModePath, "gibbs", None)
+    np.testing.assert_array_equal(fit(path, n_temperatures=30, checkpoint=str(tmp_path)), first)
+
+
+def test_runs_that_differ_do_not_share_files(tmp_path):
+    path, options = hidden_mode_problem(6, 0.8).path, {"n_temperatures": 12, "n_chains": 2, "checkpoint": tmp_path}
+    longer = hidden_mode_problem(6, 0.8).path
+    longer.n_moves_per_segment = 5
+    runs = [
+        (path, {}),
+        (hidden_mode_problem(6, 0.81).path, {}),
+        (longer, {}),
+        (path, {"random_state": 4}),
+        (path, {"n_temperatures": 13}),
+        (path, {"ladder": "power"}),
+        (path, {"n_chains": 3}),
+    ]
+    for number, (other, changes) in enumerate(runs):
+        before = len(set(tmp_path.iterdir()))
+        kept = fit(other, **{**options, **changes})
+        assert len(set(tmp_path.iterdir())) > before, number
+        np.testing.assert_array_equal(kept, fit(other, **{**options, **changes, "checkpoint": None}))
+
+
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
+def test_checkpoint_needs_an_int_seed(tmp_path, random_state):
+    with pytest.raises(ValueError, match="checkpoint needs random_state to be an int"):
+        fit(hidden_mode_problem(4).path, checkpoint=tmp_path, random_state=random_state)
+
+
+@pytest.mark.parametrize("damage", ["empty", "garbage", "truncated", "flipped", "other arrays"])
+def test_a_damaged_checkpoint_is_named(tmp_path, damage):
+    path, options = hidden_mode_problem(6, 0.8).path, {"n_temperatures": 30, "checkpoint": tmp_path}
+    fit(path, **options)
+    file = sorted(tmp_path.iterdir())[3]
+    content = file.read_bytes()
+    if damage == "other arrays":
+        np.savez(file, something=np.zeros(3))
+    else:
+        middle = bytes([content[len(content) // 2] ^ 255])
+        file.write_bytes(
+            {
+                "empty": b"",
+                "garbage": b"no archive at all",
+                "truncated": content[: len(content) // 2],
+                "flipped": content[: len(content) // 2] + middle + content[len(content) // 2 + 1 :],
+            }[damage]
+        )
+    with pytest.raises(ValueError, match=rf"checkpoint file .*{file.name} can't be read .*delete it to start afresh"):
+        fit(path, **options)
+    file.unlink()
+    assert len(fit(path, **options)) == 40
+
+
+def test_checkpoint_takes_nested_carries_and_leaves_no_temporary_file(tmp_path):
+    kept = Checkpoint(tmp_path / "new" / "folder", "name")
+    carry = (np.arange(3, dtype=np.uint8), (np.array(2.5), np.zeros((0, 4))))
+    assert kept.load("a", carry) == (0, carry)
+    kept.save("a", 7, carry)
+    n_segments, (first, (second, third)) = kept.load("a", carry)
+    assert n_segments == 7
+    assert first.dtype == np.uint8
+    np.testing.assert_array_equal(first, carry[0])
+    assert second == 2.5
+    assert third.shape == (0, 4)
+    assert [file.name for file in kept.directory.iterdir()] == ["name-a.npz"]
+
+
+def test_a_failed_save_leaves_the_file_before(tmp_path, monkeypatch):
+    kept = Checkpoint(tmp_path, "name")
+    kept.save("a", 1, np.zeros(2))
+
+    def full_disk(*arguments, **arrays):
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", full_disk)
+        with pytest.raises(OSError, match="No space left"):
+            kept.save("a", 2, np.ones(2))
+    assert kept.load("a", np.zeros(2))[0] == 1
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_fingerprint_tells_things_apart():
+    rng = np.random.default_rng
+    paths = HiddenModePath(5, 0.9), HiddenModePath(5, 0.8), HiddenModePath
+    functions = np.sin, np.cos, functools.partial(np.sum, axis=0), functools.partial(np.sum, axis=1)
+    arrays = np.zeros(2), np.zeros((2, 1)), np.zeros(2, dtype=np.float32)
+    plain = 1, 1.5, "1", None, (1, 2), ((1,), 2), {"a": 1}, {"a": 2}, {"b": 1}
+    things = [*paths, *functions, *arrays, *plain, rng(0), rng(1)]
+    names = [fingerprint(thing) for thing in things]
+    assert len(set(names)) == len(names)
+    assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
+    assert fingerprint(HiddenModePath(5, 0.9)) == fingerprint(HiddenModePath(5, 0.9))
+    with pytest.raises(ValueError, match="must be picklable"):
+        fingerprint(lambda x: x)
+
+
+# ---- killed, interrupted, crashed -------------------------------------------------------------------
+RUN = """
+import sys, numpy as np
+from sklpf.partition import AIS
+from sklpf.testing import make_rbm_problem
+path = make_rbm_problem("digits").path
+import sklpf.models._rbm_path as module
+module._WORK_PER_SEGMENT = 0
+print("started", flush=True)
+ais = AIS(32, 10_000, random_state=0, checkpoint=sys.argv[1], n_jobs=int(sys.argv[2])).fit(path)
+print(ais.result_.diagnostics["log_weights"].tobytes().hex())
+"""
+
+
+def start_run(*arguments, code=RUN):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_files(folder, process, n=8):
+    deadline = time.monotonic() + 60
+    while len(list(folder.glob("*.npz"))) < n:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("stop", "n_jobs"), [(signal.SIGKILL, 2), (signal.SIGINT, 1), (signal.SIGINT, 2)])
+def test_a_stopped_process_goes_on_with_the_same_bits(tmp_path, uninterrupted, stop, n_jobs):
+    process = start_run(tmp_path, n_jobs)
+    wait_for_files(tmp_path, process)
+    process.send_signal(stop)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    if stop == signal.SIGINT:
+        assert "KeyboardInterrupt" in errors
+    kept = [int(np.load(file)["n_segments"]) for file in tmp_path.glob("*.npz")]
+    assert min(kept) > 0
+    assert max(kept) < 20  # stopped in the middle
+    resumed = start_run(tmp_path, 3 - n_jobs)
+    output, errors = resumed.communicate(timeout=120)
+    assert resumed.returncode == 0, errors
+    assert output.split()[-1] == uninterrupted
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    process = start_run(tmp_path_factory.mktemp("whole"), 1)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    return output.split()[-1]
+
+
+CRASH = """
+import os, sys
+from joblib import parallel_config
+from sklpf.partition import AIS
+from sklpf.paths import Path
+from sklpf.testing import HiddenModePath
+
+class Crashes(HiddenModePath):
+    def gibbs(self, state, levels, stream, reverse=False):
+        if stream.step == 25 and stream.chain > 4 and sys.argv[2] == "crash":
+            os._exit(7)
+        return super().gibbs(state, levels, stream, reverse)
+
+path = Crashes(6, 0.8)
+path.n_moves_per_segment = 10
+with parallel_config(backend=sys.argv[3]):
+    ais = AIS(16, 41, random_state=0, checkpoint=sys.argv[1], n_jobs=2).fit(path)
+print(ais.result_.diagnostics["log_weights"].tobytes().hex())
+"""
+
+
+def test_a_worker_that_dies_is_reported_and_its_run_goes_on(tmp_path):
+    process = start_run(tmp_path, "crash", "loky", code=CRASH)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "A worker process managed by the executor was unexpectedly terminated" in errors
+    assert "EXIT(7)" in errors
+    assert min(int(np.load(file)["n_segments"]) for file in tmp_path.glob("*.npz")) == 2
+    output, errors = start_run(tmp_path, "go", "loky", code=CRASH).communicate(timeout=60)
+    path = HiddenModePath(6, 0.8)
+    path.n_moves_per_segment = 10
+    expected = fit(path, n_chains=16, n_temperatures=41, random_state=0)
+    assert output.split() == [expected.tobytes().hex()], errors
+
+
+# ---- memory -----------------------------------------------------------------------------------------
+class Gaussians(Path):
+    """Normal densities of precision 1 + 3 beta, redrawn exactly."""
+
+    base_log_partition = 0.5 * np.log(2 * np.pi)
+
+    def log_f(self, state, levels):
+        return -0.5 * (1 + 3 * self.ladder[levels]) * state**2
+
+    def sample_base(self, n, stream):
+        return stream.generator().standard_normal(n)
+
+    def gibbs(self, state, levels, stream):
+        return stream.generator().standard_normal(len(state)) / np.sqrt(1 + 3 * self.ladder[levels])
+
+
+def peak_memory(path, n_temperatures):
+    tracemalloc.start()
+    try:
+        fit(path, n_chains=160, n_temperatures=n_temperatures)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("path", "short", "long"), [(Gaussians(), 210, 2010), (None, 1100, 11_000)])
+@pytest.mark.usefixtures("short_segments")
+def test_peak_memory_does_not_grow_with_the_number_of_sweeps(path, short, long):
+    path = path or make_rbm_problem("easy").path
+    peak_memory(path, 10)
+    growth = peak_memory(path, long) - peak_memory(path, short)
+    # a few arrays of the ladder's length; the levels of a whole run would take 20 chains * 8 bytes a level and array
+    assert growth < 6 * 8 * (long - short)
