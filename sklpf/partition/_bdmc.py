@@ -176,7 +176,7 @@ def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list
         )
     if not exact and gap > max(_WIDE_GAP * std_error, _ROUNDING):
         reasons.append(
-            f"both directions disagree by {gap:.3f} +- {std_error:.3f} nats: the chains that go up miss modes that the "
-            "starts are in; raise n_temperatures"
+            f"both directions disagree by {gap:.3f} +- {std_error:.3f} nats: the ladder is too coarse or the chains "
+            "that go up miss modes that the starts are in; raise n_temperatures"
         )
     return reasons
