@@ -195,33 +195,56 @@ def log_f(weights, v, h, hidden_field, betas, joint, out):
 
 @njit
 def _log_f_ladder(weights, h, field, ladder, joint, scratch, out):
-    """log f_k of one chain at every level; e^(-beta_k |g_j|) is carried from level to level by multiplication."""
-    powers, ratios, factors = scratch
-    n = h.shape[0]
-    intercept, slope = _line(weights, h, field, joint, factors)
+    """log f_k of one chain at every level; e^(-beta_k |g_j|) is carried from level to level by multiplication.
+
+    The factors 1 + e^(-beta_k |g_j|) are folded to products of at most 64 of them. The loop over the levels calls no
+    function, since passing arrays costs as much as the arithmetic.
+    """
+    powers, ratios, folded = scratch
+    n, padded = h.shape[0], powers.shape[0]
+    intercept, slope = _line(weights, h, field, joint, folded)
     for k in range(ladder.shape[0]):
         out[k] = intercept + ladder[k] * slope
     if joint:
         return
-    first, delta = np.float32(ladder[0]), -1.0
+    one, first, delta = np.float32(1.0), np.float32(ladder[0]), 0.0
+    for j in range(padded):
+        powers[j], ratios[j] = np.float32(0.0), one
     for j in range(n):
         powers[j] = exp32(-first * abs(field[j]))
+    quarter = padded // 4
+    half, last = 2 * quarter, 3 * quarter
     for k in range(ladder.shape[0]):
-        if k > 0:
-            if abs(ladder[k] - ladder[k - 1] - delta) > 1e-12:
-                delta = ladder[k] - ladder[k - 1]
-                for j in range(n):
-                    ratios[j] = exp32(-np.float32(delta) * abs(field[j]))
+        if k > 0 and abs(ladder[k] - ladder[k - 1] - delta) > 1e-12:
+            delta = ladder[k] - ladder[k - 1]
             for j in range(n):
-                powers[j] *= ratios[j]
-        for j in range(n):
-            factors[j] = np.float32(1.0) + powers[j]
-        out[k] += log_product(factors, n)
+                ratios[j] = exp32(-np.float32(delta) * abs(field[j]))
+        for j in range(quarter):
+            a, b = powers[j] * ratios[j], powers[quarter + j] * ratios[quarter + j]
+            c, d = powers[half + j] * ratios[half + j], powers[last + j] * ratios[last + j]
+            powers[j], powers[quarter + j], powers[half + j], powers[last + j] = a, b, c, d
+            folded[j] = ((one + a) * (one + b)) * ((one + c) * (one + d))
+        length = quarter
+        while length > 8 and 64 * length > padded:  # at most 64 factors in one
+            length //= 2
+            for j in range(length):
+                folded[j] *= folded[length + j]
+        for start in range(0, length, 8):
+            even, odd = 1.0, 1.0
+            for j in range(start, start + 8, 2):
+                even *= np.float64(folded[j])
+                odd *= np.float64(folded[j + 1])
+            out[k] += math.log(even * odd)
 
 
 @njit
 def _ladder_scratch(n_hidden):
-    return np.empty(n_hidden, np.float32), np.empty(n_hidden, np.float32), np.empty(n_hidden, np.float32)
+    """Three arrays of n_hidden float32, padded to a power of two from 32 to 512 or else to a multiple of 512."""
+    padded = 32
+    while padded < min(n_hidden, 512):
+        padded *= 2
+    padded *= (n_hidden + padded - 1) // padded
+    return np.empty(padded, np.float32), np.empty(padded, np.float32), np.empty(padded, np.float32)
 
 
 @njit

@@ -99,6 +99,13 @@ class RBMPath(Path):
     def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size here
         return int(np.clip(_WORK_PER_SEGMENT / (self.components.size * 10), 500, 10_000))
 
+    @property
+    def ladder_cost(self) -> float:  # type: ignore[override]
+        """Work of `log_f_ladder` in sweeps, counted in multiplications by a weight (other steps in proportion)."""
+        n_hidden, n_visible = self.components.shape
+        sweep = n_hidden * n_visible + 120 * (n_hidden + n_visible) + 29_000
+        return len(self.ladder) * (7 * n_hidden + 1_400) / sweep
+
     # -- states --------------------------------------------------------------------------------
     def state_from_visible(self, v: ArrayLike) -> RBMState:
         """Return chains that start at the visible rows v (n, n_visible) of 0 and 1, hidden units off."""

@@ -25,11 +25,14 @@ class Path:
         Log normaliser of f_0 in nats; 0.0 says that f_0 is normalised, None that nothing was declared.
     n_moves_per_segment : int
         After how many sweeps of a block control returns to Python (interruption, checkpoints).
+    ladder_cost : float
+        Work of one `log_f_ladder` in sweeps; RTS spaces its redraws of levels by it.
     """
 
     ladder: NDArray[np.float64] = np.array([0.0, 1.0])
     base_log_partition: float | None = None
     n_moves_per_segment: int = 100
+    ladder_cost: float = 1.0
 
     # -- required ------------------------------------------------------------------------------
     def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
