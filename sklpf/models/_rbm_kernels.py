@@ -19,7 +19,6 @@ from sklpf._kernels import (
     exp64,
     list_differences,
     log1p_exp_sum,
-    log_product,
     positive_sum,
     random_bits,
     uniform,
