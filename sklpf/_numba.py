@@ -17,6 +17,6 @@ def njit(function):
             "no directory for numba's cache is writable, so kernels are compiled again in every process; "
             "set NUMBA_CACHE_DIR to a writable directory",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=1,  # one place, so that Python shows it once
         )
         return numba.njit(**_OPTIONS)(function)

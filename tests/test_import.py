@@ -1,0 +1,63 @@
+import subprocess
+import sys
+
+import pytest
+
+import sklpf
+
+
+def run(code, **environment):
+    """The output of Python code in a fresh process, with warnings on stderr."""
+    import os
+
+    command = [sys.executable, "-W", "default", "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+    assert result.returncode == 0, result.stderr
+    return result.stdout, result.stderr
+
+
+def test_importing_the_package_imports_neither_numba_nor_scikit_learn():
+    output, _ = run("import sklpf, sys; print([m for m in ('numba', 'sklearn', 'scipy') if m in sys.modules])")
+    assert output == "[]\n"
+
+
+def test_estimators_are_imported_without_numba():
+    output, _ = run(
+        "from sklpf import AIS, Exact, Path; import sys; AIS(), Exact(), Path(); print('numba' in sys.modules)"
+    )
+    assert output == "False\n"
+
+
+@pytest.mark.parametrize("name", sklpf.__all__)
+def test_every_public_name_resolves(name):
+    assert getattr(sklpf, name) is not None
+    assert name in dir(sklpf)
+
+
+@pytest.mark.parametrize("package", ["models", "partition", "paths", "testing", "transitions", "uncertainty"])
+def test_every_name_of_a_subpackage_resolves(package):
+    import importlib
+
+    module = importlib.import_module(f"sklpf.{package}")
+    assert module.__all__
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'sklpf' has no attribute 'Nothing'"):
+        _ = sklpf.Nothing
+
+
+def test_kernels_work_without_a_writable_cache_and_say_so_once():
+    code = """
+from sklpf._kernels import random_bits
+import numpy as np
+out = np.zeros(4, dtype=np.uint32)
+random_bits(out, 4, 0, 0, 0, 0, 0)
+print(hex(out[0]))
+"""
+    locators = {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator", "NUMBA_CACHE_DIR": "/proc/no/such/folder"}
+    output, errors = run(code, **locators)
+    assert output == "0x6627e8d5\n"
+    assert errors.count("no directory for numba's cache is writable") == 1
