@@ -279,27 +279,29 @@ _add_rows_2, _add_rows_1 = _row_adder(2), _row_adder(1)
 def add_rows(accumulators, rows, indices, signs, counts):
     """accumulators[c] += sum over p < counts[c] of signs[c, p] * rows[indices[c, p]], for every chain c.
 
-    Shapes: accumulators (n, width), rows (m, width), indices and signs (n, >= max(counts)); all C-contiguous,
-    float32 and int32, width a multiple of 16. Columns go in tiles whose sums stay in registers.
+    Shapes: accumulators (n, width), rows (m, width), indices and signs (n, >= max(counts)); C-contiguous, or the first
+    columns of C-contiguous arrays; float32 and int32, width a multiple of 16. Columns go in tiles whose sums stay in
+    registers.
     """
     n, width = accumulators.shape
+    row_length = rows.strides[0] // 4
     column = 0
     while column < width:
         left = width - column
         tile = 256 if left >= 256 else 128 if left >= 128 else 64 if left >= 64 else 32 if left >= 32 else 16
         for c in range(n):
-            target = accumulators.ctypes.data + 4 * (c * width + column)
+            target = accumulators.ctypes.data + c * accumulators.strides[0] + 4 * column
             source = rows.ctypes.data + 4 * column
             index = indices.ctypes.data + 4 * c * indices.shape[1]
             sign = signs.ctypes.data + 4 * c * signs.shape[1]
             if tile == 256:
-                _add_rows_16(target, source, width, index, sign, counts[c])
+                _add_rows_16(target, source, row_length, index, sign, counts[c])
             elif tile == 128:
-                _add_rows_8(target, source, width, index, sign, counts[c])
+                _add_rows_8(target, source, row_length, index, sign, counts[c])
             elif tile == 64:
-                _add_rows_4(target, source, width, index, sign, counts[c])
+                _add_rows_4(target, source, row_length, index, sign, counts[c])
             elif tile == 32:
-                _add_rows_2(target, source, width, index, sign, counts[c])
+                _add_rows_2(target, source, row_length, index, sign, counts[c])
             else:
-                _add_rows_1(target, source, width, index, sign, counts[c])
+                _add_rows_1(target, source, row_length, index, sign, counts[c])
         column += tile

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +54,7 @@ def score_interval(values: NDArray[np.float64], below: float, above: float, leve
         raise ValueError(f"level must lie strictly between 0 and 1, got {level}")
     if len(values) < 2:
         raise ValueError("X must have at least 2 rows, else its sampling error can't be estimated")
-    mean = float(values.mean())
+    mean, below, above = float(values.mean()), float(below), float(above)
     half = float(student_t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
     return ScoreInterval(
         mean=mean,
@@ -82,7 +83,6 @@ class LogLikelihoodMixin(DensityMixin):
         self
         """
         check_is_fitted(self)
-        self._validate_params()
         self._forget_log_partition()
         self._warn_or_raise(self._partition())
         return self
@@ -112,39 +112,47 @@ class LogLikelihoodMixin(DensityMixin):
         """95 % interval of log Z in nats; AttributeError until it has been estimated."""
         return self.partition_estimator_.log_partition_interval_
 
-    def _configured_estimator(self) -> PartitionEstimator:
-        """The partition estimator with the model's seed and number of jobs where it sets none itself."""
+    def _configured_estimator(self, path) -> PartitionEstimator:
+        """The partition estimator, with the model's seed and number of jobs where it sets none itself."""
         estimator = self.partition_estimator
-        estimator = default_partition_estimator(self.path().n_enumerable) if estimator is None else clone(estimator)
+        estimator = default_partition_estimator(path.n_enumerable) if estimator is None else clone(estimator)
         defaults = {"random_state": self._partition_seed, "n_jobs": self.n_jobs}
         current = estimator.get_params(deep=False)
         return estimator.set_params(
             **{name: value for name, value in defaults.items() if name in current and current[name] is None}
         )
 
-    def _token(self) -> str:
-        estimator = self._configured_estimator()
+    def _configured(self) -> tuple[PartitionEstimator, str]:
+        """The partition estimator, not fitted, and a digest of its parameters and the model's."""
+        path = self.path()
+        estimator = self._configured_estimator(path)
         parameters = estimator.get_params()
-        parameters.pop("n_jobs", None)
-        return fingerprint(type(estimator).__name__, parameters, self.path().__getstate__())
+        for name in ("n_jobs", "checkpoint"):
+            parameters.pop(name, None)
+        if not isinstance(parameters.get("random_state"), Integral):
+            parameters.pop("random_state", None)  # a generator prints as its address
+        return estimator, fingerprint(type(estimator).__name__, parameters, path.__getstate__())
 
     def _kept(self) -> PartitionEstimator | None:
-        token, estimator = self.__dict__.get("_kept_partition", (None, None))
-        return estimator if token is not None and token == self._token() else None
+        """The fitted partition estimator if there is one for the model as it is now."""
+        kept = self.__dict__.get("_kept_partition")
+        return kept[1] if kept is not None and kept[0] == self._configured()[1] else None
 
     def _forget_log_partition(self) -> None:
         self.__dict__.pop("_kept_partition", None)
 
     def _partition(self) -> PartitionEstimator:
         """The fitted partition estimator, fitted now if none is kept."""
-        estimator = self._kept()
-        if estimator is None:
-            token, estimator = self._token(), self._configured_estimator()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # on_nonconvergence decides
-                estimator.fit(self)
-            estimator.result_ = _without_samples(estimator.result_)
-            self._kept_partition = token, estimator
+        self._validate_params()
+        estimator, token = self._configured()
+        kept = self.__dict__.get("_kept_partition")
+        if kept is not None and kept[0] == token:
+            return kept[1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # on_nonconvergence decides
+            estimator.fit(self)
+        estimator.result_ = _without_samples(estimator.result_)
+        self._kept_partition = token, estimator
         return estimator
 
     def _warn_or_raise(self, estimator: PartitionEstimator) -> None:
@@ -154,7 +162,7 @@ class LogLikelihoodMixin(DensityMixin):
         message = f"log Z is not to be trusted, {type(estimator).__name__} did not converge: {reasons}"
         if self.on_nonconvergence == "raise":
             raise RuntimeError(message)
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
     # -- log-likelihood --------------------------------------------------------------------------
     def score_samples(self, X) -> NDArray[np.float64]:

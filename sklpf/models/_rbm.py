@@ -18,10 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._likelihood import MAX_EXACT_BY_DEFAULT, LogLikelihoodMixin
 from sklpf.models._rbm_path import RBMPath
-from sklpf.models._rbm_trainer import Trainer
+from sklpf.models._rbm_trainer import LARGEST_SEED, Trainer
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 
-_LARGEST_SEED = 2**31 - 1
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
@@ -147,10 +146,11 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         rng = check_random_state(self.random_state)
         self._initialise(X, rng)
         self._count(X)
-        trainer = Trainer(self, rng)
+        self._forget_log_partition()
+        trainer = Trainer(self, X, self.batch_size, rng)
         began = time.time()
         for iteration in range(1, self.n_iter + 1):
-            trainer.run(X, self.batch_size)
+            trainer.run()
             if self.verbose:
                 trainer.store(self)
                 self._report(X, iteration, time.time() - began)
@@ -179,8 +179,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         if first:
             self._initialise(X, self.random_state_)
         self._count(X)
-        trainer = Trainer(self, self.random_state_)
-        trainer.run(X, X.shape[0])
+        self._forget_log_partition()
+        trainer = Trainer(self, X, X.shape[0], self.random_state_)
+        trainer.run()
         trainer.store(self)
         return self
 
@@ -192,7 +193,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self.h_samples_ = np.zeros((self.batch_size, self.n_components), dtype=dtype)
         self._n_features_out = self.n_components
         self._n_seen, self._visible_sum = 0, np.zeros(n_features)
-        self._partition_seed = int(rng.randint(_LARGEST_SEED))
+        self._partition_seed = int(rng.randint(LARGEST_SEED))
 
     def _count(self, X) -> None:
         self._n_seen += X.shape[0]
@@ -243,7 +244,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         model.h_samples_ = np.zeros((model.batch_size, n_components), dtype=components.dtype)
         model.n_features_in_ = n_features
         model._n_features_out = n_components
-        model._partition_seed = int(rng.randint(_LARGEST_SEED))
+        model._partition_seed = int(rng.randint(LARGEST_SEED))
         model._n_seen, model._visible_sum = 0, np.zeros(n_features)
         if visible_mean is None:
             model.visible_mean_ = _mean_field(model)
@@ -363,7 +364,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         path = self.path()
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
-        rng = np.random.default_rng(check_random_state(random_state).randint(_LARGEST_SEED))
+        rng = np.random.default_rng(check_random_state(random_state).randint(LARGEST_SEED))
         estimator = self.partition_estimator
         if not hasattr(estimator, "sample"):
             small = path.n_enumerable <= MAX_EXACT_BY_DEFAULT

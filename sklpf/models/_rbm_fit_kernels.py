@@ -2,7 +2,8 @@
 
 Every product with a layer of units is a sum of weight rows over the units that are not zero. The weights are kept in
 both layouts, each with one more row for the biases of the other axis, the weights of a unit that is always on:
-by_visible (M + 1, J padded) and by_hidden (J + 1, M padded), float32 with zeros in the padding.
+by_visible (M + 1, J padded) and by_hidden (J + 1, M padded), float32 with zeros in the padding. The padding may be wider
+than the next multiple of 16.
 """
 
 import math
@@ -14,11 +15,14 @@ from numba import types
 from numba.extending import intrinsic
 
 from sklpf import _random
-from sklpf._kernels import LANES, add_rows, exp32, list_differences, random_bits, uniform
+from sklpf._kernels import LANES, add_rows, exp32, random_bits, uniform
 from sklpf._numba import njit
 from sklpf.models._rbm_kernels import _log1p_exp_sum
 
 _HIDDEN, _VISIBLE = _random.HIDDEN, _random.VISIBLE
+# columns of sums that are kept in registers: many where many rows are added to few sums
+_LONG_TILE, _BLOCK_TILE, _SHORT_TILE = 256, 128, 64
+_BLOCK = 64  # hidden units whose weights, _BLOCK_TILE columns at a time, stay in the first-level cache
 
 
 class Lists(NamedTuple):
@@ -49,13 +53,13 @@ def compress(X, indptr, indices, values):
 
 
 @njit
-def _list_on(units, off, lists, r):
-    """List the units that are on, and behind them the bias row, with coefficients 1; `off` is a row of zeros."""
-    n = units.shape[0]
-    count = list_differences(units, off, n, lists.indices[r])
-    lists.indices[r, count] = n
-    lists.values[r, : count + 1] = 1.0
-    lists.counts[r] = count + 1
+def _list_on(units, first, indices):
+    """List the units that are on, numbered from `first`; returns how many."""
+    count = 0
+    for j in range(units.shape[0]):
+        indices[count] = first + j
+        count += np.int64(units[j])
+    return count
 
 
 @njit
@@ -70,17 +74,32 @@ def _list_row(indptr, indices, values, row, n, lists, r):
 
 
 @njit
-def _list_by_unit(rows, n_positive, n_rows, rate, units):
-    """Turn the lists of the rows into lists of the visible units; the data's rows get +rate, the others -rate."""
+def _list_by_unit(rows, n_positive, n_rows, rate, units, totals):
+    """Turn the lists of the rows into lists of the visible units; the data's rows get +rate, the others -rate.
+
+    totals (M + 1,) is each unit's sum, the step of its bias.
+    """
     units.counts[:] = 0
+    totals[:] = 0.0
     for r in range(n_rows):
         signed = rate if r < n_positive else -rate
         for p in range(rows.counts[r]):
             i = rows.indices[r, p]
             k = units.counts[i]
+            value = signed * rows.values[r, p]
             units.indices[i, k] = r
-            units.values[i, k] = signed * rows.values[r, p]
+            units.values[i, k] = value
             units.counts[i] = k + 1
+            totals[i] += value
+
+
+@njit
+def _add_rows(accumulators, rows, lists, n_columns, tile):
+    """Add the listed rows, `tile` (a multiple of 16) columns at a time; the padding is left alone."""
+    width = (n_columns + LANES - 1) // LANES * LANES
+    for first in range(0, width, tile):
+        here = slice(first, min(first + tile, width))
+        add_rows(accumulators[:, here], rows[:, here], lists.indices, lists.values, lists.counts)
 
 
 # ---- units and probabilities -----------------------------------------------------------------------
@@ -159,16 +178,18 @@ def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
     """Draw v given h for every persistent chain and append the lists of its units to `rows`."""
     key0, key1, step = keys
     n_visible = rows.indices.shape[1] - 1
-    bits, units, off = np.empty(n_visible + 4, np.uint32), np.empty(n_visible, np.uint8), np.zeros(n_visible, np.uint8)
-    off_hidden = np.zeros(h.shape[1], np.uint8)
-    for c in range(h.shape[0]):
-        _list_on(h[c], off_hidden, chains, c)
-    visible[:] = 0.0
-    add_rows(visible, by_hidden, chains.indices, chains.values, chains.counts)
+    bits, units = np.empty(n_visible + 4, np.uint32), np.empty(n_visible, np.uint8)
+    visible[:] = by_hidden[h.shape[1]]
+    for first_unit in range(0, h.shape[1], _BLOCK):
+        for c in range(h.shape[0]):
+            chains.counts[c] = _list_on(h[c, first_unit : first_unit + _BLOCK], first_unit, chains.indices[c])
+        _add_rows(visible, by_hidden, chains, n_visible, _BLOCK_TILE)
     for c in range(h.shape[0]):
         random_bits(bits, n_visible, key0, key1, step, c, _VISIBLE)
         _draw_visible(visible[c], bits, units)
-        _list_on(units, off, rows, first + c)
+        count = _list_on(units, 0, rows.indices[first + c])
+        rows.indices[first + c, count], rows.counts[first + c] = n_visible, count + 1
+        rows.values[first + c] = 1.0
 
 
 @njit
@@ -178,22 +199,12 @@ def _hidden_phase(by_visible, h, hidden, keys, rows, n_positive):
     n_hidden = h.shape[1]
     bits = np.empty(n_hidden + 4, np.uint32)
     hidden[:] = 0.0
-    add_rows(hidden, by_visible, rows.indices, rows.values, rows.counts)
+    _add_rows(hidden, by_visible, rows, n_hidden, _LONG_TILE)
     for r in range(hidden.shape[0]):
         _to_probability(hidden[r], n_hidden)
     for c in range(h.shape[0]):
         random_bits(bits, n_hidden, key0, key1, step, c, _HIDDEN)
         _draw_hidden(hidden[n_positive + c], bits, h[c])
-
-
-@njit
-def _update(by_visible, by_hidden, hidden, units):
-    """Add the gradient to by_visible and both biases, and bring by_hidden up to date."""
-    n_visible, n_hidden = by_visible.shape[0] - 1, by_hidden.shape[0] - 1
-    add_rows(by_visible, hidden, units.indices, units.values, units.counts)
-    for i in range(n_visible):
-        by_hidden[n_hidden, i] += units.values[i, : units.counts[i]].sum()
-    _transpose(by_visible, n_visible, n_hidden, by_hidden)
 
 
 @njit
@@ -206,8 +217,9 @@ def train(by_visible, by_hidden, h, visible, hidden, indptr, indices, values, ed
     """
     n_visible, n_hidden, n_chains = by_visible.shape[0] - 1, by_hidden.shape[0] - 1, h.shape[0]
     rows = _empty_lists(hidden.shape[0], n_visible + 1)
-    chains = _empty_lists(n_chains, n_hidden + 1)
+    chains = _empty_lists(n_chains, _BLOCK + 1)
     units = _empty_lists(n_visible + 1, hidden.shape[0])
+    totals = np.empty(n_visible + 1, np.float32)
     for t in range(edges.shape[0] - 1):
         n = edges[t + 1] - edges[t]
         keys = key0, key1, step + t
@@ -215,8 +227,10 @@ def train(by_visible, by_hidden, h, visible, hidden, indptr, indices, values, ed
             _list_row(indptr, indices, values, edges[t] + r, n_visible, rows, r)
         _negative_phase(by_hidden, h, visible, keys, chains, rows, n)
         _hidden_phase(by_visible, h, hidden[: n + n_chains], keys, rows, n)
-        _list_by_unit(rows, n, n + n_chains, np.float32(learning_rate / n), units)
-        _update(by_visible, by_hidden, hidden, units)
+        _list_by_unit(rows, n, n + n_chains, np.float32(learning_rate / n), units, totals)
+        by_hidden[n_hidden, :n_visible] += totals[:n_visible]
+        _add_rows(by_visible, hidden, units, n_hidden, _SHORT_TILE)
+        _transpose(by_visible, n_visible, n_hidden, by_hidden)
 
 
 # ---- log densities of rows -------------------------------------------------------------------------

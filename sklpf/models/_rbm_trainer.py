@@ -10,21 +10,24 @@ from sklearn.utils import gen_batches
 from sklpf._random import stream_key
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
-_LARGEST_SEED = 2**31 - 1
+LARGEST_SEED = 2**31 - 1
 
 
 class Trainer:
-    """The weights of a model in both layouts of the kernel, its chains, and the position in the random stream.
+    """The weights of a model in both layouts of the kernel, its chains, the data, and the position in the random stream.
 
     Parameters
     ----------
     model : BernoulliRBM
         With `components_`, both intercepts and `h_samples_`.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    batch_size : int
+        Rows in a minibatch; the last one is shorter if need be.
     rng : RandomState
         One number is drawn from it.
     """
 
-    def __init__(self, model, rng: np.random.RandomState):
+    def __init__(self, model, X, batch_size: int, rng: np.random.RandomState):
         n_components, n_features = model.components_.shape
         self.by_visible = aligned_zeros(n_features + 1, n_components)
         self.by_visible[:-1, :n_components] = model.components_.T
@@ -33,22 +36,28 @@ class Trainer:
         self.by_hidden[:-1, :n_features] = model.components_
         self.by_hidden[-1, :n_features] = model.intercept_visible_
         self.h = np.array(model.h_samples_ != 0, dtype=np.uint8, order="C")
+        self.X, self.batch_size = X, min(batch_size, X.shape[0])
+        self.scratch = (
+            aligned_zeros(len(self.h), n_features),
+            aligned_zeros(self.batch_size + len(self.h), n_components),
+        )
         self.learning_rate, self.step = float(model.learning_rate), 0
-        self.key = stream_key(int(rng.randint(_LARGEST_SEED)))
+        self.key = stream_key(int(rng.randint(LARGEST_SEED)))
+        at_once = max(1, _VALUES_AT_ONCE // (self.batch_size * n_features)) * self.batch_size
+        self.chunks = list(gen_batches(X.shape[0], at_once))
+        self.lists = None
 
-    def run(self, X, batch_size: int) -> None:
-        """Make one pass over X in minibatches of `batch_size` rows, the last one shorter if need be."""
+    def run(self) -> None:
+        """Make one pass over the data."""
         from sklpf.models._rbm_fit_kernels import train
 
-        batch_size = min(batch_size, X.shape[0])
-        visible = aligned_zeros(len(self.h), X.shape[1])
-        hidden = aligned_zeros(batch_size + len(self.h), self.h.shape[1])
-        at_once = max(1, _VALUES_AT_ONCE // (batch_size * X.shape[1])) * batch_size
-        for rows in gen_batches(X.shape[0], at_once):
+        for rows in self.chunks:
+            if self.lists is None or len(self.chunks) > 1:
+                self.lists = _lists(self.X[rows])
             n = rows.stop - rows.start
-            edges = np.array([*range(0, n, batch_size), n])
+            edges = np.array([*range(0, n, self.batch_size), n])
             train(
-                self.by_visible, self.by_hidden, self.h, visible, hidden, *_lists(X[rows]), edges,
+                self.by_visible, self.by_hidden, self.h, *self.scratch, *self.lists, edges,
                 self.learning_rate, *self.key, self.step,
             )  # fmt: skip
             self.step += len(edges) - 1
@@ -66,12 +75,12 @@ class Trainer:
 
 
 def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:
-    """Zeros of shape (n_rows, n_columns padded to 16) whose rows begin at multiples of 64 bytes.
+    """Zeros of shape (n_rows, >= n_columns padded to 16) whose rows lie well in the cache.
 
-    NumPy aligns large arrays to 16 bytes; then every 64-byte vector straddles two cache lines, and adding rows
-    takes a third longer.
+    Rows begin at multiples of 64 bytes (NumPy aligns to 16, and vectors that straddle two cache lines take a third
+    longer to add) and are an odd number of cache lines apart, so that a column of tiles uses all of the cache's sets.
     """
-    width = -(-n_columns // 16) * 16
+    width = 16 * (-(-n_columns // 16) | 1)
     raw = np.zeros(n_rows * width + 16, dtype=np.float32)
     first = -raw.ctypes.data % 64 // 4
     return raw[first : first + n_rows * width].reshape(n_rows, width)
