@@ -11,6 +11,8 @@ from scipy.special import expit, log_softmax
 from sklpf._random import REDRAW, SWAP, Stream
 from sklpf.paths._base import Path, n_chains
 
+MAX_EXPONENT = 600.0  # larger log ratios are counted as this in sums of exp, which so stay finite
+
 
 class Transition:
     """A move on the states of a path. Subclasses define `move` and name the capability that they need.
@@ -91,9 +93,8 @@ class Transition:
             u = up.reshape(levels.shape)[rows, chain_at[:, :-1]]
             r = down.reshape(levels.shape)[rows, chain_at[:, 1:]]
             accept = np.exp(np.minimum(0, u + r))
-            sums += np.stack(
-                [expit(u - shift), expit(r + shift), np.exp(u - shift), np.exp(r + shift), 1 - accept], axis=2
-            )
+            forward, reverse = np.minimum(u - shift, MAX_EXPONENT), np.minimum(r + shift, MAX_EXPONENT)
+            sums += np.stack([expit(forward), expit(reverse), np.exp(forward), np.exp(reverse), 1 - accept], axis=2)
             uniforms = now.uniform(levels.size, SWAP).reshape(levels.shape)[rows, chain_at[:, :-1]]
             odd = (np.arange(n_levels - 1) + now.step) % 2 == 1
             ladder, k = np.nonzero((uniforms < accept) & ~odd)
