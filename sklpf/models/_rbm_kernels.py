@@ -24,6 +24,7 @@ from sklpf._kernels import (
     uniform,
 )
 from sklpf._numba import njit
+from sklpf.transitions._base import MAX_EXPONENT
 
 _HIDDEN, _VISIBLE, _SWAP, _REDRAW = _random.HIDDEN, _random.VISIBLE, _random.SWAP, _random.REDRAW
 _REFRESH = 256
@@ -327,8 +328,8 @@ def exchange(
                 pair = sums[ladder_index, k]
                 pair[0] += _logistic(u - shift[k])
                 pair[1] += _logistic(r + shift[k])
-                pair[2] += exp64(u - shift[k])
-                pair[3] += exp64(r + shift[k])
+                pair[2] += exp64(min(u - shift[k], MAX_EXPONENT))
+                pair[3] += exp64(min(r + shift[k], MAX_EXPONENT))
                 pair[4] += 1.0 - accept
                 if (k + now.step) % 2 == 0:
                     random_bits(bits, 1, keys.key0, keys.key1, now.step, keys.chain + low, _SWAP)
