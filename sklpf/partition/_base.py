@@ -93,7 +93,9 @@ class PartitionEstimator(BaseEstimator):
         return path.path(**options)
 
     def _seed(self) -> int:
-        random_state = getattr(self, "random_state", None)
+        if "random_state" not in self.get_params(deep=False):
+            return 0  # nothing is sampled, and the global generator is left alone
+        random_state = self.random_state
         if getattr(self, "checkpoint", None) is not None and not isinstance(random_state, (int, np.integer)):
             raise ValueError("checkpoint needs random_state to be an int, else an interrupted run can't be resumed")
         if isinstance(random_state, (int, np.integer)):
