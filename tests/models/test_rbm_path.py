@@ -247,6 +247,15 @@ def test_fused_exchange_equals_the_loop(weights, n_levels):
     np.testing.assert_array_equal(np.sort(fused_levels.reshape(3, -1), axis=1), levels.reshape(3, -1))
 
 
+def test_exchange_with_huge_log_ratios_stays_finite():
+    path = make_path(33, 17, scale=1e4)
+    arguments = (path.sample_base(5, STREAM), np.arange(5), np.zeros(5, dtype=np.int64), np.zeros(4), 30, STREAM)
+    sums = path.gibbs_exchange(*arguments)[3]
+    assert np.all(np.isfinite(sums))
+    assert sums[..., 2:4].max() > 1e260  # exp(600)
+    np.testing.assert_allclose(sums, Transition.exchange(Gibbs(), path, *arguments)[3], rtol=1e-9, atol=1e-300)
+
+
 def test_exchange_in_two_calls_equals_one():
     path = make_path(20, 9, scale=0.3, ladder=np.linspace(0, 1, 5))
     start = path.sample_base(10, STREAM.at(0)), np.tile(np.arange(5), 2), np.zeros(10, dtype=np.int64)

@@ -91,6 +91,14 @@ def test_refuses_large_models_with_the_cost(n_visible, n_hidden):
         Exact().sample(path, 3, np.random.default_rng(0))
 
 
+def test_leaves_the_global_random_generator_alone():
+    before = np.random.get_state()  # noqa: NPY002
+    Exact().fit(make_path(3, 2))
+    after = np.random.get_state()  # noqa: NPY002
+    np.testing.assert_array_equal(after[1], before[1])
+    assert after[2:] == before[2:]
+
+
 def test_25_units_are_taken():
     check_enumerable(RBMPath(np.zeros((25, 30)), np.zeros(30), np.zeros(25), np.full(30, 0.5)))
 
