@@ -220,8 +220,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         components : array-like of shape (n_components, n_features)
         intercept_visible, intercept_hidden : array-like of shape (n_features,) and (n_components,)
         visible_mean : array-like of shape (n_features,) or None, default=None
-            Means of the data for the base of log Z, moved to at least 0.001 from 0 and 1. None: a damped mean-field
-            estimate of the model's own means, pulled halfway to 1/2, with which annealing needs many more temperatures.
+            Means of the data for the base of log Z, moved to at least 0.001 from 0 and 1. None: the mean of
+            short Gibbs runs from random hidden units, pulled a tenth of the way to 1/2; on RBMs of MNIST it served
+            nearly as well.
         **parameters
             Of the constructor, such as `partition_estimator` or `random_state`.
 
@@ -248,7 +249,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         model._partition_seed = int(rng.randint(LARGEST_SEED))
         model._n_seen, model._visible_sum = 0, np.zeros(n_features)
         if visible_mean is None:
-            model.visible_mean_ = _mean_field(model)
+            model.visible_mean_ = _short_run_mean(model)
         else:
             model.visible_mean_ = _means(visible_mean, n_features, "visible_mean")
         return model
@@ -429,10 +430,15 @@ def _means(values, n: int, name: str) -> NDArray[np.float64]:
     return values.clip(_SMALLEST_MEAN, 1 - _SMALLEST_MEAN)
 
 
-def _mean_field(model: BernoulliRBM) -> NDArray[np.float64]:
-    """A damped mean-field estimate of the visible means, pulled halfway to 1/2."""
-    visible = np.full(model.components_.shape[1], 0.5)
-    for _ in range(50):
-        hidden = expit(model.components_ @ visible + model.intercept_hidden_)
-        visible += 0.5 * (expit(hidden @ model.components_ + model.intercept_visible_) - visible)
-    return 0.5 * visible + 0.25
+def _short_run_mean(model: BernoulliRBM) -> NDArray[np.float64]:
+    """Visible means of 100 chains after 20 Gibbs sweeps from random hidden units, pulled a tenth of the way to 1/2.
+
+    Rounded, so that they do not depend on the number of BLAS threads.
+    """
+    rng = np.random.default_rng(0)
+    hidden = rng.random((100, model.components_.shape[0])) < 0.5
+    for _ in range(20):
+        mean = expit(hidden @ model.components_ + model.intercept_visible_)
+        visible = rng.random(mean.shape) < mean
+        hidden = rng.random(hidden.shape) < expit(visible @ model.components_.T + model.intercept_hidden_)
+    return np.round(0.9 * mean.mean(axis=0, dtype=np.float64) + 0.05, 6)

@@ -2,8 +2,8 @@
 
 Every product with a layer of units is a sum of weight rows over the units that are not zero. The weights are kept in
 both layouts, each with one more row for the biases of the other axis, the weights of a unit that is always on:
-by_visible (M + 1, J padded) and by_hidden (J + 1, M padded), float32 with zeros in the padding. The padding may be wider
-than the next multiple of 16.
+by_visible (M + 1, J padded) and by_hidden (J + 1, M padded), float32 with zeros in the padding, which may go beyond the
+next multiple of 16.
 """
 
 import math

@@ -14,7 +14,7 @@ LARGEST_SEED = 2**31 - 1
 
 
 class Trainer:
-    """The weights of a model in both layouts of the kernel, its chains, the data, and the position in the random stream.
+    """The weights of a model in both layouts of the kernel, its chains, the data, and the place in the random stream.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Trainer:
         self.key = stream_key(int(rng.randint(LARGEST_SEED)))
         at_once = max(1, _VALUES_AT_ONCE // (self.batch_size * n_features)) * self.batch_size
         self.chunks = list(gen_batches(X.shape[0], at_once))
-        self.lists = None
+        self.lists: tuple | None = None
 
     def run(self) -> None:
         """Make one pass over the data."""
