@@ -1,0 +1,52 @@
+"""Rows that are sums of small shapes."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_scalar
+
+_SHAPES = """
+##..  ...#  ...#  ....  .##.  ....  #..#  .###
+##..  ...#  ..#.  ....  ....  .#..  ....  ..#.
+....  ...#  .#..  .##.  ....  ###.  ....  ..#.
+....  ...#  #...  ####  .##.  .#..  #..#  ....
+"""
+
+
+def make_factorial_shapes(
+    n_samples=10_000, *, noise_variance=0.01, activation_probability=0.3, random_state=None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Make noisy sums of eight 4 x 4 shapes, in the manner of the toy data of Mandt et al. (2016, figure 4).
+
+    Every shape is a binary image times a weight from U(0.5, 1). The paper doesn't list its shapes; these are others.
+
+    Parameters
+    ----------
+    n_samples : int, default=10000
+    noise_variance : float, default=0.01
+    activation_probability : float, default=0.3
+        Of every shape in every row.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 16)
+    activations : ndarray of shape (n_samples, 8)
+        0 or 1.
+    components : ndarray of shape (8, 16)
+        The weighted shapes.
+    """
+    check_scalar(n_samples, "n_samples", Integral, min_val=1)
+    check_scalar(noise_variance, "noise_variance", Real, min_val=0)
+    check_scalar(activation_probability, "activation_probability", Real, min_val=0, max_val=1)
+    rng = check_random_state(random_state)
+    pictures = np.array([line.split() for line in _SHAPES.split("\n") if line]).T
+    shapes = np.array([[pixel == "#" for pixel in "".join(picture)] for picture in pictures], dtype=np.float64)
+    components = shapes * rng.uniform(0.5, 1, (len(shapes), 1))
+    activations = (rng.uniform(size=(n_samples, len(shapes))) < activation_probability).astype(np.float64)
+    noise = rng.normal(0, np.sqrt(noise_variance), (n_samples, shapes.shape[1]))
+    return activations @ components + noise, activations, components

@@ -1,0 +1,185 @@
+"""FactorialPosterior: the variational posterior of the factorial mixture, and its coordinate updates."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import logit
+from sklearn.utils import gen_batches
+
+from sklpf._parallel import run_blocks
+from sklpf.variational import ConjugateModel
+
+_VALUES_AT_ONCE = 1 << 21  # of the rows and activations of a block
+_LOG_2PI = np.log(2 * np.pi)
+
+
+class FactorialPosterior(ConjugateModel):
+    """q(means) q(activations) of the factorial mixture on given rows, for `sklpf.variational.sweeps`.
+
+    The columns of the means (K, D) are normal with a common covariance S (K, K); the activations are Bernoulli.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+    means : ndarray of shape (K, D)
+        Where q(means) starts, with S = 0. Activations start at their prior.
+    noise_variance, component_variance : float
+    activation_probability : ndarray of shape (K,)
+    diagonal : bool, default=False
+        Whether S is diagonal, the plain mean field.
+    learned : tuple of str, default=()
+        Names of the hyperparameters that `update_hyperparameters` sets.
+    jitter : numpy.random.Generator or None, default=None
+        Where given, sweeps above T = 1 start from a draw of the means, so that heat can't make components equal for good.
+    n_jobs : int or None, default=None
+        For blocks of rows.
+
+    Attributes
+    ----------
+    means, covariance, activations : ndarray of shape (K, D), (K, K) and (n, K)
+    noise_variance, component_variance, activation_probability
+        As they are now.
+    """
+
+    def __init__(
+        self,
+        X,
+        means,
+        noise_variance,
+        component_variance,
+        activation_probability,
+        *,
+        diagonal=False,
+        learned=(),
+        jitter=None,
+        n_jobs=None,
+    ):
+        n_components, n_features = means.shape
+        self.X, self.means, self.covariance = X, means, np.zeros((n_components, n_components))
+        self.noise_variance, self.component_variance = float(noise_variance), float(component_variance)
+        self.activation_probability = np.array(activation_probability, dtype=np.float64)
+        self.diagonal, self.learned, self.jitter, self.n_jobs = diagonal, learned, jitter, n_jobs
+        self.activations = np.tile(self.activation_probability, (len(X), 1))
+        self._blocks = list(gen_batches(len(X), max(256, _VALUES_AT_ONCE // (n_features + n_components))))
+        self._squares = sum(float(np.sum(self._rows(rows) ** 2)) for rows in self._blocks)
+        self._smallest_variance = 1e-9 * self.noise_variance
+
+    def _rows(self, rows):
+        return np.array(self.X[rows], dtype=np.float64, order="C")
+
+    @property
+    def _gram(self) -> NDArray[np.float64]:
+        return self.means @ self.means.T + self.means.shape[1] * self.covariance
+
+    # -- the protocol ----------------------------------------------------------------------------
+    def update(self, inverse) -> None:
+        if self.jitter is not None and np.ndim(inverse) == 0 and inverse < 1:
+            scale = np.sqrt(np.diag(self.covariance))[:, None]
+            self.means = self.means + scale * self.jitter.normal(size=self.means.shape)
+        self._update_activations(inverse)
+        self._update_means(1.0 if self._weighted else inverse)
+
+    def expected_log_joint(self, per_datum=False):
+        n, n_features = self.X.shape
+        constant = -0.5 * n_features * np.log(2 * np.pi * self.noise_variance)
+        log_odds, log_off = logit(self.activation_probability), np.log1p(-self.activation_probability).sum()
+        if per_datum or self._weighted:
+            squares = np.concatenate([self._expected_squares(rows) for rows in self._blocks])
+            values = constant + log_off + self.activations @ log_odds - squares / (2 * self.noise_variance)
+            return values if per_datum else float(values.sum())
+        value = n * (constant + log_off) + np.diag(self._second) @ log_odds
+        return float(value - self._expected_square() / (2 * self.noise_variance))
+
+    def regulariser(self):
+        n_components, n_features = self.means.shape
+        squares = np.sum(self.means**2) + n_features * np.trace(self.covariance)
+        prior = -0.5 * n_features * n_components * np.log(2 * np.pi * self.component_variance)
+        prior -= squares / (2 * self.component_variance)
+        _, log_det = np.linalg.slogdet(self.covariance)
+        return float(prior + 0.5 * n_features * (n_components * (1 + _LOG_2PI) + log_det) + self._entropy)
+
+    def log_partition(self, temperatures):
+        """log C(T) in nats; with the noise's own constant, which the paper's appendix C leaves out."""
+        temperatures = np.asarray(temperatures, dtype=np.float64)
+        (n, n_features), power = self.X.shape, 1 / temperatures[:, None]
+        gaussian = np.log(temperatures) + (1 - 1 / temperatures) * np.log(2 * np.pi * self.noise_variance)
+        on, off = np.log(self.activation_probability), np.log1p(-self.activation_probability)
+        return n * (0.5 * n_features * gaussian + np.logaddexp(power * on, power * off).sum(axis=1))
+
+    def update_hyperparameters(self) -> None:
+        n, n_features = self.X.shape
+        if "activation_probability" in self.learned:
+            smallest = 0.5 / (n + 1)
+            self.activation_probability = np.clip(np.diag(self._second) / n, smallest, 1 - smallest)
+        if "noise_variance" in self.learned:
+            self.noise_variance = max(self._expected_square() / (n * n_features), self._smallest_variance)
+        if "component_variance" in self.learned:
+            squares = np.sum(self.means**2) / n_features + np.trace(self.covariance)
+            self.component_variance = max(squares / len(self.means), self._smallest_variance)
+
+    # -- coordinate updates --------------------------------------------------------------------------
+    def _update_activations(self, inverse) -> None:
+        """Pass over the rows: activations, their entropy, and the sums that the means need."""
+        self._weighted = np.ndim(inverse) > 0
+        inverses = np.broadcast_to(np.asarray(inverse, dtype=np.float64), len(self.X))
+        advance = functools.partial(
+            _sweep_rows,
+            means=self.means,
+            gram=self._gram,
+            log_odds=logit(self.activation_probability),
+            half_precision=0.5 / self.noise_variance,
+            weighted=self._weighted,
+        )
+        starts = [(self.X[rows], self.activations[rows], inverses[rows]) for rows in self._blocks]
+        n_jobs = self.n_jobs if len(starts) > 1 else 1
+        done = run_blocks(starts.__getitem__, advance, len(starts), 1, n_jobs=n_jobs, stage="sweep")
+        for rows, result in zip(self._blocks, done):
+            self.activations[rows] = result[0]
+        self._second, self._products, self._entropy = (sum(part) for part in zip(*(result[1:] for result in done)))
+
+    def _update_means(self, inverse) -> None:
+        weight, n_components = inverse / self.noise_variance, len(self.means)
+        if self.diagonal:
+            variance = 1 / (1 / self.component_variance + weight * np.diag(self._second))
+            self.covariance = np.diag(variance)
+            off_diagonal = self._second - np.diag(np.diag(self._second))
+            self.means = self.means.copy()
+            for k in range(n_components):
+                self.means[k] = variance[k] * weight * (self._products[k] - off_diagonal[k] @ self.means)
+            return
+        precision = weight * self._second + np.eye(n_components) / self.component_variance
+        inverse_precision = cho_solve(cho_factor(precision), np.eye(n_components))
+        self.covariance = 0.5 * (inverse_precision + inverse_precision.T)
+        self.means = cho_solve(cho_factor(precision), weight * self._products)
+
+    # -- expectations ----------------------------------------------------------------------------------
+    def _expected_square(self) -> float:
+        """Sum over the rows of E|x - sum_k z_k mu_k|^2, from the unweighted sums of the last pass."""
+        cross, quadratic = np.sum(self.means * self._products), np.sum(self._gram * self._second)
+        return float(self._squares - 2 * cross + quadratic)
+
+    def _expected_squares(self, rows) -> NDArray[np.float64]:
+        from sklpf.models._factorial_kernels import expected_squares
+
+        x = self._rows(rows)
+        squares = np.einsum("ij,ij->i", x, x)
+        expected_squares(x @ self.means.T, self.activations[rows], self._gram, squares)
+        return squares
+
+
+def _sweep_rows(block, segment, carry, *, means, gram, log_odds, half_precision, weighted):
+    """Update the activations of some rows: (activations, sum b E[z z'], sum b E[z] x', entropy); b = 1 unless weighted."""
+    from sklpf.models._factorial_kernels import update_activations
+
+    X, activations, inverse = carry
+    x, activations = np.array(X, dtype=np.float64, order="C"), np.array(activations)
+    fields = x @ means.T - activations @ gram
+    entropy = update_activations(fields, activations, gram, log_odds, half_precision, np.array(inverse))
+    weights = activations * np.asarray(inverse)[:, None] if weighted else activations
+    second = weights.T @ activations
+    np.fill_diagonal(second, weights.sum(axis=0))
+    return activations, second, weights.T @ x, np.array(entropy)

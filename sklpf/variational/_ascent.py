@@ -1,0 +1,124 @@
+"""Coordinate ascent on the bound of a conditionally conjugate model under any tempering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf.variational._tempering import Tempering
+
+
+class ConjugateModel:
+    """What `sweeps` asks of a model with global variables g, local variables z and data x; subclass it for your own.
+
+    The model holds q(g) q(z) and its data. U = E_q[log p(x, z | g)] is the part that a temperature divides, so the
+    bound at inverse temperature b is ``regulariser() + b U`` plus the temperature's own part.
+    """
+
+    def update(self, inverse: float | NDArray[np.float64]) -> None:
+        """Update q(z), then q(g).
+
+        Both are the updates of the model itself in which log p(x, z | g) is multiplied by `inverse`: that scales
+        the natural parameters of q(z), and the expected sufficient statistics that enter q(g). The prior of g is
+        never tempered.
+
+        Parameters
+        ----------
+        inverse : float or ndarray of shape (n,)
+            b, the same for all data or one a datum.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define update(inverse)")
+
+    def expected_log_joint(self, per_datum: bool = False) -> float | NDArray[np.float64]:
+        """Return U in nats, untempered: summed, or of shape (n,), which only `LocalTempering` asks for."""
+        raise NotImplementedError(f"{type(self).__name__} must define expected_log_joint(per_datum)")
+
+    def regulariser(self) -> float:
+        """Return E_q[log p(g) - log q(g)] - E_q[log q(z)], in nats."""
+        raise NotImplementedError(f"{type(self).__name__} must define regulariser()")
+
+    def update_hyperparameters(self) -> None:
+        """Maximise the bound in the hyperparameters; called after every sweep at T = 1. Does nothing by default."""
+
+    def log_partition(self, temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return log C(T) of all data at every temperature, what a learned temperature needs (equation 3).
+
+        C(T) integrates p(x, z | g)^(1 / T) p(g) over x, z and g. All terms of U count, constants included: where one
+        is left out of either, the temperature is driven by the difference.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define log_partition(temperatures) to be tempered")
+
+
+class Sweep(NamedTuple):
+    """One sweep of `sweeps`.
+
+    Attributes
+    ----------
+    objective : float
+        The bound that is being climbed, at the sweep's own temperature, in nats.
+    elbo : float
+        The bound at T = 1 of the same q, in nats.
+    temperature : float
+        1 / E_q[1 / T], averaged over the data before the division where they have temperatures of their own.
+    converged : bool
+        Whether the sweep was one at T = 1 and raised the bound by less than `tol`.
+    """
+
+    objective: float
+    elbo: float
+    temperature: float
+    converged: bool
+
+
+def sweeps(
+    model: ConjugateModel, tempering: Tempering | None = None, *, tol: float = 1e-3, max_iter: int = 1000
+) -> Iterator[Sweep]:
+    """Climb the bound sweep by sweep: first as `tempering` says, then at T = 1 until it no longer rises.
+
+    Parameters
+    ----------
+    model : ConjugateModel
+    tempering : Tempering or None, default=None
+        None goes to T = 1 at once.
+    tol : float, default=1e-3
+        Nats by which a sweep must raise the bound to go on.
+    max_iter : int, default=1000
+        Most sweeps at T = 1.
+
+    Yields
+    ------
+    sweep : Sweep
+    """
+    if tempering is not None:
+        yield from _tempered(model, tempering, tol)
+    yield from _untempered(model, tol, max_iter)
+
+
+def _tempered(model, tempering, tol):
+    last = -np.inf
+    for _ in range(tempering.n_sweeps):
+        inverse = tempering.inverse
+        model.update(inverse)
+        value, regulariser = model.expected_log_joint(tempering.per_datum), model.regulariser()
+        objective = regulariser + np.sum(inverse * value) + tempering.term
+        yield Sweep(float(objective), float(regulariser + np.sum(value)), 1 / float(np.mean(inverse)), False)
+        if tempering.stops_early and objective - last < tol:
+            return
+        last = objective
+        tempering.advance(value)
+
+
+def _untempered(model, tol, max_iter):
+    last = -np.inf
+    for _ in range(max_iter):
+        model.update(1.0)
+        model.update_hyperparameters()
+        elbo = model.regulariser() + float(model.expected_log_joint())
+        converged = elbo - last < tol
+        yield Sweep(elbo, elbo, 1.0, converged)
+        if converged:
+            return
+        last = elbo

@@ -1,0 +1,97 @@
+"""Schedules and learned temperatures."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from sklpf.variational import (
+    Annealed,
+    GlobalTempering,
+    LocalTempering,
+    temper,
+    temperature_ladder,
+    temperature_schedule,
+)
+
+TEMPERATURES = np.array([1.0, 1.5, 4.0])
+LOG_PARTITION = np.array([0.0, 0.7, 2.1])
+
+
+def test_schedules_start_at_the_initial_temperature_and_would_reach_one_after_their_last_sweep():
+    np.testing.assert_allclose(temperature_schedule("linear", 5, 4), [5, 4, 3, 2])
+    np.testing.assert_allclose(temperature_schedule("geometric", 16, 4), [16, 8, 4, 2])
+    np.testing.assert_allclose(temperature_schedule("constant", 3, 2), [3, 3])
+    np.testing.assert_allclose(temperature_schedule([7, 2.5]), [7, 2.5])
+    assert temperature_schedule("linear", 5, 0).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: temperature_schedule("linear", 0.5, 3), "initial must be a temperature of at least 1"),
+        (lambda: temperature_schedule("linear", np.nan, 3), "initial must be a temperature of at least 1"),
+        (lambda: temperature_schedule("linear", 2, -1), "n_sweeps must not be negative"),
+        (lambda: temperature_schedule("cosine", 2, 3), "schedule must be"),
+        (lambda: temperature_schedule([2, np.inf]), "schedule must be a sequence of finite temperatures"),
+        (lambda: temperature_schedule([[2.0]]), "schedule must be a sequence of finite temperatures"),
+        (lambda: Annealed([2, 0.9]), "temperatures must be a sequence of finite temperatures of at least 1"),
+        (lambda: temperature_ladder(1.0), "highest must be a temperature above 1"),
+        (lambda: temperature_ladder(3.0, 1), "n_temperatures must be at least 2"),
+        (lambda: GlobalTempering([1, 2], [0.0]), "one finite log C"),
+        (lambda: LocalTempering([1, 2], [0.0, np.nan], 3), "one finite log C"),
+    ],
+)
+def test_bad_input_is_refused_with_a_sentence(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_ladder_is_geometric_from_one():
+    np.testing.assert_allclose(temperature_ladder(8, 4), [1, 2, 4, 8])
+
+
+@pytest.mark.parametrize("value", [-3.0, 0.0, 5.0, -1e6, 1e6])
+def test_temper_is_the_best_distribution_over_temperatures(value):
+    def part_of_bound(r):
+        logs = np.where(r > 0, np.log(np.maximum(r, 1e-300)), 0)
+        return r @ (value / TEMPERATURES - LOG_PARTITION - np.log(3) - logs)
+
+    inverse, term = temper(value, TEMPERATURES, LOG_PARTITION)
+    best = softmax(value / TEMPERATURES - LOG_PARTITION)
+    np.testing.assert_allclose(inverse, best @ (1 / TEMPERATURES), rtol=1e-12)
+    np.testing.assert_allclose(inverse * value + term, part_of_bound(best), rtol=1e-9, atol=1e-9)
+    for other in np.random.default_rng(0).dirichlet(np.ones(3), 50):
+        assert part_of_bound(other) <= part_of_bound(best) + 1e-9 * max(1, abs(value))
+
+
+def test_local_tempering_treats_every_datum_like_a_global_one():
+    values = np.random.default_rng(0).normal(-2, 3, 5000)
+    tempering = LocalTempering(TEMPERATURES, LOG_PARTITION, len(values))
+    np.testing.assert_allclose(tempering.inverse, np.mean(1 / TEMPERATURES))
+    tempering.advance(values)
+    parts = [temper(value, TEMPERATURES, LOG_PARTITION) for value in values]
+    np.testing.assert_allclose(tempering.inverse, [inverse for inverse, _ in parts], rtol=1e-12)
+    np.testing.assert_allclose(tempering.term, sum(term for _, term in parts), rtol=1e-12)
+
+
+def test_good_fits_cool_and_monotone_tempering_never_heats():
+    free = GlobalTempering(TEMPERATURES, LOG_PARTITION)
+    held = GlobalTempering(TEMPERATURES, LOG_PARTITION, monotone=True)
+    seen = []
+    for value in (20.0, -20.0):
+        free.advance(value)
+        held.advance(value)
+        seen.append((free.inverse, held.inverse))
+    assert seen[0][0] == seen[0][1] > 0.99
+    assert seen[1][0] < 0.3  # a poor fit is hot
+    assert seen[1][1] == seen[0][1]
+
+
+def test_annealed_ends_at_one():
+    tempering = Annealed([4.0, 2.0])
+    inverses = []
+    for _ in range(4):
+        inverses.append(tempering.inverse)
+        tempering.advance(-1.0)
+    assert inverses == [0.25, 0.5, 1.0, 1.0]
+    assert Annealed([]).inverse == 1.0
