@@ -95,8 +95,12 @@ class Checkpoint:
     """
 
     def __init__(self, directory: str | os.PathLike, fingerprint: str):
-        self.directory, self.fingerprint = FilePath(directory), fingerprint
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self.fingerprint = fingerprint
+        try:
+            self.directory = FilePath(directory)
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except (TypeError, OSError) as error:
+            raise ValueError(f"checkpoint must name a directory to write to, got {directory!r}: {error}") from error
 
     def _file(self, name: str) -> FilePath:
         return self.directory / f"{self.fingerprint}-{name}.npz"
