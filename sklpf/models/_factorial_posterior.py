@@ -34,7 +34,7 @@ class FactorialPosterior(ConjugateModel):
     learned : tuple of str, default=()
         Names of the hyperparameters that `update_hyperparameters` sets.
     jitter : numpy.random.Generator or None, default=None
-        Where given, sweeps above T = 1 start from a draw of the means, so that heat can't make components equal for good.
+        Where given, sweeps above T = 1 start from a draw of the means, so that heat can't make components equal.
     n_jobs : int or None, default=None
         For blocks of rows.
 
@@ -172,7 +172,7 @@ class FactorialPosterior(ConjugateModel):
 
 
 def _sweep_rows(block, segment, carry, *, means, gram, log_odds, half_precision, weighted):
-    """Update the activations of some rows: (activations, sum b E[z z'], sum b E[z] x', entropy); b = 1 unless weighted."""
+    """Update some rows: (activations, sum b E[z z'], sum b E[z] x', entropy), where b is 1 unless weighted."""
     from sklpf.models._factorial_kernels import update_activations
 
     X, activations, inverse = carry

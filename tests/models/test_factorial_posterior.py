@@ -1,0 +1,271 @@
+"""The variational posterior of the factorial mixture against direct formulas, enumeration and quadrature."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import entr, expit, logit, logsumexp
+from scipy.stats import norm
+
+from sklpf.datasets import make_factorial_shapes
+from sklpf.models._factorial_posterior import FactorialPosterior
+from sklpf.variational import (
+    Annealed,
+    GlobalTempering,
+    LocalTempering,
+    sweeps,
+    temperature_ladder,
+    temperature_schedule,
+)
+
+ALL = ("noise_variance", "component_variance", "activation_probability")
+
+
+def make_posterior(X, n_components, seed=0, noise=0.1, variance=1.0, probability=0.3, **options):
+    means = np.random.default_rng(seed).normal(size=(n_components, X.shape[1]))
+    return FactorialPosterior(X, means, noise, variance, np.broadcast_to(probability, n_components), **options)
+
+
+def rows(n=300, n_components=4, n_features=6, noise=0.1, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.random((n, n_components)) < 0.3
+    return z @ rng.normal(size=(n_components, n_features)) + np.sqrt(noise) * rng.normal(size=(n, n_features))
+
+
+def make_tempering(kind, posterior):
+    temperatures = temperature_ladder(20.0, 25)
+    log_partition, n = posterior.log_partition(temperatures), len(posterior.X)
+    return {
+        "none": lambda: None,
+        "annealed": lambda: Annealed(temperature_schedule("geometric", 20.0, 40)),
+        "global": lambda: GlobalTempering(temperatures, log_partition),
+        "monotone": lambda: GlobalTempering(temperatures, log_partition, monotone=True),
+        "local": lambda: LocalTempering(temperatures, log_partition / n, n),
+    }[kind]()
+
+
+def direct_bound(X, activations, means, covariance, noise, variance, probability, inverse=1.0):
+    """The bound at inverse temperatures `inverse`, with every expectation written out, in NumPy."""
+    n_components, n_features = means.shape
+    second = activations[:, :, None] * activations[:, None, :]
+    diagonal = np.arange(n_components)
+    second[:, diagonal, diagonal] = activations
+    squares = np.sum(X**2, axis=1) - 2 * np.sum(activations * (X @ means.T), axis=1)
+    squares += np.einsum("nkj,kj->n", second, means @ means.T + n_features * covariance)
+    joint = -0.5 * n_features * np.log(2 * np.pi * noise) - squares / (2 * noise)
+    joint += np.sum(activations * np.log(probability) + (1 - activations) * np.log(1 - probability), axis=1)
+    prior = -0.5 * n_features * n_components * np.log(2 * np.pi * variance)
+    prior -= (np.sum(means**2) + n_features * np.trace(covariance)) / (2 * variance)
+    entropy = 0.5 * n_features * np.linalg.slogdet(2 * np.pi * np.e * covariance)[1]
+    entropy += np.sum(entr(activations) + entr(1 - activations))
+    return float(prior + entropy + np.sum(inverse * joint))
+
+
+# -- log C(T) ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("temperature", "expected"), [(1.0, 0.0), (1.7, 0.71500863), (3.0, 1.29495683), (10.0, 2.18018270)]
+)
+def test_log_partition_against_known_values_and_quadrature(temperature, expected):
+    posterior = make_posterior(np.zeros((1, 1)), 2, probability=np.array([0.3, 0.4]))
+    value = posterior.log_partition(np.array([temperature]))[0]
+    assert value == pytest.approx(expected, abs=1e-8)
+    total = 0.0
+    for z in itertools.product([0, 1], repeat=2):
+        prior = np.prod(np.where(z, [0.3, 0.4], [0.7, 0.6]))
+        # the integral over the means is 1: C does not depend on them
+        total += quad(lambda x: (prior * norm.pdf(x, 0, np.sqrt(0.1))) ** (1 / temperature), -20, 20)[0]  # noqa: B023
+    assert value == pytest.approx(np.log(total), abs=1e-8)
+
+
+# -- the bound ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("kind", ["one", "hot", "local"])
+def test_bound_equals_the_direct_formula(diagonal, kind):
+    X = rows()
+    inverse = {"one": 1.0, "hot": 0.2, "local": np.random.default_rng(1).uniform(0.1, 1, len(X))}[kind]
+    posterior = make_posterior(X, 4, diagonal=diagonal)
+    for _ in range(3):
+        posterior.update(inverse)
+    per_datum = posterior.expected_log_joint(per_datum=True)
+    assert posterior.expected_log_joint() == pytest.approx(per_datum.sum(), rel=1e-12)
+    value = posterior.regulariser() + np.sum(inverse * per_datum)
+    state = posterior.activations, posterior.means, posterior.covariance
+    assert value == pytest.approx(direct_bound(X, *state, 0.1, 1.0, np.full(4, 0.3), inverse), rel=1e-12)
+    if diagonal:
+        assert np.count_nonzero(posterior.covariance) == 4
+
+
+def test_one_sweep_equals_numpy():
+    X, inverse = rows(50), np.random.default_rng(1).uniform(0.1, 1, 50)
+    posterior = make_posterior(X, 4)
+    posterior.update(inverse)
+    means, activations = np.random.default_rng(0).normal(size=(4, 6)), np.full((50, 4), 0.3)
+    gram = means @ means.T
+    for k in range(4):
+        others = activations @ gram[:, k] - activations[:, k] * gram[k, k]
+        field = (X @ means[k] - others - gram[k, k] / 2) / 0.1
+        activations[:, k] = expit(inverse * (logit(0.3) + field))
+    second = activations.T @ (inverse[:, None] * activations)
+    np.fill_diagonal(second, inverse @ activations)
+    covariance = np.linalg.inv(np.eye(4) + second / 0.1)
+    np.testing.assert_allclose(posterior.activations, activations, rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(posterior.covariance, covariance, rtol=1e-9, atol=1e-14)
+    expected = covariance @ (inverse[:, None] * activations).T @ X / 0.1
+    np.testing.assert_allclose(posterior.means, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("learned", [(), ALL], ids=["given", "learned"])
+@pytest.mark.parametrize("diagonal", [False, True], ids=["full", "diag"])
+@pytest.mark.parametrize("kind", ["none", "annealed", "global", "monotone", "local"])
+def test_no_sweep_lowers_its_objective(kind, diagonal, learned):
+    posterior = make_posterior(rows(), 4, diagonal=diagonal, learned=learned)
+    steps = list(sweeps(posterior, make_tempering(kind, posterior), tol=1e-6, max_iter=300))
+    hot = sum(step.temperature > 1 for step in steps)
+    assert (hot == 0) == (kind == "none")
+    assert steps[-1].temperature == 1
+    phases = [steps[hot:]] if kind == "annealed" else [steps[:hot], steps[hot:]]
+    for phase in phases:
+        objective = np.array([step.objective for step in phase])
+        assert np.all(np.diff(objective) >= -1e-11 * np.abs(objective[1:]))
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("learned", [(), ALL])
+def test_gradient_is_zero_at_the_fixed_point(diagonal, learned):
+    """Central differences of the direct formula in every variational parameter and learned hyperparameter."""
+    X = rows(12, 2, 3, seed=3)
+    posterior = make_posterior(X, 2, seed=1, diagonal=diagonal, learned=learned)
+    steps = list(sweeps(posterior, tol=-1.0, max_iter=3000))
+    assert len(steps) == 3000
+    factor = np.linalg.cholesky(posterior.covariance)
+    lower = np.diag_indices(2) if diagonal else np.tril_indices(2)
+    hyper = [posterior.noise_variance, posterior.component_variance]
+    start = np.concatenate(
+        [
+            logit(posterior.activations).ravel(),
+            posterior.means.ravel(),
+            factor[lower],
+            np.log(hyper),
+            logit(posterior.activation_probability),
+        ]
+    )
+
+    def bound(parameters):
+        activations, means, entries, logs, log_odds = np.split(parameters, [24, 30, 30 + len(lower[0]), -2])
+        factor = np.zeros((2, 2))
+        factor[lower] = entries
+        state = expit(activations).reshape(12, 2), means.reshape(2, 3), factor @ factor.T
+        return direct_bound(X, *state, *np.exp(logs), expit(log_odds))
+
+    n_free = len(start) if learned else len(start) - 4
+    for i in range(n_free):
+        step = np.zeros(len(start))
+        step[i] = 1e-5 * max(1, abs(start[i])) if i < 30 else 1e-4 * abs(start[i])
+        slope = (bound(start + step) - bound(start - step)) / (2 * step[i])
+        assert abs(slope) < 1e-4, (i, slope)
+
+
+def log_evidence(X, noise, variance, probability, powers):
+    """log of the integral of p(means) prod_n p(x_n, z_n | means)^powers[n], by enumeration of all activations."""
+    (n, n_features), n_components = X.shape, len(probability)
+    terms = []
+    for bits in itertools.product([0, 1], repeat=n * n_components):
+        z = np.reshape(bits, (n, n_components))
+        prior = np.sum(powers[:, None] * np.log(np.where(z, probability, 1 - probability)))
+        scale = 0.5 * np.sum((1 - powers) * np.log(2 * np.pi * noise) - np.log(powers))
+        covariance = np.diag(noise / powers) + variance * z @ z.T
+        _, log_det = np.linalg.slogdet(2 * np.pi * covariance)
+        gaussian = -0.5 * (n_features * log_det + np.sum(X * np.linalg.solve(covariance, X)))
+        terms.append(prior + n_features * scale + gaussian)
+    return logsumexp(terms)
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("kind", ["none", "global", "local"])
+def test_bounds_stay_below_the_enumerated_evidence(kind, diagonal):
+    X, noise, variance, probability = rows(3, 2, 2, seed=5), 0.1, 1.0, np.array([0.3, 0.4])
+    temperatures = temperature_ladder(6.0, 3)
+
+    def evidence(powers):
+        return log_evidence(X, noise, variance, probability, powers)
+
+    best = -np.inf
+    for seed in range(5):
+        posterior = make_posterior(X, 2, seed, noise, variance, probability, diagonal=diagonal)
+        log_partition = posterior.log_partition(temperatures)
+        tempering = {
+            "none": lambda: None,
+            "global": lambda: GlobalTempering(temperatures, log_partition),  # noqa: B023
+            "local": lambda: LocalTempering(temperatures, log_partition / 3, 3),  # noqa: B023
+        }[kind]()
+        steps = [s for s in sweeps(posterior, tempering, tol=1e-9) if kind == "none" or s.temperature > 1]
+        best = max(best, *(step.objective for step in steps))
+    if kind == "none":
+        exact = evidence(np.ones(3))
+    elif kind == "global":
+        each = [evidence(np.full(3, 1 / t)) - c for t, c in zip(temperatures, log_partition)]
+        exact = logsumexp(each) - np.log(3)
+    else:
+        choices = [list(m) for m in itertools.product(range(3), repeat=3)]
+        each = [evidence(1 / temperatures[m]) - log_partition[m].sum() / 3 for m in choices]
+        exact = logsumexp(each) - 3 * np.log(3)
+    assert exact - 4 < best <= exact + 1e-9
+
+
+def test_bound_is_the_evidence_where_the_posterior_has_its_form():
+    """Components that are practically always on: the means are normal given X, and the bound is tight."""
+    on, X = np.full(2, 1 - 1e-12), 1 + 0.1 * np.random.default_rng(0).normal(size=(4, 3))
+    *_, last = sweeps(FactorialPosterior(X, np.zeros((2, 3)), 0.1, 1.0, on), tol=1e-12)
+    exact = log_evidence(X, 0.1, 1.0, on, np.ones(4))
+    assert last.elbo == pytest.approx(exact, abs=1e-6)
+
+
+# -- invariances -------------------------------------------------------------------------------------
+def test_order_of_the_components_does_not_matter_to_the_bound():
+    posterior = make_posterior(rows(), 4, learned=ALL)
+    *_, last = sweeps(posterior, tol=1e-6)
+    order = np.array([2, 0, 3, 1])
+    state = posterior.activations[:, order], posterior.means[order], posterior.covariance[np.ix_(order, order)]
+    hyper = posterior.noise_variance, posterior.component_variance, posterior.activation_probability[order]
+    assert direct_bound(posterior.X, *state, *hyper) == pytest.approx(last.elbo, rel=1e-12)
+
+
+def test_blocks_of_rows_and_jobs_change_nothing(monkeypatch):
+    from sklpf.models import _factorial_posterior
+
+    X, results = rows(1500), []
+    for values_at_once, n_jobs in ((1 << 21, 1), (1, 1), (1, 3)):
+        monkeypatch.setattr(_factorial_posterior, "_VALUES_AT_ONCE", values_at_once)
+        posterior = make_posterior(X, 4, n_jobs=n_jobs)
+        steps = list(sweeps(posterior, tol=1e-6, max_iter=5))
+        results.append((posterior.means, posterior.activations, np.array([step.elbo for step in steps])))
+    for one, other, threaded in zip(*results):
+        np.testing.assert_allclose(other, one, rtol=1e-7, atol=1e-12)
+        np.testing.assert_array_equal(threaded, other)
+
+
+def test_jitter_moves_only_sweeps_above_one():
+    X = rows()
+    plain, moved = make_posterior(X, 4), make_posterior(X, 4, jitter=np.random.default_rng(0))
+    for posterior in (plain, moved):
+        posterior.update(1.0)
+        posterior.update(1.0)
+    np.testing.assert_array_equal(plain.means, moved.means)
+    for posterior in (plain, moved):
+        posterior.update(0.5)
+    assert np.any(plain.means != moved.means)
+
+
+def test_shapes_are_sums_of_components():
+    X, activations, components = make_factorial_shapes(4000, noise_variance=0.04, random_state=0)
+    assert X.shape == (4000, 16)
+    assert set(np.unique(activations)) == {0.0, 1.0}
+    assert np.linalg.matrix_rank(components) == 8
+    weights = components.max(axis=1)
+    assert np.all((weights >= 0.5) & (weights <= 1))
+    # 64,000 noise values: their variance has a relative standard error of 0.0056; 32,000 activations: 0.0026
+    assert abs(np.var(X - activations @ components) / 0.04 - 1) < 5 * 0.0056
+    assert abs(activations.mean() - 0.3) < 5 * 0.0026
+    with pytest.raises(ValueError, match="noise_variance"):
+        make_factorial_shapes(10, noise_variance=-1.0)
