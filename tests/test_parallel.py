@@ -246,6 +246,14 @@ def test_a_failed_save_leaves_the_file_before(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.parametrize("directory", [5, "file", "file/inside"])
+def test_checkpoint_must_name_a_directory(tmp_path, directory):
+    (tmp_path / "file").touch()
+    directory = tmp_path / directory if isinstance(directory, str) else directory
+    with pytest.raises(ValueError, match="checkpoint must name a directory to write to, got"):
+        fit(hidden_mode_problem(4).path, checkpoint=directory)
+
+
 def test_fingerprint_tells_things_apart():
     rng = np.random.default_rng
     paths = HiddenModePath(5, 0.9), HiddenModePath(5, 0.8), HiddenModePath
