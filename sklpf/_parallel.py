@@ -42,6 +42,11 @@ def _advance(advance, block, segment, carry, parent):
         return advance(block, segment, carry)
 
 
+def _call(task):
+    function, arguments, _ = task
+    return function(*arguments)
+
+
 def run_blocks(
     start: Callable[[int], Any],
     advance: Callable[[int, int, Any], Any],
@@ -76,7 +81,8 @@ def run_blocks(
         for segment in range(n_segments):
             todo = [block for block in range(n_blocks) if done[block] <= segment]
             tasks = (delayed(_advance)(advance, block, segment, carries[block], _process()) for block in todo)
-            for block, carry in zip(todo, parallel(tasks), strict=True):
+            finished = map(_call, tasks) if n_jobs == 1 else parallel(tasks)  # joblib takes 0.2 ms to begin
+            for block, carry in zip(todo, finished, strict=True):
                 carries[block] = carry
                 if checkpoint is not None:
                     checkpoint.save(f"{stage}-{block}", segment + 1, carry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 import warnings
 from dataclasses import replace
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklpf._parallel import Checkpoint, fingerprint
 from sklpf.partition._result import PartitionResult
+from sklpf.partition._targets import each_target, estimate_targets
 from sklpf.paths import Path
 from sklpf.transitions import Gibbs, Transition
 
@@ -27,14 +29,14 @@ class PartitionEstimator(BaseEstimator):
 
     Attributes
     ----------
-    log_partition_ : float
-        Estimate of log Z in nats.
-    log_partition_std_error_ : float
+    log_partition_ : float or ndarray of shape (n_targets,)
+        Estimate of log Z in nats; an array for a path with targets, one for each row of data.
+    log_partition_std_error_ : float or ndarray of shape (n_targets,)
         Its standard error in nats.
-    log_partition_interval_ : tuple of float
+    log_partition_interval_ : tuple of float or of ndarray of shape (n_targets,)
         95 % interval in nats.
     converged_ : bool
-        Whether the numbers can be trusted; ``result_.reasons`` says in words why not.
+        Whether the numbers (of all targets) can be trusted; ``result_.reasons`` says in words why not.
     result_ : PartitionResult
         Everything about the run.
     """
@@ -68,7 +70,9 @@ class PartitionEstimator(BaseEstimator):
         """
         self._validate_params()
         started = time.perf_counter()
-        result = self._estimate(self._as_path(path), self._seed())
+        path = self._as_path(path)
+        estimate = self._estimate if path.n_targets is None else functools.partial(estimate_targets, self)
+        result = estimate(path, self._seed())
         self.result_ = replace(result, seconds=time.perf_counter() - started)
         self.log_partition_ = result.log_partition
         self.log_partition_std_error_ = result.std_error
@@ -82,6 +86,10 @@ class PartitionEstimator(BaseEstimator):
 
     def _estimate(self, path: Path, seed: int) -> PartitionResult:
         raise NotImplementedError
+
+    def _estimate_targets(self, path: Path, rows, seeds) -> list[PartitionResult]:
+        """One result for each of some rows of a path with targets."""
+        return each_target(self, path, rows, seeds)
 
     def _as_path(self, path) -> Path:
         if isinstance(path, Path):

@@ -57,16 +57,13 @@ class Exact(PartitionEstimator):
     def _estimate(self, path, seed) -> PartitionResult:
         check_enumerable(path)
         block_sums = self._block_sums(path)
-        log_partition = float(logsumexp(block_sums))
-        if not np.isfinite(log_partition):
-            raise ValueError(f"log Z is {log_partition}: the model is not normalisable; check its parameters")
-        return PartitionResult(
-            method="Exact",
-            log_partition=log_partition,
-            std_error=0.0,
-            statement="exact",
-            diagnostics={"n_states": 2**path.n_enumerable},
-        )
+        return _result(path, float(logsumexp(block_sums)))
+
+    def _estimate_targets(self, path, rows, seeds) -> list[PartitionResult]:
+        if not hasattr(path, "enumerate_targets"):
+            return super()._estimate_targets(path, rows, seeds)
+        check_enumerable(path)
+        return [_result(path, log_partition) for log_partition in path.enumerate_targets(rows).tolist()]
 
     def _block_sums(self, path) -> NDArray[np.float64]:
         level = len(path.ladder) - 1
@@ -100,6 +97,18 @@ def check_enumerable(path) -> None:
             f"{2.0**path.n_enumerable * 1e-6 / 3600:.1e} hours; at most {MAX_UNITS} units of the smaller layer are "
             "taken: choose ParallelTempering, AIS or RTS"
         )
+
+
+def _result(path, log_partition):
+    if not np.isfinite(log_partition):
+        raise ValueError(f"log Z is {log_partition}: the model is not normalisable; check its parameters")
+    return PartitionResult(
+        method="Exact",
+        log_partition=log_partition,
+        std_error=0.0,
+        statement="exact",
+        diagnostics={"n_states": 2**path.n_enumerable},
+    )
 
 
 def _nothing(block):

@@ -13,24 +13,25 @@ from scipy.stats import t as student_t
 
 @dataclass(frozen=True)
 class PartitionResult:
-    """The outcome of one estimation of a log partition function.
+    """The outcome of one estimation of a log partition function, or of one for each of T targets.
 
     Attributes
     ----------
     method : str
         Name of the estimator.
-    log_partition : float
+    log_partition : float or ndarray of shape (T,)
         log Z in nats.
-    std_error : float
+    std_error : float or ndarray of shape (T,)
         Standard error of `log_partition` in nats; 0 for exact results.
-    degrees_of_freedom : float
+    degrees_of_freedom : float or ndarray of shape (T,)
         Of the Student t quantile in `interval`; inf for a normal quantile or an exact value.
     statement : {"exact", "estimate", "lower bound", "upper bound", "conservative, not a bound", "approximate"}
         What kind of number this is. A bound holds in expectation, and `interval` turns it into a one-sided one.
+        Of targets that differ in kind "approximate", unless some are exact and the others estimates.
     converged : bool
-        False if the numbers should not be trusted; `reasons` says why.
+        False if the numbers should not be trusted; `reasons` says why. With targets: whether all converged.
     reasons : tuple of str
-        One sentence an alarm, empty when converged.
+        One sentence an alarm, empty when converged. With targets each alarm counts its rows.
     n_sweeps : int
         Sweeps of all chains together, everything included.
     seconds : float
@@ -40,13 +41,16 @@ class PartitionResult:
     log_partition_curve : ndarray of shape (K,) or None
         log Z at every level, in nats.
     diagnostics : dict
-        Further numbers by name; each estimator's documentation lists its own.
+        Further numbers by name; each estimator's documentation lists its own. With targets: ``converged`` (T,),
+        ``n_distinct`` rows that were computed, and for the ``mean`` of all log Z (a held-out score) its Monte-Carlo
+        standard error ``mean_std_error``, which shrinks with T, and ``mean_bias``, minus half the mean squared
+        standard error, which does not: the log of an unbiased estimate of Z is low by about that much.
     """
 
     method: str
-    log_partition: float
-    std_error: float
-    degrees_of_freedom: float = math.inf
+    log_partition: Any
+    std_error: Any
+    degrees_of_freedom: Any = math.inf
     statement: str = "estimate"
     converged: bool = True
     reasons: tuple[str, ...] = ()
@@ -56,22 +60,25 @@ class PartitionResult:
     log_partition_curve: NDArray[np.float64] | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the interval that covers log Z with probability `level`, in nats.
+    def interval(self, level: float = 0.95) -> tuple[Any, Any]:
+        """Return the interval that covers log Z with probability `level`, in nats: two floats or two arrays (T,).
 
         Two-sided with Student t quantiles for an estimate. A bound gives a one-sided interval by Markov's inequality
         (P(log Z < lower bound - log(1 / delta)) <= delta); a statement that is neither gives (-inf, inf).
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie strictly between 0 and 1, got {level}")
-        margin = -math.log1p(-level)
+        below, above = self._margins(level)
+        low, high = self.log_partition - below, self.log_partition + above
+        return (low, high) if np.ndim(self.log_partition) else (float(low), float(high))
+
+    def _margins(self, level):
+        markov = -math.log1p(-level)
         if self.statement == "lower bound":
-            return self.log_partition - margin, math.inf
+            return markov, math.inf
         if self.statement == "upper bound":
-            return -math.inf, self.log_partition + margin
+            return math.inf, markov
         if self.statement in ("conservative, not a bound", "approximate"):
-            return -math.inf, math.inf
-        if self.std_error == 0:
-            return self.log_partition, self.log_partition
-        half = float(student_t.ppf(0.5 + level / 2, self.degrees_of_freedom)) * self.std_error
-        return self.log_partition - half, self.log_partition + half
+            return math.inf, math.inf
+        half = student_t.ppf(0.5 + level / 2, self.degrees_of_freedom) * self.std_error
+        return half, half

@@ -27,12 +27,16 @@ class Path:
         After how many sweeps of a block control returns to Python (interruption, checkpoints).
     ladder_cost : float
         Work of one `log_f_ladder` in sweeps; RTS spaces its redraws of levels by it.
+    n_targets : int or None
+        None: one log Z. An int: a log Z for each of so many rows of data, which share the model; estimators then call
+        `target` and give arrays. The methods below are those of one target's path.
     """
 
     ladder: NDArray[np.float64] = np.array([0.0, 1.0])
     base_log_partition: float | None = None
     n_moves_per_segment: int = 100
     ladder_cost: float = 1.0
+    n_targets: int | None = None
 
     # -- required ------------------------------------------------------------------------------
     def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -46,6 +50,10 @@ class Path:
     # sample_target(n, stream) -> state           exact draws from the last level
     # state_from_visible(rows) -> state           chains that start at rows of data
     # complete(state, level, stream) -> state     draws what such a start leaves open from its conditional
+    # target(t) -> Path                           with n_targets: the path of row t alone, whose n_targets is None
+    # target_content(t) -> bytes                  with n_targets: all of row t that its log Z depends on; keys its
+    #                                             random numbers, and rows of equal content are computed once
+    # enumerate_targets(rows) -> (n,)             exact log Z of many rows in one call
 
     # -- derived -------------------------------------------------------------------------------
     def log_f_ladder(self, state: Any) -> NDArray[np.float64]:
@@ -57,6 +65,10 @@ class Path:
     def take(self, state: Any, index: ArrayLike) -> Any:
         """Return the chains `index` of a state (an array or a NamedTuple of arrays, chains first)."""
         return map_state(lambda array: array[index], state)
+
+    def target_cost(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Relative work of these targets, shape (n,): blocks of rows that run in parallel are cut by it."""
+        return np.ones(len(rows))
 
     def with_ladder(self, ladder: ArrayLike) -> Path:
         """Return a copy of the path with other levels."""
