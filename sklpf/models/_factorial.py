@@ -1,0 +1,411 @@
+"""FactorialMixture: rows as sums of components that are on or off, with annealed or tempered variational inference."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_random_state, gen_batches
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sklpf._parallel import run_blocks
+from sklpf._sklearn import Interval, StrOptions
+from sklpf.models._factorial_path import FactorialPath
+from sklpf.models._factorial_posterior import FactorialPosterior
+from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.partition import PartitionEstimator
+from sklpf.variational import (
+    Annealed,
+    GlobalTempering,
+    LocalTempering,
+    Tempering,
+    sweeps,
+    temperature_ladder,
+    temperature_schedule,
+)
+
+_LARGEST_SEED = 2**31 - 1
+_ROWS_AT_ONCE = 1024  # of transform
+_SETTLED, _MAX_SETTLING = 1e-6, 1000  # when the activations of a new row stop changing
+_POWER_STEPS = 30  # for the largest eigenvalue that "auto" needs; its scale is enough
+_STARTING_PROBABILITY = 0.3
+
+
+class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
+    """Factorial mixture: every row is a sum of components, each on or off, plus noise; `score` is a log-likelihood.
+
+    x = sum_k z_k mu_k + noise with independent z_k ~ Bernoulli(`activation_probability`), noise of variance
+    `noise_variance` and mu_k ~ N(0, `component_variance` I) (Mandt et al. 2016, equation 12). Variational inference
+    for it has many poor optima, which annealing and tempering are meant to avoid.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+    noise_variance, component_variance : float or None, default=None
+        Variances, not standard deviations. None learns them.
+    activation_probability : float, array-like of shape (n_components,) or None, default=None
+        Inside (0, 1). None learns one for every component.
+    covariance : {"full", "diag"}, default="full"
+        Whether the components may be correlated in the posterior ("diag" is the paper's mean field).
+    tempering : {"annealed", "global", "local"} or None, default=None
+        How fit begins, before the sweeps at T = 1 that always end it: with temperatures on a schedule, with one that is
+        learned, or with one learned for every row. None begins at T = 1.
+    initial_temperature : "auto" or float, default="auto"
+        The highest one, above 1. "auto": the largest eigenvalue of the covariance of X over the noise variance, at
+        least 2.
+    temperature_schedule : {"linear", "geometric", "constant"} or array-like of shape (n,), default="linear"
+        For "annealed": how the temperature falls to 1, or the temperature of every sweep.
+    n_tempered : int, default=100
+        Sweeps before T = 1; learned temperatures end earlier if the bound no longer rises.
+    n_temperatures : int, default=100
+        Size of the geometric ladder over which a learned temperature is distributed.
+    monotone_temperature : bool, default=False
+        For "global": never raise the temperature.
+    n_init : int, default=1
+        Number of starts; the one with the highest evidence lower bound is kept.
+    tol : float, default=1e-5
+        fit ends when a sweep raises the evidence lower bound by less, in nats a row.
+    max_iter : int, default=1000
+        Most sweeps at T = 1.
+    random_state : int, RandomState or None, default=None
+        Starts and the Monte-Carlo estimates of `score` depend on it alone.
+    partition_estimator : PartitionEstimator or None, default=None
+        How log p(x) of a row is computed. None enumerates the 2^n_components activations of up to 18 components, and
+        estimates beyond. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
+    on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
+        What `score` and `score_samples` do with rows whose estimate is not to be trusted.
+    n_jobs : int or None, default=None
+        For blocks of rows, in threads unless ``joblib.parallel_config`` says otherwise. Never changes a number.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Posterior means of the mu_k.
+    component_covariance_ : ndarray of shape (n_components, n_components)
+        Posterior covariance of the components, the same for every feature.
+    noise_variance_, component_variance_, activation_probability_ : float, float, ndarray of shape (n_components,)
+        Given or learned.
+    elbo_ : float
+        Evidence lower bound of the training data at T = 1, in nats.
+    elbo_curve_, temperatures_ : ndarray of shape (n_iter_,)
+        The bound at T = 1 of what every sweep arrived at, and the sweep's temperature 1 / E[1 / T].
+    converged_ : bool
+    n_iter_ : int
+        Sweeps of the best start.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    There is no intercept: centre X, or leave a component to be always on. What is learned stays at its starting value
+    (half the mean variance of the features, 0.3, and a matching component variance) above T = 1. `score` is the
+    log-likelihood of the fitted model with the components integrated over their posterior: log p(x) = log sum_z p(z)
+    N(x; components_.T @ z, (noise_variance_ + z @ component_covariance_ @ z) I).
+
+    Examples
+    --------
+    >>> from sklpf import FactorialMixture
+    >>> from sklpf.datasets import make_factorial_shapes
+    >>> X, _, _ = make_factorial_shapes(500, random_state=0)
+    >>> model = FactorialMixture(8, noise_variance=0.01, tempering="annealed", random_state=0).fit(X)
+    >>> model.transform(X).shape
+    (500, 8)
+    """
+
+    _parameter_constraints = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "noise_variance": [Interval(Real, 0, None, closed="neither"), None],
+        "component_variance": [Interval(Real, 0, None, closed="neither"), None],
+        "activation_probability": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
+        "covariance": [StrOptions({"full", "diag"})],
+        "tempering": [StrOptions({"annealed", "global", "local"}), None],
+        "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
+        "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
+        "n_tempered": [Interval(Integral, 0, None, closed="left")],
+        "n_temperatures": [Interval(Integral, 2, None, closed="left")],
+        "monotone_temperature": ["boolean"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "partition_estimator": [PartitionEstimator, None],
+        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        n_components=10,
+        *,
+        noise_variance=None,
+        component_variance=None,
+        activation_probability=None,
+        covariance="full",
+        tempering=None,
+        initial_temperature="auto",
+        temperature_schedule="linear",
+        n_tempered=100,
+        n_temperatures=100,
+        monotone_temperature=False,
+        n_init=1,
+        tol=1e-5,
+        max_iter=1000,
+        random_state=None,
+        partition_estimator=None,
+        on_nonconvergence="warn",
+        n_jobs=None,
+    ):
+        self.n_components = n_components
+        self.noise_variance = noise_variance
+        self.component_variance = component_variance
+        self.activation_probability = activation_probability
+        self.covariance = covariance
+        self.tempering = tempering
+        self.initial_temperature = initial_temperature
+        self.temperature_schedule = temperature_schedule
+        self.n_tempered = n_tempered
+        self.n_temperatures = n_temperatures
+        self.monotone_temperature = monotone_temperature
+        self.n_init = n_init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.partition_estimator = partition_estimator
+        self.on_nonconvergence = on_nonconvergence
+        self.n_jobs = n_jobs
+
+    # -- training --------------------------------------------------------------------------------
+    def fit(self, X, y=None) -> FactorialMixture:
+        """Climb the evidence lower bound of X from `n_init` starts and keep the best.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter can't be used, or if the values of X are too large to be squared.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the bound still rises by more than `tol` after `max_iter` sweeps at T = 1.
+        """
+        self._validate_params()
+        X = self._validate(X, reset=True)
+        rng = check_random_state(self.random_state)
+        hyperparameters, temperature = self._starting_values(X), None
+        if self.tempering is not None:
+            temperature = self._highest_temperature(X, hyperparameters[0])
+        best = None
+        for _ in range(self.n_init):
+            run = self._climb(X, hyperparameters, temperature, rng)
+            if best is None or run[1][-1].elbo > best[1][-1].elbo:
+                best = run
+        self._store(*best)
+        self._partition_seed = int(rng.randint(_LARGEST_SEED))
+        if not self.converged_:
+            warnings.warn(
+                f"the evidence lower bound still rises after {self.max_iter} sweeps at T = 1; raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _climb(self, X, hyperparameters, temperature, rng):
+        """One start: the posterior and its sweeps."""
+        names = ("noise_variance", "component_variance", "activation_probability")
+        means = rng.normal(0, np.sqrt(hyperparameters[1]), (self.n_components, X.shape[1]))
+        posterior = FactorialPosterior(
+            X,
+            means,
+            *hyperparameters,
+            diagonal=self.covariance == "diag",
+            learned=tuple(name for name in names if getattr(self, name) is None),
+            jitter=np.random.default_rng(rng.randint(_LARGEST_SEED)) if self.tempering == "annealed" else None,
+            n_jobs=self.n_jobs,
+        )
+        tempering = self._tempering(posterior, temperature)
+        return posterior, list(sweeps(posterior, tempering, tol=self.tol * len(X), max_iter=self.max_iter))
+
+    def _starting_values(self, X):
+        """Noise variance, component variance and activation probabilities, given or to start from."""
+        probability = _STARTING_PROBABILITY if self.activation_probability is None else self.activation_probability
+        probability = np.asarray(probability, dtype=np.float64)
+        if probability.shape not in ((), (self.n_components,)):
+            raise ValueError(
+                f"activation_probability must be a number or have shape ({self.n_components},) to fit n_components, "
+                f"got {probability.shape}"
+            )
+        if not np.all((probability > 0) & (probability < 1)):
+            raise ValueError("activation_probability must lie strictly between 0 and 1")
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance, square = _moments(X)
+        if not np.isfinite(square):
+            raise ValueError("X holds values too large to be squared; rescale X")
+        noise = (variance / 2 or square or 1.0) if self.noise_variance is None else self.noise_variance
+        components = (square or 1.0) / (self.n_components * np.mean(probability))
+        components = components if self.component_variance is None else self.component_variance
+        return noise, components, np.broadcast_to(probability, self.n_components)
+
+    def _highest_temperature(self, X, noise_variance) -> float:
+        if self.initial_temperature != "auto":
+            return float(self.initial_temperature)
+        return max(2.0, _largest_eigenvalue(X) / noise_variance)
+
+    def _tempering(self, posterior, highest) -> Tempering | None:
+        if self.tempering is None:
+            return None
+        if self.tempering == "annealed":
+            return Annealed(temperature_schedule(self.temperature_schedule, highest, self.n_tempered))
+        temperatures = temperature_ladder(highest, self.n_temperatures)
+        log_partition, n = posterior.log_partition(temperatures), len(posterior.X)
+        if self.tempering == "local":
+            return LocalTempering(temperatures, log_partition / n, n, self.n_tempered)
+        return GlobalTempering(temperatures, log_partition, self.n_tempered, monotone=self.monotone_temperature)
+
+    def _store(self, posterior, steps) -> None:
+        self.components_, self.component_covariance_ = posterior.means, posterior.covariance
+        self.noise_variance_ = posterior.noise_variance
+        self.component_variance_ = posterior.component_variance
+        self.activation_probability_ = posterior.activation_probability
+        self.elbo_curve_ = np.array([step.elbo for step in steps])
+        self.temperatures_ = np.array([step.temperature for step in steps])
+        self.elbo_, self.converged_, self.n_iter_ = steps[-1].elbo, steps[-1].converged, len(steps)
+        self._n_features_out = self.n_components
+
+    # -- activations -----------------------------------------------------------------------------
+    def transform(self, X) -> NDArray:
+        """Posterior probabilities that the components are on, for every row on its own.
+
+        Mean field at T = 1, from the prior; the components stay as they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        activations : ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        X = self._validate(X)
+        settle = functools.partial(
+            _settle_rows,
+            means=self.components_,
+            gram=self.components_ @ self.components_.T + X.shape[1] * self.component_covariance_,
+            probability=self.activation_probability_,
+            noise_variance=self.noise_variance_,
+        )
+        blocks = [X[rows] for rows in gen_batches(len(X), _ROWS_AT_ONCE)]
+        n_jobs = self.n_jobs if len(blocks) > 1 else 1
+        done = run_blocks(blocks.__getitem__, settle, len(blocks), 1, n_jobs=n_jobs, stage="transform")
+        return np.concatenate(done).astype(X.dtype, copy=False)
+
+    def inverse_transform(self, X) -> NDArray:
+        """Sums of the components, weighted by activations: the means of the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Activations, such as `transform` returns.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        X = check_array(X, dtype=(np.float64, np.float32), input_name="X")
+        if X.shape[1] != len(self.components_):
+            raise ValueError(f"X must have a column for each of {len(self.components_)} components, got {X.shape[1]}")
+        return (X @ self.components_).astype(X.dtype, copy=False)
+
+    def _validate(self, X, reset=False):
+        return validate_data(self, X, reset=reset, dtype=(np.float64, np.float32), order="C")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    # -- log-likelihood ------------------------------------------------------------------------------
+    def path(self, X) -> FactorialPath:
+        """Return the path with one target a row, whose normaliser is that row's likelihood.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        path : FactorialPath
+        """
+        check_is_fitted(self)
+        return FactorialPath(
+            self._validate(X),
+            self.components_,
+            self.component_covariance_,
+            self.noise_variance_,
+            self.activation_probability_,
+        )
+
+    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+        """Draw independent rows from the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
+        rng = np.random.default_rng(check_random_state(random_state).randint(_LARGEST_SEED))
+        n_components, n_features = self.components_.shape
+        z = (rng.random((n_samples, n_components)) < self.activation_probability_).astype(np.float64)
+        variance = self.noise_variance_ + np.einsum("nk,kj,nj->n", z, self.component_covariance_, z)
+        return z @ self.components_ + np.sqrt(variance)[:, None] * rng.normal(size=(n_samples, n_features))
+
+
+def _settle_rows(block, segment, X, *, means, gram, probability, noise_variance):
+    from sklpf.models._factorial_kernels import settle_activations
+
+    activations = np.tile(probability, (len(X), 1))
+    fields = np.array(X, dtype=np.float64) @ means.T - activations @ gram
+    settle_activations(
+        fields, activations, gram, logit(probability), 0.5 / noise_variance, _SETTLED, _MAX_SETTLING
+    )  # fmt: skip
+    return activations
+
+
+def _moments(X) -> tuple[float, float]:
+    """Mean variance of the features, and mean square of all values."""
+    return float(X.var(axis=0, dtype=np.float64).mean()), float(np.mean(np.square(X, dtype=np.float64)))
+
+
+def _largest_eigenvalue(X) -> float:
+    """Largest eigenvalue of the covariance of X, by power iteration."""
+    mean = X.mean(axis=0, dtype=np.float64)
+    vector, value = np.random.default_rng(0).normal(size=X.shape[1]), 0.0
+    for _ in range(_POWER_STEPS):
+        vector = vector / max(float(np.linalg.norm(vector)), np.finfo(np.float64).tiny)
+        scores = X @ vector - mean @ vector
+        vector = (scores @ X - scores.sum() * mean) / len(X)
+        value = float(np.linalg.norm(vector))
+    return value
