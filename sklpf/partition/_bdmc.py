@@ -9,7 +9,7 @@ from scipy.stats import t as student_t
 
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval
-from sklpf.partition._ais import _MIN_EFFECTIVE, AIS, anneal_from_base, combine, plan_ladder
+from sklpf.partition._ais import AIS, anneal_from_base, combine, plan_ladder
 from sklpf.partition._bar import bar, overlap
 from sklpf.partition._base import PartitionEstimator, check_base
 from sklpf.partition._raise import RAISE, anneal_from_starts, find_starts
@@ -20,6 +20,7 @@ _UP, _DOWN = 4, 5  # stages; find_starts has its own
 _FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
 _MOST_GROUPS = 100
 _WIDE_GAP = 4.0  # standard errors
+_MIN_OVERLAP = 5.0  # chains
 _ROUNDING = 1e-6  # nats
 
 
@@ -127,7 +128,7 @@ def combine_both(up, down, base_log_partition, kind, ladder, n_sweeps) -> Partit
     gap_std_error = float(np.hypot(forward.std_error, reverse.std_error))
     shared = overlap(up, down, float(log_ratio))
     reasons = _gap_alarms(gap, gap_std_error, degrees, kind == "exact")
-    if shared * n < min(_MIN_EFFECTIVE, n / 2):
+    if shared * n < min(_MIN_OVERLAP, n / 2):
         reasons.append(
             f"only {shared * n:.1f} of {n} chains of the two directions overlap: raise n_temperatures or n_chains"
         )

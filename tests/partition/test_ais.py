@@ -159,15 +159,15 @@ def test_a_transition_that_the_path_cannot_do_names_both():
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["mnist_toy15", "mnist_h10"])
-def test_reference_models(name):
+@pytest.mark.parametrize(("name", "n_temperatures"), [("mnist_toy15", 40_000), ("mnist_h10", 8_000)])
+def test_reference_models(name, n_temperatures):
     with shared_data(f"rbm/{name}.npz") as data, shared_data("binary/mnist.npz") as mnist:
         parameters = [data[key] for key in ("components", "intercept_visible", "intercept_hidden")]
         exact = float(data["exact_log_partition"])
         X = np.unpackbits(mnist["train"], axis=1)[:, : int(mnist["n_features"])]
     path = RBMPath(*parameters, (X.sum(axis=0) + 1) / (len(X) + 2))
-    ais = AIS(random_state=0).fit(path)
+    ais = AIS(n_temperatures=n_temperatures, random_state=0, n_jobs=2).fit(path)
     assert ais.converged_
     # 3.7 standard errors: false alarm 2e-4
     assert abs(ais.log_partition_ - exact) < 3.7 * ais.log_partition_std_error_
-    assert ais.log_partition_std_error_ < 0.3
+    assert ais.log_partition_std_error_ <= 0.04
