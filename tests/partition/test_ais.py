@@ -159,7 +159,7 @@ def test_a_transition_that_the_path_cannot_do_names_both():
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize(("name", "n_temperatures"), [("mnist_toy15", 40_000), ("mnist_h10", 8_000)])
+@pytest.mark.parametrize(("name", "n_temperatures"), [("mnist_toy15", 40_000), ("mnist_h10", 16_000)])
 def test_reference_models(name, n_temperatures):
     with shared_data(f"rbm/{name}.npz") as data, shared_data("binary/mnist.npz") as mnist:
         parameters = [data[key] for key in ("components", "intercept_visible", "intercept_hidden")]
