@@ -274,7 +274,7 @@ RUN = """
 import sys, numpy as np
 from sklpf.partition import AIS
 from sklpf.testing import make_rbm_problem
-path = make_rbm_problem("digits").path
+path = make_rbm_problem("medium").path
 import sklpf.models._rbm_path as module
 module._WORK_PER_SEGMENT = 0
 print("started", flush=True)
@@ -296,7 +296,7 @@ def wait_for_files(folder, process, n=8):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("stop", "n_jobs"), [(signal.SIGKILL, 2), (signal.SIGINT, 1), (signal.SIGINT, 2)])
+@pytest.mark.parametrize(("stop", "n_jobs"), [(signal.SIGKILL, 1), (signal.SIGINT, 2)])
 def test_a_stopped_process_goes_on_with_the_same_bits(tmp_path, uninterrupted, stop, n_jobs):
     process = start_run(tmp_path, n_jobs)
     wait_for_files(tmp_path, process)
