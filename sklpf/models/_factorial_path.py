@@ -1,0 +1,346 @@
+"""The tempered path of the factorial mixture model: one target, log p(x), for each row of data."""
+
+from __future__ import annotations
+
+import copy
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklpf._random import Stream
+from sklpf.paths._base import Path, map_state, n_chains
+
+_BITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
+_ROWS_AT_ONCE = 4096  # rows of X that are converted to float64 together
+
+
+class FactorialState(NamedTuple):
+    """Chains of one row: active components and the two quadratic forms that its likelihood is made of."""
+
+    z: NDArray[np.uint8]
+    distance: NDArray[np.float64]
+    variance: NDArray[np.float64]
+
+
+class FactorialPath(Path):
+    """From the prior of the active components to their posterior given a row (Mandt et al. 2016, appendix C).
+
+    With component means M, their posterior covariance S (the same for every feature) and activation probabilities pi,
+
+        log f_beta(z) = sum_k z_k log pi_k + (1 - z_k) log(1 - pi_k)
+                        + beta log N(x; Mᵀ z, (noise_variance + z @ S @ z) I),    z in {0, 1}^K,
+
+    so that f_0 is normalised and log Z of the target is log p(x). The rows of X are the path's targets: estimators
+    run on ``path.target(t)`` and give arrays of shape (n_targets,). Only M x and |x|² are kept of a row, and no step
+    of a chain depends on the number of features.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_features)
+        Rows whose likelihood is wanted.
+    components : array-like of shape (n_components, n_features)
+        Means M.
+    component_covariance : array-like of shape (n_components, n_components)
+        S, symmetric and positive semidefinite.
+    noise_variance : float
+        Positive.
+    activation_probability : array-like of shape (n_components,)
+        pi, strictly between 0 and 1.
+    ladder : array-like of shape (n_levels,)
+        Inverse temperatures, increasing in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If shapes don't match, or a number isn't finite or in its range.
+
+    Notes
+    -----
+    |x - Mᵀ z|² is computed from |x|², M x and M Mᵀ, with an absolute rounding error near 1e-16 (|x|² + |Mᵀ z|²):
+    log p(x) loses accuracy where the noise variance is 1e-10 times that or less.
+    """
+
+    base_log_partition: float | None = 0.0
+    gibbs_is_reversible = False
+    n_moves_per_segment = 10_000
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        components: ArrayLike,
+        component_covariance: ArrayLike,
+        noise_variance: float,
+        activation_probability: ArrayLike,
+        ladder: ArrayLike = (0.0, 1.0),
+    ):
+        components = np.array(components, dtype=np.float64)
+        _check_components(components)
+        n_components, self.n_features = components.shape
+        self.component_covariance = _check_covariance(component_covariance, n_components)
+        self.noise_variance = float(noise_variance)
+        if not 0 < self.noise_variance < np.inf:
+            raise ValueError(f"noise_variance must be positive and finite, got {noise_variance}")
+        self.activation_probability = _check_probability(activation_probability, n_components)
+        self.products = components @ components.T
+        self.statistics = _project(X, components)
+        self.n_targets: int | None = len(self.statistics)
+        self.ladder = self.with_ladder(ladder).ladder
+
+    # -- targets -------------------------------------------------------------------------------
+    def target(self, t: int) -> FactorialPath:
+        """Return the path of row t alone."""
+        _ = self._gram  # packed once for all rows
+        other = copy.copy(self)
+        other.statistics, other.n_targets = self.statistics[t], None
+        return other
+
+    def target_content(self, t: int) -> bytes:
+        """Return M x and |x|² of row t: its likelihood depends on nothing else of it."""
+        return self.statistics[t].tobytes()
+
+    # -- the kernels' arguments ------------------------------------------------------------------
+    @property
+    def _gram(self):
+        cached = self.__dict__.get("_packed")
+        if cached is None:
+            cached = self.__dict__["_packed"] = _pack(self)
+        return cached
+
+    @property
+    def _row(self):
+        from sklpf.models._factorial_path_kernels import Row
+
+        if self.n_targets is not None:
+            raise ValueError("this path has a target for each row of X: choose one with target(t)")
+        return Row(_read_only(self.statistics[:-1]), float(self.statistics[-1]))
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_packed"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.ladder = _read_only(self.ladder)  # pickling forgets it, and kernels are compiled for read-only ladders
+
+    @property
+    def ladder_cost(self) -> float:  # type: ignore[override]  # derived from the model's size here
+        """Work of a redraw among all levels in sweeps, in nanoseconds that were measured for each."""
+        return (8.0 * len(self.ladder) + 30) / (20.0 * len(self.products) + 60)
+
+    # -- states --------------------------------------------------------------------------------
+    def sample_base(self, n: int, stream: Stream) -> FactorialState:
+        """Return n exact draws from the prior."""
+        from sklpf.models._factorial_path_kernels import sample_prior
+
+        state = FactorialState(np.empty((n, len(self.products)), dtype=np.uint8), np.empty(n), np.empty(n))
+        sample_prior(self._gram, self._row, _keys(stream), *state)
+        return state
+
+    # -- densities -----------------------------------------------------------------------------
+    def log_f(self, state: FactorialState, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return log f_k of every chain at its own level, in nats."""
+        from sklpf.models._factorial_path_kernels import log_f
+
+        out = np.empty(n_chains(state))
+        log_f(self._gram, *state, self.ladder[levels], out)
+        return out
+
+    def log_f_ladder(self, state: FactorialState) -> NDArray[np.float64]:
+        """Return log f_k of every chain at every level, shape (n, K), in nats."""
+        from sklpf.models._factorial_path_kernels import log_f
+
+        n = n_chains(state)
+        ends = np.empty((2, n))
+        for end, beta in zip(ends, (0.0, 1.0)):
+            log_f(self._gram, *state, np.full(n, beta), end)
+        return ends[0][:, np.newaxis] + (ends[1] - ends[0])[:, np.newaxis] * self.ladder
+
+    # -- moves ---------------------------------------------------------------------------------
+    def gibbs(self, state, levels, stream: Stream, reverse: bool = False) -> FactorialState:
+        """One Gibbs sweep over the components in turn; `reverse` takes them in the opposite order."""
+        from sklpf.models._factorial_path_kernels import sweep_all
+
+        state = map_state(np.array, state)
+        sweep_all(self._gram, self._row, *state, self.ladder[levels], reverse, _keys(stream))
+        return state
+
+    def gibbs_anneal(self, state, levels, stream, reverse=False):
+        """Fused form of `Transition.anneal` for Gibbs sweeps."""
+        from sklpf.models._factorial_path_kernels import anneal
+
+        state, log_weights = map_state(np.array, state), np.zeros(n_chains(state))
+        anneal(self._gram, self._row, *state, self.ladder[levels], reverse, _keys(stream), log_weights)
+        return state, log_weights
+
+    def gibbs_exchange(self, state, levels, ends, shift, n_scans, stream):
+        """Fused form of `Transition.exchange` for Gibbs sweeps."""
+        from sklpf.models._factorial_path_kernels import exchange
+
+        state, levels, ends = map_state(np.array, state), np.array(levels), np.array(ends)
+        n_levels = len(self.ladder)
+        sums = np.zeros((len(levels) // n_levels, n_levels - 1, 5))
+        trips = np.zeros(len(sums), dtype=np.int64)
+        exchange(self._gram, self._row, *state, levels, ends, self.ladder, shift, n_scans, _keys(stream), sums, trips)
+        return state, levels, ends, sums, trips
+
+    def gibbs_temper(self, state, levels, log_prior, n_redraws, sweeps_per_redraw, stride, stream):
+        """Fused form of `Transition.temper` for Gibbs sweeps."""
+        from sklpf.models._factorial_path_kernels import temper
+        from sklpf.models._rbm_kernels import Q_OFFSET
+
+        state, levels = map_state(np.array, state), np.array(levels)
+        shape = (len(levels), len(self.ladder))
+        q_sums, counts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+        vectors = np.empty((-(-n_redraws // stride), *shape))
+        vector_levels = np.empty(vectors.shape[:2], dtype=np.int64)
+        temper(
+            self._gram, self._row, *state, levels, self.ladder, log_prior, n_redraws, sweeps_per_redraw, stride,
+            _keys(stream), q_sums, counts, vectors, vector_levels,
+        )  # fmt: skip
+        with np.errstate(divide="ignore"):
+            return state, levels, np.log(q_sums) - Q_OFFSET, counts, vectors, vector_levels
+
+    # -- exact enumeration -----------------------------------------------------------------------
+    @property
+    def n_enumerable(self) -> int:
+        """Number of components: 2 to this power states are enumerated for every row."""
+        return len(self.products)
+
+    @property
+    def n_enumeration_blocks(self) -> int:
+        """Number of blocks of states that `enumerate_block` takes."""
+        return 1 << max(0, self.n_enumerable - _BITS_PER_BLOCK)
+
+    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+        """Return log f at `level` of one block of states; bit k of a state's number says whether z_k = 1."""
+        row = self._row
+        log_prior, variance, quadratic, high = self._block(block)
+        low = self.n_enumerable - len(high)
+        linear = subset_sums(row.projection[:low]) + row.projection[low:] @ high
+        distance = np.maximum(row.squared_norm - 2 * linear + quadratic, 0)
+        exponent = self.n_features * np.log(2 * np.pi * variance) + distance / variance
+        return log_prior - 0.5 * self.ladder[level] * exponent
+
+    def enumerate_targets(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """Return log Z of the targets `rows` (n,), in nats: about a nanosecond a state."""
+        from sklpf.models._factorial_path_kernels import add_states
+
+        rows = np.array(rows, dtype=np.int64)
+        maxima, sums = np.full(len(rows), -np.inf), np.zeros(len(rows))
+        for block in range(self.n_enumeration_blocks):
+            log_prior, variance, quadratic, high = self._block(block)
+            log_weight = log_prior - 0.5 * self.n_features * np.log(2 * np.pi * variance)
+            add_states(log_weight, 0.5 / variance, quadratic, high, _read_only(self.statistics), rows, maxima, sums)
+        with np.errstate(divide="ignore"):
+            return maxima + np.log(sums)
+
+    def _block(self, block):
+        """What the states of a block have for every row: log prior, variance, z @ G @ z; and their upper bits."""
+        gram, low = self._gram, min(self.n_enumerable, _BITS_PER_BLOCK)
+        high = (block >> np.arange(self.n_enumerable - low)) & 1
+        log_prior = gram.log_off + gram.logit[low:] @ high + subset_sums(gram.logit[:low])
+        variance = self.noise_variance + quadratic_sums(gram.covariance, low, high)
+        return (
+            log_prior,
+            np.maximum(variance, self.noise_variance),
+            quadratic_sums(gram.products, low, high),
+            high,
+        )
+
+
+def subset_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum of values[j] over the bits j of s, for every s < 2^n, by doubling: one addition each."""
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums, sums + value])
+    return sums
+
+
+def quadratic_sums(matrix: NDArray, low: int, high: NDArray) -> NDArray[np.float64]:
+    """z @ matrix @ z for all z that begin with any `low` bits and end with the bits `high`; O(1) each."""
+    sums = np.array([high @ matrix[low:, low:] @ high])
+    for j in range(low):
+        cross = subset_sums(matrix[:j, j]) + matrix[low:, j] @ high
+        sums = np.concatenate([sums, sums + matrix[j, j] + 2 * cross])
+    return sums
+
+
+# -- parameters --------------------------------------------------------------------------------------
+def _check_components(components):
+    if components.ndim != 2 or 0 in components.shape:
+        raise ValueError(f"components must have the shape (n_components, n_features), got {components.shape}")
+    if not np.all(np.isfinite(components)):
+        raise ValueError("components must be finite; it holds NaN or infinity: fit the model anew")
+
+
+def _check_covariance(covariance, n_components):
+    covariance = np.array(covariance, dtype=np.float64)
+    if covariance.shape != (n_components, n_components):
+        raise ValueError(
+            f"component_covariance must have the shape {(n_components, n_components)}, got {covariance.shape}"
+        )
+    if not np.all(np.isfinite(covariance)):
+        raise ValueError("component_covariance must be finite; it holds NaN or infinity: fit the model anew")
+    size = np.abs(covariance).max()
+    if np.abs(covariance - covariance.T).max() > 1e-8 * size:
+        raise ValueError("component_covariance must be symmetric; pass (S + S.T) / 2")
+    covariance = (covariance + covariance.T) / 2
+    if np.linalg.eigvalsh(covariance)[0] < -1e-8 * size:
+        raise ValueError("component_covariance must be positive semidefinite; one of its eigenvalues is negative")
+    return covariance
+
+
+def _check_probability(probability, n_components):
+    probability = np.array(probability, dtype=np.float64)
+    if probability.shape != (n_components,):
+        raise ValueError(f"activation_probability must have the shape ({n_components},), got {probability.shape}")
+    if not np.all((probability > 0) & (probability < 1)):
+        raise ValueError("activation_probability must lie strictly between 0 and 1; clip it or drop components at 0")
+    return probability
+
+
+def _project(X, components):
+    """M x and |x|² of every row, (n, K + 1), some rows at a time; a row's bits don't depend on the others."""
+    from sklpf.models._factorial_path_kernels import project
+
+    X = np.asanyarray(X)
+    if X.ndim != 2 or X.shape[1] != components.shape[1]:
+        raise ValueError(f"X must have the shape (n_rows, {components.shape[1]}) to match components, got {X.shape}")
+    if len(X) == 0:
+        raise ValueError("X must hold at least one row")
+    statistics, by_feature = np.empty((len(X), len(components) + 1)), _read_only(components.T)
+    for start in range(0, len(X), _ROWS_AT_ONCE):
+        rows = _read_only(X[start : start + _ROWS_AT_ONCE])
+        if not np.all(np.isfinite(rows)):
+            raise ValueError("X must be finite; it holds NaN or infinity: impute or drop those rows")
+        project(rows, by_feature, statistics[start : start + _ROWS_AT_ONCE])
+    if not np.all(np.isfinite(statistics)):
+        raise ValueError("X must be small enough for the sum of squares of a row to be finite: rescale it")
+    return statistics
+
+
+def _read_only(array):
+    """A read-only, C-contiguous float64 view or copy: what kernels are compiled for."""
+    array = np.ascontiguousarray(array, dtype=np.float64).view()
+    array.setflags(write=False)
+    return array
+
+
+def _pack(path: FactorialPath):
+    from sklpf.models._factorial_path_kernels import Gram
+
+    probability = path.activation_probability
+    return Gram(
+        products=_read_only(path.products),
+        covariance=_read_only(path.component_covariance),
+        logit=_read_only(np.log(probability) - np.log1p(-probability)),
+        log_off=float(np.log1p(-probability).sum()),
+        noise_variance=path.noise_variance,
+        n_features=float(path.n_features),
+    )
+
+
+def _keys(stream: Stream):
+    from sklpf.models._factorial_path_kernels import Keys
+
+    return Keys(*stream.key, stream.chain, stream.step)
