@@ -18,6 +18,10 @@ def find_shared_data(name: str) -> FilePath | None:
     ----------
     name : str
         Relative to the folder, such as "rbm/mnist_h10.npz".
+
+    Returns
+    -------
+    pathlib.Path or None
     """
     return next((folder / name for folder in _folders() if (folder / name).is_file()), None)
 

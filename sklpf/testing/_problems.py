@@ -14,7 +14,15 @@ from sklpf.paths._base import check_ladder
 
 
 class Problem(NamedTuple):
-    """A path and the log partition function of its target, in nats."""
+    """A path and the log partition function of its target.
+
+    Attributes
+    ----------
+    name : str
+    path : Path
+    log_partition : float
+        In nats, the base's declared constant included.
+    """
 
     name: str
     path: Path

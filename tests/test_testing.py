@@ -1,0 +1,94 @@
+"""The helpers that are offered for tests: reference data, known problems, and what the estimator check must find."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sklpf.partition import Exact, PartitionEstimator, PartitionResult
+from sklpf.testing import (
+    RBM_PROBLEMS,
+    check_partition_estimator,
+    find_shared_data,
+    hidden_mode_problem,
+    make_rbm_problem,
+    shared_data,
+)
+
+
+def test_reference_data_is_found_by_environment_variable(tmp_path, monkeypatch):
+    (tmp_path / "rbm").mkdir()
+    np.savez(tmp_path / "rbm" / "mine.npz", x=np.arange(3))
+    monkeypatch.setenv("SKLPF_DATA", str(tmp_path))
+    assert find_shared_data("rbm/mine.npz") == tmp_path / "rbm" / "mine.npz"
+    with shared_data("rbm/mine.npz") as data:
+        np.testing.assert_array_equal(data["x"], [0, 1, 2])
+
+
+def test_absent_reference_data_skips_with_a_reason():
+    assert find_shared_data("no/such/file.npz") is None
+    with pytest.raises(pytest.skip.Exception, match=r"reference data no/such/file.npz not found: set SKLPF_DATA"):
+        shared_data("no/such/file.npz")
+
+
+def test_problems_are_reproducible_and_differ():
+    first, again = make_rbm_problem("digits"), make_rbm_problem("digits")
+    assert first.log_partition == again.log_partition
+    np.testing.assert_array_equal(first.path.components, again.path.components)
+    values = [make_rbm_problem(kind, seed).log_partition for kind in RBM_PROBLEMS for seed in (0, 1)]
+    assert len(set(values)) == len(values)
+    with pytest.raises(ValueError, match="kind must be one of"):
+        make_rbm_problem("impossible")
+
+
+class Made(PartitionEstimator):
+    """An estimator that says what it is told."""
+
+    def __init__(self, result=None, jitter=0.0, random_state=None, n_jobs=None):
+        self.result = result
+        self.jitter = jitter
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _estimate(self, path, seed):
+        return replace(self.result, log_partition=self.result.log_partition + self.jitter * (self.n_jobs or 1))
+
+
+GOOD = PartitionResult(method="Made", log_partition=0.03, std_error=0.01)  # the problem's log Z is 0
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        GOOD,
+        replace(GOOD, log_partition=1e-9, std_error=0.0, statement="exact"),
+        replace(GOOD, log_partition=-20.0, statement="lower bound"),
+        replace(GOOD, log_partition=8.0, statement="lower bound"),  # log(1 / 2e-4) = 8.5
+        replace(GOOD, log_partition=20.0, statement="upper bound"),
+        replace(GOOD, log_partition=0.2, degrees_of_freedom=1),
+    ],
+)
+def test_check_passes_honest_results(result):
+    check_partition_estimator(Made(result), hidden_mode_problem(2))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (Made(replace(GOOD, log_partition=0.04)), "off by 0.04, more than 0.0372"),
+        (Made(replace(GOOD, log_partition=1e-7, statement="exact")), "off by 1e-07"),
+        (Made(replace(GOOD, log_partition=9.0, statement="lower bound")), "outside its lower bound's interval"),
+        (Made(replace(GOOD, log_partition=-9.0, statement="upper bound")), "outside its upper bound's interval"),
+        (Made(replace(GOOD, converged=False, reasons=("it is too short",))), "did not converge: it is too short"),
+        (Made(replace(GOOD, converged=False)), "must say why"),
+        (Made(GOOD, jitter=1e-12), "the same bits"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_check_finds(estimator, message):
+    with pytest.raises(AssertionError, match=message):
+        check_partition_estimator(estimator, hidden_mode_problem(2))
+
+
+def test_check_needs_no_random_state():
+    check_partition_estimator(Exact(), make_rbm_problem("easy"))
