@@ -1,11 +1,12 @@
 """The one numba decorator of the package. Only kernel modules import this file, and they are imported lazily."""
 
 import warnings
+from typing import Any
 
 import numba
 
 # error_model="numpy": division by zero gives inf, as NumPy does. The fast-math flags keep NaN and inf intact.
-_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
 
 
 def njit(function):
