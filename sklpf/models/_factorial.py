@@ -386,12 +386,10 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 def _settle_rows(block, segment, X, *, means, gram, probability, noise_variance):
     from sklpf.models._factorial_kernels import settle_activations
 
-    activations = np.tile(probability, (len(X), 1))
-    fields = np.array(X, dtype=np.float64) @ means.T - activations @ gram
-    settle_activations(
-        fields, activations, gram, logit(probability), 0.5 / noise_variance, _SETTLED, _MAX_SETTLING
-    )  # fmt: skip
-    return activations
+    products = means @ np.asarray(X, dtype=np.float64).T
+    activations = np.tile(probability[:, None], len(X))
+    settle_activations(products, activations, gram, logit(probability), 0.5 / noise_variance, _SETTLED, _MAX_SETTLING)
+    return activations.T
 
 
 def _moments(X) -> tuple[float, float]:

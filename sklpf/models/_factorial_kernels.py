@@ -1,67 +1,131 @@
-"""Numba kernels for the posterior activations of the factorial mixture."""
+"""Numba kernels for the posterior activations of the factorial mixture.
+
+Arrays have components first, (K, n), and the kernels work on tiles of `_LANES` rows side by side: the components of a
+row must be updated in turn, but rows are independent, so that a tile fills the registers.
+"""
 
 import math
 
 import numpy as np
 
+from sklpf._kernels import exp64
 from sklpf._numba import njit
 
+_LANES = 32
+_MOST_FACTORS = 512  # of a product of numbers in [1, 2]
+# parts of the work array of a tile, one value a lane; in one array so that the compiler sees that they don't overlap
+_FIELD, _FACTOR, _REST, _CHANGE, _INVERSE, _MOVING = range(0, 6 * _LANES, _LANES)
+
 
 @njit
-def _update_row(fields, activations, gram, log_odds, half_precision, inverse, row):
-    """Update the activations of one row in turn; returns their entropy and the largest change.
+def _update_tile(products, activations, gram, log_odds, half_precision, work):
+    """Update a tile's activations (K, lanes) in turn, but only where _MOVING; returns their entropy.
 
-    fields (n, K) holds x @ means.T - activations @ gram, and is kept so. half_precision = 1 / (2 noise variance).
+    products holds means @ x, _INVERSE b; _CHANGE gets the largest step of every lane. The logit of component k is
+    b (log_odds_k + (products_k - sum of the others' gram - gram_kk / 2) / noise variance).
     """
-    entropy, change = 0.0, 0.0
+    for lane in range(_LANES):
+        work[_FACTOR + lane], work[_REST + lane], work[_CHANGE + lane] = 1.0, 0.0, 0.0
     for k in range(gram.shape[0]):
-        old = activations[row, k]
-        own = gram[k, k]
-        logit = inverse * (log_odds[k] + half_precision * (2.0 * (fields[row, k] + old * own) - own))
-        small = math.exp(-abs(logit))
-        share = 1.0 / (1.0 + small)
-        new = share if logit >= 0 else small * share
-        entropy += math.log1p(small) + abs(logit) * small * share
-        step = new - old
-        if step != 0.0:
-            activations[row, k] = new
-            change = max(change, abs(step))
-            for j in range(gram.shape[0]):
-                fields[row, j] -= step * gram[k, j]
-    return entropy, change
-
-
-@njit
-def update_activations(fields, activations, gram, log_odds, half_precision, inverse):
-    """Update all activations (n, K) once, in place, at inverse temperatures (n,); returns their entropy in nats."""
+        _set_fields(work, products, activations, gram, k)
+        for lane in range(_LANES):
+            logit = work[_INVERSE + lane] * (log_odds[k] + 2.0 * half_precision * work[_FIELD + lane])
+            size, old = abs(logit), activations[k, lane]
+            small = exp64(-size)
+            share = 1.0 / (1.0 + small)
+            new = share if logit >= 0.0 else small * share
+            new = new if work[_MOVING + lane] > 0.0 else old
+            work[_FACTOR + lane] *= 1.0 + small
+            work[_REST + lane] += size * small * share
+            work[_CHANGE + lane] = max(work[_CHANGE + lane], abs(new - old))
+            activations[k, lane] = new
+        if (k + 1) % _MOST_FACTORS == 0:
+            _fold_factors(work)
+    _fold_factors(work)
     entropy = 0.0
-    for row in range(fields.shape[0]):
-        of_row, _ = _update_row(fields, activations, gram, log_odds, half_precision, inverse[row], row)
-        entropy += of_row
+    for lane in range(_LANES):
+        entropy += work[_REST + lane] if work[_MOVING + lane] > 0.0 else 0.0
     return entropy
 
 
 @njit
-def settle_activations(fields, activations, gram, log_odds, half_precision, tol, max_iter):
-    """Update the activations of every row, in place, until none of that row changes by more than `tol`."""
-    for row in range(fields.shape[0]):
-        for _ in range(max_iter):
-            _, change = _update_row(fields, activations, gram, log_odds, half_precision, 1.0, row)
-            if change <= tol:
-                break
+def _set_fields(work, products, activations, gram, k):
+    """products[k] - sum_j gram[k, j] activations[j] over j != k - gram[k, k] / 2, four components at a time."""
+    n_components = gram.shape[0]
+    for lane in range(_LANES):
+        work[_FIELD + lane] = products[k, lane] + (activations[k, lane] - 0.5) * gram[k, k]
+    for j in range(0, n_components - 3, 4):
+        g0, g1, g2, g3 = gram[k, j], gram[k, j + 1], gram[k, j + 2], gram[k, j + 3]
+        for lane in range(_LANES):
+            first = g0 * activations[j, lane] + g1 * activations[j + 1, lane]
+            work[_FIELD + lane] -= first + (g2 * activations[j + 2, lane] + g3 * activations[j + 3, lane])
+    for j in range(n_components - n_components % 4, n_components):
+        for lane in range(_LANES):
+            work[_FIELD + lane] -= gram[k, j] * activations[j, lane]
 
 
 @njit
-def expected_squares(products, activations, gram, squares):
-    """E|x - sum_k z_k mu_k|^2 of every row, from products = x @ means.T (n, K); squares (n,) is |x|^2, overwritten."""
-    n_components = gram.shape[0]
-    for row in range(products.shape[0]):
-        total = squares[row]
+def _fold_factors(work):
+    for lane in range(_LANES):
+        work[_REST + lane] += math.log(work[_FACTOR + lane])
+        work[_FACTOR + lane] = 1.0
+
+
+@njit
+def _load(source, first, width, tile):
+    for k in range(tile.shape[0]):
+        for lane in range(width):
+            tile[k, lane] = source[k, first + lane]
+        for lane in range(width, _LANES):
+            tile[k, lane] = 0.0
+
+
+@njit
+def update_activations(products, activations, gram, log_odds, half_precision, inverse):
+    """Update all activations (K, n) once, in place; returns their entropy in nats.
+
+    products (K, n) = means @ x.T, inverse (n,), half_precision = 1 / (2 noise variance).
+    """
+    n_components, n = products.shape
+    fixed, tile = np.empty((n_components, _LANES)), np.empty((n_components, _LANES))
+    work, entropy = np.zeros(6 * _LANES), 0.0
+    for first in range(0, n, _LANES):
+        width = min(_LANES, n - first)
+        _load(products, first, width, fixed)
+        _load(activations, first, width, tile)
+        for lane in range(_LANES):
+            work[_INVERSE + lane] = inverse[first + lane] if lane < width else 0.0
+            work[_MOVING + lane] = 1.0 if lane < width else 0.0
+        entropy += _update_tile(fixed, tile, gram, log_odds, half_precision, work)
         for k in range(n_components):
-            active = activations[row, k]
-            product = 0.0
-            for j in range(n_components):
-                product += gram[k, j] * activations[row, j]
-            total += active * (product + (1.0 - active) * gram[k, k] - 2.0 * products[row, k])
-        squares[row] = total
-    return np.sum(squares)
+            for lane in range(width):
+                activations[k, first + lane] = tile[k, lane]
+    return entropy
+
+
+@njit
+def settle_activations(products, activations, gram, log_odds, half_precision, tol, max_iter):
+    """Update the activations (K, n), in place, each row until none of its own changes by more than `tol`."""
+    n_components, n = products.shape
+    fixed, tile = np.empty((n_components, _LANES)), np.empty((n_components, _LANES))
+    work = np.zeros(6 * _LANES)
+    work[_INVERSE : _INVERSE + _LANES] = 1.0
+    for first in range(0, n, _LANES):
+        width = min(_LANES, n - first)
+        _load(products, first, width, fixed)
+        _load(activations, first, width, tile)
+        for lane in range(_LANES):
+            work[_MOVING + lane] = 1.0 if lane < width else 0.0
+        for _ in range(max_iter):
+            _update_tile(fixed, tile, gram, log_odds, half_precision, work)
+            n_moving = 0
+            for lane in range(width):
+                if work[_CHANGE + lane] <= tol:
+                    work[_MOVING + lane] = 0.0
+                else:
+                    n_moving += 1
+            if n_moving == 0:
+                break
+        for k in range(n_components):
+            for lane in range(width):
+                activations[k, first + lane] = tile[k, lane]

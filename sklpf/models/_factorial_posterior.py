@@ -41,6 +41,7 @@ class FactorialPosterior(ConjugateModel):
     Attributes
     ----------
     means, covariance, activations : ndarray of shape (K, D), (K, K) and (n, K)
+        The activations in Fortran order: components are far apart in memory.
     noise_variance, component_variance, activation_probability
         As they are now.
     """
@@ -63,13 +64,13 @@ class FactorialPosterior(ConjugateModel):
         self.noise_variance, self.component_variance = float(noise_variance), float(component_variance)
         self.activation_probability = np.array(activation_probability, dtype=np.float64)
         self.diagonal, self.learned, self.jitter, self.n_jobs = diagonal, learned, jitter, n_jobs
-        self.activations = np.tile(self.activation_probability, (len(X), 1))
+        self.activations = np.tile(self.activation_probability[:, None], len(X)).T
         self._blocks = list(gen_batches(len(X), max(256, _VALUES_AT_ONCE // (n_features + n_components))))
-        self._squares = sum(float(np.sum(self._rows(rows) ** 2)) for rows in self._blocks)
+        self._squares = sum(float(np.vdot(x, x)) for x in map(self._rows, self._blocks))
         self._smallest_variance = 1e-9 * self.noise_variance
 
     def _rows(self, rows):
-        return np.array(self.X[rows], dtype=np.float64, order="C")
+        return np.asarray(self.X[rows], dtype=np.float64)
 
     @property
     def _gram(self) -> NDArray[np.float64]:
@@ -163,12 +164,9 @@ class FactorialPosterior(ConjugateModel):
         return float(self._squares - 2 * cross + quadratic)
 
     def _expected_squares(self, rows) -> NDArray[np.float64]:
-        from sklpf.models._factorial_kernels import expected_squares
-
-        x = self._rows(rows)
-        squares = np.einsum("ij,ij->i", x, x)
-        expected_squares(x @ self.means.T, self.activations[rows], self._gram, squares)
-        return squares
+        x, active, gram = self._rows(rows), self.activations[rows].T, self._gram
+        own = (1 - active) * np.diag(gram)[:, None]
+        return np.einsum("nd,nd->n", x, x) + np.sum(active * (gram @ active + own - 2 * self.means @ x.T), axis=0)
 
 
 def _sweep_rows(block, segment, carry, *, means, gram, log_odds, half_precision, weighted):
@@ -176,10 +174,9 @@ def _sweep_rows(block, segment, carry, *, means, gram, log_odds, half_precision,
     from sklpf.models._factorial_kernels import update_activations
 
     X, activations, inverse = carry
-    x, activations = np.array(X, dtype=np.float64, order="C"), np.array(activations)
-    fields = x @ means.T - activations @ gram
-    entropy = update_activations(fields, activations, gram, log_odds, half_precision, np.array(inverse))
-    weights = activations * np.asarray(inverse)[:, None] if weighted else activations
-    second = weights.T @ activations
-    np.fill_diagonal(second, weights.sum(axis=0))
-    return activations, second, weights.T @ x, np.array(entropy)
+    x, active = np.asarray(X, dtype=np.float64), np.array(activations.T, order="C")
+    entropy = update_activations(means @ x.T, active, gram, log_odds, half_precision, np.array(inverse))
+    weights = active * inverse if weighted else active
+    second = weights @ active.T
+    np.fill_diagonal(second, weights.sum(axis=1))
+    return active.T, second, weights @ x, np.array(entropy)

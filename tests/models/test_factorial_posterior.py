@@ -257,11 +257,13 @@ def test_jitter_moves_only_sweeps_above_one():
     assert np.any(plain.means != moved.means)
 
 
-def test_shapes_are_sums_of_components():
-    X, activations, components = make_factorial_shapes(4000, noise_variance=0.04, random_state=0)
+@pytest.mark.parametrize(("shapes", "rank", "pixels"), [("drawn", 8, 36), ("bars", 7, 32)])
+def test_shapes_are_sums_of_components(shapes, rank, pixels):
+    X, activations, components = make_factorial_shapes(4000, shapes=shapes, noise_variance=0.04, random_state=0)
     assert X.shape == (4000, 16)
     assert set(np.unique(activations)) == {0.0, 1.0}
-    assert np.linalg.matrix_rank(components) == 8
+    assert np.linalg.matrix_rank(components > 0) == rank
+    assert np.count_nonzero(components) == pixels
     weights = components.max(axis=1)
     assert np.all((weights >= 0.5) & (weights <= 1))
     # 64,000 noise values: their variance has a relative standard error of 0.0056; 32,000 activations: 0.0026
@@ -269,3 +271,5 @@ def test_shapes_are_sums_of_components():
     assert abs(activations.mean() - 0.3) < 5 * 0.0026
     with pytest.raises(ValueError, match="noise_variance"):
         make_factorial_shapes(10, noise_variance=-1.0)
+    with pytest.raises(ValueError, match="shapes must be"):
+        make_factorial_shapes(10, shapes="dots")
