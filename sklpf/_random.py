@@ -42,10 +42,8 @@ class Stream:
         counter = np.empty((n, 4), dtype=np.uint64)
         counter[:] = [0, self.step, 0, purpose]
         counter[:, 2] = self.chain + np.arange(n)
-        bits = philox(counter, self.key)[:, 0]
-        return (bits >> np.uint64(9)).astype(
-            np.float64
-        ) * 2.0**-23 + 2.0**-24  # as float32 these are exact, and never 0 or 1
+        upper = (philox(counter, self.key)[:, 0] >> np.uint64(9)).astype(np.float64)
+        return upper * 2.0**-23 + 2.0**-24  # exact in float32, never 0 or 1
 
 
 def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:
