@@ -42,9 +42,8 @@ def _advance(advance, block, segment, carry, parent):
         return advance(block, segment, carry)
 
 
-def _call(task):
-    function, arguments, _ = task
-    return function(*arguments)
+def _serial(tasks):
+    return (function(*arguments) for function, arguments, _ in tasks)
 
 
 def run_blocks(
@@ -77,12 +76,12 @@ def run_blocks(
         if checkpoint is not None:
             for block in range(n_blocks):
                 done[block], carries[block] = checkpoint.load(f"{stage}-{block}", carries[block])
-        parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        # joblib takes 0.2 ms to begin, too much for the runs of single rows within a task
+        parallel = _serial if n_jobs == 1 else Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
         for segment in range(n_segments):
             todo = [block for block in range(n_blocks) if done[block] <= segment]
             tasks = (delayed(_advance)(advance, block, segment, carries[block], _process()) for block in todo)
-            finished = map(_call, tasks) if n_jobs == 1 else parallel(tasks)  # joblib takes 0.2 ms to begin
-            for block, carry in zip(todo, finished, strict=True):
+            for block, carry in zip(todo, parallel(tasks), strict=True):
                 carries[block] = carry
                 if checkpoint is not None:
                     checkpoint.save(f"{stage}-{block}", segment + 1, carry)

@@ -125,7 +125,7 @@ class FactorialPath(Path):
     @property
     def ladder_cost(self) -> float:  # type: ignore[override]  # derived from the model's size here
         """Work of a redraw among all levels in sweeps, in nanoseconds that were measured for each."""
-        return (8.0 * len(self.ladder) + 30) / (20.0 * len(self.products) + 60)
+        return 3.0 * len(self.ladder) / (60.0 * len(self.products))
 
     # -- states --------------------------------------------------------------------------------
     def sample_base(self, n: int, stream: Stream) -> FactorialState:
@@ -341,6 +341,6 @@ def _pack(path: FactorialPath):
 
 
 def _keys(stream: Stream):
-    from sklpf.models._factorial_path_kernels import Keys
+    from sklpf.models._rbm_kernels import Keys
 
     return Keys(*stream.key, stream.chain, stream.step)

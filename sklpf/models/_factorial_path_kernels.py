@@ -16,7 +16,7 @@ import numpy as np
 from sklpf import _random
 from sklpf._kernels import exp64, random_bits, uniform
 from sklpf._numba import njit
-from sklpf.models._rbm_kernels import MAX_EXPONENT, Keys, _logistic, _redraw
+from sklpf.models._rbm_kernels import MAX_EXPONENT, _logistic, _redraw
 
 _Z, _SWAP, _REDRAW = _random.HIDDEN, _random.SWAP, _random.REDRAW
 _LOG_TAU = math.log(2 * math.pi)
@@ -301,7 +301,7 @@ def add_states(log_weight, precision, quadratic, high, statistics, rows, maxima,
             if largest > maxima[i]:
                 sums[i] *= math.exp(maxima[i] - largest)
                 maxima[i] = largest
-            if largest > maxima[i] - _NEGLIGIBLE:
+            if largest > -np.inf and largest >= maxima[i] - _NEGLIGIBLE:
                 for s in range(size):
                     values[s] = exp64(values[s] - maxima[i])
                 sums[i] += _fold(values, size, False)
