@@ -16,6 +16,7 @@ _PUBLIC = {
     "PartitionResult": "sklpf.partition",
     "Path": "sklpf.paths",
     "RAISE": "sklpf.partition",
+    "RTS": "sklpf.partition",
     "compare": "sklpf.models",
 }
 

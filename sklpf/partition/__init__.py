@@ -7,5 +7,16 @@ from sklpf.partition._exact import Exact
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._raise import RAISE
 from sklpf.partition._result import PartitionResult
+from sklpf.partition._rts import RTS
 
-__all__ = ["AIS", "BDMC", "RAISE", "Exact", "ParallelTempering", "PartitionEstimator", "PartitionResult", "check_base"]
+__all__ = [
+    "AIS",
+    "BDMC",
+    "RAISE",
+    "RTS",
+    "Exact",
+    "ParallelTempering",
+    "PartitionEstimator",
+    "PartitionResult",
+    "check_base",
+]

@@ -140,7 +140,8 @@ class Transition:
                 vectors.append(log_densities)
                 vector_levels.append(levels)
             log_q = log_softmax(log_densities + log_prior, axis=1)
-            log_q_sums = np.logaddexp(log_q_sums, log_q)
+            with np.errstate(invalid="ignore"):  # a log_f that is not a number stays one in the sums
+                log_q_sums = np.logaddexp(log_q_sums, log_q)
             cumulative = np.cumsum(np.exp(log_q), axis=1)
             threshold = now.uniform(n, REDRAW) * cumulative[:, -1]
             levels = np.sum(cumulative[:, :-1] < threshold[:, np.newaxis], axis=1)
