@@ -1,0 +1,239 @@
+"""Training of BernoulliRBM: what one step does, against scikit-learn, and what the numbers must not depend on."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+from scipy.stats import ttest_ind
+from sklearn import neural_network
+from sklearn.datasets import load_digits
+from threadpoolctl import threadpool_limits
+
+from sklpf import BernoulliRBM
+from sklpf.models import _rbm_trainer
+from sklpf.models._rbm_trainer import Trainer, aligned_zeros
+
+DIGITS = load_digits().data / 16
+BINARY = (DIGITS > 0.5).astype(np.float64)
+
+
+def start(n_features, n_components, n_chains, seed=0):
+    """A model whose visible biases of ±50 make the negative phase's visible units certain."""
+    rng = np.random.default_rng(seed)
+    model = BernoulliRBM.from_parameters(
+        rng.normal(0, 0.3, (n_components, n_features)),
+        np.where(rng.random(n_features) < 0.4, 50.0, -50.0),
+        rng.normal(size=n_components),
+        np.full(n_features, 0.5),
+        batch_size=n_chains,
+        learning_rate=0.3,
+        random_state=0,
+    )
+    return model, rng
+
+
+def step_in_numpy(weights, visible, hidden, X, n_chains, learning_rate):
+    """One step in float64 with negative units that follow from the visible biases alone."""
+    negative = np.repeat((visible > 0)[np.newaxis].astype(float), n_chains, axis=0)
+    h_positive, h_negative = (expit(v @ weights.T + hidden) for v in (X, negative))
+    rate = learning_rate / len(X)
+    return (
+        weights + rate * (h_positive.T @ X - h_negative.T @ negative),
+        visible + rate * (X.sum(axis=0) - negative.sum(axis=0)),
+        hidden + rate * (h_positive.sum(axis=0) - h_negative.sum(axis=0)),
+    )
+
+
+def weights_of(model):
+    return model.components_, model.intercept_visible_, model.intercept_hidden_
+
+
+@pytest.mark.parametrize(
+    ("n_features", "n_components"), [(1, 1), (1, 40), (40, 1), (5, 3), (16, 16), (37, 130), (65, 64)]
+)
+@pytest.mark.parametrize("kind", ["binary", "real", "sparse"])
+def test_a_step_is_scikit_learns(n_features, n_components, kind):
+    model, rng = start(n_features, n_components, n_chains=9)
+    X = (rng.random((13, n_features)) < 0.3).astype(float)
+    X = X * rng.random(X.shape) if kind == "real" else X
+    theirs = neural_network.BernoulliRBM(n_components, learning_rate=0.3, random_state=0)
+    for name in ("components_", "intercept_visible_", "intercept_hidden_", "h_samples_", "n_features_in_"):
+        setattr(theirs, name, np.copy(getattr(model, name)))
+    theirs.partial_fit(X)
+    model.partial_fit(sp.csr_matrix(X) if kind == "sparse" else X)
+    for ours, expected in zip(weights_of(model), weights_of(theirs)):
+        np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=3e-6)
+
+
+def test_a_pass_makes_a_step_for_every_batch_and_a_shorter_last_one():
+    model, rng = start(n_features=70, n_components=33, n_chains=10)
+    X = (rng.random((47, 70)) < 0.3).astype(float)
+    expected = weights_of(model)
+    for _ in range(2):
+        for first in range(0, 47, 10):
+            expected = step_in_numpy(*expected, X[first : first + 10], 10, 0.3)
+    trainer = Trainer(model, X, 10, np.random.RandomState(0))
+    trainer.run()
+    trainer.run()
+    trainer.store(model)
+    for ours, wanted in zip(weights_of(model), expected):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=2e-5)
+
+
+def test_chains_are_drawn_from_their_distribution():
+    n_chains = 4000
+    model, rng = start(n_features=20, n_components=30, n_chains=n_chains)
+    visible, weights = model.intercept_visible_ > 0, model.components_
+    mean = expit(visible @ weights.T + model.intercept_hidden_)
+    model.partial_fit(np.zeros((1, 20)))
+    z = (model.h_samples_.mean(axis=0) - mean) / np.sqrt(mean * (1 - mean) / n_chains)
+    # 30 numbers, each beyond 4.5 with probability 7e-6: false alarm 2e-4
+    assert np.all(np.abs(z) < 4.5)
+
+    model = BernoulliRBM.from_parameters(
+        weights, rng.normal(size=20), np.zeros(30), np.full(20, 0.5), batch_size=n_chains, learning_rate=1.0
+    )
+    hidden = rng.random((n_chains, 30)) < 0.5
+    model.h_samples_ = hidden.astype(float)
+    before = model.intercept_visible_.copy()
+    mean = expit(hidden @ weights + before)
+    model.partial_fit(np.zeros((1, 20)))
+    drawn = before - model.intercept_visible_  # the step of the biases is minus the sum over chains
+    z = (drawn - mean.sum(axis=0)) / np.sqrt((mean * (1 - mean)).sum(axis=0))
+    assert np.all(np.abs(z) < 4.5)  # 20 numbers: false alarm 1.4e-4
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_held_out_log_likelihood_is_scikit_learns(dtype):
+    train, test = BINARY[:1200].astype(dtype), BINARY[1200:]
+    ours, theirs = [], []
+    for seed in range(8):
+        options = {"n_components": 12, "batch_size": 50, "n_iter": 20, "random_state": seed}
+        model = BernoulliRBM(**options).fit(train)
+        peer = neural_network.BernoulliRBM(**options).fit(train)
+        ours.append(model.score(test))
+        theirs.append(BernoulliRBM.from_parameters(*weights_of(peer), model.visible_mean_).score(test))
+    # Welch's t of 8 against 8 training runs: false alarm 1e-3
+    assert ttest_ind(ours, theirs, equal_var=False).pvalue > 1e-3
+    assert np.mean(ours) > -26  # independent pixels: -29.9
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dtype_is_kept(dtype):
+    X = BINARY[:50].astype(dtype)
+    model = BernoulliRBM(4, n_iter=1, random_state=0).fit(X)
+    arrays = (*weights_of(model), model.h_samples_, model.transform(X), model.sample(3, random_state=0))
+    assert {array.dtype for array in arrays} == {np.dtype(dtype)}
+    assert BernoulliRBM(4, random_state=0).partial_fit(X).components_.dtype == dtype
+    assert model.score_samples(X).dtype == np.float64
+
+
+def fitted(X, **options):
+    return BernoulliRBM(20, n_iter=3, random_state=3, **options).fit(X)
+
+
+def assert_same_bits(model, other):
+    for name in ("components_", "intercept_visible_", "intercept_hidden_", "h_samples_", "visible_mean_"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(other, name))
+
+
+def test_bits_depend_on_the_data_and_the_seed_alone(tmp_path, monkeypatch):
+    X = DIGITS[:203]
+    reference = fitted(X)
+    assert_same_bits(reference, fitted(X))
+    assert_same_bits(reference, fitted(np.asfortranarray(X), n_jobs=2))
+    assert_same_bits(reference, fitted(sp.csr_matrix(X)))
+    assert_same_bits(reference, fitted(sp.csr_array(X)))
+    with threadpool_limits(1):
+        assert_same_bits(reference, fitted(X))
+    file = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", X.dtype, X.shape)
+    file[:] = X
+    file.flush()
+    assert_same_bits(reference, fitted(np.load(tmp_path / "X.npy", mmap_mode="r")))
+    monkeypatch.setattr(_rbm_trainer, "_VALUES_AT_ONCE", 64 * 25)  # 2 batches of 10 at a time
+    assert_same_bits(reference, fitted(X))
+    assert np.any(reference.components_ != BernoulliRBM(20, n_iter=3, random_state=4).fit(X).components_)
+
+
+def test_sparse_rows_in_any_form():
+    X = BINARY[:100]
+    csr = sp.csr_matrix(X)
+    doubled = sp.csr_matrix((np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr), shape=X.shape)
+    assert not doubled.has_canonical_format
+    zeros = csr.copy()
+    zeros.data[:5] = 0
+    assert_same_bits(fitted(doubled), fitted(X))
+    assert_same_bits(fitted(zeros), fitted(zeros.toarray()))
+    np.testing.assert_array_equal(doubled.data, 0.5)  # the caller's matrix is left as it was
+
+
+def test_training_never_writes_to_the_data():
+    X = BINARY[:60].copy()
+    X.setflags(write=False)
+    csr = sp.csr_matrix(X)
+    for array in (csr.data, csr.indices, csr.indptr):
+        array.setflags(write=False)
+    assert_same_bits(fitted(X), fitted(csr))
+
+
+def test_partial_fit_goes_on_and_returns_self():
+    model = BernoulliRBM(6, batch_size=5, random_state=0)
+    assert model.partial_fit(BINARY[:30]) is model
+    first = model.components_.copy()
+    assert model.h_samples_.shape == (5, 6)
+    model.partial_fit(BINARY[30:70])
+    assert np.any(model.components_ != first)
+    np.testing.assert_allclose(model.visible_mean_, (BINARY[:70].sum(axis=0) + 1) / 72, rtol=1e-12)
+    again = BernoulliRBM(6, batch_size=5, random_state=0).partial_fit(BINARY[:30]).partial_fit(BINARY[30:70])
+    assert_same_bits(model, again)
+
+
+def test_weights_begin_as_scikit_learns():
+    options = {"n_components": 7, "n_iter": 0, "random_state": 5}
+    ours, theirs = BernoulliRBM(**options).fit(BINARY), neural_network.BernoulliRBM(**options).fit(BINARY)
+    np.testing.assert_allclose(ours.components_, theirs.components_, rtol=1e-7)  # ours are rounded to float32
+    np.testing.assert_array_equal(ours.h_samples_, theirs.h_samples_)
+
+
+def test_verbose_prints_a_pseudo_likelihood_after_every_pass(capsys):
+    quiet = fitted(BINARY[:100])
+    assert capsys.readouterr().out == ""
+    loud = fitted(BINARY[:100], verbose=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    expected = quiet.pseudo_log_likelihood(BINARY[:100]).mean()
+    assert f"Iteration 3, pseudo-likelihood = {expected:.2f}, time =" in lines[2]
+    assert_same_bits(quiet, loud)
+
+
+@pytest.mark.parametrize("X", [BINARY[:1], BINARY[:30, 20:21], np.ones((20, 3)), np.zeros((20, 3)), BINARY[:7]])
+def test_one_row_one_column_and_constant_columns(X):
+    model = BernoulliRBM(3, n_iter=4, batch_size=10, random_state=0).fit(X)
+    assert np.all(np.isfinite(model.score_samples(X)))
+
+
+def test_gibbs_draws_from_the_conditional_distributions():
+    model = BernoulliRBM.from_parameters([[2.0, -2.0]], [0.0, 0.5], [50.0], random_state=0)  # the hidden unit is on
+    drawn = model.gibbs(np.zeros((20000, 2)))
+    assert drawn.dtype == bool
+    mean = expit([2.0, -1.5])
+    z = (drawn.mean(axis=0) - mean) / np.sqrt(mean * (1 - mean) / 20000)
+    assert np.all(np.abs(z) < 4.5)  # 2 numbers: false alarm 1.4e-5
+
+
+def test_divergence_is_an_error():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="training diverged.*lower learning_rate"):
+            BernoulliRBM(4, learning_rate=1e300, random_state=0).fit(BINARY[:100])
+
+
+def test_weights_lie_well_in_the_cache():
+    for n_columns in (1, 16, 17, 500, 512):
+        array = aligned_zeros(3, n_columns)
+        assert array.ctypes.data % 64 == 0
+        assert array.shape[1] >= n_columns
+        assert array.shape[1] // 16 % 2 == 1
+        assert not array.any()
