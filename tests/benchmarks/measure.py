@@ -1,0 +1,89 @@
+"""How the benchmarks measure, what they measure on, and the Markdown that they print."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from functools import partial
+
+import numpy as np
+from scipy.special import expit
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import BernoulliRBM
+from sklpf._random import Stream
+from sklpf.models._rbm_path import RBMPath
+from sklpf.testing import find_shared_data
+
+N_CHAINS = 100
+KEY = (1, 2)
+REGIMES = {"all chains at beta = 1": np.ones(N_CHAINS), "linear ladder of beta": np.linspace(0, 1, N_CHAINS)}
+
+
+# ---- measuring -------------------------------------------------------------------------------------
+def interleave(calls, rounds, clock=time.process_time):
+    """Seconds of every call in every round, {name: (rounds,)}, after one call of each that is not timed."""
+    seconds = {name: [] for name in calls}
+    for measured in range(-1, rounds):
+        for name, call in calls.items():
+            began = clock()
+            call()
+            if measured >= 0:
+                seconds[name].append(clock() - began)
+    return {name: np.array(values) for name, values in seconds.items()}
+
+
+def quiet_fit(estimator, path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return estimator.fit(path)
+
+
+# ---- Markdown ----------------------------------------------------------------------------------------
+def ratio(slow, fast):
+    """Median and quartiles of the rounds' ratios, as text."""
+    low, middle, high = np.percentile(slow / fast, [25, 50, 75])
+    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+
+
+def table(*columns):
+    print("\n| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
+
+
+def row(*cells):
+    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+
+
+# ---- problems ----------------------------------------------------------------------------------------
+def binary_mnist(part):
+    """Rows of 0 and 1, float32, or None where the reference data is absent."""
+    file = find_shared_data("binary/mnist.npz")
+    return None if file is None else np.unpackbits(np.load(file)[part], axis=1)[:, :784].astype(np.float32)
+
+
+def stored_path(name, n_hidden):
+    """A trained RBM of the reference data with the MNIST marginals as base, or a generated one of the same shape."""
+    file, train = find_shared_data(f"rbm/{name}.npz"), binary_mnist("train")
+    if file is None or train is None:
+        rng = np.random.default_rng(0)
+        visible, base = rng.normal(-2, 1, (2, 784))
+        weights = rng.normal(scale=0.15, size=(n_hidden, 784))
+        return "generated weights", RBMPath(weights, visible, rng.normal(-2, 1, n_hidden), expit(base))
+    mean = (train.sum(axis=0, dtype=float) + 1) / (len(train) + 2)
+    with np.load(file) as data:
+        return name, RBMPath(data["components"], data["intercept_visible"], data["intercept_hidden"], mean)
+
+
+large = partial(stored_path, "mnist_cd25_500", 500)
+
+
+def small():
+    X = (load_digits().data > 7).astype(np.float32)
+    return "digits 64x64", BernoulliRBM(64, learning_rate=0.05, n_iter=60, random_state=0).fit(X).path()
+
+
+def equilibrated(path, betas):
+    """A state whose chains have made 300 sweeps at their own inverse temperatures (n,)."""
+    state = path.sample_base(len(betas), Stream(KEY))
+    return path._sweeps(state, np.tile(betas, (300, 1)), Stream(KEY, 0, 1))
