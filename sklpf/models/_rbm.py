@@ -325,9 +325,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
             mean = self.visible_mean_ if base == "data" else np.full(n_features, 0.5)
         else:
             mean = _means(base, n_features, "base")
-        for name in ("components_", "intercept_visible_", "intercept_hidden_"):
-            if not np.all(np.isfinite(getattr(self, name))):
-                raise ValueError(f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew")
+        self._check_finite()
         return RBMPath(self.components_, self.intercept_visible_, self.intercept_hidden_, mean, weights=weights)
 
     def pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
@@ -344,7 +342,6 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         pseudo_log_likelihood : ndarray of shape (n_samples,)
             In nats.
         """
-        check_is_fitted(self)
         return self._pseudo_log_likelihood(self._binary(X))
 
     def sample(self, n_samples=1, random_state=None) -> NDArray:
@@ -374,8 +371,15 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         drawn = estimator.sample(path, n_samples, rng)
         return np.asarray(getattr(drawn, "v", drawn), dtype=self.components_.dtype)
 
+    def _check_finite(self) -> None:
+        for name in ("components_", "intercept_visible_", "intercept_hidden_"):
+            if not np.all(np.isfinite(getattr(self, name))):
+                raise ValueError(f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew")
+
     def _binary(self, X):
         """X validated, with a warning if it holds other values than 0 and 1."""
+        check_is_fitted(self)
+        self._check_finite()
         X = self._validate(X)
         values = X.data if sp.issparse(X) else X
         if not np.all((values == 0) | (values == 1)):
@@ -388,7 +392,6 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         return X
 
     def _log_f(self, X) -> NDArray[np.float64]:
-        check_is_fitted(self)
         from sklpf.models._rbm_fit_kernels import log1p_exp_sums
 
         X = self._binary(X)
