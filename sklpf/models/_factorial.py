@@ -61,8 +61,9 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         least 2.
     temperature_schedule : {"linear", "geometric", "constant"} or array-like of shape (n,), default="linear"
         For "annealed": how the temperature falls to 1, or the temperature of every sweep.
-    n_tempered : int, default=100
-        Sweeps before T = 1; learned temperatures end earlier if the bound no longer rises.
+    n_tempered : int, default=300
+        Sweeps before T = 1; learned temperatures end earlier if the bound no longer rises. On a schedule, the slower
+        the surer: every sweep of it is one at another temperature.
     n_temperatures : int, default=100
         Size of the geometric ladder over which a learned temperature is distributed.
     monotone_temperature : bool, default=False
@@ -150,7 +151,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         tempering=None,
         initial_temperature="auto",
         temperature_schedule="linear",
-        n_tempered=100,
+        n_tempered=300,
         n_temperatures=100,
         monotone_temperature=False,
         n_init=1,

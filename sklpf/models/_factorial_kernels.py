@@ -13,6 +13,7 @@ from sklpf._numba import njit
 
 _LANES = 32
 _MOST_FACTORS = 512  # of a product of numbers in [1, 2]
+_LARGEST_LOGIT = 300.0  # beyond, products with the smaller probability would be subnormal, which is slow
 # parts of the work array of a tile, one value a lane; in one array so that the compiler sees that they don't overlap
 _FIELD, _FACTOR, _REST, _CHANGE, _INVERSE, _MOVING = range(0, 6 * _LANES, _LANES)
 
@@ -30,7 +31,7 @@ def _update_tile(products, activations, gram, log_odds, half_precision, work):
         _set_fields(work, products, activations, gram, k)
         for lane in range(_LANES):
             logit = work[_INVERSE + lane] * (log_odds[k] + 2.0 * half_precision * work[_FIELD + lane])
-            size, old = abs(logit), activations[k, lane]
+            size, old = min(abs(logit), _LARGEST_LOGIT), activations[k, lane]
             small = exp64(-size)
             share = 1.0 / (1.0 + small)
             new = share if logit >= 0.0 else small * share
@@ -73,11 +74,25 @@ def _fold_factors(work):
 
 @njit
 def _load(source, first, width, tile):
+    """Copy `width` columns of (K, n) to a tile, zeros behind them; a full tile by a loop of known length, for speed."""
     for k in range(tile.shape[0]):
-        for lane in range(width):
-            tile[k, lane] = source[k, first + lane]
-        for lane in range(width, _LANES):
-            tile[k, lane] = 0.0
+        if width == _LANES:
+            for lane in range(_LANES):
+                tile[k, lane] = source[k, first + lane]
+        else:
+            for lane in range(_LANES):
+                tile[k, lane] = source[k, first + lane] if lane < width else 0.0
+
+
+@njit
+def _store(tile, first, width, target):
+    for k in range(tile.shape[0]):
+        if width == _LANES:
+            for lane in range(_LANES):
+                target[k, first + lane] = tile[k, lane]
+        else:
+            for lane in range(width):
+                target[k, first + lane] = tile[k, lane]
 
 
 @njit
@@ -97,9 +112,7 @@ def update_activations(products, activations, gram, log_odds, half_precision, in
             work[_INVERSE + lane] = inverse[first + lane] if lane < width else 0.0
             work[_MOVING + lane] = 1.0 if lane < width else 0.0
         entropy += _update_tile(fixed, tile, gram, log_odds, half_precision, work)
-        for k in range(n_components):
-            for lane in range(width):
-                activations[k, first + lane] = tile[k, lane]
+        _store(tile, first, width, activations)
     return entropy
 
 
@@ -126,6 +139,4 @@ def settle_activations(products, activations, gram, log_odds, half_precision, to
                     n_moving += 1
             if n_moving == 0:
                 break
-        for k in range(n_components):
-            for lane in range(width):
-                activations[k, first + lane] = tile[k, lane]
+        _store(tile, first, width, activations)
