@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -87,7 +88,7 @@ class PartitionEstimator(BaseEstimator):
     def _estimate(self, path: Path, seed: int) -> PartitionResult:
         raise NotImplementedError
 
-    def _estimate_targets(self, path: Path, rows, seeds) -> list[PartitionResult]:
+    def _estimate_targets(self, path: Path, rows, seeds) -> Iterator[PartitionResult]:
         """One result for each of some rows of a path with targets."""
         return each_target(self, path, rows, seeds)
 

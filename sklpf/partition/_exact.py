@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,11 +60,11 @@ class Exact(PartitionEstimator):
         block_sums = self._block_sums(path)
         return _result(path, float(logsumexp(block_sums)))
 
-    def _estimate_targets(self, path, rows, seeds) -> list[PartitionResult]:
+    def _estimate_targets(self, path, rows, seeds) -> Iterator[PartitionResult]:
         if not hasattr(path, "enumerate_targets"):
             return super()._estimate_targets(path, rows, seeds)
         check_enumerable(path)
-        return [_result(path, log_partition) for log_partition in path.enumerate_targets(rows).tolist()]
+        return (_result(path, log_partition) for log_partition in path.enumerate_targets(rows).tolist())
 
     def _block_sums(self, path) -> NDArray[np.float64]:
         level = len(path.ladder) - 1

@@ -10,7 +10,7 @@ import copy
 import functools
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,15 +51,13 @@ def estimate_targets(estimator: Any, path: Any, seed: int) -> PartitionResult:
     return _combine(numbers, texts, row_of)
 
 
-def each_target(estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]) -> list[PartitionResult]:
+def each_target(estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]) -> Iterator[PartitionResult]:
     """Estimate one row after the other."""
-    results = []
     for row, seed in zip(rows, seeds):
         try:
-            results.append(estimator._estimate(path.target(row), seed))
+            yield estimator._estimate(path.target(row), seed)
         except ValueError as error:
             raise ValueError(f"row {row}: {error}") from error
-    return results
 
 
 def cut_by_cost(costs: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -109,10 +107,11 @@ def _start(bounds, block):
 
 
 def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
-    chosen = slice(bounds[block], bounds[block + 1])
-    results = estimator._estimate_targets(path, rows[chosen].tolist(), seeds[chosen])
-    numbers = [(r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps) for r in results]
-    return np.array(numbers, dtype=float), np.array([(r.method, r.statement, "\n".join(r.reasons)) for r in results])
+    chosen, numbers, texts = slice(bounds[block], bounds[block + 1]), [], []
+    for r in estimator._estimate_targets(path, rows[chosen].tolist(), seeds[chosen]):  # holds one result at a time
+        numbers.append((r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps))
+        texts.append((r.method, r.statement, "\n".join(r.reasons)))
+    return np.array(numbers, dtype=float), np.array(texts)
 
 
 def _combine(numbers, texts, row_of) -> PartitionResult:

@@ -12,8 +12,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 
-import sklpf
-from sklpf import AIS, BDMC, Exact, ParallelTempering
+from sklpf import AIS, BDMC, RTS, Exact, ParallelTempering
 from sklpf._random import Stream, stream_key
 from sklpf.models._factorial_path import FactorialPath, quadratic_sums, subset_sums
 from sklpf.paths._base import map_state
@@ -226,7 +225,7 @@ def test_tempering_equals_the_plain_loop(sweeps_per_redraw, stride):
 ESTIMATORS = {
     "AIS": AIS(100, 200, random_state=0),
     "ParallelTempering": ParallelTempering(n_sweeps=512, random_state=0),
-    "RTS": getattr(sklpf, "RTS", AIS)(100, 20, random_state=0),
+    "RTS": RTS(100, 20, random_state=0),
     "BDMC": BDMC(50, 100, random_state=0),
 }
 

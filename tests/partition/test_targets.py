@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+import weakref
 
 import joblib
 import numpy as np
@@ -200,6 +201,19 @@ def test_checkpoints_keep_reasons(tmp_path):
 
     assert len(run().rows) == 2
     assert run().rows == []  # all read back
+
+
+def test_one_result_is_held_at_a_time():
+    class Heavy(PartitionEstimator):
+        alive: list = []
+
+        def _estimate(self, path, seed):
+            samples = np.empty(1000)
+            assert sum(reference() is not None for reference in self.alive) <= 1  # the row's before
+            self.alive.append(weakref.ref(samples))
+            return PartitionResult("Heavy", 0.0, 0.0, diagnostics={"vectors": samples})
+
+    assert len(Heavy().fit(Coins(np.arange(300.0))).alive) == 300
 
 
 # ---- blocks -----------------------------------------------------------------------------------------
