@@ -29,6 +29,11 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def one_blas_thread():
+    """A context in which BLAS runs on one thread: more of them give other bits, and compete with the blocks."""
+    return _blas().limit(limits=1, user_api="blas")
+
+
 def _process() -> tuple[str, int]:
     """What tells this process from the others, on other hosts as well (containers often share a process id)."""
     return platform.node(), os.getpid()
@@ -38,7 +43,7 @@ def _advance(advance, block, segment, carry, parent):
     """Run one task; in a worker process BLAS is limited here, in the parent's threads by the caller."""
     if _process() == parent:
         return advance(block, segment, carry)
-    with _blas().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         return advance(block, segment, carry)
 
 
@@ -71,7 +76,7 @@ def run_blocks(
         Name of this part of the run, distinct within a run.
     """
     done = [0] * n_blocks
-    with _blas().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         carries = [start(block) for block in range(n_blocks)]
         if checkpoint is not None:
             for block in range(n_blocks):

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._parallel import Checkpoint, fingerprint
+from sklpf._parallel import Checkpoint, fingerprint, one_blas_thread
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._targets import each_target, estimate_targets
 from sklpf.paths import Path
@@ -73,7 +73,8 @@ class PartitionEstimator(BaseEstimator):
         started = time.perf_counter()
         path = self._as_path(path)
         estimate = self._estimate if path.n_targets is None else functools.partial(estimate_targets, self)
-        result = estimate(path, self._seed())
+        with one_blas_thread():
+            result = estimate(path, self._seed())
         self.result_ = replace(result, seconds=time.perf_counter() - started)
         self.log_partition_ = result.log_partition
         self.log_partition_std_error_ = result.std_error
