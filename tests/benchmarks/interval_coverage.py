@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import BernoulliRBM as ScikitRBM
 
-from sklpf import AIS, Exact, ParallelTempering
+from sklpf import AIS, RTS, Exact, ParallelTempering
 from sklpf.models._rbm_path import RBMPath
 from sklpf.testing import find_shared_data
 
@@ -59,6 +59,7 @@ PROBLEMS = {
 }
 ESTIMATORS = {
     "AIS": lambda seed: AIS(random_state=seed),
+    "RTS": lambda seed: RTS(n_sweeps=2000, random_state=seed),
     "ParallelTempering": lambda seed: ParallelTempering(n_sweeps=2048, random_state=seed),
 }
 
