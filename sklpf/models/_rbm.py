@@ -23,6 +23,7 @@ from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 
 _SMALLEST_MEAN = 1e-3  # of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
+_LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
 
@@ -402,13 +403,18 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         return out
 
     def _pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
-        from sklpf.models._rbm_fit_kernels import pseudo_log_likelihood
+        from sklpf.models._rbm_fit_kernels import pseudo_log_likelihood, pseudo_log_likelihood_binary
 
         by_visible = np.array(self.components_.T, dtype=np.float64, order="C")
         bias, out = self.intercept_visible_.astype(np.float64), np.empty(X.shape[0])
+        most = int(_LARGEST_EXPONENT / max(np.abs(by_visible).max(), 1e-3))
+        turned = (np.exp(by_visible), np.exp(-by_visible)) if most > 0 else None
         for rows, x, fields in self._hidden_fields(X):
             x = x.toarray() if sp.issparse(x) else np.array(x, order="C")
-            pseudo_log_likelihood(by_visible, bias, x, fields, out[rows])
+            if turned and np.all((x == 0) | (x == 1)):
+                pseudo_log_likelihood_binary(*turned, bias, x, expit(-fields), expit(fields), most, out[rows])
+            else:
+                pseudo_log_likelihood(by_visible, bias, x, fields, out[rows])
         return out
 
     def _hidden_fields(self, X):

@@ -79,9 +79,11 @@ def test_score_samples_against_enumeration(n_components, n_features):
     assert model.score(v) == pytest.approx(np.mean(log_f - logsumexp(log_f)), abs=1e-12)
 
 
+@pytest.mark.parametrize("scale", [0.0, 0.01, 1.0, 30.0, 3000.0])  # the last one's exponentials overflow
 @pytest.mark.parametrize(("n_components", "n_features"), [(4, 5), (7, 3), (1, 1)])
-def test_pseudo_log_likelihood_against_enumeration(n_components, n_features):
+def test_pseudo_log_likelihood_against_enumeration(n_components, n_features, scale):
     model = small_model(n_components, n_features)
+    model.components_ *= scale
     v = states(n_features)
     log_f = brute_log_f(model, v)
     expected = np.zeros(len(v))
@@ -89,8 +91,8 @@ def test_pseudo_log_likelihood_against_enumeration(n_components, n_features):
         flipped = v.copy()
         flipped[:, i] = 1 - flipped[:, i]
         expected += log_f - np.logaddexp(log_f, brute_log_f(model, flipped))
-    np.testing.assert_allclose(model.pseudo_log_likelihood(v), expected, atol=1e-12)
-    np.testing.assert_allclose(model.pseudo_log_likelihood(sp.csr_matrix(v)), expected, atol=1e-12)
+    np.testing.assert_allclose(model.pseudo_log_likelihood(v), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(model.pseudo_log_likelihood(sp.csr_matrix(v)), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_large_blocks_of_rows_and_subsets_agree():
