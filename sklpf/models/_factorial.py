@@ -183,7 +183,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 
     # -- training --------------------------------------------------------------------------------
     def fit(self, X, y=None) -> FactorialMixture:
-        """Climb the evidence lower bound of X from `n_init` starts and keep the best.
+        """Climb the evidence lower bound of X from `n_init` draws of the activations and keep the best.
 
         Parameters
         ----------
@@ -210,11 +210,9 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         hyperparameters, temperature = self._starting_values(X), None
         if self.tempering is not None:
             temperature = self._highest_temperature(X, hyperparameters[0])
-        best = None
-        for _ in range(self.n_init):
-            run = self._climb(X, hyperparameters, temperature, rng)
-            if best is None or run[1][-1].elbo > best[1][-1].elbo:
-                best = run
+        best = self._climb(X, hyperparameters, temperature, rng)
+        for _ in range(self.n_init - 1):
+            best = max(best, self._climb(X, hyperparameters, temperature, rng), key=lambda run: run[1][-1].elbo)
         self._store(*best)
         self._partition_seed = int(rng.randint(_LARGEST_SEED))
         if not self.converged_:
@@ -228,10 +226,10 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     def _climb(self, X, hyperparameters, temperature, rng):
         """One start: the posterior and its sweeps."""
         names = ("noise_variance", "component_variance", "activation_probability")
-        means = rng.normal(0, np.sqrt(hyperparameters[1]), (self.n_components, X.shape[1]))
+        activations = rng.uniform(size=(len(X), self.n_components)) < hyperparameters[2]
         posterior = FactorialPosterior(
             X,
-            means,
+            activations,
             *hyperparameters,
             diagonal=self.covariance == "diag",
             learned=tuple(name for name in names if getattr(self, name) is None),

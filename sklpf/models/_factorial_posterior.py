@@ -25,8 +25,8 @@ class FactorialPosterior(ConjugateModel):
     Parameters
     ----------
     X : ndarray of shape (n, D)
-    means : ndarray of shape (K, D)
-        Where q(means) starts, with S = 0. Activations start at their prior.
+    activations : ndarray of shape (n, K)
+        Where q(activations) starts; q(means) is fitted to them.
     noise_variance, component_variance : float
     activation_probability : ndarray of shape (K,)
     diagonal : bool, default=False
@@ -49,7 +49,7 @@ class FactorialPosterior(ConjugateModel):
     def __init__(
         self,
         X,
-        means,
+        activations,
         noise_variance,
         component_variance,
         activation_probability,
@@ -59,15 +59,20 @@ class FactorialPosterior(ConjugateModel):
         jitter=None,
         n_jobs=None,
     ):
-        n_components, n_features = means.shape
-        self.X, self.means, self.covariance = X, means, np.zeros((n_components, n_components))
+        self.X, self.activations = X, np.array(activations, dtype=np.float64, order="F")
         self.noise_variance, self.component_variance = float(noise_variance), float(component_variance)
         self.activation_probability = np.array(activation_probability, dtype=np.float64)
         self.diagonal, self.learned, self.jitter, self.n_jobs = diagonal, learned, jitter, n_jobs
-        self.activations = np.tile(self.activation_probability[:, None], len(X)).T
-        self._blocks = list(gen_batches(len(X), max(256, _VALUES_AT_ONCE // (n_features + n_components))))
-        self._squares = sum(float(np.vdot(x, x)) for x in map(self._rows, self._blocks))
+        self._blocks = list(gen_batches(len(X), max(256, _VALUES_AT_ONCE // (X.shape[1] + self.activations.shape[1]))))
         self._smallest_variance = 1e-9 * self.noise_variance
+        self._start()
+
+    def _start(self) -> None:
+        self._squares = sum(float(np.vdot(x, x)) for x in map(self._rows, self._blocks))
+        parts = [_sums(self._rows(rows), self.activations[rows].T) for rows in self._blocks]
+        self._second, self._products = (sum(part) for part in zip(*parts))
+        self.means = np.zeros((self.activations.shape[1], self.X.shape[1]))
+        self._update_means(1.0)
 
     def _rows(self, rows):
         return np.asarray(self.X[rows], dtype=np.float64)
@@ -176,7 +181,12 @@ def _sweep_rows(block, segment, carry, *, means, gram, log_odds, half_precision,
     X, activations, inverse = carry
     x, active = np.asarray(X, dtype=np.float64), np.array(activations.T, order="C")
     entropy = update_activations(means @ x.T, active, gram, log_odds, half_precision, np.array(inverse))
-    weights = active * inverse if weighted else active
+    return active.T, *_sums(x, active, inverse if weighted else None), np.array(entropy)
+
+
+def _sums(x, active, inverse=None):
+    """sum_n b_n E[z z'] (K, K) and sum_n b_n E[z] x' (K, D) of activations (K, n), b = 1 where it is not given."""
+    weights = active if inverse is None else active * inverse
     second = weights @ active.T
     np.fill_diagonal(second, weights.sum(axis=1))
-    return active.T, second, weights @ x, np.array(entropy)
+    return second, weights @ x

@@ -23,8 +23,8 @@ ALL = ("noise_variance", "component_variance", "activation_probability")
 
 
 def make_posterior(X, n_components, seed=0, noise=0.1, variance=1.0, probability=0.3, **options):
-    means = np.random.default_rng(seed).normal(size=(n_components, X.shape[1]))
-    return FactorialPosterior(X, means, noise, variance, np.broadcast_to(probability, n_components), **options)
+    activations = np.random.default_rng(seed).random((len(X), n_components)) < 0.5
+    return FactorialPosterior(X, activations, noise, variance, np.broadcast_to(probability, n_components), **options)
 
 
 def rows(n=300, n_components=4, n_features=6, noise=0.1, seed=0):
@@ -99,9 +99,9 @@ def test_bound_equals_the_direct_formula(diagonal, kind):
 def test_one_sweep_equals_numpy():
     X, inverse = rows(50), np.random.default_rng(1).uniform(0.1, 1, 50)
     posterior = make_posterior(X, 4)
+    means, activations = posterior.means.copy(), np.array(posterior.activations)
+    gram = means @ means.T + 6 * posterior.covariance
     posterior.update(inverse)
-    means, activations = np.random.default_rng(0).normal(size=(4, 6)), np.full((50, 4), 0.3)
-    gram = means @ means.T
     for k in range(4):
         others = activations @ gram[:, k] - activations[:, k] * gram[k, k]
         field = (X @ means[k] - others - gram[k, k] / 2) / 0.1
@@ -216,7 +216,7 @@ def test_bounds_stay_below_the_enumerated_evidence(kind, diagonal):
 def test_bound_is_the_evidence_where_the_posterior_has_its_form():
     """Components that are practically always on: the means are normal given X, and the bound is tight."""
     on, X = np.full(2, 1 - 1e-12), 1 + 0.1 * np.random.default_rng(0).normal(size=(4, 3))
-    *_, last = sweeps(FactorialPosterior(X, np.zeros((2, 3)), 0.1, 1.0, on), tol=1e-12)
+    *_, last = sweeps(FactorialPosterior(X, np.ones((4, 2)), 0.1, 1.0, on), tol=1e-12)
     exact = log_evidence(X, 0.1, 1.0, on, np.ones(4))
     assert last.elbo == pytest.approx(exact, abs=1e-6)
 
