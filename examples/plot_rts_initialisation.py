@@ -2,13 +2,13 @@
 How RTS finds its weights
 =========================
 
-Rao-Blackwellised tempered sampling needs approximate log Z at every temperature before its chains can travel along the
-ladder. Carlson et al. (2016, section 2.4 and figure 1) start from Z = 1 everywhere and alternate short runs with updates.
-This page repeats their figure: 100 temperatures, 50 sweeps of 100 chains a round, with and without
+Rao-Blackwellised tempered sampling needs approximate log Z at every temperature before its chains can travel along
+the ladder. Carlson et al. (2016, section 2.4 and figure 1) start from Z = 1 everywhere and alternate short runs with
+updates. This page repeats their figure: 100 temperatures, 50 sweeps of 100 chains a round, with and without
 Rao-Blackwellisation (counts of the visited temperatures, plus 0.1).
 
-With the reference data at hand the model is an RBM with 784 visible and 10 hidden units trained on MNIST, as in the paper;
-otherwise an RBM with 10 hidden units is fitted to scikit-learn's digits. Both have an exact log Z.
+With the reference data at hand the model is an RBM with 784 visible and 10 hidden units trained on MNIST, as in the
+paper; otherwise an RBM with 10 hidden units is fitted to scikit-learn's digits. Both have an exact log Z.
 """
 
 # %%

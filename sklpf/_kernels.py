@@ -255,9 +255,7 @@ def _emit_add_rows(builder, n_registers, accumulator, rows, row_length, indices,
     sign = builder.load(builder.gep(signs, [p]))
     undefined = ir.Constant(vector, ir.Undefined)
     zeros = ir.Constant(ir.VectorType(int32, LANES), [0] * LANES)
-    sign = builder.shuffle_vector(
-        builder.insert_element(undefined, sign, ir.Constant(int32, 0)), undefined, zeros
-    )
+    sign = builder.shuffle_vector(builder.insert_element(undefined, sign, ir.Constant(int32, 0)), undefined, zeros)
     row = builder.bitcast(builder.gep(rows, [builder.mul(index, row_length)]), vector.as_pointer())
     for total, offset in zip(sums, offsets):
         weights = builder.load(builder.gep(row, [offset]), align=4)

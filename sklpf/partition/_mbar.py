@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 _FIXED_POINT_STEPS, _MAX_STEPS = 4, 100
 _RIDGE = 1e-12  # of the counts; keeps the Hessian invertible
@@ -43,22 +43,22 @@ def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None, 
     ValueError
         If the arguments do not fit together.
     """
-    vectors, counts = _check(vectors, counts)
-    sampled = np.flatnonzero(counts)
-    log_counts = np.log(counts[sampled])
-    used = vectors[:, sampled]
+    all_vectors, all_counts = _check(vectors, counts)
+    sampled = np.flatnonzero(all_counts)
+    log_counts = np.log(all_counts[sampled])
+    used = all_vectors[:, sampled]
     if start is not None:
         zeta = np.array(start, dtype=float)[sampled]
     else:
         zeta = np.zeros(len(sampled))
         for _ in range(_FIXED_POINT_STEPS):
             zeta = _self_consistent(used, _log_mixture(used, log_counts - zeta))
-    zeta = _newton(used, counts[sampled], zeta, tol)
-    curve = _self_consistent(vectors, _log_mixture(used, log_counts - zeta))
+    zeta = _newton(used, all_counts[sampled], zeta, tol)
+    curve = _self_consistent(all_vectors, _log_mixture(used, log_counts - zeta))
     return curve - curve[0]
 
 
-def _check(vectors, counts):
+def _check(vectors, counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     vectors, counts = np.asarray(vectors, dtype=float), np.asarray(counts, dtype=float)
     if vectors.ndim != 2 or counts.shape != vectors.shape[1:]:
         raise ValueError(f"vectors must have the shape (N, K) and counts (K,), got {vectors.shape} and {counts.shape}")

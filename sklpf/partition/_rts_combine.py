@@ -16,7 +16,7 @@ _RIDGE = 1e-12  # keeps the scaled Hessian invertible
 
 def rts_curve(log_weights: ArrayLike, log_shares: ArrayLike) -> NDArray[np.float64]:
     """log Z_k - log Z_0 of one round in nats, shape (..., K): equation 12."""
-    curve = np.asarray(log_shares, dtype=float) - log_weights
+    curve = np.asarray(log_shares, dtype=float) - np.asarray(log_weights, dtype=float)
     return curve - curve[..., :1]
 
 
@@ -45,7 +45,7 @@ def combine_rounds(log_weights: ArrayLike, log_shares: ArrayLike, sizes: ArrayLi
     log_weights, shares = np.asarray(log_weights, dtype=float), np.exp(log_shares)
     sizes = np.asarray(sizes, dtype=float) / np.max(sizes)
     zeta = rts_curve(log_weights, log_shares)[-1]
-    if len(sizes) == 1:
+    if len(log_weights) == 1:
         return zeta
 
     def objective(zeta):

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._random import Stream
-
 
 class Path:
     """Levels k = 0 … K - 1 from a base density f_0 to the unnormalised target f_(K-1).
