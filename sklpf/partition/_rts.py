@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_softmax
-from scipy.stats import t as student_t
 
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.partition._ais import plan_ladder
 from sklpf.partition._base import PartitionEstimator, check_base
-from sklpf.partition._mbar import mbar
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._rts_combine import Pooled, bias, influence, rts_curve, standard_error
+from sklpf.partition._rts_combine import Pooled
+from sklpf.partition._rts_judge import ALL, CROSSED, N_GROUPS, TOLERANCE, judge, largest_move, pool_rounds
 from sklpf.partition._rts_rounds import Round, Setup, base_starts, run_pilot, run_round, with_fresh_levels
 from sklpf.paths import LADDERS
 from sklpf.transitions import Transition
-from sklpf.uncertainty import jackknife
 
-N_GROUPS = 10
-_ALL = np.arange(N_GROUPS)
 _SHORTEST_ROUND = 8  # redraws of the first burn-in round
 _PAPER_ROUNDS, _PAPER_SWEEPS = 10, 50
-_MOST_SWEEPS_PER_REDRAW = 4
-_TOLERANCE, _NOISE = 0.1, 3.0  # burn-in ends when no log Z_k moves by more than 0.1 or 3 standard errors
-_CROSSED = 0.9  # share of the chains that must visit both ends of the ladder
-_THRESHOLD = student_t.isf(1e-3 / 2, N_GROUPS - 1)  # of every test on a run: false alarms in 0.1 %
-_LOG_EXTRA_COUNT = np.log(0.1)  # what the paper adds to counts that are not Rao-Blackwellised
-_ROUNDING = 1e-9  # differences (nats) that no test looks at
-_MAX_VECTORS, _MAX_MBAR = 20_000, 5_000
+_MOST_SWEEPS_PER_REDRAW = 3
+_NOISE = 3.0  # burn-in ends when log Z_k moves by less than this many standard errors
+_MAX_VECTORS = 20_000
 
 
 class RTS(PartitionEstimator):
@@ -74,9 +64,10 @@ class RTS(PartitionEstimator):
         visited both ends of the ladder. "paper": all estimates start at 0, then at most 10 rounds of 50 sweeps
         from freshly drawn levels, until max_k |r_k - c_k| < 0.1 / K (section 2.4). It can stop far from equilibrium.
     sweeps_per_redraw : int or None, default=None
-        Sweeps between two redraws of a chain's level. None is the smallest number, at most 4, for which the ladder's K
-        densities cost no more than a quarter of the sweeps, by the counted work ``path.ladder_cost``. More than 4
-        saves time but loses more accuracy per sweep than that is worth.
+        Sweeps between two redraws of a chain's level. None is the smallest number, at most 3, for which the ladder's K
+        densities cost no more than a quarter of the sweeps by the counted work ``path.ladder_cost``. Rarer redraws
+        save time, but where chains move through levels more slowly than through states the variance grows in
+        proportion.
     weights, base, transition, checkpoint, random_state, n_jobs
         As in `AIS`. RTS needs ``weights="marginal"`` more than the other estimators do.
 
@@ -91,12 +82,12 @@ class RTS(PartitionEstimator):
         - ``shares`` (K,), the averages c_k of the last round, and ``log_weights`` (K,), its log r_k - log Z_k estimate;
         - ``crossed``, the share of chains that visited both ends of the ladder in production, for every group (10,);
         - ``effective_draws``, how many independent draws an average chain was worth;
-        - ``mbar_log_partition``, MBAR's value from the same samples, ``mbar_t`` and ``drift_t``, the tests behind the
-          alarms;
+        - ``mbar_log_partition``, MBAR's log Z_target - log Z_base from the same samples;
+        - ``mbar_t``, ``drift_t`` and ``largest_move``, the tests behind the alarms;
         - ``vectors`` (M, n_kept, K), at most 20,000 systematically thinned vectors log f_k(x), and ``vector_levels``
           (M, n_kept), the levels at which these x were moved: the samples that MBAR and other reweighting
           estimators need;
-        - ``n_burn_in_rounds``, ``n_rounds`` of production and ``sweeps_per_redraw``.
+        - ``n_rounds`` of production and ``sweeps_per_redraw``.
 
     Notes
     -----
@@ -177,13 +168,13 @@ class RTS(PartitionEstimator):
         path, n_moves = plan_ladder(path, transition, self.ladder, self.n_temperatures, self.n_chains, seed)
         first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
         options = {"n_jobs": self.n_jobs, "checkpoint": checkpoint}
-        setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options)
+        setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), self.rao_blackwell, options)
         log_prior = _log_prior(self.prior, path.ladder)
         initialise = self._paper_rounds if self.init == "paper" else self._pilot_and_burn_in
         verdict, n_sweeps = self._produce(setup, log_prior, *initialise(setup, log_prior))
         return PartitionResult(
             method="RTS" if self.rao_blackwell else "TS",
-            log_partition=base_log_partition + verdict.curve[-1],
+            log_partition=float(base_log_partition + verdict.curve[-1]),
             std_error=verdict.std_error,
             degrees_of_freedom=verdict.degrees_of_freedom,
             converged=not verdict.reasons,
@@ -202,21 +193,16 @@ class RTS(PartitionEstimator):
             raise ValueError(f"n_sweeps must be at least {16 * n} with {n} sweeps per redraw, got {self.n_sweeps}")
         return n
 
-    def _pooled(self, setup, rounds, sizes=(1.0,), halves=(0, 1)) -> Pooled:
-        sums = [setup.pool(r.log_sums(self.rao_blackwell, halves), axis=0) for r in rounds]
-        log_extra = -np.inf if self.rao_blackwell else _LOG_EXTRA_COUNT
-        return Pooled(np.array([r.log_weights for r in rounds]), np.array(sums), np.array(sizes), log_extra)
-
     # -- initialisation: returns the groups' starts, the estimate of the curve and the sweeps used ---
     def _pilot_and_burn_in(self, setup, log_prior):
         used = self.n_sweeps // 4
         starts, log_weights = run_pilot(setup, log_prior, used)
         estimate = Pooled(np.zeros((1, len(log_prior))), setup.pool(log_weights, axis=0)[np.newaxis])
         for i, n_redraws in enumerate(_doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw)):
-            last = run_round(setup, (0, i), starts, log_prior - estimate(_ALL), n_redraws)
-            old, estimate = estimate, self._pooled(setup, [last])
+            last = run_round(setup, (0, i), starts, log_prior - estimate(ALL), n_redraws)
+            old, estimate = estimate, pool_rounds(setup, [last])
             starts, used = last.starts, used + n_redraws * setup.sweeps_per_redraw
-            if _largest_move(estimate, old, _NOISE) < 1 and last.crossed.mean() >= _CROSSED:
+            if largest_move(estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
                 break
         return starts, estimate, used
 
@@ -228,10 +214,10 @@ class RTS(PartitionEstimator):
         length = n_redraws * setup.sweeps_per_redraw
         for i in range(min(_PAPER_ROUNDS, self.n_sweeps // (2 * length))):
             starts = with_fresh_levels(setup, starts, i)
-            last = run_round(setup, (0, i), starts, log_prior - estimate(_ALL), n_redraws)
-            starts, estimate, used = last.starts, self._pooled(setup, [last]), used + length
-            shares = np.exp(estimate.log_shares(_ALL)[0])
-            if np.abs(np.exp(log_prior) - shares).max() < _TOLERANCE / n_levels:
+            last = run_round(setup, (0, i), starts, log_prior - estimate(ALL), n_redraws)
+            starts, estimate, used = last.starts, pool_rounds(setup, [last]), used + length
+            shares = np.exp(estimate.log_shares(ALL)[0])
+            if np.abs(np.exp(log_prior) - shares).max() < TOLERANCE / n_levels:
                 break
         return starts, estimate, used
 
@@ -243,10 +229,10 @@ class RTS(PartitionEstimator):
         rounds: list[Round] = []
         while True:
             n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
-            last = run_round(setup, (1, len(rounds)), starts, log_prior - estimate(_ALL), n_redraws, n_kept)
+            last = run_round(setup, (1, len(rounds)), starts, log_prior - estimate(ALL), n_redraws, n_kept)
             rounds = [*(earlier.thinned() for earlier in rounds), last]
             used += n_redraws * setup.sweeps_per_redraw
-            verdict, estimate = self._judge(setup, rounds, estimate)
+            verdict, estimate = judge(setup, rounds, estimate)
             if self.tol is None or (verdict.std_error <= self.tol and not verdict.reasons):
                 return verdict, used
             n_redraws = min(sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw)
@@ -255,56 +241,6 @@ class RTS(PartitionEstimator):
                     verdict.reasons.append(f"the standard error {verdict.std_error:.2g} is above tol: raise max_sweeps")
                 return verdict, used
             starts = last.starts
-
-    def _judge(self, setup, rounds, old):
-        """The verdict on all rounds whose chains crossed the ladder; `old` is what the last one began with."""
-        last = rounds[-1]
-        used = [r for r in rounds if r.crossed.mean() >= _CROSSED] or [last]
-        shares = np.array([r.shares(self.rao_blackwell) for r in used])
-        sizes = [1.0] if len(used) == 1 else [1 / _chain_error(r, own) ** 2 for r, own in zip(used, shares)]
-        pooled = self._pooled(setup, used, sizes)
-        curve, jackknifed = jackknife(pooled, N_GROUPS)
-        chain = standard_error(influence(pooled.log_weights, shares, pooled.sizes, curve, -1))
-        candidates = [(float(jackknifed[-1]), N_GROUPS - 1), (chain, self.n_chains - 1)]
-        error, degrees = max(candidates, key=lambda pair: pair[0] * student_t.ppf(0.975, pair[1]))
-        move = _largest_move(self._pooled(setup, [last]), old, _THRESHOLD)
-        drift_t = self._drift(setup, last)
-        mbar_value, mbar_t = _cross_check(setup, used, pooled)
-        crossed = np.array([group.mean() for group in np.split(last.crossed, setup.first[1:-1])])
-        diagnostics = {
-            "chain_std_error": chain,
-            "jackknife_std_error": float(jackknifed[-1]),
-            "bias": bias(shares[-1]),
-            "shares": np.exp(pooled.log_shares(_ALL)[-1]),
-            "log_weights": last.log_weights,
-            "crossed": crossed,
-            "effective_draws": _effective_draws(last, shares[-1]),
-            "mbar_log_partition": mbar_value,
-            "mbar_t": mbar_t,
-            "drift_t": drift_t,
-            "largest_move": move,
-            "n_rounds": len(rounds),
-            "vectors": np.concatenate([r.vectors for r in used], axis=1),
-            "vector_levels": np.concatenate([r.vector_levels for r in used], axis=1),
-        }
-        reasons = _alarms(crossed, last.crossed.mean(), move, drift_t, mbar_t)
-        return _Verdict(curve, error, degrees, reasons, diagnostics), pooled
-
-    def _drift(self, setup, last) -> float:
-        """Second half minus first half of a round in units of its standard error."""
-        halves = [self._pooled(setup, [last], halves=(half,)) for half in (0, 1)]
-        value, jackknifed = _difference(halves[1], halves[0])
-        parts = [last.shares(self.rao_blackwell, halves=(half,)) for half in (0, 1)]
-        influences = [_own_influence(last, part) for part in parts]
-        return _t_statistic(value[-1], max(jackknifed[-1], standard_error(influences[1] - influences[0])))
-
-
-class _Verdict(NamedTuple):
-    curve: NDArray[np.float64]
-    std_error: float
-    degrees_of_freedom: int
-    reasons: list[str]
-    diagnostics: dict[str, Any]
 
 
 def _log_prior(prior, ladder):
@@ -320,8 +256,6 @@ def _log_prior(prior, ladder):
                 f"prior must hold {len(ladder)} positive numbers, one for each level, or be a single number"
             )
         weights = np.log(prior)
-    if not np.all(np.isfinite(weights)):
-        raise ValueError(f"prior must be finite, got {prior}")
     return log_softmax(weights)
 
 
@@ -332,75 +266,3 @@ def _doubling(n_redraws: int) -> list[int]:
         lengths.append(n_redraws - n_redraws // 2)
         n_redraws //= 2
     return [n_redraws, *lengths[::-1]]
-
-
-# -- errors and tests ------------------------------------------------------------------------------
-def _difference(new, old):
-    """new - old at every level and its jackknife standard error."""
-    return jackknife(lambda keep: new(keep) - old(keep), N_GROUPS)
-
-
-def _t_statistic(value, error) -> float:
-    return float(value / error) if abs(value) > _ROUNDING else 0.0
-
-
-def _largest_move(new, old, n_errors) -> float:
-    """Largest change of a log Z_k in units of 0.1 nats, or of `n_errors` standard errors where these are more."""
-    moved, error = _difference(new, old)
-    return float(np.max(np.abs(moved) / np.maximum(_TOLERANCE, n_errors * error)))
-
-
-def _own_influence(r, shares):
-    """Influence of every chain on one round's estimate for the target."""
-    with np.errstate(divide="ignore"):
-        zeta = rts_curve(r.log_weights, np.log(shares.mean(axis=0)))
-    return influence(r.log_weights[np.newaxis], shares[np.newaxis], np.ones(1), zeta, -1)
-
-
-def _chain_error(r, shares):
-    return standard_error(_own_influence(r, shares))
-
-
-def _effective_draws(r, shares) -> float:
-    """Independent draws that a chain was worth: the variance of its influence at one time over that of its average."""
-    q = np.exp(log_softmax(r.vectors + r.log_weights, axis=2))
-    mean = shares.mean(axis=0)
-    single = q[..., -1] / mean[-1] - q[..., 0] / mean[0]
-    variance = _own_influence(r, shares).var(ddof=1)
-    return float(single.var() / variance) if variance > 0 else np.inf
-
-
-def _cross_check(setup, rounds, pooled):
-    """MBAR's log Z_target - log Z_base from the kept vectors, and RTS minus it in standard errors of the difference."""
-    vectors = np.concatenate([r.vectors for r in rounds], axis=1)
-    levels = np.concatenate([r.vector_levels for r in rounds], axis=1)
-    step = -(-levels.size // _MAX_MBAR)
-    vectors, levels, n_levels = vectors[:, ::step], levels[:, ::step], vectors.shape[2]
-
-    def estimate(keep, start):
-        chains = np.concatenate([np.arange(setup.first[g], setup.first[g + 1]) for g in keep])
-        counts = np.bincount(levels[chains].ravel(), minlength=n_levels)
-        return mbar(vectors[chains].reshape(-1, n_levels), counts, start)
-
-    everything = estimate(_ALL, pooled(_ALL))
-    value, error = jackknife(lambda keep: pooled(keep)[-1] - estimate(keep, everything)[-1], N_GROUPS)
-    return float(everything[-1]), _t_statistic(value, error)
-
-
-def _alarms(crossed, share, move, drift_t, mbar_t) -> list[str]:
-    reasons = []
-    if share < _CROSSED or crossed.min() < _CROSSED / 2:
-        reasons.append(
-            f"only {share:.0%} of the chains ({crossed.min():.0%} in one group) visited both ends of the ladder in "
-            "production: raise n_sweeps"
-        )
-    if move > 1:
-        reasons.append(
-            f"burn-in was too short (production moved a log Z_k {move:.1f} times as far as its noise does): raise "
-            "n_sweeps"
-        )
-    if abs(drift_t) > _THRESHOLD:
-        reasons.append(f"the halves of the last round disagree (t = {drift_t:.1f}): raise n_sweeps")
-    if abs(mbar_t) > _THRESHOLD:
-        reasons.append(f"MBAR gives another value from the same samples (t = {mbar_t:.1f}): raise n_sweeps")
-    return reasons

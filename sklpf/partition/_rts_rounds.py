@@ -27,6 +27,7 @@ class Setup(NamedTuple):
     first: NDArray[np.int64]  # (G + 1,): first chain of every group, and the end
     seed: int
     sweeps_per_redraw: int
+    rao_blackwell: bool
     options: dict[str, Any]  # n_jobs and checkpoint of run_blocks
 
     @property
