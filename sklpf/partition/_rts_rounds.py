@@ -131,12 +131,10 @@ def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list, ND
     log_weights : ndarray of shape (M, K)
         log f_k / f_0 accumulated by every chain on its way: the mean of its exponential over chains is Z_k / Z_0.
     """
-    n_levels = len(setup.path.ladder)
-    schedule = np.round(np.linspace(0, n_levels - 1, n_sweeps + 1)).astype(np.int64)
     bounds = segments(n_sweeps, setup.path.n_moves_per_segment)
     carries = run_blocks(
-        functools.partial(_start_pilot, setup, log_prior, np.unique(schedule)),
-        functools.partial(_advance_pilot, setup, schedule, bounds),
+        functools.partial(_start_pilot, setup, log_prior, n_sweeps),
+        functools.partial(_advance_pilot, setup, bounds),
         setup.n_groups,
         len(bounds) - 1,
         stage="pilot",
@@ -146,29 +144,37 @@ def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list, ND
     return [(carry[2], carry[3]) for carry in carries], check_finite(log_weights)
 
 
-def _start_pilot(setup, log_prior, visited, group):
+def _pilot_levels(sweeps, n_sweeps, n_levels):
+    """Level after each of some sweeps of a pilot: evenly from the first to the last."""
+    return (2 * sweeps * (n_levels - 1) + n_sweeps) // (2 * n_sweeps)
+
+
+def _start_pilot(setup, log_prior, n_sweeps, group):
     n = int(setup.first[group + 1] - setup.first[group])
     state = setup.path.sample_base(n, setup.stream(_PILOT, group))
     quantiles = (np.arange(n) + setup.stream(_LEVELS, group).generator().random()) / n
     levels = np.minimum(np.searchsorted(np.cumsum(np.exp(log_prior)), quantiles), len(log_prior) - 1)
     log_weights = np.zeros((n, len(log_prior)))
+    n_stops = min(n_sweeps, len(log_prior) - 1)
+    visited = _pilot_levels(np.arange(n_stops + 1), n_stops, len(log_prior))
     return state, log_weights, map_state(np.copy, state), visited[np.searchsorted(visited, levels)]
 
 
-def _advance_pilot(setup, schedule, bounds, group, segment, carry):
-    """Weight up to each next level of the schedule, move there, and let the chains that belong there start from it."""
+def _advance_pilot(setup, bounds, group, segment, carry):
+    """Weight up to each next level, move there, and let the chains that belong there start from it."""
     state, log_weights, starts, levels = carry
     log_weights = log_weights.copy()
     begin, end = bounds[segment], bounds[segment + 1]
-    rises = [t for t in range(begin + 1, end) if schedule[t + 1] != schedule[t]]
+    at = _pilot_levels(np.arange(begin, end + 2), bounds[-1], log_weights.shape[1])  # before sweep begin, begin + 1, …
+    rises = begin + 1 + np.flatnonzero(np.diff(at[1:-1]))
     for t, stop in zip([begin, *rises], [*rises, end]):
-        old, new = schedule[t], schedule[t + 1]
+        old, new = at[t - begin], at[t + 1 - begin]
         if new > old:
             log_f = setup.path.log_f_ladder(state)
             log_weights[:, old + 1 : new + 1] = log_weights[:, [old]] + (log_f - log_f[:, [old]])[:, old + 1 : new + 1]
         stay = np.full((stop - t + 1, len(levels)), new)
         state, _ = setup.transition.anneal(setup.path, state, stay, setup.stream(_PILOT, group, t + 1))
-        leaving = stop == len(schedule) - 1 or schedule[stop + 1] != new
+        leaving = stop == bounds[-1] or at[stop + 1 - begin] != new
         here = np.flatnonzero(levels == new)
         if leaving and len(here):
             chosen = _resample(log_weights[:, new], len(here), setup.stream(_RESAMPLE, group, stop).generator())
