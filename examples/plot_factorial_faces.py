@@ -6,7 +6,8 @@ A factorial mixture of face images, as in figure 3 (middle and right) of Mandt e
 held-out images, and the temperature, over the sweeps of plain variational inference (VI), of annealed inference from
 T = 6 in 5 and in 50 sweeps (AVI), and of variational tempering (VT), whose temperature is learned. The paper reports a
 predictive likelihood without saying how it was computed; here it is exact, by enumeration of all activations of every
-image. One more run anneals from the automatic initial temperature, which is far above 6.
+image. One more run begins at T = 60: such heat makes components die out, since the rows are few for so many pixels
+(see the notes of `FactorialMixture`, whose automatic initial temperature is about 3 here).
 
 With the reference data at hand these are 32 x 32 pixel versions of the paper's Yale faces, otherwise scikit-learn's
 digits. Noise and components have standard deviation 0.5 after standardisation by the mean and the deviation of all
@@ -41,7 +42,6 @@ images = (images - images.mean()) / images.std()
 train, test = images[:n_train], images[n_train:]
 side = int(np.sqrt(images.shape[1]))
 variance, probability = 0.25, 0.3
-automatic = np.linalg.eigvalsh(np.cov(train.T))[-1] / variance
 
 # %%
 # Runs
@@ -53,7 +53,7 @@ def tempering(name, posterior):
     if name == "VT":
         temperatures = temperature_ladder(10.0, 100)
         return GlobalTempering(temperatures, posterior.log_partition(temperatures), 100)
-    highest, n_sweeps = {"AVI 5": (6, 5), "AVI 50": (6, 50), "AVI auto": (automatic, 200)}[name]
+    highest, n_sweeps = {"AVI 5": (6, 5), "AVI 50": (6, 50), "AVI hot": (60, 50)}[name]
     return Annealed(temperature_schedule("linear", highest, n_sweeps))
 
 
@@ -81,8 +81,8 @@ def run(name, seed):
     return posterior, steps, np.array(scores)
 
 
-names = ["VI", "AVI 5", "AVI 50", "VT", "AVI auto"]
-print(f"{n_train} training and {n_test} held-out images, {n_components} components, automatic T = {automatic:.0f}\n")
+names = ["VI", "AVI 5", "AVI 50", "VT", "AVI hot"]
+print(f"{n_train} training and {n_test} held-out images, {n_components} components\n")
 print(
     "| method | held-out log-likelihood, nats an image | best start | ELBO, nats an image | sweeps | last T above 1 |"
 )

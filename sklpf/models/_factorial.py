@@ -33,7 +33,7 @@ from sklpf.variational import (
 _LARGEST_SEED = 2**31 - 1
 _ROWS_AT_ONCE = 1024  # of transform
 _SETTLED, _MAX_SETTLING = 1e-6, 1000  # when the activations of a new row stop changing
-_POWER_STEPS = 30  # for the largest eigenvalue that "auto" needs; its scale is enough
+_POWER_STEPS = 15  # for the eigenvalues that "auto" needs; their scale is enough
 _STARTING_PROBABILITY = 0.3
 
 
@@ -57,8 +57,8 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         How fit begins, before the sweeps at T = 1 that always end it: with temperatures on a schedule, with one that is
         learned, or with one learned for every row. None begins at T = 1.
     initial_temperature : "auto" or float, default="auto"
-        The highest one, above 1. "auto": the largest eigenvalue of the covariance of X over the noise variance, at
-        least 2.
+        The highest one, above 1. "auto": the largest eigenvalue of the covariance of X over the noise variance, but not
+        so hot that components die out (see the notes), and at least 2.
     temperature_schedule : {"linear", "geometric", "constant"} or array-like of shape (n,), default="linear"
         For "annealed": how the temperature falls to 1, or the temperature of every sweep.
     n_tempered : int, default=300
@@ -104,6 +104,11 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 
     Notes
     -----
+    Heat can switch components off for good: the uncertainty of a component costs every row that has it about
+    D / (2 n pi) nats at any temperature (D features, n rows, pi the activation probability), while what it explains
+    shrinks with 1 / T. "auto" therefore stays below n pi / D times the n_components-th eigenvalue over the noise
+    variance, about half the temperature at which components were seen to die.
+
     There is no intercept: centre X, or leave a component to be always on. What is learned stays at its starting value
     (half the mean variance of the features, 0.3, and a matching component variance) above T = 1. `score` is the
     log-likelihood of the fitted model with the components integrated over their posterior: log p(x) = log sum_z p(z)
@@ -209,7 +214,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         rng = check_random_state(self.random_state)
         hyperparameters, temperature = self._starting_values(X), None
         if self.tempering is not None:
-            temperature = self._highest_temperature(X, hyperparameters[0])
+            temperature = self._highest_temperature(X, hyperparameters[0], hyperparameters[2])
         best = self._climb(X, hyperparameters, temperature, rng)
         for _ in range(self.n_init - 1):
             best = max(best, self._climb(X, hyperparameters, temperature, rng), key=lambda run: run[1][-1].elbo)
@@ -259,10 +264,12 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         components = components if self.component_variance is None else self.component_variance
         return noise, components, np.broadcast_to(probability, self.n_components)
 
-    def _highest_temperature(self, X, noise_variance) -> float:
+    def _highest_temperature(self, X, noise_variance, probability) -> float:
         if self.initial_temperature != "auto":
             return float(self.initial_temperature)
-        return max(2.0, _largest_eigenvalue(X) / noise_variance)
+        eigenvalues = _leading_eigenvalues(X, self.n_components) / noise_variance
+        rows_per_feature = len(X) * np.mean(probability) / X.shape[1]
+        return float(max(2.0, min(eigenvalues[0], eigenvalues[-1] * rows_per_feature)))
 
     def _tempering(self, posterior, highest) -> Tempering | None:
         if self.tempering is None:
@@ -396,13 +403,12 @@ def _moments(X) -> tuple[float, float]:
     return float(X.var(axis=0, dtype=np.float64).mean()), float(np.mean(np.square(X, dtype=np.float64)))
 
 
-def _largest_eigenvalue(X) -> float:
-    """Largest eigenvalue of the covariance of X, by power iteration."""
+def _leading_eigenvalues(X, n: int) -> NDArray[np.float64]:
+    """About the n largest eigenvalues of the covariance of X, falling, by subspace iteration."""
     mean = X.mean(axis=0, dtype=np.float64)
-    vector, value = np.random.default_rng(0).normal(size=X.shape[1]), 0.0
+    basis = np.random.default_rng(0).normal(size=(X.shape[1], min(n, X.shape[1])))
     for _ in range(_POWER_STEPS):
-        vector = vector / max(float(np.linalg.norm(vector)), np.finfo(np.float64).tiny)
-        scores = X @ vector - mean @ vector
-        vector = (scores @ X - scores.sum() * mean) / len(X)
-        value = float(np.linalg.norm(vector))
-    return value
+        basis = np.linalg.qr(basis)[0]
+        scores = X @ basis.astype(X.dtype) - mean @ basis
+        basis = (X.T @ scores.astype(X.dtype) - np.outer(mean, scores.sum(axis=0))) / len(X)
+    return np.sort(np.linalg.norm(basis, axis=0))[::-1]

@@ -162,14 +162,27 @@ def test_every_fit_ends_at_one_and_its_curve_with_it(tempering):
     assert np.all(np.diff(last) >= -1e-9 * np.abs(last[1:]))
 
 
-def test_automatic_temperature_is_the_largest_eigenvalue_over_the_noise():
-    X, _, _ = shapes(500, "drawn")
+@pytest.mark.parametrize(("n", "capped"), [(4000, False), (300, True)])
+def test_automatic_temperature_is_the_largest_eigenvalue_over_the_noise_unless_there_are_few_rows(n, capped):
+    X, _, _ = shapes(n, "drawn")
     model = FactorialMixture(8, **SHAPES, tempering="annealed", n_tempered=10, max_iter=1)
     with pytest.warns(ConvergenceWarning, match="still rises after 1 sweeps"):
         model.fit(X)
-    largest = np.linalg.eigvalsh(np.cov(X.T, bias=True))[-1]
-    assert model.temperatures_[0] == pytest.approx(largest / 0.01, rel=0.02)
+    eigenvalues = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1] / 0.01
+    cap = eigenvalues[7] * n * 0.3 / 16
+    assert (cap < eigenvalues[0]) == capped
+    assert model.temperatures_[0] == pytest.approx(min(cap, eigenvalues[0]), rel=0.02)
     np.testing.assert_allclose(model.temperatures_[:10], np.linspace(model.temperatures_[0], 1, 10, endpoint=False))
+
+
+def test_automatic_temperature_keeps_components_alive_where_rows_are_few():
+    rng = np.random.default_rng(0)
+    X = (rng.random((150, 4)) < 0.3) @ rng.normal(size=(4, 300)) + 0.5 * rng.normal(size=(150, 300))
+    options = {"noise_variance": 0.25, "component_variance": 1.0, "activation_probability": 0.3, "random_state": 0}
+    cool = FactorialMixture(4, **options, tempering="annealed").fit(X)
+    hot = FactorialMixture(4, **options, tempering="annealed", initial_temperature=1000.0).fit(X)
+    assert np.all(cool.transform(X).mean(axis=0) > 0.1)
+    assert cool.elbo_ > hot.elbo_ + 150
 
 
 def starts(n_init, seed, X):
@@ -209,7 +222,7 @@ def test_float32_rows_give_float32_activations_and_nearly_the_same_model():
 
 def test_inverse_transform_rebuilds_the_rows():
     X, _, _ = shapes(1000)
-    model = FactorialMixture(8, **SHAPES, tempering="annealed", random_state=0).fit(X)
+    model = FactorialMixture(8, **SHAPES, tempering="annealed", n_init=3, random_state=0).fit(X)
     rebuilt = model.inverse_transform(model.fit_transform(X))
     assert np.mean((X - rebuilt) ** 2) < 0.012  # the noise is 0.01
 
