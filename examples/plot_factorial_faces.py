@@ -7,12 +7,12 @@ held-out images, and the temperature, over the sweeps of plain variational infer
 T = 6 in 5 and in 50 sweeps (AVI), and of variational tempering (VT), whose temperature is learned. The paper reports a
 predictive likelihood without saying how it was computed; here it is exact, by enumeration of all activations of every
 image. One more run begins at T = 60: such heat makes components die out, since the rows are few for so many pixels
-(see the notes of `FactorialMixture`, whose automatic initial temperature is about 3 here).
+(see the notes of `FactorialMixture`; its automatic initial temperature is lower).
 
 With the reference data at hand these are 32 x 32 pixel versions of the paper's Yale faces, otherwise scikit-learn's
 digits. Noise and components have standard deviation 0.5 after standardisation by the mean and the deviation of all
-pixels, as in the paper, which doesn't state the number of components; 16 are used here. By default there are 600
-training images and 2 starts; ``SKLPF_FULL=1`` takes the paper's 1,500 and 500 images, and 10 starts.
+pixels, as in the paper, which doesn't state the number of components. By default there are 500 training images, 10
+components and 2 starts; ``SKLPF_FULL=1`` takes the paper's 1,500 and 500 images, 16 components and 5 starts.
 """
 
 # %%
@@ -34,7 +34,7 @@ from sklpf.testing import find_shared_data
 from sklpf.variational import Annealed, GlobalTempering, sweeps, temperature_ladder, temperature_schedule
 
 full = os.environ.get("SKLPF_FULL") == "1"
-n_train, n_test, n_starts, n_components = (1500, 500, 10, 16) if full else (600, 200, 2, 16)
+n_train, n_test, n_starts, n_components = (1500, 500, 5, 16) if full else (500, 150, 2, 10)
 faces = find_shared_data("faces/yaleb_32x32.npz")
 images = np.load(faces, allow_pickle=False)["images"] if faces else load_digits().data
 images = images[np.random.default_rng(0).permutation(len(images))[: n_train + n_test]].astype(float)
