@@ -37,7 +37,7 @@ search = GridSearchCV(pipeline, {"bernoullirbm__n_components": [16, 64, 128]}, c
 # ------------------------------------------
 # The sampling error over test rows and the error of log Z, which all rows share, are combined in the ± column.
 
-print("       model | test log-likelihood ± error | pseudo-likelihood |      log Z [95 % interval] | how")
+print("        model | test log-likelihood ± error | pseudo-likelihood |      log Z [95 % interval] | how")
 rows = []
 for candidate in search.cv_results_["params"]:
     model = pipeline.set_params(**candidate).fit(X_train)
