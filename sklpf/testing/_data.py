@@ -49,7 +49,5 @@ def shared_data(name: str):
 
 def _folders() -> list[FilePath]:
     folders = [FilePath(os.environ["SKLPF_DATA"])] if os.environ.get("SKLPF_DATA") else []
-    root = FilePath(__file__).resolve().parents[2]
-    if (root / "pyproject.toml").is_file():
-        folders.append(root.parent / "shared" / "data")
-    return folders
+    checkouts = (FilePath(__file__).resolve().parents[2], FilePath.cwd())  # the second where the package is installed
+    return folders + [root.parent / "shared" / "data" for root in checkouts if (root / "pyproject.toml").is_file()]
