@@ -86,7 +86,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     >>> X = np.array([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 1]])
     >>> rbm = BernoulliRBM(n_components=2, random_state=0).fit(X)
     >>> round(rbm.score(X), 2)
-    -2.05
+    -2.33
     """
 
     _parameter_constraints = {

@@ -132,9 +132,9 @@ def test_other_back_ends_give_the_same_bits(backend, tmp_path):
         21, batch_size=100, n_iter=2, random_state=0, partition_estimator=tempering, on_nonconvergence="nan"
     )
     serial = model.fit(X).estimate_log_partition().log_partition_
-    scores = cross_val_score(model.set_params(partition_estimator=AIS(32, 20), on_nonconvergence="warn"), X, cv=2)
+    scores = cross_val_score(model.set_params(partition_estimator=AIS(100, 101), on_nonconvergence="warn"), X, cv=2)
     with joblib.parallel_config(backend, n_jobs=2, temp_folder=tmp_path):
         model.set_params(partition_estimator=tempering, on_nonconvergence="nan")
         assert model.fit(X).estimate_log_partition().log_partition_ == serial
-        model.set_params(partition_estimator=AIS(32, 20), on_nonconvergence="warn")
+        model.set_params(partition_estimator=AIS(100, 101), on_nonconvergence="warn")
         np.testing.assert_array_equal(cross_val_score(model, X, cv=2), scores)

@@ -48,7 +48,7 @@ class Known(PartitionEstimator):
 
 
 def small_model(n_components=4, n_features=5, seed=0, **parameters):
-    rng = np.random.default_rng(seed)
+    rng, parameters = np.random.default_rng(seed), {"random_state": 0} | parameters
     return BernoulliRBM.from_parameters(
         rng.normal(size=(n_components, n_features)), rng.normal(size=n_features), rng.normal(size=n_components),
         **parameters,
@@ -181,7 +181,7 @@ def test_a_generator_as_the_estimators_random_state_keeps_it_too():
 
 
 def test_result_holds_no_samples():
-    model = small_model(partition_estimator=AIS(n_chains=40, n_temperatures=11)).estimate_log_partition()
+    model = small_model(partition_estimator=AIS(n_chains=200, n_temperatures=51)).estimate_log_partition()
     diagnostics = model.partition_estimator_.result_.diagnostics
     assert "log_weights" not in diagnostics
     assert diagnostics["effective_sample_size"] > 1
@@ -194,7 +194,7 @@ def test_result_holds_no_samples():
 
 def test_seed_and_jobs_come_from_the_model_unless_the_estimator_sets_them():
     X = BINARY[:60]
-    ais = AIS(n_chains=20, n_temperatures=20)
+    ais = AIS(n_chains=100, n_temperatures=51)
     first, second = (BernoulliRBM(5, n_iter=2, random_state=7, partition_estimator=ais).fit(X) for _ in range(2))
     assert first.score(X) == second.set_params(n_jobs=2).score(X)
     assert first.estimate_log_partition().log_partition_ == second.log_partition_
@@ -203,7 +203,7 @@ def test_seed_and_jobs_come_from_the_model_unless_the_estimator_sets_them():
     assert not hasattr(ais, "result_")
     other = BernoulliRBM(5, n_iter=2, random_state=8, partition_estimator=ais).fit(X)
     assert other.estimate_log_partition().partition_estimator_.random_state != first.partition_estimator_.random_state
-    fixed = first.set_params(partition_estimator=AIS(20, 20, random_state=11, n_jobs=1)).estimate_log_partition()
+    fixed = first.set_params(partition_estimator=AIS(100, 51, random_state=11, n_jobs=1)).estimate_log_partition()
     assert fixed.partition_estimator_.random_state == 11
     assert fixed.partition_estimator_.n_jobs == 1
 

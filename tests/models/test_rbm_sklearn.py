@@ -108,7 +108,7 @@ def test_nan_keeps_a_model_out_of_a_grid_search():
 
 
 def test_clone_and_pickle():
-    model = small(partition_estimator=AIS(n_chains=20, n_temperatures=10)).fit(BINARY[:100])
+    model = small(partition_estimator=AIS(n_chains=200, n_temperatures=51)).fit(BINARY[:100])
     score = model.score(BINARY[100:200])
     assert pickle.loads(pickle.dumps(model)).score(BINARY[100:200]) == score
     again = clone(model)

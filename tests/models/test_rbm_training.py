@@ -93,7 +93,13 @@ def test_chains_are_drawn_from_their_distribution():
     assert np.all(np.abs(z) < 4.5)
 
     model = BernoulliRBM.from_parameters(
-        weights, rng.normal(size=20), np.zeros(30), np.full(20, 0.5), batch_size=n_chains, learning_rate=1.0
+        weights,
+        rng.normal(size=20),
+        np.zeros(30),
+        np.full(20, 0.5),
+        batch_size=n_chains,
+        learning_rate=1.0,
+        random_state=0,
     )
     hidden = rng.random((n_chains, 30)) < 0.5
     model.h_samples_ = hidden.astype(float)
