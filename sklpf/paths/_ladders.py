@@ -67,6 +67,8 @@ def respace(ladder: ArrayLike, costs: ArrayLike, n_temperatures: int) -> NDArray
     ladder, costs = np.asarray(ladder, dtype=float), np.asarray(costs, dtype=float)
     floor = 1e-3 * costs.sum() + 1e-12  # keeps the cumulative cost invertible where nothing was rejected
     cumulative = np.r_[0, np.cumsum(costs + floor * np.diff(ladder))]
+    if not np.all(np.diff(cumulative) > 0):
+        raise ValueError("levels can't be told apart: the target is too steep; check the model's parameters")
     beta = PchipInterpolator(cumulative, ladder)(np.linspace(0, cumulative[-1], n_temperatures))
     beta[0], beta[-1] = ladder[0], ladder[-1]
     return check_ladder(beta)
