@@ -124,6 +124,6 @@ for line, name in zip(axes, names):
     best = max(runs[name], key=lambda found: found[2][-1, 1])
     line[0].set_ylabel(name, rotation=0, ha="right")
     for axis, mean in zip(line, best[0].means):
-        axis.imshow(mean.reshape(side, side), cmap="gray")
+        axis.imshow(mean.reshape((side, side), order="F" if faces else "C"), cmap="gray")
         axis.set(xticks=[], yticks=[])
 figure.savefig("plot_factorial_faces_components.png", dpi=110)
