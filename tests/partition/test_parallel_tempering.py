@@ -11,6 +11,7 @@ from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import Exact, ParallelTempering
+from sklpf.models import RBMPath
 from sklpf.partition._parallel_tempering import _round_lengths
 from sklpf.paths import make_ladder
 from sklpf.testing import hidden_mode_problem, make_rbm_problem, shared_data
@@ -55,13 +56,13 @@ def test_intervals_cover():
     assert flagged <= 3  # 0.2 % a run from the tests: 4 or more of 60 has probability 8e-6
 
 
-def test_mnist_rbm_with_ten_hidden_units():
-    rbm, train = shared_data("rbm/mnist_h10.npz"), shared_data("binary/mnist.npz")
-    from sklpf.models import RBMPath
-
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["mnist_toy15", "mnist_h10"])
+def test_reference_models(name):
+    rbm, train = shared_data(f"rbm/{name}.npz"), shared_data("binary/mnist.npz")
     mean = np.unpackbits(train["train"], axis=1)[:, :784].mean(axis=0).clip(1e-4, 1 - 1e-4)
     path = RBMPath(rbm["components"], rbm["intercept_visible"], rbm["intercept_hidden"], mean)
-    tempering = ParallelTempering(n_sweeps=8192, random_state=0).fit(path)
+    tempering = ParallelTempering(n_sweeps=65_536, tol=0.04, random_state=0, n_jobs=2).fit(path)
     assert tempering.converged_
     assert tempering.log_partition_std_error_ <= 0.04
     assert abs(tempering.log_partition_ - rbm["exact_log_partition"]) < Z_BOUND * tempering.log_partition_std_error_

@@ -269,11 +269,13 @@ def test_paper_initialisation_is_right_where_chains_mix():
     assert abs(rts.log_partition_ - problem.log_partition) < T_BOUND * rts.log_partition_std_error_
 
 
-def test_mnist_rbm_with_ten_hidden_units():
-    rbm, train = shared_data("rbm/mnist_h10.npz"), shared_data("binary/mnist.npz")
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["mnist_toy15", "mnist_h10"])
+def test_reference_models(name):
+    rbm, train = shared_data(f"rbm/{name}.npz"), shared_data("binary/mnist.npz")
     mean = np.unpackbits(train["train"], axis=1)[:, :784].mean(axis=0).clip(1e-4, 1 - 1e-4)
     path = RBMPath(rbm["components"], rbm["intercept_visible"], rbm["intercept_hidden"], mean)
-    rts = RTS(tol=0.04, random_state=0).fit(path)
+    rts = RTS(tol=0.04, random_state=0, n_jobs=2).fit(path)
     assert rts.converged_
     assert rts.log_partition_std_error_ <= 0.04
     assert abs(rts.log_partition_ - rbm["exact_log_partition"]) < 3.7 * rts.log_partition_std_error_
