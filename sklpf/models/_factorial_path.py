@@ -186,7 +186,7 @@ class FactorialPath(Path):
     def gibbs_temper(self, state, levels, log_prior, n_redraws, sweeps_per_redraw, stride, stream):
         """Fused form of `Transition.temper` for Gibbs sweeps."""
         from sklpf.models._factorial_path_kernels import temper
-        from sklpf.models._rbm_kernels import Q_OFFSET
+        from sklpf.transitions._kernels import Q_OFFSET
 
         state, levels = map_state(np.array, state), np.array(levels)
         shape = (len(levels), len(self.ladder))
@@ -341,6 +341,6 @@ def _pack(path: FactorialPath):
 
 
 def _keys(stream: Stream):
-    from sklpf.models._rbm_kernels import Keys
+    from sklpf.transitions._kernels import Keys
 
     return Keys(*stream.key, stream.chain, stream.step)

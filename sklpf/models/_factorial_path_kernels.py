@@ -16,9 +16,9 @@ import numpy as np
 from sklpf import _random
 from sklpf._kernels import exp64, random_bits, uniform
 from sklpf._numba import njit
-from sklpf.models._rbm_kernels import MAX_EXPONENT, _logistic, _redraw
+from sklpf.transitions._kernels import Keys, redraw, swap_levels
 
-_Z, _SWAP, _REDRAW = _random.HIDDEN, _random.SWAP, _random.REDRAW
+_Z, _REDRAW = _random.HIDDEN, _random.REDRAW
 _LOG_TAU = math.log(2 * math.pi)
 _TILE_BITS = 10
 _NEGLIGIBLE = 60.0  # weights under e^-60 of the largest one add nothing in float64
@@ -183,36 +183,22 @@ def exchange(gram, row, z, distance, variance, levels, ends, ladder, shift, n_sc
     """Replica exchange in place on independent ladders of K consecutive chains, as `Transition.exchange` says."""
     n, n_levels = z.shape[1], ladder.shape[0]
     fields, bits = np.empty((2, n)), np.empty(n + 4, np.uint32)
-    energy, chain_at = np.empty(z.shape[0]), np.empty(n_levels, np.int64)
+    up, down, chain_at = np.empty(z.shape[0]), np.empty(z.shape[0]), np.empty(n_levels, np.int64)
     for start in range(0, z.shape[0], n_levels):
         for t in range(n_scans):
-            step = keys.step + t
+            now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
             for c in range(start, start + n_levels):
+                level = levels[c]
                 distance[c], variance[c] = _sweep(
-                    gram, row, z[c], ladder[levels[c]], False, keys, step, keys.chain + c, fields, bits
+                    gram, row, z[c], ladder[level], False, keys, now.step, keys.chain + c, fields, bits
                 )
-                energy[c] = _log_likelihood(gram, distance[c], variance[c])
-                chain_at[levels[c]] = c
-            for k in range(n_levels - 1):
-                low, high, rise = chain_at[k], chain_at[k + 1], ladder[k + 1] - ladder[k]
-                u, r = rise * energy[low], -rise * energy[high]
-                accept = exp64(min(0.0, u + r))
-                pair = sums[start // n_levels, k]
-                pair[0] += _logistic(u - shift[k])
-                pair[1] += _logistic(r + shift[k])
-                pair[2] += exp64(min(u - shift[k], MAX_EXPONENT))
-                pair[3] += exp64(min(r + shift[k], MAX_EXPONENT))
-                pair[4] += 1.0 - accept
-                if (k + step) % 2 == 0:
-                    random_bits(bits, 1, keys.key0, keys.key1, step, keys.chain + low, _SWAP)
-                    if uniform(bits[0]) < accept:
-                        levels[low], levels[high] = k + 1, k
-            for c in range(start, start + n_levels):
-                if levels[c] == 0:
-                    trips[start // n_levels] += ends[c] == 1
-                    ends[c] = -1
-                elif levels[c] == n_levels - 1 and ends[c] == -1:
-                    ends[c] = 1
+                energy = _log_likelihood(gram, distance[c], variance[c])
+                if level + 1 < n_levels:
+                    up[c] = (ladder[level + 1] - ladder[level]) * energy
+                if level > 0:
+                    down[c] = -(ladder[level] - ladder[level - 1]) * energy
+            i = start // n_levels
+            trips[i] += swap_levels(up, down, levels, ends, shift, start, now, chain_at, sums[i])
 
 
 @njit
@@ -239,7 +225,7 @@ def temper(
                 vectors[t // stride, c] = log_densities
                 vector_levels[t // stride, c] = levels[c]
             random_bits(bits, 1, keys.key0, keys.key1, last, chain, _REDRAW)
-            levels[c] = _redraw(log_densities, log_prior, uniform(bits[0]), q_sums[c], cumulative)
+            levels[c] = redraw(log_densities, log_prior, uniform(bits[0]), q_sums[c], cumulative)
             counts[c, levels[c]] += 1
 
 

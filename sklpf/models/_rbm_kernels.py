@@ -24,11 +24,10 @@ from sklpf._kernels import (
     uniform,
 )
 from sklpf._numba import njit
-from sklpf.transitions._base import MAX_EXPONENT
+from sklpf.transitions._kernels import Keys, redraw, swap_levels
 
-_HIDDEN, _VISIBLE, _SWAP, _REDRAW = _random.HIDDEN, _random.VISIBLE, _random.SWAP, _random.REDRAW
+_HIDDEN, _VISIBLE, _REDRAW = _random.HIDDEN, _random.VISIBLE, _random.REDRAW
 _REFRESH = 256
-Q_OFFSET = 600.0  # q(level | x) is summed as exp(log q + 600), which keeps terms down to e^-1300
 
 
 class Weights(NamedTuple):
@@ -40,15 +39,6 @@ class Weights(NamedTuple):
     visible_bias: np.ndarray  # (1, M padded) float32
     base_logit: np.ndarray  # (M,) float32
     base_constant: float  # log normaliser of the base
-
-
-class Keys(NamedTuple):
-    """Where a block stands in its random stream."""
-
-    key0: int
-    key1: int
-    chain: int
-    step: int
 
 
 # ---- one sweep ---------------------------------------------------------------------------------
@@ -281,11 +271,6 @@ def anneal(weights, v, h, hidden_field, visible_field, betas, joint, reverse, ke
 
 
 @njit
-def _logistic(x):
-    return 1.0 / (1.0 + exp64(-x))
-
-
-@njit
 def exchange(
     weights, v, h, hidden_field, visible_field, levels, ends, ladder, joint, shift, n_scans, keys, sums, trips
 ):
@@ -298,7 +283,6 @@ def exchange(
     n_chains, n_levels = v.shape[0], ladder.shape[0]
     scratch = _make_scratch(n_chains, v.shape[1], h.shape[1])
     scratch_row = np.empty(h.shape[1], np.float32)
-    bits = np.empty(4, np.uint32)
     betas = np.empty(n_chains)
     up, down = np.empty(n_chains), np.empty(n_chains)
     chain_at = np.empty(n_levels, np.int64)
@@ -317,31 +301,9 @@ def exchange(
             if level > 0:
                 beta = ladder[level - 1]
                 down[c] = beta * slope + _bend(field, h.shape[1], beta, joint, scratch_row) - here
-        for start in range(0, n_chains, n_levels):
-            ladder_index = start // n_levels
-            for c in range(start, start + n_levels):
-                chain_at[levels[c]] = c
-            for k in range(n_levels - 1):
-                low, high = chain_at[k], chain_at[k + 1]
-                u, r = up[low], down[high]
-                accept = exp64(min(0.0, u + r))
-                pair = sums[ladder_index, k]
-                pair[0] += _logistic(u - shift[k])
-                pair[1] += _logistic(r + shift[k])
-                pair[2] += exp64(min(u - shift[k], MAX_EXPONENT))
-                pair[3] += exp64(min(r + shift[k], MAX_EXPONENT))
-                pair[4] += 1.0 - accept
-                if (k + now.step) % 2 == 0:
-                    random_bits(bits, 1, keys.key0, keys.key1, now.step, keys.chain + low, _SWAP)
-                    if uniform(bits[0]) < accept:
-                        levels[low], levels[high] = k + 1, k
-            for c in range(start, start + n_levels):
-                if levels[c] == 0:
-                    if ends[c] == 1:
-                        trips[ladder_index] += 1
-                    ends[c] = -1
-                elif levels[c] == n_levels - 1 and ends[c] == -1:
-                    ends[c] = 1
+        for ladder_index in range(n_chains // n_levels):
+            start = ladder_index * n_levels
+            trips[ladder_index] += swap_levels(up, down, levels, ends, shift, start, now, chain_at, sums[ladder_index])
 
 
 @njit
@@ -372,32 +334,8 @@ def temper(
                 vectors[t // stride, c] = log_densities
                 vector_levels[t // stride, c] = levels[c]
             random_bits(bits, 1, keys.key0, keys.key1, now.step, keys.chain + c, _REDRAW)
-            levels[c] = _redraw(log_densities, log_prior, uniform(bits[0]), q_sums[c], cumulative)
+            levels[c] = redraw(log_densities, log_prior, uniform(bits[0]), q_sums[c], cumulative)
             counts[c, levels[c]] += 1
-
-
-@njit
-def _redraw(log_densities, log_prior, u, q_sums, cumulative):
-    """Draw a level from softmax(log_densities + log_prior), whose probabilities are added to q_sums."""
-    largest = -np.inf
-    for k in range(log_densities.shape[0]):
-        largest = max(largest, log_densities[k] + log_prior[k])
-    for k in range(log_densities.shape[0]):
-        cumulative[k] = exp64(log_densities[k] + log_prior[k] - largest)
-    total = 0.0
-    for k in range(log_densities.shape[0]):
-        total += cumulative[k]
-        cumulative[k] = total
-    log_total = math.log(total) + largest
-    for k in range(log_densities.shape[0]):
-        log_q = log_densities[k] + log_prior[k] - log_total
-        if log_q > -1300.0:
-            q_sums[k] += exp64(log_q + Q_OFFSET)
-    threshold = np.float64(u) * total
-    level = 0
-    while level < log_densities.shape[0] - 1 and cumulative[level] < threshold:
-        level += 1
-    return level
 
 
 # ---- exact enumeration -------------------------------------------------------------------------

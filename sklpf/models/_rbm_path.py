@@ -192,7 +192,8 @@ class RBMPath(Path):
 
     def gibbs_temper(self, state, levels, log_prior, n_redraws, sweeps_per_redraw, stride, stream):
         """Fused form of `Transition.temper` for Gibbs sweeps."""
-        from sklpf.models._rbm_kernels import Q_OFFSET, temper
+        from sklpf.models._rbm_kernels import temper
+        from sklpf.transitions._kernels import Q_OFFSET
 
         state, levels = map_state(np.array, state), np.array(levels)
         shape = (len(levels), len(self.ladder))
@@ -296,6 +297,6 @@ def _pack(path: RBMPath):
 
 
 def _keys(stream: Stream):
-    from sklpf.models._rbm_kernels import Keys
+    from sklpf.transitions._kernels import Keys
 
     return Keys(*stream.key, stream.chain, stream.step)
