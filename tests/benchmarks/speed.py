@@ -220,7 +220,7 @@ def _runs(path):
             f"sklpf ParallelTempering, {n} sweeps",
             partial(ours, lambda n, s: ParallelTempering(n_sweeps=n, random_state=s), n),
         )
-    for n in (500, 1000):
+    for n in (1000, 4000):
         yield f"sklpf RTS, {n} sweeps", partial(ours, lambda n, s: RTS(n_sweeps=n, random_state=s), n)
     try:
         theirs = {"rbms AIS": rbms_ais(path), "rbms AIS from our base": rbms_ais(path, same_base=True)}
