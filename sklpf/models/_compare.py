@@ -43,7 +43,8 @@ def compare(model_a, model_b, X, level: float = 0.95) -> ScoreInterval:
     for name, model in (("model_a", model_a), ("model_b", model_b)):
         if not hasattr(model, "_common_error"):
             raise TypeError(
-                f"{name} must be a model of sklpf with score_samples and score_interval, got {type(model).__name__}"
+                f"{name} must be a model of sklpf with score_samples and score_interval (a pipeline's last step, say), "
+                f"got {type(model).__name__}"
             )
     difference = model_a.score_samples(X) - model_b.score_samples(X)
     (below_a, above_a), (below_b, above_b) = (model._common_error(level) for model in (model_a, model_b))

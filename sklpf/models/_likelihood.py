@@ -156,10 +156,13 @@ class LogLikelihoodMixin(DensityMixin):
         return estimator
 
     def _warn_or_raise(self, estimator: PartitionEstimator) -> None:
-        if estimator.converged_ or self.on_nonconvergence == "nan":
+        if _trusted(estimator) or self.on_nonconvergence == "nan":
             return
-        reasons = "; ".join(estimator.result_.reasons)
-        message = f"log Z is not to be trusted, {type(estimator).__name__} did not converge: {reasons}"
+        result, name = estimator.result_, type(estimator).__name__
+        reasons = f"did not converge: {'; '.join(result.reasons)}"
+        if result.converged:
+            reasons = f'gave a number that is "{result.statement}" where a score needs an estimate'
+        message = f"log Z is not to be trusted, {name} {reasons}"
         if self.on_nonconvergence == "raise":
             raise RuntimeError(message)
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
@@ -185,7 +188,7 @@ class LogLikelihoodMixin(DensityMixin):
         log_f = self._log_f(X)
         estimator = self._partition()
         self._warn_or_raise(estimator)
-        if not estimator.converged_ and self.on_nonconvergence == "nan":
+        if not _trusted(estimator) and self.on_nonconvergence == "nan":
             return np.full(len(log_f), np.nan)
         return log_f - estimator.log_partition_
 
@@ -224,6 +227,11 @@ class LogLikelihoodMixin(DensityMixin):
         result = self.partition_estimator_.result_
         low, high = result.interval(level)
         return high - result.log_partition, result.log_partition - low
+
+
+def _trusted(estimator: PartitionEstimator) -> bool:
+    """Whether log Z converged and is an estimate: a bound or an approximation would move the score to one side."""
+    return estimator.converged_ and estimator.result_.statement in ("exact", "estimate")
 
 
 def _without_samples(result):

@@ -97,7 +97,11 @@ class PartitionEstimator(BaseEstimator):
         if isinstance(path, Path):
             return path
         if not callable(getattr(path, "path", None)):
-            raise TypeError(f"path must be a sklpf Path or a model with a method path(), got {type(path).__name__}")
+            kind = f"{type(path).__module__}.{type(path).__name__}"
+            raise TypeError(
+                f"path must be a Path or a fitted model of sklpf with a method path(), got {kind}; "
+                "BernoulliRBM.from_parameters takes the weights of another library's model"
+            )
         check_is_fitted(path)
         options = {name: getattr(self, name) for name in ("base", "weights") if hasattr(self, name)}
         return path.path(**options)

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from sklpf import AIS, BernoulliRBM, Exact, ParallelTempering, PartitionEstimator, PartitionResult
+from sklpf import AIS, RAISE, BernoulliRBM, Exact, ParallelTempering, PartitionEstimator, PartitionResult
 from sklpf.models import ScoreInterval
 from sklpf.testing import shared_data
 
@@ -255,7 +255,8 @@ def test_score_interval_adds_both_errors():
 
 def test_score_interval_with_a_bound_on_log_z_is_open():
     model = small_model(partition_estimator=Known(statement="lower bound"))
-    interval = model.score_interval(states(5))
+    with pytest.warns(ConvergenceWarning, match="lower bound"):
+        interval = model.score_interval(states(5))
     # log Z >= 3 - log 20 with 95 %, so the score is at most that much higher
     assert interval.partition == pytest.approx((-np.inf, interval.mean + np.log(20)))
     assert interval.combined[0] == -np.inf
@@ -400,3 +401,17 @@ def test_a_model_that_is_not_fitted(method):
     for call in (BernoulliRBM().path, BernoulliRBM().sample, BernoulliRBM().estimate_log_partition):
         with pytest.raises(NotFittedError):
             call()
+
+
+def test_a_number_that_is_no_estimate_is_not_trusted_as_a_score():
+    rng = np.random.default_rng(0)
+    X = (rng.random((20, 8)) < 0.5).astype(float)
+    rbm = BernoulliRBM.from_parameters(
+        rng.normal(size=(5, 8)), np.zeros(8), np.zeros(5), X.mean(axis=0), random_state=0,
+        partition_estimator=RAISE(n_temperatures=50, starts=X),
+    )  # fmt: skip
+    with pytest.warns(ConvergenceWarning, match="conservative, not a bound"):
+        assert np.isfinite(rbm.score(X))
+    assert np.isnan(rbm.set_params(on_nonconvergence="nan").score(X))
+    with pytest.raises(RuntimeError, match="needs an estimate"):
+        rbm.set_params(on_nonconvergence="raise").score(X)

@@ -109,7 +109,7 @@ def test_names_both_when_the_path_cannot_be_enumerated():
 
 
 def test_rejects_what_is_no_path_and_bad_parameters():
-    with pytest.raises(TypeError, match="path must be a sklpf Path or a model with a method path"):
+    with pytest.raises(TypeError, match="path must be a Path or a fitted model of sklpf with a method path"):
         Exact().fit(np.zeros((3, 3)))
     with pytest.raises(ValueError, match="n_jobs"):
         Exact(n_jobs="two").fit(make_path(2, 2))
