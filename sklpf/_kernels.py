@@ -1,13 +1,11 @@
-"""Numba building blocks that several models share: random bits, exponentials, softplus sums, row sums."""
-
-import math
+"""Numba building blocks that several models share: random bits, exponentials, row sums."""
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sklpf._numba import njit
+from sklpf._numba import inlined, njit
 
 LANES = 16  # rows are padded to this many float32, one AVX-512 register
 _SHIFT32 = np.uint64(32)
@@ -17,7 +15,7 @@ _PHILOX_W0, _PHILOX_W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 
 
 # ---- random bits -------------------------------------------------------------------------------
-@njit
+@inlined
 def random_bits(out, n, key0, key1, step, chain, purpose):
     """Philox4x32-10 (Salmon et al. 2011): fill out[:n]; out holds at least 4 * ceil(n / 4) uint32.
 
@@ -37,7 +35,7 @@ def random_bits(out, n, key0, key1, step, chain, purpose):
         out[2 * quarter + i], out[3 * quarter + i] = np.uint32(x2), np.uint32(x3)
 
 
-@njit
+@inlined
 def uniform(bits):
     """A uniform float32 in (0, 1), ends excluded, from the upper 23 of 32 random bits: every value is exact."""
     return np.float32(bits >> np.uint32(9)) * np.float32(2.0**-23) + np.float32(2.0**-24)
@@ -59,7 +57,7 @@ _as_float32 = _bitcast(types.int32, types.float32, ir.FloatType())
 _as_float64 = _bitcast(types.int64, types.float64, ir.DoubleType())
 
 
-@njit
+@inlined
 def exp32(x):
     """exp of a float32, clipped to [-87, 87]; 2e-7 relative, vectorises (reduction by ln 2, polynomial of degree 7)."""
     x = min(max(x, np.float32(-87.0)), np.float32(87.0))
@@ -77,7 +75,7 @@ def exp32(x):
     return p * _as_float32((np.int32(n) + np.int32(127)) << np.int32(23))
 
 
-@njit
+@inlined
 def exp64(x):
     """exp of a float64, clipped to [-708, 708]; 1e-15 relative, vectorises (polynomial of degree 13)."""
     x = min(max(x, -708.0), 708.0)
@@ -99,58 +97,6 @@ def exp64(x):
     p = p * r + 1.0
     p = p * r + 1.0
     return p * _as_float64((np.int64(n) + np.int64(1023)) << np.int64(52))
-
-
-@njit
-def log_product(factors, n):
-    """Log of the product of factors[:n] (float32 in [1, 2]); overwrites them. Folds halves, so that it vectorises."""
-    total = 0.0
-    for start in range(0, n, 512):  # 2^64 is the largest product of the 64 factors that are folded in float32
-        chunk = factors[start : min(start + 512, n)]
-        length = chunk.shape[0]
-        while length > 8:
-            half = (length + 1) // 2
-            head, tail = chunk[:half], chunk[half:length]
-            for j in range(tail.shape[0]):
-                head[j] *= tail[j]
-            length = half
-        product = 1.0
-        for j in range(length):
-            product *= np.float64(chunk[j])
-        total += math.log(product)
-    return total
-
-
-@njit
-def positive_sum(x, n, scratch):
-    """Sum of max(x_j, 0), j < n <= 1024 float32 at a time by folding halves; `scratch` holds at least n float32."""
-    total = 0.0
-    for j in range(n):
-        scratch[j] = max(x[j], np.float32(0.0))
-    for start in range(0, n, 1024):
-        chunk = scratch[start : min(start + 1024, n)]
-        length = chunk.shape[0]
-        while length > 8:
-            half = (length + 1) // 2
-            head, tail = chunk[:half], chunk[half:length]
-            for j in range(tail.shape[0]):
-                head[j] += tail[j]
-            length = half
-        for j in range(length):
-            total += np.float64(chunk[j])
-    return total
-
-
-@njit
-def log1p_exp_sum(x, scale, n, scratch):
-    """Sum over j < n of log(1 + exp(-scale * |x_j|)), scale >= 0: one exp per unit and one log per 512 units.
-
-    With scale * positive_sum(x) it makes the sum of the softplus of scale * x_j.
-    """
-    scale32 = np.float32(scale)
-    for j in range(n):
-        scratch[j] = np.float32(1.0) + exp32(-scale32 * abs(x[j]))
-    return log_product(scratch, n)
 
 
 # ---- comparing units ---------------------------------------------------------------------------
@@ -182,7 +128,7 @@ def _lowest_bit(typing_context, mask):
     return types.int64(types.uint64), generate
 
 
-@njit
+@inlined
 def _list_bits(mask, offset, count, indices):
     while mask != np.uint64(0):
         indices[count] = offset + _lowest_bit(mask)
@@ -191,7 +137,7 @@ def _list_bits(mask, offset, count, indices):
     return count
 
 
-@njit
+@inlined
 def list_differences(first, second, n, indices):
     """Write the j < n where first[j] != second[j] (uint8) to indices; returns how many. Cost goes with their number."""
     a, b = first.ctypes.data, second.ctypes.data

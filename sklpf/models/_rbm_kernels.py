@@ -18,16 +18,15 @@ from sklpf._kernels import (
     exp32,
     exp64,
     list_differences,
-    log1p_exp_sum,
-    positive_sum,
     random_bits,
     uniform,
 )
-from sklpf._numba import njit
+from sklpf._numba import inlined, njit
 from sklpf.transitions._kernels import Keys, redraw, swap_levels
 
 _HIDDEN, _VISIBLE, _REDRAW = _random.HIDDEN, _random.VISIBLE, _random.REDRAW
 _REFRESH = 256
+_LOG2 = math.log(2.0)
 
 
 class Weights(NamedTuple):
@@ -42,7 +41,7 @@ class Weights(NamedTuple):
 
 
 # ---- one sweep ---------------------------------------------------------------------------------
-@njit
+@inlined
 def _draw_units(field, offset, scale, shift, bits, n, drawn):
     """drawn_j ~ Bernoulli(sigmoid(scale * field_j + shift * offset_j))."""
     scale, shift = np.float32(scale), np.float32(shift)
@@ -52,7 +51,7 @@ def _draw_units(field, offset, scale, shift, bits, n, drawn):
         drawn[j] = np.uint8(uniform(bits[j]) * (one + exp32(negative)) < one)
 
 
-@njit
+@inlined
 def _list_flips(drawn, units, n, indices, signs):
     """Replace units by drawn; list the flipped ones with sign +1 (on) or -1 (off)."""
     count = list_differences(drawn, units, n, indices)
@@ -63,7 +62,7 @@ def _list_flips(drawn, units, n, indices, signs):
     return count
 
 
-@njit
+@inlined
 def _list_active(units, off, n, indices, signs):
     """List the units that are on, each with sign +1; `off` is a row of zeros."""
     count = list_differences(units, off, n, indices)
@@ -72,7 +71,7 @@ def _list_active(units, off, n, indices, signs):
     return count
 
 
-@njit
+@inlined
 def _count_active(units, n):
     total = 0
     for j in range(n):
@@ -80,7 +79,7 @@ def _count_active(units, n):
     return total
 
 
-@njit
+@inlined
 def _draw_layer(units, field, other_field, other_bias, rows, offset, betas, with_offset, keys, purpose, scratch):
     """Draw one layer of every chain from its field and bring the other layer's field up to date."""
     bits, drawn, off, indices, signs, counts = scratch
@@ -149,50 +148,104 @@ def refresh_fields(weights, v, h, hidden_field, visible_field):
 
 # ---- log densities -----------------------------------------------------------------------------
 @njit
-def _line(weights, h, field, joint, scratch):
-    """(intercept, slope) of one chain: log f_beta = intercept + beta * slope + _bend(beta).
-
-    The slope holds the visible units' tilt and the positive parts of the hidden inputs, or h @ field on the joint path.
-    """
-    n = h.shape[0]
-    intercept = np.float64(field[n + 1]) - weights.base_constant
-    slope = np.float64(field[n]) + weights.base_constant
-    if not joint:
-        return intercept, slope + positive_sum(field, n, scratch)
-    for j in range(n):
-        scratch[j] = np.float32(h[j]) * field[j]
-    total = 0.0
-    for j in range(n):
-        total += np.float64(scratch[j])
-    return intercept, slope + total
+def _scratch_rows(n_hidden):
+    """Three arrays of n_hidden float32, padded to a power of two from 32 to 512 or else to a multiple of 512."""
+    padded = 32
+    while padded < min(n_hidden, 512):
+        padded *= 2
+    padded *= (n_hidden + padded - 1) // padded
+    return np.empty(padded, np.float32), np.empty(padded, np.float32), np.empty(padded, np.float32)
 
 
 @njit
-def _bend(field, n, beta, joint, scratch):
-    """What log f_beta has beyond its line: sum_j log(1 + e^(-beta |g_j|)) with h summed out, nothing with h kept."""
-    return 0.0 if joint else log1p_exp_sum(field, beta, n, scratch)
+def _joint_parts(h, hidden_field, c, terms, factors):
+    """Of every hidden unit, kept: h g, and a factor of 1."""
+    for j in range(h.shape[1]):
+        terms[j] = np.float32(h[c, j]) * hidden_field[c, j]
+        factors[j] = np.float32(1.0)
+
+
+@njit
+def _marginal_parts(h, hidden_field, c, old, new, terms, factors):
+    """Of every hidden unit, summed out: log(1 + e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta |g|)).
+
+    The terms are max(g, 0), the factors the ratios of 1 + e^(-beta |g|) at new and old, in [1/2, 2].
+    """
+    one, zero = np.float32(1.0), np.float32(0.0)
+    minus_old, minus_new = -np.float32(old), -np.float32(new)
+    for j in range(h.shape[1]):
+        g = hidden_field[c, j]
+        terms[j] = max(g, zero)
+        factors[j] = (one + exp32(minus_new * abs(g))) / (one + exp32(minus_old * abs(g)))
+
+
+@njit
+def _fold(terms, factors):
+    """Sum of the terms and log of the product of the factors; in float32 64 of them are folded into one at most."""
+    length = terms.shape[0]
+    while length > 8 and 64 * length > terms.shape[0]:
+        length //= 2
+        for j in range(length):
+            terms[j] += terms[length + j]
+            factors[j] *= factors[length + j]
+    total, log_product = 0.0, 0.0
+    for start in range(0, length, 8):
+        product = 1.0
+        for j in range(start, start + 8):
+            total += np.float64(terms[j])
+            product *= np.float64(factors[j])
+        log_product += math.log(product)
+    return total, log_product
+
+
+@inlined
+def _line_and_bend(weights, h, hidden_field, c, old, new, joint, scratch):
+    """log f_new - log f_old of chain c is (new - old) * slope + bend; returns slope and bend."""
+    terms, factors, _ = scratch
+    n = h.shape[1]
+    if joint:
+        _joint_parts(h, hidden_field, c, terms, factors)
+    else:
+        _marginal_parts(h, hidden_field, c, old, new, terms, factors)
+    for j in range(n, terms.shape[0]):
+        terms[j], factors[j] = np.float32(0.0), np.float32(1.0)
+    total, bend = _fold(terms, factors)
+    return np.float64(hidden_field[c, n]) + weights.base_constant + total, bend
+
+
+@inlined
+def _log_ratio(weights, h, hidden_field, c, old, new, joint, scratch):
+    """log f_new - log f_old of chain c."""
+    slope, bend = _line_and_bend(weights, h, hidden_field, c, old, new, joint, scratch)
+    return (new - old) * slope + bend
+
+
+@inlined
+def _log_base(weights, hidden_field, c, n, joint):
+    """log f_0 of chain c: a @ v - sum_i log(1 + e^a_i), less n log 2 with h kept."""
+    summed = 0.0 if joint else n * _LOG2
+    return np.float64(hidden_field[c, n + 1]) - weights.base_constant + summed
 
 
 @njit
 def log_f(weights, v, h, hidden_field, betas, joint, out):
     """log f_beta of every chain at its own beta, base included."""
-    n = h.shape[1]
-    scratch = np.empty(n, np.float32)
+    n, scratch = h.shape[1], _scratch_rows(h.shape[1])
     for c in range(v.shape[0]):
-        intercept, slope = _line(weights, h[c], hidden_field[c], joint, scratch)
-        out[c] = intercept + betas[c] * slope + _bend(hidden_field[c], n, betas[c], joint, scratch)
+        change = _log_ratio(weights, h, hidden_field, c, 0.0, betas[c], joint, scratch)
+        out[c] = _log_base(weights, hidden_field, c, n, joint) + change
 
 
-@njit
-def _log_f_ladder(weights, h, field, ladder, joint, scratch, out):
-    """log f_k of one chain at every level; e^(-beta_k |g_j|) is carried from level to level by multiplication.
+@inlined
+def _log_f_ladder(weights, h, field, c, ladder, joint, scratch, out):
+    """log f_k of chain c at every level; e^(-beta_k |g_j|) is carried from level to level by multiplication.
 
-    The factors 1 + e^(-beta_k |g_j|) are folded to products of at most 64 of them. The loop over the levels calls no
-    function, since passing arrays costs as much as the arithmetic.
+    The factors 1 + e^(-beta_k |g_j|) are folded to products of at most 64 of them.
     """
     powers, ratios, folded = scratch
-    n, padded = h.shape[0], powers.shape[0]
-    intercept, slope = _line(weights, h, field, joint, folded)
+    n, padded = h.shape[1], powers.shape[0]
+    intercept = np.float64(field[c, n + 1]) - weights.base_constant
+    slope, _ = _line_and_bend(weights, h, field, c, 0.0, 0.0, joint, scratch)
     for k in range(ladder.shape[0]):
         out[k] = intercept + ladder[k] * slope
     if joint:
@@ -201,19 +254,19 @@ def _log_f_ladder(weights, h, field, ladder, joint, scratch, out):
     for j in range(padded):
         powers[j], ratios[j] = np.float32(0.0), one
     for j in range(n):
-        powers[j] = exp32(-first * abs(field[j]))
+        powers[j] = exp32(-first * abs(field[c, j]))
     quarter = padded // 4
     half, last = 2 * quarter, 3 * quarter
     for k in range(ladder.shape[0]):
         if k > 0 and abs(ladder[k] - ladder[k - 1] - delta) > 1e-12:
             delta = ladder[k] - ladder[k - 1]
             for j in range(n):
-                ratios[j] = exp32(-np.float32(delta) * abs(field[j]))
+                ratios[j] = exp32(-np.float32(delta) * abs(field[c, j]))
         for j in range(quarter):
-            a, b = powers[j] * ratios[j], powers[quarter + j] * ratios[quarter + j]
-            c, d = powers[half + j] * ratios[half + j], powers[last + j] * ratios[last + j]
-            powers[j], powers[quarter + j], powers[half + j], powers[last + j] = a, b, c, d
-            folded[j] = ((one + a) * (one + b)) * ((one + c) * (one + d))
+            p, q = powers[j] * ratios[j], powers[quarter + j] * ratios[quarter + j]
+            r, s = powers[half + j] * ratios[half + j], powers[last + j] * ratios[last + j]
+            powers[j], powers[quarter + j], powers[half + j], powers[last + j] = p, q, r, s
+            folded[j] = ((one + p) * (one + q)) * ((one + r) * (one + s))
         length = quarter
         while length > 8 and 64 * length > padded:  # at most 64 factors in one
             length //= 2
@@ -228,21 +281,11 @@ def _log_f_ladder(weights, h, field, ladder, joint, scratch, out):
 
 
 @njit
-def _ladder_scratch(n_hidden):
-    """Three arrays of n_hidden float32, padded to a power of two from 32 to 512 or else to a multiple of 512."""
-    padded = 32
-    while padded < min(n_hidden, 512):
-        padded *= 2
-    padded *= (n_hidden + padded - 1) // padded
-    return np.empty(padded, np.float32), np.empty(padded, np.float32), np.empty(padded, np.float32)
-
-
-@njit
 def log_f_ladder(weights, v, h, hidden_field, ladder, joint, out):
     """log f_k of every chain at every level: out (n, K)."""
-    scratch = _ladder_scratch(h.shape[1])
+    scratch = _scratch_rows(h.shape[1])
     for c in range(v.shape[0]):
-        _log_f_ladder(weights, h[c], hidden_field[c], ladder, joint, scratch, out[c])
+        _log_f_ladder(weights, h, hidden_field, c, ladder, joint, scratch, out[c])
 
 
 # ---- fused programs: annealing, replica exchange, simulated tempering ---------------------------
@@ -253,8 +296,7 @@ def anneal(weights, v, h, hidden_field, visible_field, betas, joint, reverse, ke
     Forward: weight from beta_t to beta_t+1, then a sweep at beta_t+1. Reverse: a sweep at beta_t, then the weight.
     """
     scratch = _make_scratch(v.shape[0], v.shape[1], h.shape[1])
-    n = h.shape[1]
-    scratch_row = np.empty(n, np.float32)
+    scratch_rows = _scratch_rows(h.shape[1])
     for t in range(betas.shape[0] - 1):
         now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
         if reverse:
@@ -262,10 +304,7 @@ def anneal(weights, v, h, hidden_field, visible_field, betas, joint, reverse, ke
         for c in range(v.shape[0]):
             old, new = betas[t, c], betas[t + 1, c]
             if new != old:
-                field = hidden_field[c]
-                _, slope = _line(weights, h[c], field, joint, scratch_row)
-                log_weights[c] += (new - old) * slope + _bend(field, n, new, joint, scratch_row)
-                log_weights[c] -= _bend(field, n, old, joint, scratch_row)
+                log_weights[c] += _log_ratio(weights, h, hidden_field, c, old, new, joint, scratch_rows)
         if not reverse:
             _sweep(weights, v, h, hidden_field, visible_field, betas[t + 1], now, False, scratch)
 
@@ -282,7 +321,7 @@ def exchange(
     """
     n_chains, n_levels = v.shape[0], ladder.shape[0]
     scratch = _make_scratch(n_chains, v.shape[1], h.shape[1])
-    scratch_row = np.empty(h.shape[1], np.float32)
+    scratch_rows = _scratch_rows(h.shape[1])
     betas = np.empty(n_chains)
     up, down = np.empty(n_chains), np.empty(n_chains)
     chain_at = np.empty(n_levels, np.int64)
@@ -292,15 +331,11 @@ def exchange(
             betas[c] = ladder[levels[c]]
         _sweep(weights, v, h, hidden_field, visible_field, betas, now, False, scratch)
         for c in range(n_chains):
-            level, field = levels[c], hidden_field[c]
-            _, slope = _line(weights, h[c], field, joint, scratch_row)
-            here = ladder[level] * slope + _bend(field, h.shape[1], ladder[level], joint, scratch_row)
+            level, beta = levels[c], ladder[levels[c]]
             if level + 1 < n_levels:
-                beta = ladder[level + 1]
-                up[c] = beta * slope + _bend(field, h.shape[1], beta, joint, scratch_row) - here
+                up[c] = _log_ratio(weights, h, hidden_field, c, beta, ladder[level + 1], joint, scratch_rows)
             if level > 0:
-                beta = ladder[level - 1]
-                down[c] = beta * slope + _bend(field, h.shape[1], beta, joint, scratch_row) - here
+                down[c] = _log_ratio(weights, h, hidden_field, c, beta, ladder[level - 1], joint, scratch_rows)
         for ladder_index in range(n_chains // n_levels):
             start = ladder_index * n_levels
             trips[ladder_index] += swap_levels(up, down, levels, ends, shift, start, now, chain_at, sums[ladder_index])
@@ -319,7 +354,7 @@ def temper(
     """
     n_chains, n_levels = v.shape[0], ladder.shape[0]
     scratch = _make_scratch(n_chains, v.shape[1], h.shape[1])
-    ladder_scratch = _ladder_scratch(h.shape[1])
+    scratch_rows = _scratch_rows(h.shape[1])
     bits = np.empty(4, np.uint32)
     betas, log_densities, cumulative = np.empty(n_chains), np.empty(n_levels), np.empty(n_levels)
     for t in range(n_redraws):
@@ -329,7 +364,7 @@ def temper(
                 betas[c] = ladder[levels[c]]
             _sweep(weights, v, h, hidden_field, visible_field, betas, now, False, scratch)
         for c in range(n_chains):
-            _log_f_ladder(weights, h[c], hidden_field[c], ladder, joint, ladder_scratch, log_densities)
+            _log_f_ladder(weights, h, hidden_field, c, ladder, joint, scratch_rows, log_densities)
             if t % stride == 0:
                 vectors[t // stride, c] = log_densities
                 vector_levels[t // stride, c] = levels[c]

@@ -103,7 +103,7 @@ class RBMPath(Path):
     def ladder_cost(self) -> float:  # type: ignore[override]
         """Work of `log_f_ladder` in sweeps, counted in multiplications by a weight (other steps in proportion)."""
         n_hidden, n_visible = self.components.shape
-        sweep = n_hidden * n_visible + 120 * (n_hidden + n_visible) + 29_000
+        sweep = n_hidden * n_visible + 120 * (n_hidden + n_visible) + 5_000
         return len(self.ladder) * (7 * n_hidden + 1_400) / sweep
 
     # -- states --------------------------------------------------------------------------------

@@ -24,11 +24,6 @@ class Keys(NamedTuple):
 
 
 @njit
-def _logistic(x):
-    return 1.0 / (1.0 + exp64(-x))
-
-
-@njit
 def swap_levels(up, down, levels, ends, shift, start, keys, chain_at, sums):
     """Offer the even or the odd pairs of one ladder's levels a swap; returns the round trips that end here.
 
@@ -44,10 +39,11 @@ def swap_levels(up, down, levels, ends, shift, start, keys, chain_at, sums):
         u, r = up[low], down[high]
         accept = exp64(min(0.0, u + r))
         pair = sums[k]
-        pair[0] += _logistic(u - shift[k])
-        pair[1] += _logistic(r + shift[k])
-        pair[2] += exp64(min(u - shift[k], MAX_EXPONENT))
-        pair[3] += exp64(min(r + shift[k], MAX_EXPONENT))
+        forward, reverse = exp64(min(u - shift[k], MAX_EXPONENT)), exp64(min(r + shift[k], MAX_EXPONENT))
+        pair[0] += forward / (1.0 + forward)  # the logistic
+        pair[1] += reverse / (1.0 + reverse)
+        pair[2] += forward
+        pair[3] += reverse
         pair[4] += 1.0 - accept
         if (k + keys.step) % 2 == 0:
             random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + low, _SWAP)
