@@ -25,5 +25,5 @@ def njit(function, **options):
 
 
 def inlined(function):
-    """Like `njit`, and made a part of its callers: counting the references of arrays that a call hands on costs 100 ns."""
+    """Like `njit`, and made a part of its callers: counting references to arrays that a call hands on takes 100 ns."""
     return njit(function, forceinline=True)

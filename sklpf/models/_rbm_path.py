@@ -277,14 +277,14 @@ def _check_parameters(components, intercept_visible, intercept_hidden, base_mean
 
 
 def _pack(path: RBMPath):
-    from sklpf._kernels import LANES
     from sklpf.models._rbm_kernels import Weights
 
-    def pad(array, dtype=np.float32):
+    def pad(array):
         array = np.atleast_2d(array)
-        array = np.ascontiguousarray(np.pad(array, [(0, 0), (0, -array.shape[1] % LANES)]), dtype=dtype)
-        array.setflags(write=False)
-        return array
+        padded = aligned_zeros(*array.shape)
+        padded[:, : array.shape[1]] = array
+        padded.setflags(write=False)
+        return padded
 
     return Weights(
         by_visible=pad(np.column_stack([path.components.T, path.intercept_visible - path.base_logit, path.base_logit])),
@@ -294,6 +294,17 @@ def _pack(path: RBMPath):
         base_logit=pad(path.base_logit)[0],
         base_constant=path._base_constant,
     )
+
+
+def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:
+    """Zeros of shape (n_rows, n_columns padded to 16) that begin at a multiple of 64 bytes.
+
+    NumPy aligns to 16, and vectors that straddle two cache lines take a fifth to a third longer to add.
+    """
+    width = 16 * -(-n_columns // 16)
+    raw = np.zeros(n_rows * width + 16, dtype=np.float32)
+    first = -raw.ctypes.data % 64 // 4
+    return raw[first : first + n_rows * width].reshape(n_rows, width)
 
 
 def _keys(stream: Stream):

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from sklpf._random import stream_key
+from sklpf.models._rbm_path import aligned_zeros
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
 LARGEST_SEED = 2**31 - 1
@@ -29,17 +30,17 @@ class Trainer:
 
     def __init__(self, model, X, batch_size: int, rng: np.random.RandomState):
         n_components, n_features = model.components_.shape
-        self.by_visible = aligned_zeros(n_features + 1, n_components)
+        self.by_visible = _zeros(n_features + 1, n_components)
         self.by_visible[:-1, :n_components] = model.components_.T
         self.by_visible[-1, :n_components] = model.intercept_hidden_
-        self.by_hidden = aligned_zeros(n_components + 1, n_features)
+        self.by_hidden = _zeros(n_components + 1, n_features)
         self.by_hidden[:-1, :n_features] = model.components_
         self.by_hidden[-1, :n_features] = model.intercept_visible_
         self.h = np.array(model.h_samples_ != 0, dtype=np.uint8, order="C")
         self.X, self.batch_size = X, min(batch_size, X.shape[0])
         self.scratch = (
-            aligned_zeros(len(self.h), n_features),
-            aligned_zeros(self.batch_size + len(self.h), n_components),
+            _zeros(len(self.h), n_features),
+            _zeros(self.batch_size + len(self.h), n_components),
         )
         self.learning_rate, self.step = float(model.learning_rate), 0
         self.key = stream_key(int(rng.randint(LARGEST_SEED)))
@@ -74,16 +75,9 @@ class Trainer:
         model.h_samples_ = self.h.astype(dtype)
 
 
-def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:
-    """Zeros of shape (n_rows, >= n_columns padded to 16) whose rows lie well in the cache.
-
-    Rows begin at multiples of 64 bytes (NumPy aligns to 16, and vectors that straddle two cache lines take a third
-    longer to add) and are an odd number of cache lines apart, so that a column of tiles uses all of the cache's sets.
-    """
-    width = 16 * (-(-n_columns // 16) | 1)
-    raw = np.zeros(n_rows * width + 16, dtype=np.float32)
-    first = -raw.ctypes.data % 64 // 4
-    return raw[first : first + n_rows * width].reshape(n_rows, width)
+def _zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:
+    """Zeros with rows an odd number of cache lines apart, so that a column of tiles uses all of the cache's sets."""
+    return aligned_zeros(n_rows, 16 * (-(-n_columns // 16) | 1))
 
 
 def _lists(X):

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from sklpf import BernoulliRBM
 from sklpf.models import _rbm_trainer
-from sklpf.models._rbm_trainer import Trainer, aligned_zeros
+from sklpf.models._rbm_trainer import Trainer, _zeros
 
 DIGITS = load_digits().data / 16
 BINARY = (DIGITS > 0.5).astype(np.float64)
@@ -238,7 +238,7 @@ def test_divergence_is_an_error():
 
 def test_weights_lie_well_in_the_cache():
     for n_columns in (1, 16, 17, 500, 512):
-        array = aligned_zeros(3, n_columns)
+        array = _zeros(3, n_columns)
         assert array.ctypes.data % 64 == 0
         assert array.shape[1] >= n_columns
         assert array.shape[1] // 16 % 2 == 1
