@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import time
 import warnings
 from collections.abc import Iterator
@@ -50,7 +51,8 @@ class PartitionEstimator(BaseEstimator):
         Parameters
         ----------
         path : Path or fitted model
-            A model is anything with a method ``path(base=..., weights=...)``.
+            A model is anything with a method ``path(base=..., weights=...)``. Of a model with a likelihood for each
+            row give ``model.path(X)``.
         y : ignored
 
         Returns
@@ -103,6 +105,11 @@ class PartitionEstimator(BaseEstimator):
                 "BernoulliRBM.from_parameters takes the weights of another library's model"
             )
         check_is_fitted(path)
+        if "X" in inspect.signature(path.path).parameters:
+            name = type(path).__name__
+            raise TypeError(
+                f"path must be model.path(X), the rows whose likelihoods are wanted: a {name} has one for each row"
+            )
         options = {name: getattr(self, name) for name in ("base", "weights") if hasattr(self, name)}
         return path.path(**options)
 

@@ -9,8 +9,9 @@ from scipy.integrate import quad
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, FactorialMixture
+from sklpf import AIS, Exact, FactorialMixture
 from sklpf.datasets import make_factorial_shapes
+from sklpf.models._row_likelihood import MAX_EXACT_ROWS
 
 SHAPES = {"noise_variance": 0.01, "component_variance": 0.1225, "activation_probability": 0.3}
 
@@ -73,6 +74,20 @@ def test_estimates_and_enumeration_agree_within_their_errors(fitted):
     assert interval.mean == pytest.approx(estimates.mean())
     half = (high - low - np.mean(result.std_error**2) / 2) / 2
     assert half == pytest.approx(1.959964 * np.sqrt(np.sum(result.std_error**2)) / 25, rel=1e-5)
+
+
+def test_more_components_than_are_enumerated_are_annealed():
+    X = np.random.default_rng(0).normal(size=(200, 10))
+    model = FactorialMixture(MAX_EXACT_ROWS + 1, noise_variance=0.5, random_state=0).fit(X)
+    rows = X[:8]
+    interval = model.score_interval(rows)
+    assert interval.partition[0] < interval.mean < interval.partition[1]  # estimated, and trusted: no warning
+    values = model.score_samples(rows)
+    errors = AIS(random_state=model._partition_seed).fit(model.path(rows)).log_partition_std_error_
+    exact = Exact().fit(model.path(rows)).log_partition_
+    assert errors.max() < 0.1
+    assert np.abs((values - exact) / errors).max() < 4.5  # 8 rows, t with 99 degrees: false alarm 1.5e-4
+    np.testing.assert_array_equal(model.score_samples(rows[3:5]), values[3:5])
 
 
 def test_interval_of_enumerated_rows_is_the_sampling_error_alone(fitted):
@@ -242,6 +257,13 @@ def test_inverse_transform_rebuilds_the_rows():
 def test_parameters_that_can_not_be_used_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         FactorialMixture(2, **parameters).fit(np.eye(4))
+
+
+def test_partition_estimators_ask_for_the_path_of_rows(fitted):
+    model, X = fitted
+    for estimator in (AIS(), Exact()):
+        with pytest.raises(TypeError, match=r"path must be model.path\(X\).*a FactorialMixture has one for each row"):
+            estimator.fit(model)
 
 
 def test_data_that_can_not_be_used_are_refused(fitted):
