@@ -11,12 +11,12 @@ def compare(model_a, model_b, X, level: float = 0.95) -> ScoreInterval:
     """Mean over rows of log p_a(x) - log p_b(x), in nats; positive where `model_a` is better.
 
     Rows are paired: what makes a row hard for both models cancels, so the interval is narrower than two scores suggest.
-    The errors of the two log Z are common to all rows and are added once, in quadrature.
+    The errors of the two means that come from estimated log Z are added once, in quadrature.
 
     Parameters
     ----------
     model_a, model_b : fitted models
-        With `score_samples` and `score_interval`, such as `BernoulliRBM`.
+        With `score_samples` and `score_interval`, such as `BernoulliRBM` or `FactorialMixture`.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Held-out rows, at least 2, the same for both.
     level : float, default=0.95
@@ -41,11 +41,11 @@ def compare(model_a, model_b, X, level: float = 0.95) -> ScoreInterval:
     0.4264
     """
     for name, model in (("model_a", model_a), ("model_b", model_b)):
-        if not hasattr(model, "_common_error"):
+        if not hasattr(model, "_scored"):
             raise TypeError(
                 f"{name} must be a model of sklpf with score_samples and score_interval (a pipeline's last step, say), "
                 f"got {type(model).__name__}"
             )
-    difference = model_a.score_samples(X) - model_b.score_samples(X)
-    (below_a, above_a), (below_b, above_b) = (model._common_error(level) for model in (model_a, model_b))
-    return score_interval(difference, np.hypot(below_a, above_b), np.hypot(above_a, below_b), level)
+    values_a, below_a, above_a = model_a._scored(X, level)
+    values_b, below_b, above_b = model_b._scored(X, level)
+    return score_interval(values_a - values_b, np.hypot(below_a, above_b), np.hypot(above_a, below_b), level)

@@ -220,13 +220,14 @@ class LogLikelihoodMixin(DensityMixin):
         -------
         interval : ScoreInterval
         """
-        return score_interval(self.score_samples(X), *self._common_error(level), level)
+        return score_interval(*self._scored(X, level), level)
 
-    def _common_error(self, level: float) -> tuple[float, float]:
-        """How far the error that all rows share reaches below and above the score."""
+    def _scored(self, X, level: float) -> tuple[NDArray[np.float64], float, float]:
+        """Log-likelihood of every row, and how far the error that all rows share reaches below and above their mean."""
+        values = self.score_samples(X)
         result = self.partition_estimator_.result_
         low, high = result.interval(level)
-        return high - result.log_partition, result.log_partition - low
+        return values, high - result.log_partition, result.log_partition - low
 
 
 def _trusted(estimator: PartitionEstimator) -> bool:

@@ -74,8 +74,12 @@ class RowLikelihoodMixin(DensityMixin):
             ``partition`` is the Monte-Carlo part: zero where rows are enumerated; else it shrinks with more rows, but
             for the bias of a logarithm of estimates (half the mean squared standard error), which widens it upwards.
         """
+        return score_interval(*self._scored(X, level), level)
+
+    def _scored(self, X, level: float) -> tuple[NDArray[np.float64], float, float]:
+        """Log-likelihood of every row, and how far the Monte-Carlo error of their mean reaches below and above it."""
         estimator = self._row_partition(X)
-        return score_interval(self._trusted(estimator), *_mean_error(estimator.result_, level), level)
+        return self._trusted(estimator), *_mean_error(estimator.result_, level)
 
     def _row_partition(self, X) -> PartitionEstimator:
         """The partition estimator fitted to the rows, with the model's seed and number of jobs where it sets none."""

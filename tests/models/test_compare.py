@@ -6,7 +6,7 @@ from scipy.stats import t as student_t
 from sklearn.datasets import load_digits
 from sklearn.neighbors import KernelDensity
 
-from sklpf import AIS, BernoulliRBM, compare
+from sklpf import AIS, BernoulliRBM, FactorialMixture, compare
 from sklpf.models import ScoreInterval
 
 BINARY = (load_digits().data > 7).astype(np.float64)
@@ -67,6 +67,20 @@ def test_the_interval_covers():
         inside += low <= truth <= high
     # Binomial(400, 0.95): mean 380, deviation 4.4; beyond 4 of them (362) a false alarm is 1e-4
     assert inside > 362
+
+
+def test_models_with_a_likelihood_for_each_row():
+    X = np.random.default_rng(0).normal(size=(120, 4))
+    small, large = (FactorialMixture(n, noise_variance=0.5, random_state=0).fit(X) for n in (1, 4))
+    exact = compare(large, small, X[:30])
+    assert exact.mean == pytest.approx(large.score(X[:30]) - small.score(X[:30]))
+    assert exact.partition == (exact.mean, exact.mean)
+    large.set_params(partition_estimator=AIS(100, 100))
+    estimated = compare(large, small, X[:30])
+    low, high = estimated.partition
+    assert low < estimated.mean < high
+    half = (high - low) / 2
+    assert abs(estimated.mean - exact.mean) < 2.5 * half  # 4.9 standard errors: false alarm 1e-6
 
 
 def test_bad_input():
