@@ -34,8 +34,9 @@ n_rows, n_restarts = (10_000, 20) if full else (2_000, 5)
 given = {"noise_variance": 0.01, "component_variance": 0.35**2, "activation_probability": 0.3}
 methods = {
     "VI": {},
-    "AVI 10": {"tempering": "annealed", "initial_temperature": 10.0, "n_tempered": 10},
-    "AVI 100": {"tempering": "annealed", "initial_temperature": 10.0, "n_tempered": 100},
+    "AVI 10, 10": {"tempering": "annealed", "initial_temperature": 10.0, "n_tempered": 10},
+    "AVI 10, 100": {"tempering": "annealed", "initial_temperature": 10.0, "n_tempered": 100},
+    "AVI 50, 300": {"tempering": "annealed", "initial_temperature": 50.0, "n_tempered": 300},
     "AVI auto, 300": {"tempering": "annealed", "n_tempered": 300},
     "VT": {"tempering": "global"},
     "LVT": {"tempering": "local"},

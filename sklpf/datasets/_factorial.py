@@ -31,7 +31,7 @@ def make_factorial_shapes(
     """Make noisy sums of eight 4 x 4 shapes, in the manner of the toy data of Mandt et al. (2016, figure 4).
 
     Every shape is a binary image times a weight from U(0.5, 1). The paper doesn't list its shapes; these are others.
-    All methods of inference find the bars easier than the drawn shapes, of which many share their pixels.
+    Many of the drawn shapes share pixels, more than the bars do.
 
     Parameters
     ----------

@@ -104,10 +104,13 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 
     Notes
     -----
+    Annealing adds noise to the components before every sweep above T = 1, which costs a row about one nat for each
+    component that it has, at any temperature. Without it, cooling keeps the first split of the rows that appears.
+
     Heat can switch components off for good: the uncertainty of a component costs every row that has it about
     D / (2 n pi) nats at any temperature (D features, n rows, pi the activation probability), while what it explains
     shrinks with 1 / T. "auto" therefore stays below n pi / D times the n_components-th eigenvalue over the noise
-    variance, about half the temperature at which components were seen to die.
+    variance, which is cautious: components were seen to die at several times that.
 
     There is no intercept: centre X, or leave a component to be always on. What is learned stays at its starting value
     (half the mean variance of the features, 0.3, and a matching component variance) above T = 1. `score` is the

@@ -15,6 +15,7 @@ from sklpf.variational import ConjugateModel
 
 _VALUES_AT_ONCE = 1 << 21  # of the rows and activations of a block
 _LOG_2PI = np.log(2 * np.pi)
+_JITTER_COST = 1.0  # nats
 
 
 class FactorialPosterior(ConjugateModel):
@@ -34,7 +35,9 @@ class FactorialPosterior(ConjugateModel):
     learned : tuple of str, default=()
         Names of the hyperparameters that `update_hyperparameters` sets.
     jitter : numpy.random.Generator or None, default=None
-        Where given, sweeps above T = 1 start from a draw of the means, so that heat can't make components equal.
+        Where given, sweeps above T = 1 start from noisy means, so that heat can't make components equal, nor cooling
+        keep the first split that it finds. The noise costs every row about one nat for each component that is on, at
+        any temperature.
     n_jobs : int or None, default=None
         For blocks of rows.
 
@@ -84,8 +87,8 @@ class FactorialPosterior(ConjugateModel):
     # -- the protocol ----------------------------------------------------------------------------
     def update(self, inverse) -> None:
         if self.jitter is not None and np.ndim(inverse) == 0 and inverse < 1:
-            scale = np.sqrt(np.diag(self.covariance))[:, None]
-            self.means = self.means + scale * self.jitter.normal(size=self.means.shape)
+            variance = 2 * _JITTER_COST * self.noise_variance / (inverse * self.means.shape[1])
+            self.means = self.means + np.sqrt(variance) * self.jitter.normal(size=self.means.shape)
         self._update_activations(inverse)
         self._update_means(1.0 if self._weighted else inverse)
 

@@ -257,6 +257,19 @@ def test_jitter_moves_only_sweeps_above_one():
     assert np.any(plain.means != moved.means)
 
 
+@pytest.mark.parametrize("inverse", [0.5, 0.01])
+def test_jitter_costs_a_nat_for_a_component_that_is_on(monkeypatch, inverse):
+    X = rows(50, 20, 40)
+    posterior = make_posterior(X, 20, jitter=np.random.default_rng(0))
+    monkeypatch.setattr(posterior, "_update_activations", lambda inverse: None)
+    monkeypatch.setattr(posterior, "_update_means", lambda inverse: None)
+    posterior._weighted, before = False, posterior.means
+    posterior.update(inverse)
+    cost = 0.5 * inverse / 0.1 * np.sum((posterior.means - before) ** 2, axis=1)
+    # 800 squared normal draws: 5 standard errors of 0.05, false alarms below 1e-6
+    assert cost.mean() == pytest.approx(1, abs=0.25)
+
+
 @pytest.mark.parametrize(("shapes", "rank", "pixels"), [("drawn", 8, 36), ("bars", 7, 32)])
 def test_shapes_are_sums_of_components(shapes, rank, pixels):
     X, activations, components = make_factorial_shapes(4000, shapes=shapes, noise_variance=0.04, random_state=0)
