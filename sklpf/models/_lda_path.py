@@ -1,0 +1,317 @@
+"""The tempered path of latent Dirichlet allocation: one target, log p(words), for each document."""
+
+from __future__ import annotations
+
+import copy
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln, logsumexp
+
+from sklpf._random import Stream
+from sklpf.paths._base import Path, map_state, n_chains
+
+_LANES = 16
+_PRIOR_RANGE = 1e-20, 1e20
+
+
+class TopicState(NamedTuple):
+    """Chains of one document: the topics of its tokens, log f of the base and how much it gains to the target."""
+
+    z: NDArray[np.int32]
+    base: NDArray[np.float64]
+    slope: NDArray[np.float64]
+
+
+class LDAPath(Path):
+    """From the prior of a document's topics to their posterior given its words (Wallach et al. 2009, section 4).
+
+    With topics phi and the tokens' topics z_1, …, z_N, the topic shares of the document integrated out,
+
+        log f_beta(z) = log p(z | doc_topic_prior) + beta sum_n log phi[z_n, w_n],
+
+    where p(z | doc_topic_prior) is a Polya urn, so that f_0 is normalised and log Z of the target is the
+    log-likelihood log p(w_1, …, w_N) of the document's tokens in any one order. The documents are the path's targets:
+    estimators run on ``path.target(t)`` and give arrays of shape (n_targets,). An empty document has log Z = 0.
+
+    Parameters
+    ----------
+    topics : array-like of shape (n_topics, n_words)
+        phi, the probability of every word in every topic: positive, rows sum to 1.
+    doc_topic_prior : float or array-like of shape (n_topics,)
+        Parameter of the Dirichlet distribution of the documents' topic shares, from 1e-20 to 1e20.
+    X : {array-like, sparse matrix} of shape (n_documents, n_words)
+        How often every word occurs in every document: whole numbers.
+    ladder : array-like of shape (n_levels,)
+        Inverse temperatures, increasing in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If shapes don't match, or a number isn't finite or in its range.
+
+    Notes
+    -----
+    A sweep draws the topics of all tokens in turn, in the order of their words. It costs about 15 ns + 0.1 ns a topic
+    for each token; chains at different inverse temperatures cost twice that. Conditional probabilities are float32
+    (relative error 1e-7), log densities float64.
+
+    Enumeration takes assignments with equal counts of the topics together, which leaves C(N + K - 1, N) states of N
+    tokens and K topics: `Exact` takes documents with at most 2^25 (27 tokens for 8 topics, say, and thousands for 3).
+    """
+
+    gibbs_is_reversible = False
+    n_moves_per_segment = 1000
+    n_enumeration_blocks = 1
+
+    def __init__(
+        self,
+        topics: ArrayLike,
+        doc_topic_prior: ArrayLike,
+        X: ArrayLike | sp.spmatrix,
+        ladder: ArrayLike = (0.0, 1.0),
+    ):
+        topics = _check_topics(topics)
+        self.doc_topic_prior = _check_prior(doc_topic_prior, len(topics))
+        self.counts = _check_counts(X, topics.shape[1])
+        self.words, self.log_topics = _used_words(topics, self.counts)
+        self.n_targets: int | None = self.counts.shape[0]
+        self.ladder = self.with_ladder(ladder).ladder
+
+    # -- targets -------------------------------------------------------------------------------
+    def target(self, t: int) -> LDAPath:
+        """Return the path of document t alone."""
+        other = copy.copy(self)
+        words, counts = self._row(t)
+        used = np.searchsorted(self.words, words)
+        other.log_topics, other.counts, other.words, other.n_targets = self.log_topics[used], counts, words, None
+        return other
+
+    def target_content(self, t: int) -> bytes:
+        """Return the words of document t and how often each occurs, explicit zeros left out."""
+        words, counts = self._row(t)
+        return words.tobytes() + counts.tobytes()
+
+    def target_cost(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Tokens of these documents, and 10 for what doesn't depend on their number, shape (n,)."""
+        return self.n_tokens[rows] + 10.0
+
+    @property
+    def n_tokens(self) -> NDArray[np.int64]:
+        """Tokens of every document (n_targets,), or of the one document ()."""
+        if self.n_targets is None:
+            return self.counts.sum()
+        return np.add.reduceat(np.r_[self.counts.data, 0], self.counts.indptr[:-1]) * (np.diff(self.counts.indptr) > 0)
+
+    def _row(self, t):
+        row = slice(self.counts.indptr[t], self.counts.indptr[t + 1])
+        return self.counts.indices[row].astype(np.int64), self.counts.data[row]
+
+    # -- the kernels' arguments ------------------------------------------------------------------
+    @property
+    def _document(self):
+        cached = self.__dict__.get("_packed")
+        if cached is None:
+            cached = self.__dict__["_packed"] = _pack(self)
+        return cached
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_packed"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.ladder = _read_only(self.ladder)  # pickling forgets it, and kernels are compiled for read-only ladders
+
+    @property
+    def base_log_partition(self) -> float:  # type: ignore[override]  # derived from the document here
+        """Log-likelihood of the document if its tokens were independent, in nats."""
+        document = self._document
+        return float(np.sum(logsumexp(document.log_base, axis=1) * self.counts)) if len(document.word) else 0.0
+
+    @property
+    def ladder_cost(self) -> float:  # type: ignore[override]  # derived from the document's size here
+        """Work of a redraw among all levels in sweeps: measured, 3 ns a level and 30 ns + 0.1 ns a topic a token."""
+        n_tokens = max(float(np.max(self.n_tokens)), 1.0)
+        return 3.0 * len(self.ladder) / (n_tokens * (30.0 + 0.1 * len(self.doc_topic_prior)))
+
+    # -- states --------------------------------------------------------------------------------
+    def sample_base(self, n: int, stream: Stream) -> TopicState:
+        """Return n exact draws from the base, whose tokens are independent."""
+        from sklpf.models._lda_path_kernels import sample_base
+
+        state = TopicState(np.empty((n, len(self._document.word)), dtype=np.int32), np.empty(n), np.empty(n))
+        sample_base(self._document, _keys(stream), *state)
+        return state
+
+    # -- densities -----------------------------------------------------------------------------
+    def log_f(self, state: TopicState, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return log f_k of every chain at its own level, in nats."""
+        return state.base + self.ladder[levels] * state.slope
+
+    def log_f_ladder(self, state: TopicState) -> NDArray[np.float64]:
+        """Return log f_k of every chain at every level, shape (n, K), in nats."""
+        return state.base[:, np.newaxis] + state.slope[:, np.newaxis] * self.ladder
+
+    # -- moves ---------------------------------------------------------------------------------
+    def gibbs(self, state, levels, stream: Stream, reverse: bool = False) -> TopicState:
+        """One Gibbs sweep over the tokens in turn; `reverse` takes them in the opposite order."""
+        from sklpf.models._lda_path_kernels import sweep_all
+
+        state = map_state(np.array, state)
+        sweep_all(self._document, *state, self.ladder[levels], reverse, _keys(stream))
+        return state
+
+    def gibbs_anneal(self, state, levels, stream, reverse=False):
+        """Fused form of `Transition.anneal` for Gibbs sweeps."""
+        from sklpf.models._lda_path_kernels import anneal
+
+        state, log_weights = map_state(np.array, state), np.zeros(n_chains(state))
+        anneal(self._document, *state, self.ladder[levels], reverse, _keys(stream), log_weights)
+        return state, log_weights
+
+    def gibbs_exchange(self, state, levels, ends, shift, n_scans, stream):
+        """Fused form of `Transition.exchange` for Gibbs sweeps."""
+        from sklpf.models._lda_path_kernels import exchange
+
+        state, levels, ends = map_state(np.array, state), np.array(levels), np.array(ends)
+        n_levels = len(self.ladder)
+        sums = np.zeros((len(levels) // n_levels, n_levels - 1, 5))
+        trips = np.zeros(len(sums), dtype=np.int64)
+        exchange(self._document, *state, levels, ends, self.ladder, shift, n_scans, _keys(stream), sums, trips)
+        return state, levels, ends, sums, trips
+
+    def gibbs_temper(self, state, levels, log_prior, n_redraws, sweeps_per_redraw, stride, stream):
+        """Fused form of `Transition.temper` for Gibbs sweeps."""
+        from sklpf.models._lda_path_kernels import temper
+        from sklpf.transitions._kernels import Q_OFFSET
+
+        state, levels = map_state(np.array, state), np.array(levels)
+        shape = (len(levels), len(self.ladder))
+        q_sums, counts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+        vectors = np.empty((-(-n_redraws // stride), *shape))
+        vector_levels = np.empty(vectors.shape[:2], dtype=np.int64)
+        temper(
+            self._document, *state, levels, self.ladder, log_prior, n_redraws, sweeps_per_redraw, stride,
+            _keys(stream), q_sums, counts, vectors, vector_levels,
+        )  # fmt: skip
+        with np.errstate(divide="ignore"):
+            return state, levels, np.log(q_sums) - Q_OFFSET, counts, vectors, vector_levels
+
+    def left_to_right(self, n: int, n_particles: int, n_sweeps: float, stream: Stream) -> NDArray[np.float64]:
+        """Return log estimates of Z (n,) by particle filters that take the tokens one after the other."""
+        from sklpf.models._lda_path_kernels import left_to_right
+
+        passed = np.floor(n_sweeps * np.log1p(np.arange(len(self._document.word)))).astype(np.int64)
+        log_estimates = np.empty(n)
+        left_to_right(self._document, np.diff(passed, prepend=0), n_particles, _keys(stream), log_estimates)
+        return log_estimates
+
+    # -- exact enumeration -----------------------------------------------------------------------
+    @property
+    def n_enumerable(self) -> int:
+        """Binary logarithm, rounded up, of the number of states that are enumerated: the most of any document."""
+        return int(np.max(np.ceil(np.log2(self._n_states(self.n_tokens)) - 1e-9), initial=0))
+
+    def _n_states(self, n_tokens):
+        n_topics = len(self.doc_topic_prior)
+        return np.rint(np.exp(gammaln(n_tokens + n_topics) - gammaln(n_tokens + 1) - gammaln(n_topics)))
+
+    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+        """Return the log of f at `level` summed over the assignments with equal counts, for all possible counts."""
+        from sklpf.models._lda_path_kernels import log_weights_of_counts
+
+        out = np.empty(int(self._n_states(self.n_tokens)))
+        log_weights_of_counts(self._document, self.ladder[level], out)
+        return out
+
+    def enumerate_targets(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """Return log Z of the documents `rows` (n,), in nats."""
+        last = len(self.ladder) - 1
+        return np.array([logsumexp(self.target(t).enumerate_block(0, last)) for t in np.asarray(rows)])
+
+
+def _pack(path: LDAPath):
+    from sklpf.models._lda_path_kernels import Document
+
+    if path.n_targets is not None:
+        raise ValueError("this path has a target for each row of X: choose one with target(t)")
+    n_words, n_topics = path.log_topics.shape
+    alpha, drawn = path.doc_topic_prior, np.arange(path.n_tokens + 1)
+    likelihoods = np.zeros((n_words, -(-n_topics // _LANES) * _LANES))
+    likelihoods[:, :n_topics] = np.exp(path.log_topics - path.log_topics.max(axis=1, keepdims=True, initial=-np.inf))
+    different = alpha if np.ptp(alpha) > 0 else alpha[:1]
+    mean = different / alpha.sum()
+    log_urn = np.log((different[:, np.newaxis] + drawn) / mean[:, np.newaxis])
+    return Document(
+        word=_read_only(np.repeat(np.arange(n_words), path.counts), np.int32),
+        log_base=_read_only(path.log_topics + np.log(alpha / alpha.sum())),
+        likelihoods=_read_only(likelihoods, np.float32),
+        mean=_read_only(alpha / alpha.sum()),
+        alpha=_read_only(alpha),
+        log_urn=_read_only(np.cumsum(np.c_[np.zeros(len(mean)), log_urn], axis=1)),
+        log_denominator=float(np.log(alpha.sum() + drawn[:-1]).sum()),
+    )
+
+
+def _read_only(array, dtype=np.float64):
+    """A read-only, C-contiguous view or copy: what kernels are compiled for."""
+    array = np.ascontiguousarray(array, dtype=dtype).view()
+    array.setflags(write=False)
+    return array
+
+
+def _keys(stream: Stream):
+    from sklpf.transitions._kernels import Keys
+
+    return Keys(*stream.key, stream.chain, stream.step)
+
+
+# -- parameters --------------------------------------------------------------------------------------
+def _check_topics(topics):
+    topics = np.asarray(topics)
+    if topics.ndim != 2 or 0 in topics.shape:
+        raise ValueError(f"topics must have the shape (n_topics, n_words), got {topics.shape}")
+    if not np.all((topics > 0) & np.isfinite(topics)):
+        raise ValueError("topics must be positive and finite; add a little to every probability and normalise the rows")
+    if np.abs(topics.sum(axis=1, dtype=np.float64) - 1).max() > 1e-5:
+        raise ValueError("topics must have rows that sum to 1; divide each by its sum")
+    return topics
+
+
+def _check_prior(prior, n_topics):
+    prior = np.array(prior, dtype=np.float64)
+    if prior.shape not in ((), (n_topics,)):
+        raise ValueError(f"doc_topic_prior must be a number or have the shape ({n_topics},), got shape {prior.shape}")
+    low, high = _PRIOR_RANGE
+    if not np.all((prior >= low) & (prior <= high)):
+        raise ValueError(f"doc_topic_prior must lie between {low:g} and {high:g}; clip it")
+    return np.broadcast_to(prior, n_topics).copy()
+
+
+def _check_counts(X, n_words):
+    """CSR matrix of int64 with sorted words, none twice and no explicit zeros."""
+    if not sp.issparse(X):
+        X = np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"X must have the shape (n_documents, {n_words}), got {X.shape}")
+    if X.shape[1] != n_words or X.shape[0] == 0:
+        raise ValueError(f"X must have the shape (n_documents, {n_words}) and at least one row, got {X.shape}")
+    X = sp.csr_matrix(X, copy=True)
+    if not np.all((X.data >= 0) & (X.data < 2**31) & (X.data == np.floor(X.data))):
+        raise ValueError("X must hold whole counts from 0 on; it holds negative, fractional, infinite or NaN ones")
+    X = sp.csr_matrix((X.data.astype(np.int64), X.indices, X.indptr), shape=X.shape)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    return X
+
+
+def _used_words(topics, counts):
+    """The words that occur (U,) and the logs of their probabilities (U, n_topics)."""
+    from sklpf.models._lda_path_kernels import log_probabilities
+
+    words = np.unique(counts.indices).astype(np.int64)
+    out = np.empty((len(words), len(topics)))
+    log_probabilities(_read_only(topics), words, out)
+    return words, out

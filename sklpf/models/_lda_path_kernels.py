@@ -1,0 +1,436 @@
+"""Numba kernels of a document's path in latent Dirichlet allocation: collapsed Gibbs on the tokens' topics.
+
+With the prior's means m_k = alpha_k / A and the counts c_k of the topics, of a chain with topics z (N,) int32
+
+    base = sum_n log m[z_n] topics[z_n, w_n],    slope = sum_k sum_(j < c_k) log (alpha_k + j) / m_k - log denominator,
+
+and log f_beta = base + beta slope. The conditional of a token is proportional to topics[k, w] times
+m_k ((alpha_k + c_k) / m_k)^beta, c without the token itself. These weights are float32, 16 topics in a vector; counts are
+integers, and densities float64. Loops go through the tokens outside and the chains inside, so that no chain waits for
+its own last store.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from sklpf import _random
+from sklpf._kernels import LANES, exp64, random_bits, uniform
+from sklpf._numba import inlined, njit
+from sklpf.transitions._kernels import Keys, redraw, swap_levels
+
+_Z, _NEW, _ORDER, _REDRAW = _random.HIDDEN, _random.VISIBLE, _random.SWAP, _random.REDRAW
+
+
+class Document(NamedTuple):
+    """What kernels know of a document with N tokens of U distinct words and of K topics; read-only."""
+
+    word: np.ndarray  # (N,) int32: which of the distinct words a token is
+    log_base: np.ndarray  # (U, K) float64: log m_k topics[k, w]
+    likelihoods: np.ndarray  # (U, K padded to 16) float32: topics[k, w] over the largest of w, 0 in the padding
+    mean: np.ndarray  # (K,) float64: m
+    alpha: np.ndarray  # (K,) float64
+    log_urn: np.ndarray  # (1 or K, N + 2) float64: sum_(j < c) log (alpha_k + j) / m_k; one row for equal alpha
+    log_denominator: float  # log A (A + 1) … (A + N - 1)
+
+
+class Scratch(NamedTuple):
+    """Work space of n chains."""
+
+    counts: np.ndarray  # (n, K) int32: tokens of every topic
+    weights: np.ndarray  # (n, padded K) float32: the topics' prior weights at the chain's beta, 0 in the padding
+    sums: np.ndarray  # (padded K,) float32: see `_lane`
+    bits: np.ndarray  # (n, N + 4) uint32
+
+
+# ---- one token ---------------------------------------------------------------------------------
+@intrinsic
+def _lane(typing_context, first, second, sums, n_vectors, u):
+    """Multiply two rows of float32 and draw one of 16 lanes in proportion to its sum of products.
+
+    Writes the running sums of the lanes after every vector but the last to `sums`, then the sums over lanes 0, …, j.
+    """
+
+    def generate(context, builder, signature, arguments):
+        return _emit_lane(builder, *arguments)
+
+    return types.int64(types.intp, types.intp, types.intp, types.intp, types.float32), generate
+
+
+def _emit_lane(builder, first, second, sums, n_vectors, u):
+    float32, int32, int64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+    vector = ir.VectorType(float32, LANES)
+    zeros = ir.Constant(vector, [0.0] * LANES)
+    first, second, out = (builder.inttoptr(address, vector.as_pointer()) for address in (first, second, sums))
+    entry = builder.block
+    body, end = builder.append_basic_block("body"), builder.append_basic_block("end")
+    builder.branch(body)
+
+    builder.position_at_end(body)
+    i, total = builder.phi(int64), builder.phi(vector)
+    products = builder.fmul(*(builder.load(builder.gep(row, [i]), align=4) for row in (first, second)))
+    more, following = builder.fadd(total, products), builder.add(i, ir.Constant(int64, 1))
+    builder.store(more, builder.gep(out, [i]), align=4)
+    for phi, start, step in ((i, ir.Constant(int64, 0), following), (total, zeros, more)):
+        phi.add_incoming(start, entry)
+        phi.add_incoming(step, body)
+    builder.cbranch(builder.icmp_signed("<", following, n_vectors), body, end)
+
+    builder.position_at_end(end)
+    prefix = more
+    for shift in (1, 2, 4, 8):
+        index = [LANES + lane - shift if lane >= shift else 0 for lane in range(LANES)]
+        shifted = builder.shuffle_vector(zeros, prefix, ir.Constant(ir.VectorType(int32, LANES), index))
+        prefix = builder.fadd(prefix, shifted)
+    builder.store(prefix, builder.gep(out, [i]), align=4)
+    threshold = builder.fmul(u, builder.extract_element(prefix, ir.Constant(int32, LANES - 1)))
+    threshold = builder.insert_element(ir.Constant(vector, ir.Undefined), threshold, ir.Constant(int32, 0))
+    threshold = builder.shuffle_vector(threshold, zeros, ir.Constant(ir.VectorType(int32, LANES), [0] * LANES))
+    below = builder.bitcast(builder.fcmp_ordered("<", prefix, threshold), ir.IntType(LANES))
+    return builder.zext(builder.ctpop(below), int64)
+
+
+@inlined
+def _draw(first, second, sums, n_topics, u):
+    """Draw a topic in proportion to the products of two rows (addresses): first its number modulo 16, then the topic.
+
+    Rounding may reach past the last positive weight, in a share of about 1e-7 of the draws: the topic is then the
+    nearest that exists.
+    """
+    size = sums.shape[0]
+    lane = min(_lane(first, second, sums.ctypes.data, size // LANES, u), LANES - 1)
+    before = sums[size - LANES + max(lane - 1, 0)]
+    left = u * sums[size - 1] - (before if lane > 0 else np.float32(0))
+    topic = lane
+    for k in range(size // LANES - 1):
+        topic += LANES if sums[LANES * k + lane] < left else 0
+    return min(topic, n_topics - 1)
+
+
+@inlined
+def _weight(plain, mean, log_ratio, beta):
+    """Prior weight m_k ((alpha_k + c_k) / m_k)^beta of a topic; `plain` is the one at beta = 1."""
+    return np.float32(plain if beta == 1.0 else mean * exp64(beta * log_ratio))
+
+
+@njit
+def _scratch(document, z, n_tokens):
+    """Work space of chains whose first tokens have the topics z (n, N)."""
+    n, n_topics, padded = z.shape[0], document.alpha.shape[0], document.likelihoods.shape[1]
+    counts, weights = np.zeros((n, n_topics), np.int32), np.zeros((n, padded), np.float32)
+    for c in range(n):
+        for i in range(n_tokens):
+            counts[c, z[c, i]] += 1
+    return Scratch(counts, weights, np.empty(padded, np.float32), np.empty((n, z.shape[1] + 4), np.uint32))
+
+
+# ---- densities ---------------------------------------------------------------------------------
+@njit
+def log_probabilities(topics, words, out):
+    """out (U, K) = log topics[:, words].T; one logarithm at a time, so that a word has the same bits in any company."""
+    for u in range(words.shape[0]):
+        for k in range(topics.shape[0]):
+            out[u, k] = math.log(topics[k, words[u]])
+
+
+@njit
+def _slope(document, counts):
+    total = -document.log_denominator
+    for k in range(counts.shape[0]):
+        total += document.log_urn[k if document.log_urn.shape[0] > 1 else 0, counts[k]]
+    return total
+
+
+@njit
+def _measure(document, z, base, slope, counts):
+    """Both parts of every chain's log f, summed anew so that rounding does not build up."""
+    for c in range(z.shape[0]):
+        base[c] = 0.0
+        for i in range(z.shape[1]):
+            base[c] += document.log_base[document.word[i], z[c, i]]
+        slope[c] = _slope(document, counts[c])
+
+
+@njit
+def sample_base(document, keys, z, base, slope):
+    """Exact draws from level 0: tokens are independent."""
+    n, n_tokens = z.shape
+    scratch, n_topics, row_bytes = _scratch(document, z, 0), document.alpha.shape[0], 4 * document.likelihoods.shape[1]
+    for k in range(n_topics):
+        scratch.weights[0, k] = np.float32(document.mean[k])
+    for c in range(n):
+        bits = scratch.bits[c]
+        random_bits(bits, n_tokens, keys.key0, keys.key1, keys.step, keys.chain + c, _Z)
+        for i in range(n_tokens):
+            row = document.likelihoods.ctypes.data + document.word[i] * row_bytes
+            z[c, i] = _draw(scratch.weights.ctypes.data, row, scratch.sums, n_topics, uniform(bits[i]))
+            scratch.counts[c, z[c, i]] += 1
+    _measure(document, z, base, slope, scratch.counts)
+
+
+# ---- one sweep ---------------------------------------------------------------------------------
+@njit
+def _sweep(document, words, z, n_tokens, betas, reverse, keys, step, scratch):
+    """One Gibbs sweep of chains over their first tokens z (n, N), which are `words`, in turn or in reverse."""
+    n, n_topics = z.shape[0], document.alpha.shape[0]
+    alpha, mean, log_urn = document.alpha, document.mean, document.log_urn
+    distinct = 1 if log_urn.shape[0] > 1 else 0
+    counts, weights, sums, bits = scratch.counts, scratch.weights, scratch.sums, scratch.bits
+    rows, chains, row_bytes = document.likelihoods.ctypes.data, weights.ctypes.data, 4 * weights.shape[1]
+    if n_tokens == 0:
+        return
+    for c in range(n):
+        random_bits(bits[c], n_tokens, keys.key0, keys.key1, step, keys.chain + c, _Z)
+        counts[c, z[c, n_tokens - 1 if reverse else 0]] -= 1
+        for k in range(n_topics):
+            m, r = counts[c, k], distinct * k
+            weights[c, k] = _weight(alpha[k] + m, mean[k], log_urn[r, m + 1] - log_urn[r, m], betas[c])
+    for j in range(n_tokens):
+        i = n_tokens - 1 - j if reverse else j
+        row = rows + words[i] * row_bytes
+        following = i - 1 if reverse else i + 1
+        for c in range(n):
+            topic = _draw(chains + c * row_bytes, row, sums, n_topics, uniform(bits[c, i]))
+            z[c, i] = topic
+            m, r = counts[c, topic] + 1, distinct * topic
+            counts[c, topic] = m
+            weights[c, topic] = _weight(alpha[topic] + m, mean[topic], log_urn[r, m + 1] - log_urn[r, m], betas[c])
+            if j + 1 < n_tokens:  # leaves now: a vector that is read soon after a store into it would wait for it
+                old = z[c, following]
+                m, r = counts[c, old] - 1, distinct * old
+                counts[c, old] = m
+                weights[c, old] = _weight(alpha[old] + m, mean[old], log_urn[r, m + 1] - log_urn[r, m], betas[c])
+
+
+# ---- programs: sweeps, annealing, replica exchange, simulated tempering --------------------------
+@njit
+def _move(document, z, base, slope, betas, reverse, keys, step, scratch):
+    _sweep(document, document.word, z, z.shape[1], betas, reverse, keys, step, scratch)
+    _measure(document, z, base, slope, scratch.counts)
+
+
+@njit
+def sweep_all(document, z, base, slope, betas, reverse, keys):
+    """One sweep of every chain, in place."""
+    _move(document, z, base, slope, betas, reverse, keys, keys.step, _scratch(document, z, z.shape[1]))
+
+
+@njit
+def anneal(document, z, base, slope, betas, reverse, keys, log_weights):
+    """Anneal in place through betas (n_sweeps + 1, n_chains) and add the increments of log f to log_weights."""
+    scratch = _scratch(document, z, z.shape[1])
+    for t in range(betas.shape[0] - 1):
+        if reverse:
+            _move(document, z, base, slope, betas[t], True, keys, keys.step + t, scratch)
+        for c in range(z.shape[0]):
+            log_weights[c] += (betas[t + 1, c] - betas[t, c]) * slope[c]
+        if not reverse:
+            _move(document, z, base, slope, betas[t + 1], False, keys, keys.step + t, scratch)
+
+
+@njit
+def exchange(document, z, base, slope, levels, ends, ladder, shift, n_scans, keys, sums, trips):
+    """Replica exchange in place on independent ladders of K consecutive chains, as `Transition.exchange` says."""
+    n, n_levels = z.shape[0], ladder.shape[0]
+    scratch, betas = _scratch(document, z, z.shape[1]), np.empty(n)
+    up, down, chain_at = np.empty(n), np.empty(n), np.empty(n_levels, np.int64)
+    for t in range(n_scans):
+        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
+        for c in range(n):
+            betas[c] = ladder[levels[c]]
+        _move(document, z, base, slope, betas, False, now, now.step, scratch)
+        for c in range(n):
+            if levels[c] + 1 < n_levels:
+                up[c] = (ladder[levels[c] + 1] - betas[c]) * slope[c]
+            if levels[c] > 0:
+                down[c] = -(betas[c] - ladder[levels[c] - 1]) * slope[c]
+        for start in range(0, n, n_levels):
+            i = start // n_levels
+            trips[i] += swap_levels(up, down, levels, ends, shift, start, now, chain_at, sums[i])
+
+
+@njit
+def temper(
+    document, z, base, slope, levels, ladder, log_prior, n_redraws, sweeps_per_redraw, stride, keys,
+    q_sums, counts, vectors, vector_levels,
+):  # fmt: skip
+    """Simulated tempering in place; q_sums (n, K) adds exp(log q + 600). The rest as `Transition.temper` says."""
+    n, n_levels = z.shape[0], ladder.shape[0]
+    scratch, betas, bits = _scratch(document, z, z.shape[1]), np.empty(n), np.empty(4, np.uint32)
+    log_densities, cumulative = np.empty(n_levels), np.empty(n_levels)
+    for t in range(n_redraws):
+        last = keys.step + (t + 1) * sweeps_per_redraw - 1
+        for c in range(n):
+            betas[c] = ladder[levels[c]]
+        for step in range(last + 1 - sweeps_per_redraw, last + 1):
+            _move(document, z, base, slope, betas, False, keys, step, scratch)
+        for c in range(n):
+            for k in range(n_levels):
+                log_densities[k] = base[c] + ladder[k] * slope[c]
+            if t % stride == 0:
+                vectors[t // stride, c] = log_densities
+                vector_levels[t // stride, c] = levels[c]
+            random_bits(bits, 1, keys.key0, keys.key1, last, keys.chain + c, _REDRAW)
+            levels[c] = redraw(log_densities, log_prior, uniform(bits[0]), q_sums[c], cumulative)
+            counts[c, levels[c]] += 1
+
+
+# ---- left to right -----------------------------------------------------------------------------
+@njit
+def _shuffled(words, keys):
+    """The tokens in a random order."""
+    words, n = words.copy(), words.shape[0]
+    bits = np.empty(n + 4, np.uint32)
+    random_bits(bits, n, keys.key0, keys.key1, 0, keys.chain, _ORDER)
+    for i in range(n - 1, 0, -1):
+        j = (np.uint64(bits[i]) * np.uint64(i + 1)) >> np.uint64(32)
+        words[i], words[j] = words[j], words[i]
+    return words
+
+
+@njit
+def _predict(counts, alpha, topics):
+    """sum_k (alpha_k + counts_k) topics_k in four partial sums."""
+    n = alpha.shape[0]
+    four = n // 4 * 4
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for k in range(0, four, 4):
+        a += (alpha[k] + counts[k]) * topics[k]
+        b += (alpha[k + 1] + counts[k + 1]) * topics[k + 1]
+        c += (alpha[k + 2] + counts[k + 2]) * topics[k + 2]
+        d += (alpha[k + 3] + counts[k + 3]) * topics[k + 3]
+    for k in range(four, n):
+        a += (alpha[k] + counts[k]) * topics[k]
+    return (a + b) + (c + d)
+
+
+@njit
+def _resample(particle_weights, u, z, n_tokens, counts, copies):
+    """Systematic resampling in place: a particle keeps its own place, and further copies take those that die."""
+    n, total, reached, given = particle_weights.shape[0], particle_weights.sum(), 0.0, 0
+    for c in range(n):
+        reached += particle_weights[c] / total * n
+        upto = n if c == n - 1 else min(n, int(math.ceil(reached - u)))
+        copies[c] = max(0, upto - given)
+        given = max(given, upto)
+    dead = 0
+    for c in range(n):
+        while copies[c] > 1:
+            while copies[dead] > 0:
+                dead += 1
+            z[dead, :n_tokens] = z[c, :n_tokens]
+            counts[dead] = counts[c]
+            copies[dead] = 1
+            copies[c] -= 1
+    particle_weights[:] = 1.0
+
+
+@njit
+def left_to_right(document, n_sweeps, n_particles, keys, log_estimates):
+    """Independent particle filters over the tokens, each in an order of its own; log estimates of Z (n,).
+
+    n_sweeps (N,) says how often the tokens before number i are drawn anew before it comes. Particles are resampled
+    in proportion to the probability that they give to the next token, once under half of them count.
+    """
+    n_tokens, n_topics = document.word.shape[0], document.alpha.shape[0]
+    z, ones, copies = np.empty((n_particles, n_tokens), np.int32), np.ones(n_particles), np.empty(n_particles, np.int64)
+    row_bytes, alpha, bits, u = 4 * document.likelihoods.shape[1], document.alpha, np.empty(4, np.uint32), np.float32(0)
+    urn, topics = alpha.sum(), np.empty(n_topics)
+    for f in range(log_estimates.shape[0]):
+        own = Keys(keys.key0, keys.key1, (keys.chain + f) * n_particles, keys.step)
+        words, scratch, step = _shuffled(document.word, own), _scratch(document, z, 0), own.step
+        particle_weights, total = np.ones(n_particles), 0.0
+        for i in range(n_tokens):
+            for _ in range(n_sweeps[i]):
+                step += 1
+                _sweep(document, words, z, i, ones, False, own, step, scratch)
+            for k in range(n_topics):
+                topics[k] = exp64(document.log_base[words[i], k]) / document.mean[k]
+            for c in range(n_particles):
+                particle_weights[c] *= _predict(scratch.counts[c], alpha, topics) / (urn + i)
+            mean = particle_weights.mean()
+            particle_weights /= mean
+            total += math.log(mean)
+            if 2.0 * n_particles < (particle_weights**2).sum():
+                random_bits(bits, 1, own.key0, own.key1, i + 1, own.chain, _ORDER)
+                _resample(particle_weights, np.float64(uniform(bits[0])), z, i, scratch.counts, copies)
+            row = document.likelihoods.ctypes.data + words[i] * row_bytes
+            for c in range(n_particles):
+                random_bits(bits, 1, own.key0, own.key1, i + 1, own.chain + c, _NEW)
+                for k in range(n_topics):
+                    scratch.weights[c, k] = np.float32(alpha[k] + scratch.counts[c, k])
+                chain = scratch.weights.ctypes.data + c * row_bytes
+                z[c, i] = _draw(chain, row, scratch.sums, n_topics, uniform(bits[0]))
+                scratch.counts[c, z[c, i]] += 1
+        log_estimates[f] = total
+
+
+# ---- exact enumeration -------------------------------------------------------------------------
+@njit
+def _binomials(largest, n):
+    """Table of a over b for a <= largest and b <= n."""
+    table = np.zeros((largest + 1, n + 1), np.int64)
+    table[:, 0] = 1
+    for a in range(1, largest + 1):
+        for b in range(1, min(a, n) + 1):
+            table[a, b] = table[a - 1, b - 1] + table[a - 1, b]
+    return table
+
+
+@njit
+def _next_multiset(s, n):
+    """Move to the next subset s[0] < … < s[n - 1] in colexicographic order."""
+    j = 0
+    while j + 1 < n and s[j] + 1 == s[j + 1]:
+        s[j] = j
+        j += 1
+    s[j] += 1
+
+
+@njit
+def _add_token(previous, weights, binomials, n, out):
+    """Weights of all multisets of n topics from those of n - 1: remove each topic once, times its weight."""
+    s = np.arange(n)
+    for rank in range(out.shape[0]):
+        below, above, total, last = rank, 0, 0.0, -1
+        for p in range(n, 0, -1):
+            below -= binomials[s[p - 1], p]
+            topic = s[p - 1] - (p - 1)
+            if topic != last:
+                total += weights[topic] * previous[below + above]
+                last = topic
+            above += binomials[s[p - 1] - 1, p - 1] if p > 1 else 0
+        out[rank] = total
+        _next_multiset(s, n)
+
+
+@njit
+def log_weights_of_counts(document, beta, out):
+    """Log of f_beta summed over the assignments z that give topics the same counts, for all counts of N tokens: out.
+
+    A multiset of topics t_1 <= … <= t_N stands for its counts; its number is the rank of the set {t_j + j - 1}.
+    """
+    n_tokens, n_topics = document.word.shape[0], document.alpha.shape[0]
+    binomials = _binomials(n_tokens + n_topics, n_tokens)
+    weights, values, offset = np.empty(n_topics), np.ones(1), 0.0
+    for i in range(n_tokens):
+        row = document.log_base[document.word[i]]
+        largest = row.max()
+        for k in range(n_topics):
+            weights[k] = math.exp(row[k] - largest)
+        more = np.empty(binomials[n_topics + i, i + 1])
+        _add_token(values, weights, binomials, i + 1, more)
+        scale = more.max()
+        values, offset = more / scale, offset + largest + math.log(scale)
+    s, counts = np.arange(n_tokens), np.empty(n_topics, np.int64)
+    for rank in range(out.shape[0]):
+        counts[:] = 0
+        for j in range(n_tokens):
+            counts[s[j] - j] += 1
+        out[rank] = math.log(values[rank]) + offset + beta * _slope(document, counts)
+        if n_tokens > 0:
+            _next_multiset(s, n_tokens)
