@@ -11,6 +11,7 @@ _PUBLIC = {
     "BernoulliRBM": "sklpf.models",
     "Exact": "sklpf.partition",
     "FactorialMixture": "sklpf.models",
+    "LeftToRight": "sklpf.partition",
     "ParallelTempering": "sklpf.partition",
     "PartitionEstimator": "sklpf.partition",
     "PartitionResult": "sklpf.partition",

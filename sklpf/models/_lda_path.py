@@ -73,10 +73,10 @@ class LDAPath(Path):
         X: ArrayLike | sp.spmatrix,
         ladder: ArrayLike = (0.0, 1.0),
     ):
-        topics = _check_topics(topics)
-        self.doc_topic_prior = _check_prior(doc_topic_prior, len(topics))
-        self.counts = _check_counts(X, topics.shape[1])
-        self.words, self.log_topics = _used_words(topics, self.counts)
+        checked = _check_topics(topics)
+        self.doc_topic_prior = _check_prior(doc_topic_prior, len(checked))
+        self.counts = _check_counts(X, checked.shape[1])
+        self.words, self.log_topics = _used_words(checked, self.counts)
         self.n_targets: int | None = self.counts.shape[0]
         self.ladder = self.with_ladder(ladder).ladder
 
@@ -96,14 +96,12 @@ class LDAPath(Path):
 
     def target_cost(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Tokens of these documents, and 10 for what doesn't depend on their number, shape (n,)."""
-        return self.n_tokens[rows] + 10.0
+        return np.asarray(self.n_tokens[rows] + 10, dtype=np.float64)
 
     @property
     def n_tokens(self) -> NDArray[np.int64]:
-        """Tokens of every document (n_targets,), or of the one document ()."""
-        if self.n_targets is None:
-            return self.counts.sum()
-        return np.add.reduceat(np.r_[self.counts.data, 0], self.counts.indptr[:-1]) * (np.diff(self.counts.indptr) > 0)
+        """Tokens of every document, shape (n_targets,), or (1,) for a document alone."""
+        return np.asarray(self.counts.sum() if self.n_targets is None else self.counts.sum(axis=1)).ravel()
 
     def _row(self, t):
         row = slice(self.counts.indptr[t], self.counts.indptr[t + 1])
@@ -133,7 +131,7 @@ class LDAPath(Path):
     @property
     def ladder_cost(self) -> float:  # type: ignore[override]  # derived from the document's size here
         """Work of a redraw among all levels in sweeps: measured, 3 ns a level and 30 ns + 0.1 ns a topic a token."""
-        n_tokens = max(float(np.max(self.n_tokens)), 1.0)
+        n_tokens = max(float(self.n_tokens.max()), 1.0)
         return 3.0 * len(self.ladder) / (n_tokens * (30.0 + 0.1 * len(self.doc_topic_prior)))
 
     # -- states --------------------------------------------------------------------------------
@@ -212,7 +210,7 @@ class LDAPath(Path):
     @property
     def n_enumerable(self) -> int:
         """Binary logarithm, rounded up, of the number of states that are enumerated: the most of any document."""
-        return int(np.max(np.ceil(np.log2(self._n_states(self.n_tokens)) - 1e-9), initial=0))
+        return int(np.ceil(np.log2(self._n_states(self.n_tokens)) - 1e-9).max())
 
     def _n_states(self, n_tokens):
         n_topics = len(self.doc_topic_prior)
@@ -222,7 +220,7 @@ class LDAPath(Path):
         """Return the log of f at `level` summed over the assignments with equal counts, for all possible counts."""
         from sklpf.models._lda_path_kernels import log_weights_of_counts
 
-        out = np.empty(int(self._n_states(self.n_tokens)))
+        out = np.empty(int(self._n_states(self.n_tokens)[0]))
         log_weights_of_counts(self._document, self.ladder[level], out)
         return out
 
@@ -238,7 +236,7 @@ def _pack(path: LDAPath):
     if path.n_targets is not None:
         raise ValueError("this path has a target for each row of X: choose one with target(t)")
     n_words, n_topics = path.log_topics.shape
-    alpha, drawn = path.doc_topic_prior, np.arange(path.n_tokens + 1)
+    alpha, drawn = path.doc_topic_prior, np.arange(path.counts.sum() + 1)
     likelihoods = np.zeros((n_words, -(-n_topics // _LANES) * _LANES))
     likelihoods[:, :n_topics] = np.exp(path.log_topics - path.log_topics.max(axis=1, keepdims=True, initial=-np.inf))
     different = alpha if np.ptp(alpha) > 0 else alpha[:1]

@@ -5,13 +5,13 @@ With the prior's means m_k = alpha_k / A and the counts c_k of the topics, of a 
     base = sum_n log m[z_n] topics[z_n, w_n],    slope = sum_k sum_(j < c_k) log (alpha_k + j) / m_k - log denominator,
 
 and log f_beta = base + beta slope. The conditional of a token is proportional to topics[k, w] times
-m_k ((alpha_k + c_k) / m_k)^beta, c without the token itself. These weights are float32, 16 topics in a vector; counts are
-integers, and densities float64. Loops go through the tokens outside and the chains inside, so that no chain waits for
-its own last store.
+m_k ((alpha_k + c_k) / m_k)^beta, c without the token itself. These weights are float32, 16 topics in a vector; counts
+are integers, and densities float64. Loops go through the tokens outside and the chains inside, so that no chain waits
+for its own last store.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -48,8 +48,7 @@ class Scratch(NamedTuple):
 
 
 # ---- one token ---------------------------------------------------------------------------------
-@intrinsic
-def _lane(typing_context, first, second, sums, n_vectors, u):
+def _lane_maker(typing_context, first, second, sums, n_vectors, u):
     """Multiply two rows of float32 and draw one of 16 lanes in proportion to its sum of products.
 
     Writes the running sums of the lanes after every vector but the last to `sums`, then the sums over lanes 0, …, j.
@@ -59,6 +58,9 @@ def _lane(typing_context, first, second, sums, n_vectors, u):
         return _emit_lane(builder, *arguments)
 
     return types.int64(types.intp, types.intp, types.intp, types.intp, types.float32), generate
+
+
+_lane: Any = intrinsic(_lane_maker)
 
 
 def _emit_lane(builder, first, second, sums, n_vectors, u):
@@ -338,7 +340,7 @@ def left_to_right(document, n_sweeps, n_particles, keys, log_estimates):
     """
     n_tokens, n_topics = document.word.shape[0], document.alpha.shape[0]
     z, ones, copies = np.empty((n_particles, n_tokens), np.int32), np.ones(n_particles), np.empty(n_particles, np.int64)
-    row_bytes, alpha, bits, u = 4 * document.likelihoods.shape[1], document.alpha, np.empty(4, np.uint32), np.float32(0)
+    row_bytes, alpha, bits = 4 * document.likelihoods.shape[1], document.alpha, np.empty(4, np.uint32)
     urn, topics = alpha.sum(), np.empty(n_topics)
     for f in range(log_estimates.shape[0]):
         own = Keys(keys.key0, keys.key1, (keys.chain + f) * n_particles, keys.step)

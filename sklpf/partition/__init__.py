@@ -4,6 +4,7 @@ from sklpf.partition._ais import AIS
 from sklpf.partition._base import PartitionEstimator, check_base
 from sklpf.partition._bdmc import BDMC
 from sklpf.partition._exact import Exact
+from sklpf.partition._left_to_right import LeftToRight
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._raise import RAISE
 from sklpf.partition._result import PartitionResult
@@ -15,6 +16,7 @@ __all__ = [
     "RAISE",
     "RTS",
     "Exact",
+    "LeftToRight",
     "ParallelTempering",
     "PartitionEstimator",
     "PartitionResult",

@@ -1,0 +1,121 @@
+"""LeftToRight: particle filters over the observations of a row."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from numbers import Integral, Real
+
+import numpy as np
+
+from sklpf._parallel import run_blocks
+from sklpf._random import Stream, stream_key
+from sklpf._sklearn import Interval
+from sklpf.partition._ais import combine
+from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._result import PartitionResult
+
+_MIN_SHARE = 0.5  # of the filters, that must count
+
+
+class LeftToRight(PartitionEstimator):
+    """Left-to-right sampling (Wallach, Murray, Salakhutdinov & Mimno 2009; Buntine 2009), as a particle filter.
+
+    A document's tokens come one after the other. Every particle holds topics of the tokens so far; it says how probable
+    the next token is, draws that token's topic given the token, and from time to time draws the former topics anew.
+
+    Wallach et al. multiply the particles' mean probabilities of the tokens, which is biased. The mean over particles of
+    their own products is not, but varies more with every further token. Here the means are multiplied, and particles
+    are resampled in proportion to their predictions once under half of them count: that is unbiased too (Del Moral
+    2004), and varies far less. Filters of one particle give the mean of products.
+
+    Each filter takes the tokens in a random order of its own. log Z is the log of the mean of the independent filters'
+    unbiased estimates, so it is low by about half its variance.
+
+    Parameters
+    ----------
+    n_particles : int, default=100
+        Particles of every filter.
+    n_filters : int, default=10
+        Independent filters G, at least 2: the error bar comes from their spread.
+    n_sweeps : float, default=8
+        How much former tokens are drawn anew: there are about n_sweeps * log(n + 1) sweeps over the tokens so far until
+        token n has come, which together cost each particle as much as `n_sweeps` sweeps over the whole document.
+    checkpoint, random_state, n_jobs
+        As in `AIS`.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
+        See `PartitionEstimator`. The standard error is the larger of the delta method's and the jackknife's over the
+        filters, the interval uses Student t with G - 1 degrees of freedom. ``result_.diagnostics`` are those of
+        `AIS`, with a filter in place of a chain.
+
+    Notes
+    -----
+    Needs ``path.left_to_right(n, n_particles, n_sweeps, stream)``, which returns the log of n independent unbiased
+    estimates of Z. Not converged if the effective sample size of the filters is under half their number:
+    raise n_particles. A kind of topics that no particle has found raises no alarm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import LeftToRight
+    >>> from sklpf.models import LDAPath
+    >>> document = LDAPath(topics=[[0.9, 0.1], [0.2, 0.8]], doc_topic_prior=0.5, X=[[3, 2]])
+    >>> bool(LeftToRight(random_state=0).fit(document).log_partition_std_error_[0] < 0.05)
+    True
+    """
+
+    _parameter_constraints = {
+        "n_particles": [Interval(Integral, 1, None, closed="left")],
+        "n_filters": [Interval(Integral, 2, None, closed="left")],
+        "n_sweeps": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(self, n_particles=100, n_filters=10, n_sweeps=8, *, checkpoint=None, random_state=None, n_jobs=None):
+        self.n_particles = n_particles
+        self.n_filters = n_filters
+        self.n_sweeps = n_sweeps
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _estimate(self, path, seed) -> PartitionResult:
+        if not hasattr(path, "left_to_right"):
+            raise TypeError(
+                "LeftToRight needs a path with the method left_to_right(n, n_particles, n_sweeps, stream); "
+                f"{type(path).__name__} has none: choose AIS, RTS or ParallelTempering"
+            )
+        log_estimates = run_blocks(
+            _nothing,
+            functools.partial(_run_filter, path, self.n_particles, self.n_sweeps, stream_key(seed)),
+            self.n_filters,
+            1,
+            n_jobs=self.n_jobs,
+            checkpoint=self._checkpoint(path, seed),
+            stage="filters",
+        )
+        n_sweeps = round(self.n_filters * self.n_particles * (1 + self.n_sweeps))
+        return _judge(combine(np.concatenate(log_estimates), 0.0, None, n_sweeps))
+
+
+def _nothing(block):
+    return np.empty(0)
+
+
+def _run_filter(path, n_particles, n_sweeps, key, block, segment, carry):
+    log_estimates = path.left_to_right(1, n_particles, n_sweeps, Stream(key, block))
+    if not np.all(np.isfinite(log_estimates)):
+        raise ValueError("left_to_right gave values that are not finite; check the model's parameters")
+    return log_estimates
+
+
+def _judge(result) -> PartitionResult:
+    """The result under its own name, with the alarm for filters that disagree."""
+    n, effective = result.degrees_of_freedom + 1, result.diagnostics["effective_sample_size"]
+    alarm = f"the filters disagree, only {effective:.1f} of {n} count: raise n_particles"
+    reasons = (alarm,) if effective < _MIN_SHARE * n else ()
+    return replace(result, method="LeftToRight", converged=not reasons, reasons=reasons)
