@@ -7,72 +7,114 @@ row must be updated in turn, but rows are independent, so that a tile fills the 
 import math
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from sklpf._kernels import exp64
-from sklpf._numba import njit
+from sklpf._numba import inlined, njit
 
 _LANES = 32
-_MOST_FACTORS = 512  # of a product of numbers in [1, 2]
+_MOST_FACTORS = 256  # of a product of numbers in [1, 2]
 _LARGEST_LOGIT = 300.0  # beyond, products with the smaller probability would be subnormal, which is slow
 # parts of the work array of a tile, one value a lane; in one array so that the compiler sees that they don't overlap
 _FIELD, _FACTOR, _REST, _CHANGE, _INVERSE, _MOVING = range(0, 6 * _LANES, _LANES)
+_VECTOR, _INT64 = ir.VectorType(ir.DoubleType(), 8), ir.IntType(64)
 
 
-@njit
+@inlined
 def _update_tile(products, activations, gram, log_odds, half_precision, work):
-    """Update a tile's activations (K, lanes) in turn, but only where _MOVING; returns their entropy.
+    """Update a tile's activations (K, lanes) in turn, but only where _MOVING is 1; returns the entropy of those lanes.
 
     products holds means @ x, _INVERSE b; _CHANGE gets the largest step of every lane. The logit of component k is
-    b (log_odds_k + (products_k - sum of the others' gram - gram_kk / 2) / noise variance).
+    b (log_odds_k + (products_k - sum_j gram_kj activations_j over j != k - gram_kk / 2) / noise variance).
     """
     for lane in range(_LANES):
         work[_FACTOR + lane], work[_REST + lane], work[_CHANGE + lane] = 1.0, 0.0, 0.0
+    entropy = 0.0
     for k in range(gram.shape[0]):
-        _set_fields(work, products, activations, gram, k)
+        weights, start = gram.ctypes.data + 8 * k * gram.shape[0], products.ctypes.data + 8 * k * _LANES
+        rows, target = activations.ctypes.data, work.ctypes.data + 8 * _FIELD
+        _subtract_rows(target, start, weights, rows, gram.shape[0])  # type: ignore[call-arg]
+        own, bias = gram[k, k], log_odds[k]
         for lane in range(_LANES):
-            logit = work[_INVERSE + lane] * (log_odds[k] + 2.0 * half_precision * work[_FIELD + lane])
-            size, old = min(abs(logit), _LARGEST_LOGIT), activations[k, lane]
+            old = activations[k, lane]
+            field = work[_FIELD + lane] + (old - 0.5) * own
+            logit = work[_INVERSE + lane] * (bias + 2.0 * half_precision * field)
+            size = min(abs(logit), _LARGEST_LOGIT)
             small = exp64(-size)
             share = 1.0 / (1.0 + small)
             new = share if logit >= 0.0 else small * share
             new = new if work[_MOVING + lane] > 0.0 else old
-            work[_FACTOR + lane] *= 1.0 + small
-            work[_REST + lane] += size * small * share
+            work[_FACTOR + lane] *= 1.0 + small * work[_MOVING + lane]
+            work[_REST + lane] += size * small * share * work[_MOVING + lane]
             work[_CHANGE + lane] = max(work[_CHANGE + lane], abs(new - old))
             activations[k, lane] = new
         if (k + 1) % _MOST_FACTORS == 0:
-            _fold_factors(work)
-    _fold_factors(work)
-    entropy = 0.0
+            entropy += _fold_entropy(work)
+    return entropy + _fold_entropy(work)
+
+
+@intrinsic
+def _subtract_rows(typing_context, target, start, weights, rows, n):
+    """target = start - sum_j weights[j] rows[j], j < n; rows of _LANES float64, all given by address.
+
+    In registers throughout, two sums side by side: what the compiler makes of a loop keeps them in memory.
+    """
+
+    def generate(context, builder, signature, arguments):
+        _emit_subtract_rows(builder, *arguments)
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 5), generate
+
+
+def _emit_subtract_rows(builder, target, start, weights, rows, n):
+    target, start, rows = (builder.inttoptr(address, _VECTOR.as_pointer()) for address in (target, start, rows))
+    weights, one = builder.inttoptr(weights, ir.DoubleType().as_pointer()), _INT64(1)
+    lanes = [_INT64(i) for i in range(_LANES // 8)]
+    even = [cgutils.alloca_once_value(builder, builder.load(builder.gep(start, [i]), align=8)) for i in lanes]
+    odd = [cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [0.0] * 8)) for _ in lanes]
+
+    def subtract(sums, j):
+        weight = _spread(builder, builder.load(builder.gep(weights, [j])))
+        row = builder.gep(rows, [builder.mul(j, _INT64(len(lanes)))])
+        for total, i in zip(sums, lanes):
+            product = builder.fmul(weight, builder.load(builder.gep(row, [i]), align=8), flags=("contract",))
+            builder.store(builder.fsub(builder.load(total), product, flags=("contract",)), total)
+
+    with cgutils.for_range(builder, builder.lshr(n, one)) as loop:
+        j = builder.shl(loop.index, one)
+        subtract(even, j)
+        subtract(odd, builder.add(j, one))
+    with builder.if_then(builder.trunc(n, ir.IntType(1))):
+        subtract(even, builder.sub(n, one))
+    for i, first, second in zip(lanes, even, odd):
+        total = builder.fadd(builder.load(first), builder.load(second))
+        builder.store(total, builder.gep(target, [i]), align=8)
+
+
+def _spread(builder, value):
+    undefined, zeros = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
+    return builder.shuffle_vector(builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, zeros)
+
+
+@inlined
+def _fold_entropy(work):
+    """Sum of all lanes' _REST and log _FACTOR, which begin anew; few logarithms, as they are slow."""
+    total, product = 0.0, 1.0
     for lane in range(_LANES):
-        entropy += work[_REST + lane] if work[_MOVING + lane] > 0.0 else 0.0
-    return entropy
+        total += work[_REST + lane]
+        product *= work[_FACTOR + lane]
+        if product > 1e150:
+            total += math.log(product)
+            product = 1.0
+        work[_FACTOR + lane], work[_REST + lane] = 1.0, 0.0
+    return total + math.log(product)
 
 
-@njit
-def _set_fields(work, products, activations, gram, k):
-    """products[k] - sum_j gram[k, j] activations[j] over j != k - gram[k, k] / 2, four components at a time."""
-    n_components = gram.shape[0]
-    for lane in range(_LANES):
-        work[_FIELD + lane] = products[k, lane] + (activations[k, lane] - 0.5) * gram[k, k]
-    for j in range(0, n_components - 3, 4):
-        g0, g1, g2, g3 = gram[k, j], gram[k, j + 1], gram[k, j + 2], gram[k, j + 3]
-        for lane in range(_LANES):
-            first = g0 * activations[j, lane] + g1 * activations[j + 1, lane]
-            work[_FIELD + lane] -= first + (g2 * activations[j + 2, lane] + g3 * activations[j + 3, lane])
-    for j in range(n_components - n_components % 4, n_components):
-        for lane in range(_LANES):
-            work[_FIELD + lane] -= gram[k, j] * activations[j, lane]
-
-
-@njit
-def _fold_factors(work):
-    for lane in range(_LANES):
-        work[_REST + lane] += math.log(work[_FACTOR + lane])
-        work[_FACTOR + lane] = 1.0
-
-
-@njit
+@inlined
 def _load(source, first, width, tile):
     """Copy `width` columns of (K, n) to a tile, zeros behind them; a full tile by a loop of known length, for speed."""
     for k in range(tile.shape[0]):
@@ -84,7 +126,7 @@ def _load(source, first, width, tile):
                 tile[k, lane] = source[k, first + lane] if lane < width else 0.0
 
 
-@njit
+@inlined
 def _store(tile, first, width, target):
     for k in range(tile.shape[0]):
         if width == _LANES:
@@ -99,7 +141,7 @@ def _store(tile, first, width, target):
 def update_activations(products, activations, gram, log_odds, half_precision, inverse):
     """Update all activations (K, n) once, in place; returns their entropy in nats.
 
-    products (K, n) = means @ x.T, inverse (n,), half_precision = 1 / (2 noise variance).
+    products (K, n) = means @ x.T, gram (K, K) contiguous, inverse (n,), half_precision = 1 / (2 noise variance).
     """
     n_components, n = products.shape
     fixed, tile = np.empty((n_components, _LANES)), np.empty((n_components, _LANES))

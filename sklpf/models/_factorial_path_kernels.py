@@ -15,7 +15,7 @@ import numpy as np
 
 from sklpf import _random
 from sklpf._kernels import exp64, random_bits, uniform
-from sklpf._numba import njit
+from sklpf._numba import inlined, njit
 from sklpf.transitions._kernels import Keys, redraw, swap_levels
 
 _Z, _REDRAW = _random.HIDDEN, _random.REDRAW
@@ -64,12 +64,12 @@ def project(X, components, out):
                 row[k] += x[d] * components[d, k]
 
 
-@njit
+@inlined
 def _log_likelihood(gram, distance, variance):
     return -0.5 * (gram.n_features * (_LOG_TAU + math.log(variance)) + distance / variance)
 
 
-@njit
+@inlined
 def _log_prior(gram, z):
     total = gram.log_off
     for k in range(z.shape[0]):
@@ -85,7 +85,7 @@ def log_f(gram, z, distance, variance, betas, out):
         out[c] = _log_prior(gram, z[c]) + betas[c] * _log_likelihood(gram, distance[c], variance[c])
 
 
-@njit
+@inlined
 def _forms(gram, row, z, fields):
     """Sum G z and S z (rows of fields (2, K)); returns distance and variance."""
     n = z.shape[0]
@@ -104,7 +104,7 @@ def _forms(gram, row, z, fields):
 
 
 # ---- one sweep ---------------------------------------------------------------------------------
-@njit
+@inlined
 def _uniform64(bits):
     return (np.float64(bits) + 0.5) * 2.0**-32
 
@@ -121,7 +121,7 @@ def sample_prior(gram, row, keys, z, distance, variance):
         distance[c], variance[c] = _forms(gram, row, z[c], fields)
 
 
-@njit
+@inlined
 def _sweep(gram, row, z, beta, reverse, keys, step, chain, fields, bits):
     """One Gibbs sweep of one chain over the components in turn, or in reverse; returns distance and variance."""
     n = z.shape[0]
@@ -230,7 +230,7 @@ def temper(
 
 
 # ---- exact enumeration -------------------------------------------------------------------------
-@njit
+@inlined
 def _fold(values, n, largest):
     """Maximum or sum of values[:n], n a power of two, by folding halves, so that it vectorises; overwrites them."""
     while n > 1:

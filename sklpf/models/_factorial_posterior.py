@@ -13,7 +13,7 @@ from sklearn.utils import gen_batches
 from sklpf._parallel import run_blocks
 from sklpf.variational import ConjugateModel
 
-_VALUES_AT_ONCE = 1 << 21  # of the rows and activations of a block
+_VALUES_AT_ONCE = 1 << 19  # of the rows and activations of a block
 _LOG_2PI = np.log(2 * np.pi)
 _JITTER_COST = 1.0  # nats
 
