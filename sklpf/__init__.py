@@ -12,6 +12,7 @@ _PUBLIC = {
     "Exact": "sklpf.partition",
     "FactorialMixture": "sklpf.models",
     "LeftToRight": "sklpf.partition",
+    "LatentDirichletAllocation": "sklpf.models",
     "ParallelTempering": "sklpf.partition",
     "PartitionEstimator": "sklpf.partition",
     "PartitionResult": "sklpf.partition",

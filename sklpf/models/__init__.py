@@ -4,6 +4,7 @@ from sklpf.models._compare import compare
 from sklpf.models._factorial import FactorialMixture
 from sklpf.models._factorial_path import FactorialPath
 from sklpf.models._factorial_posterior import FactorialPosterior
+from sklpf.models._lda import LatentDirichletAllocation
 from sklpf.models._lda_path import LDAPath
 from sklpf.models._likelihood import ScoreInterval
 from sklpf.models._rbm import BernoulliRBM
@@ -15,6 +16,7 @@ __all__ = [
     "FactorialPath",
     "FactorialPosterior",
     "LDAPath",
+    "LatentDirichletAllocation",
     "RBMPath",
     "ScoreInterval",
     "compare",

@@ -1,0 +1,428 @@
+"""LatentDirichletAllocation: scikit-learn's topic model with a faster fit, tempering, and a held-out likelihood."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sklpf._sklearn import Interval, StrOptions
+from sklpf.models._lda_completion import completion_log_likelihood, whole_counts
+from sklpf.models._lda_fit import LDAFitMixin
+from sklpf.models._lda_inference import Topics
+from sklpf.models._lda_path import LDAPath
+from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.partition import PartitionEstimator
+
+
+class LatentDirichletAllocation(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, LDAFitMixin, BaseEstimator
+):
+    """Latent Dirichlet allocation with variational Bayes; takes the place of scikit-learn's class of that name.
+
+    Parameters and attributes are scikit-learn's, then those of this class. What differs: `score` is the mean
+    log-likelihood per document and `perplexity` comes from the same likelihoods, so that both are the same however
+    documents are grouped; X with another number of words raises. A seed leads to the same topics, but for rounding.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of topics.
+    doc_topic_prior, topic_word_prior : float or None, default=None
+        alpha and eta, Dirichlet parameters of the documents' topic shares and of the topics. None: 1 / n_components.
+    learning_method : {"batch", "online"}, default="batch"
+        Whether `fit` updates the topics after a pass over all documents or after every `batch_size` of them.
+    learning_decay, learning_offset : float, default=0.7 and 10.0
+        Update t of online learning has weight (learning_offset + t) ** -learning_decay.
+    max_iter : int, default=10
+        Passes over the documents in `fit`.
+    batch_size : int, default=128
+        Documents in an update of online learning.
+    evaluate_every : int, default=-1
+        Passes between evaluations of the bound, which end `fit` when it settles; never if not positive.
+    total_samples : float, default=1e6
+        Documents in the stream that `partial_fit` sees a part of.
+    perp_tol : float, default=0.1
+        Change of the bound's perplexity below which `fit` ends.
+    mean_change_tol : float, default=1e-3
+        A document's topics have settled when their expected counts change by less, on average over topics.
+    max_doc_update_iter : int, default=100
+        Most updates of a document's topics.
+    n_jobs : int or None, default=None
+        Threads. Never changes a number.
+    verbose : int, default=0
+    random_state : int, RandomState or None, default=None
+    tempering : {"annealed", "global", "local"} or None, default=None
+        How fit begins, before the updates at T = 1 that always end it: with temperatures on a schedule, with one that
+        is learned, or with one learned for every document (Mandt et al. 2016). None begins at T = 1.
+    initial_temperature : "auto" or float, default="auto"
+        The highest one, above 1. "auto": 1.5 on a schedule, 10 for learned ones.
+    temperature_schedule : {"linear", "geometric", "constant"} or array-like of shape (n,), default="linear"
+        For "annealed": how the temperature falls to 1, or the temperature of every update of the topics.
+    n_tempered : float, default=3.0
+        Passes over the documents before T = 1, which `fit` cuts to leave at least a pass, or half of a single one, at
+        T = 1. In `partial_fit` a pass is `total_samples` documents.
+    n_temperatures : int, default=100
+        Size of the geometric ladder over which a learned temperature is distributed.
+    monotone_temperature : bool, default=False
+        For "global": never raise the temperature. (Where words are many and priors sparse it may never fall either.)
+    tempered_partition : {"joint", "marginal"}, default="joint"
+        For "global": which log C(T). "joint" tempers the tokens' topics as well, as the updates do; "marginal" sums
+        them out first (the paper's equation 17).
+    learn_doc_topic_prior : bool, default=False
+        Whether alpha, with a value for every topic, is learned at T = 1 by Newton steps.
+    shuffle : bool, default=False
+        Whether online `fit` goes through the documents in another order in every pass.
+    partition_estimator : PartitionEstimator or None, default=None
+        How log p(document) is computed. None enumerates the topics of very short documents' tokens and runs AIS on
+        longer ones. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
+    on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
+        What `score`, `score_samples` and `perplexity` do with documents whose estimate is not to be trusted.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Dirichlet parameters lambda of the topics; read-only, and may be set as a whole.
+    exp_dirichlet_component_ : ndarray of shape (n_components, n_features)
+        exp(E log beta), from `components_`.
+    doc_topic_prior_ : float, or ndarray of shape (n_components,) if learned
+    topic_word_prior_ : float
+    bound_, elbo_ : float
+        Perplexity and nats of the evidence lower bound of the training documents at T = 1; not after `partial_fit`.
+    temperatures_ : ndarray of shape (n_batch_iter_ - 1,)
+        1 / E[1 / T] in every update of the topics.
+    n_batch_iter_, n_iter_ : int
+        Updates of the topics plus one; passes over the documents.
+    random_state_ : RandomState
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Counts may be fractions in `fit`, `transform` and the bounds, where they weigh the words. A likelihood is one of
+    whole tokens: `score`, `score_samples`, `score_interval`, `perplexity` and `completion_score` round to the nearest
+    whole counts and warn. Empty documents have likelihood 1 and the topics of the prior. A word that all topics of a
+    document give less than 2e-16 has no say in its topics, as in scikit-learn.
+
+    The state is the topics and one batch: a stream of documents goes through `partial_fit` in constant memory.
+
+    Examples
+    --------
+    >>> from sklpf import LatentDirichletAllocation
+    >>> from sklpf.datasets import make_bars_corpus
+    >>> X, topics, _ = make_bars_corpus(500, random_state=0)
+    >>> model = LatentDirichletAllocation(10, learning_method="online", random_state=0).fit(X)
+    >>> model.transform(X).shape
+    (500, 10)
+
+    Documents that come one by one, never all in memory:
+
+    >>> from itertools import islice
+    >>> from sklearn.feature_extraction.text import HashingVectorizer
+    >>> def documents():
+    ...     for i in range(1000):
+    ...         yield "rain wind sun" if i % 2 else "cat dog bird"
+    >>> vectorizer = HashingVectorizer(n_features=64, alternate_sign=False, norm=None)
+    >>> model, stream = LatentDirichletAllocation(2, total_samples=1000, random_state=0), documents()
+    >>> while texts := list(islice(stream, 256)):
+    ...     model = model.partial_fit(vectorizer.transform(texts))
+    >>> model.n_batch_iter_ - 1
+    8
+    """
+
+    _parameter_constraints = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "doc_topic_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "topic_word_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "learning_method": [StrOptions({"batch", "online"})],
+        "learning_decay": [Interval(Real, 0, 1, closed="both")],
+        "learning_offset": [Interval(Real, 1.0, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "evaluate_every": [Interval(Integral, None, None, closed="neither")],
+        "total_samples": [Interval(Real, 0, None, closed="neither")],
+        "perp_tol": [Interval(Real, 0, None, closed="left")],
+        "mean_change_tol": [Interval(Real, 0, None, closed="left")],
+        "max_doc_update_iter": [Interval(Integral, 0, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+        "tempering": [StrOptions({"annealed", "global", "local"}), None],
+        "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
+        "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
+        "n_tempered": [Interval(Real, 0, None, closed="left")],
+        "n_temperatures": [Interval(Integral, 2, None, closed="left")],
+        "monotone_temperature": ["boolean"],
+        "tempered_partition": [StrOptions({"joint", "marginal"})],
+        "learn_doc_topic_prior": ["boolean"],
+        "shuffle": ["boolean"],
+        "partition_estimator": [PartitionEstimator, None],
+        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
+    }
+
+    def __init__(
+        self,
+        n_components=10,
+        *,
+        doc_topic_prior=None,
+        topic_word_prior=None,
+        learning_method="batch",
+        learning_decay=0.7,
+        learning_offset=10.0,
+        max_iter=10,
+        batch_size=128,
+        evaluate_every=-1,
+        total_samples=1e6,
+        perp_tol=1e-1,
+        mean_change_tol=1e-3,
+        max_doc_update_iter=100,
+        n_jobs=None,
+        verbose=0,
+        random_state=None,
+        tempering=None,
+        initial_temperature="auto",
+        temperature_schedule="linear",
+        n_tempered=3.0,
+        n_temperatures=100,
+        monotone_temperature=False,
+        tempered_partition="joint",
+        learn_doc_topic_prior=False,
+        shuffle=False,
+        partition_estimator=None,
+        on_nonconvergence="warn",
+    ):
+        self.n_components = n_components
+        self.doc_topic_prior = doc_topic_prior
+        self.topic_word_prior = topic_word_prior
+        self.learning_method = learning_method
+        self.learning_decay = learning_decay
+        self.learning_offset = learning_offset
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.evaluate_every = evaluate_every
+        self.total_samples = total_samples
+        self.perp_tol = perp_tol
+        self.mean_change_tol = mean_change_tol
+        self.max_doc_update_iter = max_doc_update_iter
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+        self.tempering = tempering
+        self.initial_temperature = initial_temperature
+        self.temperature_schedule = temperature_schedule
+        self.n_tempered = n_tempered
+        self.n_temperatures = n_temperatures
+        self.monotone_temperature = monotone_temperature
+        self.tempered_partition = tempered_partition
+        self.learn_doc_topic_prior = learn_doc_topic_prior
+        self.shuffle = shuffle
+        self.partition_estimator = partition_estimator
+        self.on_nonconvergence = on_nonconvergence
+
+    # -- training --------------------------------------------------------------------------------
+    def fit(self, X, y=None) -> LatentDirichletAllocation:
+        """Learn topics from X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            How often every word occurs in every document; not negative.
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter can't be used, or X has negative or missing counts, or none at all.
+        """
+        self._validate_params()
+        X = self._validate(X, reset=True)
+        if X.nnz == 0:
+            raise ValueError("X has no counts; fit needs at least one document with a word")
+        self._begin(X, len_corpus=X.shape[0], n_passes=self.max_iter)
+        self._fit(X)
+        return self
+
+    def partial_fit(self, X, y=None) -> LatentDirichletAllocation:
+        """Update the topics with some documents of a stream, `batch_size` at a time.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As in `fit`, or if X has another number of words than before; the model is then as it was.
+        """
+        self._validate_params()
+        first = not hasattr(self, "_topics")
+        X = self._validate(X, reset=first)
+        if first:
+            self._begin(X, len_corpus=self.total_samples)
+        self._partial_fit(X)
+        return self
+
+    # -- topics of documents ---------------------------------------------------------------------
+    def transform(self, X, *, normalize=True) -> NDArray:
+        """Topic shares of documents, each on its own.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        normalize : bool, default=True
+            Whether rows sum to 1; otherwise the Dirichlet parameters gamma.
+
+        Returns
+        -------
+        doc_topic_distr : ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self)
+        gamma = self._gamma(self._validate(X))
+        if normalize:
+            gamma /= gamma.sum(axis=1, keepdims=True)
+        return gamma.astype(self._topics.weights.dtype, copy=False)
+
+    def fit_transform(self, X, y=None, *, normalize=True) -> NDArray:
+        """Fit to X and return its topic shares.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : ignored
+        normalize : bool, default=True
+            As in `transform`.
+
+        Returns
+        -------
+        doc_topic_distr : ndarray of shape (n_samples, n_components)
+        """
+        return self.fit(X).transform(X, normalize=normalize)
+
+    # -- log-likelihood ----------------------------------------------------------------------------
+    def path(self, X) -> LDAPath:
+        """Return the path with one target a document, whose normaliser is the document's likelihood.
+
+        The likelihood is that of the tokens in their order, with the topics at their posterior mean.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rounded to whole counts, with a warning where that changes them.
+
+        Returns
+        -------
+        path : LDAPath
+        """
+        check_is_fitted(self)
+        counts = whole_counts(self._validate(X))
+        topics = self._topics.components.astype(np.float64)
+        topics /= topics.sum(axis=1, keepdims=True)
+        return LDAPath(topics, self.doc_topic_prior_, counts)
+
+    def perplexity(self, X, sub_sampling=False) -> float:
+        """exp of minus the log-likelihood per token: exp(-sum of `score_samples` / number of tokens).
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        sub_sampling : bool, default=False
+            Ignored: a value per token needs no correction for a sample.
+
+        Returns
+        -------
+        perplexity : float
+
+        Raises
+        ------
+        ValueError
+            If X has no tokens.
+        """
+        check_is_fitted(self)
+        n_tokens = np.rint(self._validate(X).data).sum(dtype=np.float64)
+        if n_tokens == 0:
+            raise ValueError("X has no tokens, and perplexity is one of tokens; pass a document with a word")
+        return float(np.exp(-self.score_samples(X).sum() / n_tokens))
+
+    def completion_score(self, X) -> float:
+        """Mean log predictive probability, in nats a token, of half of each document's tokens given the other half.
+
+        The protocol of Hoffman et al. (2013): a random half of the tokens (rounded down) gives the topic shares, and
+        each token of the rest scores log sum_k E[theta_k] E[beta_kw]. It is log p(half | half), not a likelihood of
+        documents. How a document is split depends on its own words alone: not on the model, nor on other documents.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rounded to whole counts, with a warning where that changes them.
+
+        Returns
+        -------
+        score : float
+
+        Raises
+        ------
+        ValueError
+            If X has no tokens.
+        """
+        check_is_fitted(self)
+        X = whole_counts(self._validate(X))
+        if X.nnz == 0:
+            raise ValueError("X has no tokens, and completion_score is one of tokens; pass a document with a word")
+        values, n_tokens = completion_log_likelihood(X, self._gamma, self._topics)
+        return float(values.sum() / n_tokens.sum())
+
+    # -- validation and attributes -----------------------------------------------------------------
+    def _validate(self, X, reset=False) -> sp.csr_matrix:
+        dtype = (np.float64, np.float32) if reset else self._topics.weights.dtype
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype, ensure_non_negative=True)
+        X = sp.csr_matrix(X)
+        if not (X.has_canonical_format and X.data.flags.writeable) or np.any(X.data == 0):
+            X = X.copy()
+            X.sum_duplicates()
+            X.eliminate_zeros()
+        return X
+
+    @property
+    def components_(self) -> NDArray:
+        return self._fitted_topics("components_").components
+
+    @components_.setter
+    def components_(self, components) -> None:
+        previous = self._fitted_topics("components_").components
+        components = np.asarray(components, dtype=previous.dtype)
+        if components.shape != previous.shape or not np.all(np.isfinite(components) & (components > 0)):
+            raise ValueError(f"components_ must be finite and positive and have shape {previous.shape}")
+        self._topics = Topics(components, self.topic_word_prior_)
+
+    @property
+    def exp_dirichlet_component_(self) -> NDArray:
+        return self._fitted_topics("exp_dirichlet_component_").exp_expected_log()
+
+    def _fitted_topics(self, name: str) -> Topics:
+        if "_topics" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no {name} before fit")
+        return self._topics
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._topics.totals)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

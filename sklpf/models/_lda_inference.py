@@ -1,0 +1,281 @@
+"""Variational inference for latent Dirichlet allocation: topics, the documents of a batch, bounds and the prior."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import gammaln, polygamma, psi
+from sklearn.utils import gen_batches
+
+_DOCUMENTS_PER_BLOCK, _WORDS_PER_BLOCK = 32, 1024
+_LANES = 16
+_SMALLEST_SCALE = 1e-6
+_MAX_HALVINGS = 20
+_NEWTON_STEPS = 20  # in the prior, for every update in batch learning
+
+
+class Settings(NamedTuple):
+    """How the documents' topics are inferred."""
+
+    tolerance: float  # of the mean change of gamma
+    max_iter: int
+
+
+class Topics:
+    """q(beta): topics that are Dirichlet(lambda_k) with lambda = prior + scale * weights.
+
+    Decaying lambda towards the prior only changes `scale`, so an update costs what the words of its batch cost.
+
+    Parameters
+    ----------
+    components : ndarray of shape (n_topics, n_features)
+        lambda.
+    prior : float
+    """
+
+    def __init__(self, components: NDArray, prior: float):
+        self.prior, self.scale = float(prior), 1.0
+        self.weights = np.ascontiguousarray((components - self.prior).T.astype(components.dtype, copy=False))
+        self.totals = self.weights.sum(axis=0, dtype=np.float64)
+        self._components: NDArray | None = None
+
+    @property
+    def sums(self) -> NDArray[np.float64]:
+        """Sums of lambda over words, (n_topics,)."""
+        return self.prior * len(self.weights) + self.scale * self.totals
+
+    @property
+    def components(self) -> NDArray:
+        """lambda, (n_topics, n_features), read-only; computed when asked for."""
+        if self._components is None:
+            components = np.ascontiguousarray(self.weights.T)
+            components *= components.dtype.type(self.scale)
+            components += components.dtype.type(self.prior)
+            components.flags.writeable = False
+            self._components = components
+        return self._components
+
+    def exp_expected_log(self) -> NDArray:
+        """exp(E log beta), (n_topics, n_features)."""
+        from sklpf.models._lda_word_kernels import expected_log
+
+        return np.exp(expected_log(self.components.astype(np.float64))).astype(self.weights.dtype)
+
+    def decay(self, rate: float) -> None:
+        """lambda = (1 - rate) lambda + rate * prior."""
+        self._components = None
+        self.scale *= 1 - rate
+        if self.scale < _SMALLEST_SCALE:
+            self.weights *= self.weights.dtype.type(self.scale)
+            self.scale, self.totals = 1.0, self.weights.sum(axis=0, dtype=np.float64)
+
+    def bound(self) -> float:
+        """E_q[log p(beta) - log q(beta)], in nats."""
+        from sklpf.models._lda_word_kernels import word_terms
+
+        n_features, n_topics = self.weights.shape
+        value = word_terms(self.prior, self.scale, self.weights, psi(self.sums)) - np.sum(gammaln(self.sums))
+        return float(value + n_topics * (gammaln(n_features * self.prior) - n_features * gammaln(self.prior)))
+
+    def log_power_sums(self, powers: NDArray) -> NDArray[np.float64]:
+        """log E_q[sum_v beta_kv^s] for every power s, (n_powers, n_topics)."""
+        from sklpf.models._lda_word_kernels import power_sums
+
+        sums = np.array([power_sums(self.prior, self.scale, self.weights, power) for power in powers])
+        return np.log(sums) + gammaln(self.sums) - gammaln(self.sums + np.asarray(powers)[:, None])
+
+
+class Documents(NamedTuple):
+    """Posterior of the documents of a batch, at inverse temperatures b."""
+
+    words: NDArray  # (W,) the distinct words of the batch
+    local: NDArray  # (nnz,) which of them an entry is
+    indptr: NDArray
+    inverse: NDArray  # (1,) or (n,): b
+    own: bool  # whether each document has a b of its own
+    rows: NDArray  # (W, padded K) exp(b E log beta); nothing where b differs between documents
+    log_rows: NDArray  # (W or 0, padded K) E log beta
+    gamma: NDArray  # (n, K)
+    theta: NDArray  # (n, padded K) exp(b E log theta)
+    ratios: NDArray  # (nnz,) b counts / sum_k theta rows
+    values: NDArray  # (n,) sum_v n_v log sum_k theta rows
+    joints: NDArray  # (n,) U, where it was asked for
+
+    def bound(self, alpha: NDArray) -> NDArray[np.float64]:
+        """Evidence lower bound of every document given q(beta), at its own temperature, in nats."""
+        from sklpf.models._lda_word_kernels import document_terms
+
+        return self.values + document_terms(alpha, self.gamma) + gammaln(alpha.sum()) - gammaln(alpha).sum()
+
+
+@contextlib.contextmanager
+def task_map(n_jobs: int | None) -> Iterator[Callable]:
+    """A map over tasks in `n_jobs` threads that live as long as the context.
+
+    joblib's threads look for finished tasks every 10 ms, which is longer than a batch takes.
+    """
+    n_jobs = joblib.effective_n_jobs(n_jobs)
+    if n_jobs == 1:
+        yield lambda function, items: [function(item) for item in items]
+        return
+    with ThreadPoolExecutor(n_jobs) as pool:
+        yield lambda function, items: list(pool.map(function, items))
+
+
+def infer_documents(
+    topics: Topics, X: sp.csr_matrix, alpha, gamma, settings: Settings, tasks, inverse=1.0, joint=False
+) -> Documents:
+    """Let q(theta) q(z) of every document settle while q(beta) stays.
+
+    Parameters
+    ----------
+    topics : Topics
+    X : CSR of shape (n, n_features)
+        Counts above 0.
+    alpha : ndarray of shape (n_topics,)
+    gamma : ndarray of shape (n, n_topics)
+        To start from; not changed.
+    settings : Settings
+    tasks : callable
+        Of `task_map`.
+    inverse : float or ndarray of shape (n,), default=1.0
+        b.
+    joint : bool, default=False
+        Whether U is needed.
+    """
+    from sklpf.models._lda_word_kernels import list_words
+
+    words, local = list_words(X.indices, X.shape[1])
+    padded, dtype = -(-len(alpha) // _LANES) * _LANES, X.dtype
+    own = np.ndim(inverse) > 0
+    inverse = np.atleast_1d(np.asarray(inverse, dtype=np.float64))
+    tempered = own or inverse[0] != 1
+    log_rows = np.zeros((len(words) if joint or tempered else 0, padded), dtype)
+    rows = np.zeros((0 if own else len(words), padded), dtype)
+    tasks(functools.partial(_fill_rows, topics, words, inverse, rows, log_rows), _blocks(len(words), _WORDS_PER_BLOCK))
+    n = X.shape[0]
+    documents = Documents(
+        words,
+        local,
+        X.indptr.astype(np.int64),
+        inverse,
+        own,
+        rows,
+        log_rows,
+        np.array(gamma, dtype=np.float64),
+        np.empty((n, padded), dtype),
+        np.empty(len(local), dtype),
+        np.empty(n),
+        np.empty(n),
+    )
+    infer = functools.partial(_infer_block, documents, X.data, alpha, settings, joint or own)
+    tasks(infer, _blocks(n, _DOCUMENTS_PER_BLOCK))
+    return documents
+
+
+def update_topics(topics: Topics, documents: Documents, rate: float, ratio: float, tasks) -> None:
+    """lambda = (1 - rate) lambda + rate (prior + ratio * expected counts of the batch)."""
+    topics.decay(rate)
+    shape = len(documents.gamma), len(documents.words)
+    by_word = sp.csr_matrix((documents.ratios, documents.local, documents.indptr), shape=shape).tocsc()
+    add = functools.partial(_add_block, topics, documents, by_word, rate * ratio / topics.scale)
+    for totals in tasks(add, _blocks(len(documents.words), _WORDS_PER_BLOCK)):
+        topics.totals += totals
+
+
+def newton_step(alpha: NDArray, mean_log_theta: NDArray, rate: float) -> NDArray:
+    """Move alpha towards the maximum of E log p(theta | alpha), `rate` of a Newton step, halved while not positive.
+
+    The Hessian is diagonal plus a constant (Blei et al. 2003, appendix A.2).
+    """
+    total = alpha.sum()
+    gradient = psi(total) - psi(alpha) + mean_log_theta
+    diagonal, constant = -polygamma(1, alpha), polygamma(1, total)
+    shift = np.sum(gradient / diagonal) / (1 / constant + np.sum(1 / diagonal))
+    step = (gradient - shift) / diagonal
+    for _ in range(_MAX_HALVINGS):
+        if np.all(alpha - rate * step > 0):
+            return alpha - rate * step
+        rate /= 2
+    return alpha
+
+
+def fit_prior(alpha: NDArray, gamma: NDArray, rate: float) -> NDArray:
+    """alpha after a step towards the one that fits the documents best; at rate 1 after as many as it takes."""
+    from sklpf.models._lda_word_kernels import expected_log
+
+    mean_log_theta = expected_log(gamma).mean(axis=0)
+    for _ in range(_NEWTON_STEPS if rate == 1 else 1):
+        alpha = newton_step(alpha, mean_log_theta, rate)
+    return alpha
+
+
+def take_documents(X: sp.csr_matrix, rows: slice) -> Any:
+    """Neighbouring documents, without a copy."""
+    indptr = X.indptr[rows.start : rows.stop + 1]
+    span = slice(indptr[0], indptr[-1])
+    return sp.csr_matrix(
+        (X.data[span], X.indices[span], indptr - indptr[0]), shape=(len(indptr) - 1, X.shape[1]), copy=False
+    )
+
+
+def _blocks(n, size):
+    return list(gen_batches(n, size)) if n else []
+
+
+def _fill_rows(topics, words, inverse, rows, log_rows, block):
+    from sklpf.models._lda_word_kernels import fill_exp_rows, fill_log_rows, raise_rows
+
+    words, offsets = words[block], psi(topics.sums)
+    if len(log_rows):
+        fill_log_rows(topics.weights, words, topics.prior, topics.scale, offsets, log_rows[block])
+    if len(rows) and len(log_rows):
+        raise_rows(log_rows[block], inverse[0], len(offsets), rows[block])
+    elif len(rows):
+        fill_exp_rows(topics.weights, words, topics.prior, topics.scale, np.exp(-offsets), rows[block])
+
+
+def _infer_block(documents, counts, alpha, settings, joint, block):
+    from sklpf.models._lda_kernels import infer
+
+    d = documents
+    begin, end = d.indptr[block.start], d.indptr[block.stop]
+    infer(
+        d.local[begin:end],
+        counts[begin:end],
+        d.indptr[block.start : block.stop + 1] - begin,
+        d.rows,
+        d.log_rows if joint else d.log_rows[:0],
+        d.inverse[block] if d.own else d.inverse,
+        d.own,
+        alpha,
+        d.gamma[block],
+        d.theta[block],
+        d.ratios[begin:end],
+        d.values[block],
+        d.joints[block],
+        settings.tolerance,
+        settings.max_iter,
+    )
+
+
+def _add_block(topics, documents, by_word, factor, block):
+    from sklpf.models._lda_word_kernels import add_local_statistics, add_statistics
+
+    d, totals = documents, np.zeros(topics.weights.shape[1])
+    columns = by_word.indptr[block.start : block.stop + 1]
+    batch = (columns, by_word.indices, by_word.data, d.theta)
+    rest = (d.words[block], factor, topics.weights, totals)
+    if d.own:
+        add_local_statistics(*batch, d.log_rows[block], d.inverse, *rest)
+    else:
+        add_statistics(*batch, d.rows[block], *rest)
+    return totals

@@ -1,0 +1,202 @@
+"""Numba building blocks of the topics of documents: digamma, and four rows at a time times a vector.
+
+The products name their registers: LLVM neither adds up a sum in another order than is written nor sees that rows at
+computed places don't overlap, and would leave both scalar.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from sklpf._kernels import _bitcast, exp64
+from sklpf._numba import inlined
+
+LANES = 16  # of float32; 8 of float64
+FLUSH = 1e-18  # smaller factors count as 0: products of two would be subnormal in float32, and slow
+
+_as_int64 = _bitcast(types.float64, types.int64, ir.IntType(64))
+_as_float64 = _bitcast(types.int64, types.float64, ir.DoubleType())
+
+
+# ---- digamma -----------------------------------------------------------------------------------
+@inlined
+def log64(x):
+    """log of a normal float64 above 0; 2e-15 relative or absolute, vectorises."""
+    bits = _as_int64(x)
+    exponent = (bits >> 52) - 1023
+    mantissa = _as_float64((bits & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000)
+    large = mantissa > 1.4142135623730951
+    mantissa = 0.5 * mantissa if large else mantissa
+    exponent = exponent + 1 if large else exponent
+    s = (mantissa - 1.0) / (mantissa + 1.0)
+    z = s * s
+    p = 1 / 21
+    p = p * z + 1 / 19
+    p = p * z + 1 / 17
+    p = p * z + 1 / 15
+    p = p * z + 1 / 13
+    p = p * z + 1 / 11
+    p = p * z + 1 / 9
+    p = p * z + 1 / 7
+    p = p * z + 1 / 5
+    p = p * z + 1 / 3
+    p = p * z + 1.0
+    return exponent * 0.6931471805599453 + 2.0 * s * p
+
+
+@inlined
+def _shifted(x):
+    """(u, r) with digamma(x) = log u - r for x > 0.
+
+    r = 1/x + ... + 1/(x + 7), in pairs that share t = x (x + 7); u = exp(digamma(x + 8)) by its series in v = x + 15/2.
+    """
+    t, v = x * x + 7.0 * x, x + 7.5
+    product = t * (t + 6.0) * (t + 10.0) * (t + 12.0)
+    both = (2.0 * t + 6.0) * (t + 10.0) * (t + 12.0) + (2.0 * t + 22.0) * t * (t + 6.0)
+    w = 1.0 / v
+    z = w * w
+    series = 1 / 24 - z * (37 / 5760 - z * (10313 / 2903040 - z * (5509121 / 1393459200)))
+    return v + w * series, (2.0 * x + 7.0) * both / product
+
+
+@inlined
+def exp_digamma(x):
+    """exp(digamma(x)) for 0 <= x <= 1e30; 2e-11 relative (digamma below -708 counts as that), vectorises."""
+    u, r = _shifted(x)
+    return u * exp64(-r)
+
+
+@inlined
+def digamma(x):
+    """digamma(x) for 0 < x <= 1e30; 2e-11 absolute or 1e-15 relative, vectorises."""
+    u, r = _shifted(x)
+    return log64(u) - r
+
+
+@inlined
+def log_gamma(x):
+    """log Gamma(x) for 0 < x <= 1e30; 1e-11 absolute or 1e-15 relative to x log x, vectorises (Stirling at x + 8)."""
+    t, y = x * x + 7.0 * x, x + 8.0
+    w = 1.0 / y
+    z = w * w
+    series = w * (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680))))
+    stirling = (y - 0.5) * log64(y) - y + 0.9189385332046727 + series
+    return stirling - log64(t * (t + 6.0) * (t + 10.0) * (t + 12.0))
+
+
+# ---- four rows -----------------------------------------------------------------------------------
+def _pointers(context, builder, signature, arguments):
+    return [
+        context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
+        for kind, value in zip(signature.args, arguments)
+    ]
+
+
+def _lanes(signature):
+    return 8 if signature.args[0].dtype == types.float64 else 16
+
+
+@intrinsic
+def four_dots(typing_context, weights, rows, starts, first, width, out):
+    """out[first + j] = sum of weights[:width] * rows[starts[first + j]:][:width] for j < 4; width fills registers."""
+
+    def generate(context, builder, signature, arguments):
+        _emit_four_dots(builder, _lanes(signature), *_pointers(context, builder, signature, arguments))
+        return context.get_dummy_value()
+
+    return types.void(weights, rows, starts, types.intp, types.intp, out), generate
+
+
+@intrinsic
+def add_four(typing_context, weights, rows, starts, first, width, out):
+    """out[:width] += weights[first + j] * rows[starts[first + j]:][:width] for j < 4; width fills registers."""
+
+    def generate(context, builder, signature, arguments):
+        _emit_add_four(builder, _lanes(signature), *_pointers(context, builder, signature, arguments))
+        return context.get_dummy_value()
+
+    return types.void(weights, rows, starts, types.intp, types.intp, out), generate
+
+
+def _emit_four_dots(builder, lanes, weights, rows, starts, first, width, out):
+    int32, zeros = ir.IntType(32), ir.Constant(ir.VectorType(out.type.pointee, lanes), [0.0] * lanes)
+    indices, begins = _begins(builder, rows, starts, first)
+    with _Loop(builder, lanes, width) as loop:
+        sums = [loop.carry(zeros) for _ in begins]
+        shared = loop.load(weights)
+        more = [_multiply_add(builder, shared, loop.load(begin), total) for begin, total in zip(begins, sums)]
+        loop.next(sums, more)
+    for index, value in zip(indices, more):
+        n = lanes
+        while n > 1:  # add the upper half to the lower
+            n //= 2
+            low, high = (ir.Constant(ir.VectorType(int32, n), [i + s for i in range(n)]) for s in (0, n))
+            value = builder.fadd(builder.shuffle_vector(value, value, low), builder.shuffle_vector(value, value, high))
+        builder.store(builder.extract_element(value, ir.Constant(int32, 0)), builder.gep(out, [index]))
+
+
+def _emit_add_four(builder, lanes, weights, rows, starts, first, width, out):
+    vector, int32 = ir.VectorType(out.type.pointee, lanes), ir.IntType(32)
+    indices, begins = _begins(builder, rows, starts, first)
+    undefined, zeros = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(int32, lanes), [0] * lanes)
+    factors = []
+    for index in indices:
+        factor = builder.insert_element(undefined, builder.load(builder.gep(weights, [index])), ir.Constant(int32, 0))
+        factors.append(builder.shuffle_vector(factor, undefined, zeros))
+    with _Loop(builder, lanes, width) as loop:
+        total = loop.load(out)
+        for factor, begin in zip(factors, begins):
+            total = _multiply_add(builder, factor, loop.load(begin), total)
+        loop.store(total, out)
+        loop.next([], [])
+
+
+def _begins(builder, rows, starts, first):
+    indices = [builder.add(first, ir.Constant(ir.IntType(64), j)) for j in range(4)]
+    return indices, [builder.gep(rows, [builder.load(builder.gep(starts, [index]))]) for index in indices]
+
+
+def _multiply_add(builder, first, second, third):
+    return builder.fadd(builder.fmul(first, second, flags=("contract",)), third, flags=("contract",))
+
+
+class _Loop:
+    """Emits a loop over registers of `lanes` numbers, once at least, up to `width` numbers."""
+
+    def __init__(self, builder, lanes, width):
+        self.builder, self.lanes, self.width = builder, lanes, width
+
+    def __enter__(self):
+        builder, int64 = self.builder, ir.IntType(64)
+        self.entry = builder.block
+        self.body, self.end = builder.append_basic_block("body"), builder.append_basic_block("end")
+        builder.branch(self.body)
+        builder.position_at_end(self.body)
+        self.k = self.carry(ir.Constant(int64, 0))
+        return self
+
+    def carry(self, start):
+        """A value that goes from round to round."""
+        phi = self.builder.phi(start.type)
+        phi.add_incoming(start, self.entry)
+        return phi
+
+    def _place(self, begin):
+        kind = ir.VectorType(begin.type.pointee, self.lanes).as_pointer()
+        return self.builder.bitcast(self.builder.gep(begin, [self.k]), kind)
+
+    def load(self, begin):
+        return self.builder.load(self._place(begin), align=4)
+
+    def store(self, value, begin):
+        self.builder.store(value, self._place(begin), align=4)
+
+    def next(self, carried, values):
+        """Set what the carried values are in the next round."""
+        following = self.builder.add(self.k, ir.Constant(ir.IntType(64), self.lanes))
+        for phi, value in zip([self.k, *carried], [following, *values]):
+            phi.add_incoming(value, self.body)
+        self.builder.cbranch(self.builder.icmp_signed("<", following, self.width), self.body, self.end)
+
+    def __exit__(self, *exception):
+        self.builder.position_at_end(self.end)
