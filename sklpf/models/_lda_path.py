@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
 from sklpf._random import Stream
+from sklpf.partition import LeftToRight, PartitionEstimator
 from sklpf.paths._base import Path, map_state, n_chains
 
 _LANES = 16
@@ -26,15 +28,20 @@ class TopicState(NamedTuple):
 
 
 class LDAPath(Path):
-    """From the prior of a document's topics to their posterior given its words (Wallach et al. 2009, section 4).
+    """From independent tokens to the tokens of one document, which share their topics (Wallach et al. 2009, section 3).
 
-    With topics phi and the tokens' topics z_1, …, z_N, the topic shares of the document integrated out,
+    With topics phi, the prior's means m = doc_topic_prior / sum(doc_topic_prior), and z_1, …, z_N the topics of the
+    document's tokens, whose shares are integrated out,
 
-        log f_beta(z) = log p(z | doc_topic_prior) + beta sum_n log phi[z_n, w_n],
+        log f_beta(z) = sum_n log phi[z_n, w_n] + (1 - beta) sum_n log m[z_n] + beta log p(z | doc_topic_prior),
 
-    where p(z | doc_topic_prior) is a Polya urn, so that f_0 is normalised and log Z of the target is the
-    log-likelihood log p(w_1, …, w_N) of the document's tokens in any one order. The documents are the path's targets:
-    estimators run on ``path.target(t)`` and give arrays of shape (n_targets,). An empty document has log Z = 0.
+    where p(z | doc_topic_prior) is a Polya urn. log Z of the target is the log-likelihood log p(w_1, …, w_N) of the
+    tokens in any one order. The base's tokens are independent, so that it is drawn exactly and its normaliser is known.
+    Tempering the likelihood instead, from draws of the urn, takes tens of times as many sweeps: such a draw has few
+    topics, mostly wrong ones, and single tokens must bring in the others.
+
+    The documents are the path's targets: estimators run on ``path.target(t)`` and give arrays of shape (n_targets,).
+    An empty document has log Z = 0.
 
     Parameters
     ----------
@@ -54,8 +61,7 @@ class LDAPath(Path):
 
     Notes
     -----
-    A sweep draws the topics of all tokens in turn, in the order of their words. It costs about 15 ns + 0.1 ns a topic
-    for each token; chains at different inverse temperatures cost twice that. Conditional probabilities are float32
+    A sweep draws the topics of all tokens in turn, in the order of their words. Conditional probabilities are float32
     (relative error 1e-7), log densities float64.
 
     Enumeration takes assignments with equal counts of the topics together, which leaves C(N + K - 1, N) states of N
@@ -206,21 +212,24 @@ class LDAPath(Path):
         left_to_right(self._document, np.diff(passed, prepend=0), n_particles, _keys(stream), log_estimates)
         return log_estimates
 
+    def default_estimator(self) -> PartitionEstimator:
+        """Return the estimator that takes the least time for its error here: `LeftToRight`."""
+        return LeftToRight()
+
     # -- exact enumeration -----------------------------------------------------------------------
     @property
     def n_enumerable(self) -> int:
         """Binary logarithm, rounded up, of the number of states that are enumerated: the most of any document."""
-        return int(np.ceil(np.log2(self._n_states(self.n_tokens)) - 1e-9).max())
-
-    def _n_states(self, n_tokens):
-        n_topics = len(self.doc_topic_prior)
-        return np.rint(np.exp(gammaln(n_tokens + n_topics) - gammaln(n_tokens + 1) - gammaln(n_topics)))
+        n_topics, n_tokens = len(self.doc_topic_prior), self.n_tokens.max()
+        log_states = gammaln(n_tokens + n_topics) - gammaln(n_tokens + 1) - gammaln(n_topics)
+        return int(np.ceil(log_states / np.log(2) - 1e-9))
 
     def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
         """Return the log of f at `level` summed over the assignments with equal counts, for all possible counts."""
         from sklpf.models._lda_path_kernels import log_weights_of_counts
 
-        out = np.empty(int(self._n_states(self.n_tokens)[0]))
+        n_tokens = int(self.n_tokens[0])
+        out = np.empty(math.comb(n_tokens + len(self.doc_topic_prior) - 1, n_tokens))
         log_weights_of_counts(self._document, self.ladder[level], out)
         return out
 
@@ -290,14 +299,12 @@ def _check_prior(prior, n_topics):
 
 def _check_counts(X, n_words):
     """CSR matrix of int64 with sorted words, none twice and no explicit zeros."""
-    if not sp.issparse(X):
-        X = np.asarray(X)
-        if X.ndim != 2:
-            raise ValueError(f"X must have the shape (n_documents, {n_words}), got {X.shape}")
-    if X.shape[1] != n_words or X.shape[0] == 0:
+    X = X if sp.issparse(X) else np.asarray(X)
+    if X.ndim != 2 or X.shape[1] != n_words or X.shape[0] == 0:
         raise ValueError(f"X must have the shape (n_documents, {n_words}) and at least one row, got {X.shape}")
     X = sp.csr_matrix(X, copy=True)
-    if not np.all((X.data >= 0) & (X.data < 2**31) & (X.data == np.floor(X.data))):
+    counts = X.data.astype(np.float64)
+    if not np.all((counts >= 0) & (counts < 2**31) & (counts == np.floor(counts))):
         raise ValueError("X must hold whole counts from 0 on; it holds negative, fractional, infinite or NaN ones")
     X = sp.csr_matrix((X.data.astype(np.int64), X.indices, X.indptr), shape=X.shape)
     X.sum_duplicates()

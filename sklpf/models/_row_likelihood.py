@@ -110,6 +110,8 @@ class RowLikelihoodMixin(DensityMixin):
 
 
 def _default(path) -> PartitionEstimator:
+    if hasattr(path, "default_estimator"):
+        return path.default_estimator()
     return Exact() if path.n_enumerable <= MAX_EXACT_ROWS else AIS()
 
 

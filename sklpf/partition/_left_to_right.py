@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import replace
 from numbers import Integral, Real
 
@@ -15,7 +16,7 @@ from sklpf.partition._ais import combine
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._result import PartitionResult
 
-_MIN_SHARE = 0.5  # of the filters, that must count
+_MAX_SPREAD = 2.0  # nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
 
 
 class LeftToRight(PartitionEstimator):
@@ -34,7 +35,7 @@ class LeftToRight(PartitionEstimator):
 
     Parameters
     ----------
-    n_particles : int, default=100
+    n_particles : int, default=200
         Particles of every filter.
     n_filters : int, default=10
         Independent filters G, at least 2: the error bar comes from their spread.
@@ -47,15 +48,17 @@ class LeftToRight(PartitionEstimator):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        See `PartitionEstimator`. The standard error is the larger of the delta method's and the jackknife's over the
-        filters, the interval uses Student t with G - 1 degrees of freedom. ``result_.diagnostics`` are those of
-        `AIS`, with a filter in place of a chain.
+        See `PartitionEstimator`. The standard error is the largest of three over the filters: the delta method's, the
+        jackknife's, and that of the log of a lognormal distribution's mean, sqrt(s^2 / G + s^4 / (2 (G - 1))) for log
+        estimates with variance s^2, without which intervals cover too little. The interval uses Student t with G - 1
+        degrees of freedom. ``result_.diagnostics`` are those of `AIS`, with a filter in place of a chain, and
+        ``spread`` (s) and ``lognormal_std_error`` in nats.
 
     Notes
     -----
     Needs ``path.left_to_right(n, n_particles, n_sweeps, stream)``, which returns the log of n independent unbiased
-    estimates of Z. Not converged if the effective sample size of the filters is under half their number:
-    raise n_particles. A kind of topics that no particle has found raises no alarm.
+    estimates of Z. Not converged if the filters' log estimates have a standard deviation of more than 2 nats.
+    Topics that explain the document and that no particle has found raise no alarm.
 
     Examples
     --------
@@ -75,7 +78,7 @@ class LeftToRight(PartitionEstimator):
         "n_jobs": [Integral, None],
     }
 
-    def __init__(self, n_particles=100, n_filters=10, n_sweeps=8, *, checkpoint=None, random_state=None, n_jobs=None):
+    def __init__(self, n_particles=200, n_filters=10, n_sweeps=8, *, checkpoint=None, random_state=None, n_jobs=None):
         self.n_particles = n_particles
         self.n_filters = n_filters
         self.n_sweeps = n_sweeps
@@ -99,7 +102,7 @@ class LeftToRight(PartitionEstimator):
             stage="filters",
         )
         n_sweeps = round(self.n_filters * self.n_particles * (1 + self.n_sweeps))
-        return _judge(combine(np.concatenate(log_estimates), 0.0, None, n_sweeps))
+        return _combine(np.concatenate(log_estimates), n_sweeps)
 
 
 def _nothing(block):
@@ -113,9 +116,19 @@ def _run_filter(path, n_particles, n_sweeps, key, block, segment, carry):
     return log_estimates
 
 
-def _judge(result) -> PartitionResult:
-    """The result under its own name, with the alarm for filters that disagree."""
-    n, effective = result.degrees_of_freedom + 1, result.diagnostics["effective_sample_size"]
-    alarm = f"the filters disagree, only {effective:.1f} of {n} count: raise n_particles"
-    reasons = (alarm,) if effective < _MIN_SHARE * n else ()
-    return replace(result, method="LeftToRight", converged=not reasons, reasons=reasons)
+def _combine(log_estimates, n_sweeps) -> PartitionResult:
+    """The log of the mean, with an error that knows that few filters rarely show the long tail of their estimates."""
+    result = combine(log_estimates, 0.0, None, n_sweeps)
+    n, variance = len(log_estimates), float(np.var(log_estimates, ddof=1))
+    lognormal = math.sqrt(variance / n + variance**2 / (2 * (n - 1)))  # of the mean + variance / 2
+    spread = math.sqrt(variance)
+    alarm = f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}: raise n_particles"
+    reasons = (alarm,) if spread > _MAX_SPREAD else ()
+    return replace(
+        result,
+        method="LeftToRight",
+        std_error=max(result.std_error, lognormal),
+        converged=not reasons,
+        reasons=reasons,
+        diagnostics={**result.diagnostics, "spread": spread, "lognormal_std_error": lognormal},
+    )

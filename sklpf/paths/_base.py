@@ -52,6 +52,8 @@ class Path:
     # target_content(t) -> bytes                  with n_targets: all of row t that its log Z depends on; keys its
     #                                             random numbers, and rows of equal content are computed once
     # enumerate_targets(rows) -> (n,)             exact log Z of many rows in one call
+    # left_to_right(n, n_particles, n_sweeps, stream) -> (n,)    log of independent unbiased estimates of Z
+    # default_estimator() -> PartitionEstimator   what a model's ``partition_estimator=None`` stands for
 
     # -- derived -------------------------------------------------------------------------------
     def log_f_ladder(self, state: Any) -> NDArray[np.float64]:
