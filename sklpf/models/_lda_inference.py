@@ -19,6 +19,7 @@ _DOCUMENTS_PER_BLOCK, _WORDS_PER_BLOCK = 32, 1024
 _LANES = 16
 _SMALLEST_SCALE = 1e-6
 _MAX_HALVINGS = 20
+_PRIOR_RANGE = 1e-10, 1e10  # of a learned prior, which has no maximum where all documents are alike
 _NEWTON_STEPS = 20  # in the prior, for every update in batch learning
 
 
@@ -203,7 +204,7 @@ def newton_step(alpha: NDArray, mean_log_theta: NDArray, rate: float) -> NDArray
     step = (gradient - shift) / diagonal
     for _ in range(_MAX_HALVINGS):
         if np.all(alpha - rate * step > 0):
-            return alpha - rate * step
+            return np.clip(alpha - rate * step, *_PRIOR_RANGE)
         rate /= 2
     return alpha
 
@@ -212,6 +213,8 @@ def fit_prior(alpha: NDArray, gamma: NDArray, rate: float) -> NDArray:
     """alpha after a step towards the one that fits the documents best; at rate 1 after as many as it takes."""
     from sklpf.models._lda_word_kernels import expected_log
 
+    if len(alpha) == 1:
+        return alpha  # all shares are 1
     mean_log_theta = expected_log(gamma).mean(axis=0)
     for _ in range(_NEWTON_STEPS if rate == 1 else 1):
         alpha = newton_step(alpha, mean_log_theta, rate)

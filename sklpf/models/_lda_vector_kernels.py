@@ -53,10 +53,11 @@ def _shifted(x):
     t, v = x * x + 7.0 * x, x + 7.5
     product = t * (t + 6.0) * (t + 10.0) * (t + 12.0)
     both = (2.0 * t + 6.0) * (t + 10.0) * (t + 12.0) + (2.0 * t + 22.0) * t * (t + 6.0)
-    w = 1.0 / v
+    inverse = 1.0 / (product * v)  # one division for two
+    w = inverse * product
     z = w * w
     series = 1 / 24 - z * (37 / 5760 - z * (10313 / 2903040 - z * (5509121 / 1393459200)))
-    return v + w * series, (2.0 * x + 7.0) * both / product
+    return v + w * series, (2.0 * x + 7.0) * both * (inverse * v)
 
 
 @inlined

@@ -9,7 +9,7 @@ import numpy as np
 
 from sklpf._kernels import exp64
 from sklpf._numba import inlined, njit
-from sklpf.models._lda_vector_kernels import FLUSH, digamma, exp_digamma, log_gamma
+from sklpf.models._lda_vector_kernels import FLUSH, add_four, digamma, exp_digamma, log_gamma
 
 _LOWEST = -1e4  # of E log beta: exponentials below this are 0 at any temperature
 
@@ -17,13 +17,17 @@ _LOWEST = -1e4  # of E log beta: exponentials below this are 0 at any temperatur
 # ---- words -------------------------------------------------------------------------------------
 @njit
 def list_words(indices, n_features):
-    """The distinct words of a batch in the order in which they appear, and the number of each entry's word."""
-    number = np.full(n_features, -1, np.int32)
-    words, local, n = np.empty(min(n_features, indices.shape[0]), np.int32), np.empty(indices.shape[0], np.int32), 0
+    """The distinct words of a batch, rising, and the number of each entry's word among them."""
+    number, n = np.full(n_features, -1, np.int32), 0
     for i in range(indices.shape[0]):
-        if number[indices[i]] < 0:
-            number[indices[i]], words[n] = n, indices[i]
+        number[indices[i]] = 0
+    words = np.empty(min(n_features, indices.shape[0]), np.int32)
+    for v in range(n_features):
+        if number[v] == 0:
+            number[v], words[n] = n, v
             n += 1
+    local = np.empty(indices.shape[0], np.int32)
+    for i in range(indices.shape[0]):
         local[i] = number[indices[i]]
     return words[:n].copy(), local
 
@@ -75,12 +79,15 @@ def add_statistics(columns, documents, ratios, theta, rows, words, factor, weigh
 
     columns, documents and ratios are the batch word by word: where each word begins, and its documents.
     """
-    n_topics = weights.shape[1]
-    sums = np.empty_like(rows[0])
+    n_topics, padded, flat = weights.shape[1], rows.shape[1], theta.reshape(-1)
+    sums, starts, factors = np.empty_like(rows[0]), np.zeros(4, np.int64), np.zeros(4, ratios.dtype)
     for i in range(words.shape[0]):
         sums[:] = 0
-        for j in range(columns[i], columns[i + 1]):
-            _add_row(sums, theta[documents[j]], ratios[j])
+        for first in range(columns[i], columns[i + 1], 4):
+            factors[:] = 0
+            for j in range(first, min(first + 4, columns[i + 1])):
+                starts[j - first], factors[j - first] = documents[j] * padded, ratios[j]
+            add_four(factors, flat, starts, 0, padded, sums)
         _add_products(weights[words[i]], totals, sums[:n_topics], rows[i, :n_topics], factor)
 
 
@@ -95,12 +102,6 @@ def add_local_statistics(columns, documents, ratios, theta, log_rows, inverse, w
             fill_powers(log_rows[i, :n_topics], inverse[documents[j]], power[:n_topics])
             _add_product_row(sums, power, theta[documents[j]], ratios[j])
         _add_products(weights[words[i]], totals, sums[:n_topics], ones[:n_topics], factor)
-
-
-@njit
-def _add_row(sums, row, factor):
-    for k in range(sums.shape[0]):
-        sums[k] += factor * row[k]
 
 
 @njit
