@@ -57,7 +57,7 @@ class Topics:
     def components(self) -> NDArray:
         """lambda, (n_topics, n_features), read-only; computed when asked for."""
         if self._components is None:
-            components = np.ascontiguousarray(self.weights.T)
+            components = self.weights.T.copy(order="C")
             components *= components.dtype.type(self.scale)
             components += components.dtype.type(self.prior)
             components.flags.writeable = False

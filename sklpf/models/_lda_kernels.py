@@ -140,7 +140,7 @@ def _set_gamma(alpha, gamma, theta, sums, inverse, threshold, moves):
         new = alpha[k] + inverse * tokens
         moves[k] = abs(new - gamma[k])
         moves[width + k] = new
-        moves[2 * width + k] = 1.0 if tokens >= threshold else 0.0
+        moves[2 * width + k] = 1.0 if tokens > threshold else 0.0
         gamma[k] = new
 
 

@@ -62,21 +62,21 @@ def _shifted(x):
 
 @inlined
 def exp_digamma(x):
-    """exp(digamma(x)) for 0 <= x <= 1e30; 2e-11 relative (digamma below -708 counts as that), vectorises."""
+    """exp(digamma(x)) for 1e-300 <= x <= 1e30; 2e-11 relative (digamma below -708 counts as that), vectorises."""
     u, r = _shifted(x)
     return u * exp64(-r)
 
 
 @inlined
 def digamma(x):
-    """digamma(x) for 0 < x <= 1e30; 2e-11 absolute or 1e-15 relative, vectorises."""
+    """digamma(x) for 1e-300 <= x <= 1e30; 2e-11 absolute or 1e-15 relative, vectorises."""
     u, r = _shifted(x)
     return log64(u) - r
 
 
 @inlined
 def log_gamma(x):
-    """log Gamma(x) for 0 < x <= 1e30; 1e-11 absolute or 1e-15 relative to x log x, vectorises (Stirling at x + 8)."""
+    """log Gamma(x) for 1e-300 <= x <= 1e30; 1e-11 absolute or 1e-15 relative to x log x, vectorises (Stirling at x + 8)."""
     t, y = x * x + 7.0 * x, x + 8.0
     w = 1.0 / y
     z = w * w
