@@ -118,12 +118,15 @@ figure.savefig("plot_factorial_faces.png", dpi=110)
 # %%
 # Components
 # ----------
+# Of the best start, on one scale for each method: grey is 0, and a component that died out is plain.
 
 figure, axes = plt.subplots(len(names), n_components, figsize=(12, 4.2), layout="constrained")
 for line, name in zip(axes, names):
     best = max(runs[name], key=lambda found: found[2][-1, 1])
     line[0].set_ylabel(name, rotation=0, ha="right")
-    for axis, mean in zip(line, best[0].means):
-        axis.imshow(mean.reshape((side, side), order="F" if faces else "C"), cmap="gray")
+    means = best[0].means
+    limit = np.quantile(np.abs(means), 0.99)
+    for axis, mean in zip(line, means):
+        axis.imshow(mean.reshape((side, side), order="F" if faces else "C"), cmap="gray", vmin=-limit, vmax=limit)
         axis.set(xticks=[], yticks=[])
 figure.savefig("plot_factorial_faces_components.png", dpi=110)
