@@ -13,10 +13,7 @@ Models are compared by the likelihood of held-out documents, which needs no choi
 # Every topic is one bar. A model finds them if each of its topics is close to one of the true ones; starts differ, so
 # the one with the best bound is kept.
 
-import importlib
 import inspect
-import pkgutil
-import warnings
 
 import matplotlib
 
@@ -24,9 +21,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
-import sklearn
 from scipy.optimize import linear_sum_assignment
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.utils.discovery import all_estimators, all_functions
 
 from sklpf import LatentDirichletAllocation, compare
 from sklpf.datasets import make_bars_corpus
@@ -85,16 +82,9 @@ def news():
 
 def documentation():
     """Counts of the words of what scikit-learn says about its classes, functions and methods, and the words."""
-    texts = set()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for module in pkgutil.iter_modules(sklearn.__path__):
-            if module.name.startswith("_") or module.name in ("conftest", "externals", "experimental"):
-                continue
-            module = importlib.import_module(f"sklearn.{module.name}")
-            members = [getattr(module, name) for name in getattr(module, "__all__", [])]
-            methods = [method for member in members if inspect.isclass(member) for method in vars(member).values()]
-            texts |= {inspect.getdoc(member) for member in members + methods if callable(member)}
+    members = [member for _, member in all_estimators() + all_functions()]
+    members += [method for member in members if inspect.isclass(member) for method in vars(member).values()]
+    texts = {inspect.getdoc(member) for member in members if callable(member)}
     texts = sorted(text for text in texts if text and len(text) > 400)
     vectorizer = CountVectorizer(token_pattern=r"[a-z]{4,}", stop_words="english", min_df=5, max_df=0.25)
     return vectorizer.fit_transform(texts).astype(np.float32), vectorizer.get_feature_names_out()
