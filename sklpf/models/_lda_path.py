@@ -65,7 +65,8 @@ class LDAPath(Path):
     (relative error 1e-7), log densities float64.
 
     Enumeration takes assignments with equal counts of the topics together, which leaves C(N + K - 1, N) states of N
-    tokens and K topics: `Exact` takes documents with at most 2^25 (27 tokens for 8 topics, say, and thousands for 3).
+    tokens and K topics. `Exact` takes documents with at most 2^25, such as 36 tokens for 8 topics or 4 for 100, and about
+    N nanoseconds for each.
     """
 
     gibbs_is_reversible = False

@@ -373,66 +373,68 @@ def left_to_right(document, n_sweeps, n_particles, keys, log_estimates):
 
 # ---- exact enumeration -------------------------------------------------------------------------
 @njit
-def _binomials(largest, n):
-    """Table of a over b for a <= largest and b <= n."""
-    table = np.zeros((largest + 1, n + 1), np.int64)
-    table[:, 0] = 1
-    for a in range(1, largest + 1):
-        for b in range(1, min(a, n) + 1):
-            table[a, b] = table[a - 1, b - 1] + table[a - 1, b]
+def _binomials(n_topics, n_tokens):
+    """Table of t + b over t for t < n_topics and b <= n_tokens."""
+    table = np.ones((n_topics, n_tokens + 1), np.int64)
+    for t in range(1, n_topics):
+        for b in range(1, n_tokens + 1):
+            table[t, b] = table[t - 1, b] + table[t, b - 1]
     return table
 
 
 @njit
-def _next_multiset(s, n):
-    """Move to the next subset s[0] < … < s[n - 1] in colexicographic order."""
-    j = 0
-    while j + 1 < n and s[j] + 1 == s[j + 1]:
-        s[j] = j
-        j += 1
-    s[j] += 1
+def _next_counts(counts):
+    """The next counts of the topics, with the same sum, in colexicographic order of the sorted topics."""
+    t = 0
+    while counts[t] == 0:
+        t += 1
+    rest, counts[t] = counts[t] - 1, 0
+    counts[0] = rest
+    counts[t + 1] += 1
 
 
 @njit
-def _add_token(previous, weights, binomials, n, out):
-    """Weights of all multisets of n topics from those of n - 1: remove each topic once, times its weight."""
-    s = np.arange(n)
+def _add_token(previous, weights, table, counts, n_tokens, out):
+    """Weights of all counts of n tokens from those of n - 1: remove a token of each topic in turn, times its weight.
+
+    The rank of counts is the sum over t of (t + b_t over t) - (t + a_t over t), with a_t tokens in the topics before t
+    and b_t in these and t.
+    """
+    counts[:] = 0
+    counts[0] = n_tokens
+    last = counts.shape[0] - 1
     for rank in range(out.shape[0]):
-        below, above, total, last = rank, 0, 0.0, -1
-        for p in range(n, 0, -1):
-            below -= binomials[s[p - 1], p]
-            topic = s[p - 1] - (p - 1)
-            if topic != last:
-                total += weights[topic] * previous[below + above]
-                last = topic
-            above += binomials[s[p - 1] - 1, p - 1] if p > 1 else 0
+        below, above, b, total = rank, 0, n_tokens, 0.0
+        for t in range(last, -1, -1):
+            if counts[t] > 0:
+                a = b - counts[t]
+                below -= table[t, b] - table[t, a]
+                total += weights[t] * previous[below + (table[t, b - 1] - table[t, a]) + above]
+                above += table[t, b - 1] - (table[t, a - 1] if a > 0 else 0)
+                b = a
         out[rank] = total
-        _next_multiset(s, n)
+        if counts[last] < n_tokens:
+            _next_counts(counts)
 
 
 @njit
 def log_weights_of_counts(document, beta, out):
-    """Log of f_beta summed over the assignments z that give topics the same counts, for all counts of N tokens: out.
-
-    A multiset of topics t_1 <= … <= t_N stands for its counts; its number is the rank of the set {t_j + j - 1}.
-    """
+    """Log of f_beta summed over the assignments z that give topics the same counts, for all counts of N tokens: out."""
     n_tokens, n_topics = document.word.shape[0], document.alpha.shape[0]
-    binomials = _binomials(n_tokens + n_topics, n_tokens)
+    table, counts = _binomials(n_topics, n_tokens), np.zeros(n_topics, np.int64)
     weights, values, offset = np.empty(n_topics), np.ones(1), 0.0
     for i in range(n_tokens):
         row = document.log_base[document.word[i]]
         largest = row.max()
         for k in range(n_topics):
             weights[k] = math.exp(row[k] - largest)
-        more = np.empty(binomials[n_topics + i, i + 1])
-        _add_token(values, weights, binomials, i + 1, more)
+        more = np.empty(table[n_topics - 1, i + 1])
+        _add_token(values, weights, table, counts, i + 1, more)
         scale = more.max()
         values, offset = more / scale, offset + largest + math.log(scale)
-    s, counts = np.arange(n_tokens), np.empty(n_topics, np.int64)
+    counts[:] = 0
+    counts[0] = n_tokens
     for rank in range(out.shape[0]):
-        counts[:] = 0
-        for j in range(n_tokens):
-            counts[s[j] - j] += 1
         out[rank] = math.log(values[rank]) + offset + beta * _slope(document, counts)
-        if n_tokens > 0:
-            _next_multiset(s, n_tokens)
+        if counts[n_topics - 1] < n_tokens:
+            _next_counts(counts)
