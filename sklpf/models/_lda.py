@@ -78,8 +78,8 @@ class LatentDirichletAllocation(
     shuffle : bool, default=False
         Whether online `fit` goes through the documents in another order in every pass.
     partition_estimator : PartitionEstimator or None, default=None
-        How log p(document) is computed. None enumerates the topics of very short documents' tokens and runs AIS on
-        longer ones. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
+        How log p(document) is computed. None is `LeftToRight`, which takes the least time for its error. A
+        `random_state` or `n_jobs` that it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score`, `score_samples` and `perplexity` do with documents whose estimate is not to be trusted.
 

@@ -93,7 +93,10 @@ def test_documents_settle_where_the_equations_do(n_topics, inverse):
 def test_float32_documents_are_near_those_of_float64():
     (topics, X, alpha), (topics32, X32, _) = problem(40), problem(40, np.float32)
     start, settings = np.ones((X.shape[0], 40)), Settings(1e-6, 500)
-    double, single = infer(topics, X, alpha, start, settings=settings), infer(topics32, X32, alpha, start, settings=settings)
+    double, single = (
+        infer(topics, X, alpha, start, settings=settings),
+        infer(topics32, X32, alpha, start, settings=settings),
+    )
     assert single.theta.dtype == np.float32
     np.testing.assert_allclose(single.gamma, double.gamma, atol=2e-2, rtol=1e-4)
     assert np.median(np.abs(single.gamma - double.gamma)) < 1e-5
