@@ -7,6 +7,7 @@ import copy
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, gen_batches
 
 from sklpf.models._lda_inference import (
@@ -20,7 +21,7 @@ from sklpf.models._lda_inference import (
     update_topics,
 )
 from sklpf.models._lda_tempering import Corpus, DocumentTempering, RunningMean, corpus_log_partition
-from sklpf.variational import Annealed, GlobalTempering, temperature_ladder, temperature_schedule
+from sklpf.variational import Annealed, GlobalTempering, Tempering, temperature_ladder, temperature_schedule
 
 _LARGEST_SEED = 2**31 - 1
 _DOCUMENTS_AT_ONCE = 4096  # where topics stay
@@ -28,8 +29,11 @@ _STARTING_SHAPE = 100.0  # of the gamma distribution of starting values, with me
 _HIGHEST_ON_SCHEDULE, _HIGHEST_LEARNED = 1.5, 10.0
 
 
-class LDAFitMixin:
+class LDAFitMixin(BaseEstimator):
     """fit, partial_fit and the inference of documents, given validated counts."""
+
+    _topics: Topics
+    _tempering: Tempering | None  # until T = 1
 
     def _begin(self, X, len_corpus: float, n_passes: float = np.inf) -> None:
         """Forget what was learned, draw topics, and set the temperatures for a corpus of so many documents."""
@@ -48,14 +52,15 @@ class LDAFitMixin:
         if self.tempering is not None:
             self._set_tempering(X, len_corpus, n_passes)
         for name in ("bound_", "elbo_"):
-            vars(self).pop(name, None)
+            if hasattr(self, name):
+                delattr(self, name)
 
     def _alpha(self) -> NDArray[np.float64]:
         return np.broadcast_to(np.asarray(self.doc_topic_prior_, dtype=np.float64), self.n_components).copy()
 
     # -- passes ------------------------------------------------------------------------------------
     def _fit(self, X) -> None:
-        last, temperatures = None, []
+        last, temperatures = np.inf, []
         online = self.learning_method == "online"
         with task_map(self.n_jobs) as tasks:
             for i in range(self.max_iter):
@@ -64,12 +69,11 @@ class LDAFitMixin:
                     batch = take_documents(documents, rows)
                     temperatures.append(self._update(batch, X.shape[0], tasks, batch_learning=not online))
                 evaluate = self.evaluate_every > 0 and (i + 1) % self.evaluate_every == 0
-                perplexity = self._perplexity_of_bound(X, tasks)[0] if evaluate else None
+                perplexity = self._perplexity_of_bound(X, tasks)[0] if evaluate else np.nan
                 self._report(i, perplexity)
-                if evaluate:
-                    if last is not None and self._tempering is None and abs(last - perplexity) < self.perp_tol:
-                        break
-                    last = perplexity
+                if self._tempering is None and abs(last - perplexity) < self.perp_tol:
+                    break
+                last = perplexity if evaluate else last
                 self.n_iter_ += 1
             self.temperatures_ = np.array(temperatures)
             self.bound_, self.elbo_ = self._perplexity_of_bound(X, tasks)
@@ -83,7 +87,7 @@ class LDAFitMixin:
 
     def _report(self, i, perplexity) -> None:
         if self.verbose:
-            text = "" if perplexity is None else f", perplexity: {perplexity:.4f}"
+            text = "" if np.isnan(perplexity) else f", perplexity: {perplexity:.4f}"
             print(f"iteration: {i + 1} of max_iter: {self.max_iter}{text}")
 
     # -- one update --------------------------------------------------------------------------------
@@ -104,7 +108,7 @@ class LDAFitMixin:
         tempering, options = self._tempering, (self._alpha(), gamma, self._settings(), tasks)
         if tempering is None:
             return infer_documents(self._topics, X, *options)
-        if not tempering.per_datum:
+        if not isinstance(tempering, DocumentTempering):
             joint = isinstance(tempering, GlobalTempering)
             return infer_documents(self._topics, X, *options, inverse=tempering.inverse, joint=joint)
         tempering.prepare(self._topics)

@@ -166,7 +166,8 @@ class RunningMean:
     """Running mean of U of the corpus, from batches: that of a token, times the tokens of the corpus."""
 
     def __init__(self, n_tokens: float, smoothing: float = _SMOOTHING):
-        self.n_tokens, self.smoothing, self.value = n_tokens, smoothing, None
+        self.n_tokens, self.smoothing = n_tokens, smoothing
+        self.value: float | None = None
 
     def add(self, joint: float, n_tokens: float) -> float:
         """Return the mean after a batch with this U and number of tokens."""
