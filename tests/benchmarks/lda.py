@@ -1,0 +1,247 @@
+"""Speed and held-out quality of LatentDirichletAllocation beside other packages; prints Markdown.
+
+    python tests/benchmarks/lda.py [documents fit threads likelihood_over_time tempering]
+
+Processor time of one thread, BLAS on one thread, calls interleaved. Needs the reference texts; gensim and tomotopy are
+left out where they are not installed. Held out is `completion_score`, nats a token, the same code for all: topics and
+alpha of a peer are put into one of our models.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import sys
+import time
+
+import numpy as np
+import scipy.sparse as sp
+from measure import interleave, ratio, row, table
+from sklearn.decomposition import LatentDirichletAllocation as Reference
+from threadpoolctl import threadpool_limits
+
+from sklpf import LatentDirichletAllocation
+from sklpf.models._lda_inference import infer_documents, task_map, update_topics
+from sklpf.testing import find_shared_data
+
+PRIORS = {"doc_topic_prior": 0.01, "topic_word_prior": 0.01}
+ONLINE = {"learning_method": "online", "batch_size": 128, "random_state": 0, **PRIORS}
+
+
+def texts(name):
+    file = find_shared_data(f"text/{name}.npz")
+    if file is None:
+        sys.exit(f"text/{name}.npz not found: set SKLPF_DATA to the folder of the reference data")
+    with np.load(file) as data:
+        return [
+            sp.csr_matrix(
+                (data[f"{part}_data"].astype(float), data[f"{part}_indices"], data[f"{part}_indptr"]),
+                shape=(len(data[f"{part}_indptr"]) - 1, int(data["n_features"])),
+            )
+            for part in ("train", "test")
+        ]
+
+
+# ---- documents -----------------------------------------------------------------------------------
+def document_step(model, X):
+    """A call of the E-step and the sums for the topics, from gamma = 1; returns gamma."""
+    topics, alpha = copy.deepcopy(model._topics), model._alpha()
+
+    def call():
+        with task_map(1) as tasks:
+            found = infer_documents(topics, X, alpha, np.ones((X.shape[0], len(alpha))), model._settings(), tasks)
+            update_topics(topics, found, 1e-9, 1.0, tasks)
+        return found.gamma
+
+    return call
+
+
+def documents():
+    print("\n## Topics of documents at given topics of words\n")
+    print("AP, topics after 5 passes, gamma from 1, with the sums that an update of the topics needs.")
+    table(
+        "K",
+        "documents",
+        "scikit-learn, ms",
+        "float64, ms",
+        "float32, ms",
+        "ratio float64",
+        "ratio float32",
+        "max change",
+    )
+    train, _ = texts("ap")
+    for n_topics, n in ((20, 1000), (100, 1000), (500, 500)):
+        X, models = train[:n], {}
+        for dtype in (np.float64, np.float32):
+            models[dtype] = LatentDirichletAllocation(n_topics, max_iter=5, **ONLINE).fit(train.astype(dtype))
+        theirs = Reference(n_topics, max_iter=1, **ONLINE).fit(train[:50])
+        theirs.components_ = np.array(models[np.float64].components_)
+        theirs.exp_dirichlet_component_ = models[np.float64].exp_dirichlet_component_
+        calls = {
+            "theirs": lambda: theirs._e_step(X, cal_sstats=True, random_init=False),  # noqa: B023
+            "double": document_step(models[np.float64], X),
+            "single": document_step(models[np.float32], X.astype(np.float32)),
+        }
+        change = np.abs(theirs._e_step(X, cal_sstats=False, random_init=False)[0] - calls["double"]()).max()
+        seconds = interleave(calls, 9)
+        times = [f"{1e3 * np.median(seconds[name]):.1f}" for name in calls]
+        ratios = [ratio(seconds["theirs"], seconds[name]) for name in ("double", "single")]
+        row(n_topics, n, *times, *ratios, f"{change:.1e}")
+
+
+# ---- fits ------------------------------------------------------------------------------------------
+def held_out(components, alpha, test):
+    """completion_score of any package's topics."""
+    model = LatentDirichletAllocation(len(components), max_iter=0, **PRIORS).fit(test)
+    model.components_, model.doc_topic_prior_ = components, alpha
+    return model.completion_score(test)
+
+
+def fit_gensim(X, n_topics, n_passes):
+    from gensim.matutils import Sparse2Corpus
+    from gensim.models import LdaModel
+
+    corpus = list(Sparse2Corpus(X, documents_columns=False))
+    names = {i: str(i) for i in range(X.shape[1])}
+    began = time.process_time()
+    model = LdaModel(
+        corpus, n_topics, names, chunksize=128, passes=n_passes, update_every=1, alpha=[0.01] * n_topics, eta=0.01,
+        decay=0.7, offset=10, iterations=100, gamma_threshold=1e-3, eval_every=None, random_state=0,
+    )  # fmt: skip
+    return time.process_time() - began, model.state.get_lambda(), 0.01
+
+
+def fit_tomotopy(X, n_topics, n_iter, learned):
+    import tomotopy
+
+    model = tomotopy.LDAModel(k=n_topics, alpha=0.01, eta=0.01, seed=1)
+    model.optim_interval = 10 if learned else 0
+    for begin, end in zip(X.indptr[:-1], X.indptr[1:]):
+        model.add_doc(np.repeat(X.indices[begin:end], X.data[begin:end].astype(int)).astype(str).tolist())
+    began = time.process_time()
+    model.train(n_iter, workers=1)
+    seconds = time.process_time() - began
+    components = np.full((n_topics, X.shape[1]), 0.01)
+    words = np.array(model.used_vocabs).astype(int)
+    for k, count in enumerate(model.get_count_by_topics()):
+        components[k, words] = model.get_topic_word_dist(k) * (count + 0.01 * len(words))
+    return seconds, np.maximum(components, 1e-6), np.array(model.alpha)
+
+
+def fit_ours(X, model):
+    began = time.process_time()
+    model.fit(X)
+    return time.process_time() - began, model.components_, model.doc_topic_prior_
+
+
+def fit():
+    print("\n## Online fit, AP, K = 100, 5 passes\n")
+    train, test = texts("ap")
+    options = {"max_iter": 5, **ONLINE}
+    runs = {
+        "ours, float64": lambda: fit_ours(train, LatentDirichletAllocation(100, **options)),
+        "ours, float32": lambda: fit_ours(train.astype(np.float32), LatentDirichletAllocation(100, **options)),
+        "ours, learned alpha": lambda: fit_ours(
+            train, LatentDirichletAllocation(100, learn_doc_topic_prior=True, **options)
+        ),
+        "scikit-learn": lambda: fit_ours(train, Reference(100, **options)),
+    }
+    compare(runs, test, "scikit-learn", 3)
+    if importlib.util.find_spec("gensim"):
+        compare({"gensim": lambda: fit_gensim(train, 100, 5)}, test, "gensim", 1)
+    if importlib.util.find_spec("tomotopy"):
+        print("\n200 sweeps of collapsed Gibbs sampling:")
+        runs = {
+            f"tomotopy{text}": lambda learned=learned: fit_tomotopy(train, 100, 200, learned)
+            for learned, text in ((False, ""), (True, ", learned alpha"))
+        }
+        compare(runs, test, "tomotopy", 1)
+
+
+def compare(runs, test, base, rounds):
+    """Fit every one in turn, after a first of each that is not timed where there are rounds."""
+    seconds, values = {name: [] for name in runs}, {}
+    for measured in range(0 if rounds == 1 else -1, rounds):
+        for name, run in runs.items():
+            used, components, alpha = run()
+            if measured >= 0:
+                seconds[name].append(used)
+            values[name] = components, alpha
+    table("", "CPU seconds", f"{base} / this", "held out, nats a token")
+    for name, used in seconds.items():
+        text = "" if name == base else ratio(np.array(seconds[base]), np.array(used))
+        row(name, f"{np.median(used):.2f}", text, f"{held_out(*values[name], test):.4f}")
+
+
+def threads():
+    print("\n## Two threads: seconds by the wall, online fit, AP, 5 passes\n")
+    train, _ = texts("ap")
+    table("K", "one thread", "two threads", "ratio", "same bits")
+    for n_topics in (100, 500):
+        models = {n: LatentDirichletAllocation(n_topics, max_iter=5, n_jobs=n, **ONLINE) for n in (1, 2)}
+        calls = {n: lambda model=model: model.fit(train) for n, model in models.items()}
+        seconds = interleave(calls, 5, clock=time.perf_counter)
+        same = np.array_equal(models[1].components_, models[2].components_)
+        times = [f"{np.median(seconds[n]):.2f}" for n in (1, 2)]
+        row(n_topics, *times, ratio(seconds[1], seconds[2]), same)
+
+
+# ---- quality -----------------------------------------------------------------------------------------
+def likelihood_over_time():
+    print("\n## Held out against CPU seconds, newsgroups, K = 100\n")
+    train, test = texts("newsgroups")
+    table("", "passes or sweeps", "CPU seconds", "held out, nats a token")
+    for text, options in {
+        "ours": {},
+        "ours, learned alpha": {"learn_doc_topic_prior": True},
+        "ours, learned alpha, annealed": {"learn_doc_topic_prior": True, "tempering": "annealed"},
+    }.items():
+        for n_passes in (2, 5, 10):
+            model = LatentDirichletAllocation(
+                100, max_iter=n_passes, shuffle=True, **ONLINE, **options, n_tempered=n_passes / 2
+            )
+            used, *topics = fit_ours(train.astype(np.float32), model)
+            row(text, n_passes, f"{used:.1f}", f"{held_out(*topics, test):.4f}")
+    if importlib.util.find_spec("tomotopy"):
+        for n_iter in (50, 200):
+            used, *topics = fit_tomotopy(train, 100, n_iter, True)
+            row("tomotopy, learned alpha", n_iter, f"{used:.1f}", f"{held_out(*topics, test):.4f}")
+
+
+def tempering():
+    print("\n## Tempering, K = 50, 10 passes in batches of 100, shuffled, three seeds\n")
+    table("text", "tempering", "held out, nats a token", "standard error", "last temperature above 1", "CPU seconds")
+    for name in ("ap", "newsgroups"):
+        train, test = (part.astype(np.float32) for part in texts(name))
+        for text, options in {
+            "none": {},
+            "annealed, 1.5, 1 pass": {"tempering": "annealed", "n_tempered": 1},
+            "annealed, 1.5, 3 passes": {"tempering": "annealed", "n_tempered": 3},
+            "annealed, 3, 3 passes": {"tempering": "annealed", "n_tempered": 3, "initial_temperature": 3.0},
+            "global, 3 passes": {"tempering": "global", "n_tempered": 3},
+            "local, 3 passes": {"tempering": "local", "n_tempered": 3},
+        }.items():
+            values, used = [], []
+            for seed in range(3):
+                online = ONLINE | {"batch_size": 100, "random_state": seed}
+                model = LatentDirichletAllocation(50, max_iter=10, shuffle=True, **online, **options)
+                seconds, *topics = fit_ours(train, model)
+                values.append(held_out(*topics, test))
+                used.append(seconds)
+            hot = model.temperatures_[model.temperatures_ > 1]
+            last = f"{hot[-1]:.2f}" if len(hot) else "-"
+            error = np.std(values, ddof=1) / np.sqrt(len(values))
+            row(name, text, f"{np.mean(values):.4f}", f"{error:.4f}", last, f"{np.median(used):.1f}")
+
+
+if __name__ == "__main__":
+    wanted = sys.argv[1:] or ["documents", "fit", "threads", "likelihood_over_time", "tempering"]
+    with threadpool_limits(1):
+        for name in wanted:
+            {
+                "documents": documents,
+                "fit": fit,
+                "threads": threads,
+                "likelihood_over_time": likelihood_over_time,
+                "tempering": tempering,
+            }[name]()
