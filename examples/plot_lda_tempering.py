@@ -53,15 +53,16 @@ else:
 # %%
 # Methods
 # -------
-# The paper's schedules fall from 3.9, the mean of its 100 temperatures from 1 to 10. A cooler one is added.
+# The paper's schedules fall from 3.9, the mean of the 100 temperatures from 1 to 10 that it distributes over. A cooler
+# one is added.
 
 methods = {"SVI": {}}
 for length in (0.01, 0.1, 1.0, 3.0):
     methods[f"AVI, tA = {length:g}"] = {"tempering": "annealed", "initial_temperature": 3.9, "n_tempered": length}
 methods |= {
     "AVI from 1.5, tA = 3": {"tempering": "annealed", "initial_temperature": 1.5, "n_tempered": 3.0},
-    "VT": {"tempering": "global", "n_tempered": 3.0},
-    "LVT": {"tempering": "local", "n_tempered": 3.0},
+    "VT": {"tempering": "global", "initial_temperature": 10.0, "monotone_temperature": False, "n_tempered": 3.0},
+    "LVT": {"tempering": "local", "initial_temperature": 10.0, "n_tempered": 3.0},
 }
 
 
