@@ -7,6 +7,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks as checks
+from third_party_checks import third_party_checks
 
 from sklpf import FactorialMixture
 from sklpf.datasets import make_factorial_shapes
@@ -33,21 +34,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        checks.check_param_validation,
-        checks.check_set_output_transform,
-        checks.check_set_output_transform_pandas,
-        checks.check_set_output_transform_polars,
-        checks.check_global_output_transform_pandas,
-        checks.check_global_set_output_transform_polars,
-        checks.check_dataframe_column_names_consistency,
-        checks.check_transformer_get_feature_names_out,
-        checks.check_transformer_get_feature_names_out_pandas,
-    ],
-    ids=lambda check: check.__name__,
-)
+@third_party_checks
 def test_checks_that_third_parties_call_themselves(check):
     check("FactorialMixture", SMALL)
 

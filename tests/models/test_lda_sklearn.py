@@ -11,6 +11,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks as checks
+from third_party_checks import third_party_checks
 
 from sklpf import AIS, LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
@@ -38,21 +39,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        checks.check_param_validation,
-        checks.check_set_output_transform,
-        checks.check_set_output_transform_pandas,
-        checks.check_set_output_transform_polars,
-        checks.check_global_output_transform_pandas,
-        checks.check_global_set_output_transform_polars,
-        checks.check_dataframe_column_names_consistency,
-        checks.check_transformer_get_feature_names_out,
-        checks.check_transformer_get_feature_names_out_pandas,
-    ],
-    ids=lambda check: check.__name__,
-)
+@third_party_checks
 def test_checks_that_third_parties_call_themselves(check):
     check("LatentDirichletAllocation", SMALL)
 
