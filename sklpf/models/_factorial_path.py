@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklpf._random import Stream
-from sklpf.paths._base import Path, map_state, n_chains
+from sklpf.paths._base import map_state, n_chains
+from sklpf.paths._kernel_path import KernelPath, keys, read_only
 
 _BITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
 _ROWS_AT_ONCE = 4096  # rows of X that are converted to float64 together
@@ -23,7 +24,7 @@ class FactorialState(NamedTuple):
     variance: NDArray[np.float64]
 
 
-class FactorialPath(Path):
+class FactorialPath(KernelPath):
     """From the prior of the active components to their posterior given a row (Mandt et al. 2016, appendix C).
 
     With component means M, their posterior covariance S (the same for every feature) and activation probabilities pi,
@@ -62,6 +63,7 @@ class FactorialPath(Path):
     """
 
     base_log_partition: float | None = 0.0
+    _kernels = "sklpf.models._factorial_path_kernels"
     gibbs_is_reversible = False
     n_moves_per_segment = 10_000
 
@@ -90,7 +92,7 @@ class FactorialPath(Path):
     # -- targets -------------------------------------------------------------------------------
     def target(self, t: int) -> FactorialPath:
         """Return the path of row t alone."""
-        _ = self._gram  # packed once for all rows
+        _ = self._packed  # packed once for all rows
         other = copy.copy(self)
         other.statistics, other.n_targets = self.statistics[t], None
         return other
@@ -101,26 +103,29 @@ class FactorialPath(Path):
 
     # -- the kernels' arguments ------------------------------------------------------------------
     @property
-    def _gram(self):
-        cached = self.__dict__.get("_packed")
-        if cached is None:
-            cached = self.__dict__["_packed"] = _pack(self)
-        return cached
-
-    @property
     def _row(self):
         from sklpf.models._factorial_path_kernels import Row
 
         if self.n_targets is not None:
             raise ValueError("this path has a target for each row of X: choose one with target(t)")
-        return Row(_read_only(self.statistics[:-1]), float(self.statistics[-1]))
+        return Row(read_only(self.statistics[:-1]), float(self.statistics[-1]))
 
-    def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "_packed"}
+    @property
+    def _arguments(self):
+        return self._packed, self._row
 
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        self.ladder = _read_only(self.ladder)  # pickling forgets it, and kernels are compiled for read-only ladders
+    def _pack(self):
+        from sklpf.models._factorial_path_kernels import Gram
+
+        probability = self.activation_probability
+        return Gram(
+            products=read_only(self.products),
+            covariance=read_only(self.component_covariance),
+            logit=read_only(np.log(probability) - np.log1p(-probability)),
+            log_off=float(np.log1p(-probability).sum()),
+            noise_variance=self.noise_variance,
+            n_features=float(self.n_features),
+        )
 
     @property
     def ladder_cost(self) -> float:  # type: ignore[override]  # derived from the model's size here
@@ -133,7 +138,7 @@ class FactorialPath(Path):
         from sklpf.models._factorial_path_kernels import sample_prior
 
         state = FactorialState(np.empty((n, len(self.products)), dtype=np.uint8), np.empty(n), np.empty(n))
-        sample_prior(self._gram, self._row, _keys(stream), *state)
+        sample_prior(self._packed, self._row, keys(stream), *state)
         return state
 
     # -- densities -----------------------------------------------------------------------------
@@ -142,7 +147,7 @@ class FactorialPath(Path):
         from sklpf.models._factorial_path_kernels import log_f
 
         out = np.empty(n_chains(state))
-        log_f(self._gram, *state, self.ladder[levels], out)
+        log_f(self._packed, *state, self.ladder[levels], out)
         return out
 
     def log_f_ladder(self, state: FactorialState) -> NDArray[np.float64]:
@@ -152,7 +157,7 @@ class FactorialPath(Path):
         n = n_chains(state)
         ends = np.empty((2, n))
         for end, beta in zip(ends, (0.0, 1.0)):
-            log_f(self._gram, *state, np.full(n, beta), end)
+            log_f(self._packed, *state, np.full(n, beta), end)
         return ends[0][:, np.newaxis] + (ends[1] - ends[0])[:, np.newaxis] * self.ladder
 
     # -- moves ---------------------------------------------------------------------------------
@@ -161,44 +166,8 @@ class FactorialPath(Path):
         from sklpf.models._factorial_path_kernels import sweep_all
 
         state = map_state(np.array, state)
-        sweep_all(self._gram, self._row, *state, self.ladder[levels], reverse, _keys(stream))
+        sweep_all(self._packed, self._row, *state, self.ladder[levels], reverse, keys(stream))
         return state
-
-    def gibbs_anneal(self, state, levels, stream, reverse=False):
-        """Fused form of `Transition.anneal` for Gibbs sweeps."""
-        from sklpf.models._factorial_path_kernels import anneal
-
-        state, log_weights = map_state(np.array, state), np.zeros(n_chains(state))
-        anneal(self._gram, self._row, *state, self.ladder[levels], reverse, _keys(stream), log_weights)
-        return state, log_weights
-
-    def gibbs_exchange(self, state, levels, ends, shift, n_scans, stream):
-        """Fused form of `Transition.exchange` for Gibbs sweeps."""
-        from sklpf.models._factorial_path_kernels import exchange
-
-        state, levels, ends = map_state(np.array, state), np.array(levels), np.array(ends)
-        n_levels = len(self.ladder)
-        sums = np.zeros((len(levels) // n_levels, n_levels - 1, 5))
-        trips = np.zeros(len(sums), dtype=np.int64)
-        exchange(self._gram, self._row, *state, levels, ends, self.ladder, shift, n_scans, _keys(stream), sums, trips)
-        return state, levels, ends, sums, trips
-
-    def gibbs_temper(self, state, levels, log_prior, n_redraws, sweeps_per_redraw, stride, stream):
-        """Fused form of `Transition.temper` for Gibbs sweeps."""
-        from sklpf.models._factorial_path_kernels import temper
-        from sklpf.transitions._kernels import Q_OFFSET
-
-        state, levels = map_state(np.array, state), np.array(levels)
-        shape = (len(levels), len(self.ladder))
-        q_sums, counts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
-        vectors = np.empty((-(-n_redraws // stride), *shape))
-        vector_levels = np.empty(vectors.shape[:2], dtype=np.int64)
-        temper(
-            self._gram, self._row, *state, levels, self.ladder, log_prior, n_redraws, sweeps_per_redraw, stride,
-            _keys(stream), q_sums, counts, vectors, vector_levels,
-        )  # fmt: skip
-        with np.errstate(divide="ignore"):
-            return state, levels, np.log(q_sums) - Q_OFFSET, counts, vectors, vector_levels
 
     # -- exact enumeration -----------------------------------------------------------------------
     @property
@@ -230,13 +199,13 @@ class FactorialPath(Path):
         for block in range(self.n_enumeration_blocks):
             log_prior, variance, quadratic, high = self._block(block)
             log_weight = log_prior - 0.5 * self.n_features * np.log(2 * np.pi * variance)
-            add_states(log_weight, 0.5 / variance, quadratic, high, _read_only(self.statistics), rows, maxima, sums)
+            add_states(log_weight, 0.5 / variance, quadratic, high, read_only(self.statistics), rows, maxima, sums)
         with np.errstate(divide="ignore"):
             return maxima + np.log(sums)
 
     def _block(self, block):
         """What the states of a block have for every row: log prior, variance, z @ G @ z; and their upper bits."""
-        gram, low = self._gram, min(self.n_enumerable, _BITS_PER_BLOCK)
+        gram, low = self._packed, min(self.n_enumerable, _BITS_PER_BLOCK)
         high = (block >> np.arange(self.n_enumerable - low)) & 1
         log_prior = gram.log_off + gram.logit[low:] @ high + subset_sums(gram.logit[:low])
         variance = self.noise_variance + quadratic_sums(gram.covariance, low, high)
@@ -308,39 +277,12 @@ def _project(X, components):
         raise ValueError(f"X must have the shape (n_rows, {components.shape[1]}) to match components, got {X.shape}")
     if len(X) == 0:
         raise ValueError("X must hold at least one row")
-    statistics, by_feature = np.empty((len(X), len(components) + 1)), _read_only(components.T)
+    statistics, by_feature = np.empty((len(X), len(components) + 1)), read_only(components.T)
     for start in range(0, len(X), _ROWS_AT_ONCE):
-        rows = _read_only(X[start : start + _ROWS_AT_ONCE])
+        rows = read_only(X[start : start + _ROWS_AT_ONCE])
         if not np.all(np.isfinite(rows)):
             raise ValueError("X must be finite; it holds NaN or infinity: impute or drop those rows")
         project(rows, by_feature, statistics[start : start + _ROWS_AT_ONCE])
     if not np.all(np.isfinite(statistics)):
         raise ValueError("X must be small enough for the sum of squares of a row to be finite: rescale it")
     return statistics
-
-
-def _read_only(array):
-    """A read-only, C-contiguous float64 view or copy: what kernels are compiled for."""
-    array = np.ascontiguousarray(array, dtype=np.float64).view()
-    array.setflags(write=False)
-    return array
-
-
-def _pack(path: FactorialPath):
-    from sklpf.models._factorial_path_kernels import Gram
-
-    probability = path.activation_probability
-    return Gram(
-        products=_read_only(path.products),
-        covariance=_read_only(path.component_covariance),
-        logit=_read_only(np.log(probability) - np.log1p(-probability)),
-        log_off=float(np.log1p(-probability).sum()),
-        noise_variance=path.noise_variance,
-        n_features=float(path.n_features),
-    )
-
-
-def _keys(stream: Stream):
-    from sklpf.transitions._kernels import Keys
-
-    return Keys(*stream.key, stream.chain, stream.step)

@@ -38,6 +38,7 @@ class Weights(NamedTuple):
     visible_bias: np.ndarray  # (1, M padded) float32
     base_logit: np.ndarray  # (M,) float32
     base_constant: float  # log normaliser of the base
+    joint: bool  # whether h is kept in the densities
 
 
 # ---- one sweep ---------------------------------------------------------------------------------
@@ -199,11 +200,11 @@ def _fold(terms, factors):
 
 
 @inlined
-def _line_and_bend(weights, h, hidden_field, c, old, new, joint, scratch):
+def _line_and_bend(weights, h, hidden_field, c, old, new, scratch):
     """log f_new - log f_old of chain c is (new - old) * slope + bend; returns slope and bend."""
     terms, factors, _ = scratch
     n = h.shape[1]
-    if joint:
+    if weights.joint:
         _joint_parts(h, hidden_field, c, terms, factors)
     else:
         _marginal_parts(h, hidden_field, c, old, new, terms, factors)
@@ -214,30 +215,30 @@ def _line_and_bend(weights, h, hidden_field, c, old, new, joint, scratch):
 
 
 @inlined
-def _log_ratio(weights, h, hidden_field, c, old, new, joint, scratch):
+def _log_ratio(weights, h, hidden_field, c, old, new, scratch):
     """log f_new - log f_old of chain c."""
-    slope, bend = _line_and_bend(weights, h, hidden_field, c, old, new, joint, scratch)
+    slope, bend = _line_and_bend(weights, h, hidden_field, c, old, new, scratch)
     return (new - old) * slope + bend
 
 
 @inlined
-def _log_base(weights, hidden_field, c, n, joint):
+def _log_base(weights, hidden_field, c, n):
     """log f_0 of chain c: a @ v - sum_i log(1 + e^a_i), less n log 2 with h kept."""
-    summed = 0.0 if joint else n * _LOG2
+    summed = 0.0 if weights.joint else n * _LOG2
     return np.float64(hidden_field[c, n + 1]) - weights.base_constant + summed
 
 
 @njit
-def log_f(weights, v, h, hidden_field, betas, joint, out):
+def log_f(weights, v, h, hidden_field, betas, out):
     """log f_beta of every chain at its own beta, base included."""
     n, scratch = h.shape[1], _scratch_rows(h.shape[1])
     for c in range(v.shape[0]):
-        change = _log_ratio(weights, h, hidden_field, c, 0.0, betas[c], joint, scratch)
-        out[c] = _log_base(weights, hidden_field, c, n, joint) + change
+        change = _log_ratio(weights, h, hidden_field, c, 0.0, betas[c], scratch)
+        out[c] = _log_base(weights, hidden_field, c, n) + change
 
 
 @inlined
-def _log_f_ladder(weights, h, field, c, ladder, joint, scratch, out):
+def _log_f_ladder(weights, h, field, c, ladder, scratch, out):
     """log f_k of chain c at every level; e^(-beta_k |g_j|) is carried from level to level by multiplication.
 
     The factors 1 + e^(-beta_k |g_j|) are folded to products of at most 64 of them.
@@ -245,10 +246,10 @@ def _log_f_ladder(weights, h, field, c, ladder, joint, scratch, out):
     powers, ratios, folded = scratch
     n, padded = h.shape[1], powers.shape[0]
     intercept = np.float64(field[c, n + 1]) - weights.base_constant
-    slope, _ = _line_and_bend(weights, h, field, c, 0.0, 0.0, joint, scratch)
+    slope, _ = _line_and_bend(weights, h, field, c, 0.0, 0.0, scratch)
     for k in range(ladder.shape[0]):
         out[k] = intercept + ladder[k] * slope
-    if joint:
+    if weights.joint:
         return
     one, first, delta = np.float32(1.0), np.float32(ladder[0]), 0.0
     for j in range(padded):
@@ -281,16 +282,16 @@ def _log_f_ladder(weights, h, field, c, ladder, joint, scratch, out):
 
 
 @njit
-def log_f_ladder(weights, v, h, hidden_field, ladder, joint, out):
+def log_f_ladder(weights, v, h, hidden_field, ladder, out):
     """log f_k of every chain at every level: out (n, K)."""
     scratch = _scratch_rows(h.shape[1])
     for c in range(v.shape[0]):
-        _log_f_ladder(weights, h, hidden_field, c, ladder, joint, scratch, out[c])
+        _log_f_ladder(weights, h, hidden_field, c, ladder, scratch, out[c])
 
 
 # ---- fused programs: annealing, replica exchange, simulated tempering ---------------------------
 @njit
-def anneal(weights, v, h, hidden_field, visible_field, betas, joint, reverse, keys, log_weights):
+def anneal(weights, v, h, hidden_field, visible_field, betas, reverse, keys, log_weights):
     """Anneal in place through betas (n_sweeps + 1, n_chains) and add the increments of log f to log_weights.
 
     Forward: weight from beta_t to beta_t+1, then a sweep at beta_t+1. Reverse: a sweep at beta_t, then the weight.
@@ -300,19 +301,17 @@ def anneal(weights, v, h, hidden_field, visible_field, betas, joint, reverse, ke
     for t in range(betas.shape[0] - 1):
         now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
         if reverse:
-            _sweep(weights, v, h, hidden_field, visible_field, betas[t], now, joint, scratch)
+            _sweep(weights, v, h, hidden_field, visible_field, betas[t], now, weights.joint, scratch)
         for c in range(v.shape[0]):
             old, new = betas[t, c], betas[t + 1, c]
             if new != old:
-                log_weights[c] += _log_ratio(weights, h, hidden_field, c, old, new, joint, scratch_rows)
+                log_weights[c] += _log_ratio(weights, h, hidden_field, c, old, new, scratch_rows)
         if not reverse:
             _sweep(weights, v, h, hidden_field, visible_field, betas[t + 1], now, False, scratch)
 
 
 @njit
-def exchange(
-    weights, v, h, hidden_field, visible_field, levels, ends, ladder, joint, shift, n_scans, keys, sums, trips
-):
+def exchange(weights, v, h, hidden_field, visible_field, levels, ends, ladder, shift, n_scans, keys, sums, trips):
     """Replica exchange in place on independent ladders of K consecutive chains (Syed et al. 2022).
 
     Per scan: a sweep of every chain, then swaps of the even or the odd pairs of levels in turn. `levels` (n,) holds
@@ -333,9 +332,9 @@ def exchange(
         for c in range(n_chains):
             level, beta = levels[c], ladder[levels[c]]
             if level + 1 < n_levels:
-                up[c] = _log_ratio(weights, h, hidden_field, c, beta, ladder[level + 1], joint, scratch_rows)
+                up[c] = _log_ratio(weights, h, hidden_field, c, beta, ladder[level + 1], scratch_rows)
             if level > 0:
-                down[c] = _log_ratio(weights, h, hidden_field, c, beta, ladder[level - 1], joint, scratch_rows)
+                down[c] = _log_ratio(weights, h, hidden_field, c, beta, ladder[level - 1], scratch_rows)
         for ladder_index in range(n_chains // n_levels):
             start = ladder_index * n_levels
             trips[ladder_index] += swap_levels(up, down, levels, ends, shift, start, now, chain_at, sums[ladder_index])
@@ -343,7 +342,7 @@ def exchange(
 
 @njit
 def temper(
-    weights, v, h, hidden_field, visible_field, levels, ladder, joint, log_prior, n_redraws, sweeps_per_redraw,
+    weights, v, h, hidden_field, visible_field, levels, ladder, log_prior, n_redraws, sweeps_per_redraw,
     stride, keys, q_sums, counts, vectors, vector_levels,
 ):  # fmt: skip
     """Simulated tempering in place: sweeps at each chain's level, then a redraw of the level from q(level | x).
@@ -364,7 +363,7 @@ def temper(
                 betas[c] = ladder[levels[c]]
             _sweep(weights, v, h, hidden_field, visible_field, betas, now, False, scratch)
         for c in range(n_chains):
-            _log_f_ladder(weights, h, hidden_field, c, ladder, joint, scratch_rows, log_densities)
+            _log_f_ladder(weights, h, hidden_field, c, ladder, scratch_rows, log_densities)
             if t % stride == 0:
                 vectors[t // stride, c] = log_densities
                 vector_levels[t // stride, c] = levels[c]

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logsumexp, softmax
 
 from sklpf._random import Stream
-from sklpf.paths._base import Path, map_state, n_chains
+from sklpf.paths._base import map_state, n_chains
+from sklpf.paths._kernel_path import KernelPath, keys
 
 _LOG2 = np.log(2.0)
 MAX_ENUMERABLE = 25  # units of the smaller layer
@@ -26,7 +27,7 @@ class RBMState(NamedTuple):
     visible_field: NDArray[np.float32]
 
 
-class RBMPath(Path):
+class RBMPath(KernelPath):
     """From independent visible units to an RBM, geometric in the joint density of v and h.
 
     With base logits a, visible biases c, hidden biases b and weights W (visible by hidden)
@@ -57,6 +58,7 @@ class RBMPath(Path):
     """
 
     base_log_partition: float | None = 0.0
+    _kernels = "sklpf.models._rbm_kernels"
 
     def __init__(
         self,
@@ -80,20 +82,19 @@ class RBMPath(Path):
         self.ladder = self.with_ladder(ladder).ladder
 
     # -- the kernels' arguments ----------------------------------------------------------------
-    @property
-    def _weights(self):
-        cached = self.__dict__.get("_packed")
-        if cached is None:
-            cached = self.__dict__["_packed"] = _pack(self)
-        return cached
+    def _pack(self):
+        from sklpf.models._rbm_kernels import Weights
 
-    def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "_packed"}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        self.ladder = self.ladder.view()
-        self.ladder.setflags(write=False)  # pickling forgets it, and kernels are compiled for read-only ladders
+        tilt = self.intercept_visible - self.base_logit
+        return Weights(
+            by_visible=_aligned(np.column_stack([self.components.T, tilt, self.base_logit])),
+            by_hidden=_aligned(self.components),
+            hidden_bias=_aligned(np.r_[self.intercept_hidden, 0.0, 0.0]),
+            visible_bias=_aligned(self.intercept_visible),
+            base_logit=_aligned(self.base_logit)[0],
+            base_constant=self._base_constant,
+            joint=self.joint,
+        )
 
     @property
     def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size here
@@ -117,7 +118,7 @@ class RBMPath(Path):
         if not np.all((v == 0) | (v == 1)):
             raise ValueError("visible rows must hold 0 and 1 only: binarise them first")
         v = np.array(v, dtype=np.uint8, order="C")
-        packed = self._weights
+        packed = self._packed
         h = np.zeros((len(v), len(self.components)), dtype=np.uint8)
         state = RBMState(
             v,
@@ -146,7 +147,7 @@ class RBMPath(Path):
         from sklpf.models._rbm_kernels import log_f
 
         out = np.empty(n_chains(state))
-        log_f(self._weights, state.v, state.h, state.hidden_field, self.ladder[levels], self.joint, out)
+        log_f(self._packed, state.v, state.h, state.hidden_field, self.ladder[levels], out)
         return out
 
     def log_f_ladder(self, state: RBMState) -> NDArray[np.float64]:
@@ -154,7 +155,7 @@ class RBMPath(Path):
         from sklpf.models._rbm_kernels import log_f_ladder
 
         out = np.empty((n_chains(state), len(self.ladder)))
-        log_f_ladder(self._weights, state.v, state.h, state.hidden_field, self.ladder, self.joint, out)
+        log_f_ladder(self._packed, state.v, state.h, state.hidden_field, self.ladder, out)
         return out
 
     # -- moves ---------------------------------------------------------------------------------
@@ -166,46 +167,8 @@ class RBMPath(Path):
         from sklpf.models._rbm_kernels import sweeps
 
         state = map_state(np.array, state)
-        sweeps(self._weights, *state, np.ascontiguousarray(betas), _keys(stream), visible_first)
+        sweeps(self._packed, *state, np.ascontiguousarray(betas), keys(stream), visible_first)
         return state
-
-    def gibbs_anneal(self, state, levels, stream, reverse=False):
-        """Fused form of `Transition.anneal` for Gibbs sweeps."""
-        from sklpf.models._rbm_kernels import anneal
-
-        state, log_weights = map_state(np.array, state), np.zeros(n_chains(state))
-        anneal(self._weights, *state, self.ladder[levels], self.joint, reverse, _keys(stream), log_weights)
-        return state, log_weights
-
-    def gibbs_exchange(self, state, levels, ends, shift, n_scans, stream):
-        """Fused form of `Transition.exchange` for Gibbs sweeps."""
-        from sklpf.models._rbm_kernels import exchange
-
-        state, levels, ends = map_state(np.array, state), np.array(levels), np.array(ends)
-        n_levels = len(self.ladder)
-        sums = np.zeros((len(levels) // n_levels, n_levels - 1, 5))
-        trips = np.zeros(len(sums), dtype=np.int64)
-        exchange(
-            self._weights, *state, levels, ends, self.ladder, self.joint, shift, n_scans, _keys(stream), sums, trips
-        )
-        return state, levels, ends, sums, trips
-
-    def gibbs_temper(self, state, levels, log_prior, n_redraws, sweeps_per_redraw, stride, stream):
-        """Fused form of `Transition.temper` for Gibbs sweeps."""
-        from sklpf.models._rbm_kernels import temper
-        from sklpf.transitions._kernels import Q_OFFSET
-
-        state, levels = map_state(np.array, state), np.array(levels)
-        shape = (len(levels), len(self.ladder))
-        q_sums, counts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
-        vectors = np.empty((-(-n_redraws // stride), *shape))
-        vector_levels = np.empty(vectors.shape[:2], dtype=np.int64)
-        temper(
-            self._weights, *state, levels, self.ladder, self.joint, log_prior, n_redraws, sweeps_per_redraw,
-            stride, _keys(stream), q_sums, counts, vectors, vector_levels,
-        )  # fmt: skip
-        with np.errstate(divide="ignore"):
-            return state, levels, np.log(q_sums) - Q_OFFSET, counts, vectors, vector_levels
 
     # -- exact enumeration -----------------------------------------------------------------------
     @property
@@ -276,24 +239,13 @@ def _check_parameters(components, intercept_visible, intercept_hidden, base_mean
         raise ValueError("base_mean must lie strictly between 0 and 1; smooth the means of constant columns")
 
 
-def _pack(path: RBMPath):
-    from sklpf.models._rbm_kernels import Weights
-
-    def pad(array):
-        array = np.atleast_2d(array)
-        padded = aligned_zeros(*array.shape)
-        padded[:, : array.shape[1]] = array
-        padded.setflags(write=False)
-        return padded
-
-    return Weights(
-        by_visible=pad(np.column_stack([path.components.T, path.intercept_visible - path.base_logit, path.base_logit])),
-        by_hidden=pad(path.components),
-        hidden_bias=pad(np.r_[path.intercept_hidden, 0.0, 0.0]),
-        visible_bias=pad(path.intercept_visible),
-        base_logit=pad(path.base_logit)[0],
-        base_constant=path._base_constant,
-    )
+def _aligned(array):
+    """A read-only copy with at least two dimensions, as `aligned_zeros` lays it out."""
+    array = np.atleast_2d(array)
+    padded = aligned_zeros(*array.shape)
+    padded[:, : array.shape[1]] = array
+    padded.setflags(write=False)
+    return padded
 
 
 def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:
@@ -305,9 +257,3 @@ def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:
     raw = np.zeros(n_rows * width + 16, dtype=np.float32)
     first = -raw.ctypes.data % 64 // 4
     return raw[first : first + n_rows * width].reshape(n_rows, width)
-
-
-def _keys(stream: Stream):
-    from sklpf.transitions._kernels import Keys
-
-    return Keys(*stream.key, stream.chain, stream.step)

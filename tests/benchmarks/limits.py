@@ -63,7 +63,7 @@ def limits():
 
 def _rates(path):
     """Matrix products, and sums of 200 random weight rows for every chain."""
-    rows, rng, n_added = path._weights.by_visible, np.random.default_rng(0), 200
+    rows, rng, n_added = path._packed.by_visible, np.random.default_rng(0), 200
     square, product = np.ones((1000, 1000), np.float32), np.empty((1000, 1000), np.float32)
     v, weights = np.ones((N_CHAINS, len(rows)), np.float32), np.ones((len(rows), len(path.components)), np.float32)
     hidden = np.empty((N_CHAINS, len(path.components)), np.float32)
@@ -88,7 +88,7 @@ def _costs(path):
     betas = np.linspace(0, 1, N_CHAINS)
     before = equilibrated(path, betas)
     after = path._sweeps(before, betas[np.newaxis], Stream(KEY, 0, 301))
-    offset, n = path._weights.base_logit, len(path.base_logit)
+    offset, n = path._packed.base_logit, len(path.base_logit)
     bits, drawn, indices = np.empty(n + 4, np.uint32), np.empty(n, np.uint8), np.empty(n, np.int32)
     units = 20 * N_CHAINS * n
     return {
@@ -100,7 +100,7 @@ def _costs(path):
 
 def _explain(path, per_unit, rate):
     """Compare the time of a sweep with the sum of its parts at the measured rates."""
-    w = path._weights
+    w = path._packed
     units = N_CHAINS * (len(path.base_logit) + len(path.components))
     table(
         "chains", "hidden units flipped, rows added", "visible units flipped, rows added",

@@ -195,10 +195,10 @@ def test_complete_draws_hidden_units_given_visible_ones():
 def log_ratio(fields, old, new):
     """The hidden units' part, from their fields alone."""
     none = np.zeros((1, 0), dtype=np.float32)
-    weights = _rbm_kernels.Weights(none, none, none, none, none[0], 0.0)
+    weights = _rbm_kernels.Weights(none, none, none, none, none[0], 0.0, False)
     field = np.r_[fields, [0, 0]].astype(np.float32)[np.newaxis]
     h, scratch = np.zeros((1, len(fields)), np.uint8), _rbm_kernels._scratch_rows(len(fields))
-    return _rbm_kernels._log_ratio(weights, h, field, 0, old, new, False, scratch)
+    return _rbm_kernels._log_ratio(weights, h, field, 0, old, new, scratch)
 
 
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 16, 31, 33, 500, 513, 1025, 70_000])
@@ -341,7 +341,8 @@ def test_pickle_and_copies_leave_out_the_packed_weights():
     path = make_path(30, 12)
     state = path.sample_base(3, STREAM)
     copied = pickle.loads(pickle.dumps(path))
-    assert "_packed" not in copied.__dict__
+    assert "_pack_kept" in path.__dict__
+    assert "_pack_kept" not in copied.__dict__
     assert not copied.ladder.flags.writeable
     np.testing.assert_array_equal(copied.log_f_ladder(state), path.log_f_ladder(state))
     np.testing.assert_array_equal(copy.deepcopy(path).log_f_ladder(state), path.log_f_ladder(state))
