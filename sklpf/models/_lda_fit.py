@@ -8,12 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import check_random_state
 
 from sklpf.models._lda_inference import (
     Documents,
     Settings,
     Topics,
+    cut,
     fit_prior,
     infer_documents,
     take_documents,
@@ -65,7 +66,7 @@ class LDAFitMixin(BaseEstimator):
         with task_map(self.n_jobs) as tasks:
             for i in range(self.max_iter):
                 documents = X[self.random_state_.permutation(X.shape[0])] if online and self.shuffle else X
-                for rows in gen_batches(X.shape[0], self.batch_size if online else X.shape[0]):
+                for rows in cut(X.shape[0], self.batch_size if online else X.shape[0]):
                     batch = take_documents(documents, rows)
                     temperatures.append(self._update(batch, X.shape[0], tasks, batch_learning=not online))
                 evaluate = self.evaluate_every > 0 and (i + 1) % self.evaluate_every == 0
@@ -81,7 +82,7 @@ class LDAFitMixin(BaseEstimator):
     def _partial_fit(self, X) -> None:
         temperatures = []
         with task_map(self.n_jobs) as tasks:
-            for rows in gen_batches(X.shape[0], self.batch_size):
+            for rows in cut(X.shape[0], self.batch_size):
                 temperatures.append(self._update(take_documents(X, rows), self.total_samples, tasks))
         self.temperatures_ = np.concatenate([self.temperatures_, temperatures])
 
@@ -171,7 +172,7 @@ class LDAFitMixin(BaseEstimator):
     # -- documents with topics as they are -----------------------------------------------------------
     def _documents(self, X, tasks):
         """Documents at T = 1, in parts, from gamma = 1."""
-        for rows in gen_batches(X.shape[0], _DOCUMENTS_AT_ONCE):
+        for rows in cut(X.shape[0], _DOCUMENTS_AT_ONCE):
             part = take_documents(X, rows)
             start = np.ones((part.shape[0], self._n_features_out))
             yield infer_documents(self._topics, part, self._alpha(), start, self._settings(), tasks)

@@ -110,7 +110,7 @@ def _add_product_row(sums, first, second, factor):
         sums[k] += factor * first[k] * second[k]
 
 
-@njit
+@inlined
 def _add_products(weights, totals, first, second, factor):
     for k in range(weights.shape[0]):
         more = factor * np.float64(first[k]) * np.float64(second[k])
