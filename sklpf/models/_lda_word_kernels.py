@@ -9,7 +9,7 @@ import numpy as np
 
 from sklpf._kernels import exp64
 from sklpf._numba import inlined, njit
-from sklpf.models._lda_vector_kernels import FLUSH, add_four, digamma, exp_digamma, log_gamma
+from sklpf.models._lda_vector_kernels import FLUSH, add_four, digamma, exp_digamma, log_gamma, trigamma
 
 _LOWEST = -1e4  # of E log beta: exponentials below this are 0 at any temperature
 
@@ -171,6 +171,22 @@ def expected_log(gamma):
     for d in range(gamma.shape[0]):
         _expected_log_row(gamma[d], digamma(gamma[d].sum()), out[d])
     return out
+
+
+@njit
+def _add_polygammas(prior, counts, first, second):
+    for k in range(prior.shape[0]):
+        first[k] += digamma(prior[k] + counts[k])
+        second[k] += trigamma(prior[k] + counts[k])
+
+
+@njit
+def mean_polygammas(prior, counts):
+    """Means over documents of digamma and trigamma of prior + counts, (K,) each."""
+    first, second = np.zeros(prior.shape[0]), np.zeros(prior.shape[0])
+    for d in range(counts.shape[0]):
+        _add_polygammas(prior, counts[d], first, second)
+    return first / counts.shape[0], second / counts.shape[0]
 
 
 # ---- moments -----------------------------------------------------------------------------------

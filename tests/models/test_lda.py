@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment, minimize
-from scipy.special import gammaln, psi
+from scipy.special import gammaln
 
 from sklpf import AIS, Exact, LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
@@ -71,18 +71,29 @@ def test_a_learned_prior_tells_frequent_topics_from_rare_ones():
 
 def test_newton_steps_reach_the_best_prior():
     rng = np.random.default_rng(0)
-    gamma = rng.gamma(0.5, 5.0, (400, 4)) + 0.3
-    mean = (psi(gamma) - psi(gamma.sum(axis=1, keepdims=True))).mean(axis=0)
+    start = np.full(4, 0.7)
+    shares = rng.dirichlet([2.0, 0.5, 0.1, 0.02], 400)
+    counts = np.array([rng.multinomial(50, row) for row in shares]).astype(float)
 
     def loss(log_alpha):
         alpha = np.exp(log_alpha)
-        return gammaln(alpha).sum() - gammaln(alpha.sum()) - (alpha - 1) @ mean
+        sums = gammaln(alpha.sum()) - gammaln(alpha.sum() + 50)
+        return -np.mean(np.sum(gammaln(alpha + counts) - gammaln(alpha), axis=1) + sums)
 
     best = np.exp(minimize(loss, np.zeros(4), tol=1e-12).x)
-    np.testing.assert_allclose(fit_prior(np.full(4, 0.7), gamma, 1.0), best, rtol=1e-4)
-    step = fit_prior(np.full(4, 0.7), gamma, 0.1)
-    assert np.all(np.abs(step - best) < np.abs(0.7 - best))
-    np.testing.assert_array_equal(fit_prior(np.array([0.3]), gamma[:, :1], 1.0), [0.3])  # any value is as good
+    np.testing.assert_allclose(fit_prior(start, start + counts, 1.0), best, rtol=1e-4)
+    step = fit_prior(start, start + counts, 0.1)
+    assert np.all(np.abs(np.log(step / best)) < np.abs(np.log(0.7 / best)))
+    np.testing.assert_array_equal(fit_prior(np.array([0.3]), counts[:, :1], 1.0), [0.3])  # any value is as good
+
+
+def test_the_prior_of_topics_that_no_document_has_falls():
+    alpha = np.full(3, 0.5)
+    gamma = alpha + np.array([[10.0, 5.0, 0.0]]) * np.ones((20, 1))
+    learned = fit_prior(alpha, gamma, 0.5)
+    assert np.exp(-0.5) * 0.5 <= learned[2] < 0.5
+    assert np.all(learned[:2] > 0.5)
+    assert np.all(np.isfinite(fit_prior(alpha, gamma, 1.0)))
 
 
 # ---- likelihoods -----------------------------------------------------------------------------------

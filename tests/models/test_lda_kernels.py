@@ -1,9 +1,11 @@
 """Inference of documents' topics against the equations, written plainly."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import gammaln, logsumexp, psi
+from scipy.special import gammaln, logsumexp, polygamma, psi
 
 from sklpf.models import _lda_vector_kernels as vector
 from sklpf.models._lda_inference import Settings, Topics, infer_documents, task_map, update_topics
@@ -19,6 +21,7 @@ TIGHT = Settings(tolerance=1e-12, max_iter=2000)
         (vector.digamma, psi, 2e-11),
         (vector.log_gamma, gammaln, 2e-11),
         (vector.log64, np.log, 2e-15),
+        (vector.trigamma, partial(polygamma, 1), 2e-11),
     ],
 )
 def test_special_functions(ours, reference, tolerance):
