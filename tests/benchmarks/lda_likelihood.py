@@ -1,0 +1,174 @@
+"""The likelihood of documents: speed of a sweep, which estimator is the best default, and coverage of its intervals.
+
+Run with: python tests/benchmarks/lda_likelihood.py {speed,default,coverage} [--model "AP, 100 topics"] [--seeds 200]
+
+Prints tables in Markdown; doc/benchmarks/lda_likelihood.md keeps them. Topics are scikit-learn's from a short fit to
+the training documents of the reference data, or random ones where it is absent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+from measure import quiet_fit, row, table
+from sklearn.decomposition import LatentDirichletAllocation
+
+from sklpf import AIS, RTS, Exact, LeftToRight, ParallelTempering
+from sklpf.models import LDAPath
+from sklpf.paths import Stream
+from sklpf.testing import find_shared_data
+
+MODELS = {  # name: file, topics, prior of the documents' topics, passes of the fit
+    "AP, 20 topics": ("ap", 20, 0.1, 3),
+    "AP, 100 topics": ("ap", 100, 0.01, 5),
+    "newsgroups, 100 topics": ("newsgroups", 100, 0.01, 2),
+}
+ESTIMATORS = {
+    "LeftToRight, 50 particles": LeftToRight(50),
+    "LeftToRight, 100 particles": LeftToRight(100),
+    "LeftToRight (default, 200)": LeftToRight(),
+    "LeftToRight, 400 particles": LeftToRight(400),
+    "LeftToRight, 1 particle, 1000 filters": LeftToRight(1, 1000),
+    "LeftToRight, 200 particles, 2 sweeps": LeftToRight(n_sweeps=2),
+    "LeftToRight, 50 particles, 32 sweeps": LeftToRight(50, n_sweeps=32),
+    "AIS, 100 chains x 300": AIS(100, 300),
+    "AIS (default, 100 x 1000)": AIS(),
+    "AIS, 30 chains x 3000": AIS(30, 3000),
+    "ParallelTempering, 512 sweeps": ParallelTempering(n_sweeps=512),
+    "RTS, 50 chains x 30, 1000 sweeps": RTS(50, 30, n_sweeps=1000),
+}
+COVERAGE = {"LeftToRight": LeftToRight(), "LeftToRight, 50 particles": LeftToRight(50), "AIS": AIS()}
+LONG = LeftToRight(4000, 20, random_state=12345, n_jobs=1)
+
+
+def documents(name, part):
+    file = find_shared_data(f"text/{name}.npz")
+    if file is None:
+        rng = np.random.default_rng(0)
+        topics = rng.dirichlet(np.full(5000, 0.02), size=50)
+        shares = rng.dirichlet(np.full(50, 0.1), size=300)
+        return sp.csr_matrix([rng.multinomial(rng.poisson(150), share) for share in shares @ topics], dtype=float)
+    with np.load(file) as data:
+        arrays = (data[f"{part}_{key}"] for key in ("data", "indices", "indptr"))
+        counts, indices, indptr = arrays
+        shape = (len(indptr) - 1, int(data["n_features"]))
+    return sp.csr_matrix((counts.astype(float), indices, indptr), shape=shape)
+
+
+def make_path(model, quantiles):
+    """The path of the test documents at these quantiles of length, under topics from a short fit."""
+    name, n_topics, prior, passes = MODELS[model]
+    lda = LatentDirichletAllocation(
+        n_topics, doc_topic_prior=prior, topic_word_prior=0.01, learning_method="online", batch_size=256,
+        max_iter=passes, random_state=0,
+    )  # fmt: skip
+    topics = lda.fit(documents(name, "train")).components_
+    test = documents(name, "test")
+    order = np.argsort(np.asarray(test.sum(axis=1)).ravel(), kind="stable")
+    chosen = order[np.round(np.asarray(quantiles) * (len(order) - 1)).astype(int)]
+    return LDAPath(topics / topics.sum(axis=1, keepdims=True), prior, test[chosen])
+
+
+# ---- speed of a sweep ------------------------------------------------------------------------------
+def speed(model):
+    """CPU time of a token's draw, best of 7, 13 chains (a block of AIS) of a document with 190 tokens."""
+    table("topics", "inverse temperature", "ns a token", "ns a token and topic")
+    rng = np.random.default_rng(0)
+    counts = np.bincount(rng.integers(140, size=190), minlength=2000)[np.newaxis]
+    for n_topics in (20, 100, 500):
+        topics = rng.dirichlet(np.full(2000, 0.05), n_topics) * 0.999 + 0.001 / 2000
+        path = LDAPath(topics, 0.1, counts).target(0).with_ladder(np.linspace(0, 1, 101))
+        state, stream = path.sample_base(13, Stream((1, 2))), Stream((1, 2), 0, 1)
+        for label, levels in (("1", np.full(101, 100)), ("0 to 1", np.arange(101))):
+            levels = np.repeat(levels[:, np.newaxis], 13, axis=1)
+            nanoseconds = 1e9 * best_time(7, path.gibbs_anneal, state, levels, stream) / (100 * 13 * 190)
+            row(n_topics, label, f"{nanoseconds:.0f}", f"{nanoseconds / n_topics:.2f}")
+
+
+def best_time(rounds, call, *arguments):
+    call(*arguments)
+    seconds = []
+    for _ in range(rounds):
+        began = time.process_time()
+        call(*arguments)
+        seconds.append(time.process_time() - began)
+    return min(seconds)
+
+
+# ---- which default ---------------------------------------------------------------------------------
+def default(model):
+    """Each estimator on 10 documents against a long run; the error of a run is that over seeds and documents."""
+    path = make_path(model, np.linspace(0.05, 0.95, 10))
+    truth = LONG.fit(path).result_
+    print(f"{model}: {path.n_tokens} tokens; long run: SE {np.round(truth.std_error, 3)}")
+    table("estimator", "CPU ms a document", "RMSE", "mean SE", "bias", "converged", "RMSE^2 x s")
+    for name, estimator in ESTIMATORS.items():
+        errors, std_errors, converged, began = [], [], [], time.process_time()
+        for seed in range(2):
+            result = quiet_fit(estimator.set_params(random_state=seed, n_jobs=1), path).result_
+            errors.append(result.log_partition - truth.log_partition)
+            std_errors.append(result.std_error)
+            converged.append(result.diagnostics["converged"])
+        seconds = (time.process_time() - began) / np.size(errors)
+        squared = np.mean(np.square(errors))
+        row(
+            name, f"{1e3 * seconds:.0f}", f"{squared**0.5:.2f}", f"{np.mean(std_errors):.2f}",
+            f"{np.mean(errors):+.2f}", f"{np.mean(converged):.0%}", f"{squared * seconds:.3f}",
+        )  # fmt: skip
+
+
+# ---- coverage --------------------------------------------------------------------------------------
+def coverage(model, n_seeds):
+    """Nominal 95 % intervals over seeds against a long run, or against enumeration of generated documents."""
+    if model == "enumerable":
+        rng = np.random.default_rng(2)
+        topics = rng.dirichlet(np.full(40, 0.2), size=4) * 0.99 + 0.01 / 40
+        shares = rng.dirichlet(np.full(4, 0.05), size=3)
+        path = LDAPath(topics, 0.05, [rng.multinomial(n, share @ topics) for n, share in zip((12, 25, 40), shares)])
+        truth = Exact().fit(path).result_
+    else:
+        path = make_path(model, [0.1, 0.3, 0.5])
+        truth = quiet_fit(LONG, path).result_
+    print(f"{model}: {path.n_tokens} tokens; long run: SE {np.round(truth.std_error, 3)}")
+    table("estimator", "tokens", "bias", "RMSE", "mean SE", "converged", "coverage of converged", "of all")
+    for name, estimator in COVERAGE.items():
+        runs = [quiet_fit(estimator.set_params(random_state=s, n_jobs=1), path).result_ for s in range(n_seeds)]
+        low, high = np.array([run.interval() for run in runs]).transpose(1, 0, 2)
+        covered = (low <= truth.log_partition) & (truth.log_partition <= high)
+        converged = np.array([run.diagnostics["converged"] for run in runs])
+        errors = np.array([run.log_partition for run in runs]) - truth.log_partition
+        std_errors = np.mean([run.std_error for run in runs], axis=0)
+        for t, n_tokens in enumerate(path.n_tokens):
+            trusted = covered[converged[:, t], t]
+            row(
+                name, n_tokens, f"{errors[:, t].mean():+.3f}", f"{np.sqrt(np.mean(errors[:, t] ** 2)):.3f}",
+                f"{std_errors[t]:.3f}", f"{converged[:, t].mean():.1%}",
+                f"{trusted.mean():.1%}" if len(trusted) else "-", f"{covered[:, t].mean():.1%}",
+            )  # fmt: skip
+        print(f"<!-- {name}: {covered[converged].sum()} of {converged.sum()} converged, {covered.sum()} of all -->")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["speed", "default", "coverage"])
+    parser.add_argument("--model", default="AP, 100 topics", choices=[*MODELS, "enumerable"])
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--estimators", default="", help="only those whose name begins so")
+    args = parser.parse_args()
+    for estimators in (ESTIMATORS, COVERAGE):
+        for name in [name for name in estimators if not name.startswith(args.estimators)]:
+            del estimators[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn's
+        if args.what == "coverage":
+            coverage(args.model, args.seeds)
+        else:
+            {"speed": speed, "default": default}[args.what](args.model)
+
+
+if __name__ == "__main__":
+    main()
