@@ -13,7 +13,8 @@ from scipy.special import gammaln, logsumexp
 
 from sklpf._random import Stream
 from sklpf.partition import LeftToRight, PartitionEstimator
-from sklpf.paths._base import Path, map_state, n_chains
+from sklpf.paths._base import map_state
+from sklpf.paths._kernel_path import KernelPath, keys, read_only
 
 _LANES = 16
 _PRIOR_RANGE = 1e-20, 1e20
@@ -27,7 +28,7 @@ class TopicState(NamedTuple):
     slope: NDArray[np.float64]
 
 
-class LDAPath(Path):
+class LDAPath(KernelPath):
     """From independent tokens to the tokens of one document, which share their topics (Wallach et al. 2009, section 3).
 
     With topics phi, the prior's means m = doc_topic_prior / sum(doc_topic_prior), and z_1, …, z_N the topics of the
@@ -69,6 +70,7 @@ class LDAPath(Path):
     0.2 to 0.3 microseconds for each (1.4 with 500 tokens and 3 topics).
     """
 
+    _kernels = "sklpf.models._lda_path_kernels"
     gibbs_is_reversible = False
     n_moves_per_segment = 1000
     n_enumeration_blocks = 1
@@ -115,24 +117,34 @@ class LDAPath(Path):
         return self.counts.indices[row].astype(np.int64), self.counts.data[row]
 
     # -- the kernels' arguments ------------------------------------------------------------------
-    @property
-    def _document(self):
-        cached = self.__dict__.get("_packed")
-        if cached is None:
-            cached = self.__dict__["_packed"] = _pack(self)
-        return cached
+    def _pack(self):
+        from sklpf.models._lda_path_kernels import Document
 
-    def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "_packed"}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        self.ladder = _read_only(self.ladder)  # pickling forgets it, and kernels are compiled for read-only ladders
+        if self.n_targets is not None:
+            raise ValueError("this path has a target for each row of X: choose one with target(t)")
+        n_words, n_topics = self.log_topics.shape
+        alpha, drawn = self.doc_topic_prior, np.arange(self.counts.sum() + 1)
+        likelihoods = np.zeros((n_words, -(-n_topics // _LANES) * _LANES))
+        likelihoods[:, :n_topics] = np.exp(
+            self.log_topics - self.log_topics.max(axis=1, keepdims=True, initial=-np.inf)
+        )
+        different = alpha if np.ptp(alpha) > 0 else alpha[:1]
+        mean = different / alpha.sum()
+        log_urn = np.log((different[:, np.newaxis] + drawn) / mean[:, np.newaxis])
+        return Document(
+            word=read_only(np.repeat(np.arange(n_words), self.counts), np.int32),
+            log_base=read_only(self.log_topics + np.log(alpha / alpha.sum())),
+            likelihoods=read_only(likelihoods, np.float32),
+            mean=read_only(alpha / alpha.sum()),
+            alpha=read_only(alpha),
+            log_urn=read_only(np.cumsum(np.c_[np.zeros(len(mean)), log_urn], axis=1)),
+            log_denominator=float(np.log(alpha.sum() + drawn[:-1]).sum()),
+        )
 
     @property
     def base_log_partition(self) -> float:  # type: ignore[override]  # derived from the document here
         """Log-likelihood of the document if its tokens were independent, in nats."""
-        document = self._document
+        document = self._packed
         return float(np.sum(logsumexp(document.log_base, axis=1) * self.counts)) if len(document.word) else 0.0
 
     @property
@@ -146,8 +158,8 @@ class LDAPath(Path):
         """Return n exact draws from the base, whose tokens are independent."""
         from sklpf.models._lda_path_kernels import sample_base
 
-        state = TopicState(np.empty((n, len(self._document.word)), dtype=np.int32), np.empty(n), np.empty(n))
-        sample_base(self._document, _keys(stream), *state)
+        state = TopicState(np.empty((n, len(self._packed.word)), dtype=np.int32), np.empty(n), np.empty(n))
+        sample_base(self._packed, keys(stream), *state)
         return state
 
     # -- densities -----------------------------------------------------------------------------
@@ -165,52 +177,16 @@ class LDAPath(Path):
         from sklpf.models._lda_path_kernels import sweep_all
 
         state = map_state(np.array, state)
-        sweep_all(self._document, *state, self.ladder[levels], reverse, _keys(stream))
+        sweep_all(self._packed, *state, self.ladder[levels], reverse, keys(stream))
         return state
-
-    def gibbs_anneal(self, state, levels, stream, reverse=False):
-        """Fused form of `Transition.anneal` for Gibbs sweeps."""
-        from sklpf.models._lda_path_kernels import anneal
-
-        state, log_weights = map_state(np.array, state), np.zeros(n_chains(state))
-        anneal(self._document, *state, self.ladder[levels], reverse, _keys(stream), log_weights)
-        return state, log_weights
-
-    def gibbs_exchange(self, state, levels, ends, shift, n_scans, stream):
-        """Fused form of `Transition.exchange` for Gibbs sweeps."""
-        from sklpf.models._lda_path_kernels import exchange
-
-        state, levels, ends = map_state(np.array, state), np.array(levels), np.array(ends)
-        n_levels = len(self.ladder)
-        sums = np.zeros((len(levels) // n_levels, n_levels - 1, 5))
-        trips = np.zeros(len(sums), dtype=np.int64)
-        exchange(self._document, *state, levels, ends, self.ladder, shift, n_scans, _keys(stream), sums, trips)
-        return state, levels, ends, sums, trips
-
-    def gibbs_temper(self, state, levels, log_prior, n_redraws, sweeps_per_redraw, stride, stream):
-        """Fused form of `Transition.temper` for Gibbs sweeps."""
-        from sklpf.models._lda_path_kernels import temper
-        from sklpf.transitions._kernels import Q_OFFSET
-
-        state, levels = map_state(np.array, state), np.array(levels)
-        shape = (len(levels), len(self.ladder))
-        q_sums, counts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
-        vectors = np.empty((-(-n_redraws // stride), *shape))
-        vector_levels = np.empty(vectors.shape[:2], dtype=np.int64)
-        temper(
-            self._document, *state, levels, self.ladder, log_prior, n_redraws, sweeps_per_redraw, stride,
-            _keys(stream), q_sums, counts, vectors, vector_levels,
-        )  # fmt: skip
-        with np.errstate(divide="ignore"):
-            return state, levels, np.log(q_sums) - Q_OFFSET, counts, vectors, vector_levels
 
     def left_to_right(self, n: int, n_particles: int, n_sweeps: float, stream: Stream) -> NDArray[np.float64]:
         """Return log estimates of Z (n,) by particle filters that take the tokens one after the other."""
         from sklpf.models._lda_path_kernels import left_to_right
 
-        passed = np.floor(n_sweeps * np.log1p(np.arange(len(self._document.word)))).astype(np.int64)
+        passed = np.floor(n_sweeps * np.log1p(np.arange(len(self._packed.word)))).astype(np.int64)
         log_estimates = np.empty(n)
-        left_to_right(self._document, np.diff(passed, prepend=0), n_particles, _keys(stream), log_estimates)
+        left_to_right(self._packed, np.diff(passed, prepend=0), n_particles, keys(stream), log_estimates)
         return log_estimates
 
     def default_estimator(self) -> PartitionEstimator:
@@ -231,49 +207,13 @@ class LDAPath(Path):
 
         n_tokens = int(self.n_tokens[0])
         out = np.empty(math.comb(n_tokens + len(self.doc_topic_prior) - 1, n_tokens))
-        log_weights_of_counts(self._document, self.ladder[level], out)
+        log_weights_of_counts(self._packed, self.ladder[level], out)
         return out
 
     def enumerate_targets(self, rows: ArrayLike) -> NDArray[np.float64]:
         """Return log Z of the documents `rows` (n,), in nats."""
         last = len(self.ladder) - 1
         return np.array([logsumexp(self.target(t).enumerate_block(0, last)) for t in np.asarray(rows)])
-
-
-def _pack(path: LDAPath):
-    from sklpf.models._lda_path_kernels import Document
-
-    if path.n_targets is not None:
-        raise ValueError("this path has a target for each row of X: choose one with target(t)")
-    n_words, n_topics = path.log_topics.shape
-    alpha, drawn = path.doc_topic_prior, np.arange(path.counts.sum() + 1)
-    likelihoods = np.zeros((n_words, -(-n_topics // _LANES) * _LANES))
-    likelihoods[:, :n_topics] = np.exp(path.log_topics - path.log_topics.max(axis=1, keepdims=True, initial=-np.inf))
-    different = alpha if np.ptp(alpha) > 0 else alpha[:1]
-    mean = different / alpha.sum()
-    log_urn = np.log((different[:, np.newaxis] + drawn) / mean[:, np.newaxis])
-    return Document(
-        word=_read_only(np.repeat(np.arange(n_words), path.counts), np.int32),
-        log_base=_read_only(path.log_topics + np.log(alpha / alpha.sum())),
-        likelihoods=_read_only(likelihoods, np.float32),
-        mean=_read_only(alpha / alpha.sum()),
-        alpha=_read_only(alpha),
-        log_urn=_read_only(np.cumsum(np.c_[np.zeros(len(mean)), log_urn], axis=1)),
-        log_denominator=float(np.log(alpha.sum() + drawn[:-1]).sum()),
-    )
-
-
-def _read_only(array, dtype=np.float64):
-    """A read-only, C-contiguous view or copy: what kernels are compiled for."""
-    array = np.ascontiguousarray(array, dtype=dtype).view()
-    array.setflags(write=False)
-    return array
-
-
-def _keys(stream: Stream):
-    from sklpf.transitions._kernels import Keys
-
-    return Keys(*stream.key, stream.chain, stream.step)
 
 
 # -- parameters --------------------------------------------------------------------------------------
@@ -319,5 +259,5 @@ def _used_words(topics, counts):
 
     words = np.unique(counts.indices).astype(np.int64)
     out = np.empty((len(words), len(topics)))
-    log_probabilities(_read_only(topics), words, out)
+    log_probabilities(read_only(topics), words, out)
     return words, out

@@ -86,8 +86,8 @@ def keys(stream: Stream):
     return Keys(*stream.key, stream.chain, stream.step)
 
 
-def read_only(array) -> NDArray[np.float64]:
-    """Return a read-only, C-contiguous float64 view or copy: what kernels are compiled for."""
-    array = np.ascontiguousarray(array, dtype=np.float64).view()
+def read_only(array, dtype=np.float64) -> NDArray:
+    """Return a read-only, C-contiguous view or copy: what kernels are compiled for."""
+    array = np.ascontiguousarray(array, dtype=dtype).view()
     array.setflags(write=False)
     return array

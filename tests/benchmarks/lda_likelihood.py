@@ -85,7 +85,7 @@ def speed(model):
         topics = rng.dirichlet(np.full(2000, 0.05), n_topics) * 0.999 + 0.001 / 2000
         path = LDAPath(topics, 0.1, counts).target(0).with_ladder(np.linspace(0, 1, 101))
         state, stream = path.sample_base(13, Stream((1, 2))), Stream((1, 2), 0, 1)
-        document = path._document
+        document = path._packed
         weights, sums = rng.random((13, document.likelihoods.shape[1])).astype(np.float32), np.empty(512, np.float32)
         floor = 1e9 * best_time(7, vectors_alone, weights, document.likelihoods, document.word, sums, 100)
         for label, levels in (("1", np.full(101, 100)), ("0 to 1", np.arange(101))):

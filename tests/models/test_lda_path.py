@@ -331,7 +331,7 @@ def test_the_form_of_the_counts_does_not_show():
         path = LDAPath(topics, prior, other)
         for t in range(5):
             assert path.target_content(t) == expected.target_content(t)
-            np.testing.assert_array_equal(path.target(t)._document.word, expected.target(t)._document.word)
+            np.testing.assert_array_equal(path.target(t)._packed.word, expected.target(t)._packed.word)
     np.testing.assert_array_equal(unsorted.indices, kept.indices)
     np.testing.assert_array_equal(expected.n_tokens, X.sum(axis=1))
 
