@@ -120,14 +120,22 @@ def _weight(plain, mean, log_ratio, beta):
 
 
 @njit
+def _aligned(n, width):
+    """Zeros (n, width) of float32 from a multiple of 64 bytes on: no vector crosses a line of the cache."""
+    buffer = np.zeros(n * width + LANES, np.float32)
+    start = (-(buffer.ctypes.data // 4)) % LANES
+    return buffer[start : start + n * width].reshape(n, width)
+
+
+@njit
 def _scratch(document, z, n_tokens):
     """Work space of chains whose first tokens have the topics z (n, N)."""
     n, n_topics, padded = z.shape[0], document.alpha.shape[0], document.likelihoods.shape[1]
-    counts, weights = np.zeros((n, n_topics), np.int32), np.zeros((n, padded), np.float32)
+    counts, weights = np.zeros((n, n_topics), np.int32), _aligned(n, padded)
     for c in range(n):
         for i in range(n_tokens):
             counts[c, z[c, i]] += 1
-    return Scratch(counts, weights, np.empty(padded, np.float32), np.empty((n, z.shape[1] + 4), np.uint32))
+    return Scratch(counts, weights, _aligned(1, padded)[0], np.empty((n, z.shape[1] + 4), np.uint32))
 
 
 # ---- densities ---------------------------------------------------------------------------------
@@ -140,7 +148,8 @@ def log_probabilities(topics, words, out):
 
 
 @njit
-def _slope(document, counts):
+def urn_gain(document, counts):
+    """How much log f gains from level 0 to level 1 with these counts of the topics."""
     total = -document.log_denominator
     for k in range(counts.shape[0]):
         total += document.log_urn[k if document.log_urn.shape[0] > 1 else 0, counts[k]]
@@ -154,7 +163,7 @@ def _measure(document, z, base, slope, counts):
         base[c] = 0.0
         for i in range(z.shape[1]):
             base[c] += document.log_base[document.word[i], z[c, i]]
-        slope[c] = _slope(document, counts[c])
+        slope[c] = urn_gain(document, counts[c])
 
 
 @njit
@@ -369,72 +378,3 @@ def left_to_right(document, n_sweeps, n_particles, keys, log_estimates):
                 z[c, i] = _draw(chain, row, scratch.sums, n_topics, uniform(bits[0]))
                 scratch.counts[c, z[c, i]] += 1
         log_estimates[f] = total
-
-
-# ---- exact enumeration -------------------------------------------------------------------------
-@njit
-def _binomials(n_topics, n_tokens):
-    """Table of t + b over t for t < n_topics and b <= n_tokens."""
-    table = np.ones((n_topics, n_tokens + 1), np.int64)
-    for t in range(1, n_topics):
-        for b in range(1, n_tokens + 1):
-            table[t, b] = table[t - 1, b] + table[t, b - 1]
-    return table
-
-
-@njit
-def _next_counts(counts):
-    """The next counts of the topics, with the same sum, in colexicographic order of the sorted topics."""
-    t = 0
-    while counts[t] == 0:
-        t += 1
-    rest, counts[t] = counts[t] - 1, 0
-    counts[0] = rest
-    counts[t + 1] += 1
-
-
-@njit
-def _add_token(previous, weights, table, counts, n_tokens, out):
-    """Weights of all counts of n tokens from those of n - 1: remove a token of each topic in turn, times its weight.
-
-    The rank of counts is the sum over t of (t + b_t over t) - (t + a_t over t), with a_t tokens in the topics before t
-    and b_t in these and t.
-    """
-    counts[:] = 0
-    counts[0] = n_tokens
-    last = counts.shape[0] - 1
-    for rank in range(out.shape[0]):
-        below, above, b, total = rank, 0, n_tokens, 0.0
-        for t in range(last, -1, -1):
-            if counts[t] > 0:
-                a = b - counts[t]
-                below -= table[t, b] - table[t, a]
-                total += weights[t] * previous[below + (table[t, b - 1] - table[t, a]) + above]
-                above += table[t, b - 1] - (table[t, a - 1] if a > 0 else 0)
-                b = a
-        out[rank] = total
-        if counts[last] < n_tokens:
-            _next_counts(counts)
-
-
-@njit
-def log_weights_of_counts(document, beta, out):
-    """Log of f_beta summed over the assignments z that give topics the same counts, for all counts of N tokens: out."""
-    n_tokens, n_topics = document.word.shape[0], document.alpha.shape[0]
-    table, counts = _binomials(n_topics, n_tokens), np.zeros(n_topics, np.int64)
-    weights, values, offset = np.empty(n_topics), np.ones(1), 0.0
-    for i in range(n_tokens):
-        row = document.log_base[document.word[i]]
-        largest = row.max()
-        for k in range(n_topics):
-            weights[k] = math.exp(row[k] - largest)
-        more = np.empty(table[n_topics - 1, i + 1])
-        _add_token(values, weights, table, counts, i + 1, more)
-        scale = more.max()
-        values, offset = more / scale, offset + largest + math.log(scale)
-    counts[:] = 0
-    counts[0] = n_tokens
-    for rank in range(out.shape[0]):
-        out[rank] = math.log(values[rank]) + offset + beta * _slope(document, counts)
-        if counts[n_topics - 1] < n_tokens:
-            _next_counts(counts)

@@ -1,0 +1,76 @@
+"""Numba kernels that sum a document's density over all topics of its tokens, by the counts of the topics."""
+
+import math
+
+import numpy as np
+
+from sklpf._numba import njit
+from sklpf.models._lda_path_kernels import urn_gain
+
+
+@njit
+def _binomials(n_topics, n_tokens):
+    """Table of t + b over t for t < n_topics and b <= n_tokens."""
+    table = np.ones((n_topics, n_tokens + 1), np.int64)
+    for t in range(1, n_topics):
+        for b in range(1, n_tokens + 1):
+            table[t, b] = table[t - 1, b] + table[t, b - 1]
+    return table
+
+
+@njit
+def _next_counts(counts):
+    """The next counts of the topics, with the same sum, in colexicographic order of the sorted topics."""
+    t = 0
+    while counts[t] == 0:
+        t += 1
+    rest, counts[t] = counts[t] - 1, 0
+    counts[0] = rest
+    counts[t + 1] += 1
+
+
+@njit
+def _add_token(previous, weights, table, counts, n_tokens, out):
+    """Weights of all counts of n tokens from those of n - 1: remove a token of each topic in turn, times its weight.
+
+    The rank of counts is the sum over t of (t + b_t over t) - (t + a_t over t), with a_t tokens in the topics before t
+    and b_t in these and t.
+    """
+    counts[:] = 0
+    counts[0] = n_tokens
+    last = counts.shape[0] - 1
+    for rank in range(out.shape[0]):
+        below, above, b, total = rank, 0, n_tokens, 0.0
+        for t in range(last, -1, -1):
+            if counts[t] > 0:
+                a = b - counts[t]
+                below -= table[t, b] - table[t, a]
+                total += weights[t] * previous[below + (table[t, b - 1] - table[t, a]) + above]
+                above += table[t, b - 1] - (table[t, a - 1] if a > 0 else 0)
+                b = a
+        out[rank] = total
+        if counts[last] < n_tokens:
+            _next_counts(counts)
+
+
+@njit
+def log_weights_of_counts(document, beta, out):
+    """Log of f_beta summed over the assignments z that give topics the same counts, for all counts of N tokens: out."""
+    n_tokens, n_topics = document.word.shape[0], document.alpha.shape[0]
+    table, counts = _binomials(n_topics, n_tokens), np.zeros(n_topics, np.int64)
+    weights, values, offset = np.empty(n_topics), np.ones(1), 0.0
+    for i in range(n_tokens):
+        row = document.log_base[document.word[i]]
+        largest = row.max()
+        for k in range(n_topics):
+            weights[k] = math.exp(row[k] - largest)
+        more = np.empty(table[n_topics - 1, i + 1])
+        _add_token(values, weights, table, counts, i + 1, more)
+        scale = more.max()
+        values, offset = more / scale, offset + largest + math.log(scale)
+    counts[:] = 0
+    counts[0] = n_tokens
+    for rank in range(out.shape[0]):
+        out[rank] = math.log(values[rank]) + offset + beta * urn_gain(document, counts)
+        if counts[n_topics - 1] < n_tokens:
+            _next_counts(counts)
