@@ -105,8 +105,8 @@ def enumerated(model, counts):
     total = 0.0
     for z in itertools.product(range(len(topics)), repeat=len(words)):
         n = np.bincount(z, minlength=len(topics))
-        prior = np.sum(gammaln(alpha + n) - gammaln(alpha)) + gammaln(alpha.sum()) - gammaln(alpha.sum() + len(words))
-        total += np.exp(prior) * np.prod(topics[list(z), words])
+        urn = np.prod([alpha[k] + j for k in range(len(topics)) for j in range(n[k])])
+        total += urn / np.prod(alpha.sum() + np.arange(len(words))) * np.prod(topics[list(z), words])
     return np.log(total)
 
 
