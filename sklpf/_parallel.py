@@ -6,6 +6,7 @@ of jobs, and random numbers depend on (key, block, sweep) alone, so every back e
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import pickle
@@ -47,8 +48,9 @@ def _advance(advance, block, segment, carry, parent):
         return advance(block, segment, carry)
 
 
-def _serial(tasks):
-    return (function(*arguments) for function, arguments, _ in tasks)
+@contextlib.contextmanager
+def _serial():
+    yield lambda tasks: (function(*arguments) for function, arguments, _ in tasks)
 
 
 def run_blocks(
@@ -82,14 +84,15 @@ def run_blocks(
             for block in range(n_blocks):
                 done[block], carries[block] = checkpoint.load(f"{stage}-{block}", carries[block])
         # joblib takes 0.2 ms to begin, too much for the runs of single rows within a task
-        parallel = _serial if n_jobs == 1 else Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-        for segment in range(n_segments):
-            todo = [block for block in range(n_blocks) if done[block] <= segment]
-            tasks = (delayed(_advance)(advance, block, segment, carries[block], _process()) for block in todo)
-            for block, carry in zip(todo, parallel(tasks), strict=True):
-                carries[block] = carry
-                if checkpoint is not None:
-                    checkpoint.save(f"{stage}-{block}", segment + 1, carry)
+        workers = _serial() if n_jobs == 1 else Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        with workers as parallel:
+            for segment in range(n_segments):
+                todo = [block for block in range(n_blocks) if done[block] <= segment]
+                tasks = (delayed(_advance)(advance, block, segment, carries[block], _process()) for block in todo)
+                for block, carry in zip(todo, parallel(tasks), strict=True):
+                    carries[block] = carry
+                    if checkpoint is not None:
+                        checkpoint.save(f"{stage}-{block}", segment + 1, carry)
     return carries
 
 
