@@ -60,7 +60,7 @@ class LatentDirichletAllocation(
         How fit begins, before the updates at T = 1 that always end it: with temperatures on a schedule, with one that
         is learned, or with one learned for every document (Mandt et al. 2016). None begins at T = 1.
     initial_temperature : "auto" or float, default="auto"
-        The highest one, above 1. "auto": 1.5 on a schedule, 10 for learned ones.
+        The highest one, above 1. "auto": 1.5 on a schedule, 2 for a global one, 10 for local ones.
     temperature_schedule : {"linear", "geometric", "constant"} or array-like of shape (n,), default="linear"
         For "annealed": how the temperature falls to 1, or the temperature of every update of the topics.
     n_tempered : float, default=3.0
@@ -68,7 +68,7 @@ class LatentDirichletAllocation(
         T = 1. In `partial_fit` a pass is `total_samples` documents.
     n_temperatures : int, default=100
         Size of the geometric ladder over which a learned temperature is distributed.
-    monotone_temperature : bool, default=False
+    monotone_temperature : bool, default=True
         For "global": never raise the temperature. (Where words are many and priors sparse it may never fall either.)
     tempered_partition : {"joint", "marginal"}, default="joint"
         For "global": which log C(T). "joint" tempers the tokens' topics as well, as the updates do; "marginal" sums
@@ -188,7 +188,7 @@ class LatentDirichletAllocation(
         temperature_schedule="linear",
         n_tempered=3.0,
         n_temperatures=100,
-        monotone_temperature=False,
+        monotone_temperature=True,
         tempered_partition="joint",
         learn_doc_topic_prior=False,
         shuffle=False,
