@@ -9,6 +9,12 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from fused_programs import (
+    assert_annealing_equals_the_loop,
+    assert_exchange_equals_the_loop,
+    assert_tempering_equals_the_loop,
+    same_state,
+)
 from scipy.special import gammaln, logsumexp
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.exceptions import ConvergenceWarning
@@ -17,9 +23,8 @@ from sklpf import AIS, RTS, Exact, LeftToRight, ParallelTempering
 from sklpf._random import Stream, stream_key
 from sklpf.models import LDAPath
 from sklpf.models._row_likelihood import _default
-from sklpf.paths._base import map_state
 from sklpf.testing import check_path, check_transition, shared_data
-from sklpf.transitions import Gibbs, Transition
+from sklpf.transitions import Gibbs
 
 LADDER = np.array([0.0, 0.2, 0.55, 1.0])
 STREAM = Stream(stream_key(1), chain=5, step=1)
@@ -172,52 +177,19 @@ def test_states_are_visited_as_often_as_they_should(n_sweeps):
 
 
 # ---- fused programs equal plain loops -----------------------------------------------------------------
-def same_state(first, second):
-    for a, b in zip(first, second):
-        np.testing.assert_array_equal(a, b)
-
-
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("n_topics", "n_tokens"), [(2, 1), (3, 30), (40, 20)])
 def test_annealing_equals_the_plain_loop(n_topics, n_tokens, reverse):
-    path = make_path(n_topics, n_tokens)[0].target(0)
-    state = path.sample_base(9, STREAM)
-    levels = np.repeat([[0], [0], [1], [3], [2]], 9, axis=1)
-    levels[:, 4] = [0, 1, 2, 3, 3]
-    fused, fused_weights = Gibbs().anneal(path, state, levels, STREAM.at(3), reverse)
-    plain, plain_weights = Transition.anneal(Gibbs(), path, state, levels, STREAM.at(3), reverse)
-    same_state(fused, plain)
-    np.testing.assert_allclose(fused_weights, plain_weights, rtol=1e-10, atol=1e-10)
+    assert_annealing_equals_the_loop(make_path(n_topics, n_tokens)[0].target(0), reverse)
 
 
 def test_exchange_equals_the_plain_loop():
-    path = make_path(5, 20)[0].target(0)
-    state = path.sample_base(12, STREAM)
-    arguments = (np.tile(np.arange(4), 3), np.zeros(12, dtype=int), np.array([-0.5, -0.3, -0.2]), 40, STREAM.at(4))
-    before = map_state(np.copy, state)
-    fused = Gibbs().exchange(path, state, *arguments)
-    plain = Transition.exchange(Gibbs(), path, state, *arguments)
-    same_state(state, before)
-    same_state(fused[0], plain[0])
-    for a, b in zip(fused[1:3], plain[1:3]):
-        np.testing.assert_array_equal(a, b)
-    np.testing.assert_allclose(fused[3], plain[3], rtol=1e-9)
-    np.testing.assert_array_equal(fused[4], plain[4])
-    assert plain[4].sum() > 0
+    assert_exchange_equals_the_loop(make_path(5, 20)[0].target(0))
 
 
 @pytest.mark.parametrize(("sweeps_per_redraw", "stride"), [(1, 1), (3, 4)])
 def test_tempering_equals_the_plain_loop(sweeps_per_redraw, stride):
-    path = make_path(5, 20)[0].target(0)
-    state, log_prior = path.sample_base(8, STREAM), np.array([0.0, 0.5, 1.0, 1.5])
-    arguments = (np.arange(8) % 4, log_prior, 30, sweeps_per_redraw, stride, STREAM.at(6))
-    fused = Gibbs().temper(path, state, *arguments)
-    plain = Transition.temper(Gibbs(), path, state, *arguments)
-    same_state(fused[0], plain[0])
-    for i in (1, 3, 5):
-        np.testing.assert_array_equal(fused[i], plain[i])
-    np.testing.assert_allclose(fused[2], plain[2], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(fused[4], plain[4], rtol=1e-10)
+    assert_tempering_equals_the_loop(make_path(5, 20)[0].target(0), sweeps_per_redraw, stride)
 
 
 # ---- estimators agree -----------------------------------------------------------------------------
