@@ -44,7 +44,7 @@ def compare(model_a, model_b, X, level: float = 0.95) -> ScoreInterval:
         if not hasattr(model, "_scored"):
             raise TypeError(
                 f"{name} must be a model of sklpf with score_samples and score_interval (a pipeline's last step, say), "
-                f"got {type(model).__name__}"
+                f"got {type(model).__module__}.{type(model).__name__}"
             )
     values_a, below_a, above_a = model_a._scored(X, level)
     values_b, below_b, above_b = model_b._scored(X, level)

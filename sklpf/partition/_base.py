@@ -74,6 +74,10 @@ class PartitionEstimator(BaseEstimator):
         self._validate_params()
         started = time.perf_counter()
         path = self._as_path(path)
+        if path.n_targets is not None and getattr(self, "starts", None) is not None:
+            raise ValueError(
+                "starts must be None for a path with targets: each row has starts of its own, drawn for it"
+            )
         estimate = self._estimate if path.n_targets is None else functools.partial(estimate_targets, self)
         with one_blas_thread():
             result = estimate(path, self._seed())
@@ -101,8 +105,8 @@ class PartitionEstimator(BaseEstimator):
         if not callable(getattr(path, "path", None)):
             kind = f"{type(path).__module__}.{type(path).__name__}"
             raise TypeError(
-                f"path must be a Path or a fitted model of sklpf with a method path(), got {kind}; "
-                "BernoulliRBM.from_parameters takes the weights of another library's model"
+                f"path must be a fitted model of sklpf or a path, such as model.path(X), got {kind}; "
+                "BernoulliRBM.from_parameters takes the weights of another library's RBM"
             )
         check_is_fitted(path)
         if "X" in inspect.signature(path.path).parameters:

@@ -95,8 +95,8 @@ def check_enumerable(path) -> None:
     if path.n_enumerable > MAX_UNITS:
         raise ValueError(
             f"Exact would enumerate 2**{path.n_enumerable} = {2.0**path.n_enumerable:.1e} states, about "
-            f"{2.0**path.n_enumerable * 1e-6 / 3600:.3g} hours; at most {MAX_UNITS} units of the smaller layer are "
-            "taken: choose ParallelTempering, AIS or RTS"
+            f"{2.0**path.n_enumerable * 1e-6 / 3600:.3g} hours; at most 2**{MAX_UNITS} are taken (of an RBM, "
+            f"{MAX_UNITS} units of the smaller layer): choose ParallelTempering or AIS, for documents LeftToRight"
         )
 
 

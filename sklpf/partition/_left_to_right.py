@@ -90,7 +90,7 @@ class LeftToRight(PartitionEstimator):
         if not hasattr(path, "left_to_right"):
             raise TypeError(
                 "LeftToRight needs a path with the method left_to_right(n, n_particles, n_sweeps, stream); "
-                f"{type(path).__name__} has none: choose AIS, RTS or ParallelTempering"
+                f"{type(path).__name__} has none, only topic models do: choose Exact, AIS or ParallelTempering"
             )
         log_estimates = run_blocks(
             _nothing,

@@ -85,7 +85,7 @@ def test_models_with_a_likelihood_for_each_row():
 
 def test_bad_input():
     model = trained(4)
-    with pytest.raises(TypeError, match="model_b must be a model of sklpf.*got KernelDensity"):
+    with pytest.raises(TypeError, match="model_b must be a model of sklpf.*got sklearn.neighbors.*KernelDensity"):
         compare(model, KernelDensity().fit(TRAIN), TEST)
     with pytest.raises(ValueError, match="level must lie"):
         compare(model, model, TEST, level=0)

@@ -12,6 +12,7 @@ from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, RAISE, Exact, ParallelTempering
+from sklpf.models import FactorialPath
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.partition._targets import cut_by_cost
 from sklpf.paths import Path
@@ -276,3 +277,10 @@ def test_raise_runs_on_targets():
 def test_results_can_be_pickled():
     estimator = AIS(20, 30, random_state=3).fit(Coins(X[:3]))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(estimator)).log_partition_, estimator.log_partition_)
+
+
+@pytest.mark.parametrize("estimator", [RAISE(starts=np.zeros((3, 2))), BDMC(starts=np.zeros((3, 2)))])
+def test_given_starts_are_refused(estimator):
+    path = FactorialPath(np.zeros((2, 2)), np.eye(2), np.eye(2), 1.0, [0.5, 0.5])
+    with pytest.raises(ValueError, match="starts must be None for a path with targets"):
+        estimator.fit(path)
