@@ -51,7 +51,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_kernels_work_without_a_writable_cache_and_say_so_once():
     code = """
-from sklpf._kernels import random_bits
+from sklpf.kernels import random_bits
 import numpy as np
 out = np.zeros(4, dtype=np.uint32)
 random_bits(out, 4, 0, 0, 0, 0, 0)

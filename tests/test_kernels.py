@@ -4,14 +4,14 @@ import numba
 import numpy as np
 import pytest
 
-from sklpf import _kernels as kernels
-from sklpf._numba import _OPTIONS
+from sklpf import kernels
+from sklpf.kernels._compile import OPTIONS
 
 WIDTHS = (16, 32, 48, 64, 80, 128, 240, 256, 272, 496, 512, 528, 784, 800)
 
 
 exp32, exp64 = kernels.exp32, kernels.exp64
-compiled = numba.njit(**_OPTIONS)  # not cached: numba's cache does not see changes of called functions
+compiled = numba.njit(**OPTIONS)  # not cached: numba's cache does not see changes of called functions
 
 
 @compiled

@@ -70,7 +70,7 @@ def fit(path, n_jobs=None, **parameters):
 @pytest.fixture
 def short_segments(monkeypatch):
     """RBM runs in segments of 500 sweeps."""
-    monkeypatch.setattr("sklpf.models._rbm_path._WORK_PER_SEGMENT", 0)
+    monkeypatch.setattr("sklpf.models.rbm._path._WORK_PER_SEGMENT", 0)
 
 
 @pytest.fixture
@@ -275,7 +275,7 @@ import sys, numpy as np
 from sklpf.partition import AIS
 from sklpf.testing import make_rbm_problem
 path = make_rbm_problem("medium").path
-import sklpf.models._rbm_path as module
+import sklpf.models.rbm._path as module
 module._WORK_PER_SEGMENT = 0
 print("started", flush=True)
 ais = AIS(32, 10_000, random_state=0, checkpoint=sys.argv[1], n_jobs=int(sys.argv[2])).fit(path)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from sklpf._kernels import random_bits, uniform
 from sklpf._random import HIDDEN, SWAP, VISIBLE, Stream, philox, stream_key
+from sklpf.kernels import random_bits, uniform
 
 # the known answers that the Random123 library publishes for philox4x32-10: counter, key, output
 ONES = 0xFFFFFFFF

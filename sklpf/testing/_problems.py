@@ -60,7 +60,7 @@ def make_rbm_problem(kind: str = "easy", random_state: int = 0, *, weights: str 
     ValueError
         If `kind` is unknown.
     """
-    from sklpf.models._rbm_path import RBMPath, enumerate_log_partition
+    from sklpf.models.rbm._path import RBMPath, enumerate_log_partition
 
     if kind in _RANDOM:
         components, visible, hidden, mean = _random_parameters(*_RANDOM[kind], random_state)

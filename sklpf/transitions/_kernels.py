@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._kernels import exp64, random_bits, uniform
-from sklpf._numba import njit
 from sklpf._random import SWAP
+from sklpf.kernels import exp64, njit, random_bits, uniform
 from sklpf.transitions._base import MAX_EXPONENT
 
 _SWAP = SWAP

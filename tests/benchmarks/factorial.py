@@ -17,7 +17,7 @@ from scipy.special import entr, expit, logit
 from threadpoolctl import threadpool_limits
 
 from sklpf.models import FactorialPosterior
-from sklpf.models._factorial_kernels import update_activations
+from sklpf.models.factorial._fit_kernels import update_activations
 
 
 def best(function, n_rounds=7):

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import BernoulliRBM as ScikitRBM
 
 from sklpf import AIS, RTS, Exact, ParallelTempering
-from sklpf.models._rbm_path import RBMPath
+from sklpf.models.rbm._path import RBMPath
 from sklpf.testing import find_shared_data
 
 

@@ -21,7 +21,7 @@ from sklearn.decomposition import LatentDirichletAllocation as Reference
 from threadpoolctl import threadpool_limits
 
 from sklpf import LatentDirichletAllocation
-from sklpf.models._lda_inference import infer_documents, task_map, update_topics
+from sklpf.models.lda._inference import infer_documents, task_map, update_topics
 from sklpf.testing import find_shared_data
 
 PRIORS = {"doc_topic_prior": 0.01, "topic_word_prior": 0.01}

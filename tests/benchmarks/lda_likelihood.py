@@ -18,9 +18,9 @@ from measure import quiet_fit, row, table
 from sklearn.decomposition import LatentDirichletAllocation
 
 from sklpf import AIS, RTS, Exact, LeftToRight, ParallelTempering
-from sklpf._numba import njit
+from sklpf.kernels import njit
 from sklpf.models import LDAPath
-from sklpf.models._lda_path_kernels import _lane
+from sklpf.models.lda._path_kernels import _lane
 from sklpf.paths import Stream
 from sklpf.testing import find_shared_data
 

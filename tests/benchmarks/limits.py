@@ -7,10 +7,9 @@ from functools import partial
 import numpy as np
 from measure import KEY, N_CHAINS, REGIMES, equilibrated, interleave, large, row, table
 
-from sklpf._kernels import add_rows, list_differences, random_bits
-from sklpf._numba import njit
 from sklpf._random import Stream
-from sklpf.models import _rbm_kernels as kernels
+from sklpf.kernels import add_rows, list_differences, njit, random_bits
+from sklpf.models.rbm import _path_kernels as kernels
 
 _ROW_RATE = "adding weight rows from the whole matrix, GB/s"
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import BernoulliRBM
 from sklpf._random import Stream
-from sklpf.models._rbm_path import RBMPath
+from sklpf.models.rbm._path import RBMPath
 from sklpf.testing import find_shared_data
 
 N_CHAINS = 100

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from sklpf._kernels import exp32, random_bits, uniform
-from sklpf._numba import njit
 from sklpf._random import HIDDEN, VISIBLE
+from sklpf.kernels import exp32, njit, random_bits, uniform
 
 
 def numpy_sweeps(path, v, betas, rng):

@@ -247,7 +247,7 @@ _IMPORTS = {
     ),
     "sklpf's BernoulliRBM": "from sklpf import BernoulliRBM",
     "scikit-learn's, then numba and its first cached function": (
-        "from sklearn.neural_network import BernoulliRBM; from sklpf._kernels import exp32; exp32(1.0)"
+        "from sklearn.neural_network import BernoulliRBM; from sklpf.kernels import exp32; exp32(1.0)"
     ),
 }
 _FIRST_CALL = """
@@ -287,7 +287,7 @@ _PEAK = """
 import warnings
 import numpy as np
 import sklpf
-from sklpf.models._rbm_path import RBMPath
+from sklpf.models.rbm._path import RBMPath
 rng = np.random.default_rng(0)
 path = RBMPath(rng.normal(scale=0.2, size=(64, 64)), np.zeros(64), np.zeros(64), np.full(64, 0.5))
 warnings.simplefilter("ignore")

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, RTS, Exact, ParallelTempering
 from sklpf._random import Stream, stream_key
-from sklpf.models._factorial_path import FactorialPath, quadratic_sums, subset_sums
+from sklpf.models.factorial._path import FactorialPath, quadratic_sums, subset_sums
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
@@ -240,7 +240,7 @@ def test_a_row_has_the_same_bits_in_any_company(estimator):
 
 def test_blocks_of_rows_do_not_show(monkeypatch):
     path, X, parameters = make_path(3, 5, n_rows=11)
-    monkeypatch.setattr("sklpf.models._factorial_path._ROWS_AT_ONCE", 4)
+    monkeypatch.setattr("sklpf.models.factorial._path._ROWS_AT_ONCE", 4)
     np.testing.assert_array_equal(FactorialPath(X, *parameters).statistics, path.statistics)
     np.testing.assert_allclose(path.statistics[:, :3], X @ parameters[0].T, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(path.statistics[:, 3], np.sum(X**2, axis=1), rtol=1e-12)

@@ -11,8 +11,8 @@ from scipy.special import gammaln
 
 from sklpf import AIS, Exact, LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
-from sklpf.models._lda_completion import split_tokens
-from sklpf.models._lda_inference import fit_prior
+from sklpf.models.lda._completion import split_tokens
+from sklpf.models.lda._inference import fit_prior
 
 QUICK = AIS(n_temperatures=50, n_chains=16)
 UNTRUSTED = pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted")

@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import gammaln, logsumexp, polygamma, psi
 
-from sklpf.models import _lda_vector_kernels as vector
-from sklpf.models._lda_inference import Settings, Topics, infer_documents, task_map, update_topics
-from sklpf.models._lda_word_kernels import expected_log, list_words, log_tempered_tokens, power_sums
+from sklpf.models.lda import _vector_kernels as vector
+from sklpf.models.lda._inference import Settings, Topics, infer_documents, task_map, update_topics
+from sklpf.models.lda._word_kernels import expected_log, list_words, log_tempered_tokens, power_sums
 
 TIGHT = Settings(tolerance=1e-12, max_iter=2000)
 

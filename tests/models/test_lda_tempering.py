@@ -8,8 +8,8 @@ from scipy.special import gammaln, logsumexp
 
 from sklpf import LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
-from sklpf.models._lda_inference import Settings, Topics, infer_documents, task_map, update_topics
-from sklpf.models._lda_tempering import (
+from sklpf.models.lda._inference import Settings, Topics, infer_documents, task_map, update_topics
+from sklpf.models.lda._tempering import (
     Corpus,
     DocumentTempering,
     RunningMean,
@@ -181,7 +181,7 @@ def test_documents_have_temperatures_by_how_well_they_fit():
     # the definition, without interpolation
     powers = 1 / tempering.temperatures
     log_sums = topics.log_power_sums(powers)
-    from sklpf.models._lda_word_kernels import log_tempered_tokens
+    from sklpf.models.lda._word_kernels import log_tempered_tokens
 
     scores = -4.0 * 100 * powers - 100 * log_tempered_tokens(gamma, powers, log_sums)
     weights = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
 
-from sklpf._kernels import random_bits
 from sklpf._random import HIDDEN, VISIBLE, Stream, stream_key
-from sklpf.models import RBMPath, _rbm_kernels
-from sklpf.models._rbm_path import enumerate_log_partition
+from sklpf.kernels import random_bits
+from sklpf.models import RBMPath
+from sklpf.models.rbm import _path_kernels as _rbm_kernels
+from sklpf.models.rbm._path import enumerate_log_partition
 from sklpf.paths._base import map_state
 from sklpf.testing import check_path
 from sklpf.transitions import Gibbs, Transition

@@ -12,8 +12,8 @@ from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
 from sklpf import BernoulliRBM
-from sklpf.models import _rbm_trainer
-from sklpf.models._rbm_trainer import Trainer, _zeros
+from sklpf.models.rbm import _trainer as _rbm_trainer
+from sklpf.models.rbm._trainer import Trainer, _zeros
 
 DIGITS = load_digits().data / 16
 BINARY = (DIGITS > 0.5).astype(np.float64)

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import RTS, Exact
 from sklpf._random import Stream
-from sklpf.models._rbm_path import RBMPath
+from sklpf.models.rbm._path import RBMPath
 from sklpf.partition._mbar import mbar
 from sklpf.partition._rts import _doubling
 from sklpf.partition._rts_combine import Pooled, bias, combine_rounds, influence, rts_curve, standard_error

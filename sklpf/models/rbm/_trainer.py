@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from sklpf._random import stream_key
-from sklpf.models._rbm_path import aligned_zeros
+from sklpf.models.rbm._path import aligned_zeros
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
 LARGEST_SEED = 2**31 - 1
@@ -50,7 +50,7 @@ class Trainer:
 
     def run(self) -> None:
         """Make one pass over the data."""
-        from sklpf.models._rbm_fit_kernels import train
+        from sklpf.models.rbm._fit_kernels import train
 
         for rows in self.chunks:
             if self.lists is None or len(self.chunks) > 1:
@@ -87,7 +87,7 @@ def _lists(X):
             X = X.copy()
             X.sum_duplicates()
         return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)
-    from sklpf.models._rbm_fit_kernels import compress
+    from sklpf.models.rbm._fit_kernels import compress
 
     n_values = np.count_nonzero(X)
     lists = np.zeros(len(X) + 1, np.int64), np.empty(n_values, np.int32), np.empty(n_values, np.float32)

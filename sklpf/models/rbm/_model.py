@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._likelihood import MAX_EXACT_BY_DEFAULT, LogLikelihoodMixin
-from sklpf.models._rbm_path import RBMPath
-from sklpf.models._rbm_trainer import LARGEST_SEED, Trainer
+from sklpf.models.rbm._path import RBMPath
+from sklpf.models.rbm._trainer import LARGEST_SEED, Trainer
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 
 _SMALLEST_MEAN = 1e-3  # of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs
@@ -393,7 +393,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         return X
 
     def _log_f(self, X) -> NDArray[np.float64]:
-        from sklpf.models._rbm_fit_kernels import log1p_exp_sums
+        from sklpf.models.rbm._fit_kernels import log1p_exp_sums
 
         X = self._binary(X)
         bias, out = self.intercept_visible_.astype(np.float64), np.empty(X.shape[0])
@@ -403,7 +403,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         return out
 
     def _pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
-        from sklpf.models._rbm_fit_kernels import pseudo_log_likelihood, pseudo_log_likelihood_binary
+        from sklpf.models.rbm._fit_kernels import pseudo_log_likelihood, pseudo_log_likelihood_binary
 
         by_visible = np.array(self.components_.T, dtype=np.float64, order="C")
         bias, out = self.intercept_visible_.astype(np.float64), np.empty(X.shape[0])

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from sklpf._numba import njit
-from sklpf.models._lda_path_kernels import urn_gain
+from sklpf.kernels import njit
+from sklpf.models.lda._path_kernels import urn_gain
 
 
 @njit

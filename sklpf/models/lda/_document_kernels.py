@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._kernels import exp64
-from sklpf._numba import inlined, njit
-from sklpf.models._lda_vector_kernels import FLUSH, LANES, add_four, digamma, exp_digamma, four_dots
-from sklpf.models._lda_word_kernels import fill_powers
+from sklpf.kernels import exp64, inlined, njit
+from sklpf.models.lda._vector_kernels import FLUSH, LANES, add_four, digamma, exp_digamma, four_dots
+from sklpf.models.lda._word_kernels import fill_powers
 
 _REGISTER = 8  # gamma and the like go eight at a time
 _FEW = 8  # a document's matrix is turned when one in so many topics is left

@@ -63,7 +63,7 @@ class FactorialPath(KernelPath):
     """
 
     base_log_partition: float | None = 0.0
-    _kernels = "sklpf.models._factorial_path_kernels"
+    _kernels = "sklpf.models.factorial._path_kernels"
     gibbs_is_reversible = False
     n_moves_per_segment = 10_000
 
@@ -104,7 +104,7 @@ class FactorialPath(KernelPath):
     # -- the kernels' arguments ------------------------------------------------------------------
     @property
     def _row(self):
-        from sklpf.models._factorial_path_kernels import Row
+        from sklpf.models.factorial._path_kernels import Row
 
         if self.n_targets is not None:
             raise ValueError("this path has a target for each row of X: choose one with target(t)")
@@ -115,7 +115,7 @@ class FactorialPath(KernelPath):
         return self._packed, self._row
 
     def _pack(self):
-        from sklpf.models._factorial_path_kernels import Gram
+        from sklpf.models.factorial._path_kernels import Gram
 
         probability = self.activation_probability
         return Gram(
@@ -135,7 +135,7 @@ class FactorialPath(KernelPath):
     # -- states --------------------------------------------------------------------------------
     def sample_base(self, n: int, stream: Stream) -> FactorialState:
         """Return n exact draws from the prior."""
-        from sklpf.models._factorial_path_kernels import sample_prior
+        from sklpf.models.factorial._path_kernels import sample_prior
 
         state = FactorialState(np.empty((n, len(self.products)), dtype=np.uint8), np.empty(n), np.empty(n))
         sample_prior(self._packed, self._row, keys(stream), *state)
@@ -144,7 +144,7 @@ class FactorialPath(KernelPath):
     # -- densities -----------------------------------------------------------------------------
     def log_f(self, state: FactorialState, levels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return log f_k of every chain at its own level, in nats."""
-        from sklpf.models._factorial_path_kernels import log_f
+        from sklpf.models.factorial._path_kernels import log_f
 
         out = np.empty(n_chains(state))
         log_f(self._packed, *state, self.ladder[levels], out)
@@ -152,7 +152,7 @@ class FactorialPath(KernelPath):
 
     def log_f_ladder(self, state: FactorialState) -> NDArray[np.float64]:
         """Return log f_k of every chain at every level, shape (n, K), in nats."""
-        from sklpf.models._factorial_path_kernels import log_f
+        from sklpf.models.factorial._path_kernels import log_f
 
         n = n_chains(state)
         ends = np.empty((2, n))
@@ -163,7 +163,7 @@ class FactorialPath(KernelPath):
     # -- moves ---------------------------------------------------------------------------------
     def gibbs(self, state, levels, stream: Stream, reverse: bool = False) -> FactorialState:
         """One Gibbs sweep over the components in turn; `reverse` takes them in the opposite order."""
-        from sklpf.models._factorial_path_kernels import sweep_all
+        from sklpf.models.factorial._path_kernels import sweep_all
 
         state = map_state(np.array, state)
         sweep_all(self._packed, self._row, *state, self.ladder[levels], reverse, keys(stream))
@@ -192,7 +192,7 @@ class FactorialPath(KernelPath):
 
     def enumerate_targets(self, rows: ArrayLike) -> NDArray[np.float64]:
         """Return log Z of the targets `rows` (n,), in nats: about a nanosecond a state."""
-        from sklpf.models._factorial_path_kernels import add_states
+        from sklpf.models.factorial._path_kernels import add_states
 
         rows = np.array(rows, dtype=np.int64)
         maxima, sums = np.full(len(rows), -np.inf), np.zeros(len(rows))
@@ -270,7 +270,7 @@ def _check_probability(probability, n_components):
 
 def _project(X, components):
     """M x and |x|² of every row, (n, K + 1), some rows at a time; a row's bits don't depend on the others."""
-    from sklpf.models._factorial_path_kernels import project
+    from sklpf.models.factorial._path_kernels import project
 
     X = np.asanyarray(X)
     if X.ndim != 2 or X.shape[1] != components.shape[1]:

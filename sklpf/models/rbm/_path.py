@@ -58,7 +58,7 @@ class RBMPath(KernelPath):
     """
 
     base_log_partition: float | None = 0.0
-    _kernels = "sklpf.models._rbm_kernels"
+    _kernels = "sklpf.models.rbm._path_kernels"
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class RBMPath(KernelPath):
 
     # -- the kernels' arguments ----------------------------------------------------------------
     def _pack(self):
-        from sklpf.models._rbm_kernels import Weights
+        from sklpf.models.rbm._path_kernels import Weights
 
         tilt = self.intercept_visible - self.base_logit
         return Weights(
@@ -110,7 +110,7 @@ class RBMPath(KernelPath):
     # -- states --------------------------------------------------------------------------------
     def state_from_visible(self, v: ArrayLike) -> RBMState:
         """Return chains that start at the visible rows v (n, n_visible) of 0 and 1, hidden units off."""
-        from sklpf.models._rbm_kernels import refresh_fields
+        from sklpf.models.rbm._path_kernels import refresh_fields
 
         v = np.asarray(v)
         if v.ndim != 2 or v.shape[1] != len(self.base_logit):
@@ -144,7 +144,7 @@ class RBMPath(KernelPath):
     # -- densities -----------------------------------------------------------------------------
     def log_f(self, state: RBMState, levels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return log f_k of every chain at its own level, in nats."""
-        from sklpf.models._rbm_kernels import log_f
+        from sklpf.models.rbm._path_kernels import log_f
 
         out = np.empty(n_chains(state))
         log_f(self._packed, state.v, state.h, state.hidden_field, self.ladder[levels], out)
@@ -152,7 +152,7 @@ class RBMPath(KernelPath):
 
     def log_f_ladder(self, state: RBMState) -> NDArray[np.float64]:
         """Return log f_k of every chain at every level, shape (n, K), in nats."""
-        from sklpf.models._rbm_kernels import log_f_ladder
+        from sklpf.models.rbm._path_kernels import log_f_ladder
 
         out = np.empty((n_chains(state), len(self.ladder)))
         log_f_ladder(self._packed, state.v, state.h, state.hidden_field, self.ladder, out)
@@ -164,7 +164,7 @@ class RBMPath(KernelPath):
         return self._sweeps(state, self.ladder[levels][np.newaxis], stream, reverse and self.joint)
 
     def _sweeps(self, state, betas, stream, visible_first=False):
-        from sklpf.models._rbm_kernels import sweeps
+        from sklpf.models.rbm._path_kernels import sweeps
 
         state = map_state(np.array, state)
         sweeps(self._packed, *state, np.ascontiguousarray(betas), keys(stream), visible_first)
@@ -183,7 +183,7 @@ class RBMPath(KernelPath):
 
     def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
         """Return the log weights at `level` of one block of states of the smaller layer, the other summed out."""
-        from sklpf.models._rbm_kernels import enumerate_states
+        from sklpf.models.rbm._path_kernels import enumerate_states
 
         beta = self.ladder[level]
         visible = (1 - beta) * self.base_logit + beta * self.intercept_visible

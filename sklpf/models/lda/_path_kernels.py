@@ -19,8 +19,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from sklpf import _random
-from sklpf._kernels import LANES, exp64, random_bits, uniform
-from sklpf._numba import inlined, njit
+from sklpf.kernels import LANES, exp64, inlined, njit, random_bits, uniform
 from sklpf.transitions._kernels import Keys, redraw, swap_levels
 
 _Z, _NEW, _ORDER, _REDRAW = _random.HIDDEN, _random.VISIBLE, _random.SWAP, _random.REDRAW

@@ -12,8 +12,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from sklpf._kernels import exp64
-from sklpf._numba import inlined, njit
+from sklpf.kernels import exp64, inlined, njit
 
 _LANES = 32
 _MOST_FACTORS = 256  # of a product of numbers in [1, 2]

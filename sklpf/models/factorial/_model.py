@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklpf._parallel import run_blocks
 from sklpf._sklearn import Interval, StrOptions
-from sklpf.models._factorial_path import FactorialPath
-from sklpf.models._factorial_posterior import FactorialPosterior
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models.factorial._path import FactorialPath
+from sklpf.models.factorial._posterior import FactorialPosterior
 from sklpf.partition import PartitionEstimator
 from sklpf.variational import (
     Annealed,
@@ -393,7 +393,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 
 
 def _settle_rows(block, segment, X, *, means, gram, probability, noise_variance):
-    from sklpf.models._factorial_kernels import settle_activations
+    from sklpf.models.factorial._fit_kernels import settle_activations
 
     products = means @ np.asarray(X, dtype=np.float64).T
     activations = np.tile(probability[:, None], len(X))

@@ -7,9 +7,8 @@ import math
 
 import numpy as np
 
-from sklpf._kernels import exp64
-from sklpf._numba import inlined, njit
-from sklpf.models._lda_vector_kernels import FLUSH, add_four, digamma, exp_digamma, log_gamma, trigamma
+from sklpf.kernels import exp64, inlined, njit
+from sklpf.models.lda._vector_kernels import FLUSH, add_four, digamma, exp_digamma, log_gamma, trigamma
 
 _LOWEST = -1e4  # of E log beta: exponentials below this are 0 at any temperature
 

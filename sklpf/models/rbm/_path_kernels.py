@@ -13,15 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sklpf import _random
-from sklpf._kernels import (
-    add_rows,
-    exp32,
-    exp64,
-    list_differences,
-    random_bits,
-    uniform,
-)
-from sklpf._numba import inlined, njit
+from sklpf.kernels import add_rows, exp32, exp64, inlined, list_differences, njit, random_bits, uniform
 from sklpf.transitions._kernels import Keys, redraw, swap_levels
 
 _HIDDEN, _VISIBLE, _REDRAW = _random.HIDDEN, _random.VISIBLE, _random.REDRAW

@@ -8,14 +8,13 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sklpf._kernels import _bitcast, exp64
-from sklpf._numba import inlined
+from sklpf.kernels import bitcast, exp64, inlined
 
 LANES = 16  # of float32; 8 of float64
 FLUSH = 1e-18  # smaller factors count as 0: products of two would be subnormal in float32, and slow
 
-_as_int64 = _bitcast(types.float64, types.int64, ir.IntType(64))
-_as_float64 = _bitcast(types.int64, types.float64, ir.DoubleType())
+_as_int64 = bitcast(types.float64, types.int64, ir.IntType(64))
+_as_float64 = bitcast(types.int64, types.float64, ir.DoubleType())
 
 
 # ---- digamma -----------------------------------------------------------------------------------

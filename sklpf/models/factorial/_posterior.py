@@ -179,7 +179,7 @@ class FactorialPosterior(ConjugateModel):
 
 def _sweep_rows(block, segment, carry, *, means, gram, log_odds, half_precision, weighted):
     """Update some rows: (activations, sum b E[z z'], sum b E[z] x', entropy), where b is 1 unless weighted."""
-    from sklpf.models._factorial_kernels import update_activations
+    from sklpf.models.factorial._fit_kernels import update_activations
 
     X, activations, inverse = carry
     x, active = np.asarray(X, dtype=np.float64), np.array(activations.T, order="C")

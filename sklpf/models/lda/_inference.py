@@ -65,7 +65,7 @@ class Topics:
 
     def exp_expected_log(self) -> NDArray:
         """exp(E log beta), (n_topics, n_features)."""
-        from sklpf.models._lda_word_kernels import expected_log
+        from sklpf.models.lda._word_kernels import expected_log
 
         return np.exp(expected_log(self.components.astype(np.float64))).astype(self.weights.dtype)
 
@@ -79,7 +79,7 @@ class Topics:
 
     def bound(self) -> float:
         """E_q[log p(beta) - log q(beta)], in nats."""
-        from sklpf.models._lda_word_kernels import word_terms
+        from sklpf.models.lda._word_kernels import word_terms
 
         n_features, n_topics = self.weights.shape
         value = word_terms(self.prior, self.scale, self.weights, psi(self.sums)) - np.sum(gammaln(self.sums))
@@ -87,7 +87,7 @@ class Topics:
 
     def log_power_sums(self, powers: NDArray) -> NDArray[np.float64]:
         """log E_q[sum_v beta_kv^s] for every power s, (n_powers, n_topics)."""
-        from sklpf.models._lda_word_kernels import power_sums
+        from sklpf.models.lda._word_kernels import power_sums
 
         sums = np.array([power_sums(self.prior, self.scale, self.weights, power) for power in powers])
         return np.log(sums) + gammaln(self.sums) - gammaln(self.sums + np.asarray(powers)[:, None])
@@ -111,7 +111,7 @@ class Documents(NamedTuple):
 
     def bound(self, alpha: NDArray) -> NDArray[np.float64]:
         """Evidence lower bound of every document given q(beta), at its own temperature, in nats."""
-        from sklpf.models._lda_word_kernels import document_terms
+        from sklpf.models.lda._word_kernels import document_terms
 
         return self.values + document_terms(alpha, self.gamma) + gammaln(alpha.sum()) - gammaln(alpha).sum()
 
@@ -151,7 +151,7 @@ def infer_documents(
     joint : bool, default=False
         Whether U is needed.
     """
-    from sklpf.models._lda_word_kernels import list_words
+    from sklpf.models.lda._word_kernels import list_words
 
     words, local = list_words(X.indices, X.shape[1])
     padded, dtype = -(-len(alpha) // _LANES) * _LANES, X.dtype
@@ -208,7 +208,7 @@ def fit_prior(alpha: NDArray, gamma: NDArray, rate: float) -> NDArray:
 
 def _log_step(alpha, counts):
     """Newton step of log alpha, at most a factor of e; positive curvature is left out."""
-    from sklpf.models._lda_word_kernels import mean_polygammas
+    from sklpf.models.lda._word_kernels import mean_polygammas
 
     first, second = mean_polygammas(alpha, counts)
     first_sum, second_sum = mean_polygammas(np.array([alpha.sum()]), counts.sum(axis=1, keepdims=True))
@@ -235,7 +235,7 @@ def cut(n: int, size: int) -> list[slice]:
 
 
 def _fill_rows(topics, words, inverse, rows, log_rows, block):
-    from sklpf.models._lda_word_kernels import fill_exp_rows, fill_log_rows, raise_rows
+    from sklpf.models.lda._word_kernels import fill_exp_rows, fill_log_rows, raise_rows
 
     words, offsets = words[block], psi(topics.sums)
     if len(log_rows):
@@ -247,7 +247,7 @@ def _fill_rows(topics, words, inverse, rows, log_rows, block):
 
 
 def _infer_block(documents, counts, alpha, settings, joint, block):
-    from sklpf.models._lda_kernels import infer
+    from sklpf.models.lda._document_kernels import infer
 
     d = documents
     begin, end = d.indptr[block.start], d.indptr[block.stop]
@@ -271,7 +271,7 @@ def _infer_block(documents, counts, alpha, settings, joint, block):
 
 
 def _add_block(topics, documents, by_word, factor, block):
-    from sklpf.models._lda_word_kernels import add_local_statistics, add_statistics
+    from sklpf.models.lda._word_kernels import add_local_statistics, add_statistics
 
     d, totals = documents, np.zeros(topics.weights.shape[1])
     columns = by_word.indptr[block.start : block.stop + 1]

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sklpf import _random
-from sklpf._kernels import exp64, random_bits, uniform
-from sklpf._numba import inlined, njit
+from sklpf.kernels import exp64, inlined, njit, random_bits, uniform
 from sklpf.transitions._kernels import Keys, redraw, swap_levels
 
 _Z, _REDRAW = _random.HIDDEN, _random.REDRAW

@@ -70,7 +70,7 @@ class LDAPath(KernelPath):
     0.2 to 0.3 microseconds for each (1.4 with 500 tokens and 3 topics).
     """
 
-    _kernels = "sklpf.models._lda_path_kernels"
+    _kernels = "sklpf.models.lda._path_kernels"
     gibbs_is_reversible = False
     n_moves_per_segment = 1000
     n_enumeration_blocks = 1
@@ -118,7 +118,7 @@ class LDAPath(KernelPath):
 
     # -- the kernels' arguments ------------------------------------------------------------------
     def _pack(self):
-        from sklpf.models._lda_path_kernels import Document
+        from sklpf.models.lda._path_kernels import Document
 
         if self.n_targets is not None:
             raise ValueError("this path has a target for each row of X: choose one with target(t)")
@@ -156,7 +156,7 @@ class LDAPath(KernelPath):
     # -- states --------------------------------------------------------------------------------
     def sample_base(self, n: int, stream: Stream) -> TopicState:
         """Return n exact draws from the base, whose tokens are independent."""
-        from sklpf.models._lda_path_kernels import sample_base
+        from sklpf.models.lda._path_kernels import sample_base
 
         state = TopicState(np.empty((n, len(self._packed.word)), dtype=np.int32), np.empty(n), np.empty(n))
         sample_base(self._packed, keys(stream), *state)
@@ -174,7 +174,7 @@ class LDAPath(KernelPath):
     # -- moves ---------------------------------------------------------------------------------
     def gibbs(self, state, levels, stream: Stream, reverse: bool = False) -> TopicState:
         """One Gibbs sweep over the tokens in turn; `reverse` takes them in the opposite order."""
-        from sklpf.models._lda_path_kernels import sweep_all
+        from sklpf.models.lda._path_kernels import sweep_all
 
         state = map_state(np.array, state)
         sweep_all(self._packed, *state, self.ladder[levels], reverse, keys(stream))
@@ -182,7 +182,7 @@ class LDAPath(KernelPath):
 
     def left_to_right(self, n: int, n_particles: int, n_sweeps: float, stream: Stream) -> NDArray[np.float64]:
         """Return log estimates of Z (n,) by particle filters that take the tokens one after the other."""
-        from sklpf.models._lda_path_kernels import left_to_right
+        from sklpf.models.lda._path_kernels import left_to_right
 
         passed = np.floor(n_sweeps * np.log1p(np.arange(len(self._packed.word)))).astype(np.int64)
         log_estimates = np.empty(n)
@@ -203,7 +203,7 @@ class LDAPath(KernelPath):
 
     def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
         """Return the log of f at `level` summed over the assignments with equal counts, for all possible counts."""
-        from sklpf.models._lda_enumeration_kernels import log_weights_of_counts
+        from sklpf.models.lda._enumeration_kernels import log_weights_of_counts
 
         n_tokens = int(self.n_tokens[0])
         out = np.empty(math.comb(n_tokens + len(self.doc_topic_prior) - 1, n_tokens))
@@ -255,7 +255,7 @@ def _check_counts(X, n_words):
 
 def _used_words(topics, counts):
     """The words that occur (U,) and the logs of their probabilities (U, n_topics)."""
-    from sklpf.models._lda_path_kernels import log_probabilities
+    from sklpf.models.lda._path_kernels import log_probabilities
 
     words = np.unique(counts.indices).astype(np.int64)
     out = np.empty((len(words), len(topics)))

@@ -209,7 +209,7 @@ class DocumentTempering(Tempering):
 
     def inverses(self, joints: NDArray, n_tokens: NDArray, gamma: NDArray) -> NDArray[np.float64]:
         """b of every document, (n,), given U, the numbers of tokens, and gamma (n, n_topics)."""
-        from sklpf.models._lda_word_kernels import log_tempered_tokens
+        from sklpf.models.lda._word_kernels import log_tempered_tokens
 
         tokens = log_tempered_tokens(gamma, 1 / self._nodes, self._log_sums)
         return temper(joints, self.temperatures, n_tokens[:, None] * (tokens @ self._matrix.T))[0]

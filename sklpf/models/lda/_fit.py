@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from sklpf.models._lda_inference import (
+from sklpf.models.lda._inference import (
     Documents,
     Settings,
     Topics,
@@ -21,7 +21,7 @@ from sklpf.models._lda_inference import (
     task_map,
     update_topics,
 )
-from sklpf.models._lda_tempering import Corpus, DocumentTempering, RunningMean, corpus_log_partition
+from sklpf.models.lda._tempering import Corpus, DocumentTempering, RunningMean, corpus_log_partition
 from sklpf.variational import Annealed, GlobalTempering, Tempering, temperature_ladder, temperature_schedule
 
 _LARGEST_SEED = 2**31 - 1

@@ -1,102 +1,13 @@
-"""Numba building blocks that several models share: random bits, exponentials, row sums."""
+"""Units that differ between two rows, and sums of the weight rows of such units."""
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sklpf._numba import inlined, njit
+from sklpf.kernels._compile import inlined, njit
 
 LANES = 16  # rows are padded to this many float32, one AVX-512 register
-_SHIFT32 = np.uint64(32)
-_MASK32 = np.uint64(0xFFFFFFFF)
-_PHILOX_M0, _PHILOX_M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_PHILOX_W0, _PHILOX_W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
-
-
-# ---- random bits -------------------------------------------------------------------------------
-@inlined
-def random_bits(out, n, key0, key1, step, chain, purpose):
-    """Philox4x32-10 (Salmon et al. 2011): fill out[:n]; out holds at least 4 * ceil(n / 4) uint32.
-
-    Word w of the counter (i, step, chain, purpose) goes to out[w * ceil(n / 4) + i]: contiguous, so that it vectorises.
-    """
-    quarter = (n + 3) // 4
-    c1, c2, c3 = np.uint64(step) & _MASK32, np.uint64(chain) & _MASK32, np.uint64(purpose)
-    for i in range(quarter):
-        x0, x1, x2, x3 = np.uint64(i), c1, c2, c3
-        k0, k1 = np.uint64(key0), np.uint64(key1)
-        for _ in range(10):
-            p0, p1 = _PHILOX_M0 * x0, _PHILOX_M1 * x2
-            x0, x1 = ((p1 >> _SHIFT32) ^ x1 ^ k0) & _MASK32, p1 & _MASK32
-            x2, x3 = ((p0 >> _SHIFT32) ^ x3 ^ k1) & _MASK32, p0 & _MASK32
-            k0, k1 = (k0 + _PHILOX_W0) & _MASK32, (k1 + _PHILOX_W1) & _MASK32
-        out[i], out[quarter + i] = np.uint32(x0), np.uint32(x1)
-        out[2 * quarter + i], out[3 * quarter + i] = np.uint32(x2), np.uint32(x3)
-
-
-@inlined
-def uniform(bits):
-    """A uniform float32 in (0, 1), ends excluded, from the upper 23 of 32 random bits: every value is exact."""
-    return np.float32(bits >> np.uint32(9)) * np.float32(2.0**-23) + np.float32(2.0**-24)
-
-
-# ---- exponentials ------------------------------------------------------------------------------
-def _bitcast(source, target, to_ir):
-    @intrinsic
-    def cast(typing_context, value):
-        def generate(context, builder, signature, arguments):
-            return builder.bitcast(arguments[0], to_ir)
-
-        return target(source), generate
-
-    return cast
-
-
-_as_float32 = _bitcast(types.int32, types.float32, ir.FloatType())
-_as_float64 = _bitcast(types.int64, types.float64, ir.DoubleType())
-
-
-@inlined
-def exp32(x):
-    """exp of a float32, clipped to [-87, 87]; 2e-7 relative, vectorises (reduction by ln 2, polynomial of degree 7)."""
-    x = min(max(x, np.float32(-87.0)), np.float32(87.0))
-    n = np.floor(x * np.float32(1.4426950408889634) + np.float32(0.5))
-    r = x - n * np.float32(0.693359375)
-    r = r - n * np.float32(-2.12194440e-4)
-    p = np.float32(1 / 5040)
-    p = p * r + np.float32(1 / 720)
-    p = p * r + np.float32(1 / 120)
-    p = p * r + np.float32(1 / 24)
-    p = p * r + np.float32(1 / 6)
-    p = p * r + np.float32(0.5)
-    p = p * r + np.float32(1.0)
-    p = p * r + np.float32(1.0)
-    return p * _as_float32((np.int32(n) + np.int32(127)) << np.int32(23))
-
-
-@inlined
-def exp64(x):
-    """exp of a float64, clipped to [-708, 708]; 1e-15 relative, vectorises (polynomial of degree 13)."""
-    x = min(max(x, -708.0), 708.0)
-    n = np.floor(x * 1.4426950408889634 + 0.5)
-    r = x - n * 6.93145751953125e-1
-    r = r - n * 1.42860682030941723212e-6
-    p = 1 / 6227020800
-    p = p * r + 1 / 479001600
-    p = p * r + 1 / 39916800
-    p = p * r + 1 / 3628800
-    p = p * r + 1 / 362880
-    p = p * r + 1 / 40320
-    p = p * r + 1 / 5040
-    p = p * r + 1 / 720
-    p = p * r + 1 / 120
-    p = p * r + 1 / 24
-    p = p * r + 1 / 6
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    return p * _as_float64((np.int64(n) + np.int64(1023)) << np.int64(52))
 
 
 # ---- comparing units ---------------------------------------------------------------------------

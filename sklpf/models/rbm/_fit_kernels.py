@@ -15,9 +15,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from sklpf import _random
-from sklpf._kernels import LANES, add_rows, exp32, random_bits, uniform
-from sklpf._numba import njit
-from sklpf.models._rbm_kernels import _log1p_exp_sum
+from sklpf.kernels import LANES, add_rows, exp32, njit, random_bits, uniform
+from sklpf.models.rbm._path_kernels import _log1p_exp_sum
 
 _HIDDEN, _VISIBLE = _random.HIDDEN, _random.VISIBLE
 # columns of sums that are kept in registers: many where many rows are added to few sums

@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklpf._sklearn import Interval, StrOptions
-from sklpf.models._lda_completion import completion_log_likelihood, whole_counts
-from sklpf.models._lda_fit import LDAFitMixin
-from sklpf.models._lda_inference import Topics
-from sklpf.models._lda_path import LDAPath
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models.lda._completion import completion_log_likelihood, whole_counts
+from sklpf.models.lda._fit import LDAFitMixin
+from sklpf.models.lda._inference import Topics
+from sklpf.models.lda._path import LDAPath
 from sklpf.partition import PartitionEstimator
 
 

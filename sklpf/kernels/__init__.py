@@ -1,0 +1,20 @@
+"""Numba code that several models share. Only kernel modules import this package, and they are imported lazily."""
+
+from sklpf.kernels._compile import inlined, njit
+from sklpf.kernels._exponentials import bitcast, exp32, exp64
+from sklpf.kernels._random import Keys, random_bits, uniform
+from sklpf.kernels._rows import LANES, add_rows, list_differences
+
+__all__ = [
+    "LANES",
+    "Keys",
+    "add_rows",
+    "bitcast",
+    "exp32",
+    "exp64",
+    "inlined",
+    "list_differences",
+    "njit",
+    "random_bits",
+    "uniform",
+]
