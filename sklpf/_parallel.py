@@ -13,7 +13,8 @@ import pickle
 import platform
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -40,12 +41,12 @@ def _process() -> tuple[str, int]:
     return platform.node(), os.getpid()
 
 
-def _advance(advance, block, segment, carry, parent):
+def _call(parent, function, *arguments):
     """Run one task; in a worker process BLAS is limited here, in the parent's threads by the caller."""
     if _process() == parent:
-        return advance(block, segment, carry)
+        return function(*arguments)
     with one_blas_thread():
-        return advance(block, segment, carry)
+        return function(*arguments)
 
 
 @contextlib.contextmanager
@@ -53,7 +54,32 @@ def _serial():
     yield lambda tasks: (function(*arguments) for function, arguments, _ in tasks)
 
 
-def run_blocks(
+def _workers(n_jobs: int | None, n_tasks: int):
+    """A context that gives a function from tasks to their results, in order."""
+    if n_jobs == 1 or n_tasks < 2:  # joblib takes 0.2 ms to begin, too much for the runs of single rows within a task
+        return _serial()
+    try:
+        return Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+    except ValueError:  # the back ends "multiprocessing" and "ray" return lists only
+        return Parallel(n_jobs=n_jobs, prefer="threads")
+
+
+def parallel_map(function: Callable[[Any], Any], items: Sequence[Any], *, n_jobs: int | None) -> list[Any]:
+    """Return [function(item) for item in items].
+
+    Parameters
+    ----------
+    function : callable
+        Picklable and pure.
+    items : sequence
+    n_jobs : int or None
+        As in joblib; threads unless the caller chose a back end with ``joblib.parallel_config``.
+    """
+    with one_blas_thread(), _workers(n_jobs, len(items)) as parallel:
+        return list(parallel(delayed(_call)(_process(), function, item) for item in items))
+
+
+def run_segments(
     start: Callable[[int], Any],
     advance: Callable[[int, int, Any], Any],
     n_blocks: int,
@@ -62,6 +88,7 @@ def run_blocks(
     n_jobs: int | None,
     checkpoint: Checkpoint | None = None,
     stage: str,
+    on_segment: Callable[[int, list[Any]], Any] | None = None,
 ) -> list[Any]:
     """Return carry_b = advance(b, s, carry_b) over all segments s, from carry_b = start(b), for every block b.
 
@@ -76,6 +103,9 @@ def run_blocks(
         Where every finished segment is kept.
     stage : str
         Name of this part of the run, distinct within a run.
+    on_segment : callable or None
+        on_segment(s, carries) is called here, in the parent, when all blocks have finished segment s. Blocks that a
+        checkpoint has brought further than s give their later carry.
     """
     done = [0] * n_blocks
     with one_blas_thread():
@@ -83,21 +113,42 @@ def run_blocks(
         if checkpoint is not None:
             for block in range(n_blocks):
                 done[block], carries[block] = checkpoint.load(f"{stage}-{block}", carries[block])
-        # joblib takes 0.2 ms to begin, too much for the runs of single rows within a task
-        workers = _serial() if n_jobs == 1 else Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-        with workers as parallel:
+        with _workers(n_jobs, n_blocks) as parallel:
             for segment in range(n_segments):
                 todo = [block for block in range(n_blocks) if done[block] <= segment]
-                tasks = (delayed(_advance)(advance, block, segment, carries[block], _process()) for block in todo)
+                tasks = (delayed(_call)(_process(), advance, block, segment, carries[block]) for block in todo)
                 for block, carry in zip(todo, parallel(tasks), strict=True):
                     carries[block] = carry
                     if checkpoint is not None:
                         checkpoint.save(f"{stage}-{block}", segment + 1, carry)
+                if on_segment is not None:
+                    on_segment(segment, carries)
     return carries
+
+
+_OPENED: ContextVar[list[Checkpoint] | None] = ContextVar("opened", default=None)
+
+
+@contextlib.contextmanager
+def removing_checkpoints() -> Iterator[None]:
+    """Remove the files of all checkpoints opened within, unless an error comes out; nested, the outermost does it."""
+    if _OPENED.get() is not None:
+        yield
+        return
+    opened: list[Checkpoint] = []
+    token = _OPENED.set(opened)
+    try:
+        yield
+    finally:
+        _OPENED.reset(token)
+    for checkpoint in opened:
+        checkpoint.remove()
 
 
 class Checkpoint:
     """Finished segments of one run in a directory of .npz files, written atomically and read without pickle.
+
+    They are for a run that was interrupted: `removing_checkpoints` removes those of a finished one.
 
     Parameters
     ----------
@@ -114,6 +165,9 @@ class Checkpoint:
             self.directory.mkdir(parents=True, exist_ok=True)
         except (TypeError, OSError) as error:
             raise ValueError(f"checkpoint must name a directory to write to, got {directory!r}: {error}") from error
+        opened = _OPENED.get()
+        if opened is not None:
+            opened.append(self)
 
     def _file(self, name: str) -> FilePath:
         return self.directory / f"{self.fingerprint}-{name}.npz"
@@ -121,7 +175,7 @@ class Checkpoint:
     def save(self, name: str, n_segments: int, carry: Any) -> None:
         """Keep the carry after `n_segments` segments, replacing the one before."""
         arrays: dict[str, Any] = {f"a{i}": array for i, array in enumerate(_leaves(carry))}
-        handle, temporary = tempfile.mkstemp(dir=self.directory, suffix=".part")
+        handle, temporary = tempfile.mkstemp(dir=self.directory, prefix=f"{self.fingerprint}-", suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
                 np.savez(file, n_segments=np.array(n_segments), **arrays)
@@ -144,6 +198,11 @@ class Checkpoint:
                 return int(kept["n_segments"]), _rebuild(like, iter(arrays))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"checkpoint file {file} can't be read ({error}); delete it to start afresh") from error
+
+    def remove(self) -> None:
+        """Delete the files of this run, and no others."""
+        for file in self.directory.glob(f"{self.fingerprint}-*"):
+            file.unlink(missing_ok=True)
 
 
 def _leaves(carry: Any) -> list[np.ndarray]:

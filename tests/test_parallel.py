@@ -1,6 +1,8 @@
 """Blocks of chains on every back end, checkpoints, and what happens when a run is killed or interrupted."""
 
+import contextlib
 import functools
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from sklpf._parallel import Checkpoint, fingerprint, run_blocks
+from sklpf._parallel import Checkpoint, fingerprint, parallel_map, removing_checkpoints, run_segments
 from sklpf.partition import AIS
 from sklpf.partition._base import equal_blocks, segments
 from sklpf.paths import Path
@@ -48,17 +50,58 @@ def _count(block, segment, carry):
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2])
-def test_run_blocks_goes_through_the_segments_in_order(n_jobs):
-    carries = run_blocks(_zeros, _count, 5, 3, n_jobs=n_jobs, stage="count")
+def test_run_segments_goes_through_the_segments_in_order(n_jobs):
+    carries = run_segments(_zeros, _count, 5, 3, n_jobs=n_jobs, stage="count")
     for block, (values, (order, nothing)) in enumerate(carries):
         np.testing.assert_array_equal(values, [8 * block] * 2)
         np.testing.assert_array_equal(order, [12])  # segments 0, 1, 2
         assert nothing.shape == (0,)
 
 
-def test_run_blocks_without_segments_returns_the_starts():
-    carries = run_blocks(_zeros, _count, 2, 0, n_jobs=2, stage="count")
+def test_run_segments_without_segments_returns_the_starts():
+    carries = run_segments(_zeros, _count, 2, 0, n_jobs=2, stage="count")
     assert [values[0] for values, _ in carries] == [0, 1]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_on_segment_is_called_here_after_each_segment_of_all_blocks(n_jobs):
+    seen = []
+
+    def look(segment, carries):
+        seen.append((segment, os.getpid(), [int(order[0]) for _, (order, _) in carries]))
+
+    run_segments(_zeros, _count, 3, 3, n_jobs=n_jobs, stage="count", on_segment=look)
+    assert seen == [(0, os.getpid(), [0] * 3), (1, os.getpid(), [1] * 3), (2, os.getpid(), [12] * 3)]
+
+
+def test_on_segment_is_told_of_segments_that_are_read_back(tmp_path):
+    seen = []
+    for _ in range(2):
+        run_segments(
+            _zeros,
+            _count,
+            2,
+            3,
+            n_jobs=1,
+            checkpoint=Checkpoint(tmp_path, "name"),
+            stage="count",
+            on_segment=lambda segment, carries: seen.append((segment, int(carries[0][1][0][0]))),
+        )
+    assert seen == [(0, 0), (1, 1), (2, 12), (0, 12), (1, 12), (2, 12)]
+
+
+def _refuse_one(item):
+    if item == 1:
+        raise ValueError("no 1")
+    return item + 10
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2])
+@pytest.mark.parametrize("items", [[], [5], range(2, 20)])
+def test_parallel_map_keeps_the_order(items, n_jobs):
+    assert parallel_map(_refuse_one, items, n_jobs=n_jobs) == [item + 10 for item in items]
+    with pytest.raises(ValueError, match="no 1"):
+        parallel_map(_refuse_one, [0, 1, 2], n_jobs=n_jobs)
 
 
 # ---- the same bits everywhere -----------------------------------------------------------------------
@@ -96,7 +139,18 @@ def test_rbm_on_two_jobs_gives_the_bits_of_one(backend, weights):
         np.testing.assert_array_equal(fit(path), serial)
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+# "multiprocessing" has no generators of results; from Python 3.12 on fork() warns in a process with threads
+BACKENDS = pytest.mark.parametrize(
+    "backend",
+    [
+        "threading",
+        "loky",
+        pytest.param("multiprocessing", marks=pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork")),
+    ],
+)
+
+
+@BACKENDS
 def test_a_numpy_path_on_two_jobs_gives_the_bits_of_one(backend):
     path = hidden_mode_problem(6, 0.8).path
     assert path.n_moves_per_segment == 100
@@ -124,13 +178,15 @@ def _random_matrix(block):
     return np.random.default_rng(block).normal(size=(200, 200))
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@BACKENDS
 def test_blas_uses_one_thread_in_every_back_end(backend):
     advance = functools.partial(_matrix_power, None)
-    serial = run_blocks(_random_matrix, advance, 3, 4, n_jobs=1, stage="blas")
+    serial = run_segments(_random_matrix, advance, 3, 4, n_jobs=1, stage="blas")
     with parallel_config(backend=backend):
-        parallel = run_blocks(_random_matrix, advance, 3, 4, n_jobs=2, stage="blas")
+        parallel = run_segments(_random_matrix, advance, 3, 4, n_jobs=2, stage="blas")
+        mapped = parallel_map(functools.partial(advance, 0, 0), serial, n_jobs=2)
     np.testing.assert_array_equal(parallel, serial)
+    np.testing.assert_array_equal(mapped, parallel_map(functools.partial(advance, 0, 0), serial, n_jobs=1))
 
 
 # ---- checkpoints ------------------------------------------------------------------------------------
@@ -160,13 +216,51 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path, monkeypatch, la
     assert len(calls) == len(set(calls)) == 8 * 3  # no segment of the 8 blocks ran twice
 
 
-def test_a_finished_run_is_read_back(tmp_path, monkeypatch):
+@pytest.fixture
+def files_stay(monkeypatch):
+    """Finished runs keep their files, as if interrupted at the very end."""
+    monkeypatch.setattr(Checkpoint, "remove", lambda self: None)
+
+
+@pytest.mark.usefixtures("files_stay")
+def test_finished_segments_are_read_back(tmp_path, monkeypatch):
     path = hidden_mode_problem(6, 0.8).path
     first = fit(path, n_temperatures=30, checkpoint=tmp_path)
     monkeypatch.setattr(HiddenModePath, "gibbs", None)
     np.testing.assert_array_equal(fit(path, n_temperatures=30, checkpoint=str(tmp_path)), first)
 
 
+def test_a_finished_run_removes_its_own_files_and_runs_anew(tmp_path, monkeypatch):
+    path, options = hidden_mode_problem(6, 0.8).path, {"n_temperatures": 30, "n_chains": 2, "checkpoint": tmp_path}
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "remove", lambda self: None)
+        fit(path, random_state=7, **options)
+    others = {tmp_path / "notes.txt", *tmp_path.iterdir()}
+    (tmp_path / "notes.txt").touch()
+    assert len(others) == 3
+    saved, save = [], Checkpoint.save
+    monkeypatch.setattr(Checkpoint, "save", lambda self, *arguments: (saved.append(arguments), save(self, *arguments)))
+    for n_runs in (1, 2):
+        fit(path, random_state=8, **options)
+        assert len(saved) == 2 * n_runs
+        assert set(tmp_path.iterdir()) == others
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_of_nested_runs_the_outermost_decides(tmp_path, fails):
+    Checkpoint(tmp_path, "unrelated").save("a", 1, np.zeros(2))
+    with contextlib.suppress(KeyError), removing_checkpoints():
+        Checkpoint(tmp_path, "outer").save("a", 1, np.zeros(2))
+        with removing_checkpoints():
+            Checkpoint(tmp_path, "inner").save("a", 1, np.zeros(2))
+        assert len(list(tmp_path.iterdir())) == 3
+        if fails:
+            raise KeyError
+    names = ["inner-a.npz", "outer-a.npz"] if fails else []
+    assert sorted(file.name for file in tmp_path.iterdir()) == [*names, "unrelated-a.npz"]
+
+
+@pytest.mark.usefixtures("files_stay")
 def test_runs_that_differ_do_not_share_files(tmp_path):
     path, options = hidden_mode_problem(6, 0.8).path, {"n_temperatures": 12, "n_chains": 2, "checkpoint": tmp_path}
     longer = hidden_mode_problem(6, 0.8).path
@@ -193,6 +287,7 @@ def test_checkpoint_needs_an_int_seed(tmp_path, random_state):
         fit(hidden_mode_problem(4).path, checkpoint=tmp_path, random_state=random_state)
 
 
+@pytest.mark.usefixtures("files_stay")
 @pytest.mark.parametrize("damage", ["empty", "garbage", "truncated", "flipped", "other arrays"])
 def test_a_damaged_checkpoint_is_named(tmp_path, damage):
     path, options = hidden_mode_problem(6, 0.8).path, {"n_temperatures": 30, "checkpoint": tmp_path}

@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from scipy.special import logsumexp
 
-from sklpf._parallel import run_blocks
+from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.partition._base import PartitionEstimator, check_base, equal_blocks, segments
@@ -160,7 +160,7 @@ def anneal(path, transition, start, n_chains, key, n_jobs=None, checkpoint=None,
     blocks = equal_blocks(n_chains, largest=32)
     first = np.concatenate([[0], np.cumsum(blocks)])
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
-    carries = run_blocks(
+    carries = run_segments(
         functools.partial(_begin, start, blocks, first),
         functools.partial(_advance, path, transition, key, first, bounds, reverse),
         len(blocks),

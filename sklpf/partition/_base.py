@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._parallel import Checkpoint, fingerprint, one_blas_thread
+from sklpf._parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._targets import each_target, estimate_targets
 from sklpf.paths import Path
@@ -79,7 +79,7 @@ class PartitionEstimator(BaseEstimator):
                 "starts must be None for a path with targets: each row has starts of its own, drawn for it"
             )
         estimate = self._estimate if path.n_targets is None else functools.partial(estimate_targets, self)
-        with one_blas_thread():
+        with one_blas_thread(), removing_checkpoints():
             result = estimate(path, self._seed())
         self.result_ = replace(result, seconds=time.perf_counter() - started)
         self.log_partition_ = result.log_partition

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from sklpf._parallel import run_blocks
+from sklpf._parallel import parallel_map
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._result import PartitionResult
 
@@ -67,17 +67,8 @@ class Exact(PartitionEstimator):
         return (_result(path, log_partition) for log_partition in path.enumerate_targets(rows).tolist())
 
     def _block_sums(self, path) -> NDArray[np.float64]:
-        level = len(path.ladder) - 1
-        return np.array(
-            run_blocks(
-                _nothing,
-                functools.partial(_sum_block, path, level),
-                path.n_enumeration_blocks,
-                1,
-                n_jobs=self.n_jobs,
-                stage="enumerate",
-            )
-        )
+        sum_block = functools.partial(_sum_block, path, len(path.ladder) - 1)
+        return np.array(parallel_map(sum_block, range(path.n_enumeration_blocks), n_jobs=self.n_jobs))
 
     def sample(self, path, n: int, rng: np.random.Generator) -> NDArray:
         """Return n exact, independent draws from the target of an enumerable path."""
@@ -112,9 +103,5 @@ def _result(path, log_partition):
     )
 
 
-def _nothing(block):
-    return np.array(0.0)
-
-
-def _sum_block(path, level, block, segment, carry):
+def _sum_block(path, level, block):
     return np.array(logsumexp(path.enumerate_block(block, level)))

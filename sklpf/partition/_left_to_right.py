@@ -9,7 +9,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from sklpf._parallel import run_blocks
+from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
 from sklpf.partition._ais import combine
@@ -92,7 +92,7 @@ class LeftToRight(PartitionEstimator):
                 "LeftToRight needs a path with the method left_to_right(n, n_particles, n_sweeps, stream); "
                 f"{type(path).__name__} has none, only topic models do: choose Exact, AIS or ParallelTempering"
             )
-        log_estimates = run_blocks(
+        log_estimates = run_segments(
             _nothing,
             functools.partial(_run_filter, path, self.n_particles, self.n_sweeps, stream_key(seed)),
             self.n_filters,

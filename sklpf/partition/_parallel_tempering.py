@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.stats import t as student_t
 
-from sklpf._parallel import run_blocks
+from sklpf._parallel import removing_checkpoints, run_segments
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.partition._base import PartitionEstimator, check_base, segments
@@ -155,6 +155,7 @@ class ParallelTempering(PartitionEstimator):
         last, base_log_partition, n_moves = self._run(path, seed)
         return self._combine(last, base_log_partition, n_moves)
 
+    @removing_checkpoints()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
         """Return a state of n chains from the target's level of a run on `path`.
 
@@ -170,7 +171,7 @@ class ParallelTempering(PartitionEstimator):
         while len(drawn) < n:
             bounds = [0, n_scans, n_scans + gap]
             advance = functools.partial(_advance, last.path, self._transition(path), key, last.shift, bounds)
-            carries = run_blocks(carries.__getitem__, advance, len(carries), 1, n_jobs=self.n_jobs, stage="sample")
+            carries = run_segments(carries.__getitem__, advance, len(carries), 1, n_jobs=self.n_jobs, stage="sample")
             drawn += [last.path.take(carry[0], np.flatnonzero(carry[1] == target)) for carry in carries]
             n_scans += gap
         return map_state(lambda *parts: np.concatenate(parts), *drawn[:n])
@@ -188,7 +189,7 @@ class ParallelTempering(PartitionEstimator):
             halves = [n_scans // 2, n_scans - n_scans // 2]
             bounds = segments(halves[0], path.n_moves_per_segment)
             bounds += [halves[0] + sweep for sweep in segments(halves[1], path.n_moves_per_segment)][1:]
-            carries = run_blocks(
+            carries = run_segments(
                 start,
                 functools.partial(_advance, path, transition, stream_key(seed, 1, i), shift, [halves[0], *bounds]),
                 self.n_ladders,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from sklpf._parallel import run_blocks
+from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
 from sklpf.partition._base import segments
 from sklpf.paths._base import map_state
@@ -28,7 +28,7 @@ class Setup(NamedTuple):
     seed: int
     sweeps_per_redraw: int
     rao_blackwell: bool
-    options: dict[str, Any]  # n_jobs and checkpoint of run_blocks
+    options: dict[str, Any]  # n_jobs and checkpoint of run_segments
 
     @property
     def n_groups(self) -> int:
@@ -132,7 +132,7 @@ def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list, ND
         log f_k / f_0 accumulated by every chain on its way: the mean of its exponential over chains is Z_k / Z_0.
     """
     bounds = segments(n_sweeps, setup.path.n_moves_per_segment)
-    carries = run_blocks(
+    carries = run_segments(
         functools.partial(_start_pilot, setup, log_prior, n_sweeps),
         functools.partial(_advance_pilot, setup, bounds),
         setup.n_groups,
@@ -201,7 +201,7 @@ def run_round(setup: Setup, name: tuple, starts: list, log_weights: NDArray, n_r
     stride, length, every = _thinning(stride, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
     half = n_redraws // 2
     bounds = segments(half, length) + [half + redraw for redraw in segments(n_redraws - half, length)[1:]]
-    carries = run_blocks(
+    carries = run_segments(
         functools.partial(_start_round, starts, len(log_weights)),
         functools.partial(_advance_round, setup, name, log_weights, (stride, every if n_kept else 0), half, bounds),
         setup.n_groups,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._parallel import run_blocks
+from sklpf._parallel import run_segments
 from sklpf.partition._result import PartitionResult
 
 _ROWS_PER_BLOCK = 64
@@ -37,7 +37,7 @@ def estimate_targets(estimator: Any, path: Any, seed: int) -> PartitionResult:
     checkpoint = estimator._checkpoint(path, seed) if hasattr(estimator, "checkpoint") else None
     rows, row_of, seeds = _distinct(path, seed)
     bounds = cut_by_cost(path.target_cost(rows))
-    carries = run_blocks(
+    carries = run_segments(
         functools.partial(_start, bounds),
         functools.partial(_advance, _on_one_job(estimator), path, rows, seeds, bounds),
         len(bounds) - 1,

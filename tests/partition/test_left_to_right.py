@@ -9,6 +9,7 @@ from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, Exact, LeftToRight
+from sklpf._parallel import Checkpoint
 from sklpf._random import Stream, stream_key
 from sklpf.models import LDAPath
 from sklpf.testing import Problem, check_partition_estimator, hidden_mode_problem
@@ -104,12 +105,16 @@ def test_filters_that_disagree_are_not_trusted():
     assert not estimator.converged_
 
 
-def test_checkpoints_give_the_same_bits(tmp_path):
+def test_checkpoints_give_the_same_bits(tmp_path, monkeypatch):
     path = documents().target(2)
     plain = LeftToRight(20, random_state=0).fit(path).log_partition_
-    for _ in range(2):
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "remove", lambda self: None)  # as if interrupted at the very end
         assert LeftToRight(20, checkpoint=tmp_path, random_state=0).fit(path).log_partition_ == plain
-    assert list(tmp_path.iterdir())
+    assert len(list(tmp_path.iterdir())) == 10
+    monkeypatch.setattr(LDAPath, "left_to_right", None)  # all filters are read back
+    assert LeftToRight(20, checkpoint=tmp_path, random_state=0).fit(path).log_partition_ == plain
+    assert not list(tmp_path.iterdir())
 
 
 def test_other_paths_are_told_what_they_lack():

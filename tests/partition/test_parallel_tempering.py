@@ -137,6 +137,7 @@ def test_checkpoint_resumes_with_the_same_bits(tmp_path, monkeypatch):
         ParallelTempering(n_sweeps=256, random_state=3, checkpoint=tmp_path).fit(path)
     resumed = ParallelTempering(n_sweeps=256, random_state=3, checkpoint=tmp_path).fit(path)
     assert resumed.log_partition_ == reference.log_partition_
+    assert not list(tmp_path.iterdir())
     assert calls.count(calls[0]) == 2  # each half of a finished round was saved once and never run again
 
 

@@ -224,6 +224,7 @@ def test_interrupted_run_goes_on_with_the_same_bits(tmp_path, monkeypatch):
     calls.clear()
     monkeypatch.setattr(RBMPath, "gibbs_anneal", lambda self, *args: calls.append(1) or fused(self, *args))
     np.testing.assert_array_equal(kept.fit(path).result_.diagnostics["log_weights"], whole)
+    assert not list(tmp_path.iterdir())
     assert 0 < len(calls) < 8 * 5  # 8 blocks of 5 segments, less those that were kept
 
 

@@ -405,6 +405,7 @@ def test_checkpoint_resumes_with_the_same_bits(tmp_path, monkeypatch):
         RTS(checkpoint=tmp_path, **options).fit(path)
     resumed = RTS(checkpoint=tmp_path, **options).fit(path)
     assert resumed.log_partition_ == reference.log_partition_
+    assert not list(tmp_path.iterdir())
     assert calls.count("pilot-0") == 1  # what was finished never ran again
 
 

@@ -12,6 +12,7 @@ from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, RAISE, Exact, ParallelTempering
+from sklpf._parallel import Checkpoint
 from sklpf.models import FactorialPath
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.partition._targets import cut_by_cost
@@ -184,17 +185,22 @@ def test_alarms_are_counted():
     assert estimator.result_.reasons == ("in 4 of 5 rows: x is 0.250, above 0: shrink it",)
 
 
-def test_an_interrupted_run_goes_on(tmp_path):
+def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     expected = numbers(AIS(20, 30, random_state=3), Coins(X))
     estimator = AIS(20, 30, random_state=3, checkpoint=tmp_path)
-    np.testing.assert_array_equal(numbers(estimator, Coins(X)), expected)
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "remove", lambda self: None)  # as if interrupted
+        np.testing.assert_array_equal(numbers(estimator, Coins(X)), expected)
     files = sorted(tmp_path.iterdir())
     assert len(files) == 8  # one for every block of rows, none of the rows' own
     files[0].unlink()
     np.testing.assert_array_equal(numbers(estimator, Coins(X)), expected)
+    assert not list(tmp_path.iterdir())
 
 
-def test_checkpoints_keep_reasons(tmp_path):
+def test_checkpoints_keep_reasons(tmp_path, monkeypatch):
+    monkeypatch.setattr(Checkpoint, "remove", lambda self: None)
+
     def run():
         estimator = Counting([], tmp_path)
         with pytest.warns(ConvergenceWarning, match="in 1 of 2 rows: x is 1.000"):

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklpf._parallel import run_blocks
+from sklpf._parallel import parallel_map
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models.factorial._path import FactorialPath
@@ -319,8 +319,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
             noise_variance=self.noise_variance_,
         )
         blocks = [X[rows] for rows in gen_batches(len(X), _ROWS_AT_ONCE)]
-        n_jobs = self.n_jobs if len(blocks) > 1 else 1
-        done = run_blocks(blocks.__getitem__, settle, len(blocks), 1, n_jobs=n_jobs, stage="transform")
+        done = parallel_map(settle, blocks, n_jobs=self.n_jobs)
         return np.concatenate(done).astype(X.dtype, copy=False)
 
     def inverse_transform(self, X) -> NDArray:
@@ -392,7 +391,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         return z @ self.components_ + np.sqrt(variance)[:, None] * rng.normal(size=(n_samples, n_features))
 
 
-def _settle_rows(block, segment, X, *, means, gram, probability, noise_variance):
+def _settle_rows(X, *, means, gram, probability, noise_variance):
     from sklpf.models.factorial._fit_kernels import settle_activations
 
     products = means @ np.asarray(X, dtype=np.float64).T

@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import logit
 from sklearn.utils import gen_batches
 
-from sklpf._parallel import run_blocks
+from sklpf._parallel import parallel_map
 from sklpf.variational import ConjugateModel
 
 _VALUES_AT_ONCE = 1 << 19  # of the rows and activations of a block
@@ -135,7 +135,7 @@ class FactorialPosterior(ConjugateModel):
         """Pass over the rows: activations, their entropy, and the sums that the means need."""
         self._weighted = np.ndim(inverse) > 0
         inverses = np.broadcast_to(np.asarray(inverse, dtype=np.float64), len(self.X))
-        advance = functools.partial(
+        sweep = functools.partial(
             _sweep_rows,
             means=self.means,
             gram=self._gram,
@@ -143,9 +143,8 @@ class FactorialPosterior(ConjugateModel):
             half_precision=0.5 / self.noise_variance,
             weighted=self._weighted,
         )
-        starts = [(self.X[rows], self.activations[rows], inverses[rows]) for rows in self._blocks]
-        n_jobs = self.n_jobs if len(starts) > 1 else 1
-        done = run_blocks(starts.__getitem__, advance, len(starts), 1, n_jobs=n_jobs, stage="sweep")
+        parts = [(self.X[rows], self.activations[rows], inverses[rows]) for rows in self._blocks]
+        done = parallel_map(sweep, parts, n_jobs=self.n_jobs)
         for rows, result in zip(self._blocks, done):
             self.activations[rows] = result[0]
         self._second, self._products, self._entropy = (sum(part) for part in zip(*(result[1:] for result in done)))
@@ -177,11 +176,11 @@ class FactorialPosterior(ConjugateModel):
         return np.einsum("nd,nd->n", x, x) + np.sum(active * (gram @ active + own - 2 * self.means @ x.T), axis=0)
 
 
-def _sweep_rows(block, segment, carry, *, means, gram, log_odds, half_precision, weighted):
+def _sweep_rows(part, *, means, gram, log_odds, half_precision, weighted):
     """Update some rows: (activations, sum b E[z z'], sum b E[z] x', entropy), where b is 1 unless weighted."""
     from sklpf.models.factorial._fit_kernels import update_activations
 
-    X, activations, inverse = carry
+    X, activations, inverse = part
     x, active = np.asarray(X, dtype=np.float64), np.array(activations.T, order="C")
     entropy = update_activations(means @ x.T, active, gram, log_odds, half_precision, np.array(inverse))
     return active.T, *_sums(x, active, inverse if weighted else None), np.array(entropy)
