@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
+
+_SAMPLES = ("log_weights", "forward_log_weights", "reverse_log_weights", "log_partition_by_start")
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,10 @@ class PartitionResult:
     ladder: NDArray[np.float64] | None = None
     log_partition_curve: NDArray[np.float64] | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
+
+    def without_samples(self) -> PartitionResult:
+        """Return the result without diagnostics that hold a number for every chain or state."""
+        return replace(self, diagnostics={k: v for k, v in self.diagnostics.items() if k not in _SAMPLES})
 
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
         """Return the interval that covers log Z with probability `level`, in nats: two floats or two arrays (T,).

@@ -2,6 +2,32 @@
 
 from sklpf._random import Stream, stream_key
 from sklpf.paths._base import Path
+from sklpf.paths._capabilities import (
+    Base,
+    DataStarts,
+    Derivatives,
+    Enumeration,
+    Filters,
+    GibbsMove,
+    Proposal,
+    Rows,
+    TargetDraws,
+)
 from sklpf.paths._ladders import LADDERS, make_ladder
 
-__all__ = ["LADDERS", "Path", "Stream", "make_ladder", "stream_key"]
+__all__ = [
+    "LADDERS",
+    "Base",
+    "DataStarts",
+    "Derivatives",
+    "Enumeration",
+    "Filters",
+    "GibbsMove",
+    "Path",
+    "Proposal",
+    "Rows",
+    "Stream",
+    "TargetDraws",
+    "make_ladder",
+    "stream_key",
+]

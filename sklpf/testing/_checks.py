@@ -112,15 +112,16 @@ def check_transition(
     transition.check(path)
     stream, n_levels = Stream(stream_key(random_state)), len(path.ladder)
     state, log_weights = path.sample_base(n, stream), np.zeros(n)
-    _check_purity(path, transition, state, stream.at(1))
+    memory = transition.init(path, state, stream)
+    _check_purity(path, transition, state, memory, stream.at(1))
     flat = functools.partial(_flat, variables)
     directions = _directions(flat(state).shape[1], np.random.default_rng(random_state))
     for level in range(n_levels):
         levels = np.full(n, level)
         if level > 0:
             log_weights = log_weights + path.log_f(state, levels) - path.log_f(state, levels - 1)
-        moved = transition.move(path, state, levels, stream.at(2 * level + 1))
-        back = transition.move(path, state, levels, stream.at(2 * level + 2), reverse=True)
+        moved, new_memory = transition.move(path, state, memory, levels, stream.at(2 * level + 1))
+        back, _ = transition.move(path, state, memory, levels, stream.at(2 * level + 2), reverse=True)
         features = _features(path, flat, directions, state, moved, back)
         z = np.abs(_z_scores(_weights(log_weights, level), *features))
         bound = norm.isf(false_alarm / (2 * n_levels * len(z)))
@@ -129,15 +130,16 @@ def check_transition(
             f"{type(transition).__name__} does not leave level {level} of {type(path).__name__} invariant, or its "
             f"reversal is wrong: |z| = {z.max():.1f} exceeds {bound:.1f}",
         )
-        state = moved
+        state, memory = moved, new_memory
 
 
-def _check_purity(path, transition, state, stream):
+def _check_purity(path, transition, state, memory, stream):
     before, levels = map_state(np.copy, state), np.zeros(n_chains(state), dtype=int)
-    moved = transition.move(path, state, levels, stream)
+    moved, new_memory = transition.move(path, state, memory, levels, stream)
     _require(_equal(state, before), "move must not change the state that it is given")
     _require(not _equal(state, moved), "move changed no chain at level 0")
-    _require(_equal(moved, transition.move(path, state, levels, stream)), "move must depend on its stream alone")
+    again, same_memory = transition.move(path, state, memory, levels, stream)
+    _require(_equal(moved, again) and _equal(new_memory, same_memory), "move must depend on its stream alone")
 
 
 def _weights(log_weights: NDArray, level: int) -> NDArray:

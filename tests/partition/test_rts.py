@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
+from sklpf.partition._mbar import mbar
+from sklpf.partition._rts_combine import Pooled, bias, combine_rounds, influence, rts_curve, standard_error
+from sklpf.partition._rts_rounds import Setup, run_pilot, run_round
 
 from sklpf import RTS, Exact
 from sklpf._random import Stream
 from sklpf.models.rbm._path import RBMPath
-from sklpf.partition._mbar import mbar
 from sklpf.partition._rts import _doubling
-from sklpf.partition._rts_combine import Pooled, bias, combine_rounds, influence, rts_curve, standard_error
 from sklpf.partition._rts_judge import judge
-from sklpf.partition._rts_rounds import Setup, run_pilot, run_round
 from sklpf.paths import Path
 from sklpf.testing import hidden_mode_problem, make_rbm_problem, shared_data
 from sklpf.transitions import Gibbs

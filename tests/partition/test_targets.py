@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
+from sklpf.partition._targets import cut_by_cost
 
 from sklpf import AIS, BDMC, RAISE, Exact, ParallelTempering
 from sklpf._parallel import Checkpoint
 from sklpf.models import FactorialPath
 from sklpf.partition import PartitionEstimator, PartitionResult
-from sklpf.partition._targets import cut_by_cost
 from sklpf.paths import Path
 from sklpf.testing import check_path
 

@@ -354,7 +354,7 @@ class LatentDirichletAllocation(
         n_tokens = np.rint(self._validate(X).data).sum(dtype=np.float64)
         if n_tokens == 0:
             raise ValueError("X has no tokens, and perplexity is one of tokens; pass a document with a word")
-        return float(np.exp(-self.score_samples(X).sum() / n_tokens))
+        return float(np.exp(-self._scored(X)[0].sum() / n_tokens))
 
     def completion_score(self, X) -> float:
         """Mean log predictive probability, in nats a token, of half of each document's tokens given the other half.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -16,10 +15,12 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklpf._sklearn import Interval, StrOptions
-from sklpf.models._likelihood import MAX_EXACT_BY_DEFAULT, LogLikelihoodMixin
+from sklpf._warnings import warn
+from sklpf.models._likelihood import LogLikelihoodMixin
+from sklpf.models._scoring import default_estimator
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm._trainer import LARGEST_SEED, Trainer
-from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
+from sklpf.partition import PartitionEstimator
 
 _SMALLEST_MEAN = 1e-3  # of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
@@ -148,7 +149,6 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         rng = check_random_state(self.random_state)
         self._initialise(X, rng)
         self._count(X)
-        self._forget_log_partition()
         trainer = Trainer(self, X, self.batch_size, rng)
         began = time.time()
         for iteration in range(1, self.n_iter + 1):
@@ -181,7 +181,6 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         if first:
             self._initialise(X, self.random_state_)
         self._count(X)
-        self._forget_log_partition()
         trainer = Trainer(self, X, X.shape[0], self.random_state_)
         trainer.run()
         trainer.store(self)
@@ -343,7 +342,10 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         pseudo_log_likelihood : ndarray of shape (n_samples,)
             In nats.
         """
-        return self._pseudo_log_likelihood(self._binary(X))
+        X = self._scorable(X)
+        if not _binary_rows(X).all():
+            warn("X holds values other than 0 and 1, for which a model of binary units has no pseudo-likelihood")
+        return self._pseudo_log_likelihood(X)
 
     def sample(self, n_samples=1, random_state=None) -> NDArray:
         """Draw rows from the model.
@@ -367,40 +369,34 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         rng = np.random.default_rng(check_random_state(random_state).randint(LARGEST_SEED))
         estimator = self.partition_estimator
         if not hasattr(estimator, "sample"):
-            small = path.n_enumerable <= MAX_EXACT_BY_DEFAULT
-            estimator = Exact(n_jobs=self.n_jobs) if small else ParallelTempering(n_jobs=self.n_jobs)
-        drawn = estimator.sample(path, n_samples, rng)
-        return np.asarray(getattr(drawn, "v", drawn), dtype=self.components_.dtype)
+            estimator = default_estimator(path).set_params(n_jobs=self.n_jobs)
+        return np.asarray(estimator.sample(path, n_samples, rng).v, dtype=self.components_.dtype)
 
     def _check_finite(self) -> None:
         for name in ("components_", "intercept_visible_", "intercept_hidden_"):
             if not np.all(np.isfinite(getattr(self, name))):
                 raise ValueError(f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew")
 
-    def _binary(self, X):
-        """X validated, with a warning if it holds other values than 0 and 1."""
+    def _scorable(self, X):
+        """X validated, of a model with finite parameters."""
         check_is_fitted(self)
         self._check_finite()
-        X = self._validate(X)
-        values = X.data if sp.issparse(X) else X
-        if not np.all((values == 0) | (values == 1)):
-            warnings.warn(
-                "X holds values other than 0 and 1, for which a model of binary units has no likelihood: "
-                "the numbers returned are not one; binarise X",
-                UserWarning,
-                stacklevel=4,
-            )
-        return X
+        return self._validate(X)
 
-    def _log_f(self, X) -> NDArray[np.float64]:
+    _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
+
+    def _fitted_arrays(self):
+        return self.components_, self.intercept_visible_, self.intercept_hidden_, self.visible_mean_
+
+    def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         from sklpf.models.rbm._fit_kernels import log1p_exp_sums
 
-        X = self._binary(X)
+        X = self._scorable(X)
         bias, out = self.intercept_visible_.astype(np.float64), np.empty(X.shape[0])
         for rows, x, fields in self._hidden_fields(X):
             log1p_exp_sums(fields, out[rows])
             out[rows] += safe_sparse_dot(x, bias)
-        return out
+        return out, _binary_rows(X)
 
     def _pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
         from sklpf.models.rbm._fit_kernels import pseudo_log_likelihood, pseudo_log_likelihood_binary
@@ -423,6 +419,16 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE):
             x = X[rows].astype(np.float64)
             yield rows, x, np.ascontiguousarray(safe_sparse_dot(x, weights, dense_output=True) + bias)
+
+
+def _binary_rows(X) -> NDArray[np.bool_]:
+    """Which rows hold nothing but 0 and 1, (n,)."""
+    if not sp.issparse(X):
+        return np.all((X == 0) | (X == 1), axis=1)
+    other = np.flatnonzero((X.data != 0) & (X.data != 1))
+    rows = np.ones(X.shape[0], dtype=bool)
+    rows[np.searchsorted(X.indptr, other, side="right") - 1] = False
+    return rows
 
 
 def _vector(values, n: int, name: str) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """RTS: the estimate, its variance and its bias from averaged level probabilities (Carlson et al. 2016).
 
-A round of simulated tempering runs with fixed log weights a_k = log r_k - log Z_k estimate. Its level probabilities
-q(k | x) average to shares c_k. Shares are kept as logs, since they may underflow in the first rounds.
+A round of simulated tempering runs with a fixed log pseudo-prior a_k = log r_k - log Z_k estimate. Its level
+probabilities q(k | x) average to shares c_k. Shares are kept as logs, since they may underflow in the first rounds.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logsumexp
 
-_MAX_STEPS = 50
+from sklpf.reweighting._newton import minimise
+
 _RIDGE = 1e-12  # keeps the scaled Hessian invertible
 
 
-def rts_curve(log_weights: ArrayLike, log_shares: ArrayLike) -> NDArray[np.float64]:
+def rts_curve(log_pseudo_prior: ArrayLike, log_shares: ArrayLike) -> NDArray[np.float64]:
     """log Z_k - log Z_0 of one round in nats, shape (..., K): equation 12."""
-    curve = np.asarray(log_shares, dtype=float) - np.asarray(log_weights, dtype=float)
+    curve = np.asarray(log_shares, dtype=float) - np.asarray(log_pseudo_prior, dtype=float)
     return curve - curve[..., :1]
 
 
-def combine_rounds(log_weights: ArrayLike, log_shares: ArrayLike, sizes: ArrayLike) -> NDArray[np.float64]:
+def combine_rounds(log_pseudo_prior: ArrayLike, log_shares: ArrayLike, sizes: ArrayLike) -> NDArray[np.float64]:
     """log Z_k - log Z_0 from several rounds with different weights (Carlson et al. 2016, equation 14 and appendix A).
 
     Maximises the concave sum over rounds t of
@@ -31,7 +32,7 @@ def combine_rounds(log_weights: ArrayLike, log_shares: ArrayLike, sizes: ArrayLi
 
     Parameters
     ----------
-    log_weights : array-like of shape (T, K)
+    log_pseudo_prior : array-like of shape (T, K)
         a_tk = log r_k - log Z_k estimate of every round.
     log_shares : array-like of shape (T, K)
         Logs of the averages c_tk, normalised within each round.
@@ -42,30 +43,26 @@ def combine_rounds(log_weights: ArrayLike, log_shares: ArrayLike, sizes: ArrayLi
     -------
     ndarray of shape (K,)
     """
-    log_weights, shares = np.asarray(log_weights, dtype=float), np.exp(log_shares)
+    log_pseudo_prior, shares = np.asarray(log_pseudo_prior, dtype=float), np.exp(log_shares)
     sizes = np.asarray(sizes, dtype=float) / np.max(sizes)
-    zeta = rts_curve(log_weights, log_shares)[-1]
-    if len(log_weights) == 1:
+    zeta = rts_curve(log_pseudo_prior, log_shares)[-1]
+    if len(log_pseudo_prior) == 1:
         return zeta
 
-    def objective(zeta):
-        return np.sum(sizes * (shares @ zeta - logsumexp(zeta + log_weights, axis=1)))
+    def evaluate(zeta):
+        log_q = zeta + log_pseudo_prior
+        return -np.sum(sizes * (shares @ zeta - logsumexp(log_q, axis=1))), np.exp(log_softmax(log_q, axis=1))
 
-    value = objective(zeta)
-    for _ in range(_MAX_STEPS):
-        probabilities = np.exp(log_softmax(zeta + log_weights, axis=1))
-        step = _solve(probabilities, sizes, sizes @ (shares - probabilities))
-        size = 1.0
-        while objective(zeta + size * step) < value - 1e-12 * abs(value) and size > 1e-9:
-            size /= 2
-        zeta = zeta + size * step
-        value = objective(zeta)
-        if np.abs(size * step).max() < 1e-12:
-            break
-    return zeta
+    return minimise(
+        evaluate,
+        lambda zeta, probabilities: _solve(probabilities, sizes, sizes @ (shares - probabilities)),
+        zeta,
+        tol=1e-12,
+        smallest=1e-9,
+    )
 
 
-def influence(log_weights, shares, sizes, zeta, level):
+def influence(log_pseudo_prior, shares, sizes, zeta, level):
     """Shift of log Z_level - log Z_0 by every chain, shape (M,): the estimate's variance is theirs over M.
 
     For one round this is c_level / mean(c_level) - c_0 / mean(c_0) of every chain, whose variance over M is equation 16
@@ -73,7 +70,7 @@ def influence(log_weights, shares, sizes, zeta, level):
 
     Parameters
     ----------
-    log_weights : ndarray of shape (T, K)
+    log_pseudo_prior : ndarray of shape (T, K)
     shares : ndarray of shape (T, M, K)
         Every chain's own averages c_k.
     sizes : ndarray of shape (T,)
@@ -82,7 +79,7 @@ def influence(log_weights, shares, sizes, zeta, level):
         The estimate.
     level : int
     """
-    probabilities = np.exp(log_softmax(zeta + log_weights, axis=1))
+    probabilities = np.exp(log_softmax(zeta + log_pseudo_prior, axis=1))
     target = np.zeros(len(zeta))
     target[level] = 1.0
     direction = _solve(probabilities, sizes, target)
@@ -107,7 +104,7 @@ class Pooled:
 
     Parameters
     ----------
-    log_weights : ndarray of shape (T, K)
+    log_pseudo_prior : ndarray of shape (T, K)
     log_sums : ndarray of shape (T, G, K)
         Log of every group's sums of q(k | x) or of its counts, in each round.
     sizes : ndarray of shape (T,)
@@ -116,8 +113,8 @@ class Pooled:
         Log of what is added to the pooled sums.
     """
 
-    def __init__(self, log_weights, log_sums, sizes=(1.0,), log_extra=-np.inf):
-        self.log_weights, self.log_sums, self.sizes, self.log_extra = log_weights, log_sums, sizes, log_extra
+    def __init__(self, log_pseudo_prior, log_sums, sizes=(1.0,), log_extra=-np.inf):
+        self.log_pseudo_prior, self.log_sums, self.sizes, self.log_extra = log_pseudo_prior, log_sums, sizes, log_extra
 
     def log_shares(self, keep: NDArray) -> NDArray:
         """Logs of the averages c_k of the groups `keep`, shape (T, K)."""
@@ -125,7 +122,7 @@ class Pooled:
         return log_softmax(np.logaddexp(pooled, self.log_extra), axis=1)
 
     def __call__(self, keep: NDArray) -> NDArray:
-        return combine_rounds(self.log_weights, self.log_shares(keep), self.sizes)
+        return combine_rounds(self.log_pseudo_prior, self.log_shares(keep), self.sizes)
 
 
 def _solve(probabilities, sizes, right):

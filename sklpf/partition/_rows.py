@@ -1,4 +1,4 @@
-"""Many targets, one log Z for each row of data: a row runs by itself, and blocks of rows run in parallel.
+"""Many rows of data, one log Z for each: a row runs by itself, and blocks of rows run in parallel.
 
 A row's random numbers are keyed by (seed, the row's content) and no arithmetic mixes rows, so a row's result depends
 on neither the other rows nor their order. Equal rows are computed once.
@@ -18,25 +18,27 @@ from numpy.typing import NDArray
 
 from sklpf._parallel import run_segments
 from sklpf.partition._result import PartitionResult
+from sklpf.paths import Rows
+from sklpf.paths._capabilities import require
 
 _ROWS_PER_BLOCK = 64
 _NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?")
 
 
-def estimate_targets(estimator: Any, path: Any, seed: int) -> PartitionResult:
-    """Run `estimator` on every target of a path; returns one result that holds arrays.
+def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
+    """Run `estimator` on every row of a path; returns one result that holds arrays.
 
     Raises
     ------
     TypeError
-        If the path lacks `target` or `target_content`.
+        If the path lacks `row` or `row_content`.
     ValueError
-        If the path has no target, or a row can't be estimated; the message names the row.
+        If the path has no row, or a row can't be estimated; the message names the row.
     """
     _check(path)
     checkpoint = estimator._checkpoint(path, seed) if hasattr(estimator, "checkpoint") else None
     rows, row_of, seeds = _distinct(path, seed)
-    bounds = cut_by_cost(path.target_cost(rows))
+    bounds = cut_by_cost(path.row_cost(rows))
     carries = run_segments(
         functools.partial(_start, bounds),
         functools.partial(_advance, _on_one_job(estimator), path, rows, seeds, bounds),
@@ -44,18 +46,18 @@ def estimate_targets(estimator: Any, path: Any, seed: int) -> PartitionResult:
         1,
         n_jobs=getattr(estimator, "n_jobs", None),
         checkpoint=checkpoint,
-        stage="targets",
+        stage="rows",
     )
     numbers = np.concatenate([numbers for numbers, _ in carries])
     texts = [text for _, block in carries for text in block.tolist()]
     return _combine(numbers, texts, row_of)
 
 
-def each_target(estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]) -> Iterator[PartitionResult]:
+def each_row(estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]) -> Iterator[PartitionResult]:
     """Estimate one row after the other."""
     for row, seed in zip(rows, seeds):
         try:
-            yield estimator._estimate(path.target(row), seed)
+            yield estimator._estimate(path.row(row), seed)
         except ValueError as error:
             raise ValueError(f"row {row}: {error}") from error
 
@@ -69,24 +71,20 @@ def cut_by_cost(costs: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _check(path):
-    for name in ("target", "target_content"):
-        if not hasattr(path, name):
-            raise TypeError(
-                f"a path with targets needs the method {name}(t); {type(path).__name__} has none: define it"
-            )
-    if path.n_targets < 1:
-        raise ValueError("path has no targets: give it at least one row")
+    require(path, Rows, "an estimator of one log Z for each row")
+    if path.n_rows < 1:
+        raise ValueError("path has no rows: give it at least one")
 
 
 def _distinct(path, seed):
     """First row of every distinct content (U,), the distinct one that each row equals (T,), and a seed for each."""
     index: dict[bytes, int] = {}
     rows: list[int] = []
-    row_of = np.empty(path.n_targets, dtype=np.int64)
+    row_of = np.empty(path.n_rows, dtype=np.int64)
     prefix = hashlib.blake2b(f"{seed}:".encode(), digest_size=16)
-    for t in range(path.n_targets):
+    for t in range(path.n_rows):
         digest = prefix.copy()
-        digest.update(path.target_content(t))
+        digest.update(path.row_content(t))
         row_of[t] = index.setdefault(digest.digest(), len(rows))
         if row_of[t] == len(rows):
             rows.append(t)
@@ -108,7 +106,7 @@ def _start(bounds, block):
 
 def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
     chosen, numbers, texts = slice(bounds[block], bounds[block + 1]), [], []
-    for r in estimator._estimate_targets(path, rows[chosen].tolist(), seeds[chosen]):  # holds one result at a time
+    for r in estimator._estimate_rows(path, rows[chosen].tolist(), seeds[chosen]):  # holds one result at a time
         numbers.append((r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps))
         texts.append((r.method, r.statement, "\n".join(r.reasons)))
     return np.array(numbers, dtype=float), np.array(texts)

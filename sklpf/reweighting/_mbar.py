@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_FIXED_POINT_STEPS, _MAX_STEPS = 4, 100
+from sklpf.reweighting._newton import minimise
+
+_FIXED_POINT_STEPS = 4
 _RIDGE = 1e-12  # of the counts; keeps the Hessian invertible
 _SMALLEST_STEP = 1e-3  # of Newton's
 
@@ -53,7 +55,7 @@ def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None, 
         zeta = np.zeros(len(sampled))
         for _ in range(_FIXED_POINT_STEPS):
             zeta = _self_consistent(used, _log_mixture(used, log_counts - zeta))
-    zeta = _newton(used, all_counts[sampled], zeta, tol)
+    zeta = _minimise(used, all_counts[sampled], zeta, tol)
     curve = _self_consistent(all_vectors, _log_mixture(used, log_counts - zeta))
     return curve - curve[0]
 
@@ -87,28 +89,21 @@ def _self_consistent(vectors, log_mixture):
     return np.log(np.exp(terms - largest).sum(axis=0)) + largest
 
 
-def _newton(vectors, counts, zeta, tol):
+def _minimise(vectors, counts, zeta, tol):
     log_counts = np.log(counts)
 
-    def objective(zeta):
+    def evaluate(zeta):
         log_mixture = _log_mixture(vectors, log_counts - zeta)
         return log_mixture.sum() + counts @ zeta, log_mixture
 
-    value, log_mixture = objective(zeta)
-    for _ in range(_MAX_STEPS):
-        step, size = _newton_step(vectors + (log_counts - zeta) - log_mixture, counts), 1.0
-        new_value, new_mixture = objective(zeta + step)
-        while new_value > value + 1e-12 * abs(value):
-            size /= 2
-            if size < _SMALLEST_STEP:  # far from the minimum the Hessian is nearly singular; a fixed-point step is not
-                step, size = _self_consistent(vectors, log_mixture) - zeta, 1.0
-                new_value, new_mixture = objective(zeta + step)
-                break
-            new_value, new_mixture = objective(zeta + size * step)
-        zeta, value, log_mixture = zeta + size * step, new_value, new_mixture
-        if np.abs(size * step).max() < tol:
-            break
-    return zeta
+    return minimise(
+        evaluate,
+        lambda zeta, log_mixture: _newton_step(vectors + (log_counts - zeta) - log_mixture, counts),
+        zeta,
+        tol=tol,
+        smallest=_SMALLEST_STEP,
+        fallback=lambda zeta, log_mixture: _self_consistent(vectors, log_mixture) - zeta,
+    )
 
 
 def _newton_step(log_weights, counts):

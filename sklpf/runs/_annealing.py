@@ -1,0 +1,103 @@
+"""Annealing: chains that go through a whole ladder, up from the base or down from the target, with their weights."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._parallel import run_segments
+from sklpf._random import Stream
+from sklpf.paths._base import n_chains
+from sklpf.runs import _programs as programs
+from sklpf.runs._plan import check_finite, equal_blocks, segments
+
+_LARGEST_BLOCK = 32
+
+
+@dataclass(frozen=True)
+class AnnealingRun:
+    """Log weights of independent chains that went through the ladder.
+
+    Attributes
+    ----------
+    ladder : ndarray of shape (K,) or None
+        Inverse temperatures; None for particle filters, which have none.
+    base_log_partition : float
+        log Z_0 in nats.
+    up : ndarray of shape (n,) or None
+        Log weights of chains from the base to the target: the mean weight is unbiased for Z / Z_0.
+    down : ndarray of shape (n_starts, n_chains_per_start) or None
+        Log weights of chains from the target to the base: from exact starts the mean weight is unbiased for Z_0 / Z.
+    starts : {"exact", "tempered", "given"} or None
+        What the chains that go down started from.
+    n_sweeps : int
+        Sweeps of all chains together.
+    """
+
+    ladder: NDArray[np.float64] | None
+    base_log_partition: float
+    up: NDArray[np.float64] | None = None
+    down: NDArray[np.float64] | None = None
+    starts: str | None = None
+    n_sweeps: int = 0
+
+
+def anneal_up(path, transition, n, key, n_jobs=None, checkpoint=None) -> NDArray[np.float64]:
+    """Log weights (n,) of chains that go up the whole ladder from exact base draws."""
+    return _anneal(path, transition, functools.partial(_from_base, path, key), n, key, n_jobs, checkpoint, False)
+
+
+def anneal_down(path, transition, starts, n_chains_per_start, key, n_jobs=None, checkpoint=None):
+    """Log weights (n_starts, n_chains_per_start) of chains that go down the whole ladder from a state."""
+    start = functools.partial(_from_starts, path, key, starts, n_chains_per_start)
+    n = n_chains(starts) * n_chains_per_start
+    log_weights = _anneal(path, transition, start, n, key, n_jobs, checkpoint, reverse=True)
+    return log_weights.reshape(-1, n_chains_per_start)
+
+
+def _anneal(path, transition, start, n, key, n_jobs, checkpoint, reverse):
+    """start(first, n) returns the state of the chains first, …, first + n - 1; sweep 0 of the stream is its own."""
+    blocks = equal_blocks(n, _LARGEST_BLOCK)
+    first = np.concatenate([[0], np.cumsum(blocks)])
+    bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
+    carries = run_segments(
+        functools.partial(_begin, path, transition, key, start, blocks, first),
+        functools.partial(_advance, path, transition, key, first, bounds, reverse),
+        len(blocks),
+        len(bounds) - 1,
+        n_jobs=n_jobs,
+        checkpoint=checkpoint,
+        stage="reverse" if reverse else "anneal",
+    )
+    return np.concatenate([log_weights for _, _, log_weights in carries])
+
+
+def _from_base(path, key, first, n):
+    return path.sample_base(n, Stream(key, first))
+
+
+def _from_starts(path, key, starts, n_chains_per_start, first, n):
+    state = path.take(starts, (first + np.arange(n)) // n_chains_per_start)
+    if hasattr(path, "complete"):
+        return path.complete(state, len(path.ladder) - 1, Stream(key, first))
+    return state
+
+
+def _begin(path, transition, key, start, blocks, first, block) -> tuple[Any, tuple, NDArray]:
+    state = start(int(first[block]), blocks[block])
+    return state, transition.init(path, state, Stream(key, int(first[block]))), np.zeros(blocks[block])
+
+
+def _advance(path, transition, key, first, bounds, reverse, block, segment, carry):
+    state, memory, log_weights = carry
+    passed = np.arange(bounds[segment], bounds[segment + 1] + 1)
+    order = len(path.ladder) - 1 - passed if reverse else passed
+    levels = np.repeat(order[:, np.newaxis], len(log_weights), axis=1)
+    stream = Stream(key, int(first[block]), bounds[segment] + 1)
+    with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
+        state, memory, increments = programs.anneal(path, transition, state, memory, levels, stream, reverse)
+    return state, memory, log_weights + check_finite(increments)
