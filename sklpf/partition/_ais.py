@@ -6,20 +6,23 @@ from numbers import Integral
 
 import numpy as np
 
-from sklpf._random import stream_key
+from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
-from sklpf.partition._base import TUNE, PartitionEstimator
+from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
+from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
+from sklpf.paths._base import take
 from sklpf.paths._capabilities import require_base
-from sklpf.reweighting import effective_sample_size, mean_weight
-from sklpf.runs._annealing import AnnealingRun, anneal_up
+from sklpf.reweighting import effective_sample_size, mean_weight, seen_from_target
+from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up, settle
 from sklpf.runs._plan import plan_ladder
 from sklpf.uncertainty import pareto_shape
 
-_MAIN = 1  # its random stream; that of the pilot is 0
-_MAX_SHAPE = 0.7
-_MIN_EFFECTIVE = 25.0  # or a quarter of the chains; on an RBM with 500 hidden units runs under 19 were up to 6 SE low
+_MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
+_FEWEST_BACK = 10  # chains that go back down, or a quarter of all
+_SETTLING = 100  # sweeps at the target before they do
+_FEWEST_EFFECTIVE, _ENOUGH_EFFECTIVE = 5, 25.0  # weights that must count: a quarter of them within these bounds
 
 
 class AIS(PartitionEstimator):
@@ -48,17 +51,23 @@ class AIS(PartitionEstimator):
 
     Attributes
     ----------
-    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        See `PartitionEstimator`. The standard error is the larger of the delta method's and the jackknife's, the
-        interval uses Student t with M - 1 degrees of freedom. ``result_.diagnostics`` holds ``log_weights`` (M,),
-        ``effective_sample_size``, ``pareto_shape``, ``delta_std_error``, ``jackknife_std_error`` and ``lower_bound``:
-        log Z is below it with probability at most 5 %, whatever the chains have missed.
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
+        See `PartitionEstimator`. The interval uses Student t with M - 1 degrees of freedom. ``result_.diagnostics``
+        holds ``log_weights`` (M,), ``effective_sample_size``, ``effective_sample_size_from_target``, ``pareto_shape``,
+        the standard errors ``delta_std_error``, ``jackknife_std_error`` and ``reverse_std_error``, ``lower_bound``:
+        log Z is below it with probability at most 5 %, whatever the chains have missed; and ``plain_bound`` where the
+        path has one.
 
     Notes
     -----
-    Not converged if the Pareto shape of the weights exceeds 0.7 or their effective sample size is under 25 (M / 4 with
-    fewer than 100 chains). Chains that all miss a mode raise no alarm: no error bar computed from forward runs can see
-    it. Compare `RAISE`.
+    Weights that a run has not met don't show in its own: those that pass every test on them lie low. Therefore a
+    quarter of the chains (at least 10) move on for 100 sweeps at the target and go back down the ladder. Seen from the
+    target, weights w' are in proportion to their size, E w' / Z = E w^2 / Z^2, so that those chains meet the large ones
+    first. The variance is the mean of the forward chains' and of the one that E w' E 1 / w' - 1 says.
+
+    Not converged if either direction leaves fewer effective weights than 25, or M / 4 if that is less, or 5; or if the
+    path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded. A mode that no
+    chain has ended in raises no alarm. Compare `RAISE`.
 
     Examples
     --------
@@ -103,43 +112,61 @@ class AIS(PartitionEstimator):
         checkpoint, transition = self._checkpoint(path, seed), self._transition(path)
         path, n_pilot = plan_ladder(path, transition, self.ladder, self.n_temperatures, self.n_chains, seed)
         transition = transition.tune(path, stream_key(seed, TUNE))
-        up = anneal_up(path, transition, self.n_chains, stream_key(seed, _MAIN), self.n_jobs, checkpoint)
-        n_sweeps = n_pilot + self.n_chains * (len(path.ladder) - 1)
-        return AnnealingRun(path.ladder, base_log_partition, up=up, n_sweeps=n_sweeps)
+        bound = lower_bound(path, stream_key(seed, BOUND))
+        key, checks = stream_key(seed, _MAIN), stream_key(seed, _CHECK)
+        up, state, memory = anneal_up(path, transition, self.n_chains, key, self.n_jobs, checkpoint)
+        back = np.arange(min(self.n_chains, max(_FEWEST_BACK, self.n_chains // 4)))
+        ends = settle(path, transition, take(state, back), take(memory, back), _SETTLING, Stream(checks, step=1))
+        down = anneal_down(path, transition, ends, 1, checks, self.n_jobs, checkpoint)
+        n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1) + len(down) * _SETTLING
+        return AnnealingRun(path.ladder, base_log_partition, up, down, "ends", bound, n_sweeps)
 
     def _combine(self, run) -> PartitionResult:
-        if run.up is None:
-            raise ValueError("path must be a run whose chains go up the ladder; this one's go down")
-        estimate = mean_weight(run.up)
-        diagnostics, reasons = judge_weights(run.up)
+        if run.up is None or run.down is None:
+            raise ValueError("path must be a run with chains in both directions, such as another AIS's run_")
+        estimate, n = mean_weight(run.up), len(run.up)
+        seen = seen_from_target(-run.down.ravel(), estimate.log_mean)
+        std_error = float(np.sqrt((estimate.delta**2 + seen.variance / n) / 2))
+        diagnostics = {
+            **weight_diagnostics(run.up),
+            "effective_sample_size_from_target": n * seen.share,
+            "delta_std_error": estimate.delta,
+            "jackknife_std_error": estimate.jackknife,
+            "reverse_std_error": float(np.sqrt(seen.variance / n)),
+            "lower_bound": run.base_log_partition + estimate.log_mean - np.log(20),
+        }
         log_partition = run.base_log_partition + estimate.log_mean
+        reasons = _alarms(n, diagnostics) + bound_alarms(run.bound, log_partition, std_error, diagnostics)
         return PartitionResult(
             method="AIS",
             log_partition=log_partition,
-            std_error=estimate.std_error,
-            degrees_of_freedom=len(run.up) - 1,
+            std_error=std_error,
+            degrees_of_freedom=n - 1,
             converged=not reasons,
             reasons=tuple(reasons),
             n_sweeps=run.n_sweeps,
             ladder=run.ladder,
-            diagnostics={
-                **diagnostics,
-                "delta_std_error": estimate.delta,
-                "jackknife_std_error": estimate.jackknife,
-                "lower_bound": log_partition - np.log(20),
-            },
+            diagnostics=diagnostics,
         )
 
 
-def judge_weights(log_weights) -> tuple[dict, list[str]]:
-    """Diagnostics of the log weights (n,) and the alarms that they raise."""
-    n = len(log_weights)
-    effective, shape = effective_sample_size(log_weights), pareto_shape(log_weights)
-    reasons = []
-    if shape > _MAX_SHAPE:
-        reasons.append(
-            f"the weights have a heavy tail (Pareto shape {shape:.2f} > {_MAX_SHAPE}): raise n_temperatures or n_chains"
-        )
-    if effective < min(_MIN_EFFECTIVE, n / 4):
-        reasons.append(f"only {effective:.1f} of {n} weights count: raise n_temperatures or n_chains")
-    return {"log_weights": log_weights, "effective_sample_size": effective, "pareto_shape": shape}, reasons
+def _alarms(n: int, diagnostics) -> list[str]:
+    here, there = diagnostics["effective_sample_size"], diagnostics["effective_sample_size_from_target"]
+    needed = max(_FEWEST_EFFECTIVE, min(_ENOUGH_EFFECTIVE, n / 4))
+    if here < needed:
+        return [f"only {here:.1f} of {n} weights count: raise n_temperatures or n_chains"]
+    if there < needed:
+        return [
+            f"chains that go back down from where they ended show that only {there:.1f} of {n} weights count: raise "
+            "n_temperatures or n_chains"
+        ]
+    return []
+
+
+def weight_diagnostics(log_weights) -> dict:
+    """The log weights (n,), their effective sample size and the shape of their tail."""
+    return {
+        "log_weights": log_weights,
+        "effective_sample_size": effective_sample_size(log_weights),
+        "pareto_shape": pareto_shape(log_weights),
+    }

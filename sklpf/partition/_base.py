@@ -22,7 +22,8 @@ from sklpf.partition._rows import each_row, estimate_rows
 from sklpf.paths import Path
 from sklpf.transitions import Gibbs, Transition
 
-TUNE = 6  # the random stream in which moves are tuned
+_MOST_ROUNDING = 0.05  # nats
+TUNE, BOUND = 6, 8  # random streams: moves are tuned, bounds are drawn
 
 
 class PartitionEstimator(BaseEstimator):
@@ -125,7 +126,7 @@ class PartitionEstimator(BaseEstimator):
         if self._run_class is None:
             return self._estimate(path, seed)
         self.run_ = self._sample(path, seed)
-        return self._combine(self.run_)
+        return _check_rounding(self._combine(self.run_), path)
 
     def _as_path(self, path) -> Path:
         options = {name: getattr(self, name, None) for name in ("base", "weights")}
@@ -174,6 +175,15 @@ class PartitionEstimator(BaseEstimator):
         versions = (sklpf.__version__, np.__version__, numba.__version__)
         parts = (type(self), path, path.ladder, path.n_moves_per_segment)  # the last two may belong to the class
         return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))
+
+
+def _check_rounding(result: PartitionResult, path: Path) -> PartitionResult:
+    if path.log_f_rounding <= _MOST_ROUNDING:
+        return result
+    reason = (
+        f"the model's parameters are so large that log_f is rounded by {path.log_f_rounding:.2g} nats: rescale them"
+    )
+    return replace(result, converged=False, reasons=(*result.reasons, reason))
 
 
 def _refuse(options, known, owner) -> None:

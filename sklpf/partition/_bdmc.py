@@ -9,7 +9,8 @@ from scipy.stats import t as student_t
 
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval
-from sklpf.partition._base import TUNE, PartitionEstimator
+from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
+from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._raise import RAISE, find_starts
 from sklpf.partition._result import PartitionResult
@@ -25,6 +26,7 @@ _MOST_GROUPS = 100
 _WIDE_GAP = 4.0  # standard errors
 _MIN_OVERLAP = 5.0  # chains
 _ROUNDING = 1e-6  # nats
+_NOT_EXACT = "the starts are not exact samples of the model, so that the number is no estimate"
 
 
 class BDMC(PartitionEstimator):
@@ -50,13 +52,13 @@ class BDMC(PartitionEstimator):
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
         See `PartitionEstimator`. ``result_.statement`` is "estimate" with exact starts (those that `RAISE` labels
-        "upper bound") and "approximate", without an interval, with others. The standard error joins a
-        jackknife over the chains of each direction (in at most 100 groups), and the interval uses Student t with
-        one degree of freedom less than the groups of the smaller direction. ``result_.diagnostics`` holds
-        ``forward_log_partition``, ``reverse_log_partition`` and the ``forward_std_error`` and
-        ``reverse_std_error`` of these two, ``gap`` (reverse less forward) and ``gap_std_error``, ``overlap`` of the
-        two sets of weights (0 to 1), ``starts`` ("exact", "tempered" or "given"), ``forward_log_weights`` and
-        ``reverse_log_weights``.
+        "upper bound") and with others "approximate": such a number has neither a standard error nor an interval, and is
+        never converged. The standard error joins a jackknife over the chains of each direction (in at most 100
+        groups), and the interval uses Student t with one degree of freedom less than the groups of the smaller
+        direction. ``result_.diagnostics`` holds ``forward_log_partition``, ``reverse_log_partition`` and the
+        ``forward_std_error`` and ``reverse_std_error`` of these two, ``gap`` (reverse less forward) and
+        ``gap_std_error``, ``overlap`` of the two sets of weights (0 to 1), ``starts`` ("exact", "tempered" or "given"),
+        ``forward_log_weights``, ``reverse_log_weights``, and ``plain_bound`` where the path has one.
 
     Notes
     -----
@@ -117,10 +119,11 @@ class BDMC(PartitionEstimator):
         path, n_pilot = plan_ladder(path, transition, self.ladder, self.n_temperatures, self.n_chains, seed)
         transition = transition.tune(path, stream_key(seed, TUNE))
         starts, kind = find_starts(self, path, self.n_chains, seed)
-        up = anneal_up(path, transition, self.n_chains, stream_key(seed, _UP), self.n_jobs, checkpoint)
+        bound = lower_bound(path, stream_key(seed, BOUND))
+        up, _, _ = anneal_up(path, transition, self.n_chains, stream_key(seed, _UP), self.n_jobs, checkpoint)
         down = anneal_down(path, transition, starts, 1, stream_key(seed, _DOWN), self.n_jobs, checkpoint)
         n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1)
-        return AnnealingRun(path.ladder, base_log_partition, up, down, kind, n_sweeps)
+        return AnnealingRun(path.ladder, base_log_partition, up, down, kind, bound, n_sweeps)
 
     def _combine(self, run) -> PartitionResult:
         if run.up is None or run.down is None:
@@ -143,29 +146,32 @@ def _combine_both(run, up, down) -> PartitionResult:
         reasons.append(
             f"only {shared * n:.1f} of {n} chains of the two directions overlap: raise n_temperatures or n_chains"
         )
-    return PartitionResult(
+    log_partition, std_error = run.base_log_partition + float(log_ratio), float(np.hypot(error_up, error_down))
+    diagnostics = {
+        "forward_log_partition": run.base_log_partition + forward.log_mean,
+        "forward_std_error": forward.std_error,
+        "reverse_log_partition": run.base_log_partition - reverse.log_mean,
+        "reverse_std_error": reverse.std_error,
+        "gap": gap,
+        "gap_std_error": gap_std_error,
+        "overlap": shared,
+        "starts": run.starts,
+        "forward_log_weights": up,
+        "reverse_log_weights": down,
+    }
+    reasons += bound_alarms(run.bound, log_partition, std_error, diagnostics)
+    result = PartitionResult(
         method="BDMC",
-        log_partition=run.base_log_partition + float(log_ratio),
-        std_error=float(np.hypot(error_up, error_down)),
+        log_partition=log_partition,
+        std_error=std_error,
         degrees_of_freedom=degrees,
-        statement="estimate" if run.starts == "exact" else "approximate",
         converged=not reasons,
         reasons=tuple(reasons),
         n_sweeps=run.n_sweeps,
         ladder=run.ladder,
-        diagnostics={
-            "forward_log_partition": run.base_log_partition + forward.log_mean,
-            "forward_std_error": forward.std_error,
-            "reverse_log_partition": run.base_log_partition - reverse.log_mean,
-            "reverse_std_error": reverse.std_error,
-            "gap": gap,
-            "gap_std_error": gap_std_error,
-            "overlap": shared,
-            "starts": run.starts,
-            "forward_log_weights": up,
-            "reverse_log_weights": down,
-        },
+        diagnostics=diagnostics,
     )
+    return result if run.starts == "exact" else result.no_estimate("approximate", _NOT_EXACT)
 
 
 def _jackknife(estimate, n):

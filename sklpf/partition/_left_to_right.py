@@ -11,7 +11,7 @@ import numpy as np
 from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
-from sklpf.partition._ais import judge_weights
+from sklpf.partition._ais import weight_diagnostics
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._result import PartitionResult
@@ -107,7 +107,7 @@ class LeftToRight(PartitionEstimator):
 
     def _combine(self, run) -> PartitionResult:
         """The log of the mean, with an error that knows that few filters rarely show their estimates' long tail."""
-        estimate, (diagnostics, _) = mean_weight(run.up), judge_weights(run.up)
+        estimate = mean_weight(run.up)
         n, variance = len(run.up), float(np.var(run.up, ddof=1))
         lognormal = math.sqrt(variance / n + variance**2 / (2 * (n - 1)))  # of the mean + variance / 2
         spread = math.sqrt(variance)
@@ -122,7 +122,7 @@ class LeftToRight(PartitionEstimator):
             reasons=reasons,
             n_sweeps=run.n_sweeps,
             diagnostics={
-                **diagnostics,
+                **weight_diagnostics(run.up),
                 "delta_std_error": estimate.delta,
                 "jackknife_std_error": estimate.jackknife,
                 "lower_bound": estimate.log_mean - math.log(20),

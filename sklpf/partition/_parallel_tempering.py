@@ -13,20 +13,25 @@ from scipy.interpolate import PchipInterpolator
 from sklpf._parallel import removing_checkpoints
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
-from sklpf.partition._base import TUNE, PartitionEstimator
+from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
+from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._result import PartitionResult
 from sklpf.paths import LADDERS, make_ladder
-from sklpf.paths._base import map_state
+from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._ladders import respace
 from sklpf.reweighting import bar_ratios, stepping_stones
 from sklpf.runs._exchange import ExchangeRun, Ladders, move_ladders, run_round, start_ladders
 from sklpf.runs._plan import check_ends, doubling
-from sklpf.uncertainty import jackknife, t_bound, t_statistic
+from sklpf.uncertainty import Difference, between_groups, difference, jackknife
 
 _SHORTEST_ROUND = 16
 _FEWEST, _MOST = 6, 60  # levels that "auto" chooses between
+_MOST_BETWEEN = (
+    0.1  # of the variance of states at the target, between ladders: a round of 30 independent states a ladder
+)
+_MOST_SHIFTED = 300.0  # nats by which a ratio may differ from its reference; sums of exp are cut off beyond 600
 
 
 class ParallelTempering(PartitionEstimator):
@@ -68,13 +73,18 @@ class ParallelTempering(PartitionEstimator):
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
         See `PartitionEstimator`. The interval uses Student t with G - 1 degrees of freedom. ``result_.diagnostics``
         holds ``rejection`` (K - 1,), ``barrier`` (Lambda), ``round_trips`` (G,), ``ladder_log_partitions`` (G,),
-        ``drift_t`` and ``direction_t`` (the tests behind the alarms).
+        ``between_ladders`` (the share of the target states' variance that lies between ladders), ``drift_t`` and
+        ``direction_t`` (the t statistics behind two alarms), and ``plain_bound`` where the path has one.
 
     Notes
     -----
-    Not converged if a ladder of the last round has seen no round trip between the base and the target, if the
-    two halves of the last round disagree, or if its forward and reverse stepping stones do; each test has a
-    false-alarm rate of 0.1 %. A mode that no chain has visited raises no alarm.
+    Not converged if a ladder of the last round has seen no round trip between the base and the target; if more than a
+    tenth of the variance of the states at the target (``path.summary``) lies between ladders, which then sit in
+    different modes; if the two halves of the last round or its forward and reverse stepping stones disagree, by more
+    than 0.01 nats and with a false-alarm rate of 0.1 % each (a round that raises one of these two is followed by
+    another of its length, once); if neighbouring levels don't overlap; if the path has a lower bound of log Z that owes
+    nothing to its base (`BoundDraws`) and it is exceeded; or if `tol` is not reached. A mode that no chain has visited
+    raises no alarm.
 
     Examples
     --------
@@ -161,7 +171,7 @@ class ParallelTempering(PartitionEstimator):
                 break
             ladders, _ = run_round(ladders, transition, run.shift, gap, key, "sample", self.n_jobs, first_scan=n_scans)
             drawn += [path.take(state, np.flatnonzero(levels == target)) for state, _, levels in ladders.chains]
-        return map_state(lambda *parts: np.concatenate(parts), *drawn[:n])
+        return concatenate(drawn[:n])
 
     # -- rounds --------------------------------------------------------------------------------
     def _run_rounds(self, path, seed) -> tuple[Ladders, ExchangeRun]:
@@ -170,24 +180,29 @@ class ParallelTempering(PartitionEstimator):
         checkpoint = self._checkpoint(path, seed)
         path, transition = self._first_ladder(path), self._transition(path)
         transition = transition.tune(path, stream_key(seed, TUNE))
-        lengths = doubling(self.n_sweeps, _SHORTEST_ROUND)
+        lengths, bound = doubling(self.n_sweeps, _SHORTEST_ROUND), lower_bound(path, stream_key(seed, BOUND))
         ladders = start_ladders(path, transition, self.n_ladders, stream_key(seed, 0))
         shift, n_sweeps, precise = np.zeros(len(path.ladder) - 1), 0, 0
-        for i, n_scans in enumerate(lengths):
+        i, repeated = 0, False
+        while i < len(lengths):
+            n_scans = lengths[i]
             key = stream_key(seed, 1, i)
             ladders, run = run_round(
                 ladders, transition, shift, n_scans, key, f"round{i}", self.n_jobs, checkpoint=checkpoint
             )
             n_sweeps += self.n_ladders * len(path.ladder) * n_scans
-            run = replace(run, base_log_partition=base_log_partition, n_sweeps=n_sweeps)
+            run = replace(run, base_log_partition=base_log_partition, bound=bound, n_sweeps=n_sweeps)
             if self.tol is not None:
                 result = self._combine(run)
                 precise = precise + 1 if result.converged and result.std_error < self.tol else 0
                 if precise == 2:
                     break
+            if i + 1 == len(lengths) and not repeated and any(d.alarms(self.n_ladders) for d in self._differences(run)):
+                lengths, repeated = [*lengths, n_scans], True  # a second try, with the ladders as they are
             if i + 1 < len(lengths):
                 path, shift = self._place_levels(path, run, fixed=i + 1 >= len(lengths) - 2)
                 ladders = move_ladders(ladders, path)
+            i += 1
         return ladders, run
 
     def _first_ladder(self, path):
@@ -222,10 +237,21 @@ class ParallelTempering(PartitionEstimator):
         ratios, n_ladders = self._ratios(run), len(run.round_trips)
         everything = np.arange(n_ladders)
         log_ratio, std_error = jackknife(lambda keep: ratios(keep).sum(), n_ladders)
-        reasons, tests = self._judge(run)
+        log_partition = run.base_log_partition + float(log_ratio)
+        diagnostics = {
+            "rejection": run.rejection,
+            "barrier": float(run.rejection.sum()),
+            "round_trips": run.round_trips,
+            "ladder_log_partitions": np.array([ratios([g]).sum() for g in everything]),
+            "between_ladders": _between_ladders(run),
+        }
+        reasons = self._alarms(run, diagnostics)
+        reasons += bound_alarms(run.bound, log_partition, float(std_error), diagnostics)
+        if self.tol is not None and std_error >= self.tol:
+            reasons.append(f"the standard error {std_error:.2g} is above tol: raise n_sweeps")
         return PartitionResult(
             method="ParallelTempering",
-            log_partition=run.base_log_partition + float(log_ratio),
+            log_partition=log_partition,
             std_error=float(std_error),
             degrees_of_freedom=n_ladders - 1,
             converged=not reasons,
@@ -233,30 +259,43 @@ class ParallelTempering(PartitionEstimator):
             n_sweeps=run.n_sweeps,
             ladder=run.ladder,
             log_partition_curve=run.base_log_partition + np.r_[0, np.cumsum(ratios(everything))],
-            diagnostics={
-                "rejection": run.rejection,
-                "barrier": float(run.rejection.sum()),
-                "round_trips": run.round_trips,
-                "ladder_log_partitions": np.array([ratios([g]).sum() for g in everything]),
-                **tests,
-            },
+            diagnostics=diagnostics,
         )
 
-    def _judge(self, run) -> tuple[list[str], dict[str, float]]:
-        """The alarms of a run in sentences, and the tests behind them."""
+    def _differences(self, run) -> tuple[Difference, Difference]:
+        """First less second half of a round, and forward less reverse ratios."""
         n_ladders = len(run.round_trips)
         first, second = (self._ratios(run, half) for half in (0, 1))
-        drift = t_statistic(lambda keep: first(keep).sum() - second(keep).sum(), n_ladders)
         both = stepping_stones(run.pairs()[0], run.shift, run.n_scans)
-        direction = t_statistic(lambda keep: np.subtract(*both(keep)).sum(), n_ladders)
+        return (
+            difference(lambda keep: first(keep).sum() - second(keep).sum(), n_ladders),
+            difference(lambda keep: np.subtract(*both(keep)).sum(), n_ladders),
+        )
+
+    def _alarms(self, run, diagnostics) -> list[str]:
+        """What speaks against a run, in sentences; the tests go to the diagnostics."""
+        n_ladders, (drift, direction) = len(run.round_trips), self._differences(run)
+        diagnostics.update(drift_t=drift.t, direction_t=direction.t)
         reasons = []
         if run.round_trips.min() == 0:
             reasons.append(
                 f"{np.sum(run.round_trips == 0)} of {n_ladders} ladders made no round trip between base and target in "
                 "the last round: raise n_sweeps"
             )
-        if abs(drift) > t_bound(n_ladders):
-            reasons.append(f"the halves of the last round disagree (t = {drift:.1f}): raise n_sweeps")
-        if abs(direction) > t_bound(n_ladders):
-            reasons.append(f"forward and reverse ratios disagree (t = {direction:.1f}): raise n_sweeps")
-        return reasons, {"drift_t": drift, "direction_t": direction}
+        if not diagnostics["between_ladders"] <= _MOST_BETWEEN:
+            reasons.append(
+                f"ladders differ in their states at the target ({diagnostics['between_ladders']:.0%} of the variance "
+                "lies between them), so they sit in different modes: raise n_sweeps"
+            )
+        if np.abs(self._ratios(run)(np.arange(n_ladders)) - run.shift).max() > _MOST_SHIFTED:
+            reasons.append("neighbouring levels do not overlap at all: raise n_temperatures")
+        if drift.alarms(n_ladders):
+            reasons.append(f"the halves of the last round disagree (t = {drift.t:.1f}): raise n_sweeps")
+        if direction.alarms(n_ladders):
+            reasons.append(f"forward and reverse ratios disagree (t = {direction.t:.1f}): raise n_sweeps")
+        return reasons
+
+
+def _between_ladders(run) -> float:
+    """Share of the variance of the states at the target that lies between ladders."""
+    return between_groups(run.summaries[:, 0], run.summaries[:, 1], run.level_sums[:, :, -1, 0].sum(axis=0))

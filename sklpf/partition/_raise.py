@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
-from sklpf.partition._ais import judge_weights
+from sklpf.partition._ais import weight_diagnostics
 from sklpf.partition._base import TUNE, PartitionEstimator
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._options import ANNEALING
@@ -25,6 +25,8 @@ from sklpf.uncertainty import jackknife, log_mean_exp
 
 _STARTS, _DOWN = 2, 3  # stages; those of AIS are 0 and 1
 _STATEMENTS = {"exact": "upper bound", "tempered": "approximate", "given": "conservative, not a bound"}
+_NO_ESTIMATE = "the starts are not exact samples of the model, so that the number is neither a bound nor an estimate"
+_ENOUGH_EFFECTIVE = 25.0
 
 
 class RAISE(PartitionEstimator):
@@ -67,7 +69,8 @@ class RAISE(PartitionEstimator):
 
     Notes
     -----
-    Alarms are those of `AIS`. ``result_.n_sweeps`` leaves out what drawing the starts took. `BDMC` runs both
+    Not converged under 25 effective weights (a quarter of the chains if they are fewer), and never where the number is
+    no bound. ``result_.n_sweeps`` leaves out what drawing the starts took. `BDMC` runs both
     directions and is the better estimate of log Z.
 
     A path of your own needs the move (for a Gibbs sweep that is not reversible with its argument ``reverse``, see
@@ -134,9 +137,10 @@ class RAISE(PartitionEstimator):
         return AnnealingRun(path.ladder, base_log_partition, down=down, starts=kind, n_sweeps=n_sweeps)
 
     def _combine(self, run) -> PartitionResult:
-        if run.down is None:
-            raise ValueError("path must be a run whose chains go down the ladder; this one's go up")
-        diagnostics, reasons = judge_weights(run.down.ravel())
+        if run.down is None or run.starts not in _STATEMENTS:
+            raise ValueError(
+                "path must be a run whose chains go down from starts at the target, such as another RAISE's run_"
+            )
         by_start = log_mean_exp(run.down, axis=1)
 
         def estimate(keep):
@@ -144,14 +148,18 @@ class RAISE(PartitionEstimator):
             return run.base_log_partition - log_mean
 
         log_partition, std_error = jackknife(estimate, len(run.down))
-        return PartitionResult(
+        diagnostics = weight_diagnostics(run.down.ravel())
+        effective, n = diagnostics["effective_sample_size"], run.down.size
+        too_few = f"only {effective:.1f} of {n} weights count: raise n_temperatures or n_chains_per_start"
+        reasons = (too_few,) if effective < min(_ENOUGH_EFFECTIVE, n / 4) else ()
+        result = PartitionResult(
             method="RAISE",
             log_partition=float(log_partition),
             std_error=float(std_error),
             degrees_of_freedom=len(run.down) - 1,
             statement=_STATEMENTS[run.starts],
             converged=not reasons,
-            reasons=tuple(reasons),
+            reasons=reasons,
             n_sweeps=run.n_sweeps,
             ladder=run.ladder,
             diagnostics={
@@ -161,6 +169,7 @@ class RAISE(PartitionEstimator):
                 "log_partition_by_start": run.base_log_partition - by_start,
             },
         )
+        return result if run.starts == "exact" else result.no_estimate(result.statement, _NO_ESTIMATE)
 
 
 def find_starts(estimator: PartitionEstimator, path, n: int, seed: int) -> tuple[Any, str]:

@@ -24,7 +24,7 @@ class PartitionResult:
     log_partition : float or ndarray of shape (T,)
         log Z in nats.
     std_error : float or ndarray of shape (T,)
-        Standard error of `log_partition` in nats; 0 for exact results.
+        Standard error of `log_partition` in nats; 0 for exact results, NaN for numbers that are no estimate.
     degrees_of_freedom : float or ndarray of shape (T,)
         Of the Student t quantile in `interval`; inf for a normal quantile or an exact value.
     statement : {"exact", "estimate", "lower bound", "upper bound", "conservative, not a bound", "approximate"}
@@ -65,6 +65,10 @@ class PartitionResult:
     def without_samples(self) -> PartitionResult:
         """Return the result without diagnostics that hold a number for every chain or state."""
         return replace(self, diagnostics={k: v for k, v in self.diagnostics.items() if k not in _SAMPLES})
+
+    def no_estimate(self, statement: str, reason: str) -> PartitionResult:
+        """Return the result of a number that is neither an estimate nor a bound: no error, and not converged."""
+        return replace(self, statement=statement, std_error=math.nan, converged=False, reasons=(*self.reasons, reason))
 
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
         """Return the interval that covers log Z with probability `level`, in nats: two floats or two arrays (T,).

@@ -9,7 +9,8 @@ from scipy.special import log_softmax
 
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
-from sklpf.partition._base import TUNE, PartitionEstimator
+from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
+from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rts_judge import ALL, CROSSED, N_GROUPS, TOLERANCE, judge, largest_move, pool_rounds
@@ -172,16 +173,20 @@ class RTS(PartitionEstimator):
         initialise = self._paper_rounds if self.init == "paper" else self._pilot_and_burn_in
         rounds, previous, n_sweeps = self._produce(setup, log_prior, *initialise(setup, log_prior))
         n_sweeps = n_moves + n_sweeps * self.n_chains
-        return TemperingRun(path.ladder, base_log_partition, first, rounds, previous, setup.sweeps_per_redraw, n_sweeps)
+        bound = lower_bound(path, stream_key(seed, BOUND))
+        redraws = setup.sweeps_per_redraw
+        return TemperingRun(path.ladder, base_log_partition, first, rounds, previous, redraws, bound, n_sweeps)
 
     def _combine(self, run) -> PartitionResult:
         verdict = judge(run.first, run.rounds, Pooled(*run.previous), self.rao_blackwell)
-        reasons = list(verdict.reasons)
+        log_partition = float(run.base_log_partition + verdict.curve[-1])
+        diagnostics = {**verdict.diagnostics, "sweeps_per_redraw": run.sweeps_per_redraw}
+        reasons = verdict.reasons + bound_alarms(run.bound, log_partition, verdict.std_error, diagnostics)
         if self.tol is not None and verdict.std_error > self.tol:
             reasons.append(f"the standard error {verdict.std_error:.2g} is above tol: raise max_sweeps")
         return PartitionResult(
             method="RTS" if self.rao_blackwell else "TS",
-            log_partition=float(run.base_log_partition + verdict.curve[-1]),
+            log_partition=log_partition,
             std_error=verdict.std_error,
             degrees_of_freedom=verdict.degrees_of_freedom,
             converged=not reasons,
@@ -189,7 +194,7 @@ class RTS(PartitionEstimator):
             n_sweeps=run.n_sweeps,
             ladder=run.ladder,
             log_partition_curve=run.base_log_partition + verdict.curve,
-            diagnostics={**verdict.diagnostics, "sweeps_per_redraw": run.sweeps_per_redraw},
+            diagnostics=diagnostics,
         )
 
     def _sweeps_per_redraw(self, path) -> int:

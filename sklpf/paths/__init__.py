@@ -4,6 +4,7 @@ from sklpf._random import Stream, stream_key
 from sklpf.paths._base import Path
 from sklpf.paths._capabilities import (
     Base,
+    BoundDraws,
     DataStarts,
     Derivatives,
     Enumeration,
@@ -18,6 +19,7 @@ from sklpf.paths._ladders import LADDERS, make_ladder
 __all__ = [
     "LADDERS",
     "Base",
+    "BoundDraws",
     "DataStarts",
     "Derivatives",
     "Enumeration",

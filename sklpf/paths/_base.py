@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ class Path:
     Subclass it to bring your own density. Required: `log_f`. For annealing and tempering from base draws also
     `sample_base` and a declared `base_log_partition`; and one kind of move: `gibbs` or `propose`. What else a path may
     offer is listed, in groups, by the protocols of `sklpf.paths`: `Base`, `GibbsMove`, `Proposal`, `Derivatives`,
-    `TargetDraws`, `DataStarts`, `Enumeration`, `Rows`, `Filters`. ``default_estimator()``, where it is defined, returns
-    what a model's ``partition_estimator=None`` stands for.
+    `TargetDraws`, `BoundDraws`, `DataStarts`, `Enumeration`, `Rows`, `Filters`. ``default_estimator()``, where it is
+    defined, returns what a model's ``partition_estimator=None`` stands for.
 
     Attributes
     ----------
@@ -30,6 +31,8 @@ class Path:
         Work of one `log_f_ladder` in sweeps; RTS spaces its redraws of levels by it.
     n_rows : int or None
         None: one log Z. An int: a log Z for each of so many rows of data; estimators then call `row` and give arrays.
+    log_f_rounding : float
+        Size of the rounding errors of `log_f` in nats, where they may matter.
     """
 
     ladder: NDArray[np.float64] = np.array([0.0, 1.0])
@@ -37,6 +40,7 @@ class Path:
     n_moves_per_segment: int = 100
     ladder_cost: float = 1.0
     n_rows: int | None = None
+    log_f_rounding: float = 0.0
 
     def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return log f of every chain at its own level, shape (n,), in nats."""
@@ -112,6 +116,11 @@ def n_chains(state: Any) -> int:
 def take(state: Any, index: ArrayLike) -> Any:
     """The chains `index` of a state or of a transition's memory."""
     return map_state(lambda array: array[index], state)
+
+
+def concatenate(states: Sequence[Any]) -> Any:
+    """The chains of several states, or of several memories, as one."""
+    return map_state(lambda *parts: np.concatenate(parts), *states)
 
 
 def map_state(function, *states: Any) -> Any:

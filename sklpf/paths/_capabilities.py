@@ -48,6 +48,16 @@ class TargetDraws(Protocol):
         """Return the state of n chains, exact and independent draws from the last level."""
 
 
+class BoundDraws(Protocol):
+    """Z can be bounded from below without the path's base."""
+
+    def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
+        """Return log weights (G, n) of draws from some density: their means over n are independent, and unbiased for Z.
+
+        Each draw has the expectation Z, whatever that density misses.
+        """
+
+
 class DataStarts(Protocol):
     """Chains can start at rows of data. ``complete(state, level, stream)``, where it exists, draws what such a start
     leaves open (latent variables) from its conditional distribution."""

@@ -35,6 +35,30 @@ def mean_weight(log_weights: NDArray[np.float64]) -> MeanWeight:
     return MeanWeight(log_mean, delta, jackknife)
 
 
+class SeenFromTarget(NamedTuple):
+    """Relative variance of a weight, and the share of weights that count, as chains from the target say."""
+
+    variance: float
+    share: float
+
+
+def seen_from_target(log_weights: NDArray[np.float64], log_mean: float) -> SeenFromTarget:
+    """What chains that went down from the target, with weights w' of the way up, say about the weights w of the others.
+
+    Seen from there E w' = E w^2 / E w and E 1 / w' = 1 / E w, so that Var w / (E w)^2 = E w' E 1 / w' - 1.
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (m,)
+        log w', minus the increments on the way down.
+    log_mean : float
+        Log of the mean of w.
+    """
+    up, inverse = float(log_mean_exp(log_weights)), float(log_mean_exp(-log_weights))
+    with np.errstate(over="ignore"):
+        return SeenFromTarget(float(np.expm1(max(up + inverse, 0.0))), float(np.exp(min(log_mean - up, 0.0))))
+
+
 def effective_sample_size(log_weights: NDArray[np.float64]) -> float:
     """(sum w)^2 / sum w^2."""
     return float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights)))

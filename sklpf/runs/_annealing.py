@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sklpf._parallel import run_segments
 from sklpf._random import Stream
-from sklpf.paths._base import n_chains
+from sklpf.paths._base import concatenate, n_chains
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_finite, equal_blocks, segments
 
@@ -32,8 +32,10 @@ class AnnealingRun:
         Log weights of chains from the base to the target: the mean weight is unbiased for Z / Z_0.
     down : ndarray of shape (n_starts, n_chains_per_start) or None
         Log weights of chains from the target to the base: from exact starts the mean weight is unbiased for Z_0 / Z.
-    starts : {"exact", "tempered", "given"} or None
-        What the chains that go down started from.
+    starts : {"exact", "tempered", "given", "ends"} or None
+        What the chains that go down started from; "ends" are where chains arrived that had gone up.
+    bound : ndarray or None
+        Logs of independent estimates of Z that are not too large on average, made without the base.
     n_sweeps : int
         Sweeps of all chains together.
     """
@@ -43,19 +45,26 @@ class AnnealingRun:
     up: NDArray[np.float64] | None = None
     down: NDArray[np.float64] | None = None
     starts: str | None = None
+    bound: NDArray[np.float64] | None = None
     n_sweeps: int = 0
 
 
-def anneal_up(path, transition, n, key, n_jobs=None, checkpoint=None) -> NDArray[np.float64]:
-    """Log weights (n,) of chains that go up the whole ladder from exact base draws."""
+def anneal_up(path, transition, n, key, n_jobs=None, checkpoint=None) -> tuple[NDArray[np.float64], Any, tuple]:
+    """Log weights (n,) of chains that go up the whole ladder from exact base draws, and their state and memory."""
     return _anneal(path, transition, functools.partial(_from_base, path, key), n, key, n_jobs, checkpoint, False)
+
+
+def settle(path, transition, state, memory, n_sweeps, stream) -> Any:
+    """The state after some sweeps at the target."""
+    stay = np.full((n_sweeps + 1, n_chains(state)), len(path.ladder) - 1)
+    return programs.anneal(path, transition, state, memory, stay, stream)[0]
 
 
 def anneal_down(path, transition, starts, n_chains_per_start, key, n_jobs=None, checkpoint=None):
     """Log weights (n_starts, n_chains_per_start) of chains that go down the whole ladder from a state."""
     start = functools.partial(_from_starts, path, key, starts, n_chains_per_start)
     n = n_chains(starts) * n_chains_per_start
-    log_weights = _anneal(path, transition, start, n, key, n_jobs, checkpoint, reverse=True)
+    log_weights, _, _ = _anneal(path, transition, start, n, key, n_jobs, checkpoint, reverse=True)
     return log_weights.reshape(-1, n_chains_per_start)
 
 
@@ -73,7 +82,8 @@ def _anneal(path, transition, start, n, key, n_jobs, checkpoint, reverse):
         checkpoint=checkpoint,
         stage="reverse" if reverse else "anneal",
     )
-    return np.concatenate([log_weights for _, _, log_weights in carries])
+    states, memories, log_weights = zip(*carries)
+    return np.concatenate(log_weights), concatenate(states), concatenate(memories)
 
 
 def _from_base(path, key, first, n):

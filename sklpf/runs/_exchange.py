@@ -37,6 +37,8 @@ class ExchangeRun:
         Sums of the path's summaries of states at the target, and of their squares, of every fourth scan.
     n_scans : int
     round_trips : ndarray of shape (G,)
+    bound : ndarray or None
+        Logs of independent estimates of Z that are not too large on average, made without the base.
     n_sweeps : int
         Sweeps of all chains together, earlier rounds included.
     """
@@ -49,6 +51,7 @@ class ExchangeRun:
     summaries: NDArray[np.float64]
     n_scans: int
     round_trips: NDArray[np.int64]
+    bound: NDArray[np.float64] | None = None
     n_sweeps: int = 0
 
     @property

@@ -143,8 +143,7 @@ def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws,
 def add_derivatives(path, state, levels, sums, group):
     """Add 1, U, U^2 and dU / dbeta (U = d log f / d beta) of every chain to sums[group, level], shape (G, K, 4).
 
-    d^2 log Z / d beta^2 = Var U + E dU / dbeta. Nothing is added where the path has no derivatives.
+    d^2 log Z / d beta^2 = Var U + E dU / dbeta. Where the path has no derivatives only states are counted.
     """
-    if has(path, Derivatives):
-        first, second = path.derivatives(state, levels).T
-        np.add.at(sums, (group, levels), np.stack([np.ones_like(first), first, first**2, second], axis=1))
+    first, second = path.derivatives(state, levels).T if has(path, Derivatives) else np.zeros((2, len(levels)))
+    np.add.at(sums, (group, levels), np.stack([np.ones_like(first), first, first**2, second], axis=1))

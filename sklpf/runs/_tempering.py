@@ -90,6 +90,8 @@ class TemperingRun:
         Log pseudo-priors (T, K), log sums of every group (T, G, K) and sizes (T,) of the rounds from which the last
         round's estimate came.
     sweeps_per_redraw : int
+    bound : ndarray or None
+        Logs of independent estimates of Z that are not too large on average, made without the base.
     n_sweeps : int
         Sweeps of all chains together, pilot and burn-in included.
     """
@@ -100,11 +102,8 @@ class TemperingRun:
     rounds: tuple[Round, ...]
     previous: tuple[NDArray, NDArray, NDArray]
     sweeps_per_redraw: int
+    bound: NDArray[np.float64] | None
     n_sweeps: int
-
-    def pool(self, log_terms: NDArray, axis: int) -> NDArray:
-        """Add up, in logs, the chains of every group along `axis`."""
-        return pool_groups(self.first, log_terms, axis)
 
 
 def pool_groups(first: NDArray[np.int64], log_terms: NDArray, axis: int) -> NDArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +12,7 @@ from scipy.stats import t as student_t
 from sklpf.uncertainty._jackknife import jackknife
 
 FALSE_ALARM = 1e-3  # of each test on a run, two-sided
+MATERIAL = 0.01  # nats: smaller differences raise no alarm, however certain they are
 _ROUNDING = 1e-9  # differences (nats) that no test looks at
 
 
@@ -24,7 +26,40 @@ def t_ratio(difference: ArrayLike, std_error: ArrayLike) -> float:
     return float(np.divide(difference, std_error)) if abs(float(np.asarray(difference))) > _ROUNDING else 0.0
 
 
-def t_statistic(difference: Callable[[NDArray], ArrayLike], n_groups: int) -> float:
-    """t statistic of a difference, a function of the groups to use, by the jackknife."""
-    value, std_error = jackknife(difference, n_groups)
-    return t_ratio(value, std_error) if std_error > 0 else 0.0
+class Difference(NamedTuple):
+    """A difference of two estimates that should be 0, in nats, and its t statistic."""
+
+    value: float
+    t: float
+
+    def alarms(self, n_groups: int) -> bool:
+        """Whether it is neither chance nor immaterial."""
+        return abs(self.t) > t_bound(n_groups) and abs(self.value) > MATERIAL
+
+
+def difference(function: Callable[[NDArray], ArrayLike], n_groups: int) -> Difference:
+    """A difference, given as a function of the groups to use, by the jackknife."""
+    value, std_error = jackknife(function, n_groups)
+    return Difference(float(value), t_ratio(value, std_error) if std_error > 0 else 0.0)
+
+
+def between_groups(sums: ArrayLike, squares: ArrayLike, n: ArrayLike) -> float:
+    """Share of the variance of states that lies between groups: sum_j Var_g(mean of s_gj) / sum_j Var(s_j).
+
+    Near 1 / (independent states in a group) where groups sample one distribution, and of the order of 1 where each sits
+    in a mode of its own. It needs no estimate of autocorrelation.
+
+    Parameters
+    ----------
+    sums, squares : array-like of shape (G, S)
+        Of every group's states: sums of the S numbers that describe them, and of their squares.
+    n : array-like of shape (G,)
+        States of every group.
+    """
+    sums, squares, n = (np.asarray(array, dtype=float) for array in (sums, squares, n))
+    if np.any(n < 2):
+        return float("nan")
+    means = sums / n[:, np.newaxis]
+    total = np.sum(squares.sum(axis=0) / n.sum() - (sums.sum(axis=0) / n.sum()) ** 2)
+    rounding = 1e-12 * float(np.sum(squares)) / n.sum()
+    return float(means.var(axis=0, ddof=1).sum() / total) if total > rounding else 0.0
