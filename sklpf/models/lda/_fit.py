@@ -57,7 +57,7 @@ class LDAFitMixin(BaseEstimator):
                 delattr(self, name)
 
     def _alpha(self) -> NDArray[np.float64]:
-        return np.broadcast_to(np.asarray(self.doc_topic_prior_, dtype=np.float64), self.n_components).copy()
+        return np.broadcast_to(np.asarray(self.doc_topic_prior_, dtype=np.float64), self._n_features_out).copy()
 
     # -- passes ------------------------------------------------------------------------------------
     def _fit(self, X) -> None:
@@ -94,7 +94,7 @@ class LDAFitMixin(BaseEstimator):
     # -- one update --------------------------------------------------------------------------------
     def _update(self, X, len_corpus, tasks, batch_learning=False) -> float:
         """Infer the topics of some documents and move the topics towards them; returns the temperature."""
-        shape = X.shape[0], self.n_components
+        shape = X.shape[0], self._n_features_out
         gamma = self.random_state_.gamma(_STARTING_SHAPE, 1 / _STARTING_SHAPE, shape).astype(X.dtype, copy=False)
         documents = self._infer_at_temperature(X, gamma, tasks)
         rate = 1.0 if batch_learning else (self.learning_offset + self.n_batch_iter_) ** -self.learning_decay
