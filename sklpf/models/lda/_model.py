@@ -8,10 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._validation import validate_rows
 from sklpf.models.lda._completion import completion_log_likelihood, whole_counts
 from sklpf.models.lda._fit import LDAFitMixin
 from sklpf.models.lda._inference import Topics
@@ -387,11 +388,9 @@ class LatentDirichletAllocation(
     # -- validation and attributes -----------------------------------------------------------------
     def _validate(self, X, reset=False) -> sp.csr_matrix:
         dtype = (np.float64, np.float32) if reset else self._topics.weights.dtype
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype, ensure_non_negative=True)
-        X = sp.csr_matrix(X)
-        if not (X.has_canonical_format and X.data.flags.writeable) or np.any(X.data == 0):
+        X = sp.csr_matrix(validate_rows(self, X, reset=reset, dtype=dtype, ensure_non_negative=True))
+        if not X.data.flags.writeable or np.any(X.data == 0):
             X = X.copy()
-            X.sum_duplicates()
             X.eliminate_zeros()
         return X
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
 from sklpf._random import Stream
+from sklpf.models._validation import check_indices
 from sklpf.partition import LeftToRight, PartitionEstimator
 from sklpf.paths._base import map_state
 from sklpf.paths._kernel_path import KernelPath, keys, read_only
@@ -240,6 +241,7 @@ def _check_prior(prior, n_topics):
 
 def _check_counts(X, n_words):
     """CSR matrix of int64 with sorted words, none twice and no explicit zeros."""
+    check_indices(X)
     X = X if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2 or X.shape[1] != n_words or X.shape[0] == 0:
         raise ValueError(f"X must have the shape (n_documents, {n_words}) and at least one row, got {X.shape}")

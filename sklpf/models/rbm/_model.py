@@ -13,10 +13,11 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._likelihood import MAX_EXACT_BY_DEFAULT, LogLikelihoodMixin
+from sklpf.models._validation import validate_rows
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm._trainer import LARGEST_SEED, Trainer
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
@@ -293,7 +294,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         return expit(safe_sparse_dot(v, self.components_.T, dense_output=True) + self.intercept_hidden_)
 
     def _validate(self, X, reset=False, order=None):
-        return validate_data(self, X, accept_sparse="csr", reset=reset, dtype=(np.float64, np.float32), order=order)
+        return validate_rows(self, X, reset=reset, dtype=(np.float64, np.float32), order=order)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
