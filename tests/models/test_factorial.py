@@ -273,12 +273,23 @@ def test_data_that_can_not_be_used_are_refused(fitted):
     model, X = fitted
     with pytest.raises(ValueError, match="too large to be squared"):
         FactorialMixture(2).fit(np.full((4, 2), 1e200))
+    with pytest.raises(ValueError, match="too large to be squared"):
+        FactorialMixture(2, tempering="annealed").fit(np.eye(4) * 1e100)
     with pytest.raises(ValueError, match="NaN"):
         model.score_samples(np.full((2, 16), np.nan))
     with pytest.raises(ValueError, match="a column for each of 8 components"):
         model.inverse_transform(X[:, :5])
     with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
         model.sample(0)
+
+
+def test_an_outlier_that_drowns_the_rest_has_a_model_or_is_refused():
+    X = np.random.default_rng(0).normal(size=(50, 6))
+    X[3, 2] = 1e8
+    model = FactorialMixture(3, random_state=0).fit(X)
+    assert np.all(np.isfinite(model.score_samples(X)))
+    with pytest.raises(ValueError, match="^some values of X are so large that the rest is lost in rounding; rescale X"):
+        FactorialMixture(3, noise_variance=1.0, random_state=0).fit(X)
 
 
 def test_constant_data_have_a_model():

@@ -35,6 +35,7 @@ _ROWS_AT_ONCE = 1024  # of transform
 _SETTLED, _MAX_SETTLING = 1e-6, 1000  # when the activations of a new row stop changing
 _POWER_STEPS = 15  # for the eigenvalues that "auto" needs; their scale is enough
 _STARTING_PROBABILITY = 0.3
+_TOO_LARGE = "X holds values too large to be squared; rescale X"
 
 
 class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
@@ -261,7 +262,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         with np.errstate(over="ignore", invalid="ignore"):
             variance, square = _moments(X)
         if not np.isfinite(square):
-            raise ValueError("X holds values too large to be squared; rescale X")
+            raise ValueError(_TOO_LARGE)
         noise = (variance / 2 or square or 1.0) if self.noise_variance is None else self.noise_variance
         components = (square or 1.0) / (self.n_components * np.mean(probability))
         components = components if self.component_variance is None else self.component_variance
@@ -270,7 +271,10 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     def _highest_temperature(self, X, noise_variance, probability) -> float:
         if self.initial_temperature != "auto":
             return float(self.initial_temperature)
-        eigenvalues = _leading_eigenvalues(X, self.n_components) / noise_variance
+        with np.errstate(over="ignore", invalid="ignore"):
+            eigenvalues = _leading_eigenvalues(X, self.n_components) / noise_variance
+        if not np.all(np.isfinite(eigenvalues)):
+            raise ValueError(_TOO_LARGE)
         rows_per_feature = len(X) * np.mean(probability) / X.shape[1]
         return float(max(2.0, min(eigenvalues[0], eigenvalues[-1] * rows_per_feature)))
 
