@@ -27,7 +27,27 @@ from sklpf.variational import Annealed, GlobalTempering, Tempering, temperature_
 _LARGEST_SEED = 2**31 - 1
 _DOCUMENTS_AT_ONCE = 4096  # where topics stay
 _STARTING_SHAPE = 100.0  # of the gamma distribution of starting values, with mean 1
+_PRIOR_RANGE = 1e-20, 1e10
+_MOST_TOKENS = 1e18
 _HIGHEST = {"annealed": 1.5, "global": 2.0, "local": 10.0}  # what did best on news and newsgroup posts
+
+
+def check_priors(doc_topic_prior: float, topic_word_prior: float) -> None:
+    """Raise ValueError where a prior is so small or large that its digamma function or its sums lose all digits."""
+    low, high = _PRIOR_RANGE
+    for name, prior in (("doc_topic_prior", doc_topic_prior), ("topic_word_prior", topic_word_prior)):
+        if not low <= prior <= high:
+            raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {prior:g}; clip it")
+
+
+def check_tokens(X: sp.csr_matrix, n_corpus: float = 1.0) -> None:
+    """Raise ValueError if so many documents like those of X have more tokens than can be counted."""
+    longest = float(_lengths(X).max())
+    if not longest * n_corpus <= _MOST_TOKENS:
+        raise ValueError(
+            f"X has documents of {longest:.3g} tokens, and stands for {n_corpus:.3g} documents: more than "
+            f"{_MOST_TOKENS:g} tokens can't be counted; rescale X or lower total_samples"
+        )
 
 
 class LDAFitMixin(BaseEstimator):
@@ -43,6 +63,7 @@ class LDAFitMixin(BaseEstimator):
         self.n_batch_iter_, self.n_iter_ = 1, 0
         self.doc_topic_prior_ = 1 / self.n_components if self.doc_topic_prior is None else self.doc_topic_prior
         self.topic_word_prior_ = 1 / self.n_components if self.topic_word_prior is None else self.topic_word_prior
+        check_priors(self.doc_topic_prior_, self.topic_word_prior_)
         if self.learn_doc_topic_prior:
             self.doc_topic_prior_ = np.full(self.n_components, float(self.doc_topic_prior_))
         shape = self.n_components, X.shape[1]
@@ -99,7 +120,7 @@ class LDAFitMixin(BaseEstimator):
         documents = self._infer_at_temperature(X, gamma, tasks)
         rate = 1.0 if batch_learning else (self.learning_offset + self.n_batch_iter_) ** -self.learning_decay
         update_topics(self._topics, documents, rate, len_corpus / X.shape[0], tasks)
-        if self.learn_doc_topic_prior and self._tempering is None:
+        if self.learn_doc_topic_prior and self._tempering is None and self.max_doc_update_iter > 0:
             self.doc_topic_prior_ = fit_prior(self._alpha(), documents.gamma, rate)
         self.n_batch_iter_ += 1
         self._advance_temperature(X, documents)
@@ -185,7 +206,8 @@ class LDAFitMixin(BaseEstimator):
         """Perplexity and nats of the evidence lower bound at T = 1."""
         elbo = sum(float(documents.bound(self._alpha()).sum()) for documents in self._documents(X, tasks))
         elbo += self._topics.bound()
-        return float(np.exp(-elbo / X.data.sum(dtype=np.float64))), elbo
+        with np.errstate(over="ignore"):
+            return float(np.exp(-elbo / X.data.sum(dtype=np.float64))), elbo
 
 
 def _lengths(X) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._validation import validate_rows
 from sklpf.models.lda._completion import completion_log_likelihood, whole_counts
-from sklpf.models.lda._fit import LDAFitMixin
+from sklpf.models.lda._fit import LDAFitMixin, check_tokens
 from sklpf.models.lda._inference import Topics
 from sklpf.models.lda._path import LDAPath
 from sklpf.partition import PartitionEstimator
@@ -247,6 +247,7 @@ class LatentDirichletAllocation(
         X = self._validate(X, reset=True)
         if X.nnz == 0:
             raise ValueError("X has no counts; fit needs at least one document with a word")
+        check_tokens(X, X.shape[0])
         self._begin(X, len_corpus=X.shape[0], n_passes=self.max_iter)
         self._fit(X)
         return self
@@ -271,6 +272,7 @@ class LatentDirichletAllocation(
         self._validate_params()
         first = not hasattr(self, "_topics")
         X = self._validate(X, reset=first)
+        check_tokens(X, self.total_samples)
         if first:
             self._begin(X, len_corpus=self.total_samples)
         self._partial_fit(X)
@@ -392,6 +394,7 @@ class LatentDirichletAllocation(
         if not X.data.flags.writeable or np.any(X.data == 0):
             X = X.copy()
             X.eliminate_zeros()
+        check_tokens(X)
         return X
 
     @property
