@@ -1,6 +1,8 @@
-"""What models share when they validate rows: sparse matrices that are whole, and never the caller's own to change."""
+"""What models share when they are given rows: sparse ones that are whole and stay as they are, fits all or nothing."""
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +26,22 @@ def validate_rows(model, X, **options):
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def all_or_nothing(method):
+    """Let a method of a model that raises leave the model's attributes as they were before the call."""
+
+    @functools.wraps(method)
+    def guarded(self, *args, **kwargs):
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return guarded
 
 
 def check_indices(X) -> None:

@@ -184,8 +184,9 @@ def test_every_fit_ends_at_one_and_its_curve_with_it(tempering):
 def test_automatic_temperature_is_the_largest_eigenvalue_over_the_noise_unless_there_are_few_rows(n, capped):
     X, _, _ = shapes(n, "drawn")
     model = FactorialMixture(8, **SHAPES, tempering="annealed", n_tempered=10, max_iter=1)
-    with pytest.warns(ConvergenceWarning, match="still rises after 1 sweeps"):
+    with pytest.warns(ConvergenceWarning, match="still rises after 1 sweeps") as caught:
         model.fit(X)
+    assert caught[0].filename == __file__
     eigenvalues = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1] / 0.01
     cap = eigenvalues[7] * n * 0.3 / 16
     assert (cap < eigenvalues[0]) == capped

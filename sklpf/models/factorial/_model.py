@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sklpf._parallel import run_blocks
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._validation import all_or_nothing
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial._posterior import FactorialPosterior
 from sklpf.partition import PartitionEstimator
@@ -191,6 +192,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         self.n_jobs = n_jobs
 
     # -- training --------------------------------------------------------------------------------
+    @all_or_nothing
     def fit(self, X, y=None) -> FactorialMixture:
         """Climb the evidence lower bound of X from `n_init` draws of the activations and keep the best.
 
@@ -206,7 +208,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Raises
         ------
         ValueError
-            If a parameter can't be used, or if the values of X are too large to be squared.
+            If a parameter can't be used, or if values of X are too large; the model is then as it was.
 
         Warns
         -----
@@ -228,7 +230,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
             warnings.warn(
                 f"the evidence lower bound still rises after {self.max_iter} sweeps at T = 1; raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
 
