@@ -5,8 +5,9 @@ import copy
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
 
-from sklpf import BernoulliRBM, LatentDirichletAllocation
+from sklpf import BernoulliRBM, FactorialMixture, LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
 from sklpf.models.lda import LDAPath
 
@@ -92,3 +93,57 @@ def test_a_fitted_model_keeps_its_number_of_topics(n_components, learned):
     np.testing.assert_array_equal(model.partial_fit(X).components_, same.partial_fit(X).components_)
     assert model.get_feature_names_out().shape == (5,)
     assert model.fit(X).components_.shape == (n_components, 16)
+
+
+# ---- fits that fail ----------------------------------------------------------------------------------
+TOPICS = LatentDirichletAllocation(2, max_iter=2, random_state=0)
+MIXTURE = FactorialMixture(2, tol=1.0, random_state=0)
+FAILURES = [
+    (TOPICS, "fit", {}, np.zeros((3, 5)), "X has no counts"),
+    (TOPICS, "fit", {}, np.full((3, 5), 1e30), "tokens can't be counted"),
+    (TOPICS, "fit", {"topic_word_prior": 1e-30}, np.ones((3, 5)), "topic_word_prior must lie between"),
+    (
+        TOPICS,
+        "fit",
+        {"tempering": "annealed", "temperature_schedule": [0.5]},
+        np.ones((3, 5)),
+        "temperatures of at least 1",
+    ),
+    (TOPICS, "partial_fit", {"total_samples": 1e30}, np.ones((3, 4)), "tokens can't be counted"),
+    (TOPICS, "partial_fit", {}, np.full((3, 4), 1e30), "tokens can't be counted"),
+    (MIXTURE, "fit", {}, np.full((4, 5), 1e200), "too large to be squared"),
+    (MIXTURE, "fit", {"activation_probability": [0.1, 1.0]}, np.eye(5), "activation_probability must lie"),
+    (MIXTURE, "fit", {"tempering": "annealed", "temperature_schedule": [0.5]}, np.eye(5), "temperatures"),
+]
+
+
+@pytest.mark.parametrize(("model", "method", "parameters", "X", "message"), FAILURES)
+def test_a_fit_that_fails_leaves_the_model_as_it_was(model, method, parameters, X, message):
+    fresh = copy.deepcopy(model).set_params(**parameters)
+    with pytest.raises(ValueError, match=message):
+        getattr(fresh, method)(X)
+    assert vars(fresh).keys() == model.get_params(deep=False).keys()
+    with pytest.raises(NotFittedError):
+        fresh.transform(X)
+    rows = GOOD.toarray()
+    fitted = copy.deepcopy(model).fit(rows)
+    expected = fitted.transform(rows)
+    with pytest.raises(ValueError, match=message):
+        getattr(fitted.set_params(**parameters), method)(X)
+    assert fitted.n_features_in_ == 4
+    np.testing.assert_array_equal(fitted.transform(rows), expected)
+
+
+@pytest.mark.parametrize("model", [TOPICS, MIXTURE])
+def test_a_fit_that_fails_half_way_leaves_the_model_as_it_was(model, monkeypatch):
+    def fail(*args, **options):
+        raise ValueError("half way")
+
+    fitted = copy.deepcopy(model).fit(GOOD.toarray())
+    before = dict(vars(fitted))
+    monkeypatch.setattr("sklpf.models.lda._trainer.update_topics", fail)
+    monkeypatch.setattr("sklpf.models.factorial._posterior.FactorialPosterior.update_hyperparameters", fail)
+    with pytest.raises(ValueError, match="half way"):
+        fitted.fit(np.eye(6))
+    assert all(vars(fitted)[name] is value for name, value in before.items())
+    assert vars(fitted).keys() == before.keys()

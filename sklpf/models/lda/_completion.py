@@ -9,12 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklpf.models.lda._inference import lengths
+
 _MOST_TOKENS = 10**9  # of a document: NumPy's hypergeometric numbers end there
 
 
 def check_lengths(X: sp.csr_matrix) -> None:
     """Raise ValueError if a document has more tokens than can be taken one by one."""
-    longest = float(X.sum(axis=1, dtype=np.float64).max())
+    longest = float(lengths(X).max())
     if longest >= _MOST_TOKENS:
         raise ValueError(
             f"X has a document of {longest:.3g} tokens, and likelihoods are of fewer than 1e+09; rescale its counts"

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaln, polygamma, psi
 
+_DOCUMENTS_AT_ONCE = 4096  # where topics stay
 _DOCUMENTS_PER_BLOCK, _WORDS_PER_BLOCK = 32, 1024
 _LANES = 16
 _SMALLEST_SCALE = 1e-6
@@ -186,6 +187,21 @@ def infer_documents(
     return documents
 
 
+def settle(topics: Topics, X: sp.csr_matrix, alpha, settings: Settings, tasks) -> Iterator[Documents]:
+    """Documents at T = 1, in parts, from gamma = 1."""
+    for rows in cut(X.shape[0], _DOCUMENTS_AT_ONCE):
+        part = take_documents(X, rows)
+        yield infer_documents(topics, part, alpha, np.ones((part.shape[0], len(alpha))), settings, tasks)
+
+
+def corpus_bound(topics: Topics, X: sp.csr_matrix, alpha, settings: Settings, tasks) -> tuple[float, float]:
+    """Perplexity and nats of the evidence lower bound at T = 1."""
+    elbo = sum(float(documents.bound(alpha).sum()) for documents in settle(topics, X, alpha, settings, tasks))
+    elbo += topics.bound()
+    with np.errstate(over="ignore"):
+        return float(np.exp(-elbo / X.data.sum(dtype=np.float64))), elbo
+
+
 def update_topics(topics: Topics, documents: Documents, rate: float, ratio: float, tasks) -> None:
     """lambda = (1 - rate) lambda + rate (prior + ratio * expected counts of the batch)."""
     topics.decay(rate)
@@ -224,6 +240,11 @@ def _log_step(alpha, counts):
         shared = np.sum(alpha * slope / diagonal) / (1 / common + np.sum(alpha**2 / diagonal))
     step = -(slope - shared * alpha) / diagonal
     return np.clip(step, -1.0, 1.0)
+
+
+def lengths(X: sp.csr_matrix) -> NDArray[np.float64]:
+    """Tokens of every document, (n,)."""
+    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
 
 
 def take_documents(X: sp.csr_matrix, rows: slice) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from numbers import Integral, Real
 
@@ -21,6 +20,7 @@ from sklpf.models._validation import validate_rows
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm._trainer import LARGEST_SEED, Trainer
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
+from sklpf.training import train
 
 _SMALLEST_MEAN = 1e-3  # of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
@@ -151,13 +151,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self._count(X)
         self._forget_log_partition()
         trainer = Trainer(self, X, self.batch_size, rng)
-        began = time.time()
-        for iteration in range(1, self.n_iter + 1):
-            trainer.run()
-            if self.verbose:
-                trainer.store(self)
-                self._report(X, iteration, time.time() - began)
-                began = time.time()
+        train(trainer, self.n_iter, report=self._report if self.verbose else None)
         trainer.store(self)
         return self
 
@@ -204,12 +198,14 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         smallest = 1 / (self._n_seen + 2)
         self.visible_mean_ = np.clip((self._visible_sum + 1) / (self._n_seen + 2), smallest, 1 - smallest)
 
-    def _report(self, X, iteration, seconds) -> None:
+    def _report(self, trainer, iteration, seconds) -> str:
+        trainer.store(self)
+        X = trainer.X
         n_rows = int(np.clip(_VERBOSE_WORK / (self.components_.size * X.shape[1]), 10, X.shape[0]))
         some = X[np.linspace(0, X.shape[0] - 1, min(n_rows, X.shape[0])).astype(int)]
         mean = self._pseudo_log_likelihood(some).mean()
         name = type(self).__name__
-        print(f"[{name}] Iteration {iteration}, pseudo-likelihood = {mean:.2f}, time = {seconds:.2f}s")
+        return f"[{name}] Iteration {iteration}, pseudo-likelihood = {mean:.2f}, time = {seconds:.2f}s"
 
     @classmethod
     def from_parameters(
