@@ -36,6 +36,7 @@ BROKEN = [
     broken(sp.csr_matrix, indptr=[0, 3, 2, 6]),
     broken(sp.csr_matrix, indptr=[1, 2, 3, 6]),
     broken(sp.csc_matrix, indices=[0, 2, 1, 2, 0, 3]),
+    broken(sp.coo_matrix, row=[0, 0, 1, 2, 2, 3]),
 ]
 
 

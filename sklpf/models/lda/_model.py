@@ -36,9 +36,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     Parameters
     ----------
     n_components : int, default=10
-        Number of topics.
+        Number of topics; a fitted model keeps its own until `fit`.
     doc_topic_prior, topic_word_prior : float or None, default=None
-        alpha and eta, Dirichlet parameters of the documents' topic shares and of the topics. None: 1 / n_components.
+        alpha and eta, Dirichlet parameters of the documents' topic shares and of the topics, from 1e-20 to 1e10. None:
+        1 / n_components.
     learning_method : {"batch", "online"}, default="batch"
         Whether `fit` updates the topics after a pass over all documents or after every `batch_size` of them.
     learning_decay, learning_offset : float, default=0.7 and 10.0
@@ -286,8 +287,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         """
         self._validate_params()
         first = not hasattr(self, "_topics")
-        X = self._validate(X, reset=first)
-        check_tokens(X, self.total_samples)
+        X = self._validate(X, reset=first, n_corpus=max(1.0, self.total_samples))
         if first:
             self._initialise(X, self.total_samples, self.batch_size)
         with task_map(self.n_jobs) as tasks:
@@ -448,13 +448,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return float(values.sum() / n_tokens.sum())
 
     # -- validation and attributes -----------------------------------------------------------------
-    def _validate(self, X, reset=False) -> sp.csr_matrix:
+    def _validate(self, X, reset=False, n_corpus=1.0) -> sp.csr_matrix:
         dtype = (np.float64, np.float32) if reset else self._topics.weights.dtype
         X = sp.csr_matrix(validate_rows(self, X, reset=reset, dtype=dtype, ensure_non_negative=True))
         if not X.data.flags.writeable or np.any(X.data == 0):
             X = X.copy()
             X.eliminate_zeros()
-        check_tokens(X)
+        check_tokens(X, n_corpus)
         return X
 
     @property

@@ -132,7 +132,7 @@ def check_priors(**priors: float) -> None:
             raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {prior:g}; clip it")
 
 
-def check_tokens(X: sp.csr_matrix, n_corpus: float = 1.0) -> None:
+def check_tokens(X: sp.csr_matrix, n_corpus: float) -> None:
     """Raise ValueError if so many documents like those of X have more tokens than can be counted."""
     longest = float(lengths(X).max())
     if not longest * n_corpus <= _MOST_TOKENS:
