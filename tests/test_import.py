@@ -34,7 +34,9 @@ def test_every_public_name_resolves(name):
     assert name in dir(sklpf)
 
 
-@pytest.mark.parametrize("package", ["models", "partition", "paths", "testing", "transitions", "uncertainty"])
+@pytest.mark.parametrize(
+    "package", ["models", "partition", "paths", "testing", "training", "transitions", "uncertainty"]
+)
 def test_every_name_of_a_subpackage_resolves(package):
     import importlib
 

@@ -184,8 +184,9 @@ def test_every_fit_ends_at_one_and_its_curve_with_it(tempering):
 def test_automatic_temperature_is_the_largest_eigenvalue_over_the_noise_unless_there_are_few_rows(n, capped):
     X, _, _ = shapes(n, "drawn")
     model = FactorialMixture(8, **SHAPES, tempering="annealed", n_tempered=10, max_iter=1)
-    with pytest.warns(ConvergenceWarning, match="still rises after 1 sweeps"):
+    with pytest.warns(ConvergenceWarning, match="still rises after 1 sweeps") as caught:
         model.fit(X)
+    assert caught[0].filename == __file__
     eigenvalues = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1] / 0.01
     cap = eigenvalues[7] * n * 0.3 / 16
     assert (cap < eigenvalues[0]) == capped
@@ -273,12 +274,23 @@ def test_data_that_can_not_be_used_are_refused(fitted):
     model, X = fitted
     with pytest.raises(ValueError, match="too large to be squared"):
         FactorialMixture(2).fit(np.full((4, 2), 1e200))
+    with pytest.raises(ValueError, match="too large to be squared"):
+        FactorialMixture(2, tempering="annealed").fit(np.eye(4) * 1e100)
     with pytest.raises(ValueError, match="NaN"):
         model.score_samples(np.full((2, 16), np.nan))
     with pytest.raises(ValueError, match="a column for each of 8 components"):
         model.inverse_transform(X[:, :5])
     with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
         model.sample(0)
+
+
+def test_an_outlier_that_drowns_the_rest_has_a_model_or_is_refused():
+    X = np.random.default_rng(0).normal(size=(50, 6))
+    X[3, 2] = 1e8
+    model = FactorialMixture(3, random_state=0).fit(X)
+    assert np.all(np.isfinite(model.score_samples(X)))
+    with pytest.raises(ValueError, match="^some values of X are so large that the rest is lost in rounding; rescale X"):
+        FactorialMixture(3, noise_variance=1.0, random_state=0).fit(X)
 
 
 def test_constant_data_have_a_model():

@@ -13,6 +13,7 @@ from sklpf import AIS, Exact, LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
 from sklpf.models.lda._completion import split_tokens
 from sklpf.models.lda._inference import fit_prior
+from sklpf.models.lda._trainer import Trainer
 
 QUICK = AIS(n_temperatures=50, n_chains=16)
 UNTRUSTED = pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted")
@@ -240,6 +241,25 @@ def test_a_stream_learns_what_fit_learns():
     assert not hasattr(model, "elbo_")
     model.fit(X)
     assert np.isfinite(model.bound_)
+
+
+def test_a_trainer_writes_to_the_model_when_told_and_nothing_before():
+    X, _, _ = make_bars_corpus(100, size=3, random_state=0)
+    options = {"learning_method": "online", "batch_size": 30, "learn_doc_topic_prior": True, "random_state": 0}
+    model = LatentDirichletAllocation(4, max_iter=0, **options).fit(X)
+    trainer = Trainer(
+        model, X, 100, model._steps(100), model._settings, lambda function, items: [*map(function, items)]
+    )
+    for _ in range(3):
+        trainer.run()
+    assert (model.n_batch_iter_, len(model.temperatures_)) == (1, 0)
+    np.testing.assert_array_equal(model.doc_topic_prior_, np.full(4, 0.25))
+    trainer.store(model)
+    whole = LatentDirichletAllocation(4, max_iter=3, **options).fit(X)
+    np.testing.assert_array_equal(model.components_, whole.components_)
+    np.testing.assert_array_equal(model.doc_topic_prior_, whole.doc_topic_prior_)
+    assert (model.n_batch_iter_, len(model.temperatures_)) == (13, 12)
+    assert trainer.bound() == (whole.bound_, whole.elbo_)
 
 
 # ---- what is refused -----------------------------------------------------------------------------------

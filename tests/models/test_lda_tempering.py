@@ -251,6 +251,12 @@ def test_no_tempering_is_tempering_of_no_passes():
         np.testing.assert_array_equal(fitted(tempering=tempering, n_tempered=0).components_, plain.components_)
 
 
+def test_a_schedule_too_long_to_be_held_is_refused():
+    model = LatentDirichletAllocation(8, tempering="annealed", total_samples=1e15, random_state=0)
+    with pytest.raises(ValueError, match="can't be held; lower n_tempered or total_samples"):
+        model.partial_fit(BARS)
+
+
 def test_temperatures_that_can_not_be_used_are_refused():
     for options, message in [
         ({"temperature_schedule": [2.0, 0.5]}, "temperatures of at least 1"),

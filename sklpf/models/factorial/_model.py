@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sklpf._parallel import parallel_map
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._validation import all_or_nothing
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial._posterior import FactorialPosterior
 from sklpf.partition import PartitionEstimator
@@ -35,6 +36,7 @@ _ROWS_AT_ONCE = 1024  # of transform
 _SETTLED, _MAX_SETTLING = 1e-6, 1000  # when the activations of a new row stop changing
 _POWER_STEPS = 15  # for the eigenvalues that "auto" needs; their scale is enough
 _STARTING_PROBABILITY = 0.3
+_TOO_LARGE = "X holds values too large to be squared; rescale X"
 
 
 class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
@@ -190,6 +192,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         self.n_jobs = n_jobs
 
     # -- training --------------------------------------------------------------------------------
+    @all_or_nothing
     def fit(self, X, y=None) -> FactorialMixture:
         """Climb the evidence lower bound of X from `n_init` draws of the activations and keep the best.
 
@@ -205,7 +208,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Raises
         ------
         ValueError
-            If a parameter can't be used, or if the values of X are too large to be squared.
+            If a parameter can't be used, or if values of X are too large; the model is then as it was.
 
         Warns
         -----
@@ -227,7 +230,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
             warnings.warn(
                 f"the evidence lower bound still rises after {self.max_iter} sweeps at T = 1; raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
 
@@ -261,7 +264,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         with np.errstate(over="ignore", invalid="ignore"):
             variance, square = _moments(X)
         if not np.isfinite(square):
-            raise ValueError("X holds values too large to be squared; rescale X")
+            raise ValueError(_TOO_LARGE)
         noise = (variance / 2 or square or 1.0) if self.noise_variance is None else self.noise_variance
         components = (square or 1.0) / (self.n_components * np.mean(probability))
         components = components if self.component_variance is None else self.component_variance
@@ -270,7 +273,10 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     def _highest_temperature(self, X, noise_variance, probability) -> float:
         if self.initial_temperature != "auto":
             return float(self.initial_temperature)
-        eigenvalues = _leading_eigenvalues(X, self.n_components) / noise_variance
+        with np.errstate(over="ignore", invalid="ignore"):
+            eigenvalues = _leading_eigenvalues(X, self.n_components) / noise_variance
+        if not np.all(np.isfinite(eigenvalues)):
+            raise ValueError(_TOO_LARGE)
         rows_per_feature = len(X) * np.mean(probability) / X.shape[1]
         return float(max(2.0, min(eigenvalues[0], eigenvalues[-1] * rows_per_feature)))
 

@@ -17,6 +17,8 @@ from sklpf.models.lda._word_kernels import fill_powers
 
 _REGISTER = 8  # gamma and the like go eight at a time
 _FEW = 8  # a document's matrix is turned when one in so many topics is left
+_SMALL = 0.002  # sums of gamma whose exp(digamma) is nearly out of range
+_LARGEST = 2.0  # of theta; more is in the padding alone, where infinity would spoil sums
 _EPSILON = 2.0**-52  # words that a document's topics explain with less than this have no say, as in scikit-learn
 _NEGLIGIBLE = 1e-6  # tokens, or their share of a document of less than one, below which a topic is dropped
 
@@ -109,7 +111,7 @@ def _weigh(gamma, total, theta):
     """theta = exp(E log theta) for Dirichlet(gamma) with sum `total`."""
     factor = 1.0 / exp_digamma(total)
     for k in range(gamma.shape[0]):
-        value = exp_digamma(gamma[k]) * factor
+        value = min(exp_digamma(gamma[k]) * factor, _LARGEST)
         theta[k] = value if value > FLUSH else 0.0
 
 
@@ -118,13 +120,13 @@ def _weigh_tempered(gamma, total, inverse, theta):
     """theta = exp(inverse * E log theta)."""
     offset = digamma(total)
     for k in range(gamma.shape[0]):
-        value = exp64(inverse * (digamma(gamma[k]) - offset))
+        value = min(exp64(inverse * (digamma(gamma[k]) - offset)), _LARGEST)
         theta[k] = value if value > FLUSH else 0.0
 
 
 @inlined
 def _set_theta(gamma, total, inverse, theta):
-    if inverse == 1.0:
+    if inverse == 1.0 and total > _SMALL:
         _weigh(gamma, total, theta)
     else:
         _weigh_tempered(gamma, total, inverse, theta)

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._validation import all_or_nothing, validate_rows
 from sklpf.models.lda._completion import completion_log_likelihood, whole_counts
-from sklpf.models.lda._fit import LDAFitMixin
-from sklpf.models.lda._inference import Topics
+from sklpf.models.lda._inference import Settings, Topics, settle, task_map
 from sklpf.models.lda._path import LDAPath
+from sklpf.models.lda._tempering import SMOOTHING, Cooling, Corpus, Heat, start_cooling
+from sklpf.models.lda._trainer import Evaluation, Steps, Trainer, check_priors, check_tokens, draw_topics
 from sklpf.partition import PartitionEstimator
+from sklpf.training import train
+
+_LARGEST_SEED = 2**31 - 1
 
 
-class LatentDirichletAllocation(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, LDAFitMixin, BaseEstimator
-):
+class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
     """Latent Dirichlet allocation with variational Bayes; takes the place of scikit-learn's class of that name.
 
     Parameters and attributes are scikit-learn's, then those of this class. What differs: `score` is the mean
@@ -31,9 +36,10 @@ class LatentDirichletAllocation(
     Parameters
     ----------
     n_components : int, default=10
-        Number of topics.
+        Number of topics; a fitted model keeps its own until `fit`.
     doc_topic_prior, topic_word_prior : float or None, default=None
-        alpha and eta, Dirichlet parameters of the documents' topic shares and of the topics. None: 1 / n_components.
+        alpha and eta, Dirichlet parameters of the documents' topic shares and of the topics, from 1e-20 to 1e10. None:
+        1 / n_components.
     learning_method : {"batch", "online"}, default="batch"
         Whether `fit` updates the topics after a pass over all documents or after every `batch_size` of them.
     learning_decay, learning_offset : float, default=0.7 and 10.0
@@ -224,6 +230,7 @@ class LatentDirichletAllocation(
         self.on_nonconvergence = on_nonconvergence
 
     # -- training --------------------------------------------------------------------------------
+    @all_or_nothing
     def fit(self, X, y=None) -> LatentDirichletAllocation:
         """Learn topics from X.
 
@@ -240,16 +247,27 @@ class LatentDirichletAllocation(
         Raises
         ------
         ValueError
-            If a parameter can't be used, or X has negative or missing counts, or none at all.
+            If a parameter can't be used, or X has negative or missing counts, or none at all; the model is then as it
+            was.
         """
         self._validate_params()
         X = self._validate(X, reset=True)
         if X.nnz == 0:
             raise ValueError("X has no counts; fit needs at least one document with a word")
-        self._begin(X, len_corpus=X.shape[0], n_passes=self.max_iter)
-        self._fit(X)
+        check_tokens(X, X.shape[0])
+        steps = self._steps(X.shape[0])
+        self._initialise(X, X.shape[0], steps.batch_size, self.max_iter)
+        evaluation = Evaluation(self.evaluate_every, self.perp_tol, self.max_iter)
+        report = evaluation.report if self.verbose else None
+        with task_map(self.n_jobs) as tasks:
+            trainer = Trainer(self, X, X.shape[0], steps, self._settings, tasks)
+            n_passes, ended = train(trainer, self.max_iter, report=report, callbacks=[evaluation])
+            trainer.store(self)
+            self.bound_, self.elbo_ = trainer.bound()
+        self.n_iter_ = n_passes - ended  # as scikit-learn counts
         return self
 
+    @all_or_nothing
     def partial_fit(self, X, y=None) -> LatentDirichletAllocation:
         """Update the topics with some documents of a stream, `batch_size` at a time.
 
@@ -269,11 +287,43 @@ class LatentDirichletAllocation(
         """
         self._validate_params()
         first = not hasattr(self, "_topics")
-        X = self._validate(X, reset=first)
+        X = self._validate(X, reset=first, n_corpus=max(1.0, self.total_samples))
         if first:
-            self._begin(X, len_corpus=self.total_samples)
-        self._partial_fit(X)
+            self._initialise(X, self.total_samples, self.batch_size)
+        with task_map(self.n_jobs) as tasks:
+            trainer = Trainer(self, X, self.total_samples, self._steps(), self._settings, tasks)
+            trainer.run()
+            trainer.store(self)
         return self
+
+    def _initialise(self, X, n_corpus, batch_size, n_passes=np.inf) -> None:
+        """Forget what was learned, draw topics, and set the temperatures for a corpus of so many documents."""
+        alpha, eta = (1 / self.n_components if p is None else p for p in (self.doc_topic_prior, self.topic_word_prior))
+        check_priors(doc_topic_prior=alpha, topic_word_prior=eta)
+        self.doc_topic_prior_ = np.full(self.n_components, float(alpha)) if self.learn_doc_topic_prior else alpha
+        self.topic_word_prior_, self.temperatures_, self.n_batch_iter_, self.n_iter_ = eta, np.empty(0), 1, 0
+        self.random_state_ = check_random_state(self.random_state)
+        self._partition_seed = int(copy.deepcopy(self.random_state_).randint(_LARGEST_SEED))
+        self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
+        self._cooling = self._start_cooling(X, n_corpus, batch_size, n_passes)
+        for name in ("bound_", "elbo_"):
+            self.__dict__.pop(name, None)
+
+    def _start_cooling(self, X, n_corpus, batch_size, n_passes) -> Cooling | None:
+        if self.tempering is None:
+            return None
+        heat = Heat(*(getattr(self, name) for name in Heat._fields))
+        whole = self.learning_method == "batch" and n_corpus == X.shape[0]
+        corpus = Corpus.like(X, n_corpus, self.topic_word_prior_, self._alpha)
+        per_pass = int(np.ceil(n_corpus / batch_size))
+        return start_cooling(heat, corpus, per_pass, n_passes, 1.0 if whole else SMOOTHING, self._partition_seed)
+
+    def _steps(self, n: int | None = None) -> Steps:
+        """How `fit` to n documents learns, or a stream."""
+        if n is not None and self.learning_method == "batch":
+            return Steps(n, 1.0, 0.0, False, self.learn_doc_topic_prior)
+        shuffle = self.shuffle and n is not None
+        return Steps(self.batch_size, self.learning_offset, self.learning_decay, shuffle, self.learn_doc_topic_prior)
 
     # -- topics of documents ---------------------------------------------------------------------
     def transform(self, X, *, normalize=True) -> NDArray:
@@ -310,6 +360,19 @@ class LatentDirichletAllocation(
         doc_topic_distr : ndarray of shape (n_samples, n_components)
         """
         return self.fit(X).transform(X, normalize=normalize)
+
+    def _gamma(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+        with task_map(self.n_jobs) as tasks:
+            parts = settle(self._topics, X, self._alpha, self._settings, tasks)
+            return np.concatenate([documents.gamma for documents in parts])
+
+    @property
+    def _alpha(self) -> NDArray[np.float64]:
+        return np.broadcast_to(np.asarray(self.doc_topic_prior_, dtype=np.float64), self._n_features_out).copy()
+
+    @property
+    def _settings(self) -> Settings:
+        return Settings(self.mean_change_tol, self.max_doc_update_iter)
 
     # -- log-likelihood ----------------------------------------------------------------------------
     def path(self, X) -> LDAPath:
@@ -385,14 +448,13 @@ class LatentDirichletAllocation(
         return float(values.sum() / n_tokens.sum())
 
     # -- validation and attributes -----------------------------------------------------------------
-    def _validate(self, X, reset=False) -> sp.csr_matrix:
+    def _validate(self, X, reset=False, n_corpus=1.0) -> sp.csr_matrix:
         dtype = (np.float64, np.float32) if reset else self._topics.weights.dtype
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype, ensure_non_negative=True)
-        X = sp.csr_matrix(X)
-        if not (X.has_canonical_format and X.data.flags.writeable) or np.any(X.data == 0):
+        X = sp.csr_matrix(validate_rows(self, X, reset=reset, dtype=dtype, ensure_non_negative=True))
+        if not X.data.flags.writeable or np.any(X.data == 0):
             X = X.copy()
-            X.sum_duplicates()
             X.eliminate_zeros()
+        check_tokens(X, n_corpus)
         return X
 
     @property

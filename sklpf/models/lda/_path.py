@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
 from sklpf._random import Stream
+from sklpf.models._validation import check_indices
+from sklpf.models.lda._completion import check_lengths
 from sklpf.partition import LeftToRight, PartitionEstimator
 from sklpf.paths._kernel_path import KernelPath, read_only
 
@@ -57,7 +59,7 @@ class LDAPath(KernelPath):
     Raises
     ------
     ValueError
-        If shapes don't match, or a number isn't finite or in its range.
+        If shapes don't match, a number isn't finite or in its range, or a document has 1e9 tokens or more.
 
     Notes
     -----
@@ -227,13 +229,15 @@ def _check_prior(prior, n_topics):
 
 def _check_counts(X, n_words):
     """CSR matrix of int64 with sorted words, none twice and no explicit zeros."""
+    check_indices(X)
     X = X if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2 or X.shape[1] != n_words or X.shape[0] == 0:
         raise ValueError(f"X must have the shape (n_documents, {n_words}) and at least one row, got {X.shape}")
     X = sp.csr_matrix(X, copy=True)
     counts = X.data.astype(np.float64)
-    if not np.all((counts >= 0) & (counts < 2**31) & (counts == np.floor(counts))):
+    if not np.all((counts >= 0) & np.isfinite(counts) & (counts == np.floor(counts))):
         raise ValueError("X must hold whole counts from 0 on; it holds negative, fractional, infinite or NaN ones")
+    check_lengths(X)
     X = sp.csr_matrix((X.data.astype(np.int64), X.indices, X.indptr), shape=X.shape)
     X.sum_duplicates()
     X.eliminate_zeros()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,15 +11,17 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import default_estimator
+from sklpf.models._validation import validate_rows
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm._trainer import LARGEST_SEED, Trainer
 from sklpf.partition import PartitionEstimator
+from sklpf.training import train
 
 _SMALLEST_MEAN = 1e-3  # of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
@@ -150,13 +151,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self._initialise(X, rng)
         self._count(X)
         trainer = Trainer(self, X, self.batch_size, rng)
-        began = time.time()
-        for iteration in range(1, self.n_iter + 1):
-            trainer.run()
-            if self.verbose:
-                trainer.store(self)
-                self._report(X, iteration, time.time() - began)
-                began = time.time()
+        train(trainer, self.n_iter, report=self._report if self.verbose else None)
         trainer.store(self)
         return self
 
@@ -202,12 +197,14 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         smallest = 1 / (self._n_seen + 2)
         self.visible_mean_ = np.clip((self._visible_sum + 1) / (self._n_seen + 2), smallest, 1 - smallest)
 
-    def _report(self, X, iteration, seconds) -> None:
+    def _report(self, trainer, iteration, seconds) -> str:
+        trainer.store(self)
+        X = trainer.X
         n_rows = int(np.clip(_VERBOSE_WORK / (self.components_.size * X.shape[1]), 10, X.shape[0]))
         some = X[np.linspace(0, X.shape[0] - 1, min(n_rows, X.shape[0])).astype(int)]
         mean = self._pseudo_log_likelihood(some).mean()
         name = type(self).__name__
-        print(f"[{name}] Iteration {iteration}, pseudo-likelihood = {mean:.2f}, time = {seconds:.2f}s")
+        return f"[{name}] Iteration {iteration}, pseudo-likelihood = {mean:.2f}, time = {seconds:.2f}s"
 
     @classmethod
     def from_parameters(
@@ -292,7 +289,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         return expit(safe_sparse_dot(v, self.components_.T, dense_output=True) + self.intercept_hidden_)
 
     def _validate(self, X, reset=False, order=None):
-        return validate_data(self, X, accept_sparse="csr", reset=reset, dtype=(np.float64, np.float32), order=order)
+        return validate_rows(self, X, reset=reset, dtype=(np.float64, np.float32), order=order)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
