@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf._parallel import fingerprint
+from sklpf._warnings import warn
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 
 MAX_EXACT_BY_DEFAULT = 20  # units of the smaller layer: 2^20 states take about a second
@@ -165,7 +166,7 @@ class LogLikelihoodMixin(DensityMixin):
         message = f"log Z is not to be trusted, {name} {reasons}"
         if self.on_nonconvergence == "raise":
             raise RuntimeError(message)
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        warn(message, ConvergenceWarning)
 
     # -- log-likelihood --------------------------------------------------------------------------
     def score_samples(self, X) -> NDArray[np.float64]:

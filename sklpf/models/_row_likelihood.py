@@ -10,6 +10,7 @@ from scipy.stats import norm
 from sklearn.base import DensityMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 
+from sklpf._warnings import warn
 from sklpf.models._likelihood import ScoreInterval, score_interval
 from sklpf.partition import AIS, Exact, PartitionEstimator
 
@@ -105,7 +106,7 @@ class RowLikelihoodMixin(DensityMixin):
         message = f"likelihoods are not to be trusted, {type(estimator).__name__} did not converge: {reasons}"
         if self.on_nonconvergence == "raise":
             raise RuntimeError(message)
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        warn(message, ConvergenceWarning)
         return values
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf._parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
+from sklpf._warnings import warn
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._targets import each_target, estimate_targets
 from sklpf.paths import Path
@@ -87,9 +87,7 @@ class PartitionEstimator(BaseEstimator):
         self.log_partition_interval_ = result.interval()
         self.converged_ = result.converged
         if not result.converged:
-            warnings.warn(
-                f"{result.method} did not converge: " + "; ".join(result.reasons), ConvergenceWarning, stacklevel=2
-            )
+            warn(f"{result.method} did not converge: " + "; ".join(result.reasons), ConvergenceWarning)
         return self
 
     def _estimate(self, path: Path, seed: int) -> PartitionResult:
@@ -105,8 +103,7 @@ class PartitionEstimator(BaseEstimator):
         if not callable(getattr(path, "path", None)):
             kind = f"{type(path).__module__}.{type(path).__name__}"
             raise TypeError(
-                f"path must be a fitted model of sklpf or a path, such as model.path(X), got {kind}; "
-                "BernoulliRBM.from_parameters takes the weights of another library's RBM"
+                f"path must be a fitted model of sklpf or a path, such as model.path(X), got {kind}{_advice(path)}"
             )
         check_is_fitted(path)
         if "X" in inspect.signature(path.path).parameters:
@@ -146,6 +143,16 @@ class PartitionEstimator(BaseEstimator):
         versions = (sklpf.__version__, np.__version__, numba.__version__)
         parts = (type(self), path, path.ladder, path.n_moves_per_segment)  # the last two may belong to the class
         return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))
+
+
+def _advice(model) -> str:
+    """What to do with a model of another library, where its name says what it is."""
+    name = type(model).__name__.lower()
+    if "rbm" in name or "boltzmann" in name:
+        return "; BernoulliRBM.from_parameters takes the weights of another library's RBM"
+    if "lda" in name or "dirichlet" in name:
+        return "; of another library's topic model take sklpf.models.LDAPath(topics, doc_topic_prior, X)"
+    return ""
 
 
 def check_base(path: Path, estimator: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from dataclasses import replace
 from numbers import Integral, Real
 
@@ -74,6 +75,7 @@ class LeftToRight(PartitionEstimator):
         "n_particles": [Interval(Integral, 1, None, closed="left")],
         "n_filters": [Interval(Integral, 2, None, closed="left")],
         "n_sweeps": [Interval(Real, 0, None, closed="left")],
+        "checkpoint": [str, os.PathLike, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }

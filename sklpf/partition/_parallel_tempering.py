@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -116,6 +117,7 @@ class ParallelTempering(PartitionEstimator):
         "weights": [StrOptions({"marginal", "joint"})],
         "base": [StrOptions({"data", "uniform"}), "array-like"],
         "transition": [Transition, None],
+        "checkpoint": [str, os.PathLike, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }

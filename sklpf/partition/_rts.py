@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral, Real
 
 import numpy as np
@@ -121,6 +122,7 @@ class RTS(PartitionEstimator):
         "weights": [StrOptions({"marginal", "joint"})],
         "base": [StrOptions({"data", "uniform"}), "array-like"],
         "transition": [Transition, None],
+        "checkpoint": [str, os.PathLike, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }

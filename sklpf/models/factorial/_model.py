@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklpf._parallel import parallel_map
 from sklpf._sklearn import Interval, StrOptions
+from sklpf._warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial._posterior import FactorialPosterior
@@ -224,10 +224,9 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         self._store(*best)
         self._partition_seed = int(rng.randint(_LARGEST_SEED))
         if not self.converged_:
-            warnings.warn(
+            warn(
                 f"the evidence lower bound still rises after {self.max_iter} sweeps at T = 1; raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import time
-import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +18,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklpf._sklearn import Interval, StrOptions
+from sklpf._warnings import warn
 from sklpf.models._likelihood import MAX_EXACT_BY_DEFAULT, LogLikelihoodMixin
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm._trainer import LARGEST_SEED, Trainer
@@ -23,8 +26,27 @@ from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 
 _SMALLEST_MEAN = 1e-3  # of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
+_ROUNDING = 1e-6  # of values scaled to [0, 1]
 _LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _all_or_nothing(train: _Method) -> _Method:
+    """Make a method that trains leave the model as it was when it ends in an error, such as divergence."""
+
+    @functools.wraps(train)
+    def wrapped(self, *args, **kwargs):
+        before = self.__dict__.copy()
+        try:
+            return train(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return cast(_Method, wrapped)
 
 
 class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator):
@@ -125,13 +147,14 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self.n_jobs = n_jobs
 
     # -- training --------------------------------------------------------------------------------
+    @_all_or_nothing
     def fit(self, X, y=None) -> BernoulliRBM:
         """Fit to X by persistent contrastive divergence, from new weights and chains.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Values in [0, 1].
+            Values in [0, 1]; others raise a UserWarning.
         y : ignored
 
         Returns
@@ -141,10 +164,10 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         Raises
         ------
         ValueError
-            If training diverges.
+            If training diverges; the model then stays as it was before.
         """
         self._validate_params()
-        X = self._validate(X, reset=True, order="C")
+        X = self._training_rows(X, reset=True)
         rng = check_random_state(self.random_state)
         self._initialise(X, rng)
         self._count(X)
@@ -160,6 +183,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         trainer.store(self)
         return self
 
+    @_all_or_nothing
     def partial_fit(self, X, y=None) -> BernoulliRBM:
         """Make one step of persistent contrastive divergence on X, one minibatch.
 
@@ -175,7 +199,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         first = not hasattr(self, "components_")
         if first:
             self._validate_params()
-        X = self._validate(X, reset=first, order="C")
+        X = self._training_rows(X, reset=first)
         if not hasattr(self, "random_state_"):
             self.random_state_ = check_random_state(self.random_state)
         if first:
@@ -186,6 +210,14 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         trainer.run()
         trainer.store(self)
         return self
+
+    def _training_rows(self, X, reset):
+        """X validated, with a warning if values lie outside [0, 1] by more than rounding."""
+        X = self._validate(X, reset=reset, order="C")
+        values = X.data if sp.issparse(X) else X
+        if values.size and (values.min() < -_ROUNDING or values.max() > 1 + _ROUNDING):
+            warn("X holds values outside [0, 1], but the visible units are binary: rescale or binarise X")
+        return X
 
     def _initialise(self, X, rng) -> None:
         n_features, dtype = X.shape[1], X.dtype
@@ -275,13 +307,17 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
 
         Parameters
         ----------
-        v : ndarray of shape (n_samples, n_features)
+        v : {array-like, sparse matrix} of shape (n_samples, n_features)
 
         Returns
         -------
         v_new : ndarray of bool of shape (n_samples, n_features)
         """
         check_is_fitted(self)
+        dtypes = (self.components_.dtype, np.float64, np.float32)
+        v = check_array(v, accept_sparse="csr", dtype=dtypes, input_name="v")
+        if v.shape[1] != self.components_.shape[1]:
+            raise ValueError(f"v must have a column for each of {self.components_.shape[1]} units, got {v.shape[1]}")
         if not hasattr(self, "random_state_"):
             self.random_state_ = check_random_state(self.random_state)
         rng = self.random_state_
@@ -384,11 +420,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         X = self._validate(X)
         values = X.data if sp.issparse(X) else X
         if not np.all((values == 0) | (values == 1)):
-            warnings.warn(
+            warn(
                 "X holds values other than 0 and 1, for which a model of binary units has no likelihood: "
-                "the numbers returned are not one; binarise X",
-                UserWarning,
-                stacklevel=4,
+                "the numbers returned are not one; binarise X"
             )
         return X
 
