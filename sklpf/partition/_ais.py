@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import os
 from numbers import Integral
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from sklpf._parallel import run_segments
@@ -89,16 +91,16 @@ class AIS(PartitionEstimator):
 
     def __init__(
         self,
-        n_chains=100,
-        n_temperatures=1000,
+        n_chains: int = 100,
+        n_temperatures: int = 1000,
         *,
-        ladder="linear",
-        weights="marginal",
-        base="data",
-        transition=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
+        ladder: str | ArrayLike = "linear",
+        weights: Literal["marginal", "joint"] = "marginal",
+        base: Literal["data", "uniform"] | ArrayLike = "data",
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures

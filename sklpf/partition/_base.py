@@ -7,7 +7,7 @@ import inspect
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -45,7 +45,7 @@ class PartitionEstimator(BaseEstimator):
 
     _parameter_constraints: dict[str, Any] = {}
 
-    def fit(self, path, y=None) -> PartitionEstimator:
+    def fit(self, path, y=None) -> Self:
         """Estimate the log partition function of a path's target or of a fitted model.
 
         Parameters

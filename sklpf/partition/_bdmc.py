@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import t as student_t
 
 from sklpf._random import stream_key
@@ -14,6 +17,7 @@ from sklpf.partition._bar import bar, overlap
 from sklpf.partition._base import PartitionEstimator, check_base
 from sklpf.partition._raise import RAISE, anneal_from_starts, find_starts
 from sklpf.partition._result import PartitionResult
+from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife
 
 _UP, _DOWN = 4, 5  # stages; find_starts has its own
@@ -83,17 +87,17 @@ class BDMC(PartitionEstimator):
 
     def __init__(
         self,
-        n_chains=100,
-        n_temperatures=1000,
+        n_chains: int = 100,
+        n_temperatures: int = 1000,
         *,
-        starts=None,
-        ladder="linear",
-        weights="marginal",
-        base="data",
-        transition=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
+        starts: Any = None,
+        ladder: str | ArrayLike = "linear",
+        weights: Literal["marginal", "joint"] = "marginal",
+        base: Literal["data", "uniform"] | ArrayLike = "data",
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures

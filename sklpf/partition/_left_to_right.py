@@ -80,7 +80,16 @@ class LeftToRight(PartitionEstimator):
         "n_jobs": [Integral, None],
     }
 
-    def __init__(self, n_particles=200, n_filters=10, n_sweeps=8, *, checkpoint=None, random_state=None, n_jobs=None):
+    def __init__(
+        self,
+        n_particles: int = 200,
+        n_filters: int = 10,
+        n_sweeps: float = 8,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ):
         self.n_particles = n_particles
         self.n_filters = n_filters
         self.n_sweeps = n_sweeps

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import os
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.stats import t as student_t
 
@@ -124,20 +124,20 @@ class ParallelTempering(PartitionEstimator):
 
     def __init__(
         self,
-        n_ladders=10,
-        n_temperatures="auto",
-        n_sweeps=4096,
+        n_ladders: int = 10,
+        n_temperatures: int | Literal["auto"] = "auto",
+        n_sweeps: int = 4096,
         *,
-        tol=None,
-        ladder="linear",
-        adapt=True,
-        estimator="bar",
-        weights="marginal",
-        base="data",
-        transition=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
+        tol: float | None = None,
+        ladder: str | ArrayLike = "linear",
+        adapt: bool = True,
+        estimator: Literal["bar", "stepping-stone"] = "bar",
+        weights: Literal["marginal", "joint"] = "marginal",
+        base: Literal["data", "uniform"] | ArrayLike = "data",
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ):
         self.n_ladders = n_ladders
         self.n_temperatures = n_temperatures

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import os
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from sklpf._random import Stream, stream_key
@@ -17,6 +19,7 @@ from sklpf.partition._exact import MAX_UNITS, Exact
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import PartitionResult
 from sklpf.paths._base import map_state, n_chains
+from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
 _STARTS, _DOWN = 2, 3  # stages; those of AIS are 0 and 1
@@ -90,18 +93,18 @@ class RAISE(PartitionEstimator):
 
     def __init__(
         self,
-        n_starts=10,
-        n_chains_per_start=10,
-        n_temperatures=1000,
+        n_starts: int = 10,
+        n_chains_per_start: int = 10,
+        n_temperatures: int = 1000,
         *,
-        starts=None,
-        ladder="linear",
-        weights="marginal",
-        base="data",
-        transition=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
+        starts: Any = None,
+        ladder: str | ArrayLike = "linear",
+        weights: Literal["marginal", "joint"] = "marginal",
+        base: Literal["data", "uniform"] | ArrayLike = "data",
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ):
         self.n_starts = n_starts
         self.n_chains_per_start = n_chains_per_start
