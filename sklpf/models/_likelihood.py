@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +77,7 @@ class LogLikelihoodMixin(DensityMixin):
     """
 
     # -- log Z ---------------------------------------------------------------------------------
-    def estimate_log_partition(self):
+    def estimate_log_partition(self) -> Self:
         """Estimate log Z now (again, if it has been before) and keep it.
 
         Returns

@@ -6,7 +6,7 @@ import functools
 import time
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -125,16 +125,16 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
 
     def __init__(
         self,
-        n_components=256,
+        n_components: int = 256,
         *,
-        learning_rate=0.1,
-        batch_size=10,
-        n_iter=10,
-        verbose=0,
-        random_state=None,
-        partition_estimator=None,
-        on_nonconvergence="warn",
-        n_jobs=None,
+        learning_rate: float = 0.1,
+        batch_size: int = 10,
+        n_iter: int = 10,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+        partition_estimator: PartitionEstimator | None = None,
+        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
+        n_jobs: int | None = None,
     ):
         self.n_components = n_components
         self.learning_rate = learning_rate
@@ -148,7 +148,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
 
     # -- training --------------------------------------------------------------------------------
     @_all_or_nothing
-    def fit(self, X, y=None) -> BernoulliRBM:
+    def fit(self, X, y=None) -> Self:
         """Fit to X by persistent contrastive divergence, from new weights and chains.
 
         Parameters
@@ -184,7 +184,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         return self
 
     @_all_or_nothing
-    def partial_fit(self, X, y=None) -> BernoulliRBM:
+    def partial_fit(self, X, y=None) -> Self:
         """Make one step of persistent contrastive divergence on X, one minibatch.
 
         Parameters
@@ -243,9 +243,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         print(f"[{name}] Iteration {iteration}, pseudo-likelihood = {mean:.2f}, time = {seconds:.2f}s")
 
     @classmethod
-    def from_parameters(
-        cls, components, intercept_visible, intercept_hidden, visible_mean=None, **parameters
-    ) -> BernoulliRBM:
+    def from_parameters(cls, components, intercept_visible, intercept_hidden, visible_mean=None, **parameters) -> Self:
         """Return a fitted model with known weights.
 
         Parameters
@@ -288,7 +286,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         return model
 
     # -- as in scikit-learn ------------------------------------------------------------------------
-    def transform(self, X):
+    def transform(self, X) -> NDArray:
         """Probabilities of the hidden units given X.
 
         Parameters
@@ -302,7 +300,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         check_is_fitted(self)
         return self._mean_hiddens(self._validate(X))
 
-    def gibbs(self, v):
+    def gibbs(self, v) -> NDArray[np.bool_]:
         """Make one Gibbs step: hidden units given v, then visible units given them.
 
         Parameters
@@ -401,7 +399,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
         rng = np.random.default_rng(check_random_state(random_state).randint(LARGEST_SEED))
-        estimator = self.partition_estimator
+        estimator: Any = self.partition_estimator
         if not hasattr(estimator, "sample"):
             small = path.n_enumerable <= MAX_EXACT_BY_DEFAULT
             estimator = Exact(n_jobs=self.n_jobs) if small else ParallelTempering(n_jobs=self.n_jobs)
