@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
+    from sklpf._warm_up import warm_up as warm_up
     from sklpf.models import BernoulliRBM as BernoulliRBM
     from sklpf.models import FactorialMixture as FactorialMixture
     from sklpf.models import LatentDirichletAllocation as LatentDirichletAllocation
@@ -37,6 +38,7 @@ _PUBLIC = {
     "RAISE": "sklpf.partition",
     "RTS": "sklpf.partition",
     "compare": "sklpf.models",
+    "warm_up": "sklpf._warm_up",
 }
 
 __all__ = [*sorted(_PUBLIC), "__version__"]
