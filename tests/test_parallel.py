@@ -14,7 +14,7 @@ import pytest
 from joblib import parallel_config
 
 from sklpf._parallel import Checkpoint, fingerprint, parallel_map, removing_checkpoints, run_segments
-from sklpf.partition import AIS
+from sklpf.partition import AIS, BDMC, RAISE, RTS, LeftToRight, ParallelTempering
 from sklpf.partition._base import equal_blocks, segments
 from sklpf.paths import Path
 from sklpf.testing import HiddenModePath, hidden_mode_problem, make_rbm_problem
@@ -341,11 +341,18 @@ def test_a_failed_save_leaves_the_file_before(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-@pytest.mark.parametrize("directory", [5, "file", "file/inside"])
+@pytest.mark.parametrize("directory", [5, b"bytes", 0.5])
+@pytest.mark.parametrize("estimator", [AIS, BDMC, RAISE, RTS, LeftToRight, ParallelTempering])
+def test_checkpoint_is_checked_as_other_parameters_are(estimator, directory):
+    with pytest.raises(ValueError, match=f"The 'checkpoint' parameter of {estimator.__name__} must be an instance of"):
+        estimator(checkpoint=directory, random_state=0).fit(hidden_mode_problem(4).path)
+
+
+@pytest.mark.parametrize("directory", ["", "file", "file/inside"])
 def test_checkpoint_must_name_a_directory(tmp_path, directory):
     (tmp_path / "file").touch()
-    directory = tmp_path / directory if isinstance(directory, str) else directory
-    with pytest.raises(ValueError, match="checkpoint must name a directory to write to, got"):
+    directory = tmp_path / directory if directory else ""
+    with pytest.raises(ValueError, match="checkpoint must name a directory"):
         fit(hidden_mode_problem(4).path, checkpoint=directory)
 
 
@@ -367,7 +374,7 @@ def test_fingerprint_tells_things_apart():
 # ---- killed, interrupted, crashed -------------------------------------------------------------------
 RUN = """
 import sys, numpy as np
-from sklpf.partition import AIS
+from sklpf.partition import AIS, BDMC, RAISE, RTS, LeftToRight, ParallelTempering
 from sklpf.testing import make_rbm_problem
 path = make_rbm_problem("medium").path
 import sklpf.models.rbm._path as module
@@ -420,7 +427,7 @@ def uninterrupted(tmp_path_factory):
 CRASH = """
 import os, sys
 from joblib import parallel_config
-from sklpf.partition import AIS
+from sklpf.partition import AIS, BDMC, RAISE, RTS, LeftToRight, ParallelTempering
 from sklpf.paths import Path
 from sklpf.testing import HiddenModePath
 

@@ -2,11 +2,13 @@
 
 import functools
 import hashlib
+import logging
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 
 # error_model="numpy": division by zero gives inf, as NumPy does. The fast-math flags keep NaN and inf intact.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
@@ -44,3 +46,23 @@ def _digest(folder: Path) -> str:
     files = [*Path(__file__).parent.glob("*.py"), *folder.glob("*kernels.py")]
     content = b"".join(file.read_bytes() for file in sorted(set(files)))
     return hashlib.blake2b(content, digest_size=5).hexdigest()
+
+
+class _Announcer(event.Listener):
+    """Logs, once for each file of kernels, that the caller waits for the compiler and not for a model."""
+
+    def __init__(self):
+        self.depth, self.announced = 0, set()
+
+    def on_start(self, event):
+        module = event.data["dispatcher"].py_func.__module__
+        if self.depth == 0 and module.startswith("sklpf.") and module not in self.announced:
+            self.announced.add(module)
+            logging.getLogger("sklpf").info("compiling kernels for %s, once, about 10 s", module)
+        self.depth += 1
+
+    def on_end(self, event):
+        self.depth -= 1
+
+
+event.register("numba:compile", _Announcer())

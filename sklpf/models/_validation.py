@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def validate_rows(model, X, **options):
@@ -28,7 +32,7 @@ def validate_rows(model, X, **options):
     return X
 
 
-def all_or_nothing(method):
+def all_or_nothing(method: _Method) -> _Method:
     """Let a method of a model that raises leave the model's attributes as they were before the call."""
 
     @functools.wraps(method)
@@ -41,7 +45,7 @@ def all_or_nothing(method):
             self.__dict__.update(before)
             raise
 
-    return guarded
+    return cast(_Method, guarded)
 
 
 def check_indices(X) -> None:

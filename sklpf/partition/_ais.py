@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
@@ -17,6 +19,7 @@ from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import effective_sample_size, mean_weight, seen_from_target
 from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up, settle
 from sklpf.runs._plan import plan_ladder
+from sklpf.transitions import Transition
 from sklpf.uncertainty import pareto_shape
 
 _MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
@@ -84,16 +87,16 @@ class AIS(PartitionEstimator):
 
     def __init__(
         self,
-        n_chains=100,
-        n_temperatures=1000,
+        n_chains: int = 100,
+        n_temperatures: int = 1000,
         *,
-        ladder="linear",
-        weights=None,
-        base=None,
-        transition=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
+        ladder: str | ArrayLike = "linear",
+        weights: str | None = None,
+        base: str | ArrayLike | None = None,
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures

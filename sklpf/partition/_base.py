@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import sklpf
 from sklpf._parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
+from sklpf._warnings import warn
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rows import each_row, estimate_rows
 from sklpf.paths import Path
@@ -91,9 +91,7 @@ class PartitionEstimator(BaseEstimator):
         self.log_partition_interval_ = result.interval()
         self.converged_ = result.converged
         if not result.converged:
-            warnings.warn(
-                f"{result.method} did not converge: " + "; ".join(result.reasons), ConvergenceWarning, stacklevel=2
-            )
+            warn(f"{result.method} did not converge: " + "; ".join(result.reasons), ConvergenceWarning)
         return self
 
     # -- what a subclass defines: _sample and _combine, or _estimate alone ---------------------------
@@ -193,8 +191,9 @@ def _refuse(options, known, owner) -> None:
 
 
 def _instead(name: str) -> str:
-    """What to use in place of another library's model of this name."""
-    if name not in sklpf.__all__:
-        return ""
-    weights = "; BernoulliRBM.from_parameters takes its weights" if name == "BernoulliRBM" else ""
-    return f": fit sklpf.{name}, which takes its place{weights}"
+    """What to do with a model of another library, where its name says what it is."""
+    if "rbm" in name.lower() or "boltzmann" in name.lower():
+        return "; BernoulliRBM.from_parameters takes the weights of another library's RBM"
+    if "lda" in name.lower() or "dirichlet" in name.lower():
+        return "; of another library's topic model take sklpf.models.LDAPath(topics, doc_topic_prior, X)"
+    return ""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import t as student_t
 
 from sklpf._random import stream_key
@@ -18,6 +21,7 @@ from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up
 from sklpf.runs._plan import plan_ladder
+from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife
 
 _UP, _DOWN = 4, 5  # stages; find_starts has its own
@@ -88,17 +92,17 @@ class BDMC(PartitionEstimator):
 
     def __init__(
         self,
-        n_chains=100,
-        n_temperatures=1000,
+        n_chains: int = 100,
+        n_temperatures: int = 1000,
         *,
-        starts=None,
-        ladder="linear",
-        weights=None,
-        base=None,
-        transition=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
+        starts: Any = None,
+        ladder: str | ArrayLike = "linear",
+        weights: str | None = None,
+        base: str | ArrayLike | None = None,
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures

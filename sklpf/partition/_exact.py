@@ -55,7 +55,7 @@ class Exact(PartitionEstimator):
 
     _parameter_constraints = {"n_jobs": [None, int]}
 
-    def __init__(self, *, n_jobs=None):
+    def __init__(self, *, n_jobs: int | None = None):
         self.n_jobs = n_jobs
 
     def _estimate(self, path, seed) -> PartitionResult:

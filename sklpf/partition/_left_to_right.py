@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from numbers import Integral, Real
 
 import numpy as np
@@ -81,7 +82,16 @@ class LeftToRight(PartitionEstimator):
         **{name: SAMPLING[name] for name in ("checkpoint", "random_state", "n_jobs")},
     }
 
-    def __init__(self, n_particles=200, n_filters=10, n_sweeps=8, *, checkpoint=None, random_state=None, n_jobs=None):
+    def __init__(
+        self,
+        n_particles: int = 200,
+        n_filters: int = 10,
+        n_sweeps: float = 8,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ):
         self.n_particles = n_particles
         self.n_filters = n_filters
         self.n_sweeps = n_sweeps

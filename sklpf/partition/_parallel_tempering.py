@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
+import os
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
 
 from sklpf._parallel import removing_checkpoints
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
+from sklpf._warnings import warn
 from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import SAMPLING
@@ -24,6 +26,7 @@ from sklpf.paths._ladders import respace
 from sklpf.reweighting import bar_ratios, stepping_stones
 from sklpf.runs._exchange import ExchangeRun, Ladders, move_ladders, run_round, start_ladders
 from sklpf.runs._plan import check_ends, doubling
+from sklpf.transitions import Transition
 from sklpf.uncertainty import Difference, between_groups, difference, jackknife
 
 _SHORTEST_ROUND = 16
@@ -111,21 +114,21 @@ class ParallelTempering(PartitionEstimator):
 
     def __init__(
         self,
-        n_ladders=10,
-        n_temperatures="auto",
-        n_sweeps=4096,
+        n_ladders: int = 10,
+        n_temperatures: int | Literal["auto"] = "auto",
+        n_sweeps: int = 4096,
         *,
-        tol=None,
-        ladder="linear",
-        adapt=True,
-        bridge="bar",
-        estimator="deprecated",
-        weights=None,
-        base=None,
-        transition=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
+        tol: float | None = None,
+        ladder: str | ArrayLike = "linear",
+        adapt: bool = True,
+        bridge: Literal["bar", "stepping-stone"] = "bar",
+        estimator: str = "deprecated",
+        weights: str | None = None,
+        base: str | ArrayLike | None = None,
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ):
         self.n_ladders = n_ladders
         self.n_temperatures = n_temperatures
@@ -146,7 +149,7 @@ class ParallelTempering(PartitionEstimator):
 
     def fit(self, path, y=None):
         if self.estimator != "deprecated":
-            warnings.warn("estimator is now called bridge, and will go in version 0.3", FutureWarning, stacklevel=2)
+            warn("estimator is now called bridge, and will go in version 0.3", FutureWarning)
         return super().fit(path, y)
 
     fit.__doc__ = PartitionEstimator.fit.__doc__

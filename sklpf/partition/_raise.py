@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from sklpf._random import Stream, stream_key
@@ -21,6 +23,7 @@ from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base
 from sklpf.runs._annealing import AnnealingRun, anneal_down
 from sklpf.runs._plan import plan_ladder
+from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
 _STARTS, _DOWN = 2, 3  # stages; those of AIS are 0 and 1
@@ -97,18 +100,18 @@ class RAISE(PartitionEstimator):
 
     def __init__(
         self,
-        n_starts=10,
-        n_chains_per_start=10,
-        n_temperatures=1000,
+        n_starts: int = 10,
+        n_chains_per_start: int = 10,
+        n_temperatures: int = 1000,
         *,
-        starts=None,
-        ladder="linear",
-        weights=None,
-        base=None,
-        transition=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
+        starts: Any = None,
+        ladder: str | ArrayLike = "linear",
+        weights: str | None = None,
+        base: str | ArrayLike | None = None,
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ):
         self.n_starts = n_starts
         self.n_chains_per_start = n_chains_per_start

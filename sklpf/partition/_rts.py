@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 
 from sklpf._random import stream_key
@@ -19,6 +22,7 @@ from sklpf.reweighting import Pooled
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import doubling, plan_ladder
 from sklpf.runs._tempering import START, Round, Setup, TemperingRun, pool_groups, run_round
+from sklpf.transitions import Transition
 
 _SHORTEST_ROUND = 8  # redraws of the first burn-in round
 _PAPER_ROUNDS, _PAPER_SWEEPS = 10, 50
@@ -124,23 +128,23 @@ class RTS(PartitionEstimator):
 
     def __init__(
         self,
-        n_chains=100,
-        n_temperatures=100,
-        n_sweeps=4000,
+        n_chains: int = 100,
+        n_temperatures: int = 100,
+        n_sweeps: int = 4000,
         *,
-        tol=None,
-        max_sweeps=None,
-        ladder="linear",
-        prior="uniform",
-        rao_blackwell=True,
-        init="adaptive",
-        sweeps_per_redraw=None,
-        weights=None,
-        base=None,
-        transition=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
+        tol: float | None = None,
+        max_sweeps: int | None = None,
+        ladder: str | ArrayLike = "linear",
+        prior: Literal["uniform"] | float | ArrayLike = "uniform",
+        rao_blackwell: bool = True,
+        init: Literal["adaptive", "paper"] = "adaptive",
+        sweeps_per_redraw: int | None = None,
+        weights: str | None = None,
+        base: str | ArrayLike | None = None,
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures

@@ -1,13 +1,18 @@
 """BernoulliRBM under conditions that break software: extreme weights, empty layers, other processes."""
 
+import pickle
 import warnings
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from scipy.special import log_expit, logsumexp
 from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
+from sklearn.utils.validation import check_is_fitted
 
 from sklpf import AIS, BernoulliRBM, ParallelTempering
 
@@ -122,6 +127,88 @@ def test_bad_parameters_are_named(parameters):
     for method in ("fit", "partial_fit"):
         with pytest.raises(ValueError, match=f"The '{name}' parameter of BernoulliRBM"):
             getattr(BernoulliRBM(2).set_params(**parameters), method)(BINARY[:10])
+
+
+# ---- training that fails -----------------------------------------------------------------------
+def diverges(**parameters):
+    return BernoulliRBM(3, learning_rate=1e300, batch_size=100, random_state=0, **parameters)
+
+
+def contents(model):
+    return {name: pickle.dumps(value) for name, value in vars(model).items()}
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_a_model_whose_training_diverged_is_not_fitted(method, verbose):
+    model = diverges(verbose=verbose)
+    before = contents(model)
+    with pytest.raises(ValueError, match="training diverged"):
+        getattr(model, method)(BINARY)
+    assert contents(model) == before
+    for use in (model.transform, model.score, model.gibbs, check_is_fitted):
+        with pytest.raises(NotFittedError):
+            use(model if use is check_is_fitted else BINARY)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_fitted_model_stays_as_it_was_where_training_anew_diverges(method):
+    model = BernoulliRBM(3, n_iter=1, random_state=0).fit(BINARY)
+    score = model.score(BINARY)
+    model.set_params(learning_rate=1e300, n_components=3 if method == "partial_fit" else 5)
+    before = contents(model)
+    for X in (BINARY[:, :64] if method == "partial_fit" else BINARY[:, :50], np.full((3, 64), np.nan)):
+        with pytest.raises(ValueError, match="training diverged|NaN"):
+            getattr(model, method)(X)
+        after = contents(model)
+        after.pop("random_state_", None)  # partial_fit makes it at its first call, and gibbs
+        assert after == before
+    assert model.score(BINARY) == score
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_values_outside_the_unit_interval_are_warned_of_once(method, convert):
+    train = getattr(BernoulliRBM(3, n_iter=2, random_state=0), method)
+    message = r"X holds values outside \[0, 1\], but the visible units are binary: rescale or binarise X"
+    for X in (2 * BINARY, -BINARY, BINARY * (1 + 1e-5)):
+        with pytest.warns(UserWarning, match=message) as caught:
+            train(convert(X))
+        assert len(caught) == 1
+    for X in (BINARY, BINARY * 0, BINARY / 3, np.nextafter(BINARY, 2), np.float32(BINARY) * np.float32(1 + 1e-7)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            train(convert(X))
+
+
+# ---- gibbs ---------------------------------------------------------------------------------------
+def test_gibbs_takes_rows_in_every_form():
+    drawn = []
+    for v in (BINARY, BINARY.astype(np.float32), BINARY.astype(bool), BINARY.astype(int), sp.csr_matrix(BINARY),
+              BINARY.tolist(), pd.DataFrame(BINARY)):  # fmt: skip
+        model = BernoulliRBM(5, n_iter=1, random_state=0).fit(BINARY)
+        drawn.append(model.gibbs(v))
+        assert drawn[-1].dtype == bool
+        assert model.gibbs(drawn[-1]).shape == BINARY.shape
+        np.testing.assert_array_equal(drawn[-1], drawn[0])
+
+
+@pytest.mark.parametrize(
+    ("v", "message"),
+    [
+        (BINARY[:, :60], "v must have a column for each of 64 units, got 60"),
+        (BINARY[0], "Expected 2D array, got 1D array"),
+        (np.full((2, 64), np.nan), "Input v contains NaN"),
+        (np.full((2, 64), np.inf), "Input v contains infinity"),
+        (BINARY[:0], "0 sample"),
+        ("rows", "could not convert string"),
+    ],
+)
+def test_gibbs_says_what_is_wrong_with_its_rows(v, message):
+    with pytest.raises(ValueError, match=message):
+        BernoulliRBM(5, n_iter=1).fit(BINARY).gibbs(v)
+    with pytest.raises(NotFittedError):
+        BernoulliRBM(5).gibbs(v)
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])

@@ -25,9 +25,10 @@ DIGITS = load_digits().data / 16
 BINARY = (DIGITS > 0.5).astype(np.float64)
 SMALL = BernoulliRBM(n_components=5, n_iter=2)
 
-# random data of the checks are not binary: scoring them warns, as it should
+# random data of the checks are not binary: training on them and scoring them warns, as it should
 pytestmark = [
     pytest.mark.filterwarnings("ignore:X holds values other than 0 and 1"),
+    pytest.mark.filterwarnings("ignore:X holds values outside .0, 1."),
     pytest.mark.filterwarnings(
         "ignore:X (does not have valid|has) feature names"
     ),  # these checks mix frames and arrays

@@ -5,6 +5,7 @@ import pytest
 from joblib import parallel_config
 from scipy.special import expit, logsumexp
 from scipy.stats import chi2
+from sklearn import decomposition, neural_network
 
 from sklpf.models import RBMPath
 from sklpf.partition import Exact
@@ -109,10 +110,23 @@ def test_names_both_when_the_path_cannot_be_enumerated():
 
 
 def test_rejects_what_is_no_path_and_bad_parameters():
-    with pytest.raises(TypeError, match=r"path must be a fitted model of sklpf or a path.*got numpy.ndarray"):
+    with pytest.raises(TypeError, match=r"path must be a fitted model of sklpf or a path.*got numpy.ndarray$"):
         Exact().fit(np.zeros((3, 3)))
     with pytest.raises(ValueError, match="n_jobs"):
         Exact(n_jobs="two").fit(make_path(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("model", "advice"),
+    [
+        (neural_network.BernoulliRBM(), "; BernoulliRBM.from_parameters takes the weights of another library's RBM$"),
+        (decomposition.LatentDirichletAllocation(), r"; of another library's topic model take sklpf.models.LDAPath\("),
+        (decomposition.PCA(), r"got sklearn\.decomposition\._pca\.PCA$"),
+    ],
+)
+def test_models_of_other_libraries_are_told_what_fits_them(model, advice):
+    with pytest.raises(TypeError, match=advice):
+        Exact().fit(model)
 
 
 @pytest.mark.parametrize(("n_visible", "n_hidden"), [(4, 3), (3, 4), (5, 5)])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from numbers import Integral, Real
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklpf._parallel import parallel_map
 from sklpf._sklearn import Interval, StrOptions
+from sklpf._warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._validation import all_or_nothing
 from sklpf.models.factorial._path import FactorialPath
@@ -152,25 +153,25 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 
     def __init__(
         self,
-        n_components=10,
+        n_components: int = 10,
         *,
-        noise_variance=None,
-        component_variance=None,
-        activation_probability=None,
-        covariance="full",
-        tempering=None,
-        initial_temperature="auto",
-        temperature_schedule="linear",
-        n_tempered=300,
-        n_temperatures=100,
-        monotone_temperature=False,
-        n_init=1,
-        tol=1e-5,
-        max_iter=1000,
-        random_state=None,
-        partition_estimator=None,
-        on_nonconvergence="warn",
-        n_jobs=None,
+        noise_variance: float | None = None,
+        component_variance: float | None = None,
+        activation_probability: float | ArrayLike | None = None,
+        covariance: Literal["full", "diag"] = "full",
+        tempering: Literal["annealed", "global", "local"] | None = None,
+        initial_temperature: float | Literal["auto"] = "auto",
+        temperature_schedule: Literal["linear", "geometric", "constant"] | ArrayLike = "linear",
+        n_tempered: int = 300,
+        n_temperatures: int = 100,
+        monotone_temperature: bool = False,
+        n_init: int = 1,
+        tol: float = 1e-5,
+        max_iter: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        partition_estimator: PartitionEstimator | None = None,
+        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
+        n_jobs: int | None = None,
     ):
         self.n_components = n_components
         self.noise_variance = noise_variance
@@ -193,7 +194,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 
     # -- training --------------------------------------------------------------------------------
     @all_or_nothing
-    def fit(self, X, y=None) -> FactorialMixture:
+    def fit(self, X, y=None) -> Self:
         """Climb the evidence lower bound of X from `n_init` draws of the activations and keep the best.
 
         Parameters
@@ -227,10 +228,9 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         self._store(*best)
         self._partition_seed = int(rng.randint(_LARGEST_SEED))
         if not self.converged_:
-            warnings.warn(
+            warn(
                 f"the evidence lower bound still rises after {self.max_iter} sweeps at T = 1; raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         return self
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklpf._warnings import warn
 from sklpf.models.lda._inference import lengths
 
 _MOST_TOKENS = 10**9  # of a document: NumPy's hypergeometric numbers end there
@@ -29,7 +29,7 @@ def whole_counts(X: sp.csr_matrix) -> sp.csr_matrix:
     counts = np.rint(X.data)
     if np.array_equal(counts, X.data):
         return X
-    warnings.warn("X has fractional counts; likelihoods are those of the nearest whole counts", stacklevel=3)
+    warn("X has fractional counts; likelihoods are those of the nearest whole counts")
     X = sp.csr_matrix((counts, X.indices.copy(), X.indptr.copy()), shape=X.shape)
     X.eliminate_zeros()
     return X

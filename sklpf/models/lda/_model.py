@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from numbers import Integral, Real
+from typing import Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -172,34 +173,34 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def __init__(
         self,
-        n_components=10,
+        n_components: int = 10,
         *,
-        doc_topic_prior=None,
-        topic_word_prior=None,
-        learning_method="batch",
-        learning_decay=0.7,
-        learning_offset=10.0,
-        max_iter=10,
-        batch_size=128,
-        evaluate_every=-1,
-        total_samples=1e6,
-        perp_tol=1e-1,
-        mean_change_tol=1e-3,
-        max_doc_update_iter=100,
-        n_jobs=None,
-        verbose=0,
-        random_state=None,
-        tempering=None,
-        initial_temperature="auto",
-        temperature_schedule="linear",
-        n_tempered=3.0,
-        n_temperatures=100,
-        monotone_temperature=True,
-        tempered_partition="joint",
-        learn_doc_topic_prior=False,
-        shuffle=False,
-        partition_estimator=None,
-        on_nonconvergence="warn",
+        doc_topic_prior: float | None = None,
+        topic_word_prior: float | None = None,
+        learning_method: Literal["batch", "online"] = "batch",
+        learning_decay: float = 0.7,
+        learning_offset: float = 10.0,
+        max_iter: int = 10,
+        batch_size: int = 128,
+        evaluate_every: int = -1,
+        total_samples: float = 1e6,
+        perp_tol: float = 1e-1,
+        mean_change_tol: float = 1e-3,
+        max_doc_update_iter: int = 100,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+        tempering: Literal["annealed", "global", "local"] | None = None,
+        initial_temperature: float | Literal["auto"] = "auto",
+        temperature_schedule: Literal["linear", "geometric", "constant"] | ArrayLike = "linear",
+        n_tempered: float = 3.0,
+        n_temperatures: int = 100,
+        monotone_temperature: bool = True,
+        tempered_partition: Literal["joint", "marginal"] = "joint",
+        learn_doc_topic_prior: bool = False,
+        shuffle: bool = False,
+        partition_estimator: PartitionEstimator | None = None,
+        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
     ):
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
@@ -231,7 +232,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     # -- training --------------------------------------------------------------------------------
     @all_or_nothing
-    def fit(self, X, y=None) -> LatentDirichletAllocation:
+    def fit(self, X, y=None) -> Self:
         """Learn topics from X.
 
         Parameters
@@ -268,7 +269,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return self
 
     @all_or_nothing
-    def partial_fit(self, X, y=None) -> LatentDirichletAllocation:
+    def partial_fit(self, X, y=None) -> Self:
         """Update the topics with some documents of a stream, `batch_size` at a time.
 
         Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +18,7 @@ from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import default_estimator
-from sklpf.models._validation import validate_rows
+from sklpf.models._validation import all_or_nothing, validate_rows
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm._trainer import LARGEST_SEED, Trainer
 from sklpf.partition import PartitionEstimator
@@ -25,6 +26,7 @@ from sklpf.training import train
 
 _SMALLEST_MEAN = 1e-3  # of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
+_ROUNDING = 1e-6  # of values scaled to [0, 1]
 _LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
@@ -105,16 +107,16 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
 
     def __init__(
         self,
-        n_components=256,
+        n_components: int = 256,
         *,
-        learning_rate=0.1,
-        batch_size=10,
-        n_iter=10,
-        verbose=0,
-        random_state=None,
-        partition_estimator=None,
-        on_nonconvergence="warn",
-        n_jobs=None,
+        learning_rate: float = 0.1,
+        batch_size: int = 10,
+        n_iter: int = 10,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+        partition_estimator: PartitionEstimator | None = None,
+        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
+        n_jobs: int | None = None,
     ):
         self.n_components = n_components
         self.learning_rate = learning_rate
@@ -127,13 +129,14 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self.n_jobs = n_jobs
 
     # -- training --------------------------------------------------------------------------------
-    def fit(self, X, y=None) -> BernoulliRBM:
+    @all_or_nothing
+    def fit(self, X, y=None) -> Self:
         """Fit to X by persistent contrastive divergence, from new weights and chains.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Values in [0, 1].
+            Values in [0, 1]; others raise a UserWarning.
         y : ignored
 
         Returns
@@ -143,10 +146,10 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         Raises
         ------
         ValueError
-            If training diverges.
+            If training diverges; the model then stays as it was before.
         """
         self._validate_params()
-        X = self._validate(X, reset=True, order="C")
+        X = self._training_rows(X, reset=True)
         rng = check_random_state(self.random_state)
         self._initialise(X, rng)
         self._count(X)
@@ -155,7 +158,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         trainer.store(self)
         return self
 
-    def partial_fit(self, X, y=None) -> BernoulliRBM:
+    @all_or_nothing
+    def partial_fit(self, X, y=None) -> Self:
         """Make one step of persistent contrastive divergence on X, one minibatch.
 
         Parameters
@@ -170,7 +174,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         first = not hasattr(self, "components_")
         if first:
             self._validate_params()
-        X = self._validate(X, reset=first, order="C")
+        X = self._training_rows(X, reset=first)
         if not hasattr(self, "random_state_"):
             self.random_state_ = check_random_state(self.random_state)
         if first:
@@ -180,6 +184,14 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         trainer.run()
         trainer.store(self)
         return self
+
+    def _training_rows(self, X, reset):
+        """X validated, with a warning if values lie outside [0, 1] by more than rounding."""
+        X = self._validate(X, reset=reset, order="C")
+        values = X.data if sp.issparse(X) else X
+        if values.size and (values.min() < -_ROUNDING or values.max() > 1 + _ROUNDING):
+            warn("X holds values outside [0, 1], but the visible units are binary: rescale or binarise X")
+        return X
 
     def _initialise(self, X, rng) -> None:
         n_features, dtype = X.shape[1], X.dtype
@@ -207,9 +219,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         return f"[{name}] Iteration {iteration}, pseudo-likelihood = {mean:.2f}, time = {seconds:.2f}s"
 
     @classmethod
-    def from_parameters(
-        cls, components, intercept_visible, intercept_hidden, visible_mean=None, **parameters
-    ) -> BernoulliRBM:
+    def from_parameters(cls, components, intercept_visible, intercept_hidden, visible_mean=None, **parameters) -> Self:
         """Return a fitted model with known weights.
 
         Parameters
@@ -252,7 +262,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         return model
 
     # -- as in scikit-learn ------------------------------------------------------------------------
-    def transform(self, X):
+    def transform(self, X) -> NDArray:
         """Probabilities of the hidden units given X.
 
         Parameters
@@ -266,18 +276,22 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         check_is_fitted(self)
         return self._mean_hiddens(self._validate(X))
 
-    def gibbs(self, v):
+    def gibbs(self, v) -> NDArray[np.bool_]:
         """Make one Gibbs step: hidden units given v, then visible units given them.
 
         Parameters
         ----------
-        v : ndarray of shape (n_samples, n_features)
+        v : {array-like, sparse matrix} of shape (n_samples, n_features)
 
         Returns
         -------
         v_new : ndarray of bool of shape (n_samples, n_features)
         """
         check_is_fitted(self)
+        dtypes = (self.components_.dtype, np.float64, np.float32)
+        v = check_array(v, accept_sparse="csr", dtype=dtypes, input_name="v")
+        if v.shape[1] != self.components_.shape[1]:
+            raise ValueError(f"v must have a column for each of {self.components_.shape[1]} units, got {v.shape[1]}")
         if not hasattr(self, "random_state_"):
             self.random_state_ = check_random_state(self.random_state)
         rng = self.random_state_
@@ -364,7 +378,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
         rng = np.random.default_rng(check_random_state(random_state).randint(LARGEST_SEED))
-        estimator = self.partition_estimator
+        estimator: Any = self.partition_estimator
         if not hasattr(estimator, "sample"):
             estimator = default_estimator(path).set_params(n_jobs=self.n_jobs)
         return np.asarray(estimator.sample(path, n_samples, rng).v, dtype=self.components_.dtype)
