@@ -15,8 +15,8 @@ from joblib import parallel_config
 
 from sklpf._parallel import Checkpoint, fingerprint, parallel_map, removing_checkpoints, run_segments
 from sklpf.partition import AIS, BDMC, RAISE, RTS, LeftToRight, ParallelTempering
-from sklpf.partition._base import equal_blocks, segments
 from sklpf.paths import Path
+from sklpf.runs._plan import equal_blocks, segments
 from sklpf.testing import HiddenModePath, hidden_mode_problem, make_rbm_problem
 
 

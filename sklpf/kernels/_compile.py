@@ -19,7 +19,8 @@ def njit(function, **options):
 
     numba's cache knows the time and size of the function's own file alone, and would go on using machine code that
     includes a former version of a function in another file. The name under which it is kept therefore ends in a digest
-    of the kernels that it may include: the shared ones and those of its own folder.
+    of what it may include: the shared kernels, those of its own folder with the states they work on, and the constants
+    that both take from elsewhere.
     """
     options = OPTIONS | options
     function.__qualname__ += "_" + _digest(Path(function.__code__.co_filename).parent)
@@ -42,8 +43,10 @@ def inlined(function):
 
 @functools.cache
 def _digest(folder: Path) -> str:
-    """Of the files with kernels in a folder, and of this package's."""
-    files = [*Path(__file__).parent.glob("*.py"), *folder.glob("*kernels.py")]
+    """Of the files with kernels in a folder, of this package's, and of the names and numbers that are built in."""
+    shared = Path(__file__).parent
+    constants = [shared.parent / "_limits.py", shared.parent / "_random.py"]
+    files = [*shared.glob("*.py"), *constants, *folder.glob("*kernels.py"), *folder.glob("_path.py")]
     content = b"".join(file.read_bytes() for file in sorted(set(files)))
     return hashlib.blake2b(content, digest_size=5).hexdigest()
 

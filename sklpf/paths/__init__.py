@@ -1,7 +1,7 @@
 """Paths from a base density to the target, and their ladders of inverse temperatures."""
 
 from sklpf._random import Stream, stream_key
-from sklpf.paths._base import Path
+from sklpf.paths._base import Path, TemperedPath
 from sklpf.paths._capabilities import (
     Base,
     BoundDraws,
@@ -30,6 +30,7 @@ __all__ = [
     "Rows",
     "Stream",
     "TargetDraws",
+    "TemperedPath",
     "make_ladder",
     "stream_key",
 ]

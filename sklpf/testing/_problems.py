@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from sklpf._random import Stream
-from sklpf.paths import Path
+from sklpf.paths import Path, TemperedPath
 from sklpf.paths._base import check_ladder
 
 
@@ -109,7 +109,7 @@ def hidden_mode_problem(n_units: int = 64, mean: float = 0.98) -> Problem:
     return Problem("hidden mode", HiddenModePath(n_units, mean), 0.0)
 
 
-class HiddenModePath(Path):
+class HiddenModePath(TemperedPath):
     """Geometric path from the uniform distribution u to u / 2 + (product of Bernoulli(mean)) / 2, in NumPy alone.
 
     A state is a uint8 array (n, n_units). The Gibbs sweep visits the units in order, so its time reversal visits them
@@ -131,17 +131,17 @@ class HiddenModePath(Path):
         self.n_units, self.mean = n_units, mean
         self.ladder = check_ladder(ladder)
 
-    def _log_f_of_count(self) -> np.ndarray:
-        """log f_k of a state with s units on, shape (K, n_units + 1)."""
+    def _gain_of_count(self) -> np.ndarray:
+        """log f_1 - log f_0 of a state with s units on, shape (n_units + 1,)."""
         on = np.arange(self.n_units + 1)
         uniform = -self.n_units * np.log(2.0)
         narrow = on * np.log(self.mean) + (self.n_units - on) * np.log1p(-self.mean)
-        target = np.logaddexp(uniform, narrow) - np.log(2.0)
-        return uniform + self.ladder[:, np.newaxis] * (target - uniform)
+        return np.logaddexp(uniform, narrow) - np.log(2.0) - uniform
 
-    def log_f(self, state, levels):
-        """Return log f of every chain at its own level, in nats."""
-        return self._log_f_of_count()[levels, state.sum(axis=1, dtype=int)]
+    def ends(self, state):
+        """Return log f_0 and log f_1 - log f_0 of every chain, in nats."""
+        base = np.full(len(state), -self.n_units * np.log(2.0))
+        return base, self._gain_of_count()[state.sum(axis=1, dtype=int)]
 
     def sample_base(self, n: int, stream: Stream):
         """Return n exact draws from level 0."""
@@ -155,7 +155,8 @@ class HiddenModePath(Path):
 
     def gibbs(self, state, levels, stream: Stream, reverse: bool = False):
         """Draw every unit in turn given the others, in the opposite order if `reverse`."""
-        on = expit(np.diff(self._log_f_of_count(), axis=1))[levels]  # P(unit on | count of the others)
+        increments = np.diff(self._gain_of_count())  # of one unit more, given the count of the others
+        on = expit(self.ladder[:, np.newaxis] * increments)[levels]
         uniforms = stream.generator().random(state.shape)
         state, chains = state.copy(), np.arange(len(state))
         count = state.sum(axis=1, dtype=int)

@@ -83,7 +83,7 @@ def speed(model):
     counts = np.bincount(rng.integers(140, size=190), minlength=2000)[np.newaxis]
     for n_topics in (20, 100, 500):
         topics = rng.dirichlet(np.full(2000, 0.05), n_topics) * 0.999 + 0.001 / 2000
-        path = LDAPath(topics, 0.1, counts).target(0).with_ladder(np.linspace(0, 1, 101))
+        path = LDAPath(topics, 0.1, counts).row(0).with_ladder(np.linspace(0, 1, 101))
         state, stream = path.sample_base(13, Stream((1, 2))), Stream((1, 2), 0, 1)
         document = path._packed
         weights, sums = rng.random((13, document.likelihoods.shape[1])).astype(np.float32), np.empty(512, np.float32)

@@ -7,8 +7,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf._random import stream_key
 from sklpf.models import RBMPath
 from sklpf.partition import AIS
-from sklpf.partition._ais import anneal_from_base, pilot_spread
 from sklpf.paths import LADDERS, make_ladder
+from sklpf.runs._annealing import anneal_up
+from sklpf.runs._plan import pilot_spread
 from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem, shared_data
 from sklpf.transitions import Gibbs, Metropolis
 
@@ -114,9 +115,9 @@ def test_segments_do_not_change_the_numbers():
     path = make_rbm_problem("easy").path.with_ladder(np.linspace(0, 1, 101))
     short = path.with_ladder(path.ladder)
     short.__class__ = ShortSegments
-    whole = anneal_from_base(path, Gibbs(), 20, stream_key(0))
+    whole = anneal_up(path, Gibbs(), 20, stream_key(0))
     # states are the same bits (tests of RBMPath); the sum of the increments is rounded once a segment
-    np.testing.assert_allclose(anneal_from_base(short, Gibbs(), 20, stream_key(0)), whole, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(anneal_up(short, Gibbs(), 20, stream_key(0)), whole, rtol=0, atol=1e-11)
 
 
 def test_random_state():
@@ -154,7 +155,9 @@ def test_rejects_parameters(parameters, message):
 
 
 def test_a_transition_that_the_path_cannot_do_names_both():
-    with pytest.raises(TypeError, match=r"Metropolis needs a path with the method propose\(\); RBMPath has none"):
+    with pytest.raises(
+        TypeError, match=r"Metropolis needs a path with the method propose\(state, levels, stream\); RBMPath has none"
+    ):
         AIS(transition=Metropolis()).fit(make_rbm_problem("easy").path)
 
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, Exact, FactorialMixture
 from sklpf.datasets import make_factorial_shapes
-from sklpf.models._row_likelihood import MAX_EXACT_ROWS
+from sklpf.models.factorial._path import _MAX_EXACT
 
 SHAPES = {"noise_variance": 0.01, "component_variance": 0.1225, "activation_probability": 0.3}
 
@@ -78,7 +78,7 @@ def test_estimates_and_enumeration_agree_within_their_errors(fitted):
 
 def test_more_components_than_are_enumerated_are_annealed():
     X = np.random.default_rng(0).normal(size=(200, 10))
-    model = FactorialMixture(MAX_EXACT_ROWS + 1, noise_variance=0.5, random_state=0).fit(X)
+    model = FactorialMixture(_MAX_EXACT + 1, noise_variance=0.5, random_state=0).fit(X)
     rows = X[:8]
     interval = model.score_interval(rows)
     assert interval.partition[0] < interval.mean < interval.partition[1]  # estimated, and trusted: no warning
@@ -107,7 +107,7 @@ def test_rows_that_are_not_trusted(fitted):
     far = X[:8] + 4.0
     try:
         model.set_params(partition_estimator=poor)
-        with pytest.warns(ConvergenceWarning, match="likelihoods are not to be trusted, AIS did not converge"):
+        with pytest.warns(ConvergenceWarning, match="likelihoods are not to be trusted: AIS did not converge"):
             values = model.score_samples(far)
         assert np.all(np.isfinite(values))
         model.set_params(on_nonconvergence="raise")

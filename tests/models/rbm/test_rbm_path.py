@@ -1,21 +1,24 @@
-"""RBMPath against brute force in float64, and its fused programs against the plain loops of Transition."""
+"""RBMPath against brute force in float64, and its compiled programs against the plain loops."""
 
 import copy
 import itertools
 import pickle
 
+import numba
 import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
 
 from sklpf._random import HIDDEN, VISIBLE, Stream, stream_key
-from sklpf.kernels import random_bits
+from sklpf.kernels import OPTIONS, random_bits
+from sklpf.kernels import _programs as programs
 from sklpf.models import RBMPath
 from sklpf.models.rbm import _path_kernels as _rbm_kernels
-from sklpf.models.rbm._path import enumerate_log_partition
+from sklpf.models.rbm._path import RBMState, enumerate_log_partition
 from sklpf.paths._base import map_state
+from sklpf.runs import _plain, _programs
 from sklpf.testing import check_path
-from sklpf.transitions import Gibbs, Transition
+from sklpf.transitions import Gibbs
 
 STREAM = Stream(stream_key(1), chain=5, step=1)
 SHAPES = [(1, 1), (1, 16), (15, 1), (16, 16), (17, 33), (33, 17), (100, 64)]
@@ -113,7 +116,7 @@ def test_weights_of_1e4_stay_finite_and_relatively_exact():
     expected = np.column_stack([reference_log_f(path, state.v, state.h, beta) for beta in path.ladder])
     np.testing.assert_allclose(path.log_f_ladder(state), expected, rtol=0, atol=1e-6 * np.abs(expected).max())
     sums = np.array([logsumexp(path.enumerate_block(b, 4)) for b in range(path.n_enumeration_blocks)])
-    assert path.sample_enumerated(sums, 3, np.random.default_rng(0)).shape == (3, 33)
+    assert path.sample_enumerated(sums, 3, np.random.default_rng(0)).v.shape == (3, 33)
 
 
 # ---- one sweep ------------------------------------------------------------------------------------
@@ -157,7 +160,7 @@ def test_a_sweep_equals_float64_numpy_with_the_same_uniforms(n_visible, n_hidden
 def test_cached_fields_do_not_drift(weights):
     path = make_path(100, 64, weights)
     levels = np.full((5000, 4), 1)
-    state, _ = path.gibbs_anneal(path.sample_base(4, STREAM.at(0)), levels, STREAM)
+    state = _programs.anneal(path, Gibbs(), path.sample_base(4, STREAM.at(0)), (), levels, STREAM)[0]
     for cached, exact in fields(path, state):
         np.testing.assert_allclose(cached, exact, rtol=0, atol=2e-4)
 
@@ -183,7 +186,7 @@ def test_sample_base_has_the_declared_means():
 def test_complete_draws_hidden_units_given_visible_ones():
     path = make_path(6, 4, "joint")
     v = np.tile([[1, 0, 1, 1, 0, 0]], (20_000, 1))
-    state = path.complete(path.state_from_visible(v), 3, STREAM)
+    state = path.complete(path.state_from_rows(v), 3, STREAM)
     mean = expit(path.ladder[3] * (path.intercept_hidden + v[0] @ path.components.T))
     z = (state.h.mean(axis=0) - mean) / np.sqrt(mean * (1 - mean) / len(v))
     assert np.abs(z).max() < 5  # 4 tests: false alarm 2.3e-6
@@ -193,13 +196,18 @@ def test_complete_draws_hidden_units_given_visible_ones():
 
 
 # ---- log f_new - log f_old of the fused programs ------------------------------------------------------
+@numba.njit(**OPTIONS)  # not cached: numba's cache does not see changes of called functions
+def _log_ratio(model, state, old, new):
+    return programs.log_ratio(model, state, 0, old, new, programs.scratch(model, state))
+
+
 def log_ratio(fields, old, new):
     """The hidden units' part, from their fields alone."""
     none = np.zeros((1, 0), dtype=np.float32)
-    weights = _rbm_kernels.Weights(none, none, none, none, none[0], 0.0, False)
+    parameters = _rbm_kernels.Parameters(none, none, none, none, none[0], 0.0, False)
     field = np.r_[fields, [0, 0]].astype(np.float32)[np.newaxis]
-    h, scratch = np.zeros((1, len(fields)), np.uint8), _rbm_kernels._scratch_rows(len(fields))
-    return _rbm_kernels._log_ratio(weights, h, field, 0, old, new, scratch)
+    state = RBMState(np.zeros((1, 0), np.uint8), np.zeros((1, len(fields)), np.uint8), field, none)
+    return _log_ratio(parameters, state, old, new)
 
 
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 16, 31, 33, 500, 513, 1025, 70_000])
@@ -239,8 +247,8 @@ def test_fused_annealing_equals_the_loop(n_visible, n_hidden, weights, reverse):
     levels = np.repeat(order[:, np.newaxis], n, axis=1)
     levels[:, 1] = 300  # a chain whose level stays
     stream = STREAM.at(100)  # passes the refresh at 256
-    fused, log_weights = path.gibbs_anneal(state, levels, stream, reverse)
-    looped, expected = Transition.anneal(Gibbs(), path, state, levels, stream, reverse)
+    fused, _, log_weights = _programs.anneal(path, Gibbs(), state, (), levels, stream, reverse)
+    looped, _, expected = _plain.anneal(path, Gibbs(), state, (), levels, stream, reverse)
     assert_states_equal(fused, looped)
     # every unit's factor has a float32 error of at most 4.4e-7 (1e-7 rms), independent from step to step
     np.testing.assert_allclose(log_weights, expected, rtol=0, atol=5e-7 * np.sqrt(302 * n_hidden))
@@ -252,9 +260,9 @@ def test_annealing_in_two_segments_gives_the_same_states(weights):
     path, n = make_path(40, 20, weights, ladder=np.linspace(0, 1, 401)), 4
     state = path.sample_base(n, STREAM.at(0))
     levels = np.repeat(np.arange(401)[:, np.newaxis], n, axis=1)
-    whole, log_weights = path.gibbs_anneal(state, levels, STREAM)
-    middle, first = path.gibbs_anneal(state, levels[:131], STREAM)
-    end, second = path.gibbs_anneal(middle, levels[130:], STREAM.at(STREAM.step + 130))
+    whole, _, log_weights = _programs.anneal(path, Gibbs(), state, (), levels, STREAM)
+    middle, _, first = _programs.anneal(path, Gibbs(), state, (), levels[:131], STREAM)
+    end, _, second = _programs.anneal(path, Gibbs(), middle, (), levels[130:], STREAM.at(STREAM.step + 130))
     assert_states_equal(whole, end)
     np.testing.assert_allclose(log_weights, first + second, rtol=1e-12, atol=1e-12)
 
@@ -267,14 +275,20 @@ def test_fused_exchange_equals_the_loop(weights, n_levels):
     state = path.sample_base(n, STREAM.at(0))
     levels = np.tile(np.arange(n_levels), 3)
     shift = np.linspace(-1, 1, n_levels - 1)
-    arguments = (state, levels, np.zeros(n, dtype=np.int64), shift, 301, STREAM.at(3))
-    fused, fused_levels, fused_ends, fused_sums, fused_trips = path.gibbs_exchange(*arguments)
-    looped, *expected = Transition.exchange(Gibbs(), path, *arguments)
+    arguments = (state, (), levels, np.zeros(n, dtype=np.int64), shift, 301, STREAM.at(3))
+    fused, _, fused_levels, fused_ends, fused_sums, level_sums, summaries, fused_trips = _programs.exchange(
+        path, Gibbs(), *arguments
+    )
+    looped, _, *expected = _plain.exchange(path, Gibbs(), *arguments)
     assert_states_equal(fused, looped)
     np.testing.assert_array_equal(fused_levels, expected[0])
     np.testing.assert_array_equal(fused_ends, expected[1])
     np.testing.assert_allclose(fused_sums, expected[2], rtol=5e-7 * np.sqrt(9))  # float32 in every log ratio
-    np.testing.assert_array_equal(fused_trips, expected[3])
+    np.testing.assert_allclose(level_sums, expected[3], rtol=1e-6)
+    np.testing.assert_array_equal(level_sums[..., 0], 75)  # steps 4, 8, …, 300 of 3 to 303
+    np.testing.assert_allclose(summaries, expected[4], rtol=1e-6)
+    assert summaries.shape == (3, 2, 9)
+    np.testing.assert_array_equal(fused_trips, expected[5])
     assert fused_trips.min() > 0  # the comparison saw round trips
     assert not np.array_equal(fused_levels, levels)
     np.testing.assert_array_equal(np.sort(fused_levels.reshape(3, -1), axis=1), levels.reshape(3, -1))
@@ -282,23 +296,24 @@ def test_fused_exchange_equals_the_loop(weights, n_levels):
 
 def test_exchange_with_huge_log_ratios_stays_finite():
     path = make_path(33, 17, scale=1e4)
-    arguments = (path.sample_base(5, STREAM), np.arange(5), np.zeros(5, dtype=np.int64), np.zeros(4), 30, STREAM)
-    sums = path.gibbs_exchange(*arguments)[3]
+    arguments = (path.sample_base(5, STREAM), (), np.arange(5), np.zeros(5, dtype=np.int64), np.zeros(4), 30, STREAM)
+    sums = _programs.exchange(path, Gibbs(), *arguments)[4]
     assert np.all(np.isfinite(sums))
     assert sums[..., 2:4].max() > 1e260  # exp(600)
-    np.testing.assert_allclose(sums, Transition.exchange(Gibbs(), path, *arguments)[3], rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(sums, _plain.exchange(path, Gibbs(), *arguments)[4], rtol=1e-9, atol=1e-300)
 
 
 def test_exchange_in_two_calls_equals_one():
     path = make_path(20, 9, scale=0.3, ladder=np.linspace(0, 1, 5))
-    start = path.sample_base(10, STREAM.at(0)), np.tile(np.arange(5), 2), np.zeros(10, dtype=np.int64)
-    whole = path.gibbs_exchange(*start, np.zeros(4), 101, STREAM)
-    half = path.gibbs_exchange(*start, np.zeros(4), 50, STREAM)
-    rest = path.gibbs_exchange(*half[:3], np.zeros(4), 51, STREAM.at(STREAM.step + 50))
+    start = path.sample_base(10, STREAM.at(0)), (), np.tile(np.arange(5), 2), np.zeros(10, dtype=np.int64)
+    whole = _programs.exchange(path, Gibbs(), *start, np.zeros(4), 101, STREAM)
+    half = _programs.exchange(path, Gibbs(), *start, np.zeros(4), 50, STREAM)
+    rest = _programs.exchange(path, Gibbs(), *half[:4], np.zeros(4), 51, STREAM.at(STREAM.step + 50))
     assert_states_equal(whole[0], rest[0])
-    np.testing.assert_array_equal(whole[1], rest[1])
-    np.testing.assert_allclose(whole[3], half[3] + rest[3], rtol=1e-12)
-    np.testing.assert_array_equal(whole[4], half[4] + rest[4])
+    np.testing.assert_array_equal(whole[2], rest[2])
+    for i in (4, 5, 6):
+        np.testing.assert_allclose(whole[i], half[i] + rest[i], rtol=1e-12)
+    np.testing.assert_array_equal(whole[7], half[7] + rest[7])
 
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
@@ -308,17 +323,21 @@ def test_fused_tempering_equals_the_loop(weights, n_redraws, sweeps_per_redraw, 
     n = 8
     prior = np.random.default_rng(0).normal(size=20) - [enumerate_log_partition(path, k) for k in range(20)]
     arguments = (
-        path.sample_base(n, STREAM.at(0)), np.zeros(n, dtype=np.int64), prior, n_redraws, sweeps_per_redraw, stride,
+        path.sample_base(n, STREAM.at(0)), (), np.zeros(n, dtype=np.int64), prior, n_redraws, sweeps_per_redraw, stride,
         STREAM,
     )  # fmt: skip
-    fused, levels, log_q_sums, counts, vectors, vector_levels = path.gibbs_temper(*arguments)
-    looped, *expected = Transition.temper(Gibbs(), path, *arguments)
+    fused, _, levels, log_q_sums, counts, level_sums, vectors, vector_levels = _programs.temper(
+        path, Gibbs(), *arguments
+    )
+    looped, _, *expected = _plain.temper(path, Gibbs(), *arguments)
     assert_states_equal(fused, looped)
     np.testing.assert_array_equal(levels, expected[0])
     np.testing.assert_allclose(log_q_sums, expected[1], rtol=0, atol=1e-9)
     np.testing.assert_array_equal(counts, expected[2])
-    np.testing.assert_allclose(vectors, expected[3], rtol=1e-12)
-    np.testing.assert_array_equal(vector_levels, expected[4])
+    np.testing.assert_allclose(level_sums, expected[3], rtol=1e-6)
+    assert level_sums[:, 0].sum() == n * n_redraws
+    np.testing.assert_allclose(vectors, expected[4], rtol=1e-12)
+    np.testing.assert_array_equal(vector_levels, expected[5])
     assert vectors.shape == (-(-n_redraws // stride), n, 20)
     assert np.all(counts.sum(axis=1) == n_redraws)
     assert len(np.unique(levels)) > 1
@@ -326,9 +345,10 @@ def test_fused_tempering_equals_the_loop(weights, n_redraws, sweeps_per_redraw, 
 
 def test_tempering_keeps_tiny_level_probabilities():
     path = make_path(30, 12, scale=3.0, ladder=[0.0, 1.0])
-    arguments = (path.sample_base(2, STREAM), np.zeros(2, dtype=np.int64), np.array([0.0, -1000.0]), 1, 1, 1, STREAM)
-    log_q_sums = path.gibbs_temper(*arguments)[2]
-    np.testing.assert_allclose(log_q_sums, Transition.temper(Gibbs(), path, *arguments)[2], rtol=1e-9, atol=1e-9)
+    levels, log_prior = np.zeros(2, dtype=np.int64), np.array([0.0, -1000.0])
+    arguments = (path.sample_base(2, STREAM), (), levels, log_prior, 1, 1, 1, STREAM)
+    log_q_sums = _programs.temper(path, Gibbs(), *arguments)[3]
+    np.testing.assert_allclose(log_q_sums, _plain.temper(path, Gibbs(), *arguments)[3], rtol=1e-9, atol=1e-9)
     assert np.all((log_q_sums[:, 1] < -700) & np.isfinite(log_q_sums[:, 1]))
 
 
@@ -402,4 +422,4 @@ def test_rejects_what_it_cannot_use(name, value, message):
 @pytest.mark.parametrize("v", [np.zeros(3), np.zeros((2, 4)), [[0, 1, 2]], [[0, 0.5, 1]], [[0, np.nan, 1]]])
 def test_rejects_rows_that_are_not_visible_states(v):
     with pytest.raises(ValueError, match="visible rows must"):
-        RBMPath(np.zeros((2, 3)), np.zeros(3), np.zeros(2), np.full(3, 0.5)).state_from_visible(v)
+        RBMPath(np.zeros((2, 3)), np.zeros(3), np.zeros(2), np.full(3, 0.5)).state_from_rows(v)

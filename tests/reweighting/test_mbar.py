@@ -5,8 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from sklpf.partition._bar import bar
-from sklpf.partition._mbar import mbar
+from sklpf.reweighting import bar, mbar
 
 SCALES = np.array([1.0, 1.4, 2.0, 3.0])
 LOG_NORMALISERS = np.log(SCALES) + 0.5 * np.log(2 * np.pi)

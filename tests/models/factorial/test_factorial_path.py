@@ -74,7 +74,7 @@ def test_enumeration_equals_brute_force(n_components, n_features):
     path, X, parameters = make_path(n_components, n_features, n_rows=7)
     expected = brute_force(X, *parameters)
     np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-11)
-    one_by_one = [Exact().fit(path.target(t)).log_partition_ for t in range(7)]
+    one_by_one = [Exact().fit(path.row(t)).log_partition_ for t in range(7)]
     np.testing.assert_allclose(one_by_one, expected, rtol=1e-11)
 
 
@@ -83,7 +83,7 @@ def test_every_level_equals_brute_force(level):
     path, X, parameters = make_path(5, 4)
     states = all_states(5)[:, ::-1]  # bit k of a state's number is z_k
     prior, likelihood = reference(X[1], states, *parameters)
-    enumerated = path.target(1).enumerate_block(0, level)
+    enumerated = path.row(1).enumerate_block(0, level)
     np.testing.assert_allclose(enumerated, prior + LADDER[level] * likelihood, rtol=1e-10)
 
 
@@ -96,8 +96,8 @@ def test_blocks_of_many_components_equal_a_plain_sum():
     prior = z @ np.log(probability) + (1 - z) @ np.log(1 - probability)
     distances = np.sum((X[:, np.newaxis] - z @ means) ** 2, axis=2)
     log_weights = prior - 1.5 * np.log(2 * np.pi * variances) - distances / (2 * variances)
-    np.testing.assert_allclose(path.enumerate_targets(range(4)), logsumexp(log_weights, axis=1), rtol=1e-11)
-    blocks = [path.target(2).enumerate_block(block, 3) for block in range(4)]
+    np.testing.assert_allclose(path.enumerate_rows(range(4)), logsumexp(log_weights, axis=1), rtol=1e-11)
+    blocks = [path.row(2).enumerate_block(block, 3) for block in range(4)]
     np.testing.assert_allclose(np.concatenate(blocks), log_weights[2], rtol=1e-9)
 
 
@@ -138,12 +138,12 @@ def test_one_component_has_a_closed_form():
 # ---- the path's contract ----------------------------------------------------------------------------
 @pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
 def test_keeps_the_contract(n_components, n_features):
-    check_path(make_path(n_components, n_features)[0].target(2))
+    check_path(make_path(n_components, n_features)[0].row(2))
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_sweeps_leave_every_level_invariant_and_are_reversed(seed):
-    path = make_path(4, 2, noise=2.0, seed=seed)[0].target(0)
+    path = make_path(4, 2, noise=2.0, seed=seed)[0].row(0)
     # 1e-4 is the false-alarm rate of each check
     check_transition(path, Gibbs(), variables=lambda state: state.z, n=20_000)
 
@@ -151,7 +151,7 @@ def test_sweeps_leave_every_level_invariant_and_are_reversed(seed):
 @pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
 def test_sweeps_keep_their_quadratic_forms(n_components, n_features):
     path, X, (means, covariance, noise, _) = make_path(n_components, n_features)
-    path, levels = path.target(1), np.arange(50) % 4
+    path, levels = path.row(1), np.arange(50) % 4
     state = path.sample_base(50, STREAM)
     for t in range(3):
         state = path.gibbs(state, levels, STREAM.at(2 + t), reverse=t == 1)
@@ -161,13 +161,13 @@ def test_sweeps_keep_their_quadratic_forms(n_components, n_features):
 
 def test_base_draws_have_the_prior_means():
     path, _, (_, _, _, probability) = make_path(6, 2)
-    z = path.target(0).sample_base(20_000, STREAM).z
+    z = path.row(0).sample_base(20_000, STREAM).z
     # 6 means, two-sided normal bound 4.5: false alarms in 4e-5
     assert np.all(np.abs(z.mean(axis=0) - probability) < 4.5 * np.sqrt(probability * (1 - probability) / 20_000))
 
 
 def test_long_runs_visit_states_as_the_posterior_does():
-    path = make_path(3, 2)[0].target(0)
+    path = make_path(3, 2)[0].row(0)
     state, last = path.sample_base(20_000, STREAM), np.full(20_000, 3)
     for t in range(20):  # these chains forget their start in a few sweeps
         state = path.gibbs(state, last, STREAM.at(2 + t))
@@ -181,16 +181,16 @@ def test_long_runs_visit_states_as_the_posterior_does():
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
 def test_annealing_equals_the_plain_loop(n_components, n_features, reverse):
-    assert_annealing_equals_the_loop(make_path(n_components, n_features)[0].target(0), reverse)
+    assert_annealing_equals_the_loop(make_path(n_components, n_features)[0].row(0), reverse)
 
 
 def test_exchange_equals_the_plain_loop():
-    assert_exchange_equals_the_loop(make_path(5, 2)[0].target(0))
+    assert_exchange_equals_the_loop(make_path(5, 2)[0].row(0))
 
 
 @pytest.mark.parametrize(("sweeps_per_redraw", "stride"), [(1, 1), (3, 4)])
 def test_tempering_equals_the_plain_loop(sweeps_per_redraw, stride):
-    assert_tempering_equals_the_loop(make_path(5, 2)[0].target(0), sweeps_per_redraw, stride)
+    assert_tempering_equals_the_loop(make_path(5, 2)[0].row(0), sweeps_per_redraw, stride)
 
 
 # ---- estimators agree -----------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_float32_and_read_only_memory_maps_are_taken(tmp_path):
 
 def test_a_path_of_many_rows_asks_for_one():
     path, _, _ = make_path(3, 2)
-    with pytest.raises(ValueError, match=r"choose one with target\(t\)"):
+    with pytest.raises(ValueError, match=r"choose one with row\(t\)"):
         path.sample_base(3, STREAM)
 
 
@@ -285,7 +285,7 @@ def test_certain_components_and_no_covariance():
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = brute_force(X, *parameters)
     np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-10)
-    check_path(path.target(0))
+    check_path(path.row(0))
 
 
 # ---- what is wrong is said in one sentence --------------------------------------------------------
@@ -332,8 +332,8 @@ def test_too_many_components_are_refused_by_exact():
 
 def test_a_pickled_path_gives_the_same_bits():
     path = make_path(5, 4)[0]
-    path.target(0)  # packs the kernels' arrays, which stay behind
+    path.row(0)  # packs the kernels' arrays, which stay behind
     copied = pickle.loads(pickle.dumps(path))
-    np.testing.assert_array_equal(copied.enumerate_targets([0, 1, 2]), path.enumerate_targets([0, 1, 2]))
-    state, levels = path.target(1).sample_base(5, STREAM), np.full(5, 3)
-    same_state(copied.target(1).gibbs(state, levels, STREAM), path.target(1).gibbs(state, levels, STREAM))
+    np.testing.assert_array_equal(copied.enumerate_rows([0, 1, 2]), path.enumerate_rows([0, 1, 2]))
+    state, levels = path.row(1).sample_base(5, STREAM), np.full(5, 3)
+    same_state(copied.row(1).gibbs(state, levels, STREAM), path.row(1).gibbs(state, levels, STREAM))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from sklpf.partition._bar import bar, overlap
+from sklpf.reweighting import bar, overlap
 
 
 def gaussian_weights(log_ratio, spread, n_forward, n_reverse, seed):

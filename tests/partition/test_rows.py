@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
-from sklpf.partition._targets import cut_by_cost
 
 from sklpf import AIS, BDMC, RAISE, Exact, ParallelTempering
 from sklpf._parallel import Checkpoint
 from sklpf.models import FactorialPath
 from sklpf.partition import PartitionEstimator, PartitionResult
+from sklpf.partition._rows import cut_by_cost
 from sklpf.paths import Path
 from sklpf.testing import check_path
 
@@ -28,20 +28,20 @@ class Coins(Path):
     """Row t is x = weights @ (four fair coins) + noise: log Z_t = log p(x_t); in NumPy alone."""
 
     base_log_partition = 0.0
-    n_enumerable = N_COINS
+    log2_states = N_COINS
     n_enumeration_blocks = 1
 
     def __init__(self, x, noise=0.5):
         self.x = np.asarray(x, dtype=float)
-        self.n_targets = len(self.x)
+        self.n_rows = len(self.x)
         self.weights, self.noise = np.array([1.0, -2.0, 0.5, 0.7]), noise
 
-    def target(self, t):
+    def row(self, t):
         row = copy.copy(self)
-        row.x, row.n_targets = self.x[t], None
+        row.x, row.n_rows = self.x[t], None
         return row
 
-    def target_content(self, t):
+    def row_content(self, t):
         return self.x[t].tobytes()
 
     def log_likelihood(self, state):
@@ -72,7 +72,7 @@ class Coins(Path):
 
     @property
     def truth(self):
-        return np.array([logsumexp(self.target(t).enumerate_block(0, 1)) for t in range(self.n_targets)])
+        return np.array([logsumexp(self.row(t).enumerate_block(0, 1)) for t in range(self.n_rows)])
 
 
 X = np.random.default_rng(0).normal(size=12)
@@ -92,7 +92,7 @@ def numbers(estimator, path):
 
 
 def test_one_row_keeps_the_contract_of_a_path():
-    check_path(Coins(X).target(2).with_ladder([0, 0.4, 1]))
+    check_path(Coins(X).row(2).with_ladder([0, 0.4, 1]))
 
 
 # ---- values ---------------------------------------------------------------------------------------
@@ -118,9 +118,9 @@ def test_samplers_agree_with_enumeration_within_their_error():
 
 
 def test_a_row_is_the_result_of_its_own_path():
-    """Up to the random numbers: fit on target(t) has another stream, but the same ladder and settings."""
+    """Up to the random numbers: fit on row(t) has another stream, but the same ladder and settings."""
     path = Coins(X)
-    alone = AIS(100, 100, random_state=0).fit(path.target(3))
+    alone = AIS(100, 100, random_state=0).fit(path.row(3))
     many = AIS(100, 100, random_state=0).fit(path)
     spread = np.hypot(alone.log_partition_std_error_, many.log_partition_std_error_[3])
     assert abs(alone.log_partition_ - many.log_partition_[3]) < 3.9 * spread  # false alarms in 1e-4
@@ -249,15 +249,15 @@ def test_blocks_have_equal_cost():
 def test_a_missing_method_is_named():
     class NoContent(Coins):
         @property
-        def target_content(self):
+        def row_content(self):
             raise AttributeError
 
-    with pytest.raises(TypeError, match=r"needs the method target_content\(t\); NoContent has none"):
+    with pytest.raises(TypeError, match=r"needs a path with the method row_content\(t\); NoContent has none"):
         Exact().fit(NoContent(X))
 
 
 def test_no_rows_are_refused():
-    with pytest.raises(ValueError, match="path has no targets: give it at least one row"):
+    with pytest.raises(ValueError, match="path has no rows: give it at least one"):
         AIS().fit(Coins([]))
 
 
@@ -273,7 +273,7 @@ def test_bounds_give_one_sided_arrays():
     np.testing.assert_allclose(high, [1 - np.log(0.05), 2 - np.log(0.05)])
 
 
-def test_raise_runs_on_targets():
+def test_raise_runs_on_rows():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         bound = RAISE(n_starts=8, n_temperatures=20, random_state=0).fit(Coins(X[:2]))
@@ -288,5 +288,5 @@ def test_results_can_be_pickled():
 @pytest.mark.parametrize("estimator", [RAISE(starts=np.zeros((3, 2))), BDMC(starts=np.zeros((3, 2)))])
 def test_given_starts_are_refused(estimator):
     path = FactorialPath(np.zeros((2, 2)), np.eye(2), np.eye(2), 1.0, [0.5, 0.5])
-    with pytest.raises(ValueError, match="starts must be None for a path with targets"):
+    with pytest.raises(ValueError, match="starts must be None for a path with rows"):
         estimator.fit(path)

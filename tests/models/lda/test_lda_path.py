@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import AIS, RTS, Exact, LeftToRight, ParallelTempering
 from sklpf._random import Stream, stream_key
 from sklpf.models import LDAPath
-from sklpf.models._row_likelihood import _default
+from sklpf.models._scoring import default_estimator
 from sklpf.testing import check_path, check_transition, shared_data
 from sklpf.transitions import Gibbs
 
@@ -81,22 +81,22 @@ def test_enumeration_equals_brute_force(n_topics, n_tokens, equal):
     expected = [brute_force(x, topics, prior) for x in X]
     assert expected[1] == 0
     np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-11, atol=1e-12)
-    one_by_one = [Exact().fit(path.target(t)).log_partition_ for t in range(3)]
+    one_by_one = [Exact().fit(path.row(t)).log_partition_ for t in range(3)]
     np.testing.assert_allclose(one_by_one, expected, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("level", range(len(LADDER)))
 def test_every_level_equals_brute_force(level):
     path, X, topics, prior = make_path(3, 6)
-    enumerated = path.target(0).enumerate_block(0, level)
+    enumerated = path.row(0).enumerate_block(0, level)
     assert len(enumerated) == math.comb(6 + 2, 6)
     assert logsumexp(enumerated) == pytest.approx(brute_force(X[0], topics, prior, LADDER[level]), rel=1e-12)
 
 
 def test_the_base_has_its_declared_normaliser():
     path, X, topics, prior = make_path(3, [6, 0])
-    assert path.target(0).base_log_partition == pytest.approx(brute_force(X[0], topics, prior, 0.0), rel=1e-12)
-    assert path.target(1).base_log_partition == 0
+    assert path.row(0).base_log_partition == pytest.approx(brute_force(X[0], topics, prior, 0.0), rel=1e-12)
+    assert path.row(1).base_log_partition == 0
 
 
 def test_two_topics_have_an_integral():
@@ -133,13 +133,13 @@ def test_probabilities_of_all_documents_of_a_length_sum_to_one():
 # ---- the path's contract ----------------------------------------------------------------------------
 @pytest.mark.parametrize(("n_topics", "n_tokens"), [(2, 8), (3, 7), (17, 5), (40, 20)])
 def test_keeps_the_contract(n_topics, n_tokens):
-    check_path(make_path(n_topics, n_tokens)[0].target(0))
+    check_path(make_path(n_topics, n_tokens)[0].row(0))
 
 
 @pytest.mark.parametrize("equal", [True, False])
 @pytest.mark.parametrize(("n_topics", "n_tokens"), [(2, 6), (3, 12), (20, 10)])
 def test_sweeps_leave_every_level_invariant_and_are_reversed(n_topics, n_tokens, equal):
-    path = make_path(n_topics, n_tokens, equal=equal)[0].target(0)
+    path = make_path(n_topics, n_tokens, equal=equal)[0].row(0)
     # 1e-4 is the false-alarm rate of each check
     check_transition(path, Gibbs(), variables=lambda state: state.z, n=20_000)
 
@@ -149,7 +149,7 @@ def test_sweeps_leave_every_level_invariant_and_are_reversed(n_topics, n_tokens,
 def test_states_hold_both_parts_of_their_density(n_topics, n_tokens, equal):
     path, X, topics, prior = make_path(n_topics, n_tokens, equal=equal)
     words = np.repeat(np.arange(6), X[0])
-    path, levels = path.target(0), np.arange(30) % 4
+    path, levels = path.row(0), np.arange(30) % 4
     state = path.sample_base(30, STREAM)
     for t in range(3):
         ends = np.array([parts(z, words, topics, prior) for z in state.z])
@@ -164,7 +164,7 @@ def test_states_hold_both_parts_of_their_density(n_topics, n_tokens, equal):
 def test_states_are_visited_as_often_as_they_should(n_sweeps):
     """Base draws at level 0, and after 20 sweeps of the target at the last level."""
     path, X, topics, prior = make_path(3, 3)
-    words, path = np.repeat(np.arange(6), X[0]), path.target(0)
+    words, path = np.repeat(np.arange(6), X[0]), path.row(0)
     level = 3 if n_sweeps else 0
     state, levels = path.sample_base(20_000, STREAM), np.full(20_000, level)
     for t in range(n_sweeps):
@@ -180,16 +180,16 @@ def test_states_are_visited_as_often_as_they_should(n_sweeps):
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("n_topics", "n_tokens"), [(2, 1), (3, 30), (40, 20)])
 def test_annealing_equals_the_plain_loop(n_topics, n_tokens, reverse):
-    assert_annealing_equals_the_loop(make_path(n_topics, n_tokens)[0].target(0), reverse)
+    assert_annealing_equals_the_loop(make_path(n_topics, n_tokens)[0].row(0), reverse)
 
 
 def test_exchange_equals_the_plain_loop():
-    assert_exchange_equals_the_loop(make_path(5, 20)[0].target(0))
+    assert_exchange_equals_the_loop(make_path(5, 20)[0].row(0))
 
 
 @pytest.mark.parametrize(("sweeps_per_redraw", "stride"), [(1, 1), (3, 4)])
 def test_tempering_equals_the_plain_loop(sweeps_per_redraw, stride):
-    assert_tempering_equals_the_loop(make_path(5, 20)[0].target(0), sweeps_per_redraw, stride)
+    assert_tempering_equals_the_loop(make_path(5, 20)[0].row(0), sweeps_per_redraw, stride)
 
 
 # ---- estimators agree -----------------------------------------------------------------------------
@@ -302,15 +302,15 @@ def test_the_form_of_the_counts_does_not_show():
     for other in (X.astype(np.float32), X.astype(np.uint8), split, unsorted, sp.csc_matrix(X)):
         path = LDAPath(topics, prior, other)
         for t in range(5):
-            assert path.target_content(t) == expected.target_content(t)
-            np.testing.assert_array_equal(path.target(t)._packed.word, expected.target(t)._packed.word)
+            assert path.row_content(t) == expected.row_content(t)
+            np.testing.assert_array_equal(path.row(t).packed.word, expected.row(t).packed.word)
     np.testing.assert_array_equal(unsorted.indices, kept.indices)
     np.testing.assert_array_equal(expected.n_tokens, X.sum(axis=1))
 
 
 def test_long_documents_with_few_topics_are_enumerated():
     path, X, topics, prior = make_path(3, [500])
-    assert path.n_enumerable == math.ceil(math.log2(math.comb(502, 2)))
+    assert path.log2_states == math.ceil(math.log2(math.comb(502, 2)))
     share = np.random.default_rng(0).dirichlet(prior, size=100_000)
     log_likelihood = np.log(share @ topics) @ X[0]
     weights = np.exp(log_likelihood - log_likelihood.max())
@@ -323,11 +323,11 @@ def test_long_documents_with_few_topics_are_enumerated():
 def test_long_documents_with_many_topics_are_refused_by_exact():
     with pytest.raises(ValueError, match=r"Exact would enumerate 2\*\*26"):
         Exact().fit(make_path(8, [37])[0])
-    assert make_path(100, [3000], n_words=50)[0].n_enumerable > 400
+    assert make_path(100, [3000], n_words=50)[0].log2_states > 400
 
 
 def test_the_default_estimator_is_left_to_right():
-    assert isinstance(_default(make_path(3, [3])[0]), LeftToRight)
+    assert isinstance(default_estimator(make_path(3, [3])[0]), LeftToRight)
 
 
 def test_extreme_priors_and_probabilities_stay_finite():
@@ -343,12 +343,12 @@ def test_extreme_priors_and_probabilities_stay_finite():
 
 
 def test_a_path_of_many_documents_asks_for_one():
-    with pytest.raises(ValueError, match=r"choose one with target\(t\)"):
+    with pytest.raises(ValueError, match=r"choose one with row\(t\)"):
         make_path(3, [2, 3])[0].sample_base(3, STREAM)
 
 
 def test_a_pickled_path_gives_the_same_bits():
-    path = make_path(5, [20])[0].target(0)
+    path = make_path(5, [20])[0].row(0)
     state, levels = path.sample_base(5, STREAM), np.full(5, 3)
     copied = pickle.loads(pickle.dumps(path))
     same_state(copied.gibbs(state, levels, STREAM), path.gibbs(state, levels, STREAM))
