@@ -6,7 +6,7 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from sklpf._random import Stream
 from sklpf.paths import Path, TemperedPath
@@ -31,7 +31,7 @@ class Problem(NamedTuple):
 
 _RANDOM = {"easy": (12, 0.3), "medium": (16, 1.0), "hard": (16, 3.0)}  # hidden units, spread of the parameters
 _DIGITS = {"digits": 1.0, "sharp digits": 3.0}  # factor on all parameters
-RBM_PROBLEMS = (*_RANDOM, *_DIGITS)
+RBM_PROBLEMS = (*_RANDOM, *_DIGITS, "two modes", "far mode")
 
 
 def make_rbm_problem(kind: str = "easy", random_state: int = 0, *, weights: str = "marginal") -> Problem:
@@ -39,12 +39,14 @@ def make_rbm_problem(kind: str = "easy", random_state: int = 0, *, weights: str 
 
     Parameters
     ----------
-    kind : {"easy", "medium", "hard", "digits", "sharp digits"}, default="easy"
+    kind : {"easy", "medium", "hard", "digits", "sharp digits", "two modes", "far mode"}, default="easy"
         The first three have normally distributed parameters: 12 hidden units with standard deviation 0.3, 16 with 1,
         16 with 3, and a uniform base. "digits" is scikit-learn's BernoulliRBM with 16 hidden units after 100 passes
         over its binarised digits, with the data's smoothed means as base; "sharp digits" has three times its
         parameters. With 100 chains and 300 linear temperatures AIS keeps effective samples of about 97, 70, 33, 86
-        and 18.
+        and 18. The last two are traps: "two modes" has 60 visible units in two narrow modes of equal mass, one of which
+        chains from the base hardly ever see, so that estimates agree on log 2 too little; "far mode" has nearly all of
+        its mass in a mode that they never enter.
     random_state : int, default=0
         Seed of the parameters or of the training.
     weights : {"marginal", "joint"}, default="marginal"
@@ -66,6 +68,10 @@ def make_rbm_problem(kind: str = "easy", random_state: int = 0, *, weights: str 
         components, visible, hidden, mean = _random_parameters(*_RANDOM[kind], random_state)
     elif kind in _DIGITS:
         components, visible, hidden, mean = _digits_parameters(_DIGITS[kind], random_state)
+    elif kind == "two modes":
+        components, visible, hidden, mean = _two_modes(random_state)
+    elif kind == "far mode":
+        components, visible, hidden, mean = _far_mode(random_state)
     else:
         raise ValueError(f"kind must be one of {RBM_PROBLEMS}, got {kind!r}")
     path = RBMPath(components, visible, hidden, mean, weights=weights)
@@ -87,6 +93,23 @@ def _digits_parameters(factor, seed):
     rbm = BernoulliRBM(16, learning_rate=0.1, n_iter=100, batch_size=50, random_state=seed).fit(X)
     fitted = rbm.components_, rbm.intercept_visible_, rbm.intercept_hidden_
     return *(factor * array for array in fitted), (X.sum(axis=0) + 1) / (len(X) + 2)
+
+
+def _two_modes(seed, n_visible=60, n_hidden=5, weight=1.0, lean=0.6):
+    """Two patterns with as many units on, each with hidden units of its own; the base leans towards the first."""
+    rng = np.random.default_rng(seed)
+    patterns = [rng.permutation(np.repeat([0, 1], n_visible // 2)) for _ in range(2)]
+    components = weight * np.repeat([2.0 * pattern - 1 for pattern in patterns], n_hidden, axis=0)
+    hidden = np.full(2 * n_hidden, -weight * n_visible / 4)
+    return components, np.zeros(n_visible), hidden, 0.5 + lean * (patterns[0] - 0.5)
+
+
+def _far_mode(seed, n_visible=64, mean=0.99):
+    """Two hidden units that share a pattern: rarely on at a random row, and 12 nats heavier when they are on."""
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=n_visible)
+    components = np.tile(logit(mean) / 2 * signs, (2, 1))
+    gain = np.logaddexp(0, 2 * components[0]).sum() - n_visible * np.log(2)
+    return components, np.zeros(n_visible), np.full(2, (12 - gain) / 2), np.full(n_visible, 0.5)
 
 
 def hidden_mode_problem(n_units: int = 64, mean: float = 0.98) -> Problem:
