@@ -23,6 +23,7 @@ from sklpf.paths._ladders import respace
 from sklpf.reweighting import bar_ratios, stepping_stones
 from sklpf.runs._exchange import ExchangeRun, Ladders, move_ladders, run_round, start_ladders
 from sklpf.runs._plan import check_ends, doubling
+from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, t_bound, t_statistic
 
 _SHORTEST_ROUND = 16
@@ -142,7 +143,7 @@ class ParallelTempering(PartitionEstimator):
     fit.__doc__ = PartitionEstimator.fit.__doc__
 
     def _sample(self, path, seed) -> ExchangeRun:
-        return self._run_rounds(path, seed)[1]
+        return self._run_rounds(path, seed)[-1]
 
     @removing_checkpoints()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
@@ -151,9 +152,9 @@ class ParallelTempering(PartitionEstimator):
         Draws are taken from every ladder in turn, 2 + 2 Lambda scans apart (the time of a round trip), so they are
         nearly independent if the run converged, but not exact.
         """
-        ladders, run = self._run_rounds(path, int(rng.integers(2**31)))
+        ladders, transition, run = self._run_rounds(path, int(rng.integers(2**31)))
         gap = int(np.ceil(2 + 2 * run.rejection.sum()))
-        target, transition = len(run.ladder) - 1, self._transition(path)
+        target = len(run.ladder) - 1
         drawn: list[Any] = []
         key = stream_key(int(rng.integers(2**31)))
         for n_scans in range(0, gap * n, gap):
@@ -164,8 +165,8 @@ class ParallelTempering(PartitionEstimator):
         return map_state(lambda *parts: np.concatenate(parts), *drawn[:n])
 
     # -- rounds --------------------------------------------------------------------------------
-    def _run_rounds(self, path, seed) -> tuple[Ladders, ExchangeRun]:
-        """Where the ladders stand after the last round, and what it left."""
+    def _run_rounds(self, path, seed) -> tuple[Ladders, Transition, ExchangeRun]:
+        """Where the ladders stand after the last round, the move that was tuned, and what the round left."""
         base_log_partition = require_base(path, "ParallelTempering")
         checkpoint = self._checkpoint(path, seed)
         path, transition = self._first_ladder(path), self._transition(path)
@@ -188,7 +189,7 @@ class ParallelTempering(PartitionEstimator):
             if i + 1 < len(lengths):
                 path, shift = self._place_levels(path, run, fixed=i + 1 >= len(lengths) - 2)
                 ladders = move_ladders(ladders, path)
-        return ladders, run
+        return ladders, transition, run
 
     def _first_ladder(self, path):
         if not self.adapt and isinstance(self.ladder, str):
