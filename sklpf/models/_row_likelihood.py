@@ -13,6 +13,7 @@ from sklpf.models._scoring import (
     configured_estimator,
     distrust,
     fit_quietly,
+    is_estimate,
     log,
     report,
     score_interval,
@@ -126,8 +127,8 @@ class RowLikelihoodMixin(DensityMixin):
 
 def _trust(result: PartitionResult) -> tuple[NDArray[np.bool_], str | None]:
     """Which rows are trusted, and why the others are not."""
-    trusted, reason = result.diagnostics["converged"], distrust(result)
-    return (trusted if reason is None or not result.converged else np.zeros_like(trusted)), reason
+    trusted = result.diagnostics["converged"]
+    return (trusted if is_estimate(result) else np.zeros_like(trusted)), distrust(result)
 
 
 def _is_negligible(values: NDArray[np.float64], trusted: NDArray[np.bool_]) -> bool:

@@ -93,12 +93,17 @@ def fit_quietly(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
 
 
 # -- trust -------------------------------------------------------------------------------------------
+def is_estimate(result: PartitionResult) -> bool:
+    """Whether a result is no bound and no approximation."""
+    return result.statement in ("exact", "estimate")
+
+
 def distrust(result: PartitionResult) -> str | None:
     """Why a result can't make a score, or None: it must have converged and be an estimate, since a bound or an
     approximation would move the score to one side."""
     if not result.converged:
         return f"{result.method} did not converge: {'; '.join(result.reasons)}"
-    if result.statement not in ("exact", "estimate"):
+    if not is_estimate(result):
         return f'{result.method} gave a number that is "{result.statement}" where a score needs an estimate'
     return None
 

@@ -155,7 +155,7 @@ class ParallelTempering(PartitionEstimator):
     fit.__doc__ = PartitionEstimator.fit.__doc__
 
     def _sample(self, path, seed) -> ExchangeRun:
-        return self._run_rounds(path, seed)[1]
+        return self._run_rounds(path, seed)[-1]
 
     @removing_checkpoints()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
@@ -164,9 +164,9 @@ class ParallelTempering(PartitionEstimator):
         Draws are taken from every ladder in turn, 2 + 2 Lambda scans apart (the time of a round trip), so they are
         nearly independent if the run converged, but not exact.
         """
-        ladders, run = self._run_rounds(path, int(rng.integers(2**31)))
+        ladders, transition, run = self._run_rounds(path, int(rng.integers(2**31)))
         gap = int(np.ceil(2 + 2 * run.rejection.sum()))
-        target, transition = len(run.ladder) - 1, self._transition(path)
+        target = len(run.ladder) - 1
         drawn: list[Any] = []
         key = stream_key(int(rng.integers(2**31)))
         for n_scans in range(0, gap * n, gap):
@@ -177,8 +177,8 @@ class ParallelTempering(PartitionEstimator):
         return concatenate(drawn[:n])
 
     # -- rounds --------------------------------------------------------------------------------
-    def _run_rounds(self, path, seed) -> tuple[Ladders, ExchangeRun]:
-        """Where the ladders stand after the last round, and what it left."""
+    def _run_rounds(self, path, seed) -> tuple[Ladders, Transition, ExchangeRun]:
+        """Where the ladders stand after the last round, the move that was tuned, and what the round left."""
         base_log_partition = require_base(path, "ParallelTempering")
         checkpoint = self._checkpoint(path, seed)
         path, transition = self._first_ladder(path), self._transition(path)
@@ -206,7 +206,7 @@ class ParallelTempering(PartitionEstimator):
                 path, shift = self._place_levels(path, run, fixed=i + 1 >= len(lengths) - 2)
                 ladders = move_ladders(ladders, path)
             i += 1
-        return ladders, run
+        return ladders, transition, run
 
     def _first_ladder(self, path):
         if not self.adapt and isinstance(self.ladder, str):

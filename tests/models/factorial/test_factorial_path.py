@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from fused_programs import (
     assert_annealing_equals_the_loop,
+    assert_derivatives_equal_finite_differences,
     assert_exchange_equals_the_loop,
     assert_tempering_equals_the_loop,
+    log_f_at,
     same_state,
 )
 from numpy.polynomial.hermite import hermgauss
@@ -157,6 +159,14 @@ def test_sweeps_keep_their_quadratic_forms(n_components, n_features):
         state = path.gibbs(state, levels, STREAM.at(2 + t), reverse=t == 1)
         np.testing.assert_allclose(state.distance, np.sum((X[1] - state.z @ means) ** 2, axis=1), rtol=1e-10)
         np.testing.assert_allclose(state.variance, noise + np.sum(state.z @ covariance * state.z, axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
+def test_derivatives_equal_finite_differences(n_components, n_features):
+    path = make_path(n_components, n_features)[0].row(1)
+    state = path.gibbs(path.sample_base(20, STREAM), np.arange(20) % 4, STREAM.at(2))
+    assert_derivatives_equal_finite_differences(path, state, log_f_at(path, state), rtol=1e-8)
+    np.testing.assert_array_equal(path.derivatives(state, np.full(20, 2))[:, 1], 0)
 
 
 def test_base_draws_have_the_prior_means():

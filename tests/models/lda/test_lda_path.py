@@ -11,8 +11,10 @@ import pytest
 import scipy.sparse as sp
 from fused_programs import (
     assert_annealing_equals_the_loop,
+    assert_derivatives_equal_finite_differences,
     assert_exchange_equals_the_loop,
     assert_tempering_equals_the_loop,
+    log_f_at,
     same_state,
 )
 from scipy.special import gammaln, logsumexp
@@ -158,6 +160,14 @@ def test_states_hold_both_parts_of_their_density(n_topics, n_tokens, equal):
         expected = (1 - LADDER[levels]) * ends[:, 0] + LADDER[levels] * ends[:, 1]
         np.testing.assert_allclose(path.log_f(state, levels), expected, rtol=1e-10)
         state = path.gibbs(state, levels, STREAM.at(2 + t), reverse=t == 1)
+
+
+@pytest.mark.parametrize(("n_topics", "n_tokens"), SHAPES)
+def test_derivatives_equal_finite_differences(n_topics, n_tokens):
+    path = make_path(n_topics, n_tokens)[0].row(0)
+    state = path.gibbs(path.sample_base(20, STREAM), np.arange(20) % 4, STREAM.at(2))
+    assert_derivatives_equal_finite_differences(path, state, log_f_at(path, state), rtol=1e-8)
+    np.testing.assert_array_equal(path.derivatives(state, np.full(20, 2))[:, 1], 0)
 
 
 @pytest.mark.parametrize("n_sweeps", [0, 20])

@@ -263,12 +263,36 @@ def test_score_interval_with_a_bound_on_log_z_is_open():
     assert interval.combined[1] > interval.partition[1]
 
 
-def test_score_interval_says_what_is_wrong():
-    model = small_model()
-    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
+def test_score_interval_says_what_is_wrong_before_log_z_is_estimated():
+    model = small_model(partition_estimator=Known())
+    Known.runs = 0
+    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1, got 95"):
         model.score_interval(states(5), level=95)
     with pytest.raises(ValueError, match="at least 2 rows"):
         model.score_interval(states(5)[:1])
+    assert Known.runs == 0
+    assert not hasattr(model, "log_partition_")
+
+
+@pytest.mark.parametrize("estimator", [None, Exact(), Known()])
+def test_the_path_is_built_once(estimator, monkeypatch):
+    built, path = [], BernoulliRBM.path
+
+    def counted(self, *arguments, **options):
+        built.append(1)
+        return path(self, *arguments, **options)
+
+    monkeypatch.setattr(BernoulliRBM, "path", counted)
+    model = small_model(partition_estimator=estimator)
+    model.score(states(5))
+    assert len(built) == 1
+    model.score(states(5)), model.score_samples(states(5)), model.score_interval(states(5))
+    assert np.isfinite([model.log_partition_, model.log_partition_std_error_, *model.log_partition_interval_]).all()
+    assert model.partition_estimator_.converged_
+    assert len(built) == 1
+    again = small_model(partition_estimator=estimator)
+    again.score_interval(states(5))
+    assert len(built) == 2
 
 
 # ---- paths and known weights -----------------------------------------------------------------------
@@ -370,12 +394,53 @@ def test_bad_numbers_of_samples(n_samples):
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
 def test_rows_that_are_not_binary_have_no_likelihood(X, convert):
     model = small_model()
-    for method in (model.score, model.score_samples, model.pseudo_log_likelihood, model.score_interval):
-        with pytest.warns(UserWarning, match="no likelihood.*binarise X"):
+    for method in (model.score, model.score_samples, model.score_interval):
+        with pytest.warns(ConvergenceWarning, match="3 of 3 rows of X have no likelihood.*binarise X"):
             method(convert(X))
+    with pytest.warns(UserWarning, match="X holds values other than 0 and 1, .* no pseudo-likelihood"):
+        model.pseudo_log_likelihood(convert(X))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.transform(convert(X))
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_on_nonconvergence_governs_rows_that_are_not_binary(convert, caplog):
+    model, X = small_model(), states(5)
+    expected = model.score_samples(X)
+    X[3, 1], X[7] = 0.5, 2.0
+    message = "2 of 32 rows of X have no likelihood: they hold values other than 0 and 1"
+    good = ~np.isin(np.arange(32), [3, 7])
+    with pytest.warns(ConvergenceWarning, match=message) as caught:
+        values = model.score_samples(convert(X))
+    assert caught[0].filename == __file__
+    assert np.all(np.isfinite(values))
+    np.testing.assert_allclose(values[good], expected[good], rtol=1e-12)
+    assert not caplog.records
+    model.set_params(on_nonconvergence="nan")
+    values = model.score_samples(convert(X))
+    np.testing.assert_array_equal(np.isnan(values), ~good)
+    np.testing.assert_allclose(values[good], expected[good], rtol=1e-12)
+    assert [(record.name, record.levelname) for record in caplog.records] == [("sklpf", "WARNING")]
+    assert message in caplog.text
+    assert np.isnan(model.score(convert(X)))
+    assert np.isnan(model.score_interval(convert(X)).mean)
+    assert np.isfinite(model.score(convert(X)[good]))
+    model.set_params(on_nonconvergence="raise")
+    for method in (model.score, model.score_samples, model.score_interval):
+        with pytest.raises(RuntimeError, match=message):
+            method(convert(X))
+        method(convert(X)[good])
+
+
+def test_a_log_z_that_is_not_trusted_and_rows_without_likelihood_are_both_reported():
+    model, X = small_model(partition_estimator=Known(converged=False)), np.full((2, 5), 0.5)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.score(X)
+    texts = [str(warning.message) for warning in caught]
+    assert any("log Z is not to be trusted" in text for text in texts)
+    assert any("have no likelihood" in text for text in texts)
 
 
 @pytest.mark.parametrize("method", ["score", "score_samples", "score_interval", "pseudo_log_likelihood", "transform"])

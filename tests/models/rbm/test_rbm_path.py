@@ -7,6 +7,7 @@ import pickle
 import numba
 import numpy as np
 import pytest
+from fused_programs import assert_derivatives_equal_finite_differences
 from scipy.special import expit, logsumexp
 
 from sklpf._random import HIDDEN, VISIBLE, Stream, stream_key
@@ -108,6 +109,17 @@ def test_joint_and_marginal_paths_have_the_same_log_partition_curve():
     joint, marginal = make_path(5, 4, "joint"), make_path(5, 4, "marginal")
     for beta in (0.0, 0.4, 1.0):
         assert brute_force_log_partition(joint, beta) == pytest.approx(brute_force_log_partition(marginal, beta))
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize(("n_visible", "n_hidden"), SHAPES)
+def test_derivatives_equal_finite_differences_of_the_formula(n_visible, n_hidden, weights):
+    path = make_path(n_visible, n_hidden, weights)
+    state = moved_state(path)
+    # float32 fields of sums of up to 117 terms of size 1: relative errors near 1e-6
+    assert_derivatives_equal_finite_differences(
+        path, state, lambda beta: reference_log_f(path, state.v, state.h, beta), rtol=1e-5
+    )
 
 
 def test_weights_of_1e4_stay_finite_and_relatively_exact():
