@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# what a random number is for: the fourth word of the Philox counter
-HIDDEN, VISIBLE, SWAP, REDRAW, ACCEPT, USER = range(6)
+# what a random number is for, the fourth word of the Philox counter: two parts of a move, swaps and redraws of levels,
+# acceptance, and the generators that paths in NumPy are given
+FIRST, SECOND, SWAP, REDRAW, ACCEPT, USER = range(6)
 
 
 class Keys(NamedTuple):

@@ -154,7 +154,7 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
 
 
 @program
-def temper(model, state, levels, ladder, log_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
+def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
     """Simulated tempering in place."""
     n, n_levels = levels.shape[0], ladder.shape[0]
     work, betas, bits = scratch(model, state), np.empty(n), np.empty(4, np.uint32)
@@ -173,7 +173,7 @@ def temper(model, state, levels, ladder, log_prior, n_redraws, sweeps_per_redraw
                 sums.vector_levels[t // stride, c] = levels[c]
             add_derivatives(model, state, c, betas[c], work, sums.levels[levels[c]])
             random_bits(bits, 1, now.key0, now.key1, now.step, now.chain + c, REDRAW)
-            levels[c] = redraw(log_densities, log_prior, uniform(bits[0]), sums.q[c], cumulative)
+            levels[c] = redraw(log_densities, log_pseudo_prior, uniform(bits[0]), sums.q[c], cumulative)
             sums.counts[c, levels[c]] += 1
 
 
@@ -263,20 +263,20 @@ def swap_levels(up, down, levels, ends, shift, start, keys, chain_at, sums):
 
 
 @njit
-def redraw(log_densities, log_prior, u, q_sums, cumulative):
-    """Draw a level from softmax(log_densities + log_prior), whose probabilities are added to q_sums."""
+def redraw(log_densities, log_pseudo_prior, u, q_sums, cumulative):
+    """Draw a level from softmax(log_densities + log_pseudo_prior), whose probabilities are added to q_sums."""
     largest = -np.inf
     for k in range(log_densities.shape[0]):
-        largest = max(largest, log_densities[k] + log_prior[k])
+        largest = max(largest, log_densities[k] + log_pseudo_prior[k])
     for k in range(log_densities.shape[0]):
-        cumulative[k] = exp64(log_densities[k] + log_prior[k] - largest)
+        cumulative[k] = exp64(log_densities[k] + log_pseudo_prior[k] - largest)
     total = 0.0
     for k in range(log_densities.shape[0]):
         total += cumulative[k]
         cumulative[k] = total
     log_total = math.log(total) + largest
     for k in range(log_densities.shape[0]):
-        log_q = log_densities[k] + log_prior[k] - log_total
+        log_q = log_densities[k] + log_pseudo_prior[k] - log_total
         if log_q > -1300.0:
             q_sums[k] += exp64(log_q + Q_OFFSET)
     threshold = np.float64(u) * total

@@ -76,7 +76,7 @@ def test_the_digest_of_a_model_knows_its_states():
 RUN = """
 import numpy as np
 from sklpf.models.rbm import _path_kernels as kernels
-from sklpf._random import Keys, HIDDEN
+from sklpf._random import Keys, FIRST
 import sklpf, sys
 assert sklpf.__file__.startswith(sys.argv[1])
 field = np.array([100.0, -3.0], dtype=np.float32)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._random import HIDDEN as _Z
+from sklpf._random import FIRST as _Z
 from sklpf.kernels import _programs as programs
 from sklpf.kernels import exp64, implements, inlined, njit, random_bits
 
@@ -177,8 +177,8 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
 
 
 @njit
-def temper(model, state, levels, ladder, log_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
-    programs.temper(model, state, levels, ladder, log_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
+def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
+    programs.temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
 
 
 @njit

@@ -18,9 +18,9 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sklpf._random import HIDDEN as _Z
+from sklpf._random import FIRST as _Z
+from sklpf._random import SECOND as _NEW
 from sklpf._random import SWAP as _ORDER
-from sklpf._random import VISIBLE as _NEW
 from sklpf._random import Keys
 from sklpf.kernels import LANES, exp64, implements, inlined, njit, random_bits, uniform
 from sklpf.kernels import _programs as programs
@@ -262,8 +262,8 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
 
 
 @njit
-def temper(model, state, levels, ladder, log_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
-    programs.temper(model, state, levels, ladder, log_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
+def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
+    programs.temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
 
 
 @njit

@@ -18,8 +18,8 @@ from sklpf.variational import (
     Annealed,
     GlobalTempering,
     Tempering,
-    temper,
     temperature_ladder,
+    temperature_posterior,
     temperature_schedule,
 )
 
@@ -228,7 +228,7 @@ class DocumentTempering(Tempering):
         from sklpf.models.lda._word_kernels import log_tempered_tokens
 
         tokens = log_tempered_tokens(gamma, 1 / self._nodes, self._log_sums)
-        return temper(joints, self.temperatures, n_tokens[:, None] * (tokens @ self._matrix.T))[0]
+        return temperature_posterior(joints, self.temperatures, n_tokens[:, None] * (tokens @ self._matrix.T))[0]
 
 
 # ---- until T = 1 ---------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from sklpf import _random
 from sklpf.kernels import LANES, add_rows, exp32, njit, random_bits, uniform
 from sklpf.models.rbm._path_kernels import _log1p_exp_sum
 
-_HIDDEN, _VISIBLE = _random.HIDDEN, _random.VISIBLE
+_HIDDEN, _VISIBLE = _random.FIRST, _random.SECOND  # draws of each layer
 # columns of sums that are kept in registers: many where many rows are added to few sums
 _LONG_TILE, _BLOCK_TILE, _SHORT_TILE = 256, 128, 64
 _ROWS_IN_CACHE = 16

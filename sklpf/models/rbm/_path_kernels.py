@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._random import HIDDEN, VISIBLE
+from sklpf._random import FIRST, SECOND
 from sklpf.kernels import (
     OPTIONS,
     add_rows,
@@ -109,12 +109,12 @@ def _sweep_layers(weights, state, betas, keys, visible_first, scratch):
         if (half == 0) != visible_first:
             _draw_layer(
                 state.h, state.hidden_field, state.visible_field, weights.visible_bias, weights.by_hidden,
-                state.hidden_field[0], betas, False, keys, HIDDEN, scratch,
+                state.hidden_field[0], betas, False, keys, FIRST, scratch,
             )  # fmt: skip
         else:
             _draw_layer(
                 state.v, state.visible_field, state.hidden_field, weights.hidden_bias, weights.by_visible,
-                weights.base_logit, betas, True, keys, VISIBLE, scratch,
+                weights.base_logit, betas, True, keys, SECOND, scratch,
             )  # fmt: skip
 
 
@@ -329,8 +329,8 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
 
 
 @njit
-def temper(model, state, levels, ladder, log_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
-    programs.temper(model, state, levels, ladder, log_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
+def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
+    programs.temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
 
 
 @njit

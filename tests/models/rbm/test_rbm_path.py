@@ -10,7 +10,7 @@ import pytest
 from fused_programs import assert_derivatives_equal_finite_differences
 from scipy.special import expit, logsumexp
 
-from sklpf._random import HIDDEN, VISIBLE, Stream, stream_key
+from sklpf._random import FIRST, SECOND, Stream, stream_key
 from sklpf.kernels import OPTIONS, random_bits
 from sklpf.kernels import _programs as programs
 from sklpf.models import RBMPath
@@ -140,7 +140,7 @@ def layer_uniforms(stream, chain, n, purpose):
 
 def reference_half(path, units, betas, stream, purpose):
     """One layer's means given the other layer, its uniforms, and what they give, in float64."""
-    if purpose == HIDDEN:
+    if purpose == FIRST:
         logits = betas[:, np.newaxis] * (path.intercept_hidden + units @ path.components.T)
     else:
         base = (1 - betas)[:, np.newaxis] * path.base_logit
@@ -156,7 +156,7 @@ def test_a_sweep_equals_float64_numpy_with_the_same_uniforms(n_visible, n_hidden
     path = make_path(n_visible, n_hidden, "joint")
     state, levels, stream = moved_state(path), np.array([0, 1, 2, 3, 4, 4]), STREAM.at(step)
     moved = path.gibbs(state, levels, stream, reverse=visible_first)
-    halves = [("h", "v", HIDDEN), ("v", "h", VISIBLE)]
+    halves = [("h", "v", FIRST), ("v", "h", SECOND)]
     given = {"v": state.v, "h": state.h}
     for layer, other, purpose in reversed(halves) if visible_first else halves:
         uniforms, means = reference_half(path, given[other], path.ladder[levels], stream, purpose)
