@@ -12,6 +12,7 @@ from sklpf.paths._capabilities import (
     Proposal,
     Rows,
     TargetDraws,
+    require_base,
 )
 from sklpf.paths._ladders import LADDERS, make_ladder
 
@@ -30,5 +31,6 @@ __all__ = [
     "TargetDraws",
     "TemperedPath",
     "make_ladder",
+    "require_base",
     "stream_key",
 ]
