@@ -13,6 +13,7 @@ from sklpf.paths._capabilities import (
     Proposal,
     Rows,
     TargetDraws,
+    require_base,
 )
 from sklpf.paths._ladders import LADDERS, make_ladder
 
@@ -32,5 +33,6 @@ __all__ = [
     "TargetDraws",
     "TemperedPath",
     "make_ladder",
+    "require_base",
     "stream_key",
 ]
