@@ -21,6 +21,7 @@ from sklpf.models._scoring import (
 from sklpf.partition import PartitionEstimator, PartitionResult
 
 _NEGLIGIBLE = 0.1  # sampling errors of the mean over rows, by which rows that are not trusted may move it
+_MOST_UNTRUSTED = 0.02  # of the rows: what is not seen of their errors is small as well
 
 
 class RowLikelihoodMixin(DensityMixin):
@@ -80,8 +81,8 @@ class RowLikelihoodMixin(DensityMixin):
         Returns
         -------
         score : float
-            Mean over the rows. Rows that are not trusted are tolerated, with a line in the log, where the mean with
-            and without them differs by at most a tenth of its sampling error.
+            Mean over the rows. At most 2 % of them that are not trusted are tolerated, with a line in the log, where
+            the mean with and without them differs by at most a tenth of its sampling error.
         """
         return float(self._scored(X)[0].mean())
 
@@ -133,7 +134,7 @@ def _trust(result: PartitionResult) -> tuple[NDArray[np.bool_], str | None]:
 
 def _is_negligible(values: NDArray[np.float64], trusted: NDArray[np.bool_]) -> bool:
     """Whether rows that are not trusted leave the mean over all rows as good as where it is without them."""
-    if trusted.sum() < 2 or not np.all(np.isfinite(values)):
+    if trusted.sum() < 2 or np.mean(~trusted) > _MOST_UNTRUSTED or not np.all(np.isfinite(values)):
         return False
     moved = abs(values.mean() - values[trusted].mean())
     return bool(moved <= _NEGLIGIBLE * values[trusted].std(ddof=1) / np.sqrt(trusted.sum()))

@@ -55,8 +55,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         How log Z is estimated. None is `Exact` where the smaller layer has at most 20 units, else `ParallelTempering`.
         A `random_state` or `n_jobs` that it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z is not to be trusted: return the value with a
-        ConvergenceWarning, return NaN silently, or raise RuntimeError.
+        What `score` and `score_samples` do when log Z is not to be trusted, and with rows of other values than 0 and
+        1: return the number with a ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
         For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
 
@@ -81,7 +81,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     -----
     Training computes in float32 and stores the weights in the dtype of the data. The numbers depend neither on the
     number of threads nor on `n_jobs`. `fit` and `transform` take values in [0, 1], as scikit-learn's do; the
-    log-likelihood is one of binary rows, and other values raise a warning there.
+    log-likelihood is one of binary rows.
 
     Examples
     --------
