@@ -135,7 +135,7 @@ class Setup(NamedTuple):
         """Base draws of a group, at level 0."""
         n, stream = int(self.first[group + 1] - self.first[group]), self.stream(stage, group)
         state = self.path.sample_base(n, stream)
-        return state, self.transition.init(self.path, state, stream), np.zeros(n, dtype=np.int64)
+        return state, self.transition.init(self.path, state, stream.aside()), np.zeros(n, dtype=np.int64)
 
     def with_fresh_levels(self, chains: list, name: int) -> list:
         """The same chains at uniformly drawn levels."""

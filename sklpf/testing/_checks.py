@@ -113,7 +113,7 @@ def check_transition(
     transition.check(path)
     stream, n_levels = Stream(stream_key(random_state)), len(path.ladder)
     state, log_weights = path.sample_base(n, stream), np.zeros(n)
-    memory = transition.init(path, state, stream)
+    memory = transition.init(path, state, stream.aside())
     _check_purity(path, transition, state, memory, stream.at(1))
     flat = functools.partial(_flat, variables)
     n_variables = flat(state, ()).shape[1], flat(state, memory).shape[1] - flat(state, ()).shape[1]
