@@ -341,12 +341,15 @@ def test_a_failed_save_leaves_the_file_before(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-@pytest.mark.parametrize("directory", [5, "file", "file/inside"])
+@pytest.mark.parametrize("directory", ["file", "file/inside"])
 def test_checkpoint_must_name_a_directory(tmp_path, directory):
     (tmp_path / "file").touch()
-    directory = tmp_path / directory if isinstance(directory, str) else directory
     with pytest.raises(ValueError, match="checkpoint must name a directory to write to, got"):
-        fit(hidden_mode_problem(4).path, checkpoint=directory)
+        fit(hidden_mode_problem(4).path, checkpoint=tmp_path / directory)
+    with pytest.raises(ValueError, match="'checkpoint' parameter of AIS must be an instance of 'str'.*Got 5"):
+        fit(hidden_mode_problem(4).path, checkpoint=5)
+    with pytest.raises(ValueError, match="checkpoint must name a directory to write to, got 5"):
+        Checkpoint(5, "name")
 
 
 def test_fingerprint_tells_things_apart():

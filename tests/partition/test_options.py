@@ -81,5 +81,12 @@ def test_a_model_without_the_option_is_named(kind, options):
         kind(**options).fit(Own())
 
 
+def test_bad_options_are_named_by_the_model():
+    with pytest.raises(ValueError, match='weights must be "marginal" or "joint", got \'both\''):
+        AIS(weights="both").fit(rbm())
+    with pytest.raises(ValueError, match='base must be "data", "uniform" or an array'):
+        AIS(base="best").fit(rbm())
+
+
 def test_a_model_without_options_is_taken():
     assert AIS(20, 20, random_state=0).fit(Own()).log_partition_ == pytest.approx(0, abs=0.1)
