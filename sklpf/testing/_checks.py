@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import pickle
 from collections.abc import Callable
-from itertools import combinations
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -183,7 +183,7 @@ def _features(path, flat, directions, *chains) -> list[NDArray]:
 
 def _z_scores(weights, here, moved, back) -> NDArray:
     differences = list((moved - here).T)
-    for a, b in combinations(range(here.shape[1]), 2):
+    for a, b in permutations(range(here.shape[1]), 2):
         differences.append(here[:, a] * moved[:, b] - here[:, b] * back[:, a])
     terms = weights[:, np.newaxis] * np.column_stack(differences)
     spread = np.sqrt(np.sum(terms**2, axis=0))
