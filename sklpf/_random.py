@@ -44,6 +44,10 @@ class Stream:
         """Return the same stream at sweep number `step`."""
         return replace(self, step=step)
 
+    def aside(self) -> Stream:
+        """Return another stream of the same chains: for what is drawn independently of what this one draws."""
+        return replace(self, key=(self.key[0] ^ 0x9E3779B9, self.key[1]))
+
     @property
     def keys(self) -> Keys:
         """The same for kernels."""

@@ -92,3 +92,18 @@ def test_generator_is_reproducible_and_not_shared():
     stream = Stream((1, 2), chain=3, step=4)
     assert stream.generator().random() == stream.generator().random()
     assert stream.generator().random() != stream.at(5).generator().random()
+
+
+def test_a_stream_aside_draws_other_numbers_for_the_same_chains():
+    stream = Stream((1, 2), chain=5, step=3)
+    other = stream.aside()
+    assert (other.chain, other.step) == (5, 3)
+    assert other == stream.aside()
+    assert other.key != stream.key
+    n = 4000
+    pairs = [
+        (stream.uniform(n, HIDDEN), other.uniform(n, HIDDEN)),
+        (stream.generator().random(n), other.generator().random(n)),
+    ]
+    for first, second in pairs:
+        assert abs(np.corrcoef(first, second)[0, 1]) < 4.5 / np.sqrt(n)  # false alarm 7e-6

@@ -137,7 +137,8 @@ class PartitionEstimator(BaseEstimator):
                 f"path must be a fitted model of sklpf or a path, such as model.path(X), got "
                 f"{type(path).__module__}.{type(path).__name__}{_instead(type(path).__name__)}"
             )
-        check_is_fitted(path)
+        if hasattr(path, "__sklearn_tags__"):  # a model of the user's need not be an estimator of scikit-learn
+            check_is_fitted(path)
         if getattr(path, "path_takes_rows", False):
             name = type(path).__name__
             raise TypeError(

@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-_SAMPLES = ("log_weights", "forward_log_weights", "reverse_log_weights", "log_partition_by_start")
+_SAMPLES = (
+    "log_weights",
+    "forward_log_weights",
+    "reverse_log_weights",
+    "log_partition_by_start",
+    "ladder_log_partitions",
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class PartitionResult:
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
     def without_samples(self) -> PartitionResult:
-        """Return the result without diagnostics that hold a number for every chain or state."""
+        """Return the result without diagnostics that hold a number for every chain, ladder or start."""
         return replace(self, diagnostics={k: v for k, v in self.diagnostics.items() if k not in _SAMPLES})
 
     def no_estimate(self, statement: str, reason: str) -> PartitionResult:

@@ -99,7 +99,7 @@ def _from_starts(path, key, starts, n_chains_per_start, first, n):
 
 def _begin(path, transition, key, start, blocks, first, block) -> tuple[Any, tuple, NDArray]:
     state = start(int(first[block]), blocks[block])
-    return state, transition.init(path, state, Stream(key, int(first[block]))), np.zeros(blocks[block])
+    return state, transition.init(path, state, Stream(key, int(first[block])).aside()), np.zeros(blocks[block])
 
 
 def _advance(path, transition, key, first, bounds, reverse, block, segment, carry):

@@ -80,7 +80,7 @@ def start_ladders(path, transition, n_ladders, key) -> Ladders:
     for block in range(n_ladders):
         stream = Stream(key, block * n_levels)
         state = path.sample_base(n_levels, stream)
-        chains.append((state, transition.init(path, state, stream), np.arange(n_levels)))
+        chains.append((state, transition.init(path, state, stream.aside()), np.arange(n_levels)))
     return Ladders(path, chains)
 
 

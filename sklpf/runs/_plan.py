@@ -67,7 +67,7 @@ def pilot_spread(path, transition, n_chains, key):
     """Standard deviation over chains of log f_(k+1) - log f_k during one annealing pass, shape (K - 1,)."""
     stream = Stream(key)
     state = path.sample_base(n_chains, stream)
-    memory = transition.init(path, state, stream)
+    memory = transition.init(path, state, stream.aside())
     spread = np.empty(len(path.ladder) - 1)
     for k in range(len(spread)):
         levels = np.full((2, n_chains), [[k], [k + 1]])

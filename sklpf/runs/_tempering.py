@@ -64,7 +64,7 @@ class Round:
 
     def thinned(self) -> Round:
         """Drop every other kept vector."""
-        return replace(self, vectors=self.vectors[:, ::2], vector_levels=self.vector_levels[:, ::2])
+        return replace(self, vectors=self.vectors[:, ::2].copy(), vector_levels=self.vector_levels[:, ::2].copy())
 
     @property
     def crossed(self) -> NDArray[np.bool_]:
@@ -142,7 +142,7 @@ class Setup(NamedTuple):
         """Base draws of a group, at level 0."""
         n, stream = int(self.first[group + 1] - self.first[group]), self.stream(stage, group)
         state = self.path.sample_base(n, stream)
-        return state, self.transition.init(self.path, state, stream), np.zeros(n, dtype=np.int64)
+        return state, self.transition.init(self.path, state, stream.aside()), np.zeros(n, dtype=np.int64)
 
     def with_fresh_levels(self, chains: list, name: int) -> list:
         """The same chains at uniformly drawn levels."""
@@ -175,8 +175,8 @@ def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redra
         log_q_sums=np.maximum(log_q_sums, _LOWEST),
         counts=counts,
         level_sums=level_sums,
-        vectors=vectors.swapaxes(0, 1),
-        vector_levels=vector_levels.swapaxes(0, 1),
+        vectors=vectors.swapaxes(0, 1).copy(),  # sums over it depend on its layout, which pickling would change
+        vector_levels=vector_levels.swapaxes(0, 1).copy(),
     )
     return list(zip(states, memories, levels)), left
 

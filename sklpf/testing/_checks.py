@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import pickle
 from collections.abc import Callable
-from itertools import combinations
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -113,7 +113,7 @@ def check_transition(
     transition.check(path)
     stream, n_levels = Stream(stream_key(random_state)), len(path.ladder)
     state, log_weights = path.sample_base(n, stream), np.zeros(n)
-    memory = transition.init(path, state, stream)
+    memory = transition.init(path, state, stream.aside())
     _check_purity(path, transition, state, memory, stream.at(1))
     flat = functools.partial(_flat, variables)
     n_variables = flat(state, ()).shape[1], flat(state, memory).shape[1] - flat(state, ()).shape[1]
@@ -183,7 +183,7 @@ def _features(path, flat, directions, *chains) -> list[NDArray]:
 
 def _z_scores(weights, here, moved, back) -> NDArray:
     differences = list((moved - here).T)
-    for a, b in combinations(range(here.shape[1]), 2):
+    for a, b in permutations(range(here.shape[1]), 2):
         differences.append(here[:, a] * moved[:, b] - here[:, b] * back[:, a])
     terms = weights[:, np.newaxis] * np.column_stack(differences)
     spread = np.sqrt(np.sum(terms**2, axis=0))

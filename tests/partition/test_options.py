@@ -25,12 +25,7 @@ def rbm():
 
 
 class Own:
-    """A model of the user's whose path has no options."""
-
-    fitted_ = True
-
-    def fit(self, X, y=None):
-        return self
+    """A model of the user's whose path has no options; nothing of scikit-learn is in it."""
 
     def path(self):
         return hidden_mode_problem(4, 0.6).path
@@ -79,6 +74,13 @@ def test_a_model_without_the_option_is_named(kind, options):
     name = next(iter(options))
     with pytest.raises(TypeError, match=f"{name} is no option of Own: leave it at None"):
         kind(**options).fit(Own())
+
+
+def test_bad_options_are_named_by_the_model():
+    with pytest.raises(ValueError, match='weights must be "marginal" or "joint", got \'both\''):
+        AIS(weights="both").fit(rbm())
+    with pytest.raises(ValueError, match='base must be "data", "uniform" or an array'):
+        AIS(base="best").fit(rbm())
 
 
 def test_a_model_without_options_is_taken():
