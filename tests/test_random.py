@@ -102,7 +102,7 @@ def test_a_stream_aside_draws_other_numbers_for_the_same_chains():
     assert other.key != stream.key
     n = 4000
     pairs = [
-        (stream.uniform(n, HIDDEN), other.uniform(n, HIDDEN)),
+        (stream.uniform(n, FIRST), other.uniform(n, FIRST)),
         (stream.generator().random(n), other.generator().random(n)),
     ]
     for first, second in pairs:

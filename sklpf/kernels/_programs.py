@@ -169,7 +169,8 @@ def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per
         for c in range(n):
             log_ladder(model, state, c, ladder, work, log_densities)
             if t % stride == 0:
-                sums.vectors[t // stride, c] = log_densities
+                for k in range(n_levels):
+                    sums.vectors[t // stride, c, k] = log_densities[k]
                 sums.vector_levels[t // stride, c] = levels[c]
             add_derivatives(model, state, c, betas[c], work, sums.levels[levels[c]])
             random_bits(bits, 1, now.key0, now.key1, now.step, now.chain + c, REDRAW)

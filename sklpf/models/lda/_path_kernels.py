@@ -329,8 +329,10 @@ def _resample(particle_weights, u, z, n_tokens, counts, copies):
         while copies[c] > 1:
             while copies[dead] > 0:
                 dead += 1
-            z[dead, :n_tokens] = z[c, :n_tokens]
-            counts[dead] = counts[c]
+            for i in range(n_tokens):
+                z[dead, i] = z[c, i]
+            for k in range(counts.shape[1]):
+                counts[dead, k] = counts[c, k]
             copies[dead] = 1
             copies[c] -= 1
     particle_weights[:] = 1.0

@@ -85,6 +85,13 @@ def _count_active(units, n):
 
 
 @inlined
+def _copy_row(source, target):
+    """target = source; numba takes seconds to compile what it would say if the shapes did not match."""
+    for j in range(source.shape[0]):
+        target[j] = source[j]
+
+
+@inlined
 def _draw_layer(units, field, other_field, other_bias, rows, offset, betas, with_offset, keys, purpose, scratch):
     """Draw one layer of every chain from its field and bring the other layer's field up to date."""
     bits, drawn, off, indices, signs, counts = scratch
@@ -97,7 +104,7 @@ def _draw_layer(units, field, other_field, other_bias, rows, offset, betas, with
         count = _list_flips(drawn, units[c], n, indices[c], signs[c])
         if refresh or _count_active(units[c], n) < count:
             count = _list_active(units[c], off, n, indices[c], signs[c])
-            other_field[c] = other_bias[0]
+            _copy_row(other_bias[0], other_field[c])
         counts[c] = count
     add_rows(other_field, rows, indices, signs, counts)
 
@@ -133,11 +140,11 @@ def refresh_fields(weights, v, h, hidden_field, visible_field):
     """Sum both fields anew from the units."""
     _, _, off, indices, signs, counts = _unit_scratch(v.shape[0], v.shape[1], h.shape[1])
     for c in range(v.shape[0]):
-        hidden_field[c] = weights.hidden_bias[0]
+        _copy_row(weights.hidden_bias[0], hidden_field[c])
         counts[c] = _list_active(v[c], off, v.shape[1], indices[c], signs[c])
     add_rows(hidden_field, weights.by_visible, indices, signs, counts)
     for c in range(v.shape[0]):
-        visible_field[c] = weights.visible_bias[0]
+        _copy_row(weights.visible_bias[0], visible_field[c])
         counts[c] = _list_active(h[c], off, h.shape[1], indices[c], signs[c])
     add_rows(visible_field, weights.by_hidden, indices, signs, counts)
 
