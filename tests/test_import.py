@@ -21,10 +21,11 @@ def test_importing_the_package_imports_neither_numba_nor_scikit_learn():
     assert output == "[]\n"
 
 
-def test_estimators_are_imported_without_numba():
-    output, _ = run(
-        "from sklpf import AIS, Exact, Path; import sys; AIS(), Exact(), Path(); print('numba' in sys.modules)"
-    )
+@pytest.mark.parametrize(
+    "code", ["from sklpf import AIS, Exact, Path; AIS(), Exact(), Path()", "import sklpf.runs._programs"]
+)
+def test_estimators_are_imported_without_numba(code):
+    output, _ = run(f"{code}; import sys; print('numba' in sys.modules)")
     assert output == "False\n"
 
 
@@ -34,9 +35,22 @@ def test_every_public_name_resolves(name):
     assert name in dir(sklpf)
 
 
-@pytest.mark.parametrize(
-    "package", ["models", "partition", "paths", "testing", "training", "transitions", "uncertainty"]
-)
+PACKAGES = [
+    "datasets",
+    "models",
+    "partition",
+    "paths",
+    "reweighting",
+    "runs",
+    "testing",
+    "training",
+    "transitions",
+    "uncertainty",
+    "variational",
+]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
 def test_every_name_of_a_subpackage_resolves(package):
     import importlib
 

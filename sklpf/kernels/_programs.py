@@ -144,10 +144,10 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
                 up[c] = log_ratio(model, state, c, beta, ladder[level + 1], work)
             if level > 0:
                 down[c] = log_ratio(model, state, c, beta, ladder[level - 1], work)
+            if level + 1 == n_levels:
+                add_summary(model, state, c, summary, sums.summaries[c // n_levels])
             if now.step % RECORD_EVERY == 0:
                 add_derivatives(model, state, c, beta, work, sums.levels[c // n_levels, level])
-                if level + 1 == n_levels:
-                    add_summary(model, state, c, summary, sums.summaries[c // n_levels])
         for start in range(0, n, n_levels):
             i = start // n_levels
             sums.trips[i] += swap_levels(up, down, levels, ends, shift, start, now, chain_at, sums.pairs[i])

@@ -8,16 +8,15 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._random import Stream, stream_key
+from sklpf._random import stream_key
 from sklpf._sklearn import Interval
 from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
-from sklpf.paths._base import take
 from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import effective_sample_size, mean_weight, seen_from_target
-from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up, settle
+from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up
 from sklpf.runs._plan import plan_ladder
 from sklpf.transitions import Transition
 from sklpf.uncertainty import pareto_shape
@@ -117,10 +116,9 @@ class AIS(PartitionEstimator):
         transition = transition.tune(path, stream_key(seed, TUNE))
         bound = lower_bound(path, stream_key(seed, BOUND))
         key, checks = stream_key(seed, _MAIN), stream_key(seed, _CHECK)
-        up, state, memory = anneal_up(path, transition, self.n_chains, key, self.n_jobs, checkpoint)
-        back = np.arange(min(self.n_chains, max(_FEWEST_BACK, self.n_chains // 4)))
-        ends = settle(path, transition, take(state, back), take(memory, back), _SETTLING, Stream(checks, step=1))
-        down = anneal_down(path, transition, ends, 1, checks, self.n_jobs, checkpoint)
+        up, state = anneal_up(path, transition, self.n_chains, key, self.n_jobs, checkpoint)
+        ends = path.take(state, np.arange(min(self.n_chains, max(_FEWEST_BACK, self.n_chains // 4))))
+        down = anneal_down(path, transition, ends, 1, checks, self.n_jobs, checkpoint, n_settling=_SETTLING)
         n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1) + len(down) * _SETTLING
         return AnnealingRun(path.ladder, base_log_partition, up, down, "ends", bound, n_sweeps)
 

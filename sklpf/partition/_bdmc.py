@@ -124,7 +124,7 @@ class BDMC(PartitionEstimator):
         transition = transition.tune(path, stream_key(seed, TUNE))
         starts, kind = find_starts(self, path, self.n_chains, seed)
         bound = lower_bound(path, stream_key(seed, BOUND))
-        up, _, _ = anneal_up(path, transition, self.n_chains, stream_key(seed, _UP), self.n_jobs, checkpoint)
+        up, _ = anneal_up(path, transition, self.n_chains, stream_key(seed, _UP), self.n_jobs, checkpoint)
         down = anneal_down(path, transition, starts, 1, stream_key(seed, _DOWN), self.n_jobs, checkpoint)
         n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1)
         return AnnealingRun(path.ladder, base_log_partition, up, down, kind, bound, n_sweeps)

@@ -301,4 +301,4 @@ class ParallelTempering(PartitionEstimator):
 
 def _between_ladders(run) -> float:
     """Share of the variance of the states at the target that lies between ladders."""
-    return between_groups(run.summaries[:, 0], run.summaries[:, 1], run.level_sums[:, :, -1, 0].sum(axis=0))
+    return between_groups(run.summaries[:, 0], run.summaries[:, 1], run.n_scans)

@@ -87,8 +87,7 @@ class RTS(PartitionEstimator):
 
         - ``chain_std_error``, ``jackknife_std_error`` and ``bias`` (equation 15, not subtracted), in nats;
         - ``shares`` (K,), the averages c_k of the last round, and its ``log_pseudo_prior`` (K,);
-        - ``crossed``, the share of chains that visited both ends of the ladder in each half of production, for every
-          group (10,);
+        - ``crossed``, the share of chains that visited both ends of the ladder in production, for every group (10,);
         - ``effective_draws``, how many independent draws an average chain was worth;
         - ``mbar_log_partition``, MBAR's log Z_target - log Z_base from the same samples;
         - ``mbar_t``, ``drift_t`` and ``largest_move``, the tests behind the alarms;
@@ -100,8 +99,8 @@ class RTS(PartitionEstimator):
     Notes
     -----
     Not converged if the last burn-in round still moved a log Z_k; if fewer than 90 % of the chains (or half of those
-    of a group) visited both the lowest and the highest tenth of the levels in each half of production; if the halves of
-    the last round disagree; if MBAR, which does not assume that the chains have spread over the ladder, disagrees; if
+    of a group) visited both the lowest and the highest tenth of the levels in production; if the halves of the last
+    round disagree; if MBAR, which does not assume that the chains have spread over the ladder, disagrees; if
     the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded; or if `tol` is
     not reached. Each test has a false-alarm rate of at most 0.13 %. A mode that no chain has visited raises no alarm.
 

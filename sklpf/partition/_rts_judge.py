@@ -50,7 +50,7 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
     move = largest_move(pool_rounds(first, [last], rao_blackwell), old, t_bound(N_GROUPS, len(curve)))
     drift_t = _drift(first, last, rao_blackwell)
     mbar_value, mbar_t = _cross_check(first, used, pooled)
-    crossed = np.array([group.mean() for group in np.split(last.crossed_twice, first[1:-1])])
+    crossed = np.array([group.mean() for group in np.split(last.crossed, first[1:-1])])
     diagnostics = {
         "chain_std_error": chain,
         "jackknife_std_error": float(jackknifed[-1]),
@@ -65,7 +65,7 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
         "largest_move": move,
         "n_rounds": len(rounds),
     }
-    reasons = _alarms(crossed, last.crossed_twice.mean(), move, drift_t, mbar_t)
+    reasons = _alarms(crossed, last.crossed.mean(), move, drift_t, mbar_t)
     return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
 
 
@@ -139,7 +139,7 @@ def _alarms(crossed, share, move, drift_t, mbar_t) -> list[str]:
     if share < CROSSED or crossed.min() < CROSSED / 2:
         reasons.append(
             f"only {share:.0%} of the chains ({crossed.min():.0%} in one group) visited both ends of the ladder in "
-            "each half of production: raise n_sweeps"
+            "production: raise n_sweeps"
         )
     if move > 1:
         reasons.append(

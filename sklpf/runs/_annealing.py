@@ -49,41 +49,40 @@ class AnnealingRun:
     n_sweeps: int = 0
 
 
-def anneal_up(path, transition, n, key, n_jobs=None, checkpoint=None) -> tuple[NDArray[np.float64], Any, tuple]:
-    """Log weights (n,) of chains that go up the whole ladder from exact base draws, and their state and memory."""
-    return _anneal(path, transition, functools.partial(_from_base, path, key), n, key, n_jobs, checkpoint, False)
+def anneal_up(path, transition, n, key, n_jobs=None, checkpoint=None) -> tuple[NDArray[np.float64], Any]:
+    """Log weights (n,) of chains that go up the whole ladder from exact base draws, and the state that they end in."""
+    order = np.arange(len(path.ladder))
+    return _anneal(path, transition, functools.partial(_from_base, path, key), order, n, key, n_jobs, checkpoint)
 
 
-def settle(path, transition, state, memory, n_sweeps, stream) -> Any:
-    """The state after some sweeps at the target."""
-    stay = np.full((n_sweeps + 1, n_chains(state)), len(path.ladder) - 1)
-    return programs.anneal(path, transition, state, memory, stay, stream)[0]
+def anneal_down(path, transition, starts, n_chains_per_start, key, n_jobs=None, checkpoint=None, n_settling=0):
+    """Log weights (n_starts, n_chains_per_start) of chains that go down the whole ladder from a state.
 
-
-def anneal_down(path, transition, starts, n_chains_per_start, key, n_jobs=None, checkpoint=None):
-    """Log weights (n_starts, n_chains_per_start) of chains that go down the whole ladder from a state."""
+    They make `n_settling` sweeps at the target before.
+    """
     start = functools.partial(_from_starts, path, key, starts, n_chains_per_start)
-    n = n_chains(starts) * n_chains_per_start
-    log_weights, _, _ = _anneal(path, transition, start, n, key, n_jobs, checkpoint, reverse=True)
+    n, last = n_chains(starts) * n_chains_per_start, len(path.ladder) - 1
+    order = np.r_[np.full(n_settling, last), np.arange(last, -1, -1)]
+    log_weights, _ = _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=True)
     return log_weights.reshape(-1, n_chains_per_start)
 
 
-def _anneal(path, transition, start, n, key, n_jobs, checkpoint, reverse):
+def _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=False):
     """start(first, n) returns the state of the chains first, …, first + n - 1; sweep 0 of the stream is its own."""
     blocks = equal_blocks(n, _LARGEST_BLOCK)
     first = np.concatenate([[0], np.cumsum(blocks)])
-    bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
+    bounds = segments(len(order) - 1, path.n_moves_per_segment)
     carries = run_segments(
         functools.partial(_begin, path, transition, key, start, blocks, first),
-        functools.partial(_advance, path, transition, key, first, bounds, reverse),
+        functools.partial(_advance, path, transition, key, first, order, bounds, reverse),
         len(blocks),
         len(bounds) - 1,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="reverse" if reverse else "anneal",
     )
-    states, memories, log_weights = zip(*carries)
-    return np.concatenate(log_weights), concatenate(states), concatenate(memories)
+    states, _, log_weights = zip(*carries)
+    return np.concatenate(log_weights), concatenate(states)
 
 
 def _from_base(path, key, first, n):
@@ -102,11 +101,10 @@ def _begin(path, transition, key, start, blocks, first, block) -> tuple[Any, tup
     return state, transition.init(path, state, Stream(key, int(first[block])).aside()), np.zeros(blocks[block])
 
 
-def _advance(path, transition, key, first, bounds, reverse, block, segment, carry):
+def _advance(path, transition, key, first, order, bounds, reverse, block, segment, carry):
     state, memory, log_weights = carry
-    passed = np.arange(bounds[segment], bounds[segment + 1] + 1)
-    order = len(path.ladder) - 1 - passed if reverse else passed
-    levels = np.repeat(order[:, np.newaxis], len(log_weights), axis=1)
+    passed = order[bounds[segment] : bounds[segment + 1] + 1]
+    levels = np.repeat(passed[:, np.newaxis], len(log_weights), axis=1)
     stream = Stream(key, int(first[block]), bounds[segment] + 1)
     with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
         state, memory, increments = programs.anneal(path, transition, state, memory, levels, stream, reverse)

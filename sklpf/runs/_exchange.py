@@ -34,7 +34,7 @@ class ExchangeRun:
     level_sums : ndarray of shape (2, G, K, 4)
         Number of states, sums of U, U^2 and dU / dbeta at every level, of every fourth scan; U = d log f / d beta.
     summaries : ndarray of shape (G, 2, S)
-        Sums of the path's summaries of states at the target, and of their squares, of every fourth scan.
+        Sums of the path's summaries of states at the target, and of their squares.
     n_scans : int
     round_trips : ndarray of shape (G,)
     bound : ndarray or None

@@ -55,7 +55,7 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
     level_sums : ndarray of shape (n_ladders, K, 4)
         As `add_derivatives` says, at every fourth sweep.
     summaries : ndarray of shape (n_ladders, 2, S)
-        Sums of the target states' summaries and of their squares, at every fourth sweep.
+        Sums of the target states' summaries and of their squares.
     trips : ndarray of shape (n_ladders,)
         Round trips.
     """
@@ -69,10 +69,10 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
     for t in range(n_scans):
         now = stream.at(stream.step + t)
         state, memory = transition.move(path, state, memory, levels.ravel(), now)
+        summary = path.summary(path.take(state, np.flatnonzero(levels.ravel() == n_levels - 1)))
+        summaries = summaries + np.stack([summary, summary**2], axis=1)
         if now.step % RECORD_EVERY == 0:
             add_derivatives(path, state, levels.ravel(), level_sums, ladder_of)
-            summary = path.summary(path.take(state, np.flatnonzero(levels.ravel() == n_levels - 1)))
-            summaries = summaries + np.stack([summary, summary**2], axis=1)
         here = path.log_f(state, levels.ravel())
         up = path.log_f(state, np.minimum(levels + 1, n_levels - 1).ravel()) - here
         down = path.log_f(state, np.maximum(levels - 1, 0).ravel()) - here

@@ -69,17 +69,9 @@ class Round:
     @property
     def crossed(self) -> NDArray[np.bool_]:
         """Which chains visited both ends of the ladder, shape (M,): its lowest and its highest tenth."""
-        return _visit_both_ends(self.counts.sum(axis=0))
-
-    @property
-    def crossed_twice(self) -> NDArray[np.bool_]:
-        """Which chains did so in each half of the round, shape (M,)."""
-        return _visit_both_ends(self.counts[0]) & _visit_both_ends(self.counts[1])
-
-
-def _visit_both_ends(counts) -> NDArray[np.bool_]:
-    n_end = max(1, round(_END_SHARE * counts.shape[1]))
-    return counts[:, :n_end].any(axis=1) & counts[:, -n_end:].any(axis=1)
+        visits = self.counts.sum(axis=0) > 0
+        n_end = max(1, round(_END_SHARE * visits.shape[1]))
+        return visits[:, :n_end].any(axis=1) & visits[:, -n_end:].any(axis=1)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def difference(function: Callable[[NDArray], ArrayLike], n_groups: int) -> Diffe
     return Difference(float(value), t_ratio(value, std_error) if std_error > 0 else 0.0)
 
 
-def between_groups(sums: ArrayLike, squares: ArrayLike, n: ArrayLike) -> float:
+def between_groups(sums: NDArray, squares: NDArray, n: int) -> float:
     """Share of the variance of states that lies between groups: sum_j Var_g(mean of s_gj) / sum_j Var(s_j).
 
     Near 1 / (independent states in a group) where groups sample one distribution, and of the order of 1 where each sits
@@ -51,15 +51,11 @@ def between_groups(sums: ArrayLike, squares: ArrayLike, n: ArrayLike) -> float:
 
     Parameters
     ----------
-    sums, squares : array-like of shape (G, S)
+    sums, squares : ndarray of shape (G, S)
         Of every group's states: sums of the S numbers that describe them, and of their squares.
-    n : array-like of shape (G,)
+    n : int
         States of every group.
     """
-    sums, squares, n = (np.asarray(array, dtype=float) for array in (sums, squares, n))
-    if np.any(n < 2):
-        return float("nan")
-    means = sums / n[:, np.newaxis]
-    total = np.sum(squares.sum(axis=0) / n.sum() - (sums.sum(axis=0) / n.sum()) ** 2)
-    rounding = 1e-12 * float(np.sum(squares)) / n.sum()
+    means, mean_square = sums / n, squares.mean(axis=0) / n
+    total, rounding = np.sum(mean_square - means.mean(axis=0) ** 2), 1e-12 * np.sum(mean_square)
     return float(means.var(axis=0, ddof=1).sum() / total) if total > rounding else 0.0

@@ -169,7 +169,7 @@ def test_the_former_name_of_bridge_still_works(bridge):
     assert [warning.filename for warning in caught] == [__file__]
     assert former.log_partition_ == named.log_partition_
     assert former.log_partition_std_error_ == named.log_partition_std_error_
-    with pytest.raises(ValueError, match="estimator"):
+    with pytest.warns(FutureWarning, match="bridge"), pytest.raises(ValueError, match="'estimator' parameter"):
         ParallelTempering(estimator="mbar").fit(path)
 
 

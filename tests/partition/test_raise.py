@@ -153,6 +153,7 @@ def test_exact_starts_give_an_upper_bound():
     assert result.n_sweeps == 100 * 199
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # neither a bound nor an estimate
 def test_rows_of_data_are_labelled_conservative_in_any_container():
     problem = make_rbm_problem("digits")
     rows = Exact().sample(problem.path, 6, np.random.default_rng(0)).v.astype(float)
@@ -163,7 +164,9 @@ def test_rows_of_data_are_labelled_conservative_in_any_container():
     assert first.interval() == (-np.inf, np.inf)
     by_start = first.diagnostics["log_partition_by_start"]
     assert first.log_partition == pytest.approx(by_start.mean(), abs=1e-12)
-    assert first.std_error == pytest.approx(by_start.std(ddof=1) / np.sqrt(6), rel=1e-9)
+    assert np.isnan(first.std_error)
+    assert not first.converged
+    assert "neither a bound nor an estimate" in first.reasons[-1]
     assert all(result.log_partition == first.log_partition for result in results)
 
 
@@ -173,6 +176,7 @@ class TooLarge(RBMPath):
     log2_states = 99
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # neither a bound nor an estimate
 def test_tempered_starts_are_labelled_approximate():
     problem = make_rbm_problem("easy")
     path = TooLarge(
@@ -181,10 +185,14 @@ def test_tempered_starts_are_labelled_approximate():
     result = RAISE(n_temperatures=300, random_state=0).fit(path).result_
     assert (result.statement, result.diagnostics["starts"]) == ("approximate", "tempered")
     assert result.interval() == (-np.inf, np.inf)
+    assert np.isnan(result.std_error)
+    assert not result.converged
     # tempered starts are practically exact here; t with 9 degrees of freedom: 7 has a false-alarm rate of 6e-5
-    assert abs(result.log_partition - problem.log_partition) < 7 * result.std_error
+    std_error = result.diagnostics["log_partition_by_start"].std(ddof=1) / np.sqrt(10)
+    assert abs(result.log_partition - problem.log_partition) < 7 * std_error
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # neither a bound nor an estimate
 def test_path_of_the_users_own():
     problem = hidden_mode_problem(n_units=12, mean=0.9)
     assert RAISE(n_temperatures=20, random_state=0).fit(problem.path).result_.statement == "upper bound"
@@ -257,6 +265,7 @@ class Half(Path):
         return self.sample_base(len(state), stream)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # neither a bound nor an estimate
 def test_starts_outside_the_support_are_named():
     with pytest.raises(ValueError, match="starts must be possible under the model: log f of row 1"):
         RAISE(starts=np.array([1.0, -1.0]), n_temperatures=5).fit(Half())

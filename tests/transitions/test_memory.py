@@ -151,6 +151,7 @@ def test_estimators_are_right(name):
         assert abs(estimator.log_partition_ - LOG_PARTITION) < 4.8 * estimator.log_partition_std_error_
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few levels, few values of weights
 @pytest.mark.parametrize("name", ["RAISE", "BDMC"])
 def test_weights_of_reversed_walks_are_unbiased(name):
     """4000 chains and few levels, so that weights vary; normal bound 4.5: false alarms in 7e-6."""

@@ -27,6 +27,7 @@ SMALL = BernoulliRBM(n_components=5, n_iter=2)
 
 # random data of the checks are not binary: training on them and scoring them warns, as it should
 pytestmark = [
+    pytest.mark.filterwarnings(r"ignore:\d+ of \d+ rows of X have no likelihood"),
     pytest.mark.filterwarnings("ignore:X holds values other than 0 and 1"),
     pytest.mark.filterwarnings("ignore:X holds values outside .0, 1."),
     pytest.mark.filterwarnings(
