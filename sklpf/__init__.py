@@ -4,11 +4,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
-    from sklpf._warm_up import warm_up as warm_up
     from sklpf.models import BernoulliRBM as BernoulliRBM
     from sklpf.models import FactorialMixture as FactorialMixture
     from sklpf.models import LatentDirichletAllocation as LatentDirichletAllocation
     from sklpf.models import compare as compare
+    from sklpf.models._warm_up import warm_up as warm_up
     from sklpf.partition import AIS as AIS
     from sklpf.partition import BDMC as BDMC
     from sklpf.partition import RAISE as RAISE
@@ -38,7 +38,7 @@ _PUBLIC = {
     "RAISE": "sklpf.partition",
     "RTS": "sklpf.partition",
     "compare": "sklpf.models",
-    "warm_up": "sklpf._warm_up",
+    "warm_up": "sklpf.models._warm_up",
 }
 
 __all__ = [*sorted(_PUBLIC), "__version__"]

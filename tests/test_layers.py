@@ -12,6 +12,7 @@ ROOT = Path(sklpf.__file__).parent
 ORDER = (
     "testing",
     "models",
+    "training",
     "partition",
     "runs",
     "reweighting",

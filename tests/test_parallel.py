@@ -248,7 +248,7 @@ def test_a_finished_run_removes_its_own_files_and_runs_anew(tmp_path, monkeypatc
     monkeypatch.setattr(Checkpoint, "save", lambda self, *arguments: (saved.append(arguments), save(self, *arguments)))
     for n_runs in (1, 2):
         fit(path, random_state=8, **options)
-        assert len(saved) == 4 * n_runs  # 2 blocks up, 2 down
+        assert len(saved) == 6 * n_runs  # 2 blocks, in one segment up and two down
         assert set(tmp_path.iterdir()) == others
 
 
@@ -315,7 +315,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path, damage):
     with pytest.raises(ValueError, match=rf"checkpoint file .*{file.name} can't be read .*delete it to start afresh"):
         fit(path, **options)
     file.unlink()
-    assert len(fit(path, **options)) == 40
+    assert len(fit(path, **options)) == 40 + 10
 
 
 def test_checkpoint_takes_nested_carries_and_leaves_no_temporary_file(tmp_path):
@@ -461,7 +461,7 @@ def test_a_worker_that_dies_is_reported_and_its_run_goes_on(tmp_path):
     output, errors = start_run(tmp_path, "go", "loky", code=CRASH).communicate(timeout=60)
     path = HiddenModePath(6, 0.8)
     path.n_moves_per_segment = 10
-    expected = fit(path, n_chains=16, n_temperatures=41, random_state=0)
+    expected = fit(path, n_chains=16, n_temperatures=41, random_state=0)[:16]
     assert output.split() == [expected.tobytes().hex()], errors
 
 

@@ -78,7 +78,7 @@ def test_good_code_passes(folder):
         ("text: str = rbm.score(X)", 'expression has type "float", variable has type "str"'),
         ("compare(rbm, rbm)", 'Missing positional argument "X"'),
         ("AIS(n_chain=3)", '"n_chain" for "AIS"; did you mean "n_chains"'),
-        ('sklpf.ParallelTempering(estimator="bra")', "incompatible type \"Literal\\['bra'\\]\""),
+        ('sklpf.ParallelTempering(bridge="bra")', "incompatible type \"Literal\\['bra'\\]\""),
         ("sklpf.BernouliRBM", '"BernouliRBM"'),
     ],
 )

@@ -62,7 +62,7 @@ def use_topics(X):
         model.completion_score(X)
         model.partial_fit(X).score(X[:3])
         model.set_params(doc_topic_prior=0.2, n_jobs=2).fit(X)
-    for estimator in estimators()[:4]:
+    for estimator in estimators(weights=None)[:4]:
         estimator.fit(model.path(X[:2]))
 
 
@@ -71,7 +71,7 @@ def use_mixture(X):
         model = FactorialMixture(4, max_iter=3, random_state=0, **options).fit(X)
         model.transform(X)
         model.score(X[:3])
-    for estimator in estimators()[:4]:
+    for estimator in estimators(weights=None)[:4]:
         estimator.fit(model.path(X[:2]))
 
 

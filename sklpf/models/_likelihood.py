@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from numbers import Integral
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class LogLikelihoodMixin(DensityMixin):
     """
 
     # -- log Z ---------------------------------------------------------------------------------
-    def estimate_log_partition(self):
+    def estimate_log_partition(self) -> Self:
         """Estimate log Z now (again, if it has been before) and keep it.
 
         Returns

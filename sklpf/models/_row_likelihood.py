@@ -21,7 +21,7 @@ from sklpf.models._scoring import (
 from sklpf.partition import PartitionEstimator, PartitionResult
 
 _NEGLIGIBLE = 0.1  # sampling errors of the mean over rows, by which rows that are not trusted may move it
-_MOST_UNTRUSTED = 0.02  # of the rows: what is not seen of their errors is small as well
+_MOST_UNTRUSTED = 0.05  # of the rows: what is not seen of their errors is small as well
 
 
 class RowLikelihoodMixin(DensityMixin):
@@ -81,7 +81,7 @@ class RowLikelihoodMixin(DensityMixin):
         Returns
         -------
         score : float
-            Mean over the rows. At most 2 % of them that are not trusted are tolerated, with a line in the log, where
+            Mean over the rows. At most 5 % of them that are not trusted are tolerated, with a line in the log, where
             the mean with and without them differs by at most a tenth of its sampling error.
         """
         return float(self._scored(X)[0].mean())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -147,7 +147,7 @@ class ParallelTempering(PartitionEstimator):
 
     _run_class = ExchangeRun
 
-    def fit(self, path, y=None):
+    def fit(self, path, y=None) -> Self:
         if self.estimator != "deprecated":
             warn("estimator is now called bridge, and will go in version 0.3", FutureWarning)
         return super().fit(path, y)

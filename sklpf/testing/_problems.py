@@ -44,9 +44,9 @@ def make_rbm_problem(kind: str = "easy", random_state: int = 0, *, weights: str 
         16 with 3, and a uniform base. "digits" is scikit-learn's BernoulliRBM with 16 hidden units after 100 passes
         over its binarised digits, with the data's smoothed means as base; "sharp digits" has three times its
         parameters. With 100 chains and 300 linear temperatures AIS keeps effective samples of about 97, 70, 33, 86
-        and 18. The last two are traps: "two modes" has 60 visible units in two narrow modes of equal mass, one of which
-        chains from the base hardly ever see, so that estimates agree on log 2 too little; "far mode" has nearly all of
-        its mass in a mode that they never enter.
+        and 18. The last two are traps: "two modes" has 60 visible units in two narrow modes of about equal mass, one of
+        which chains from the base hardly ever see, so that estimates agree on log 2 too little; "far mode" has nearly
+        all of its mass in a mode that they never enter.
     random_state : int, default=0
         Seed of the parameters or of the training.
     weights : {"marginal", "joint"}, default="marginal"
@@ -101,15 +101,16 @@ def _two_modes(seed, n_visible=60, n_hidden=5, weight=1.0, lean=0.6):
     patterns = [rng.permutation(np.repeat([0, 1], n_visible // 2)) for _ in range(2)]
     components = weight * np.repeat([2.0 * pattern - 1 for pattern in patterns], n_hidden, axis=0)
     hidden = np.full(2 * n_hidden, -weight * n_visible / 4)
-    return components, np.zeros(n_visible), hidden, 0.5 + lean * (patterns[0] - 0.5)
+    return components, rng.normal(scale=0.02, size=n_visible), hidden, 0.5 + lean * (patterns[0] - 0.5)
 
 
 def _far_mode(seed, n_visible=64, mean=0.99):
-    """Two hidden units that share a pattern: rarely on at a random row, and 12 nats heavier when they are on."""
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=n_visible)
-    components = np.tile(logit(mean) / 2 * signs, (2, 1))
+    """Two hidden units that share a pattern: rarely on at a random row, and about 12 nats heavier when they are on."""
+    rng = np.random.default_rng(seed)
+    components = np.tile(logit(mean) / 2 * rng.choice([-1.0, 1.0], size=n_visible), (2, 1))
     gain = np.logaddexp(0, 2 * components[0]).sum() - n_visible * np.log(2)
-    return components, np.zeros(n_visible), np.full(2, (12 - gain) / 2), np.full(n_visible, 0.5)
+    visible = rng.normal(scale=0.02, size=n_visible)
+    return components, visible, np.full(2, (12 - gain) / 2), np.full(n_visible, 0.5)
 
 
 def hidden_mode_problem(n_units: int = 64, mean: float = 0.98) -> Problem:

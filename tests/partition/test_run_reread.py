@@ -155,9 +155,8 @@ def test_a_foreign_run_is_refused(kind):
 @pytest.mark.parametrize(
     ("estimator", "left_by", "message"),
     [
-        (AIS(), RAISE(5, 10, 20, random_state=0), "path must be a run whose chains go up the ladder"),
-        (RAISE(), AIS(20, 20, random_state=0), "path must be a run whose chains go down the ladder"),
-        (BDMC(), AIS(20, 20, random_state=0), "path must be a run with chains in both directions"),
+        (AIS(), RAISE(5, 10, 20, random_state=0), "path must be a run with chains in both directions"),
+        (RAISE(), AIS(20, 20, random_state=0), "path must be a run whose chains go down from starts at the target"),
         (BDMC(), RAISE(5, 10, 20, random_state=0), "path must be a run with chains in both directions"),
     ],
 )

@@ -221,6 +221,10 @@ def test_estimators_agree_with_enumeration(name):
             warnings.simplefilter("ignore", ConvergenceWarning)  # tempered starts are labelled approximate
         estimator.fit(path)
     error = np.abs(estimator.log_partition_ - expected)
+    if name == "BDMC":
+        assert np.all(np.isnan(estimator.log_partition_std_error_))  # no estimate; tempered starts are nearly exact
+        assert np.all(error < 0.1)
+        return
     # 6 rows, two-sided Student t with at least 9 degrees of freedom at 6.6: false alarms in 6e-4; normal ones in less
     assert np.all(error < 6.6 * estimator.log_partition_std_error_)
     assert np.all(estimator.log_partition_std_error_ < 0.1)
