@@ -25,6 +25,7 @@ from sklearn.datasets import load_digits
 
 from sklpf import BernoulliRBM, Exact
 from sklpf.paths import Stream, make_ladder, stream_key
+from sklpf.runs._programs import temper
 from sklpf.testing import find_shared_data
 from sklpf.transitions import Gibbs
 
@@ -56,7 +57,8 @@ def initialise(rao_blackwell, n_rounds=8):
     for i in range(n_rounds):
         levels = rng.integers(n_levels, size=n_chains)
         stream = Stream(stream_key(0, i + 1))
-        state, _, log_q, counts, *_ = Gibbs().temper(path, state, levels, -log_z, n_sweeps, 1, n_sweeps, stream)
+        order = n_sweeps, 1, n_sweeps  # redraws, sweeps between two of them, and records, of which none are needed
+        state, _, _, log_q, counts, *_ = temper(path, Gibbs(), state, (), levels, -log_z, *order, stream)
         log_c = logsumexp(log_q, axis=0) if rao_blackwell else np.log(counts.sum(axis=0) + 0.1)
         log_z = log_z + log_c - log_c[0]
         history.append((log_z, log_c - logsumexp(log_c)))

@@ -1,6 +1,24 @@
 """sklpf: held-out log-likelihoods with error bars for models whose normalising constant is intractable."""
 
 import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
+    from sklpf.models import BernoulliRBM as BernoulliRBM
+    from sklpf.models import FactorialMixture as FactorialMixture
+    from sklpf.models import LatentDirichletAllocation as LatentDirichletAllocation
+    from sklpf.models import compare as compare
+    from sklpf.models._warm_up import warm_up as warm_up
+    from sklpf.partition import AIS as AIS
+    from sklpf.partition import BDMC as BDMC
+    from sklpf.partition import RAISE as RAISE
+    from sklpf.partition import RTS as RTS
+    from sklpf.partition import Exact as Exact
+    from sklpf.partition import LeftToRight as LeftToRight
+    from sklpf.partition import ParallelTempering as ParallelTempering
+    from sklpf.partition import PartitionEstimator as PartitionEstimator
+    from sklpf.partition import PartitionResult as PartitionResult
+    from sklpf.paths import Path as Path
 
 __version__ = "0.1.0"
 
@@ -20,15 +38,18 @@ _PUBLIC = {
     "RAISE": "sklpf.partition",
     "RTS": "sklpf.partition",
     "compare": "sklpf.models",
+    "warm_up": "sklpf.models._warm_up",
 }
 
 __all__ = [*sorted(_PUBLIC), "__version__"]
 
 
-def __getattr__(name):
-    if name in _PUBLIC:
-        return getattr(importlib.import_module(_PUBLIC[name]), name)
-    raise AttributeError(f"module 'sklpf' has no attribute {name!r}")
+if not TYPE_CHECKING:  # else every name would be known, misspelt ones too
+
+    def __getattr__(name):
+        if name in _PUBLIC:
+            return getattr(importlib.import_module(_PUBLIC[name]), name)
+        raise AttributeError(f"module 'sklpf' has no attribute {name!r}")
 
 
 def __dir__():

@@ -160,6 +160,8 @@ class Checkpoint:
 
     def __init__(self, directory: str | os.PathLike, fingerprint: str):
         self.fingerprint = fingerprint
+        if directory == "":
+            raise ValueError('checkpoint must name a directory, got ""; "." is the current one')
         try:
             self.directory = FilePath(directory)
             self.directory.mkdir(parents=True, exist_ok=True)

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-# what a random number is for: the fourth word of the Philox counter
-HIDDEN, VISIBLE, SWAP, REDRAW, ACCEPT, USER = range(6)
+# what a random number is for, the fourth word of the Philox counter: two parts of a move, swaps and redraws of levels,
+# acceptance, and the generators that paths in NumPy are given
+FIRST, SECOND, SWAP, REDRAW, ACCEPT, USER = range(6)
+
+
+class Keys(NamedTuple):
+    """Where a block of chains stands in its random stream, as kernels take it."""
+
+    key0: int
+    key1: int
+    chain: int
+    step: int
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,15 @@ class Stream:
     def at(self, step: int) -> Stream:
         """Return the same stream at sweep number `step`."""
         return replace(self, step=step)
+
+    def aside(self) -> Stream:
+        """Return another stream of the same chains: for what is drawn independently of what this one draws."""
+        return replace(self, key=(self.key[0] ^ 0x9E3779B9, self.key[1]))
+
+    @property
+    def keys(self) -> Keys:
+        """The same for kernels."""
+        return Keys(*self.key, self.chain, self.step)
 
     def generator(self) -> np.random.Generator:
         """Return a NumPy generator for this block and step, for moves that are written in NumPy."""

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from sklpf._random import HIDDEN, SWAP, VISIBLE, Stream, philox, stream_key
+from sklpf._random import FIRST, SECOND, SWAP, Stream, philox, stream_key
 from sklpf.kernels import random_bits, uniform
 
 # the known answers that the Random123 library publishes for philox4x32-10: counter, key, output
@@ -75,7 +75,7 @@ def test_streams_of_blocks_steps_purposes_and_stages_share_no_number():
     keys = [stream_key(0), stream_key(1), stream_key(0, 0), stream_key(0, 1), stream_key(0, 1, 0)]
     assert len(set(keys)) == len(keys)
     streams = [Stream(key, chain, step) for key in keys for chain in (0, 16) for step in (0, 1, 2)]
-    numbers = np.concatenate([s.uniform(16, purpose) for s in streams for purpose in (HIDDEN, VISIBLE, SWAP)])
+    numbers = np.concatenate([s.uniform(16, purpose) for s in streams for purpose in (FIRST, SECOND, SWAP)])
     # 1440 draws of 2^23 values: Poisson(0.12) agree by chance, more than 3 with probability 9e-6
     assert len(np.unique(numbers)) >= len(numbers) - 3
     starts = {float(s.generator().random()) for s in streams}
@@ -92,3 +92,18 @@ def test_generator_is_reproducible_and_not_shared():
     stream = Stream((1, 2), chain=3, step=4)
     assert stream.generator().random() == stream.generator().random()
     assert stream.generator().random() != stream.at(5).generator().random()
+
+
+def test_a_stream_aside_draws_other_numbers_for_the_same_chains():
+    stream = Stream((1, 2), chain=5, step=3)
+    other = stream.aside()
+    assert (other.chain, other.step) == (5, 3)
+    assert other == stream.aside()
+    assert other.key != stream.key
+    n = 4000
+    pairs = [
+        (stream.uniform(n, FIRST), other.uniform(n, FIRST)),
+        (stream.generator().random(n), other.generator().random(n)),
+    ]
+    for first, second in pairs:
+        assert abs(np.corrcoef(first, second)[0, 1]) < 4.5 / np.sqrt(n)  # false alarm 7e-6

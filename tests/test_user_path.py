@@ -7,14 +7,14 @@ import pytest
 from scipy.special import expit, logsumexp
 
 import sklpf
-from sklpf.paths import Path
+from sklpf.paths import Path, TemperedPath
 from sklpf.testing import Problem, check_partition_estimator, check_path, check_transition
 from sklpf.transitions import Gibbs, Metropolis
 
 LADDER = np.linspace(0, 1, 9)
 
 
-class Ring(Path):
+class Ring(TemperedPath):
     """Six binary units on a ring that like their neighbours; base: independent fair coins."""
 
     base_log_partition = 6 * np.log(2)  # f_0 = 1, not normalised
@@ -24,8 +24,8 @@ class Ring(Path):
     def energy(self, state):
         return self.coupling * np.sum(state * np.roll(state, 1, axis=1), axis=1) + state @ self.bias
 
-    def log_f(self, state, levels):
-        return self.ladder[levels] * self.energy(state)
+    def ends(self, state):
+        return np.zeros(len(state)), self.energy(state)
 
     def sample_base(self, n, stream):
         return stream.generator().integers(2, size=(n, 6))
@@ -106,15 +106,19 @@ ESTIMATORS = [name for name in BUDGETS if name in sklpf.__all__]
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_missing_move_names_both(name):
-    with pytest.raises(TypeError, match=r"Gibbs needs a path with the method gibbs\(\); TwoBumps has none"):
+    with pytest.raises(
+        TypeError, match=r"Gibbs needs a path with the method gibbs\(state, levels, stream\); TwoBumps has none"
+    ):
         getattr(sklpf, name)().fit(TwoBumps())
-    with pytest.raises(TypeError, match=r"Metropolis needs a path with the method propose\(\); Ring has none"):
+    with pytest.raises(
+        TypeError, match=r"Metropolis needs a path with the method propose\(state, levels, stream\); Ring has none"
+    ):
         getattr(sklpf, name)(transition=Metropolis()).fit(Ring())
 
 
 def test_a_missing_base_sampler_names_both():
     path = without(Ring, "sample_base")()
-    with pytest.raises(TypeError, match=r"AIS needs a path with the method sample_base.*; Ring has none"):
+    with pytest.raises(TypeError, match=r"AIS needs a path with the method sample_base\(n, stream\); Ring has none"):
         sklpf.AIS().fit(path)
 
 
@@ -128,14 +132,17 @@ def test_an_undeclared_base_is_refused():
 
 
 def test_a_missing_log_f_is_named():
-    with pytest.raises(NotImplementedError, match="Ring must define log_f"):
-        sklpf.AIS().fit(without(Ring, "log_f")())
+    with pytest.raises(NotImplementedError, match=r"Ring must define ends\(state\)"):
+        sklpf.AIS().fit(without(Ring, "ends")())
+    with pytest.raises(NotImplementedError, match="TwoBumps must define log_f"):
+        sklpf.AIS(transition=Metropolis()).fit(without(TwoBumps, "log_f")())
 
 
 class Broken(Ring):
     """log f_k is `value` for one chain of five, from the second level on."""
 
     value = np.nan
+    log_f_ladder = Path.log_f_ladder
 
     def log_f(self, state, levels):
         values = super().log_f(state, levels)

@@ -1,20 +1,24 @@
 """Numba code that several models share. Only kernel modules import this package, and they are imported lazily."""
 
-from sklpf.kernels._compile import inlined, njit
+from sklpf.kernels._compile import OPTIONS, inlined, njit
 from sklpf.kernels._exponentials import bitcast, exp32, exp64
-from sklpf.kernels._random import Keys, random_bits, uniform
+from sklpf.kernels._programs import implements, program, tempered
+from sklpf.kernels._random import random_bits, uniform
 from sklpf.kernels._rows import LANES, add_rows, list_differences
 
 __all__ = [
     "LANES",
-    "Keys",
+    "OPTIONS",
     "add_rows",
     "bitcast",
     "exp32",
     "exp64",
+    "implements",
     "inlined",
     "list_differences",
     "njit",
+    "program",
     "random_bits",
+    "tempered",
     "uniform",
 ]

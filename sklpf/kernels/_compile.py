@@ -2,11 +2,13 @@
 
 import functools
 import hashlib
+import logging
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 
 # error_model="numpy": division by zero gives inf, as NumPy does. The fast-math flags keep NaN and inf intact.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
@@ -17,7 +19,8 @@ def njit(function, **options):
 
     numba's cache knows the time and size of the function's own file alone, and would go on using machine code that
     includes a former version of a function in another file. The name under which it is kept therefore ends in a digest
-    of the kernels that it may include: the shared ones and those of its own folder.
+    of what it may include: the shared kernels, those of its own folder with the states they work on, and the constants
+    that both take from elsewhere.
     """
     options = OPTIONS | options
     function.__qualname__ += "_" + _digest(Path(function.__code__.co_filename).parent)
@@ -40,7 +43,29 @@ def inlined(function):
 
 @functools.cache
 def _digest(folder: Path) -> str:
-    """Of the files with kernels in a folder, and of this package's."""
-    files = [*Path(__file__).parent.glob("*.py"), *folder.glob("*kernels.py")]
+    """Of the files with kernels in a folder, of this package's, and of the names and numbers that are built in."""
+    shared = Path(__file__).parent
+    constants = [shared.parent / "_limits.py", shared.parent / "_random.py"]
+    files = [*shared.glob("*.py"), *constants, *folder.glob("*kernels.py"), *folder.glob("_path.py")]
     content = b"".join(file.read_bytes() for file in sorted(set(files)))
     return hashlib.blake2b(content, digest_size=5).hexdigest()
+
+
+class _Announcer(event.Listener):
+    """Logs, once for each file of kernels, that the caller waits for the compiler and not for a model."""
+
+    def __init__(self):
+        self.depth, self.announced = 0, set()
+
+    def on_start(self, event):
+        module = event.data["dispatcher"].py_func.__module__
+        if self.depth == 0 and module.startswith("sklpf.") and module not in self.announced:
+            self.announced.add(module)
+            logging.getLogger("sklpf").info("compiling kernels for %s, once, about 10 s", module)
+        self.depth += 1
+
+    def on_end(self, event):
+        self.depth -= 1
+
+
+event.register("numba:compile", _Announcer())

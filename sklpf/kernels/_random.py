@@ -1,7 +1,5 @@
 """Random bits and numbers: Philox4x32-10 in numba."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from sklpf.kernels._compile import inlined
@@ -10,15 +8,6 @@ _SHIFT32 = np.uint64(32)
 _MASK32 = np.uint64(0xFFFFFFFF)
 _PHILOX_M0, _PHILOX_M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _PHILOX_W0, _PHILOX_W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
-
-
-class Keys(NamedTuple):
-    """Where a block of chains stands in its random stream."""
-
-    key0: int
-    key1: int
-    chain: int
-    step: int
 
 
 @inlined

@@ -1,7 +1,7 @@
 """Models with a log-likelihood, in the conventions of the scikit-learn classes that they replace."""
 
 from sklpf.models._compare import compare
-from sklpf.models._likelihood import ScoreInterval
+from sklpf.models._scoring import ScoreInterval
 from sklpf.models.factorial import FactorialMixture, FactorialPath, FactorialPosterior
 from sklpf.models.lda import LatentDirichletAllocation, LDAPath
 from sklpf.models.rbm import BernoulliRBM, RBMPath

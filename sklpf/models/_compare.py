@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sklpf.models._likelihood import ScoreInterval, score_interval
+from sklpf.models._scoring import ScoreInterval, score_interval
 
 
 def compare(model_a, model_b, X, level: float = 0.95) -> ScoreInterval:

@@ -1,27 +1,47 @@
-"""What models share whose rows each have an intractable likelihood: the score, its error, and what is not trusted."""
+"""RowLikelihoodMixin: what models share whose rows each have an intractable likelihood."""
 
 from __future__ import annotations
-
-import warnings
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
-from sklearn.base import DensityMixin, clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import DensityMixin
 
-from sklpf.models._likelihood import ScoreInterval, score_interval
-from sklpf.partition import AIS, Exact, PartitionEstimator
+from sklpf.models._scoring import (
+    ScoreInterval,
+    check_interval,
+    configured_estimator,
+    distrust,
+    fit_quietly,
+    is_estimate,
+    log,
+    report,
+    score_interval,
+)
+from sklpf.partition import PartitionEstimator, PartitionResult
 
-MAX_EXACT_ROWS = 18  # units to enumerate for every row
+_NEGLIGIBLE = 0.1  # sampling errors of the mean over rows, by which rows that are not trusted may move it
+_MOST_UNTRUSTED = 0.05  # of the rows: what is not seen of their errors is small as well
 
 
 class RowLikelihoodMixin(DensityMixin):
     """score, score_samples and score_interval of a model in which log p(x) of every row is a log Z of its own.
 
     A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets `_partition_seed` in
-    ``fit``, and defines ``path(X)``: a path with one target a row, whose normaliser is that row's likelihood.
+    ``fit``, and defines ``path(X)``: a path with one log Z a row, that row's likelihood.
     """
+
+    path_takes_rows = True
+
+    @property
+    def partition_estimator_(self) -> PartitionEstimator:
+        """The partition estimator of the rows that were scored last; AttributeError before any were.
+
+        ``result_.diagnostics["converged"]`` says which rows are trusted, ``result_.reasons`` why others are not.
+        """
+        if "_kept_partition" not in self.__dict__:
+            raise AttributeError("no rows have been scored yet: call score, score_samples or score_interval first")
+        return self._kept_partition
 
     def score_samples(self, X) -> NDArray[np.float64]:
         """Log-likelihood of every row.
@@ -35,14 +55,20 @@ class RowLikelihoodMixin(DensityMixin):
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,)
-            In nats; NaN for rows that are not trusted if ``on_nonconvergence="nan"``.
+            In nats; with ``on_nonconvergence="nan"`` NaN for rows that are not trusted, and the reason is logged.
 
         Raises
         ------
         RuntimeError
             If rows are not trusted and ``on_nonconvergence="raise"``.
         """
-        return self._trusted(self._row_partition(X))
+        result = self._row_partition(X).result_
+        trusted, reason = _trust(result)
+        if reason is not None:
+            report(self, f"likelihoods are not to be trusted: {reason}")
+        return (
+            np.where(trusted, result.log_partition, np.nan) if self.on_nonconvergence == "nan" else result.log_partition
+        )
 
     def score(self, X, y=None) -> float:
         """Mean log-likelihood per row, in nats.
@@ -55,9 +81,10 @@ class RowLikelihoodMixin(DensityMixin):
         Returns
         -------
         score : float
-            Mean of `score_samples`.
+            Mean over the rows. At most 5 % of them that are not trusted are tolerated, with a line in the log, where
+            the mean with and without them differs by at most a tenth of its sampling error.
         """
-        return float(self._trusted(self._row_partition(X)).mean())
+        return float(self._scored(X)[0].mean())
 
     def score_interval(self, X, level: float = 0.95) -> ScoreInterval:
         """Mean log-likelihood per row with its sampling error over rows and its Monte-Carlo error, apart and combined.
@@ -76,46 +103,44 @@ class RowLikelihoodMixin(DensityMixin):
         """
         return score_interval(*self._scored(X, level), level)
 
-    def _scored(self, X, level: float) -> tuple[NDArray[np.float64], float, float]:
+    def _scored(self, X, level: float | None = None) -> tuple[NDArray[np.float64], float, float]:
         """Log-likelihood of every row, and how far the Monte-Carlo error of their mean reaches below and above it."""
-        estimator = self._row_partition(X)
-        return self._trusted(estimator), *_mean_error(estimator.result_, level)
-
-    def _row_partition(self, X) -> PartitionEstimator:
-        """The partition estimator fitted to the rows, with the model's seed and number of jobs where it sets none."""
         path = self.path(X)
+        if level is not None:
+            check_interval(path.n_rows, level)
+        result = self._row_partition(X, path).result_
+        values, (trusted, reason) = result.log_partition, _trust(result)
+        if reason is not None and _is_negligible(values, trusted):
+            log(f"rows that are not trusted are too few to move the mean: {reason}")
+        elif reason is not None:
+            report(self, f"likelihoods are not to be trusted: {reason}")
+            if self.on_nonconvergence == "nan":
+                values = np.where(trusted, values, np.nan)
+        return values, *_mean_error(result, 0.95 if level is None else level)
+
+    def _row_partition(self, X, path=None) -> PartitionEstimator:
+        """The partition estimator fitted to the rows."""
+        path = self.path(X) if path is None else path
         self._validate_params()
-        estimator = clone(self.partition_estimator) if self.partition_estimator is not None else _default(path)
-        current = estimator.get_params(deep=False)
-        defaults = {"random_state": self._partition_seed, "n_jobs": self.n_jobs}
-        estimator.set_params(
-            **{name: value for name, value in defaults.items() if name in current and current[name] is None}
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # on_nonconvergence decides
-            return estimator.fit(path)
-
-    def _trusted(self, estimator) -> NDArray[np.float64]:
-        values = estimator.log_partition_
-        if estimator.converged_:
-            return values
-        if self.on_nonconvergence == "nan":
-            return np.where(estimator.result_.diagnostics["converged"], values, np.nan)
-        reasons = "; ".join(estimator.result_.reasons)
-        message = f"likelihoods are not to be trusted, {type(estimator).__name__} did not converge: {reasons}"
-        if self.on_nonconvergence == "raise":
-            raise RuntimeError(message)
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        return values
+        self._kept_partition = fit_quietly(configured_estimator(self, path), path)
+        return self._kept_partition
 
 
-def _default(path) -> PartitionEstimator:
-    if hasattr(path, "default_estimator"):
-        return path.default_estimator()
-    return Exact() if path.n_enumerable <= MAX_EXACT_ROWS else AIS()
+def _trust(result: PartitionResult) -> tuple[NDArray[np.bool_], str | None]:
+    """Which rows are trusted, and why the others are not."""
+    trusted = result.diagnostics["converged"]
+    return (trusted if is_estimate(result) else np.zeros_like(trusted)), distrust(result)
 
 
-def _mean_error(result, level: float) -> tuple[float, float]:
+def _is_negligible(values: NDArray[np.float64], trusted: NDArray[np.bool_]) -> bool:
+    """Whether rows that are not trusted leave the mean over all rows as good as where it is without them."""
+    if trusted.sum() < 2 or np.mean(~trusted) > _MOST_UNTRUSTED or not np.all(np.isfinite(values)):
+        return False
+    moved = abs(values.mean() - values[trusted].mean())
+    return bool(moved <= _NEGLIGIBLE * values[trusted].std(ddof=1) / np.sqrt(trusted.sum()))
+
+
+def _mean_error(result: PartitionResult, level: float) -> tuple[float, float]:
     """How far the Monte-Carlo error reaches below and above the mean over rows."""
     if result.statement not in ("exact", "estimate"):
         low, high = result.interval(level)

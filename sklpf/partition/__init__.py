@@ -1,7 +1,7 @@
 """Estimators of the log partition function."""
 
 from sklpf.partition._ais import AIS
-from sklpf.partition._base import PartitionEstimator, check_base
+from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bdmc import BDMC
 from sklpf.partition._exact import Exact
 from sklpf.partition._left_to_right import LeftToRight
@@ -20,5 +20,4 @@ __all__ = [
     "ParallelTempering",
     "PartitionEstimator",
     "PartitionResult",
-    "check_base",
 ]

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import functools
+import os
 from numbers import Integral
 
 import numpy as np
-from scipy.special import logsumexp
+from numpy.typing import ArrayLike
 
-from sklpf._parallel import run_segments
-from sklpf._random import Stream, stream_key
-from sklpf._sklearn import Interval, StrOptions
-from sklpf.partition._base import PartitionEstimator, check_base, equal_blocks, segments
+from sklpf._random import stream_key
+from sklpf._sklearn import Interval
+from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
+from sklpf.partition._bound import bound_alarms, lower_bound
+from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
-from sklpf.paths import LADDERS, make_ladder
-from sklpf.paths._ladders import respace
+from sklpf.paths._capabilities import require_base
+from sklpf.reweighting import effective_sample_size, mean_weight, seen_from_target
+from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up
+from sklpf.runs._plan import plan_ladder
 from sklpf.transitions import Transition
-from sklpf.uncertainty import log_mean_exp, pareto_shape
+from sklpf.uncertainty import pareto_shape
 
-_PILOT, _MAIN = 0, 1  # stages: each has its own random stream
-_MAX_SHAPE = 0.7
-_MIN_EFFECTIVE = 25.0  # or a quarter of the chains; on an RBM with 500 hidden units runs under 19 were up to 6 SE low
+_MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
+_FEWEST_BACK = 10  # chains that go back down, or a quarter of all
+_SETTLING = 100  # sweeps at the target before they do
+_FEWEST_EFFECTIVE, _ENOUGH_EFFECTIVE = 5, 25.0  # weights that must count: a quarter of them within these bounds
 
 
 class AIS(PartitionEstimator):
@@ -38,10 +42,8 @@ class AIS(PartitionEstimator):
     ladder : {"linear", "power", "sigmoid", "salakhutdinov-murray", "adaptive"} or array-like, default="linear"
         Inverse temperatures from 0 to 1. "adaptive" measures the spread of log f_(k+1) - log f_k in a pilot of 5 % of
         the sweeps, places the levels at equal cumulative spread, and is then frozen, so that weights stay unbiased.
-    weights : {"marginal", "joint"}, default="marginal"
-        For models with latent variables: whether these are summed out of the weights (less variance, same chain).
-    base : {"data", "uniform"} or array-like, default="data"
-        The model's base: its (smoothed) data marginals, the uniform distribution or given means. Ignored for a path.
+    weights, base : str, array-like or None, default=None
+        Options handed to ``model.path``, which documents them; None leaves the path's own.
     transition : Transition or None, default=None
         The move at each level; None is the path's Gibbs sweep.
     checkpoint : str, path-like or None, default=None
@@ -51,17 +53,23 @@ class AIS(PartitionEstimator):
 
     Attributes
     ----------
-    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        See `PartitionEstimator`. The standard error is the larger of the delta method's and the jackknife's, the
-        interval uses Student t with M - 1 degrees of freedom. ``result_.diagnostics`` holds ``log_weights`` (M,),
-        ``effective_sample_size``, ``pareto_shape``, ``delta_std_error``, ``jackknife_std_error`` and ``lower_bound``:
-        log Z is below it with probability at most 5 %, whatever the chains have missed.
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
+        See `PartitionEstimator`. The interval uses Student t with M - 1 degrees of freedom. ``result_.diagnostics``
+        holds ``log_weights`` (M,), ``effective_sample_size``, ``effective_sample_size_from_target``, ``pareto_shape``,
+        the standard errors ``delta_std_error``, ``jackknife_std_error`` and ``reverse_std_error``, ``lower_bound``:
+        log Z is below it with probability at most 5 %, whatever the chains have missed; and ``plain_bound`` where the
+        path has one.
 
     Notes
     -----
-    Not converged if the Pareto shape of the weights exceeds 0.7 or their effective sample size is under 25 (M / 4 with
-    fewer than 100 chains). Chains that all miss a mode raise no alarm: no error bar computed from forward runs can see
-    it. Compare `RAISE`.
+    Weights that a run has not met don't show in its own: those that pass every test on them lie low. Therefore a
+    quarter of the chains (at least 10) move on for 100 sweeps at the target and go back down the ladder. Seen from the
+    target, weights w' are in proportion to their size, E w' / Z = E w^2 / Z^2, so that those chains meet the large ones
+    first. The variance is the mean of the forward chains' and of the one that E w' E 1 / w' - 1 says.
+
+    Not converged if either direction leaves fewer effective weights than 25, or M / 4 if that is less, or 5; or if the
+    path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded. A mode that no
+    chain has ended in raises no alarm. Compare `RAISE`.
 
     Examples
     --------
@@ -74,29 +82,20 @@ class AIS(PartitionEstimator):
     True
     """
 
-    _parameter_constraints = {
-        "n_chains": [Interval(Integral, 2, None, closed="left")],
-        "n_temperatures": [Interval(Integral, 2, None, closed="left")],
-        "ladder": [StrOptions({*LADDERS, "adaptive"}), "array-like"],
-        "weights": [StrOptions({"marginal", "joint"})],
-        "base": [StrOptions({"data", "uniform"}), "array-like"],
-        "transition": [Transition, None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-    }
+    _parameter_constraints = {**ANNEALING, "n_chains": [Interval(Integral, 2, None, closed="left")]}
 
     def __init__(
         self,
-        n_chains=100,
-        n_temperatures=1000,
+        n_chains: int = 100,
+        n_temperatures: int = 1000,
         *,
-        ladder="linear",
-        weights="marginal",
-        base="data",
-        transition=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
+        ladder: str | ArrayLike = "linear",
+        weights: str | None = None,
+        base: str | ArrayLike | None = None,
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures
@@ -108,133 +107,67 @@ class AIS(PartitionEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _estimate(self, path, seed) -> PartitionResult:
-        base_log_partition = check_base(path, "AIS")
+    _run_class = AnnealingRun
+
+    def _sample(self, path, seed) -> AnnealingRun:
+        base_log_partition = require_base(path, "AIS")
         checkpoint, transition = self._checkpoint(path, seed), self._transition(path)
         path, n_pilot = plan_ladder(path, transition, self.ladder, self.n_temperatures, self.n_chains, seed)
-        log_weights = anneal_from_base(
-            path, transition, self.n_chains, stream_key(seed, _MAIN), self.n_jobs, checkpoint
+        transition = transition.tune(path, stream_key(seed, TUNE))
+        bound = lower_bound(path, stream_key(seed, BOUND))
+        key, checks = stream_key(seed, _MAIN), stream_key(seed, _CHECK)
+        up, state = anneal_up(path, transition, self.n_chains, key, self.n_jobs, checkpoint)
+        ends = path.take(state, np.arange(min(self.n_chains, max(_FEWEST_BACK, self.n_chains // 4))))
+        down = anneal_down(path, transition, ends, 1, checks, self.n_jobs, checkpoint, n_settling=_SETTLING)
+        n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1) + len(down) * _SETTLING
+        return AnnealingRun(path.ladder, base_log_partition, up, down, "ends", bound, n_sweeps)
+
+    def _combine(self, run) -> PartitionResult:
+        if run.up is None or run.down is None:
+            raise ValueError("path must be a run with chains in both directions, such as another AIS's run_")
+        estimate, n = mean_weight(run.up), len(run.up)
+        seen = seen_from_target(-run.down.ravel(), estimate.log_mean)
+        std_error = float(np.sqrt((estimate.delta**2 + seen.variance / n) / 2))
+        diagnostics = {
+            **weight_diagnostics(run.up),
+            "effective_sample_size_from_target": n * seen.share,
+            "delta_std_error": estimate.delta,
+            "jackknife_std_error": estimate.jackknife,
+            "reverse_std_error": float(np.sqrt(seen.variance / n)),
+            "lower_bound": run.base_log_partition + estimate.log_mean - np.log(20),
+        }
+        log_partition = run.base_log_partition + estimate.log_mean
+        reasons = _alarms(n, diagnostics) + bound_alarms(run.bound, log_partition, std_error, diagnostics)
+        return PartitionResult(
+            method="AIS",
+            log_partition=log_partition,
+            std_error=std_error,
+            degrees_of_freedom=n - 1,
+            converged=not reasons,
+            reasons=tuple(reasons),
+            n_sweeps=run.n_sweeps,
+            ladder=run.ladder,
+            diagnostics=diagnostics,
         )
-        n_sweeps = n_pilot + self.n_chains * (len(path.ladder) - 1)
-        return combine(log_weights, base_log_partition, path.ladder, n_sweeps)
 
 
-def plan_ladder(path, transition, ladder, n_temperatures, n_chains, seed):
-    """Fix the ladder; returns the path on it and the sweeps that this took."""
-    if not isinstance(ladder, str) or ladder != "adaptive":
-        path = path.with_ladder(make_ladder(ladder, n_temperatures))
-        if path.ladder[0] != 0 or path.ladder[-1] != 1:
-            raise ValueError("ladder must begin at 0 (the base, which is sampled) and end at 1 (the target)")
-        return path, 0
-    n_levels = max(2, n_temperatures // 20)
-    path = path.with_ladder(make_ladder("linear", n_levels))
-    spread = pilot_spread(path, transition, n_chains, stream_key(seed, _PILOT))
-    return path.with_ladder(respace(path.ladder, spread, n_temperatures)), n_chains * (n_levels - 1)
+def _alarms(n: int, diagnostics) -> list[str]:
+    here, there = diagnostics["effective_sample_size"], diagnostics["effective_sample_size_from_target"]
+    needed = max(_FEWEST_EFFECTIVE, min(_ENOUGH_EFFECTIVE, n / 4))
+    if here < needed:
+        return [f"only {here:.1f} of {n} weights count: raise n_temperatures or n_chains"]
+    if there < needed:
+        return [
+            f"chains that go back down from where they ended show that only {there:.1f} of {n} weights count: raise "
+            "n_temperatures or n_chains"
+        ]
+    return []
 
 
-def pilot_spread(path, transition, n_chains, key):
-    """Standard deviation over chains of log f_(k+1) - log f_k during one annealing pass, shape (K - 1,)."""
-    stream = Stream(key)
-    state = path.sample_base(n_chains, stream)
-    spread = np.empty(len(path.ladder) - 1)
-    for k in range(len(spread)):
-        levels = np.full((2, n_chains), [[k], [k + 1]])
-        with np.errstate(invalid="ignore"):
-            state, increments = transition.anneal(path, state, levels, stream.at(k + 1))
-        _check_finite(increments)
-        spread[k] = increments.std()
-    return spread
-
-
-def anneal_from_base(path, transition, n_chains, key, n_jobs=None, checkpoint=None):
-    """Log weights (n_chains,) of chains that go up the whole ladder from exact base draws."""
-    start = functools.partial(_start, path, key)
-    return anneal(path, transition, start, n_chains, key, n_jobs, checkpoint)
-
-
-def anneal(path, transition, start, n_chains, key, n_jobs=None, checkpoint=None, reverse=False):
-    """Log weights (n_chains,) of chains that go through the whole ladder: up, or down if `reverse`.
-
-    start(first, n) returns the state of the chains first, …, first + n - 1; sweep 0 of the stream is its own.
-    """
-    blocks = equal_blocks(n_chains, largest=32)
-    first = np.concatenate([[0], np.cumsum(blocks)])
-    bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
-    carries = run_segments(
-        functools.partial(_begin, start, blocks, first),
-        functools.partial(_advance, path, transition, key, first, bounds, reverse),
-        len(blocks),
-        len(bounds) - 1,
-        n_jobs=n_jobs,
-        checkpoint=checkpoint,
-        stage="reverse" if reverse else "anneal",
-    )
-    return np.concatenate([log_weights for _, log_weights in carries])
-
-
-def _start(path, key, first, n):
-    return path.sample_base(n, Stream(key, first))
-
-
-def _begin(start, blocks, first, block):
-    return start(int(first[block]), blocks[block]), np.zeros(blocks[block])
-
-
-def _advance(path, transition, key, first, bounds, reverse, block, segment, carry):
-    state, log_weights = carry
-    passed = np.arange(bounds[segment], bounds[segment + 1] + 1)
-    order = len(path.ladder) - 1 - passed if reverse else passed
-    levels = np.repeat(order[:, np.newaxis], len(log_weights), axis=1)
-    stream = Stream(key, int(first[block]), bounds[segment] + 1)
-    with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
-        state, increments = transition.anneal(path, state, levels, stream, reverse)
-    _check_finite(increments)
-    return state, log_weights + increments
-
-
-def _check_finite(log_weights):
-    if not np.all(np.isfinite(log_weights)):
-        raise ValueError("log_f gave values that are not finite; check the model's parameters and the path's log_f")
-
-
-def combine(log_weights, base_log_partition, ladder, n_sweeps) -> PartitionResult:
-    """The estimate, its errors and its alarms from the log weights."""
-    diagnostics, reasons = judge_weights(log_weights)
-    n = len(log_weights)
-    log_mean = float(log_mean_exp(log_weights))
-    relative = np.exp(log_weights - log_mean)
-    delta = float(relative.std(ddof=1) / np.sqrt(n))
-    without = np.log(np.maximum(n - relative, np.finfo(float).tiny) / (n - 1))  # log mean of the others, less log_mean
-    jack = float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
-    log_partition = base_log_partition + log_mean
-    return PartitionResult(
-        method="AIS",
-        log_partition=log_partition,
-        std_error=max(delta, jack),
-        degrees_of_freedom=n - 1,
-        converged=not reasons,
-        reasons=tuple(reasons),
-        n_sweeps=n_sweeps,
-        ladder=ladder,
-        diagnostics={
-            **diagnostics,
-            "delta_std_error": delta,
-            "jackknife_std_error": jack,
-            "lower_bound": log_partition - np.log(20),
-        },
-    )
-
-
-def judge_weights(log_weights) -> tuple[dict, list[str]]:
-    """Diagnostics of the log weights (n,) and the alarms that they raise."""
-    n = len(log_weights)
-    effective = float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights)))
-    shape = pareto_shape(log_weights)
-    reasons = []
-    if shape > _MAX_SHAPE:
-        reasons.append(
-            f"the weights have a heavy tail (Pareto shape {shape:.2f} > {_MAX_SHAPE}): raise n_temperatures or n_chains"
-        )
-    if effective < min(_MIN_EFFECTIVE, n / 4):
-        reasons.append(f"only {effective:.1f} of {n} weights count: raise n_temperatures or n_chains")
-    return {"log_weights": log_weights, "effective_sample_size": effective, "pareto_shape": shape}, reasons
+def weight_diagnostics(log_weights) -> dict:
+    """The log weights (n,), their effective sample size and the shape of their tail."""
+    return {
+        "log_weights": log_weights,
+        "effective_sample_size": effective_sample_size(log_weights),
+        "pareto_shape": pareto_shape(log_weights),
+    }

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,18 +14,24 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+import sklpf
 from sklpf._parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
+from sklpf._warnings import warn
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._targets import each_target, estimate_targets
+from sklpf.partition._rows import each_row, estimate_rows
 from sklpf.paths import Path
 from sklpf.transitions import Gibbs, Transition
+
+_MOST_ROUNDING = 0.05  # nats
+TUNE, BOUND = 6, 8  # random streams: moves are tuned, bounds are drawn
 
 
 class PartitionEstimator(BaseEstimator):
     """Base class of the estimators of a log partition function.
 
     A subclass sets its parameters in ``__init__`` (among them `random_state` and `n_jobs` where it samples), declares
-    `_parameter_constraints`, and defines ``_estimate(path, seed) -> PartitionResult``.
+    `_parameter_constraints`, and defines ``_estimate(path, seed) -> PartitionResult``; or ``_sample(path, seed)``,
+    which returns a run of the class `_run_class`, and ``_combine(run) -> PartitionResult``.
 
     Attributes
     ----------
@@ -40,19 +44,21 @@ class PartitionEstimator(BaseEstimator):
     converged_ : bool
         Whether the numbers (of all targets) can be trusted; ``result_.reasons`` says in words why not.
     result_ : PartitionResult
-        Everything about the run.
+        The numbers, what they are, and why they may not be trusted.
+    run_ : object
+        What the chains left (of estimators that sample, and for one log Z): arrays that others may read.
     """
 
     _parameter_constraints: dict[str, Any] = {}
 
-    def fit(self, path, y=None) -> PartitionEstimator:
+    def fit(self, path, y=None) -> Self:
         """Estimate the log partition function of a path's target or of a fitted model.
 
         Parameters
         ----------
-        path : Path or fitted model
-            A model is anything with a method ``path(base=..., weights=...)``. Of a model with a likelihood for each
-            row give ``model.path(X)``.
+        path : Path, fitted model or run
+            A model is anything with a method ``path(**options)``; of a model with a likelihood for each row give
+            ``model.path(X)``. A run, ``run_`` of an estimator of the same kind, is only read anew.
         y : ignored
 
         Returns
@@ -62,7 +68,7 @@ class PartitionEstimator(BaseEstimator):
         Raises
         ------
         TypeError
-            If the path lacks a capability that this estimator needs.
+            If the path lacks a capability that this estimator needs, or the model an option of this estimator's.
         ValueError
             If a parameter can't be used.
 
@@ -73,48 +79,72 @@ class PartitionEstimator(BaseEstimator):
         """
         self._validate_params()
         started = time.perf_counter()
-        path = self._as_path(path)
-        if path.n_targets is not None and getattr(self, "starts", None) is not None:
-            raise ValueError(
-                "starts must be None for a path with targets: each row has starts of its own, drawn for it"
-            )
-        estimate = self._estimate if path.n_targets is None else functools.partial(estimate_targets, self)
-        with one_blas_thread(), removing_checkpoints():
-            result = estimate(path, self._seed())
+        if self._run_class is not None and isinstance(path, self._run_class):
+            result = self._combine(path)
+            self.run_ = path
+        else:
+            with one_blas_thread(), removing_checkpoints():
+                result = self._estimate_path(self._as_path(path))
         self.result_ = replace(result, seconds=time.perf_counter() - started)
         self.log_partition_ = result.log_partition
         self.log_partition_std_error_ = result.std_error
         self.log_partition_interval_ = result.interval()
         self.converged_ = result.converged
         if not result.converged:
-            warnings.warn(
-                f"{result.method} did not converge: " + "; ".join(result.reasons), ConvergenceWarning, stacklevel=2
-            )
+            warn(f"{result.method} did not converge: " + "; ".join(result.reasons), ConvergenceWarning)
         return self
 
-    def _estimate(self, path: Path, seed: int) -> PartitionResult:
-        raise NotImplementedError
+    # -- what a subclass defines: _sample and _combine, or _estimate alone ---------------------------
+    _run_class: type | None = None  # of what _sample returns
 
-    def _estimate_targets(self, path: Path, rows, seeds) -> Iterator[PartitionResult]:
-        """One result for each of some rows of a path with targets."""
-        return each_target(self, path, rows, seeds)
+    def _sample(self, path: Path, seed: int) -> Any:
+        """Run chains on the path and return what they leave."""
+        raise NotImplementedError(f"{type(self).__name__} must define _estimate(path, seed), or _sample and _combine")
+
+    def _combine(self, run: Any) -> PartitionResult:
+        """The result of a run."""
+        raise NotImplementedError(f"{type(self).__name__} must define _combine(run)")
+
+    def _estimate(self, path: Path, seed: int) -> PartitionResult:
+        return self._combine(self._sample(path, seed))
+
+    def _estimate_rows(self, path: Path, rows, seeds) -> Iterator[PartitionResult]:
+        """One result for each of some rows of a path with rows."""
+        return each_row(self, path, rows, seeds)
+
+    def _estimate_path(self, path: Path) -> PartitionResult:
+        seed = self._seed()
+        self.__dict__.pop("run_", None)
+        if path.n_rows is not None:
+            if getattr(self, "starts", None) is not None:
+                raise ValueError(
+                    "starts must be None for a path with rows: each row has starts of its own, drawn for it"
+                )
+            return estimate_rows(self, path, seed)
+        if self._run_class is None:
+            return self._estimate(path, seed)
+        self.run_ = self._sample(path, seed)
+        return _check_rounding(self._combine(self.run_), path)
 
     def _as_path(self, path) -> Path:
+        options = {name: getattr(self, name, None) for name in ("base", "weights")}
+        options = {name: value for name, value in options.items() if value is not None}
         if isinstance(path, Path):
+            _refuse(options, [], "a path, which has them already")
             return path
         if not callable(getattr(path, "path", None)):
-            kind = f"{type(path).__module__}.{type(path).__name__}"
             raise TypeError(
-                f"path must be a fitted model of sklpf or a path, such as model.path(X), got {kind}; "
-                "BernoulliRBM.from_parameters takes the weights of another library's RBM"
+                f"path must be a fitted model of sklpf or a path, such as model.path(X), got "
+                f"{type(path).__module__}.{type(path).__name__}{_instead(type(path).__name__)}"
             )
-        check_is_fitted(path)
-        if "X" in inspect.signature(path.path).parameters:
+        if hasattr(path, "__sklearn_tags__"):  # a model of the user's need not be an estimator of scikit-learn
+            check_is_fitted(path)
+        if getattr(path, "path_takes_rows", False):
             name = type(path).__name__
             raise TypeError(
                 f"path must be model.path(X), the rows whose likelihoods are wanted: a {name} has one for each row"
             )
-        options = {name: getattr(self, name) for name in ("base", "weights") if hasattr(self, name)}
+        _refuse(options, inspect.signature(path.path).parameters, type(path).__name__)
         return path.path(**options)
 
     def _seed(self) -> int:
@@ -138,8 +168,6 @@ class PartitionEstimator(BaseEstimator):
             return None
         import numba
 
-        import sklpf
-
         parameters = self.get_params()
         for name in ("n_jobs", "checkpoint", "random_state"):
             parameters.pop(name)
@@ -148,27 +176,25 @@ class PartitionEstimator(BaseEstimator):
         return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))
 
 
-def check_base(path: Path, estimator: str) -> float:
-    """Return the base's log normaliser or raise if the path can't be sampled from there."""
-    if not hasattr(path, "sample_base"):
-        raise TypeError(
-            f"{estimator} needs a path with the method sample_base(n, stream); {type(path).__name__} has none: "
-            "define it"
-        )
-    if path.base_log_partition is None:
-        raise ValueError(
-            f"{estimator} needs a base with a known normaliser: declare base_log_partition on {type(path).__name__} "
-            "(0.0 if log_f at level 0 is normalised)"
-        )
-    return float(path.base_log_partition)
+def _check_rounding(result: PartitionResult, path: Path) -> PartitionResult:
+    if path.log_f_rounding <= _MOST_ROUNDING:
+        return result
+    reason = (
+        f"the model's parameters are so large that log_f is rounded by {path.log_f_rounding:.2g} nats: rescale them"
+    )
+    return replace(result, converged=False, reasons=(*result.reasons, reason))
 
 
-def equal_blocks(n: int, largest: int) -> list[int]:
-    """Sizes of at least 8 (where n allows) blocks of n chains, as equal as possible and at most `largest`."""
-    n_blocks = max(min(n, 8), -(-n // largest))
-    return [n // n_blocks + (block < n % n_blocks) for block in range(n_blocks)]
+def _refuse(options, known, owner) -> None:
+    for name in options:
+        if name not in known:
+            raise TypeError(f"{name} is no option of {owner}: leave it at None")
 
 
-def segments(n_sweeps: int, length: int) -> list[int]:
-    """First sweep of every segment of at most `length` sweeps, and the end."""
-    return [*range(0, n_sweeps, length), n_sweeps]
+def _instead(name: str) -> str:
+    """What to do with a model of another library, where its name says what it is."""
+    if "rbm" in name.lower() or "boltzmann" in name.lower():
+        return "; BernoulliRBM.from_parameters takes the weights of another library's RBM"
+    if "lda" in name.lower() or "dirichlet" in name.lower():
+        return "; of another library's topic model take sklpf.models.LDAPath(topics, doc_topic_prior, X)"
+    return ""

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import t as student_t
 
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval
-from sklpf.partition._ais import AIS, anneal_from_base, combine, plan_ladder
-from sklpf.partition._bar import bar, overlap
-from sklpf.partition._base import PartitionEstimator, check_base
-from sklpf.partition._raise import RAISE, anneal_from_starts, find_starts
+from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
+from sklpf.partition._bound import bound_alarms, lower_bound
+from sklpf.partition._options import ANNEALING
+from sklpf.partition._raise import RAISE, find_starts
 from sklpf.partition._result import PartitionResult
+from sklpf.paths._capabilities import require_base
+from sklpf.reweighting import bar, mean_weight, overlap
+from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up
+from sklpf.runs._plan import plan_ladder
+from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife
 
 _UP, _DOWN = 4, 5  # stages; find_starts has its own
@@ -22,6 +30,7 @@ _MOST_GROUPS = 100
 _WIDE_GAP = 4.0  # standard errors
 _MIN_OVERLAP = 5.0  # chains
 _ROUNDING = 1e-6  # nats
+_NOT_EXACT = "the starts are not exact samples of the model, so that the number is no estimate"
 
 
 class BDMC(PartitionEstimator):
@@ -47,13 +56,13 @@ class BDMC(PartitionEstimator):
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
         See `PartitionEstimator`. ``result_.statement`` is "estimate" with exact starts (those that `RAISE` labels
-        "upper bound") and "approximate", without an interval, with others. The standard error joins a
-        jackknife over the chains of each direction (in at most 100 groups), and the interval uses Student t with
-        one degree of freedom less than the groups of the smaller direction. ``result_.diagnostics`` holds
-        ``forward_log_partition``, ``reverse_log_partition`` and the ``forward_std_error`` and
-        ``reverse_std_error`` of these two, ``gap`` (reverse less forward) and ``gap_std_error``, ``overlap`` of the
-        two sets of weights (0 to 1), ``starts`` ("exact", "tempered" or "given"), ``forward_log_weights`` and
-        ``reverse_log_weights``.
+        "upper bound") and with others "approximate": such a number has neither a standard error nor an interval, and is
+        never converged. The standard error joins a jackknife over the chains of each direction (in at most 100
+        groups), and the interval uses Student t with one degree of freedom less than the groups of the smaller
+        direction. ``result_.diagnostics`` holds ``forward_log_partition``, ``reverse_log_partition`` and the
+        ``forward_std_error`` and ``reverse_std_error`` of these two, ``gap`` (reverse less forward) and
+        ``gap_std_error``, ``overlap`` of the two sets of weights (0 to 1), ``starts`` ("exact", "tempered" or "given"),
+        ``forward_log_weights``, ``reverse_log_weights``, and ``plain_bound`` where the path has one.
 
     Notes
     -----
@@ -76,24 +85,24 @@ class BDMC(PartitionEstimator):
     """
 
     _parameter_constraints = {
-        **AIS._parameter_constraints,
+        **ANNEALING,
         "n_chains": [Interval(Integral, 2, None, closed="left")],
         "starts": RAISE._parameter_constraints["starts"],
     }
 
     def __init__(
         self,
-        n_chains=100,
-        n_temperatures=1000,
+        n_chains: int = 100,
+        n_temperatures: int = 1000,
         *,
-        starts=None,
-        ladder="linear",
-        weights="marginal",
-        base="data",
-        transition=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
+        starts: Any = None,
+        ladder: str | ArrayLike = "linear",
+        weights: str | None = None,
+        base: str | ArrayLike | None = None,
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures
@@ -106,55 +115,67 @@ class BDMC(PartitionEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _estimate(self, path, seed) -> PartitionResult:
-        base_log_partition = check_base(path, "BDMC")
+    _run_class = AnnealingRun
+
+    def _sample(self, path, seed) -> AnnealingRun:
+        base_log_partition = require_base(path, "BDMC")
         checkpoint, transition = self._checkpoint(path, seed), self._transition(path)
         path, n_pilot = plan_ladder(path, transition, self.ladder, self.n_temperatures, self.n_chains, seed)
+        transition = transition.tune(path, stream_key(seed, TUNE))
         starts, kind = find_starts(self, path, self.n_chains, seed)
-        up = anneal_from_base(path, transition, self.n_chains, stream_key(seed, _UP), self.n_jobs, checkpoint)
-        down = anneal_from_starts(path, transition, starts, 1, stream_key(seed, _DOWN), self.n_jobs, checkpoint)
+        bound = lower_bound(path, stream_key(seed, BOUND))
+        up, _ = anneal_up(path, transition, self.n_chains, stream_key(seed, _UP), self.n_jobs, checkpoint)
+        down = anneal_down(path, transition, starts, 1, stream_key(seed, _DOWN), self.n_jobs, checkpoint)
         n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1)
-        return combine_both(up, down.ravel(), base_log_partition, kind, path.ladder, n_sweeps)
+        return AnnealingRun(path.ladder, base_log_partition, up, down, kind, bound, n_sweeps)
+
+    def _combine(self, run) -> PartitionResult:
+        if run.up is None or run.down is None:
+            raise ValueError("path must be a run with chains in both directions, such as another BDMC's run_")
+        return _combine_both(run, run.up, run.down.ravel())
 
 
-def combine_both(up, down, base_log_partition, kind, ladder, n_sweeps) -> PartitionResult:
+def _combine_both(run, up, down) -> PartitionResult:
     """The estimate, its jackknife error and the alarms from the log weights of both directions."""
-    forward, reverse = combine(up, 0.0, ladder, n_sweeps), combine(down, 0.0, ladder, n_sweeps)
+    forward, reverse = mean_weight(up), mean_weight(down)
     log_ratio, error_up = _jackknife(lambda keep: bar(up[keep], down), len(up))
     _, error_down = _jackknife(lambda keep: bar(up, down[keep]), len(down))
     n = min(len(up), len(down))
     degrees = min(n, _MOST_GROUPS) - 1
-    gap = -reverse.log_partition - forward.log_partition
+    gap = -reverse.log_mean - forward.log_mean
     gap_std_error = float(np.hypot(forward.std_error, reverse.std_error))
     shared = overlap(up, down, float(log_ratio))
-    reasons = _gap_alarms(gap, gap_std_error, degrees, kind == "exact")
+    reasons = _gap_alarms(gap, gap_std_error, degrees, run.starts == "exact")
     if shared * n < min(_MIN_OVERLAP, n / 2):
         reasons.append(
             f"only {shared * n:.1f} of {n} chains of the two directions overlap: raise n_temperatures or n_chains"
         )
-    return PartitionResult(
+    log_partition, std_error = run.base_log_partition + float(log_ratio), float(np.hypot(error_up, error_down))
+    diagnostics = {
+        "forward_log_partition": run.base_log_partition + forward.log_mean,
+        "forward_std_error": forward.std_error,
+        "reverse_log_partition": run.base_log_partition - reverse.log_mean,
+        "reverse_std_error": reverse.std_error,
+        "gap": gap,
+        "gap_std_error": gap_std_error,
+        "overlap": shared,
+        "starts": run.starts,
+        "forward_log_weights": up,
+        "reverse_log_weights": down,
+    }
+    reasons += bound_alarms(run.bound, log_partition, std_error, diagnostics)
+    result = PartitionResult(
         method="BDMC",
-        log_partition=base_log_partition + float(log_ratio),
-        std_error=float(np.hypot(error_up, error_down)),
+        log_partition=log_partition,
+        std_error=std_error,
         degrees_of_freedom=degrees,
-        statement="estimate" if kind == "exact" else "approximate",
         converged=not reasons,
         reasons=tuple(reasons),
-        n_sweeps=n_sweeps,
-        ladder=ladder,
-        diagnostics={
-            "forward_log_partition": base_log_partition + forward.log_partition,
-            "forward_std_error": forward.std_error,
-            "reverse_log_partition": base_log_partition - reverse.log_partition,
-            "reverse_std_error": reverse.std_error,
-            "gap": gap,
-            "gap_std_error": gap_std_error,
-            "overlap": shared,
-            "starts": kind,
-            "forward_log_weights": up,
-            "reverse_log_weights": down,
-        },
+        n_sweeps=run.n_sweeps,
+        ladder=run.ladder,
+        diagnostics=diagnostics,
     )
+    return result if run.starts == "exact" else result.no_estimate("approximate", _NOT_EXACT)
 
 
 def _jackknife(estimate, n):

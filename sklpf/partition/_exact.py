@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,10 @@ from scipy.special import logsumexp
 from sklpf._parallel import parallel_map
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._result import PartitionResult
+from sklpf.paths import Enumeration
+from sklpf.paths._capabilities import require
 
-MAX_UNITS = 25
+MAX_LOG2_STATES = 25
 
 
 class Exact(PartitionEstimator):
@@ -52,7 +55,7 @@ class Exact(PartitionEstimator):
 
     _parameter_constraints = {"n_jobs": [None, int]}
 
-    def __init__(self, *, n_jobs=None):
+    def __init__(self, *, n_jobs: int | None = None):
         self.n_jobs = n_jobs
 
     def _estimate(self, path, seed) -> PartitionResult:
@@ -60,34 +63,30 @@ class Exact(PartitionEstimator):
         block_sums = self._block_sums(path)
         return _result(path, float(logsumexp(block_sums)))
 
-    def _estimate_targets(self, path, rows, seeds) -> Iterator[PartitionResult]:
-        if not hasattr(path, "enumerate_targets"):
-            return super()._estimate_targets(path, rows, seeds)
+    def _estimate_rows(self, path, rows, seeds) -> Iterator[PartitionResult]:
+        if not hasattr(path, "enumerate_rows"):
+            return super()._estimate_rows(path, rows, seeds)
         check_enumerable(path)
-        return (_result(path, log_partition) for log_partition in path.enumerate_targets(rows).tolist())
+        return (_result(path, log_partition) for log_partition in path.enumerate_rows(rows).tolist())
 
     def _block_sums(self, path) -> NDArray[np.float64]:
         sum_block = functools.partial(_sum_block, path, len(path.ladder) - 1)
         return np.array(parallel_map(sum_block, range(path.n_enumeration_blocks), n_jobs=self.n_jobs))
 
-    def sample(self, path, n: int, rng: np.random.Generator) -> NDArray:
-        """Return n exact, independent draws from the target of an enumerable path."""
+    def sample(self, path, n: int, rng: np.random.Generator) -> Any:
+        """Return a state of n chains, exact and independent draws from the target of an enumerable path."""
         check_enumerable(path)
         return path.sample_enumerated(self._block_sums(path), n, rng)
 
 
 def check_enumerable(path) -> None:
     """Raise unless the path can be enumerated, with the cost in the message."""
-    if not hasattr(path, "enumerate_block"):
-        raise TypeError(
-            f"Exact needs a path with the method enumerate_block(block, level); {type(path).__name__} has none: "
-            "choose AIS, RTS or ParallelTempering"
-        )
-    if path.n_enumerable > MAX_UNITS:
+    require(path, Enumeration, "Exact")
+    if path.log2_states > MAX_LOG2_STATES:
         raise ValueError(
-            f"Exact would enumerate 2**{path.n_enumerable} = {2.0**path.n_enumerable:.1e} states, about "
-            f"{2.0**path.n_enumerable * 1e-6 / 3600:.3g} hours; at most 2**{MAX_UNITS} are taken (of an RBM, "
-            f"{MAX_UNITS} units of the smaller layer): choose ParallelTempering or AIS, for documents LeftToRight"
+            f"Exact would enumerate 2**{path.log2_states} = {2.0**path.log2_states:.1e} states, about "
+            f"{2.0**path.log2_states * 1e-6 / 3600:.3g} hours; at most 2**{MAX_LOG2_STATES} are taken (of an RBM, "
+            f"{MAX_LOG2_STATES} units of the smaller layer): choose ParallelTempering or AIS, for documents LeftToRight"
         )
 
 
@@ -99,7 +98,7 @@ def _result(path, log_partition):
         log_partition=log_partition,
         std_error=0.0,
         statement="exact",
-        diagnostics={"n_states": 2**path.n_enumerable},
+        diagnostics={"n_states": 2**path.log2_states},
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import replace
+import os
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,9 +12,14 @@ import numpy as np
 from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
-from sklpf.partition._ais import combine
+from sklpf.partition._ais import weight_diagnostics
 from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._options import SAMPLING
 from sklpf.partition._result import PartitionResult
+from sklpf.paths import Filters
+from sklpf.paths._capabilities import require
+from sklpf.reweighting import mean_weight
+from sklpf.runs._annealing import AnnealingRun
 
 _MAX_SPREAD = 2.0  # nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
 
@@ -74,11 +79,19 @@ class LeftToRight(PartitionEstimator):
         "n_particles": [Interval(Integral, 1, None, closed="left")],
         "n_filters": [Interval(Integral, 2, None, closed="left")],
         "n_sweeps": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        **{name: SAMPLING[name] for name in ("checkpoint", "random_state", "n_jobs")},
     }
 
-    def __init__(self, n_particles=200, n_filters=10, n_sweeps=8, *, checkpoint=None, random_state=None, n_jobs=None):
+    def __init__(
+        self,
+        n_particles: int = 200,
+        n_filters: int = 10,
+        n_sweeps: float = 8,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ):
         self.n_particles = n_particles
         self.n_filters = n_filters
         self.n_sweeps = n_sweeps
@@ -86,12 +99,10 @@ class LeftToRight(PartitionEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _estimate(self, path, seed) -> PartitionResult:
-        if not hasattr(path, "left_to_right"):
-            raise TypeError(
-                "LeftToRight needs a path with the method left_to_right(n, n_particles, n_sweeps, stream); "
-                f"{type(path).__name__} has none, only topic models do: choose Exact, AIS or ParallelTempering"
-            )
+    _run_class = AnnealingRun
+
+    def _sample(self, path, seed) -> AnnealingRun:
+        require(path, Filters, "LeftToRight")
         log_estimates = run_segments(
             _nothing,
             functools.partial(_run_filter, path, self.n_particles, self.n_sweeps, stream_key(seed)),
@@ -102,7 +113,33 @@ class LeftToRight(PartitionEstimator):
             stage="filters",
         )
         n_sweeps = round(self.n_filters * self.n_particles * (1 + self.n_sweeps))
-        return _combine(np.concatenate(log_estimates), n_sweeps)
+        return AnnealingRun(None, 0.0, up=np.concatenate(log_estimates), n_sweeps=n_sweeps)
+
+    def _combine(self, run) -> PartitionResult:
+        """The log of the mean, with an error that knows that few filters rarely show their estimates' long tail."""
+        estimate = mean_weight(run.up)
+        n, variance = len(run.up), float(np.var(run.up, ddof=1))
+        lognormal = math.sqrt(variance / n + variance**2 / (2 * (n - 1)))  # of the mean + variance / 2
+        spread = math.sqrt(variance)
+        alarm = f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}: raise n_particles"
+        reasons = (alarm,) if spread > _MAX_SPREAD else ()
+        return PartitionResult(
+            method="LeftToRight",
+            log_partition=estimate.log_mean,
+            std_error=max(estimate.std_error, lognormal),
+            degrees_of_freedom=n - 1,
+            converged=not reasons,
+            reasons=reasons,
+            n_sweeps=run.n_sweeps,
+            diagnostics={
+                **weight_diagnostics(run.up),
+                "delta_std_error": estimate.delta,
+                "jackknife_std_error": estimate.jackknife,
+                "lower_bound": estimate.log_mean - math.log(20),
+                "spread": spread,
+                "lognormal_std_error": lognormal,
+            },
+        )
 
 
 def _nothing(block):
@@ -114,21 +151,3 @@ def _run_filter(path, n_particles, n_sweeps, key, block, segment, carry):
     if not np.all(np.isfinite(log_estimates)):
         raise ValueError("left_to_right gave values that are not finite; check the model's parameters")
     return log_estimates
-
-
-def _combine(log_estimates, n_sweeps) -> PartitionResult:
-    """The log of the mean, with an error that knows that few filters rarely show the long tail of their estimates."""
-    result = combine(log_estimates, 0.0, None, n_sweeps)
-    n, variance = len(log_estimates), float(np.var(log_estimates, ddof=1))
-    lognormal = math.sqrt(variance / n + variance**2 / (2 * (n - 1)))  # of the mean + variance / 2
-    spread = math.sqrt(variance)
-    alarm = f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}: raise n_particles"
-    reasons = (alarm,) if spread > _MAX_SPREAD else ()
-    return replace(
-        result,
-        method="LeftToRight",
-        std_error=max(result.std_error, lognormal),
-        converged=not reasons,
-        reasons=reasons,
-        diagnostics={**result.diagnostics, "spread": spread, "lognormal_std_error": lognormal},
-    )

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import functools
+import os
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
-from sklpf.partition._ais import AIS, anneal, judge_weights, plan_ladder
-from sklpf.partition._base import PartitionEstimator, check_base
-from sklpf.partition._exact import MAX_UNITS, Exact
+from sklpf.partition._ais import weight_diagnostics
+from sklpf.partition._base import TUNE, PartitionEstimator
+from sklpf.partition._exact import MAX_LOG2_STATES, Exact
+from sklpf.partition._options import ANNEALING
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import PartitionResult
+from sklpf.paths import DataStarts, TargetDraws
 from sklpf.paths._base import map_state, n_chains
+from sklpf.paths._capabilities import has, require_base
+from sklpf.runs._annealing import AnnealingRun, anneal_down
+from sklpf.runs._plan import plan_ladder
+from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
 _STARTS, _DOWN = 2, 3  # stages; those of AIS are 0 and 1
 _STATEMENTS = {"exact": "upper bound", "tempered": "approximate", "given": "conservative, not a bound"}
+_NO_ESTIMATE = "the starts are not exact samples of the model, so that the number is neither a bound nor an estimate"
+_ENOUGH_EFFECTIVE = 25.0
 
 
 class RAISE(PartitionEstimator):
@@ -41,7 +50,7 @@ class RAISE(PartitionEstimator):
     starts : None, array-like of shape (n_starts, n_features) or state, default=None
         Where the chains start. None draws from the model: exactly if the path has a method
         ``sample_target(n, stream)`` or can be enumerated (at most 25 units), else by `ParallelTempering`.
-        Given rows, such as held-out data, are all used. A path without ``state_from_visible`` takes its own states.
+        Given rows, such as held-out data, are all used. A path without ``state_from_rows`` takes its own states.
     ladder, weights, base, transition, checkpoint, random_state, n_jobs
         As in `AIS`.
 
@@ -63,7 +72,8 @@ class RAISE(PartitionEstimator):
 
     Notes
     -----
-    Alarms are those of `AIS`. ``result_.n_sweeps`` leaves out what drawing the starts took. `BDMC` runs both
+    Not converged under 25 effective weights (a quarter of the chains if they are fewer), and never where the number is
+    no bound. ``result_.n_sweeps`` leaves out what drawing the starts took. `BDMC` runs both
     directions and is the better estimate of log Z.
 
     A path of your own needs the move (for a Gibbs sweep that is not reversible with its argument ``reverse``, see
@@ -82,7 +92,7 @@ class RAISE(PartitionEstimator):
     """
 
     _parameter_constraints = {
-        **{name: rule for name, rule in AIS._parameter_constraints.items() if name != "n_chains"},
+        **ANNEALING,
         "n_starts": [Interval(Integral, 2, None, closed="left")],
         "n_chains_per_start": [Interval(Integral, 10, None, closed="left")],
         "starts": [None, "array-like", "sparse matrix"],
@@ -90,18 +100,18 @@ class RAISE(PartitionEstimator):
 
     def __init__(
         self,
-        n_starts=10,
-        n_chains_per_start=10,
-        n_temperatures=1000,
+        n_starts: int = 10,
+        n_chains_per_start: int = 10,
+        n_temperatures: int = 1000,
         *,
-        starts=None,
-        ladder="linear",
-        weights="marginal",
-        base="data",
-        transition=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
+        starts: Any = None,
+        ladder: str | ArrayLike = "linear",
+        weights: str | None = None,
+        base: str | ArrayLike | None = None,
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ):
         self.n_starts = n_starts
         self.n_chains_per_start = n_chains_per_start
@@ -115,17 +125,54 @@ class RAISE(PartitionEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _estimate(self, path, seed) -> PartitionResult:
-        base_log_partition = check_base(path, "RAISE")
+    _run_class = AnnealingRun
+
+    def _sample(self, path, seed) -> AnnealingRun:
+        base_log_partition = require_base(path, "RAISE")
         checkpoint, transition = self._checkpoint(path, seed), self._transition(path)
         n_pilot_chains = self.n_starts * self.n_chains_per_start
         path, n_pilot = plan_ladder(path, transition, self.ladder, self.n_temperatures, n_pilot_chains, seed)
+        transition = transition.tune(path, stream_key(seed, TUNE))
         starts, kind = find_starts(self, path, self.n_starts, seed)
-        log_weights = anneal_from_starts(
-            path, transition, starts, self.n_chains_per_start, stream_key(seed, _DOWN), self.n_jobs, checkpoint
+        key, m = stream_key(seed, _DOWN), self.n_chains_per_start
+        down = anneal_down(path, transition, starts, m, key, self.n_jobs, checkpoint)
+        n_sweeps = n_pilot + down.size * (len(path.ladder) - 1)
+        return AnnealingRun(path.ladder, base_log_partition, down=down, starts=kind, n_sweeps=n_sweeps)
+
+    def _combine(self, run) -> PartitionResult:
+        if run.down is None or run.starts not in _STATEMENTS:
+            raise ValueError(
+                "path must be a run whose chains go down from starts at the target, such as another RAISE's run_"
+            )
+        by_start = log_mean_exp(run.down, axis=1)
+
+        def estimate(keep):
+            log_mean = by_start[keep].mean() if run.starts == "given" else log_mean_exp(by_start[keep])
+            return run.base_log_partition - log_mean
+
+        log_partition, std_error = jackknife(estimate, len(run.down))
+        diagnostics = weight_diagnostics(run.down.ravel())
+        effective, n = diagnostics["effective_sample_size"], run.down.size
+        too_few = f"only {effective:.1f} of {n} weights count: raise n_temperatures or n_chains_per_start"
+        reasons = (too_few,) if effective < min(_ENOUGH_EFFECTIVE, n / 4) else ()
+        result = PartitionResult(
+            method="RAISE",
+            log_partition=float(log_partition),
+            std_error=float(std_error),
+            degrees_of_freedom=len(run.down) - 1,
+            statement=_STATEMENTS[run.starts],
+            converged=not reasons,
+            reasons=reasons,
+            n_sweeps=run.n_sweeps,
+            ladder=run.ladder,
+            diagnostics={
+                **diagnostics,
+                "starts": run.starts,
+                "log_weights": run.down,
+                "log_partition_by_start": run.base_log_partition - by_start,
+            },
         )
-        n_sweeps = n_pilot + log_weights.size * (len(path.ladder) - 1)
-        return combine_reverse(log_weights, base_log_partition, kind, path.ladder, n_sweeps)
+        return result if run.starts == "exact" else result.no_estimate(result.statement, _NO_ESTIMATE)
 
 
 def find_starts(estimator: PartitionEstimator, path, n: int, seed: int) -> tuple[Any, str]:
@@ -133,11 +180,11 @@ def find_starts(estimator: PartitionEstimator, path, n: int, seed: int) -> tuple
     if estimator.starts is not None:
         return _given_starts(path, estimator.starts), "given"
     key = stream_key(seed, _STARTS)
-    if hasattr(path, "sample_target"):
+    if has(path, TargetDraws):
         return path.sample_target(n, Stream(key)), "exact"
     rng = np.random.default_rng(key)
-    if hasattr(path, "sample_enumerated") and path.n_enumerable <= MAX_UNITS:
-        return path.state_from_visible(Exact(n_jobs=estimator.n_jobs).sample(path, n, rng)), "exact"
+    if hasattr(path, "sample_enumerated") and path.log2_states <= MAX_LOG2_STATES:
+        return Exact(n_jobs=estimator.n_jobs).sample(path, n, rng), "exact"
     tempering = ParallelTempering(
         transition=estimator.transition, checkpoint=estimator.checkpoint, n_jobs=estimator.n_jobs
     )
@@ -146,9 +193,9 @@ def find_starts(estimator: PartitionEstimator, path, n: int, seed: int) -> tuple
 
 def _given_starts(path, starts):
     rows = starts.toarray() if issparse(starts) else starts
-    if not isinstance(rows, tuple) and hasattr(path, "state_from_visible"):
+    if not isinstance(rows, tuple) and has(path, DataStarts):
         try:
-            state = path.state_from_visible(rows)
+            state = path.state_from_rows(rows)
         except ValueError as error:
             raise ValueError(f"starts can't be used: {error}") from error
     else:
@@ -160,46 +207,3 @@ def _given_starts(path, starts):
     if impossible.any():
         raise ValueError(f"starts must be possible under the model: log f of row {impossible.argmax()} is not finite")
     return state
-
-
-def anneal_from_starts(path, transition, starts, n_chains_per_start, key, n_jobs=None, checkpoint=None):
-    """Log weights (n_starts, n_chains_per_start) of chains that go down the whole ladder."""
-    start = functools.partial(_start, path, key, starts, n_chains_per_start)
-    n = n_chains(starts) * n_chains_per_start
-    log_weights = anneal(path, transition, start, n, key, n_jobs, checkpoint, reverse=True)
-    return log_weights.reshape(-1, n_chains_per_start)
-
-
-def _start(path, key, starts, n_chains_per_start, first, n):
-    state = path.take(starts, (first + np.arange(n)) // n_chains_per_start)
-    if hasattr(path, "complete"):
-        return path.complete(state, len(path.ladder) - 1, Stream(key, first))
-    return state
-
-
-def combine_reverse(log_weights, base_log_partition, kind, ladder, n_sweeps) -> PartitionResult:
-    """The estimate and its jackknife error from the log weights (n_starts, n_chains_per_start)."""
-    diagnostics, reasons = judge_weights(log_weights.ravel())
-    by_start = log_mean_exp(log_weights, axis=1)
-
-    def estimate(keep):
-        return base_log_partition - (by_start[keep].mean() if kind == "given" else log_mean_exp(by_start[keep]))
-
-    log_partition, std_error = jackknife(estimate, len(log_weights))
-    return PartitionResult(
-        method="RAISE",
-        log_partition=float(log_partition),
-        std_error=float(std_error),
-        degrees_of_freedom=len(log_weights) - 1,
-        statement=_STATEMENTS[kind],
-        converged=not reasons,
-        reasons=tuple(reasons),
-        n_sweeps=n_sweeps,
-        ladder=ladder,
-        diagnostics={
-            **diagnostics,
-            "starts": kind,
-            "log_weights": log_weights,
-            "log_partition_by_start": base_log_partition - by_start,
-        },
-    )

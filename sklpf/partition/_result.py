@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
+
+_SAMPLES = (
+    "log_weights",
+    "forward_log_weights",
+    "reverse_log_weights",
+    "log_partition_by_start",
+    "ladder_log_partitions",
+)
 
 
 @dataclass(frozen=True)
@@ -22,7 +30,7 @@ class PartitionResult:
     log_partition : float or ndarray of shape (T,)
         log Z in nats.
     std_error : float or ndarray of shape (T,)
-        Standard error of `log_partition` in nats; 0 for exact results.
+        Standard error of `log_partition` in nats; 0 for exact results, NaN for numbers that are no estimate.
     degrees_of_freedom : float or ndarray of shape (T,)
         Of the Student t quantile in `interval`; inf for a normal quantile or an exact value.
     statement : {"exact", "estimate", "lower bound", "upper bound", "conservative, not a bound", "approximate"}
@@ -59,6 +67,14 @@ class PartitionResult:
     ladder: NDArray[np.float64] | None = None
     log_partition_curve: NDArray[np.float64] | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
+
+    def without_samples(self) -> PartitionResult:
+        """Return the result without diagnostics that hold a number for every chain, ladder or start."""
+        return replace(self, diagnostics={k: v for k, v in self.diagnostics.items() if k not in _SAMPLES})
+
+    def no_estimate(self, statement: str, reason: str) -> PartitionResult:
+        """Return the result of a number that is neither an estimate nor a bound: no error, and not converged."""
+        return replace(self, statement=statement, std_error=math.nan, converged=False, reasons=(*self.reasons, reason))
 
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
         """Return the interval that covers log Z with probability `level`, in nats: two floats or two arrays (T,).

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 
+from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
-from sklpf.partition._ais import plan_ladder
-from sklpf.partition._base import PartitionEstimator, check_base
+from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
+from sklpf.partition._bound import bound_alarms, lower_bound
+from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._rts_combine import Pooled
 from sklpf.partition._rts_judge import ALL, CROSSED, N_GROUPS, TOLERANCE, judge, largest_move, pool_rounds
-from sklpf.partition._rts_rounds import Round, Setup, base_starts, run_pilot, run_round, with_fresh_levels
-from sklpf.paths import LADDERS
+from sklpf.paths._capabilities import require_base
+from sklpf.reweighting import Pooled
+from sklpf.runs._pilot import run_pilot
+from sklpf.runs._plan import doubling, plan_ladder
+from sklpf.runs._tempering import START, Round, Setup, TemperingRun, pool_groups, run_round
 from sklpf.transitions import Transition
 
 _SHORTEST_ROUND = 8  # redraws of the first burn-in round
@@ -79,22 +86,23 @@ class RTS(PartitionEstimator):
         interval. ``result_.log_partition_curve`` holds log Z at all levels. ``result_.diagnostics`` holds
 
         - ``chain_std_error``, ``jackknife_std_error`` and ``bias`` (equation 15, not subtracted), in nats;
-        - ``shares`` (K,), the averages c_k of the last round, and ``log_weights`` (K,), its log r_k - log Z_k estimate;
+        - ``shares`` (K,), the averages c_k of the last round, and its ``log_pseudo_prior`` (K,);
         - ``crossed``, the share of chains that visited both ends of the ladder in production, for every group (10,);
         - ``effective_draws``, how many independent draws an average chain was worth;
         - ``mbar_log_partition``, MBAR's log Z_target - log Z_base from the same samples;
         - ``mbar_t``, ``drift_t`` and ``largest_move``, the tests behind the alarms;
-        - ``vectors`` (M, n_kept, K), at most 20,000 systematically thinned vectors log f_k(x), and ``vector_levels``
-          (M, n_kept), the levels at which these x were moved: the samples that MBAR and other reweighting
-          estimators need;
         - ``n_rounds`` of production and ``sweeps_per_redraw``.
+
+        ``run_.rounds`` hold at most 20,000 systematically thinned vectors log f_k(x) with the levels at which these x
+        were moved: the samples that MBAR and other reweighting estimators need.
 
     Notes
     -----
-    Not converged if the last burn-in round still moved a log Z_k, if fewer than 90 % of the chains (or half of those
-    of a group) visited both the lowest and the highest tenth of the levels in production, if the halves of the last
-    round disagree, or if MBAR, which does not assume that the chains have spread over the ladder, disagrees. Each
-    test has a false-alarm rate of at most 0.1 %. A mode that no chain has visited raises no alarm.
+    Not converged if the last burn-in round still moved a log Z_k; if fewer than 90 % of the chains (or half of those
+    of a group) visited both the lowest and the highest tenth of the levels in production; if the halves of the last
+    round disagree; if MBAR, which does not assume that the chains have spread over the ladder, disagrees; if
+    the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded; or if `tol` is
+    not reached. Each test has a false-alarm rate of at most 0.13 %. A mode that no chain has visited raises no alarm.
 
     Examples
     --------
@@ -108,42 +116,36 @@ class RTS(PartitionEstimator):
     """
 
     _parameter_constraints = {
+        **ANNEALING,
         "n_chains": [Interval(Integral, N_GROUPS, None, closed="left")],
-        "n_temperatures": [Interval(Integral, 2, None, closed="left")],
         "n_sweeps": [Interval(Integral, 16, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither"), None],
         "max_sweeps": [Interval(Integral, 1, None, closed="left"), None],
-        "ladder": [StrOptions({*LADDERS, "adaptive"}), "array-like"],
         "prior": [StrOptions({"uniform"}), Interval(Real, None, None, closed="neither"), "array-like"],
         "rao_blackwell": ["boolean"],
         "init": [StrOptions({"adaptive", "paper"})],
         "sweeps_per_redraw": [Interval(Integral, 1, None, closed="left"), None],
-        "weights": [StrOptions({"marginal", "joint"})],
-        "base": [StrOptions({"data", "uniform"}), "array-like"],
-        "transition": [Transition, None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
     }
 
     def __init__(
         self,
-        n_chains=100,
-        n_temperatures=100,
-        n_sweeps=4000,
+        n_chains: int = 100,
+        n_temperatures: int = 100,
+        n_sweeps: int = 4000,
         *,
-        tol=None,
-        max_sweeps=None,
-        ladder="linear",
-        prior="uniform",
-        rao_blackwell=True,
-        init="adaptive",
-        sweeps_per_redraw=None,
-        weights="marginal",
-        base="data",
-        transition=None,
-        checkpoint=None,
-        random_state=None,
-        n_jobs=None,
+        tol: float | None = None,
+        max_sweeps: int | None = None,
+        ladder: str | ArrayLike = "linear",
+        prior: Literal["uniform"] | float | ArrayLike = "uniform",
+        rao_blackwell: bool = True,
+        init: Literal["adaptive", "paper"] = "adaptive",
+        sweeps_per_redraw: int | None = None,
+        weights: str | None = None,
+        base: str | ArrayLike | None = None,
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures
@@ -162,27 +164,42 @@ class RTS(PartitionEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _estimate(self, path, seed) -> PartitionResult:
-        base_log_partition = check_base(path, "RTS")
+    _run_class = TemperingRun
+
+    def _sample(self, path, seed) -> TemperingRun:
+        base_log_partition = require_base(path, "RTS")
         transition, checkpoint = self._transition(path), self._checkpoint(path, seed)
         path, n_moves = plan_ladder(path, transition, self.ladder, self.n_temperatures, self.n_chains, seed)
+        transition = transition.tune(path, stream_key(seed, TUNE))
         first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
         options = {"n_jobs": self.n_jobs, "checkpoint": checkpoint}
-        setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), self.rao_blackwell, options)
+        setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options)
         log_prior = _log_prior(self.prior, path.ladder)
         initialise = self._paper_rounds if self.init == "paper" else self._pilot_and_burn_in
-        verdict, n_sweeps = self._produce(setup, log_prior, *initialise(setup, log_prior))
+        rounds, previous, n_sweeps = self._produce(setup, log_prior, *initialise(setup, log_prior))
+        n_sweeps = n_moves + n_sweeps * self.n_chains
+        bound = lower_bound(path, stream_key(seed, BOUND))
+        redraws = setup.sweeps_per_redraw
+        return TemperingRun(path.ladder, base_log_partition, first, rounds, previous, redraws, bound, n_sweeps)
+
+    def _combine(self, run) -> PartitionResult:
+        verdict = judge(run.first, run.rounds, Pooled(*run.previous), self.rao_blackwell)
+        log_partition = float(run.base_log_partition + verdict.curve[-1])
+        diagnostics = {**verdict.diagnostics, "sweeps_per_redraw": run.sweeps_per_redraw}
+        reasons = verdict.reasons + bound_alarms(run.bound, log_partition, verdict.std_error, diagnostics)
+        if self.tol is not None and verdict.std_error > self.tol:
+            reasons.append(f"the standard error {verdict.std_error:.2g} is above tol: raise max_sweeps")
         return PartitionResult(
             method="RTS" if self.rao_blackwell else "TS",
-            log_partition=float(base_log_partition + verdict.curve[-1]),
+            log_partition=log_partition,
             std_error=verdict.std_error,
             degrees_of_freedom=verdict.degrees_of_freedom,
-            converged=not verdict.reasons,
-            reasons=tuple(verdict.reasons),
-            n_sweeps=n_moves + n_sweeps * self.n_chains,
-            ladder=path.ladder,
-            log_partition_curve=base_log_partition + verdict.curve,
-            diagnostics={**verdict.diagnostics, "sweeps_per_redraw": setup.sweeps_per_redraw},
+            converged=not reasons,
+            reasons=tuple(reasons),
+            n_sweeps=run.n_sweeps,
+            ladder=run.ladder,
+            log_partition_curve=run.base_log_partition + verdict.curve,
+            diagnostics=diagnostics,
         )
 
     def _sweeps_per_redraw(self, path) -> int:
@@ -193,54 +210,53 @@ class RTS(PartitionEstimator):
             raise ValueError(f"n_sweeps must be at least {16 * n} with {n} sweeps per redraw, got {self.n_sweeps}")
         return n
 
-    # -- initialisation: returns the groups' starts, the estimate of the curve and the sweeps used ---
+    # -- initialisation: returns the groups' chains, the estimate of the curve and the sweeps used ---
     def _pilot_and_burn_in(self, setup, log_prior):
         used = self.n_sweeps // 4
-        starts, log_weights = run_pilot(setup, log_prior, used)
-        estimate = Pooled(np.zeros((1, len(log_prior))), setup.pool(log_weights, axis=0)[np.newaxis])
-        for i, n_redraws in enumerate(_doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw)):
-            last = run_round(setup, (0, i), starts, log_prior - estimate(ALL), n_redraws)
-            old, estimate = estimate, pool_rounds(setup, [last])
-            starts, used = last.starts, used + n_redraws * setup.sweeps_per_redraw
+        chains, log_weights = run_pilot(setup, log_prior, used)
+        estimate = Pooled(np.zeros((1, len(log_prior))), pool_groups(setup.first, log_weights, axis=0)[np.newaxis])
+        for i, n_redraws in enumerate(doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)):
+            chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
+            old, estimate = estimate, pool_rounds(setup.first, [last], self.rao_blackwell)
+            used += n_redraws * setup.sweeps_per_redraw
             if largest_move(estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
                 break
-        return starts, estimate, used
+        return chains, estimate, used
 
     def _paper_rounds(self, setup, log_prior):
         n_levels, used = len(log_prior), 0
-        starts = base_starts(setup)
+        chains = [setup.base_chains(START, group) for group in range(setup.n_groups)]
         estimate = Pooled(np.zeros((1, n_levels)), np.zeros((1, N_GROUPS, n_levels)))
         n_redraws = max(1, min(_PAPER_SWEEPS, self.n_sweeps // 4) // setup.sweeps_per_redraw)
         length = n_redraws * setup.sweeps_per_redraw
         for i in range(min(_PAPER_ROUNDS, self.n_sweeps // (2 * length))):
-            starts = with_fresh_levels(setup, starts, i)
-            last = run_round(setup, (0, i), starts, log_prior - estimate(ALL), n_redraws)
-            starts, estimate, used = last.starts, pool_rounds(setup, [last]), used + length
+            chains = setup.with_fresh_levels(chains, i)
+            chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
+            estimate, used = pool_rounds(setup.first, [last], self.rao_blackwell), used + length
             shares = np.exp(estimate.log_shares(ALL)[0])
             if np.abs(np.exp(log_prior) - shares).max() < TOLERANCE / n_levels:
                 break
-        return starts, estimate, used
+        return chains, estimate, used
 
     # -- production ------------------------------------------------------------------------------
-    def _produce(self, setup, log_prior, starts, estimate, used):
-        """One round, or with `tol` as many as it takes; returns the verdict and the sweeps of a chain."""
+    def _produce(self, setup, log_prior, chains, estimate, used):
+        """One round, or with `tol` as many as it takes; returns them, the last one's estimate and a chain's sweeps."""
         most = max(self.n_sweeps, 50 * self.n_sweeps if self.max_sweeps is None else self.max_sweeps)
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
         rounds: list[Round] = []
         while True:
             n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
-            last = run_round(setup, (1, len(rounds)), starts, log_prior - estimate(ALL), n_redraws, n_kept)
-            rounds = [*(earlier.thinned() for earlier in rounds), last]
+            chains, last = run_round(setup, (1, len(rounds)), chains, log_prior - estimate(ALL), n_redraws, n_kept)
+            rounds, previous = [*(earlier.thinned() for earlier in rounds), last], estimate
             used += n_redraws * setup.sweeps_per_redraw
-            verdict, estimate = judge(setup, rounds, estimate)
-            if self.tol is None or (verdict.std_error <= self.tol and not verdict.reasons):
-                return verdict, used
+            if self.tol is None:
+                break
+            verdict = judge(setup.first, rounds, previous, self.rao_blackwell)
+            estimate = verdict.pooled
             n_redraws = min(sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw)
-            if n_redraws < 2:
-                if verdict.std_error > self.tol:
-                    verdict.reasons.append(f"the standard error {verdict.std_error:.2g} is above tol: raise max_sweeps")
-                return verdict, used
-            starts = last.starts
+            if (verdict.std_error <= self.tol and not verdict.reasons) or n_redraws < 2:
+                break
+        return tuple(rounds), (previous.log_pseudo_prior, previous.log_sums, previous.sizes), used
 
 
 def _log_prior(prior, ladder):
@@ -257,12 +273,3 @@ def _log_prior(prior, ladder):
             )
         weights = np.log(prior)
     return log_softmax(weights)
-
-
-def _doubling(n_redraws: int) -> list[int]:
-    """Redraws of the burn-in rounds: the last takes half, the one before a quarter, … and the first the rest."""
-    lengths = []
-    while n_redraws // 2 >= _SHORTEST_ROUND:
-        lengths.append(n_redraws - n_redraws // 2)
-        n_redraws //= 2
-    return [n_redraws, *lengths[::-1]]

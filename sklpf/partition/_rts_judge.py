@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,55 +10,53 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 from scipy.stats import t as student_t
 
-from sklpf.partition._mbar import mbar
-from sklpf.partition._rts_combine import Pooled, bias, influence, rts_curve, standard_error
-from sklpf.partition._rts_rounds import Round, Setup
-from sklpf.uncertainty import jackknife
+from sklpf.reweighting import Pooled, bias, influence, mbar, rts_curve, standard_error
+from sklpf.runs._tempering import Round, pool_groups
+from sklpf.uncertainty import jackknife, t_bound, t_ratio
 
 N_GROUPS = 10
 ALL = np.arange(N_GROUPS)
 CROSSED = 0.9  # share of the chains that must visit both ends of the ladder
 TOLERANCE = 0.1  # nats that log Z_k may move in a round, and the paper's bound on K |r_k - c_k|
-_FALSE_ALARM = 1e-3  # rate of each test on a run, two-sided
 _LOG_EXTRA_COUNT = np.log(0.1)  # what the paper adds to counts that are not Rao-Blackwellised
-_ROUNDING = 1e-9  # differences (nats) that no test looks at
 _MAX_MBAR = 5_000  # vectors that the cross-check uses
 
 
 class Verdict(NamedTuple):
-    """log Z_k - log Z_0 (K,), the target's standard error with its degrees of freedom, alarms and diagnostics."""
+    """log Z_k - log Z_0 (K,), the target's standard error and degrees of freedom, alarms, diagnostics, estimate."""
 
     curve: NDArray[np.float64]
     std_error: float
     degrees_of_freedom: int
     reasons: list[str]
     diagnostics: dict[str, Any]
+    pooled: Pooled
 
 
-def judge(setup: Setup, rounds: list[Round], old: Pooled) -> tuple[Verdict, Pooled]:
+def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: bool) -> Verdict:
     """The verdict on all rounds whose chains crossed the ladder, or else on the last, and their pooled estimate.
 
-    `old` is the estimate that the last round began with.
+    `old` is the estimate that the last round began with, `first` the first chain of every group and the end.
     """
     last = rounds[-1]
     used = [r for r in rounds if r.crossed.mean() >= CROSSED] or [last]
-    shares = np.array([r.shares(setup.rao_blackwell) for r in used])
+    shares = np.array([r.shares(rao_blackwell) for r in used])
     sizes = [1.0] if len(used) == 1 else [_effective_size(r, own) for r, own in zip(used, shares)]
-    pooled = pool_rounds(setup, used, sizes)
+    pooled = pool_rounds(first, used, rao_blackwell, sizes)
     curve, jackknifed = jackknife(pooled, N_GROUPS)
-    chain = standard_error(influence(pooled.log_weights, shares, pooled.sizes, curve, -1))
+    chain = standard_error(influence(pooled.log_pseudo_prior, shares, pooled.sizes, curve, -1))
     candidates = [(float(jackknifed[-1]), N_GROUPS - 1), (chain, shares.shape[1] - 1)]
     error, degrees = max(candidates, key=lambda pair: pair[0] * student_t.ppf(0.975, pair[1]))
-    move = largest_move(pool_rounds(setup, [last]), old, _t_bound(n_tests=len(curve)))
-    drift_t = _drift(setup, last)
-    mbar_value, mbar_t = _cross_check(setup, used, pooled)
-    crossed = np.array([group.mean() for group in np.split(last.crossed, setup.first[1:-1])])
+    move = largest_move(pool_rounds(first, [last], rao_blackwell), old, t_bound(N_GROUPS, len(curve)))
+    drift_t = _drift(first, last, rao_blackwell)
+    mbar_value, mbar_t = _cross_check(first, used, pooled)
+    crossed = np.array([group.mean() for group in np.split(last.crossed, first[1:-1])])
     diagnostics = {
         "chain_std_error": chain,
         "jackknife_std_error": float(jackknifed[-1]),
         "bias": bias(shares[-1]),
         "shares": np.exp(pooled.log_shares(ALL)[-1]),
-        "log_weights": last.log_weights,
+        "log_pseudo_prior": last.log_pseudo_prior,
         "crossed": crossed,
         "effective_draws": _effective_draws(last, shares[-1]),
         "mbar_log_partition": mbar_value,
@@ -65,29 +64,19 @@ def judge(setup: Setup, rounds: list[Round], old: Pooled) -> tuple[Verdict, Pool
         "drift_t": drift_t,
         "largest_move": move,
         "n_rounds": len(rounds),
-        "vectors": np.concatenate([r.vectors for r in used], axis=1),
-        "vector_levels": np.concatenate([r.vector_levels for r in used], axis=1),
     }
     reasons = _alarms(crossed, last.crossed.mean(), move, drift_t, mbar_t)
-    return Verdict(curve, error, degrees, reasons, diagnostics), pooled
+    return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
 
 
-def pool_rounds(setup: Setup, rounds: list[Round], sizes=(1.0,), halves: tuple[int, ...] = (0, 1)) -> Pooled:
+def pool_rounds(first, rounds: Sequence[Round], rao_blackwell: bool, sizes=(1.0,), halves=(0, 1)) -> Pooled:
     """The estimate of rounds as a function of the groups to use."""
-    sums = [setup.pool(r.log_sums(setup.rao_blackwell, halves), axis=0) for r in rounds]
-    log_extra = -np.inf if setup.rao_blackwell else _LOG_EXTRA_COUNT
-    return Pooled(np.array([r.log_weights for r in rounds]), np.array(sums), np.array(sizes), log_extra)
+    sums = [pool_groups(first, r.log_sums(rao_blackwell, halves), axis=0) for r in rounds]
+    log_extra = -np.inf if rao_blackwell else _LOG_EXTRA_COUNT
+    return Pooled(np.array([r.log_pseudo_prior for r in rounds]), np.array(sums), np.array(sizes), log_extra)
 
 
 # -- tests -------------------------------------------------------------------------------------------
-def _t_bound(n_tests: int = 1) -> float:
-    return float(student_t.isf(_FALSE_ALARM / 2 / n_tests, N_GROUPS - 1))
-
-
-def _t_statistic(value, error) -> float:
-    return float(value / error) if abs(value) > _ROUNDING else 0.0
-
-
 def largest_move(new: Pooled, old: Pooled, n_errors: float) -> float:
     """Largest change of a log Z_k in units of 0.1 nats, or of `n_errors` standard errors where these are more."""
     moved, error = _difference(new, old)
@@ -99,15 +88,15 @@ def _difference(new, old):
     return jackknife(lambda keep: new(keep) - old(keep), N_GROUPS)
 
 
-def _drift(setup, last) -> float:
+def _drift(first, last, rao_blackwell) -> float:
     """Second half minus first half of a round in units of its standard error."""
-    halves = [pool_rounds(setup, [last], halves=(half,)) for half in (0, 1)]
+    halves = [pool_rounds(first, [last], rao_blackwell, halves=(half,)) for half in (0, 1)]
     value, jackknifed = _difference(halves[1], halves[0])
-    first, second = (_own_influence(last, last.shares(setup.rao_blackwell, halves=(half,))) for half in (0, 1))
-    return _t_statistic(value[-1], max(jackknifed[-1], standard_error(second - first)))
+    moved = np.subtract(*(_own_influence(last, last.shares(rao_blackwell, halves=(half,))) for half in (1, 0)))
+    return t_ratio(value[-1], max(jackknifed[-1], standard_error(moved)))
 
 
-def _cross_check(setup, rounds, pooled):
+def _cross_check(first, rounds, pooled):
     """MBAR's log Z_target - log Z_base from the kept vectors, and RTS minus it in standard errors of the difference."""
     vectors = np.concatenate([r.vectors for r in rounds], axis=1)
     levels = np.concatenate([r.vector_levels for r in rounds], axis=1)
@@ -115,20 +104,20 @@ def _cross_check(setup, rounds, pooled):
     vectors, levels, n_levels = vectors[:, ::step], levels[:, ::step], vectors.shape[2]
 
     def estimate(keep, start):
-        chains = np.concatenate([np.arange(setup.first[g], setup.first[g + 1]) for g in keep])
+        chains = np.concatenate([np.arange(first[g], first[g + 1]) for g in keep])
         counts = np.bincount(levels[chains].ravel(), minlength=n_levels)
         return mbar(vectors[chains].reshape(-1, n_levels), counts, start)
 
     everything = estimate(ALL, pooled(ALL))
     value, error = jackknife(lambda keep: pooled(keep)[-1] - estimate(keep, everything)[-1], N_GROUPS)
-    return float(everything[-1]), _t_statistic(value, error)
+    return float(everything[-1]), t_ratio(value, error)
 
 
 def _own_influence(r, shares):
     """Influence of every chain on one round's estimate for the target."""
     with np.errstate(divide="ignore"):
-        zeta = rts_curve(r.log_weights, np.log(shares.mean(axis=0)))
-    return influence(r.log_weights[np.newaxis], shares[np.newaxis], np.ones(1), zeta, -1)
+        zeta = rts_curve(r.log_pseudo_prior, np.log(shares.mean(axis=0)))
+    return influence(r.log_pseudo_prior[np.newaxis], shares[np.newaxis], np.ones(1), zeta, -1)
 
 
 def _effective_size(r, shares) -> float:
@@ -138,7 +127,7 @@ def _effective_size(r, shares) -> float:
 
 def _effective_draws(r, shares) -> float:
     """Independent draws that a chain was worth: the variance of its influence at one time over that of its average."""
-    q = np.exp(log_softmax(r.vectors + r.log_weights, axis=2))
+    q = np.exp(log_softmax(r.vectors + r.log_pseudo_prior, axis=2))
     mean = shares.mean(axis=0)
     single = q[..., -1] / mean[-1] - q[..., 0] / mean[0]
     variance = _own_influence(r, shares).var(ddof=1)
@@ -157,8 +146,8 @@ def _alarms(crossed, share, move, drift_t, mbar_t) -> list[str]:
             f"burn-in was too short (production moved a log Z_k {move:.1f} times as far as its noise does): raise "
             "n_sweeps"
         )
-    if abs(drift_t) > _t_bound():
+    if abs(drift_t) > t_bound(N_GROUPS):
         reasons.append(f"the halves of the last round disagree (t = {drift_t:.1f}): raise n_sweeps")
-    if abs(mbar_t) > _t_bound():
+    if abs(mbar_t) > t_bound(N_GROUPS):
         reasons.append(f"MBAR gives another value from the same samples (t = {mbar_t:.1f}): raise n_sweeps")
     return reasons

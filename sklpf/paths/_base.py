@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,10 @@ class Path:
     """Levels k = 0 … K - 1 from a base density f_0 to the unnormalised target f_(K-1).
 
     Subclass it to bring your own density. Required: `log_f`. For annealing and tempering from base draws also
-    `sample_base` and a declared `base_log_partition`; and one kind of move: `gibbs` or `propose`.
+    `sample_base` and a declared `base_log_partition`; and one kind of move: `gibbs` or `propose`. What else a path may
+    offer is listed, in groups, by the protocols of `sklpf.paths`: `Base`, `GibbsMove`, `Proposal`, `Derivatives`,
+    `TargetDraws`, `BoundDraws`, `DataStarts`, `Enumeration`, `Rows`, `Filters`. ``default_estimator()``, where it is
+    defined, returns what a model's ``partition_estimator=None`` stands for.
 
     Attributes
     ----------
@@ -25,37 +29,23 @@ class Path:
         After how many sweeps of a block control returns to Python (interruption, checkpoints).
     ladder_cost : float
         Work of one `log_f_ladder` in sweeps; RTS spaces its redraws of levels by it.
-    n_targets : int or None
-        None: one log Z. An int: a log Z for each of so many rows of data, which share the model; estimators then call
-        `target` and give arrays. The methods below are those of one target's path.
+    n_rows : int or None
+        None: one log Z. An int: a log Z for each of so many rows of data; estimators then call `row` and give arrays.
+    log_f_rounding : float
+        Size of the rounding errors of `log_f` in nats, where they may matter.
     """
 
     ladder: NDArray[np.float64] = np.array([0.0, 1.0])
     base_log_partition: float | None = None
     n_moves_per_segment: int = 100
     ladder_cost: float = 1.0
-    n_targets: int | None = None
+    n_rows: int | None = None
+    log_f_rounding: float = 0.0
 
-    # -- required ------------------------------------------------------------------------------
     def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return log f of every chain at its own level, shape (n,), in nats."""
         raise NotImplementedError(f"{type(self).__name__} must define log_f(state, levels)")
 
-    # -- capabilities (define what the density can do) -------------------------------------------
-    # sample_base(n, stream) -> state             exact draws from level 0
-    # gibbs(state, levels, stream) -> state       a move that leaves every chain's level invariant
-    # propose(state, levels, stream) -> (state, log_ratio)    a Metropolis-Hastings proposal
-    # sample_target(n, stream) -> state           exact draws from the last level
-    # state_from_visible(rows) -> state           chains that start at rows of data
-    # complete(state, level, stream) -> state     draws what such a start leaves open from its conditional
-    # target(t) -> Path                           with n_targets: the path of row t alone, whose n_targets is None
-    # target_content(t) -> bytes                  with n_targets: all of row t that its log Z depends on; keys its
-    #                                             random numbers, and rows of equal content are computed once
-    # enumerate_targets(rows) -> (n,)             exact log Z of many rows in one call
-    # left_to_right(n, n_particles, n_sweeps, stream) -> (n,)    log of independent unbiased estimates of Z
-    # default_estimator() -> PartitionEstimator   what a model's ``partition_estimator=None`` stands for
-
-    # -- derived -------------------------------------------------------------------------------
     def log_f_ladder(self, state: Any) -> NDArray[np.float64]:
         """Return log f of every chain at every level, shape (n, K), in nats."""
         n = n_chains(state)
@@ -64,10 +54,15 @@ class Path:
 
     def take(self, state: Any, index: ArrayLike) -> Any:
         """Return the chains `index` of a state (an array or a NamedTuple of arrays, chains first)."""
-        return map_state(lambda array: array[index], state)
+        return take(state, index)
 
-    def target_cost(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Relative work of these targets, shape (n,): blocks of rows that run in parallel are cut by it."""
+    def summary(self, state: Any) -> NDArray[np.float64]:
+        """Return what tells the modes of the target apart, of every chain, shape (n, S): all that a state holds."""
+        arrays = state if isinstance(state, tuple) else (state,)
+        return np.concatenate([np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1)
+
+    def row_cost(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Relative work of these rows, shape (n,): blocks of rows that run in parallel are cut by it."""
         return np.ones(len(rows))
 
     def with_ladder(self, ladder: ArrayLike) -> Path:
@@ -75,6 +70,29 @@ class Path:
         other = copy.copy(self)
         other.ladder = check_ladder(ladder)
         return other
+
+
+class TemperedPath(Path):
+    """A path with log f_beta = log f_0 + beta (log f_1 - log f_0): its author gives `ends`."""
+
+    def ends(self, state: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
+        raise NotImplementedError(f"{type(self).__name__} must define ends(state)")
+
+    def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return log f of every chain at its own level, shape (n,), in nats."""
+        base, gain = self.ends(state)
+        return base + self.ladder[levels] * gain
+
+    def log_f_ladder(self, state: Any) -> NDArray[np.float64]:
+        """Return log f of every chain at every level, shape (n, K), in nats."""
+        base, gain = self.ends(state)
+        return base[:, np.newaxis] + gain[:, np.newaxis] * self.ladder
+
+    def derivatives(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return U = log f_1 - log f_0 and dU / dbeta = 0 of every chain, shape (n, 2)."""
+        gain = self.ends(state)[1]
+        return np.stack([gain, np.zeros_like(gain)], axis=1)
 
 
 def check_ladder(ladder: ArrayLike) -> NDArray[np.float64]:
@@ -93,6 +111,16 @@ def check_ladder(ladder: ArrayLike) -> NDArray[np.float64]:
 def n_chains(state: Any) -> int:
     """Number of chains in a state."""
     return len(state[0]) if isinstance(state, tuple) else len(state)
+
+
+def take(state: Any, index: ArrayLike) -> Any:
+    """The chains `index` of a state or of a transition's memory."""
+    return map_state(lambda array: array[index], state)
+
+
+def concatenate(states: Sequence[Any]) -> Any:
+    """The chains of several states, or of several memories, as one."""
+    return map_state(lambda *parts: np.concatenate(parts), *states)
 
 
 def map_state(function, *states: Any) -> Any:

@@ -1,8 +1,9 @@
-"""KernelPath: what paths share whose Gibbs sweeps are numba kernels."""
+"""KernelPath: what paths share whose densities and Gibbs sweeps are numba kernels."""
 
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,28 +13,25 @@ from sklpf.paths._base import Path, map_state, n_chains
 
 
 class KernelPath(Path):
-    """A path whose programs are fused with its Gibbs sweeps, in numba kernels of one module.
+    """A path whose hooks are implemented in a module of numba kernels (see `sklpf.kernels`).
 
-    A subclass names that module in `_kernels` and defines `_pack`. The kernels ``anneal``, ``exchange`` and ``temper``
-    work in place; they take `_arguments`, the arrays of the state, and what the methods here add.
+    A subclass names that module in `_kernels` and defines `_pack`. Programs run on `packed` and a state that they
+    change in place.
     """
 
     _kernels: str
 
-    def _pack(self) -> tuple:
-        """Return the read-only arrays and numbers that the kernels need besides a state."""
+    def _pack(self) -> Any:
+        """Return the NamedTuple of read-only arrays and numbers that the hooks are chosen by and work on."""
         raise NotImplementedError
 
     @property
-    def _packed(self):
+    def packed(self) -> Any:
+        """The model as the kernels want it."""
         cached = self.__dict__.get("_pack_kept")
         if cached is None:
             cached = self.__dict__["_pack_kept"] = self._pack()
         return cached
-
-    @property
-    def _arguments(self) -> tuple:
-        return (self._packed,)
 
     def __getstate__(self):
         return {name: value for name, value in self.__dict__.items() if name != "_pack_kept"}
@@ -43,47 +41,48 @@ class KernelPath(Path):
         self.ladder = self.ladder.view()
         self.ladder.setflags(write=False)  # pickling forgets it, and kernels are compiled for read-only ladders
 
-    # -- fused programs --------------------------------------------------------------------------
-    def gibbs_anneal(self, state, levels, stream, reverse=False):
-        """Fused form of `Transition.anneal` for Gibbs sweeps."""
-        state, log_weights = map_state(np.array, state), np.zeros(n_chains(state))
-        self._run("anneal", state, self.ladder[levels], reverse, keys(stream), log_weights)
-        return state, log_weights
+    def kernel(self, name: str) -> Any:
+        """Return one of the compiled programs."""
+        return getattr(importlib.import_module(self._kernels), name)
 
-    def gibbs_exchange(self, state, levels, ends, shift, n_scans, stream):
-        """Fused form of `Transition.exchange` for Gibbs sweeps."""
-        state, levels, ends = map_state(np.array, state), np.array(levels), np.array(ends)
-        n_levels = len(self.ladder)
-        sums = np.zeros((len(levels) // n_levels, n_levels - 1, 5))
-        trips = np.zeros(len(sums), dtype=np.int64)
-        self._run("exchange", state, levels, ends, self.ladder, shift, n_scans, keys(stream), sums, trips)
-        return state, levels, ends, sums, trips
+    def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return log f_k of every chain at its own level, in nats."""
+        out = np.empty(n_chains(state))
+        self.kernel("log_f")(self.packed, state, self.ladder[levels], out)
+        return out
 
-    def gibbs_temper(self, state, levels, log_prior, n_redraws, sweeps_per_redraw, stride, stream):
-        """Fused form of `Transition.temper` for Gibbs sweeps."""
-        from sklpf.transitions._kernels import Q_OFFSET
+    def log_f_ladder(self, state: Any) -> NDArray[np.float64]:
+        """Return log f_k of every chain at every level, shape (n, K), in nats."""
+        out = np.empty((n_chains(state), len(self.ladder)))
+        self.kernel("log_f_ladder")(self.packed, state, self.ladder, out)
+        return out
 
-        state, levels = map_state(np.array, state), np.array(levels)
-        shape = (len(levels), len(self.ladder))
-        q_sums, counts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
-        vectors = np.empty((-(-n_redraws // stride), *shape))
-        vector_levels = np.empty(vectors.shape[:2], dtype=np.int64)
-        self._run(
-            "temper", state, levels, self.ladder, log_prior, n_redraws, sweeps_per_redraw, stride, keys(stream),
-            q_sums, counts, vectors, vector_levels,
-        )  # fmt: skip
-        with np.errstate(divide="ignore"):
-            return state, levels, np.log(q_sums) - Q_OFFSET, counts, vectors, vector_levels
+    def derivatives(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return U = d log f / d beta and dU / dbeta of every chain at its own level, shape (n, 2)."""
+        out = np.empty((n_chains(state), 2))
+        self.kernel("log_f_derivatives")(self.packed, state, self.ladder[levels], out)
+        return out
 
-    def _run(self, kernel: str, state, *arguments) -> None:
-        getattr(importlib.import_module(self._kernels), kernel)(*self._arguments, *state, *arguments)
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary."""
+        raise NotImplementedError
 
+    def summary(self, state: Any) -> NDArray[np.float64]:
+        """Return what tells the modes of the target apart, of every chain, shape (n, n_summaries)."""
+        out = np.empty((n_chains(state), self.n_summaries))
+        self.kernel("summaries")(self.packed, state, out)
+        return out
 
-def keys(stream: Stream):
-    """Where a block stands in its random stream, as kernels want it."""
-    from sklpf.transitions._kernels import Keys
+    def gibbs(self, state: Any, levels: NDArray[np.int64], stream: Stream, reverse: bool = False) -> Any:
+        """One Gibbs sweep of every chain at its level, or its time reversal."""
+        return self._sweep(state, self.ladder[levels], stream, reverse)
 
-    return Keys(*stream.key, stream.chain, stream.step)
+    def _sweep(self, state, betas, stream, reverse=False):
+        state = map_state(np.array, state)
+        unweighted = np.stack([betas, betas])
+        self.kernel("anneal")(self.packed, state, unweighted, reverse, stream.keys, np.zeros(len(betas)))
+        return state
 
 
 def read_only(array, dtype=np.float64) -> NDArray:

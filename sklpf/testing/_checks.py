@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import pickle
 from collections.abc import Callable
-from itertools import combinations
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,8 @@ def check_transition(
         E[w (g(T x) - g(x))] = 0  and  E[w (g(x) h(T x) - h(x) g(R x))] = 0
 
     at every level if the transition T leaves it invariant and R is the reversal of T. Both are z-tested for ranks of
-    log f and of random projections of the first, second, third and last quarter of the variables.
+    log f and of random projections of the first, second, third and last quarter of the variables, and of the memory
+    that the transition keeps.
 
     Parameters
     ----------
@@ -112,16 +113,18 @@ def check_transition(
     transition.check(path)
     stream, n_levels = Stream(stream_key(random_state)), len(path.ladder)
     state, log_weights = path.sample_base(n, stream), np.zeros(n)
-    _check_purity(path, transition, state, stream.at(1))
+    memory = transition.init(path, state, stream.aside())
+    _check_purity(path, transition, state, memory, stream.at(1))
     flat = functools.partial(_flat, variables)
-    directions = _directions(flat(state).shape[1], np.random.default_rng(random_state))
+    n_variables = flat(state, ()).shape[1], flat(state, memory).shape[1] - flat(state, ()).shape[1]
+    directions = _directions(*n_variables, np.random.default_rng(random_state))
     for level in range(n_levels):
         levels = np.full(n, level)
         if level > 0:
             log_weights = log_weights + path.log_f(state, levels) - path.log_f(state, levels - 1)
-        moved = transition.move(path, state, levels, stream.at(2 * level + 1))
-        back = transition.move(path, state, levels, stream.at(2 * level + 2), reverse=True)
-        features = _features(path, flat, directions, state, moved, back)
+        moved, new_memory = transition.move(path, state, memory, levels, stream.at(2 * level + 1))
+        back = transition.move(path, state, memory, levels, stream.at(2 * level + 2), reverse=True)
+        features = _features(path, flat, directions, (state, memory), (moved, new_memory), back)
         z = np.abs(_z_scores(_weights(log_weights, level), *features))
         bound = norm.isf(false_alarm / (2 * n_levels * len(z)))
         _require(
@@ -129,15 +132,18 @@ def check_transition(
             f"{type(transition).__name__} does not leave level {level} of {type(path).__name__} invariant, or its "
             f"reversal is wrong: |z| = {z.max():.1f} exceeds {bound:.1f}",
         )
-        state = moved
+        state, memory = moved, new_memory
 
 
-def _check_purity(path, transition, state, stream):
-    before, levels = map_state(np.copy, state), np.zeros(n_chains(state), dtype=int)
-    moved = transition.move(path, state, levels, stream)
+def _check_purity(path, transition, state, memory, stream):
+    before, remembered = map_state(np.copy, state), map_state(np.copy, memory)
+    levels = np.zeros(n_chains(state), dtype=int)
+    moved, new_memory = transition.move(path, state, memory, levels, stream)
     _require(_equal(state, before), "move must not change the state that it is given")
+    _require(_equal(memory, remembered), "move must not change the memory that it is given")
     _require(not _equal(state, moved), "move changed no chain at level 0")
-    _require(_equal(moved, transition.move(path, state, levels, stream)), "move must depend on its stream alone")
+    again, same_memory = transition.move(path, state, memory, levels, stream)
+    _require(_equal(moved, again) and _equal(new_memory, same_memory), "move must depend on its stream alone")
 
 
 def _weights(log_weights: NDArray, level: int) -> NDArray:
@@ -148,34 +154,36 @@ def _weights(log_weights: NDArray, level: int) -> NDArray:
     return weights / weights.sum()
 
 
-def _flat(variables, state) -> NDArray:
-    """The variables of every chain as a row of float64."""
+def _flat(variables, state, memory) -> NDArray:
+    """The variables of every chain, and its memory, as a row of float64."""
     values = variables(state) if variables is not None else state
-    arrays = values if isinstance(values, tuple) else (values,)
+    arrays = (*(values if isinstance(values, tuple) else (values,)), *memory)
     return np.concatenate([np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1)
 
 
-def _directions(n_variables: int, rng) -> NDArray:
-    """One random direction (a column) for each of up to four groups of successive variables."""
+def _directions(n_variables: int, n_memory: int, rng) -> NDArray:
+    """One random direction (a column) for each of up to four groups of successive variables, and for the memory."""
     groups = np.array_split(np.arange(n_variables), min(4, n_variables))
-    directions = np.zeros((n_variables, len(groups)))
+    if n_memory > 0:
+        groups.append(n_variables + np.arange(n_memory))
+    directions = np.zeros((n_variables + n_memory, len(groups)))
     for column, group in enumerate(groups):
         directions[group, column] = rng.normal(size=len(group))
     return directions
 
 
-def _features(path, flat, directions, *states) -> list[NDArray]:
-    """Functions of the states with values in (-1, 1), (n, at most 5): pooled ranks of log f and of projections."""
-    last = np.full(n_chains(states[0]), len(path.ladder) - 1)
-    ratios = [path.log_f(state, last) - path.log_f(state, 0 * last) for state in states]
-    rows = [np.column_stack([ratio, flat(state) @ directions]) for ratio, state in zip(ratios, states)]
-    ranks = 2 * rankdata(np.concatenate(rows), axis=0) / (len(states) * len(last) + 1) - 1
-    return np.split(ranks, len(states))
+def _features(path, flat, directions, *chains) -> list[NDArray]:
+    """Functions of (state, memory) with values in (-1, 1), (n, at most 6): pooled ranks of log f and of projections."""
+    last = np.full(n_chains(chains[0][0]), len(path.ladder) - 1)
+    ratios = [path.log_f(state, last) - path.log_f(state, 0 * last) for state, _ in chains]
+    rows = [np.column_stack([ratio, flat(*chain) @ directions]) for ratio, chain in zip(ratios, chains)]
+    ranks = 2 * rankdata(np.concatenate(rows), axis=0) / (len(chains) * len(last) + 1) - 1
+    return np.split(ranks, len(chains))
 
 
 def _z_scores(weights, here, moved, back) -> NDArray:
     differences = list((moved - here).T)
-    for a, b in combinations(range(here.shape[1]), 2):
+    for a, b in permutations(range(here.shape[1]), 2):
         differences.append(here[:, a] * moved[:, b] - here[:, b] * back[:, a])
     terms = weights[:, np.newaxis] * np.column_stack(differences)
     spread = np.sqrt(np.sum(terms**2, axis=0))

@@ -6,10 +6,10 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from sklpf._random import Stream
-from sklpf.paths import Path
+from sklpf.paths import Path, TemperedPath
 from sklpf.paths._base import check_ladder
 
 
@@ -31,7 +31,7 @@ class Problem(NamedTuple):
 
 _RANDOM = {"easy": (12, 0.3), "medium": (16, 1.0), "hard": (16, 3.0)}  # hidden units, spread of the parameters
 _DIGITS = {"digits": 1.0, "sharp digits": 3.0}  # factor on all parameters
-RBM_PROBLEMS = (*_RANDOM, *_DIGITS)
+RBM_PROBLEMS = (*_RANDOM, *_DIGITS, "two modes", "far mode")
 
 
 def make_rbm_problem(kind: str = "easy", random_state: int = 0, *, weights: str = "marginal") -> Problem:
@@ -39,12 +39,14 @@ def make_rbm_problem(kind: str = "easy", random_state: int = 0, *, weights: str 
 
     Parameters
     ----------
-    kind : {"easy", "medium", "hard", "digits", "sharp digits"}, default="easy"
+    kind : {"easy", "medium", "hard", "digits", "sharp digits", "two modes", "far mode"}, default="easy"
         The first three have normally distributed parameters: 12 hidden units with standard deviation 0.3, 16 with 1,
         16 with 3, and a uniform base. "digits" is scikit-learn's BernoulliRBM with 16 hidden units after 100 passes
         over its binarised digits, with the data's smoothed means as base; "sharp digits" has three times its
         parameters. With 100 chains and 300 linear temperatures AIS keeps effective samples of about 97, 70, 33, 86
-        and 18.
+        and 18. The last two are traps: "two modes" has 60 visible units in two narrow modes of about equal mass, one of
+        which chains from the base hardly ever see, so that estimates agree on log 2 too little; "far mode" has nearly
+        all of its mass in a mode that they never enter.
     random_state : int, default=0
         Seed of the parameters or of the training.
     weights : {"marginal", "joint"}, default="marginal"
@@ -66,6 +68,10 @@ def make_rbm_problem(kind: str = "easy", random_state: int = 0, *, weights: str 
         components, visible, hidden, mean = _random_parameters(*_RANDOM[kind], random_state)
     elif kind in _DIGITS:
         components, visible, hidden, mean = _digits_parameters(_DIGITS[kind], random_state)
+    elif kind == "two modes":
+        components, visible, hidden, mean = _two_modes(random_state)
+    elif kind == "far mode":
+        components, visible, hidden, mean = _far_mode(random_state)
     else:
         raise ValueError(f"kind must be one of {RBM_PROBLEMS}, got {kind!r}")
     path = RBMPath(components, visible, hidden, mean, weights=weights)
@@ -89,6 +95,24 @@ def _digits_parameters(factor, seed):
     return *(factor * array for array in fitted), (X.sum(axis=0) + 1) / (len(X) + 2)
 
 
+def _two_modes(seed, n_visible=60, n_hidden=5, weight=1.0, lean=0.6):
+    """Two patterns with as many units on, each with hidden units of its own; the base leans towards the first."""
+    rng = np.random.default_rng(seed)
+    patterns = [rng.permutation(np.repeat([0, 1], n_visible // 2)) for _ in range(2)]
+    components = weight * np.repeat([2.0 * pattern - 1 for pattern in patterns], n_hidden, axis=0)
+    hidden = np.full(2 * n_hidden, -weight * n_visible / 4)
+    return components, rng.normal(scale=0.02, size=n_visible), hidden, 0.5 + lean * (patterns[0] - 0.5)
+
+
+def _far_mode(seed, n_visible=64, mean=0.99):
+    """Two hidden units that share a pattern: rarely on at a random row, and about 12 nats heavier when they are on."""
+    rng = np.random.default_rng(seed)
+    components = np.tile(logit(mean) / 2 * rng.choice([-1.0, 1.0], size=n_visible), (2, 1))
+    gain = np.logaddexp(0, 2 * components[0]).sum() - n_visible * np.log(2)
+    visible = rng.normal(scale=0.02, size=n_visible)
+    return components, visible, np.full(2, (12 - gain) / 2), np.full(n_visible, 0.5)
+
+
 def hidden_mode_problem(n_units: int = 64, mean: float = 0.98) -> Problem:
     """Return half a uniform distribution plus half a narrow mode on {0, 1}^n_units, log Z = 0.
 
@@ -109,7 +133,7 @@ def hidden_mode_problem(n_units: int = 64, mean: float = 0.98) -> Problem:
     return Problem("hidden mode", HiddenModePath(n_units, mean), 0.0)
 
 
-class HiddenModePath(Path):
+class HiddenModePath(TemperedPath):
     """Geometric path from the uniform distribution u to u / 2 + (product of Bernoulli(mean)) / 2, in NumPy alone.
 
     A state is a uint8 array (n, n_units). The Gibbs sweep visits the units in order, so its time reversal visits them
@@ -131,17 +155,17 @@ class HiddenModePath(Path):
         self.n_units, self.mean = n_units, mean
         self.ladder = check_ladder(ladder)
 
-    def _log_f_of_count(self) -> np.ndarray:
-        """log f_k of a state with s units on, shape (K, n_units + 1)."""
+    def _gain_of_count(self) -> np.ndarray:
+        """log f_1 - log f_0 of a state with s units on, shape (n_units + 1,)."""
         on = np.arange(self.n_units + 1)
         uniform = -self.n_units * np.log(2.0)
         narrow = on * np.log(self.mean) + (self.n_units - on) * np.log1p(-self.mean)
-        target = np.logaddexp(uniform, narrow) - np.log(2.0)
-        return uniform + self.ladder[:, np.newaxis] * (target - uniform)
+        return np.logaddexp(uniform, narrow) - np.log(2.0) - uniform
 
-    def log_f(self, state, levels):
-        """Return log f of every chain at its own level, in nats."""
-        return self._log_f_of_count()[levels, state.sum(axis=1, dtype=int)]
+    def ends(self, state):
+        """Return log f_0 and log f_1 - log f_0 of every chain, in nats."""
+        base = np.full(len(state), -self.n_units * np.log(2.0))
+        return base, self._gain_of_count()[state.sum(axis=1, dtype=int)]
 
     def sample_base(self, n: int, stream: Stream):
         """Return n exact draws from level 0."""
@@ -155,7 +179,8 @@ class HiddenModePath(Path):
 
     def gibbs(self, state, levels, stream: Stream, reverse: bool = False):
         """Draw every unit in turn given the others, in the opposite order if `reverse`."""
-        on = expit(np.diff(self._log_f_of_count(), axis=1))[levels]  # P(unit on | count of the others)
+        increments = np.diff(self._gain_of_count())  # of one unit more, given the count of the others
+        on = expit(self.ladder[:, np.newaxis] * increments)[levels]
         uniforms = stream.generator().random(state.shape)
         state, chains = state.copy(), np.arange(len(state))
         count = state.sum(axis=1, dtype=int)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sklpf._random import ACCEPT
+from sklpf.paths import Proposal
 from sklpf.paths._base import map_state
 from sklpf.transitions._base import Transition
 
@@ -17,9 +18,9 @@ class Metropolis(Transition):
     ``stream.uniform``, which decides about acceptance; ``stream.generator()`` is its own.
     """
 
-    requires = ("propose",)
+    requires = (Proposal,)
 
-    def move(self, path, state, levels, stream, reverse=False):
+    def move(self, path, state, memory, levels, stream, reverse=False):
         proposal, log_ratio = path.propose(state, levels, stream)
         log_accept = path.log_f(proposal, levels) - path.log_f(state, levels) + log_ratio
         accept = np.log(stream.uniform(len(levels), ACCEPT)) < log_accept
@@ -27,4 +28,4 @@ class Metropolis(Transition):
         def choose(new, old):
             return np.where(accept.reshape(-1, *[1] * (np.ndim(old) - 1)), new, old)
 
-        return map_state(choose, proposal, state)
+        return map_state(choose, proposal, state), memory

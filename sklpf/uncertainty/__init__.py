@@ -1,6 +1,16 @@
-"""Monte Carlo error: jackknife over independent groups, and the Pareto shape of importance weights."""
+"""Monte Carlo error: jackknife over independent groups, t-tests, and the Pareto shape of importance weights."""
 
+from sklpf.uncertainty._disagreement import Difference, between_groups, difference, t_bound, t_ratio
 from sklpf.uncertainty._jackknife import jackknife, log_mean_exp
 from sklpf.uncertainty._pareto import pareto_shape
 
-__all__ = ["jackknife", "log_mean_exp", "pareto_shape"]
+__all__ = [
+    "Difference",
+    "between_groups",
+    "difference",
+    "jackknife",
+    "log_mean_exp",
+    "pareto_shape",
+    "t_bound",
+    "t_ratio",
+]

@@ -11,8 +11,8 @@ from sklpf.variational._tempering import (
     GlobalTempering,
     LocalTempering,
     Tempering,
-    temper,
     temperature_ladder,
+    temperature_posterior,
     temperature_schedule,
 )
 
@@ -24,7 +24,7 @@ __all__ = [
     "Sweep",
     "Tempering",
     "sweeps",
-    "temper",
+    "temperature_posterior",
     "temperature_ladder",
     "temperature_schedule",
 ]

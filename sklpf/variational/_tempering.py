@@ -61,7 +61,7 @@ def temperature_ladder(highest: float, n_temperatures: int = 100) -> NDArray[np.
     return np.geomspace(1.0, highest, n_temperatures)
 
 
-def temper(
+def temperature_posterior(
     expected_log_joint: ArrayLike, temperatures: NDArray[np.float64], log_partition: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return E_q[1 / T] and the temperature's part of the bound, at the best q(T) under a uniform prior (equation 9).
@@ -166,7 +166,7 @@ class GlobalTempering(Tempering):
         self.inverse, self.term = float(np.mean(1 / self.temperatures)), -float(np.mean(self.log_partition))
 
     def advance(self, expected_log_joint) -> None:
-        inverse, term = temper(expected_log_joint, self.temperatures, self.log_partition)
+        inverse, term = temperature_posterior(expected_log_joint, self.temperatures, self.log_partition)
         if not (self.monotone and inverse < self.inverse):
             self.inverse, self.term = float(inverse), float(term)
 
@@ -196,7 +196,9 @@ class LocalTempering(Tempering):
     def advance(self, expected_log_joint) -> None:
         inverse, term = np.empty(len(expected_log_joint)), np.empty(len(expected_log_joint))
         for rows in gen_batches(len(inverse), _DATA_AT_ONCE):
-            inverse[rows], term[rows] = temper(expected_log_joint[rows], self.temperatures, self.log_partition)
+            inverse[rows], term[rows] = temperature_posterior(
+                expected_log_joint[rows], self.temperatures, self.log_partition
+            )
         self.inverse, self.term = inverse, float(term.sum())
 
 

@@ -22,7 +22,9 @@ from sklpf.kernels import njit
 from sklpf.models import LDAPath
 from sklpf.models.lda._path_kernels import _lane
 from sklpf.paths import Stream
+from sklpf.runs._programs import anneal
 from sklpf.testing import find_shared_data
+from sklpf.transitions import Gibbs
 
 MODELS = {  # name: file, topics, prior of the documents' topics, passes of the fit
     "AP, 20 topics": ("ap", 20, 0.1, 3),
@@ -83,14 +85,14 @@ def speed(model):
     counts = np.bincount(rng.integers(140, size=190), minlength=2000)[np.newaxis]
     for n_topics in (20, 100, 500):
         topics = rng.dirichlet(np.full(2000, 0.05), n_topics) * 0.999 + 0.001 / 2000
-        path = LDAPath(topics, 0.1, counts).target(0).with_ladder(np.linspace(0, 1, 101))
+        path = LDAPath(topics, 0.1, counts).row(0).with_ladder(np.linspace(0, 1, 101))
         state, stream = path.sample_base(13, Stream((1, 2))), Stream((1, 2), 0, 1)
-        document = path._packed
+        document = path.packed
         weights, sums = rng.random((13, document.likelihoods.shape[1])).astype(np.float32), np.empty(512, np.float32)
         floor = 1e9 * best_time(7, vectors_alone, weights, document.likelihoods, document.word, sums, 100)
         for label, levels in (("1", np.full(101, 100)), ("0 to 1", np.arange(101))):
             levels = np.repeat(levels[:, np.newaxis], 13, axis=1)
-            nanoseconds = 1e9 * best_time(7, path.gibbs_anneal, state, levels, stream) / (100 * 13 * 190)
+            nanoseconds = 1e9 * best_time(7, anneal, path, Gibbs(), state, (), levels, stream) / (100 * 13 * 190)
             floor_text = f"{floor / (100 * 13 * 190):.0f}"
             row(n_topics, label, floor_text, f"{nanoseconds:.0f}", f"{nanoseconds / n_topics:.2f}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from measure import KEY, N_CHAINS, REGIMES, equilibrated, interleave, large, row, table
+from measure import KEY, N_CHAINS, REGIMES, equilibrated, interleave, large, row, sweeps, table
 
 from sklpf._random import Stream
 from sklpf.kernels import add_rows, list_differences, njit, random_bits
@@ -62,7 +62,7 @@ def limits():
 
 def _rates(path):
     """Matrix products, and sums of 200 random weight rows for every chain."""
-    rows, rng, n_added = path._packed.by_visible, np.random.default_rng(0), 200
+    rows, rng, n_added = path.packed.by_visible, np.random.default_rng(0), 200
     square, product = np.ones((1000, 1000), np.float32), np.empty((1000, 1000), np.float32)
     v, weights = np.ones((N_CHAINS, len(rows)), np.float32), np.ones((len(rows), len(path.components)), np.float32)
     hidden = np.empty((N_CHAINS, len(path.components)), np.float32)
@@ -86,8 +86,8 @@ def _costs(path):
     """What happens to every unit: a random number, its draw, and the comparison with what it was."""
     betas = np.linspace(0, 1, N_CHAINS)
     before = equilibrated(path, betas)
-    after = path._sweeps(before, betas[np.newaxis], Stream(KEY, 0, 301))
-    offset, n = path._packed.base_logit, len(path.base_logit)
+    after = sweeps(path, before, betas[np.newaxis], Stream(KEY, 0, 301))
+    offset, n = path.packed.base_logit, len(path.base_logit)
     bits, drawn, indices = np.empty(n + 4, np.uint32), np.empty(n, np.uint8), np.empty(n, np.int32)
     units = 20 * N_CHAINS * n
     return {
@@ -99,7 +99,7 @@ def _costs(path):
 
 def _explain(path, per_unit, rate):
     """Compare the time of a sweep with the sum of its parts at the measured rates."""
-    w = path._packed
+    w = path.packed
     units = N_CHAINS * (len(path.base_logit) + len(path.components))
     table(
         "chains", "hidden units flipped, rows added", "visible units flipped, rows added",
@@ -107,11 +107,11 @@ def _explain(path, per_unit, rate):
     )  # fmt: skip
     for regime, betas in REGIMES.items():
         state, n_sweeps = equilibrated(path, betas), 20
-        sweeps = partial(path._sweeps, state, np.tile(betas, (n_sweeps, 1)), Stream(KEY, 0, 1000))
-        times = interleave({"sweep": sweeps}, 41)
+        call = partial(sweeps, path, state, np.tile(betas, (n_sweeps, 1)), Stream(KEY, 0, 1000))
+        times = interleave({"sweep": call}, 41)
         counted, now = [], state
         for step in range(n_sweeps):
-            new = path._sweeps(now, betas[np.newaxis], Stream(KEY, 0, 1000 + step))
+            new = sweeps(path, now, betas[np.newaxis], Stream(KEY, 0, 1000 + step))
             counted.append([*_rows_added(now.h, new.h), *_rows_added(now.v, new.v)])
             now = new
         h_flips, h_rows, v_flips, v_rows = np.mean(counted, axis=0)

@@ -6,14 +6,18 @@ import time
 import warnings
 from functools import partial
 
+import numba
 import numpy as np
 from scipy.special import expit
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import BernoulliRBM
-from sklpf._random import Stream
+from sklpf._random import Keys, Stream
+from sklpf.kernels import OPTIONS
+from sklpf.kernels import _programs as programs
 from sklpf.models.rbm._path import RBMPath
+from sklpf.paths._base import map_state
 from sklpf.testing import find_shared_data
 
 N_CHAINS = 100
@@ -86,4 +90,20 @@ def small():
 def equilibrated(path, betas):
     """A state whose chains have made 300 sweeps at their own inverse temperatures (n,)."""
     state = path.sample_base(len(betas), Stream(KEY))
-    return path._sweeps(state, np.tile(betas, (300, 1)), Stream(KEY, 0, 1))
+    return sweeps(path, state, np.tile(betas, (300, 1)), Stream(KEY, 0, 1))
+
+
+# ---- bare sweeps -------------------------------------------------------------------------------------
+def sweeps(path, state, betas, stream):
+    """The state after len(betas) Gibbs sweeps and nothing else; betas (n_sweeps, n)."""
+    state = map_state(np.array, state)
+    _sweep_all(path.packed, state, betas, stream.keys)
+    return state
+
+
+@numba.njit(**OPTIONS)  # not cached: numba's cache does not see changes of called functions
+def _sweep_all(model, state, betas, keys):
+    work = programs.scratch(model, state)
+    for t in range(betas.shape[0]):
+        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
+        programs.sweep(model, state, betas[t], False, now, work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from sklpf._random import HIDDEN, VISIBLE
+from sklpf._random import FIRST, SECOND
 from sklpf.kernels import exp32, njit, random_bits, uniform
 
 
@@ -39,9 +39,9 @@ class GemmSweeps:
         v = v.copy()
         for step, beta in enumerate(betas):
             np.matmul(v, self.by_visible, out=self.hidden)
-            _sample(self.hidden, self.hidden_bias, self.hidden_bias, beta, False, key, step, HIDDEN, self.bits)
+            _sample(self.hidden, self.hidden_bias, self.hidden_bias, beta, False, key, step, FIRST, self.bits)
             np.matmul(self.hidden, self.by_hidden, out=v)
-            _sample(v, self.visible_bias, self.base_logit, beta, True, key, step, VISIBLE, self.bits)
+            _sample(v, self.visible_bias, self.base_logit, beta, True, key, step, SECOND, self.bits)
         return v
 
 

@@ -36,6 +36,7 @@ from measure import (
     row,
     small,
     stored_path,
+    sweeps,
     table,
 )
 from peers import GemmSweeps, numpy_sweeps, rbms_ais
@@ -47,7 +48,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklpf import AIS, RTS, BernoulliRBM, Exact, ParallelTempering
 from sklpf._random import Stream, stream_key
-from sklpf.partition._base import equal_blocks
+from sklpf.runs._plan import equal_blocks
 
 _N_SEEDS = 6
 
@@ -60,7 +61,7 @@ def sweep():
     for regime, betas in REGIMES.items():
         state, schedule = equilibrated(path, betas), np.tile(betas, (20, 1))
         calls = {
-            "sklpf": partial(path._sweeps, state, schedule, Stream(KEY, 0, 1000)),
+            "sklpf": partial(sweeps, path, state, schedule, Stream(KEY, 0, 1000)),
             "GEMM": partial(GemmSweeps(path, N_CHAINS).run, state.v.astype(np.float32), schedule, KEY),
             "NumPy": partial(numpy_sweeps, path, state.v.astype(float), schedule, np.random.default_rng(0)),
         }
@@ -122,7 +123,7 @@ def _bare(path, blocks, betas):
     first = 0
     for size in blocks:
         stream = Stream(stream_key(0, 1), first)
-        path._sweeps(path.sample_base(size, stream), betas[:, first : first + size], stream.at(1))
+        sweeps(path, path.sample_base(size, stream), betas[:, first : first + size], stream.at(1))
         first += size
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -7,8 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf._random import stream_key
 from sklpf.models import RBMPath
 from sklpf.partition import AIS
-from sklpf.partition._ais import anneal_from_base, pilot_spread
 from sklpf.paths import LADDERS, make_ladder
+from sklpf.runs._annealing import anneal_up
+from sklpf.runs._plan import pilot_spread
 from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem, shared_data
 from sklpf.transitions import Gibbs, Metropolis
 
@@ -65,6 +67,7 @@ def test_hidden_mode_is_missed_with_a_tiny_error_bar():
     assert ais.log_partition_std_error_ < 1e-6
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_standard_error_and_diagnostics_agree_with_their_definitions():
     ais = AIS(50, 50, random_state=0).fit(make_rbm_problem("digits").path)
     diagnostics = ais.result_.diagnostics
@@ -76,9 +79,15 @@ def test_standard_error_and_diagnostics_agree_with_their_definitions():
         np.sqrt(49 / 50 * np.sum((without - without.mean()) ** 2))
     )
     assert diagnostics["effective_sample_size"] == pytest.approx(weights.sum() ** 2 / np.sum(weights**2))
-    assert ais.log_partition_std_error_ == max(delta, diagnostics["jackknife_std_error"])
+    back = np.exp(-ais.run_.down.ravel())  # a quarter of the chains, as weights of the way up
+    from_target = np.sqrt((back.mean() * (1 / back).mean() - 1) / 50)
+    assert diagnostics["reverse_std_error"] == pytest.approx(from_target)
+    assert ais.log_partition_std_error_ == pytest.approx(np.sqrt((delta**2 + from_target**2) / 2))
+    mean_weight = np.exp(logsumexp(diagnostics["log_weights"])) / 50
+    assert diagnostics["effective_sample_size_from_target"] == pytest.approx(50 * min(1, mean_weight / back.mean()))
     assert ais.result_.degrees_of_freedom == 49
-    assert ais.result_.n_sweeps == 50 * 49
+    assert ais.run_.down.shape == (12, 1)
+    assert ais.result_.n_sweeps == (50 + 12) * 49 + 12 * 100
 
 
 def test_few_weights_that_count_are_an_alarm():
@@ -88,6 +97,7 @@ def test_few_weights_that_count_are_an_alarm():
     assert ais.result_.reasons
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # 5 of 8 weights must count
 def test_ladders():
     path = make_rbm_problem("easy").path
     assert len(AIS(8, 30, random_state=0).fit(path).result_.ladder) == 30
@@ -95,7 +105,7 @@ def test_ladders():
     np.testing.assert_array_equal(AIS(8, 30, ladder=given, random_state=0).fit(path).result_.ladder, given)
     adaptive = AIS(8, 200, ladder="adaptive", random_state=0).fit(path)
     assert len(adaptive.result_.ladder) == 200
-    assert adaptive.result_.n_sweeps == 8 * (9 + 199)  # a pilot of 10 levels
+    assert adaptive.result_.n_sweeps == 8 * (9 + 199 + 100 + 199)  # a pilot of 10 levels; all go back down
 
 
 def test_adaptive_ladder_equalises_the_spread():
@@ -114,11 +124,12 @@ def test_segments_do_not_change_the_numbers():
     path = make_rbm_problem("easy").path.with_ladder(np.linspace(0, 1, 101))
     short = path.with_ladder(path.ladder)
     short.__class__ = ShortSegments
-    whole = anneal_from_base(path, Gibbs(), 20, stream_key(0))
+    whole, _ = anneal_up(path, Gibbs(), 20, stream_key(0))
     # states are the same bits (tests of RBMPath); the sum of the increments is rounded once a segment
-    np.testing.assert_allclose(anneal_from_base(short, Gibbs(), 20, stream_key(0)), whole, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(anneal_up(short, Gibbs(), 20, stream_key(0))[0], whole, rtol=0, atol=1e-11)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_random_state():
     path = make_rbm_problem("easy").path
     first, second = AIS(8, 20, random_state=1).fit(path), AIS(8, 20, random_state=2).fit(path)
@@ -143,7 +154,9 @@ def test_random_state():
         ({"ladder": [0, 0.5, 0.5, 1]}, "ladder must be strictly increasing"),
         ({"ladder": [0.1, 1]}, "ladder must begin at 0"),
         ({"ladder": [0, 0.9]}, "end at 1"),
-        ({"weights": "both"}, "weights"),
+        ({"weights": 5}, "weights"),
+        ({"base": 5}, "base"),
+        ({"checkpoint": 5}, "checkpoint"),
         ({"transition": "gibbs"}, "transition"),
         ({"random_state": -1}, "random_state"),
     ],
@@ -154,7 +167,9 @@ def test_rejects_parameters(parameters, message):
 
 
 def test_a_transition_that_the_path_cannot_do_names_both():
-    with pytest.raises(TypeError, match=r"Metropolis needs a path with the method propose\(\); RBMPath has none"):
+    with pytest.raises(
+        TypeError, match=r"Metropolis needs a path with the method propose\(state, levels, stream\); RBMPath has none"
+    ):
         AIS(transition=Metropolis()).fit(make_rbm_problem("easy").path)
 
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import AIS, BDMC, Exact
 from sklpf._random import Stream
 from sklpf.models import RBMPath
-from sklpf.partition._bar import bar
+from sklpf.reweighting import bar
 from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
 from sklpf.uncertainty import jackknife
 
@@ -116,7 +116,7 @@ class WrongTarget(RBMPath):
     """It calls noise exact samples of the target."""
 
     def sample_target(self, n, stream):
-        return self.state_from_visible(stream.generator().integers(2, size=(n, 64)))
+        return self.state_from_rows(stream.generator().integers(2, size=(n, 64)))
 
 
 def test_wrong_exact_samples_raise_the_alarm():

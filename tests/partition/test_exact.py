@@ -5,6 +5,7 @@ import pytest
 from joblib import parallel_config
 from scipy.special import expit, logsumexp
 from scipy.stats import chi2
+from sklearn import decomposition, neural_network
 
 from sklpf.models import RBMPath
 from sklpf.partition import Exact
@@ -104,21 +105,42 @@ def test_25_units_are_taken():
 
 
 def test_names_both_when_the_path_cannot_be_enumerated():
-    with pytest.raises(TypeError, match=r"Exact needs a path with the method enumerate_block.*HiddenModePath has none"):
-        Exact().fit(hidden_mode_problem().path)
+    path = hidden_mode_problem().path
+    with pytest.raises(TypeError, match=r"Exact needs a path with the attribute log2_states; HiddenModePath has none"):
+        Exact().fit(path)
+    path.log2_states, path.n_enumeration_blocks = 4, 1
+    needed = r"Exact needs a path with the method enumerate_block\(block, level\); HiddenModePath has none: choose AIS"
+    with pytest.raises(TypeError, match=needed):
+        Exact().fit(path)
 
 
 def test_rejects_what_is_no_path_and_bad_parameters():
-    with pytest.raises(TypeError, match=r"path must be a fitted model of sklpf or a path.*got numpy.ndarray"):
+    with pytest.raises(TypeError, match=r"path must be a fitted model of sklpf or a path.*got numpy.ndarray$"):
         Exact().fit(np.zeros((3, 3)))
     with pytest.raises(ValueError, match="n_jobs"):
         Exact(n_jobs="two").fit(make_path(2, 2))
 
 
+@pytest.mark.parametrize(
+    ("model", "advice"),
+    [
+        (neural_network.BernoulliRBM(), "; BernoulliRBM.from_parameters takes the weights of another library's RBM$"),
+        (decomposition.LatentDirichletAllocation(), r"; of another library's topic model take sklpf.models.LDAPath\("),
+        (decomposition.PCA(), r"got sklearn\.decomposition\._pca\.PCA$"),
+    ],
+)
+def test_models_of_other_libraries_are_told_what_fits_them(model, advice):
+    with pytest.raises(TypeError, match=advice):
+        Exact().fit(model)
+
+
 @pytest.mark.parametrize(("n_visible", "n_hidden"), [(4, 3), (3, 4), (5, 5)])
 def test_samples_have_the_exact_distribution(n_visible, n_hidden):
     path, n = make_path(n_visible, n_hidden), 20_000
-    rows = Exact().sample(path, n, np.random.default_rng(1))
+    state = Exact().sample(path, n, np.random.default_rng(1))
+    rows = state.v
+    last, again = np.ones(n, dtype=int), path.state_from_rows(rows)
+    np.testing.assert_array_equal(path.log_f(state, last), path.log_f(again, last))
     assert rows.dtype == np.uint8
     v = states(n_visible)
     log_f = v @ path.intercept_visible + np.logaddexp(0, path.intercept_hidden + v @ path.components.T).sum(axis=1)
@@ -135,7 +157,7 @@ def test_samples_have_the_exact_distribution(n_visible, n_hidden):
 def test_samples_from_several_blocks_have_the_exact_means(n_visible, n_hidden):
     path, n = make_path(n_visible, n_hidden, scale=0.5), 5000
     assert path.n_enumeration_blocks == 4
-    rows = Exact().sample(path, n, np.random.default_rng(1))
+    rows = Exact().sample(path, n, np.random.default_rng(1)).v
     units = states(16)
     if n_visible > n_hidden:
         field = path.intercept_visible + units @ path.components

@@ -31,7 +31,7 @@ def test_filters_are_unbiased(n_particles, n_sweeps):
     path = documents(lengths=(6, 12))
     expected = Exact().fit(path).log_partition_
     for t in range(2):
-        log_estimates = path.target(t).left_to_right(20_000, n_particles, n_sweeps, Stream(stream_key(3, t)))
+        log_estimates = path.row(t).left_to_right(20_000, n_particles, n_sweeps, Stream(stream_key(3, t)))
         ratio = np.exp(log_estimates - expected[t])
         # 18 normal z-scores under 4.4: false alarms in 2e-4
         assert abs(ratio.mean() - 1) < 4.4 * ratio.std() / np.sqrt(len(ratio))
@@ -39,7 +39,7 @@ def test_filters_are_unbiased(n_particles, n_sweeps):
 
 
 def test_more_particles_and_more_sweeps_help():
-    path = documents(n_topics=10, prior=0.05, lengths=(60,), seed=1).target(0)
+    path = documents(n_topics=10, prior=0.05, lengths=(60,), seed=1).row(0)
 
     def spread(n_particles, n_sweeps):
         return path.left_to_right(200, n_particles, n_sweeps, Stream(stream_key(3))).std()
@@ -59,7 +59,7 @@ def test_short_documents_are_exact():
 @pytest.mark.parametrize("t", range(len(LENGTHS)))
 def test_is_an_estimator(t):
     path = documents()
-    problem = Problem("document", path.target(t), Exact().fit(path.target(t)).log_partition_)
+    problem = Problem("document", path.row(t), Exact().fit(path.row(t)).log_partition_)
     check_partition_estimator(LeftToRight(), problem)  # false alarms in 2e-4
 
 
@@ -87,7 +87,7 @@ def test_the_error_bar_shrinks_with_filters():
 
 
 def test_diagnostics_are_those_of_the_filters():
-    path = documents().target(2)
+    path = documents().row(2)
     estimator = LeftToRight(20, 12, random_state=0).fit(path)
     result, estimates = estimator.result_, estimator.result_.diagnostics["log_weights"]
     assert estimates.shape == (12,)
@@ -106,7 +106,7 @@ def test_filters_that_disagree_are_not_trusted():
 
 
 def test_checkpoints_give_the_same_bits(tmp_path, monkeypatch):
-    path = documents().target(2)
+    path = documents().row(2)
     plain = LeftToRight(20, random_state=0).fit(path).log_partition_
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "remove", lambda self: None)  # as if interrupted at the very end
@@ -131,7 +131,7 @@ def test_bad_parameters_are_refused(parameters):
 
 
 def test_estimates_that_are_not_finite_are_refused():
-    path = documents().target(1)
+    path = documents().row(1)
     path.left_to_right = lambda n, n_particles, n_sweeps, stream: np.full(n, np.nan)
     with pytest.raises(ValueError, match="left_to_right gave values that are not finite"):
         LeftToRight().fit(path)

@@ -12,19 +12,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import Exact, ParallelTempering
 from sklpf.models import RBMPath
-from sklpf.partition._parallel_tempering import _round_lengths
 from sklpf.paths import make_ladder
+from sklpf.runs._plan import doubling
 from sklpf.testing import hidden_mode_problem, make_rbm_problem, shared_data
 
 Z_BOUND = 3.7
 
 
-@pytest.mark.parametrize("estimator", ["bar", "stepping-stone"])
+@pytest.mark.parametrize("bridge", ["bar", "stepping-stone"])
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize("kind", ["easy", "digits"])
-def test_is_right_at_a_known_log_partition(kind, weights, estimator):
+def test_is_right_at_a_known_log_partition(kind, weights, bridge):
     problem = make_rbm_problem(kind, weights=weights)
-    tempering = ParallelTempering(n_sweeps=1024, estimator=estimator, random_state=1).fit(problem.path)
+    tempering = ParallelTempering(n_sweeps=1024, bridge=bridge, random_state=1).fit(problem.path)
     assert tempering.converged_
     assert tempering.log_partition_std_error_ < 0.1
     z = (tempering.log_partition_ - problem.log_partition) / tempering.log_partition_std_error_
@@ -146,7 +146,7 @@ def test_samples_have_the_models_means():
     problem = make_rbm_problem("easy")
     rng, n = np.random.default_rng(0), 2000
     state = ParallelTempering(n_sweeps=256).sample(problem.path, n, rng)
-    exact = Exact().sample(problem.path, 200_000, rng).mean(axis=0)
+    exact = Exact().sample(problem.path, 200_000, rng).v.mean(axis=0)
     assert state.v.shape == (n, 64)
     statistic = np.sum((state.v.mean(axis=0) - exact) ** 2 / (exact * (1 - exact) * (1 / n + 1 / 200_000)))
     assert statistic < chi2.isf(1e-4, 64)
@@ -160,13 +160,26 @@ def test_first_draws_are_spread_over_ladders():
     assert len(state.v) == 3
 
 
+@pytest.mark.parametrize("bridge", ["bar", "stepping-stone"])
+def test_the_former_name_of_bridge_still_works(bridge):
+    path = make_rbm_problem("easy").path
+    named = ParallelTempering(3, n_sweeps=256, bridge=bridge, random_state=0).fit(path)
+    with pytest.warns(FutureWarning, match="estimator is now called bridge") as caught:
+        former = ParallelTempering(3, n_sweeps=256, estimator=bridge, random_state=0).fit(path)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert former.log_partition_ == named.log_partition_
+    assert former.log_partition_std_error_ == named.log_partition_std_error_
+    with pytest.warns(FutureWarning, match="bridge"), pytest.raises(ValueError, match="'estimator' parameter"):
+        ParallelTempering(estimator="mbar").fit(path)
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"n_ladders": 1}, "n_ladders"),
         ({"n_sweeps": 10}, "n_sweeps"),
         ({"tol": 0}, "tol"),
-        ({"estimator": "mbar"}, "estimator"),
+        ({"bridge": "mbar"}, "bridge"),
         ({"ladder": [0.0, 2.0]}, r"\[0, 1\]"),
         ({"ladder": []}, "at least 2"),
         ({"ladder": [0.1, 1.0]}, "begin at 0"),
@@ -180,7 +193,7 @@ def test_bad_parameters_are_named(parameters, message):
 
 @pytest.mark.parametrize("n_scans", [32, 33, 100, 1024, 4097])
 def test_rounds_double_and_use_all_scans(n_scans):
-    lengths = _round_lengths(n_scans)
+    lengths = doubling(n_scans, 16)
     assert sum(lengths) == n_scans
     assert lengths[-1] >= n_scans / 2
     assert min(lengths) >= 16

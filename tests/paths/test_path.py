@@ -2,9 +2,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from fused_programs import assert_derivatives_equal_finite_differences, log_f_at
 
-from sklpf.paths import Path
+from sklpf.paths import Derivatives, Path, TemperedPath
 from sklpf.paths._base import check_ladder, map_state, n_chains
+from sklpf.paths._capabilities import has
 from sklpf.testing import HiddenModePath, check_path, hidden_mode_problem
 
 
@@ -174,3 +176,38 @@ def test_hidden_mode_is_normalised_at_both_ends_and_holds_half_its_mass_in_the_m
     np.testing.assert_allclose(f[:, 0], 2.0**-10)
     product = np.prod(np.where(states, 0.98, 0.02), axis=1)
     np.testing.assert_allclose(f[:, 1], 0.5 * 2.0**-10 + 0.5 * product)
+
+
+# ---- tempered paths -----------------------------------------------------------------------------------
+class TemperedPair(TemperedPath):
+    """From a narrow to a wide normal density of (x, y)."""
+
+    ladder = np.array([0.0, 0.5, 1.0])
+
+    def ends(self, state):
+        squares = np.sum(state.x**2, axis=1) + state.y**2
+        return -2 * squares, 1.5 * squares + 1
+
+
+def test_tempered_densities_follow_from_the_ends():
+    path, rng = TemperedPair(), np.random.default_rng(0)
+    state = Pair(rng.normal(size=(6, 3)), rng.normal(size=6))
+    base, gain = path.ends(state)
+    ladder = np.stack([base, base + 0.5 * gain, base + gain], axis=1)
+    np.testing.assert_array_equal(path.log_f_ladder(state), ladder)
+    levels = np.arange(6) % 3
+    np.testing.assert_array_equal(path.log_f(state, levels), ladder[np.arange(6), levels])
+    assert has(path, Derivatives)
+    np.testing.assert_array_equal(path.derivatives(state, levels), np.stack([gain, 0 * gain], axis=1))
+
+
+def test_derivatives_of_the_hidden_mode_equal_finite_differences():
+    path = HiddenModePath(10, 0.9, [0, 0.2, 0.7, 1])
+    states = ((np.arange(2**10)[:, np.newaxis] >> np.arange(10)) & 1).astype(np.uint8)
+    assert_derivatives_equal_finite_differences(path, states, log_f_at(path, states), rtol=1e-8)
+
+
+def test_a_tempered_path_without_ends_says_so():
+    with pytest.raises(NotImplementedError, match=r"TemperedPath must define ends\(state\)"):
+        TemperedPath().log_f(np.zeros(2), np.zeros(2, dtype=int))
+    assert not has(PairPath(), Derivatives)

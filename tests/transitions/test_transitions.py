@@ -8,7 +8,7 @@ from sklpf._random import Stream, stream_key
 from sklpf.models import RBMPath
 from sklpf.paths import Path
 from sklpf.testing import check_transition, hidden_mode_problem, make_rbm_problem
-from sklpf.transitions import Gibbs, Metropolis, Transition
+from sklpf.transitions import Gibbs, Metropolis
 
 LADDER = np.linspace(0, 0.5, 6)
 VARIABLES = {"marginal": lambda state: state.v, "joint": lambda state: np.concatenate([state.v, state.h], axis=1)}
@@ -53,7 +53,7 @@ def test_metropolis_samples_its_target():
     stream = Stream(stream_key(0))
     state, levels = path.sample_base(n, stream), np.full(n, 2)
     for t in range(1, 60):
-        state = Metropolis().move(path, state, levels, stream.at(t))
+        state, _ = Metropolis().move(path, state, (), levels, stream.at(t))
     probability = np.exp(path.log_density - logsumexp(path.log_density))
     z = (np.bincount(state, minlength=5) / n - probability) / np.sqrt(probability * (1 - probability) / n)
     assert np.abs(z).max() < 4.8  # 5 tests: false alarm 8e-6
@@ -61,19 +61,19 @@ def test_metropolis_samples_its_target():
 
 # ---- what the check must find ----------------------------------------------------------------------
 class WrongLevel(Gibbs):
-    def move(self, path, state, levels, stream, reverse=False):
-        return super().move(path, state, np.minimum(levels + 1, len(path.ladder) - 1), stream, reverse)
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        return super().move(path, state, memory, np.minimum(levels + 1, len(path.ladder) - 1), stream, reverse)
 
 
 class NeverReversed(Gibbs):
-    def move(self, path, state, levels, stream, reverse=False):
-        return super().move(path, state, levels, stream)
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        return super().move(path, state, memory, levels, stream)
 
 
 class NoCorrection(Metropolis):
-    def move(self, path, state, levels, stream, reverse=False):
+    def move(self, path, state, memory, levels, stream, reverse=False):
         uncorrected = type("Uncorrected", (type(path),), {"propose": self.propose})()
-        return super().move(uncorrected, state, levels, stream)
+        return super().move(uncorrected, state, memory, levels, stream)
 
     @staticmethod
     def propose(path, state, levels, stream):
@@ -82,24 +82,24 @@ class NoCorrection(Metropolis):
 
 
 class AlwaysAccepts(Metropolis):
-    def move(self, path, state, levels, stream, reverse=False):
-        return path.propose(state, levels, stream)[0]
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        return path.propose(state, levels, stream)[0], memory
 
 
 class Stays(Gibbs):
-    def move(self, path, state, levels, stream, reverse=False):
-        return state
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        return state, memory
 
 
 class InPlace(Gibbs):
-    def move(self, path, state, levels, stream, reverse=False):
-        state.v[:] = super().move(path, state, levels, stream).v
-        return state
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        state.v[:] = super().move(path, state, memory, levels, stream)[0].v
+        return state, memory
 
 
 class OwnRandomness(Gibbs):
-    def move(self, path, state, levels, stream, reverse=False):
-        return super().move(path, state, levels, stream.at(int(np.random.default_rng().integers(2**30))))
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        return super().move(path, state, memory, levels, stream.at(int(np.random.default_rng().integers(2**30))))
 
 
 @pytest.mark.parametrize(
@@ -141,63 +141,16 @@ def test_check_transition_refuses_a_ladder_without_overlap():
         check_transition(path, Gibbs(), variables=VARIABLES["marginal"])
 
 
-# ---- programs ---------------------------------------------------------------------------------------
-class Recorder(Transition):
-    """Writes down what it is asked for, and adds 1 to every chain."""
-
-    def __init__(self):
-        self.calls = []
-
-    def move(self, path, state, levels, stream, reverse=False):
-        self.calls.append((stream.step, int(levels[0]), reverse))
-        return state + 1
-
-
-class Linear(Path):
-    """log f_k(x) = k x."""
-
-    ladder = np.array([0.0, 0.25, 0.5, 1.0])
-
-    def log_f(self, state, levels):
-        return levels * state
-
-
-def test_annealing_weighs_before_it_moves_and_reverse_annealing_after():
-    levels = np.repeat(np.arange(4)[:, np.newaxis], 2, axis=1)
-    start, stream = np.array([1.0, 10.0]), Stream((1, 2), step=7)
-    forward = Recorder()
-    state, log_weights = forward.anneal(Linear(), start, levels, stream)
-    # x at levels 0, 1, 2: x, x + 1, x + 2; each step adds it once
-    np.testing.assert_array_equal(log_weights, 3 * start + 3)
-    np.testing.assert_array_equal(state, start + 3)
-    assert forward.calls == [(7, 1, False), (8, 2, False), (9, 3, False)]
-    backward = Recorder()
-    state, log_weights = backward.anneal(Linear(), start, levels[::-1], stream, reverse=True)
-    np.testing.assert_array_equal(log_weights, -(3 * start + 6))
-    np.testing.assert_array_equal(state, start + 3)
-    assert backward.calls == [(7, 3, True), (8, 2, True), (9, 1, True)]
+# ---- capabilities --------------------------------------------------------------------------------------
+class Bare(Path):
+    """A path without a move."""
 
 
 @pytest.mark.parametrize(("transition", "method"), [(Gibbs(), "gibbs"), (Metropolis(), "propose")])
 def test_a_missing_capability_names_both(transition, method):
-    with pytest.raises(TypeError, match=rf"{type(transition).__name__} needs a path with the method {method}\(\)"):
-        transition.check(Linear())
-    with pytest.raises(TypeError, match="Linear has none"):
-        transition.check(Linear())
-
-
-def test_exchange_swaps_even_pairs_at_even_steps_and_odd_pairs_at_odd_steps():
-    path = Linear()  # equal states: every swap is accepted
-    levels, zeros = np.arange(4), np.zeros(4)
-    even = Recorder().exchange(path, zeros, levels, zeros, np.zeros(3), 1, Stream((1, 2), step=4))
-    np.testing.assert_array_equal(even[1], [1, 0, 3, 2])
-    odd = Recorder().exchange(path, zeros, levels, zeros, np.zeros(3), 1, Stream((1, 2), step=5))
-    np.testing.assert_array_equal(odd[1], [0, 2, 1, 3])
-
-
-def test_exchange_counts_round_trips():
-    # with all swaps accepted a chain needs 4 scans an end to end: every chain comes round after 8
-    path, n_scans = Linear(), 80
-    levels, zeros = np.arange(4), np.zeros(4)
-    result = Recorder().exchange(path, zeros, levels, np.zeros(4, dtype=int), np.zeros(3), n_scans, Stream((1, 2)))
-    assert 4 * (n_scans // 8 - 2) <= result[4][0] <= 4 * n_scans // 8
+    with pytest.raises(
+        TypeError, match=rf"{type(transition).__name__} needs a path with the method {method}\(state, levels, stream\)"
+    ):
+        transition.check(Bare())
+    with pytest.raises(TypeError, match="Bare has none"):
+        transition.check(Bare())

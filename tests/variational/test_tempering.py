@@ -8,8 +8,8 @@ from sklpf.variational import (
     Annealed,
     GlobalTempering,
     LocalTempering,
-    temper,
     temperature_ladder,
+    temperature_posterior,
     temperature_schedule,
 )
 
@@ -56,7 +56,7 @@ def test_temper_is_the_best_distribution_over_temperatures(value):
         logs = np.where(r > 0, np.log(np.maximum(r, 1e-300)), 0)
         return r @ (value / TEMPERATURES - LOG_PARTITION - np.log(3) - logs)
 
-    inverse, term = temper(value, TEMPERATURES, LOG_PARTITION)
+    inverse, term = temperature_posterior(value, TEMPERATURES, LOG_PARTITION)
     best = softmax(value / TEMPERATURES - LOG_PARTITION)
     np.testing.assert_allclose(inverse, best @ (1 / TEMPERATURES), rtol=1e-12)
     np.testing.assert_allclose(inverse * value + term, part_of_bound(best), rtol=1e-9, atol=1e-9)
@@ -69,7 +69,7 @@ def test_local_tempering_treats_every_datum_like_a_global_one():
     tempering = LocalTempering(TEMPERATURES, LOG_PARTITION, len(values))
     np.testing.assert_allclose(tempering.inverse, np.mean(1 / TEMPERATURES))
     tempering.advance(values)
-    parts = [temper(value, TEMPERATURES, LOG_PARTITION) for value in values]
+    parts = [temperature_posterior(value, TEMPERATURES, LOG_PARTITION) for value in values]
     np.testing.assert_allclose(tempering.inverse, [inverse for inverse, _ in parts], rtol=1e-12)
     np.testing.assert_allclose(tempering.term, sum(term for _, term in parts), rtol=1e-12)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from numbers import Integral, Real
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -16,7 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklpf._parallel import parallel_map
 from sklpf._sklearn import Interval, StrOptions
+from sklpf._warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._validation import all_or_nothing
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial._posterior import FactorialPosterior
 from sklpf.partition import PartitionEstimator
@@ -35,6 +37,7 @@ _ROWS_AT_ONCE = 1024  # of transform
 _SETTLED, _MAX_SETTLING = 1e-6, 1000  # when the activations of a new row stop changing
 _POWER_STEPS = 15  # for the eigenvalues that "auto" needs; their scale is enough
 _STARTING_PROBABILITY = 0.3
+_TOO_LARGE = "X holds values too large to be squared; rescale X"
 
 
 class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
@@ -150,25 +153,25 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 
     def __init__(
         self,
-        n_components=10,
+        n_components: int = 10,
         *,
-        noise_variance=None,
-        component_variance=None,
-        activation_probability=None,
-        covariance="full",
-        tempering=None,
-        initial_temperature="auto",
-        temperature_schedule="linear",
-        n_tempered=300,
-        n_temperatures=100,
-        monotone_temperature=False,
-        n_init=1,
-        tol=1e-5,
-        max_iter=1000,
-        random_state=None,
-        partition_estimator=None,
-        on_nonconvergence="warn",
-        n_jobs=None,
+        noise_variance: float | None = None,
+        component_variance: float | None = None,
+        activation_probability: float | ArrayLike | None = None,
+        covariance: Literal["full", "diag"] = "full",
+        tempering: Literal["annealed", "global", "local"] | None = None,
+        initial_temperature: float | Literal["auto"] = "auto",
+        temperature_schedule: Literal["linear", "geometric", "constant"] | ArrayLike = "linear",
+        n_tempered: int = 300,
+        n_temperatures: int = 100,
+        monotone_temperature: bool = False,
+        n_init: int = 1,
+        tol: float = 1e-5,
+        max_iter: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+        partition_estimator: PartitionEstimator | None = None,
+        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
+        n_jobs: int | None = None,
     ):
         self.n_components = n_components
         self.noise_variance = noise_variance
@@ -190,7 +193,8 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         self.n_jobs = n_jobs
 
     # -- training --------------------------------------------------------------------------------
-    def fit(self, X, y=None) -> FactorialMixture:
+    @all_or_nothing
+    def fit(self, X, y=None) -> Self:
         """Climb the evidence lower bound of X from `n_init` draws of the activations and keep the best.
 
         Parameters
@@ -205,7 +209,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Raises
         ------
         ValueError
-            If a parameter can't be used, or if the values of X are too large to be squared.
+            If a parameter can't be used, or if values of X are too large; the model is then as it was.
 
         Warns
         -----
@@ -224,10 +228,9 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         self._store(*best)
         self._partition_seed = int(rng.randint(_LARGEST_SEED))
         if not self.converged_:
-            warnings.warn(
+            warn(
                 f"the evidence lower bound still rises after {self.max_iter} sweeps at T = 1; raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 
@@ -261,7 +264,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         with np.errstate(over="ignore", invalid="ignore"):
             variance, square = _moments(X)
         if not np.isfinite(square):
-            raise ValueError("X holds values too large to be squared; rescale X")
+            raise ValueError(_TOO_LARGE)
         noise = (variance / 2 or square or 1.0) if self.noise_variance is None else self.noise_variance
         components = (square or 1.0) / (self.n_components * np.mean(probability))
         components = components if self.component_variance is None else self.component_variance
@@ -270,7 +273,10 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     def _highest_temperature(self, X, noise_variance, probability) -> float:
         if self.initial_temperature != "auto":
             return float(self.initial_temperature)
-        eigenvalues = _leading_eigenvalues(X, self.n_components) / noise_variance
+        with np.errstate(over="ignore", invalid="ignore"):
+            eigenvalues = _leading_eigenvalues(X, self.n_components) / noise_variance
+        if not np.all(np.isfinite(eigenvalues)):
+            raise ValueError(_TOO_LARGE)
         rows_per_feature = len(X) * np.mean(probability) / X.shape[1]
         return float(max(2.0, min(eigenvalues[0], eigenvalues[-1] * rows_per_feature)))
 

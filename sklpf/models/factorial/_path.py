@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklpf._random import Stream
-from sklpf.paths._base import map_state, n_chains
-from sklpf.paths._kernel_path import KernelPath, keys, read_only
+from sklpf.partition import AIS, Exact, PartitionEstimator
+from sklpf.paths._kernel_path import KernelPath, read_only
 
+_MAX_EXACT = 18  # components to enumerate for every row
 _BITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
 _ROWS_AT_ONCE = 4096  # rows of X that are converted to float64 together
 
@@ -32,8 +33,8 @@ class FactorialPath(KernelPath):
         log f_beta(z) = sum_k z_k log pi_k + (1 - z_k) log(1 - pi_k)
                         + beta log N(x; Mᵀ z, (noise_variance + z @ S @ z) I),    z in {0, 1}^K,
 
-    so that f_0 is normalised and log Z of the target is log p(x). The rows of X are the path's targets: estimators
-    run on ``path.target(t)`` and give arrays of shape (n_targets,). Only M x and |x|² are kept of a row, and no step
+    so that f_0 is normalised and log Z of the target is log p(x). There is a log Z for each row of X: estimators run
+    on ``path.row(t)`` and give arrays of shape (n_rows,). Only M x and |x|² are kept of a row, and no step
     of a chain depends on the number of features.
 
     Parameters
@@ -86,35 +87,29 @@ class FactorialPath(KernelPath):
         self.activation_probability = _check_probability(activation_probability, n_components)
         self.products = components @ components.T
         self.statistics = _project(X, components)
-        self.n_targets: int | None = len(self.statistics)
+        self.n_rows: int | None = len(self.statistics)
         self.ladder = self.with_ladder(ladder).ladder
 
-    # -- targets -------------------------------------------------------------------------------
-    def target(self, t: int) -> FactorialPath:
+    # -- rows ----------------------------------------------------------------------------------
+    def row(self, t: int) -> FactorialPath:
         """Return the path of row t alone."""
-        _ = self._packed  # packed once for all rows
         other = copy.copy(self)
-        other.statistics, other.n_targets = self.statistics[t], None
+        other.statistics, other.n_rows = self.statistics[t], None
         return other
 
-    def target_content(self, t: int) -> bytes:
+    def row_content(self, t: int) -> bytes:
         """Return M x and |x|² of row t: its likelihood depends on nothing else of it."""
         return self.statistics[t].tobytes()
 
-    # -- the kernels' arguments ------------------------------------------------------------------
-    @property
-    def _row(self):
+    # -- what the kernels work on ----------------------------------------------------------------
+    def _pack(self):
         from sklpf.models.factorial._path_kernels import Row
 
-        if self.n_targets is not None:
-            raise ValueError("this path has a target for each row of X: choose one with target(t)")
-        return Row(read_only(self.statistics[:-1]), float(self.statistics[-1]))
+        if self.n_rows is not None:
+            raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
+        return Row(self._gram(), read_only(self.statistics[:-1]), float(self.statistics[-1]))
 
-    @property
-    def _arguments(self):
-        return self._packed, self._row
-
-    def _pack(self):
+    def _gram(self):
         from sklpf.models.factorial._path_kernels import Gram
 
         probability = self.activation_probability
@@ -138,60 +133,41 @@ class FactorialPath(KernelPath):
         from sklpf.models.factorial._path_kernels import sample_prior
 
         state = FactorialState(np.empty((n, len(self.products)), dtype=np.uint8), np.empty(n), np.empty(n))
-        sample_prior(self._packed, self._row, keys(stream), *state)
+        sample_prior(self.packed, stream.keys, *state)
         return state
 
-    # -- densities -----------------------------------------------------------------------------
-    def log_f(self, state: FactorialState, levels: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return log f_k of every chain at its own level, in nats."""
-        from sklpf.models.factorial._path_kernels import log_f
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary: the components that are on."""
+        return len(self.products)
 
-        out = np.empty(n_chains(state))
-        log_f(self._packed, *state, self.ladder[levels], out)
-        return out
-
-    def log_f_ladder(self, state: FactorialState) -> NDArray[np.float64]:
-        """Return log f_k of every chain at every level, shape (n, K), in nats."""
-        from sklpf.models.factorial._path_kernels import log_f
-
-        n = n_chains(state)
-        ends = np.empty((2, n))
-        for end, beta in zip(ends, (0.0, 1.0)):
-            log_f(self._packed, *state, np.full(n, beta), end)
-        return ends[0][:, np.newaxis] + (ends[1] - ends[0])[:, np.newaxis] * self.ladder
-
-    # -- moves ---------------------------------------------------------------------------------
-    def gibbs(self, state, levels, stream: Stream, reverse: bool = False) -> FactorialState:
-        """One Gibbs sweep over the components in turn; `reverse` takes them in the opposite order."""
-        from sklpf.models.factorial._path_kernels import sweep_all
-
-        state = map_state(np.array, state)
-        sweep_all(self._packed, self._row, *state, self.ladder[levels], reverse, keys(stream))
-        return state
+    def default_estimator(self) -> PartitionEstimator:
+        """Return `Exact` for up to 18 components, else `AIS`."""
+        return Exact() if self.log2_states <= _MAX_EXACT else AIS()
 
     # -- exact enumeration -----------------------------------------------------------------------
     @property
-    def n_enumerable(self) -> int:
+    def log2_states(self) -> int:
         """Number of components: 2 to this power states are enumerated for every row."""
         return len(self.products)
 
     @property
     def n_enumeration_blocks(self) -> int:
         """Number of blocks of states that `enumerate_block` takes."""
-        return 1 << max(0, self.n_enumerable - _BITS_PER_BLOCK)
+        return 1 << max(0, self.log2_states - _BITS_PER_BLOCK)
 
     def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
         """Return log f at `level` of one block of states; bit k of a state's number says whether z_k = 1."""
-        row = self._row
+        row = self.packed
         log_prior, variance, quadratic, high = self._block(block)
-        low = self.n_enumerable - len(high)
+        low = self.log2_states - len(high)
         linear = subset_sums(row.projection[:low]) + row.projection[low:] @ high
         distance = np.maximum(row.squared_norm - 2 * linear + quadratic, 0)
         exponent = self.n_features * np.log(2 * np.pi * variance) + distance / variance
         return log_prior - 0.5 * self.ladder[level] * exponent
 
-    def enumerate_targets(self, rows: ArrayLike) -> NDArray[np.float64]:
-        """Return log Z of the targets `rows` (n,), in nats: about a nanosecond a state."""
+    def enumerate_rows(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """Return log Z of the rows `rows` (n,), in nats: about a nanosecond a state."""
         from sklpf.models.factorial._path_kernels import add_states
 
         rows = np.array(rows, dtype=np.int64)
@@ -205,8 +181,8 @@ class FactorialPath(KernelPath):
 
     def _block(self, block):
         """What the states of a block have for every row: log prior, variance, z @ G @ z; and their upper bits."""
-        gram, low = self._packed, min(self.n_enumerable, _BITS_PER_BLOCK)
-        high = (block >> np.arange(self.n_enumerable - low)) & 1
+        gram, low = self._gram(), min(self.log2_states, _BITS_PER_BLOCK)
+        high = (block >> np.arange(self.log2_states - low)) & 1
         log_prior = gram.log_off + gram.logit[low:] @ high + subset_sums(gram.logit[:low])
         variance = self.noise_variance + quadratic_sums(gram.covariance, low, high)
         return (

@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf import _random
-from sklpf.kernels import exp64, inlined, njit, random_bits, uniform
-from sklpf.transitions._kernels import Keys, redraw, swap_levels
+from sklpf._random import FIRST as _Z
+from sklpf.kernels import _programs as programs
+from sklpf.kernels import exp64, implements, inlined, njit, random_bits
 
-_Z, _REDRAW = _random.HIDDEN, _random.REDRAW
 _LOG_TAU = math.log(2 * math.pi)
 _TILE_BITS = 10
 _NEGLIGIBLE = 60.0  # weights under e^-60 of the largest one add nothing in float64
@@ -37,6 +36,7 @@ class Gram(NamedTuple):
 class Row(NamedTuple):
     """What is known of one row."""
 
+    gram: Gram
     projection: np.ndarray  # (K,): c
     squared_norm: float
 
@@ -64,30 +64,9 @@ def project(X, components, out):
 
 
 @inlined
-def _log_likelihood(gram, distance, variance):
-    return -0.5 * (gram.n_features * (_LOG_TAU + math.log(variance)) + distance / variance)
-
-
-@inlined
-def _log_prior(gram, z):
-    total = gram.log_off
-    for k in range(z.shape[0]):
-        if z[k]:
-            total += gram.logit[k]
-    return total
-
-
-@njit
-def log_f(gram, z, distance, variance, betas, out):
-    """Log prior + beta times log likelihood of every chain."""
-    for c in range(z.shape[0]):
-        out[c] = _log_prior(gram, z[c]) + betas[c] * _log_likelihood(gram, distance[c], variance[c])
-
-
-@inlined
-def _forms(gram, row, z, fields):
+def _forms(row, z, fields):
     """Sum G z and S z (rows of fields (2, K)); returns distance and variance."""
-    n = z.shape[0]
+    gram, n = row.gram, z.shape[0]
     fields[:] = 0.0
     for k in range(n):
         if z[k]:
@@ -109,23 +88,23 @@ def _uniform64(bits):
 
 
 @njit
-def sample_prior(gram, row, keys, z, distance, variance):
+def sample_prior(row, keys, z, distance, variance):
     """Exact draws from level 0."""
-    n = z.shape[1]
+    gram, n = row.gram, z.shape[1]
     fields, bits = np.empty((2, n)), np.empty(n + 4, np.uint32)
     for c in range(z.shape[0]):
         random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + c, _Z)
         for k in range(n):
             z[c, k] = np.uint8(_uniform64(bits[k]) * (1.0 + math.exp(-gram.logit[k])) < 1.0)
-        distance[c], variance[c] = _forms(gram, row, z[c], fields)
+        distance[c], variance[c] = _forms(row, z[c], fields)
 
 
 @inlined
-def _sweep(gram, row, z, beta, reverse, keys, step, chain, fields, bits):
+def _sweep_chain(row, z, beta, reverse, keys, chain, fields, bits):
     """One Gibbs sweep of one chain over the components in turn, or in reverse; returns distance and variance."""
-    n = z.shape[0]
-    random_bits(bits, n, keys.key0, keys.key1, step, chain, _Z)
-    distance, variance = _forms(gram, row, z, fields)
+    gram, n = row.gram, z.shape[0]
+    random_bits(bits, n, keys.key0, keys.key1, keys.step, chain, _Z)
+    distance, variance = _forms(row, z, fields)
     log_variance, exponent = math.log(variance), 0.5 * distance / variance
     half_features = 0.5 * gram.n_features
     for i in range(n):
@@ -145,87 +124,81 @@ def _sweep(gram, row, z, beta, reverse, keys, step, chain, fields, bits):
     return distance, variance
 
 
-# ---- programs: sweeps, annealing, replica exchange, simulated tempering --------------------------
-@njit
-def sweep_all(gram, row, z, distance, variance, betas, reverse, keys):
-    """One sweep of every chain, in place."""
-    n = z.shape[1]
-    fields, bits = np.empty((2, n)), np.empty(n + 4, np.uint32)
-    for c in range(z.shape[0]):
-        distance[c], variance[c] = _sweep(
-            gram, row, z[c], betas[c], reverse, keys, keys.step, keys.chain + c, fields, bits
+# ---- what the programs need ----------------------------------------------------------------------
+programs.tempered(Row)
+
+
+@implements(programs.scratch, Row)
+def _scratch(model, state):
+    n = state.z.shape[1]
+    return np.empty((2, n)), np.empty(n + 4, np.uint32)
+
+
+@implements(programs.sweep, Row)
+def _sweep(model, state, betas, reverse, keys, work):
+    fields, bits = work
+    for c in range(state.z.shape[0]):
+        state.distance[c], state.variance[c] = _sweep_chain(
+            model, state.z[c], betas[c], reverse, keys, keys.chain + c, fields, bits
         )
 
 
-@njit
-def anneal(gram, row, z, distance, variance, betas, reverse, keys, log_weights):
-    """Anneal in place through betas (n_sweeps + 1, n_chains) and add the increments of log f to log_weights."""
-    n = z.shape[1]
-    fields, bits = np.empty((2, n)), np.empty(n + 4, np.uint32)
-    for c in range(z.shape[0]):
-        d, v, total = distance[c], variance[c], 0.0
-        for t in range(betas.shape[0] - 1):
-            step = keys.step + t
-            if reverse:
-                d, v = _sweep(gram, row, z[c], betas[t, c], True, keys, step, keys.chain + c, fields, bits)
-            rise = betas[t + 1, c] - betas[t, c]
-            if rise != 0.0:
-                total += rise * _log_likelihood(gram, d, v)
-            if not reverse:
-                d, v = _sweep(gram, row, z[c], betas[t + 1, c], False, keys, step, keys.chain + c, fields, bits)
-        distance[c], variance[c] = d, v
-        log_weights[c] += total
+@implements(programs.log_base, Row)
+def _log_base(model, state, c):
+    """Log prior."""
+    total = model.gram.log_off
+    for k in range(state.z.shape[1]):
+        if state.z[c, k]:
+            total += model.gram.logit[k]
+    return total
+
+
+@implements(programs.log_gain, Row, forceinline=True)
+def _log_gain(model, state, c):
+    """Log likelihood."""
+    gram, variance = model.gram, state.variance[c]
+    return -0.5 * (gram.n_features * (_LOG_TAU + math.log(variance)) + state.distance[c] / variance)
+
+
+@implements(programs.summarise, Row)
+def _summarise(model, state, c, out):
+    for k in range(out.shape[0]):
+        out[k] = np.float64(state.z[c, k])
 
 
 @njit
-def exchange(gram, row, z, distance, variance, levels, ends, ladder, shift, n_scans, keys, sums, trips):
-    """Replica exchange in place on independent ladders of K consecutive chains, as `Transition.exchange` says."""
-    n, n_levels = z.shape[1], ladder.shape[0]
-    fields, bits = np.empty((2, n)), np.empty(n + 4, np.uint32)
-    up, down, chain_at = np.empty(z.shape[0]), np.empty(z.shape[0]), np.empty(n_levels, np.int64)
-    for start in range(0, z.shape[0], n_levels):
-        for t in range(n_scans):
-            now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
-            for c in range(start, start + n_levels):
-                level = levels[c]
-                distance[c], variance[c] = _sweep(
-                    gram, row, z[c], ladder[level], False, keys, now.step, keys.chain + c, fields, bits
-                )
-                energy = _log_likelihood(gram, distance[c], variance[c])
-                if level + 1 < n_levels:
-                    up[c] = (ladder[level + 1] - ladder[level]) * energy
-                if level > 0:
-                    down[c] = -(ladder[level] - ladder[level - 1]) * energy
-            i = start // n_levels
-            trips[i] += swap_levels(up, down, levels, ends, shift, start, now, chain_at, sums[i])
+def anneal(model, state, betas, reverse, keys, log_weights):
+    programs.anneal(model, state, betas, reverse, keys, log_weights)
 
 
 @njit
-def temper(
-    gram, row, z, distance, variance, levels, ladder, log_prior, n_redraws, sweeps_per_redraw, stride, keys,
-    q_sums, counts, vectors, vector_levels,
-):  # fmt: skip
-    """Simulated tempering in place; q_sums (n, K) adds exp(log q + 600). The rest as `Transition.temper` says."""
-    n, n_levels = z.shape[1], ladder.shape[0]
-    fields, bits = np.empty((2, n)), np.empty(n + 4, np.uint32)
-    log_densities, cumulative = np.empty(n_levels), np.empty(n_levels)
-    for c in range(z.shape[0]):
-        chain = keys.chain + c
-        for t in range(n_redraws):
-            last = keys.step + (t + 1) * sweeps_per_redraw - 1
-            for step in range(last + 1 - sweeps_per_redraw, last + 1):
-                distance[c], variance[c] = _sweep(
-                    gram, row, z[c], ladder[levels[c]], False, keys, step, chain, fields, bits
-                )
-            base, slope = _log_prior(gram, z[c]), _log_likelihood(gram, distance[c], variance[c])
-            for k in range(n_levels):
-                log_densities[k] = base + ladder[k] * slope
-            if t % stride == 0:
-                vectors[t // stride, c] = log_densities
-                vector_levels[t // stride, c] = levels[c]
-            random_bits(bits, 1, keys.key0, keys.key1, last, chain, _REDRAW)
-            levels[c] = redraw(log_densities, log_prior, uniform(bits[0]), q_sums[c], cumulative)
-            counts[c, levels[c]] += 1
+def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
+    programs.exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums)
+
+
+@njit
+def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
+    programs.temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
+
+
+@njit
+def log_f(model, state, betas, out):
+    programs.log_f(model, state, betas, out)
+
+
+@njit
+def log_f_ladder(model, state, ladder, out):
+    programs.log_f_ladder(model, state, ladder, out)
+
+
+@njit
+def log_f_derivatives(model, state, betas, out):
+    programs.log_f_derivatives(model, state, betas, out)
+
+
+@njit
+def summaries(model, state, out):
+    programs.summaries(model, state, out)
 
 
 # ---- exact enumeration -------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import logit
 from sklearn.utils import gen_batches
 
@@ -160,9 +160,16 @@ class FactorialPosterior(ConjugateModel):
                 self.means[k] = variance[k] * weight * (self._products[k] - off_diagonal[k] @ self.means)
             return
         precision = weight * self._second + np.eye(n_components) / self.component_variance
-        inverse_precision = cho_solve(cho_factor(precision), np.eye(n_components))
+        try:
+            factor = cho_factor(precision)
+        except LinAlgError:
+            raise ValueError(
+                "some values of X are so large that the rest is lost in rounding; rescale X, clip its outliers, or set "
+                "noise_variance and component_variance to its scale"
+            ) from None
+        inverse_precision = cho_solve(factor, np.eye(n_components))
         self.covariance = 0.5 * (inverse_precision + inverse_precision.T)
-        self.means = cho_solve(cho_factor(precision), weight * self._products)
+        self.means = cho_solve(factor, weight * self._products)
 
     # -- expectations ----------------------------------------------------------------------------------
     def _expected_square(self) -> float:

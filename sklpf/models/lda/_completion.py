@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sklpf._warnings import warn
+from sklpf.models.lda._inference import lengths
+
+_MOST_TOKENS = 10**9  # of a document: NumPy's hypergeometric numbers end there
+
+
+def check_lengths(X: sp.csr_matrix) -> None:
+    """Raise ValueError if a document has more tokens than can be taken one by one."""
+    longest = float(lengths(X).max())
+    if longest >= _MOST_TOKENS:
+        raise ValueError(
+            f"X has a document of {longest:.3g} tokens, and likelihoods are of fewer than 1e+09; rescale its counts"
+        )
+
 
 def whole_counts(X: sp.csr_matrix) -> sp.csr_matrix:
     """Return the nearest whole counts, with a warning where they differ."""
+    check_lengths(X)
     counts = np.rint(X.data)
     if np.array_equal(counts, X.data):
         return X
-    warnings.warn("X has fractional counts; likelihoods are those of the nearest whole counts", stacklevel=3)
+    warn("X has fractional counts; likelihoods are those of the nearest whole counts")
     X = sp.csr_matrix((counts, X.indices.copy(), X.indptr.copy()), shape=X.shape)
     X.eliminate_zeros()
     return X
@@ -39,7 +53,7 @@ def completion_log_likelihood(X: sp.csr_matrix, infer, topics) -> tuple[NDArray[
     values = np.zeros(X.shape[0])
     for d in range(X.shape[0]):
         row = slice(second.indptr[d], second.indptr[d + 1])
-        words = topics.prior + topics.scale * topics.weights[second.indices[row]].astype(np.float64)
+        words = topics.base + topics.scale * topics.weights[second.indices[row]].astype(np.float64)
         values[d] = second.data[row] @ np.log(np.sum(words * shares[d], axis=1))
     return values, np.asarray(second.sum(axis=1)).ravel()
 

@@ -17,6 +17,8 @@ from sklpf.models.lda._word_kernels import fill_powers
 
 _REGISTER = 8  # gamma and the like go eight at a time
 _FEW = 8  # a document's matrix is turned when one in so many topics is left
+_SMALL = 0.002  # sums of gamma whose exp(digamma) is nearly out of range
+_NOTHING = 1e-100  # gamma and alpha in the padding, where theta must be finite
 _EPSILON = 2.0**-52  # words that a document's topics explain with less than this have no say, as in scikit-learn
 _NEGLIGIBLE = 1e-6  # tokens, or their share of a document of less than one, below which a topic is dropped
 
@@ -44,7 +46,7 @@ class Scratch(NamedTuple):
     theta: np.ndarray  # (K,) exp(b E log theta)
     sums: np.ndarray  # (K,) sum of ratios * rows
     topics: np.ndarray  # (K,) int64: which topics are left
-    gamma: np.ndarray  # (K,) float64; 1 in the padding, as alpha
+    gamma: np.ndarray  # (K,) float64; nearly 0 in the padding, as alpha
     alpha: np.ndarray  # (K,) float64
     ones: np.ndarray  # (K,) float64: 0 in the padding
     moves: np.ndarray  # (4 K,) float64: changes of gamma, gamma, whether a topic stays, and zeros
@@ -124,7 +126,7 @@ def _weigh_tempered(gamma, total, inverse, theta):
 
 @inlined
 def _set_theta(gamma, total, inverse, theta):
-    if inverse == 1.0:
+    if inverse == 1.0 and total > _SMALL:
         _weigh(gamma, total, theta)
     else:
         _weigh_tempered(gamma, total, inverse, theta)
@@ -168,8 +170,8 @@ def _drop(scratch, gamma, width):
 def _pad(scratch, n, width):
     scratch.ones[:n] = 1.0
     scratch.ones[n:width] = 0.0
-    scratch.gamma[n:width] = 1.0
-    scratch.alpha[n:width] = 1.0
+    scratch.gamma[n:width] = _NOTHING
+    scratch.alpha[n:width] = _NOTHING
     scratch.sums[n:width] = 0.0
     scratch.topic_starts[n:width] = scratch.matrix.shape[0] - scratch.counts.shape[0]
     scratch.moves[3 * width : 4 * width] = 0.0

@@ -14,9 +14,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaln, polygamma, psi
 
+_DOCUMENTS_AT_ONCE = 4096  # where topics stay
 _DOCUMENTS_PER_BLOCK, _WORDS_PER_BLOCK = 32, 1024
 _LANES = 16
 _SMALLEST_SCALE = 1e-6
+_LARGEST_PRIOR = 1e3  # in units of the smallest component, to which a difference from it leaves enough digits
+_SMALLEST_OFFSET = -600.0  # digamma of a topic's sum; exponentials reach to 708
 _PRIOR_RANGE = 1e-10, 1e10  # of a learned prior, which has no maximum where all documents are alike
 _SMALLEST_CURVATURE = 1e-12
 _NEWTON_STEPS = 20  # in the prior, for every update in batch learning
@@ -30,9 +33,10 @@ class Settings(NamedTuple):
 
 
 class Topics:
-    """q(beta): topics that are Dirichlet(lambda_k) with lambda = prior + scale * weights.
+    """q(beta): topics that are Dirichlet(lambda_k) with lambda = base + scale * weights.
 
-    Decaying lambda towards the prior only changes `scale`, so an update costs what the words of its batch cost.
+    Decaying lambda towards the prior only changes the first two, so an update costs what the words of its batch cost.
+    The base is the prior, but where that would swallow the smallest of the components: then it comes from 0.
 
     Parameters
     ----------
@@ -43,14 +47,15 @@ class Topics:
 
     def __init__(self, components: NDArray, prior: float):
         self.prior, self.scale = float(prior), 1.0
-        self.weights = np.ascontiguousarray((components - self.prior).T.astype(components.dtype, copy=False))
+        self.base = self.prior if prior <= _LARGEST_PRIOR * components.min() else 0.0
+        self.weights = np.ascontiguousarray((components - self.base).T.astype(components.dtype, copy=False))
         self.totals = self.weights.sum(axis=0, dtype=np.float64)
         self._components: NDArray | None = None
 
     @property
     def sums(self) -> NDArray[np.float64]:
         """Sums of lambda over words, (n_topics,)."""
-        return self.prior * len(self.weights) + self.scale * self.totals
+        return self.base * len(self.weights) + self.scale * self.totals
 
     @property
     def components(self) -> NDArray:
@@ -58,7 +63,7 @@ class Topics:
         if self._components is None:
             components = self.weights.T.copy(order="C")
             components *= components.dtype.type(self.scale)
-            components += components.dtype.type(self.prior)
+            components += components.dtype.type(self.base)
             components.flags.writeable = False
             self._components = components
         return self._components
@@ -73,6 +78,7 @@ class Topics:
         """lambda = (1 - rate) lambda + rate * prior."""
         self._components = None
         self.scale *= 1 - rate
+        self.base += rate * (self.prior - self.base)
         if self.scale < _SMALLEST_SCALE:
             self.weights *= self.weights.dtype.type(self.scale)
             self.scale, self.totals = 1.0, self.weights.sum(axis=0, dtype=np.float64)
@@ -82,14 +88,14 @@ class Topics:
         from sklpf.models.lda._word_kernels import word_terms
 
         n_features, n_topics = self.weights.shape
-        value = word_terms(self.prior, self.scale, self.weights, psi(self.sums)) - np.sum(gammaln(self.sums))
+        value = word_terms(self.prior, self.base, self.scale, self.weights, psi(self.sums)) - np.sum(gammaln(self.sums))
         return float(value + n_topics * (gammaln(n_features * self.prior) - n_features * gammaln(self.prior)))
 
     def log_power_sums(self, powers: NDArray) -> NDArray[np.float64]:
         """log E_q[sum_v beta_kv^s] for every power s, (n_powers, n_topics)."""
         from sklpf.models.lda._word_kernels import power_sums
 
-        sums = np.array([power_sums(self.prior, self.scale, self.weights, power) for power in powers])
+        sums = np.array([power_sums(self.base, self.scale, self.weights, power) for power in powers])
         return np.log(sums) + gammaln(self.sums) - gammaln(self.sums + np.asarray(powers)[:, None])
 
 
@@ -174,11 +180,26 @@ def infer_documents(
         np.empty((n, padded), dtype),
         np.empty(len(local), dtype),
         np.empty(n),
-        np.empty(n),
+        np.zeros(n),
     )
     infer = functools.partial(_infer_block, documents, X.data, alpha, settings, joint or own)
     tasks(infer, cut(n, _DOCUMENTS_PER_BLOCK))
     return documents
+
+
+def settle(topics: Topics, X: sp.csr_matrix, alpha, settings: Settings, tasks) -> Iterator[Documents]:
+    """Documents at T = 1, in parts, from gamma = 1."""
+    for rows in cut(X.shape[0], _DOCUMENTS_AT_ONCE):
+        part = take_documents(X, rows)
+        yield infer_documents(topics, part, alpha, np.ones((part.shape[0], len(alpha))), settings, tasks)
+
+
+def corpus_bound(topics: Topics, X: sp.csr_matrix, alpha, settings: Settings, tasks) -> tuple[float, float]:
+    """Perplexity and nats of the evidence lower bound at T = 1."""
+    elbo = sum(float(documents.bound(alpha).sum()) for documents in settle(topics, X, alpha, settings, tasks))
+    elbo += topics.bound()
+    with np.errstate(over="ignore"):
+        return float(np.exp(-elbo / X.data.sum(dtype=np.float64))), elbo
 
 
 def update_topics(topics: Topics, documents: Documents, rate: float, ratio: float, tasks) -> None:
@@ -215,9 +236,15 @@ def _log_step(alpha, counts):
     slope = alpha * (first - psi(alpha) - first_sum + psi(alpha.sum()))
     diagonal = alpha**2 * (second - polygamma(1, alpha)) + np.minimum(slope, 0) - _SMALLEST_CURVATURE * alpha
     common = polygamma(1, alpha.sum()) - second_sum[0]
-    shared = np.sum(alpha * slope / diagonal) / (1 / common + np.sum(alpha**2 / diagonal))
+    with np.errstate(divide="ignore", over="ignore"):  # 0 where no document has words
+        shared = np.sum(alpha * slope / diagonal) / (1 / common + np.sum(alpha**2 / diagonal))
     step = -(slope - shared * alpha) / diagonal
     return np.clip(step, -1.0, 1.0)
+
+
+def lengths(X: sp.csr_matrix) -> NDArray[np.float64]:
+    """Tokens of every document, (n,)."""
+    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
 
 
 def take_documents(X: sp.csr_matrix, rows: slice) -> Any:
@@ -237,13 +264,17 @@ def cut(n: int, size: int) -> list[slice]:
 def _fill_rows(topics, words, inverse, rows, log_rows, block):
     from sklpf.models.lda._word_kernels import fill_exp_rows, fill_log_rows, raise_rows
 
-    words, offsets = words[block], psi(topics.sums)
+    offsets = psi(topics.sums)
+    lambdas = topics.weights, words[block], topics.base, topics.scale
     if len(log_rows):
-        fill_log_rows(topics.weights, words, topics.prior, topics.scale, offsets, log_rows[block])
+        fill_log_rows(*lambdas, offsets, log_rows[block])
     if len(rows) and len(log_rows):
         raise_rows(log_rows[block], inverse[0], len(offsets), rows[block])
-    elif len(rows):
-        fill_exp_rows(topics.weights, words, topics.prior, topics.scale, np.exp(-offsets), rows[block])
+    elif len(rows) and offsets.min() > _SMALLEST_OFFSET:
+        fill_exp_rows(*lambdas, np.exp(-offsets), rows[block])
+    elif len(rows):  # a topic with hardly any words, whose exp(digamma) is out of range
+        fill_log_rows(*lambdas, offsets, rows[block])
+        raise_rows(rows[block], 1.0, len(offsets), rows[block])
 
 
 def _infer_block(documents, counts, alpha, settings, joint, block):

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Integral, Real
+from typing import Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._validation import all_or_nothing, validate_rows
 from sklpf.models.lda._completion import completion_log_likelihood, whole_counts
-from sklpf.models.lda._fit import LDAFitMixin
-from sklpf.models.lda._inference import Topics
+from sklpf.models.lda._inference import Settings, Topics, settle, task_map
 from sklpf.models.lda._path import LDAPath
+from sklpf.models.lda._tempering import SMOOTHING, Cooling, Corpus, Heat, start_cooling
+from sklpf.models.lda._trainer import Evaluation, Steps, Trainer, check_priors, check_tokens, draw_topics
 from sklpf.partition import PartitionEstimator
+from sklpf.training import train
+
+_LARGEST_SEED = 2**31 - 1
 
 
-class LatentDirichletAllocation(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, LDAFitMixin, BaseEstimator
-):
+class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
     """Latent Dirichlet allocation with variational Bayes; takes the place of scikit-learn's class of that name.
 
     Parameters and attributes are scikit-learn's, then those of this class. What differs: `score` is the mean
@@ -31,9 +37,10 @@ class LatentDirichletAllocation(
     Parameters
     ----------
     n_components : int, default=10
-        Number of topics.
+        Number of topics; a fitted model keeps its own until `fit`.
     doc_topic_prior, topic_word_prior : float or None, default=None
-        alpha and eta, Dirichlet parameters of the documents' topic shares and of the topics. None: 1 / n_components.
+        alpha and eta, Dirichlet parameters of the documents' topic shares and of the topics, from 1e-20 to 1e10. None:
+        1 / n_components.
     learning_method : {"batch", "online"}, default="batch"
         Whether `fit` updates the topics after a pass over all documents or after every `batch_size` of them.
     learning_decay, learning_offset : float, default=0.7 and 10.0
@@ -166,34 +173,34 @@ class LatentDirichletAllocation(
 
     def __init__(
         self,
-        n_components=10,
+        n_components: int = 10,
         *,
-        doc_topic_prior=None,
-        topic_word_prior=None,
-        learning_method="batch",
-        learning_decay=0.7,
-        learning_offset=10.0,
-        max_iter=10,
-        batch_size=128,
-        evaluate_every=-1,
-        total_samples=1e6,
-        perp_tol=1e-1,
-        mean_change_tol=1e-3,
-        max_doc_update_iter=100,
-        n_jobs=None,
-        verbose=0,
-        random_state=None,
-        tempering=None,
-        initial_temperature="auto",
-        temperature_schedule="linear",
-        n_tempered=3.0,
-        n_temperatures=100,
-        monotone_temperature=True,
-        tempered_partition="joint",
-        learn_doc_topic_prior=False,
-        shuffle=False,
-        partition_estimator=None,
-        on_nonconvergence="warn",
+        doc_topic_prior: float | None = None,
+        topic_word_prior: float | None = None,
+        learning_method: Literal["batch", "online"] = "batch",
+        learning_decay: float = 0.7,
+        learning_offset: float = 10.0,
+        max_iter: int = 10,
+        batch_size: int = 128,
+        evaluate_every: int = -1,
+        total_samples: float = 1e6,
+        perp_tol: float = 1e-1,
+        mean_change_tol: float = 1e-3,
+        max_doc_update_iter: int = 100,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+        tempering: Literal["annealed", "global", "local"] | None = None,
+        initial_temperature: float | Literal["auto"] = "auto",
+        temperature_schedule: Literal["linear", "geometric", "constant"] | ArrayLike = "linear",
+        n_tempered: float = 3.0,
+        n_temperatures: int = 100,
+        monotone_temperature: bool = True,
+        tempered_partition: Literal["joint", "marginal"] = "joint",
+        learn_doc_topic_prior: bool = False,
+        shuffle: bool = False,
+        partition_estimator: PartitionEstimator | None = None,
+        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
     ):
         self.n_components = n_components
         self.doc_topic_prior = doc_topic_prior
@@ -224,7 +231,8 @@ class LatentDirichletAllocation(
         self.on_nonconvergence = on_nonconvergence
 
     # -- training --------------------------------------------------------------------------------
-    def fit(self, X, y=None) -> LatentDirichletAllocation:
+    @all_or_nothing
+    def fit(self, X, y=None) -> Self:
         """Learn topics from X.
 
         Parameters
@@ -240,17 +248,28 @@ class LatentDirichletAllocation(
         Raises
         ------
         ValueError
-            If a parameter can't be used, or X has negative or missing counts, or none at all.
+            If a parameter can't be used, or X has negative or missing counts, or none at all; the model is then as it
+            was.
         """
         self._validate_params()
         X = self._validate(X, reset=True)
         if X.nnz == 0:
             raise ValueError("X has no counts; fit needs at least one document with a word")
-        self._begin(X, len_corpus=X.shape[0], n_passes=self.max_iter)
-        self._fit(X)
+        check_tokens(X, X.shape[0])
+        steps = self._steps(X.shape[0])
+        self._initialise(X, X.shape[0], steps.batch_size, self.max_iter)
+        evaluation = Evaluation(self.evaluate_every, self.perp_tol, self.max_iter)
+        report = evaluation.report if self.verbose else None
+        with task_map(self.n_jobs) as tasks:
+            trainer = Trainer(self, X, X.shape[0], steps, self._settings, tasks)
+            n_passes, ended = train(trainer, self.max_iter, report=report, callbacks=[evaluation])
+            trainer.store(self)
+            self.bound_, self.elbo_ = trainer.bound()
+        self.n_iter_ = n_passes - ended  # as scikit-learn counts
         return self
 
-    def partial_fit(self, X, y=None) -> LatentDirichletAllocation:
+    @all_or_nothing
+    def partial_fit(self, X, y=None) -> Self:
         """Update the topics with some documents of a stream, `batch_size` at a time.
 
         Parameters
@@ -269,11 +288,43 @@ class LatentDirichletAllocation(
         """
         self._validate_params()
         first = not hasattr(self, "_topics")
-        X = self._validate(X, reset=first)
+        X = self._validate(X, reset=first, n_corpus=max(1.0, self.total_samples))
         if first:
-            self._begin(X, len_corpus=self.total_samples)
-        self._partial_fit(X)
+            self._initialise(X, self.total_samples, self.batch_size)
+        with task_map(self.n_jobs) as tasks:
+            trainer = Trainer(self, X, self.total_samples, self._steps(), self._settings, tasks)
+            trainer.run()
+            trainer.store(self)
         return self
+
+    def _initialise(self, X, n_corpus, batch_size, n_passes=np.inf) -> None:
+        """Forget what was learned, draw topics, and set the temperatures for a corpus of so many documents."""
+        alpha, eta = (1 / self.n_components if p is None else p for p in (self.doc_topic_prior, self.topic_word_prior))
+        check_priors(doc_topic_prior=alpha, topic_word_prior=eta)
+        self.doc_topic_prior_ = np.full(self.n_components, float(alpha)) if self.learn_doc_topic_prior else alpha
+        self.topic_word_prior_, self.temperatures_, self.n_batch_iter_, self.n_iter_ = eta, np.empty(0), 1, 0
+        self.random_state_ = check_random_state(self.random_state)
+        self._partition_seed = int(copy.deepcopy(self.random_state_).randint(_LARGEST_SEED))
+        self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
+        self._cooling = self._start_cooling(X, n_corpus, batch_size, n_passes)
+        for name in ("bound_", "elbo_"):
+            self.__dict__.pop(name, None)
+
+    def _start_cooling(self, X, n_corpus, batch_size, n_passes) -> Cooling | None:
+        if self.tempering is None:
+            return None
+        heat = Heat(*(getattr(self, name) for name in Heat._fields))
+        whole = self.learning_method == "batch" and n_corpus == X.shape[0]
+        corpus = Corpus.like(X, n_corpus, self.topic_word_prior_, self._alpha)
+        per_pass = int(np.ceil(n_corpus / batch_size))
+        return start_cooling(heat, corpus, per_pass, n_passes, 1.0 if whole else SMOOTHING, self._partition_seed)
+
+    def _steps(self, n: int | None = None) -> Steps:
+        """How `fit` to n documents learns, or a stream."""
+        if n is not None and self.learning_method == "batch":
+            return Steps(n, 1.0, 0.0, False, self.learn_doc_topic_prior)
+        shuffle = self.shuffle and n is not None
+        return Steps(self.batch_size, self.learning_offset, self.learning_decay, shuffle, self.learn_doc_topic_prior)
 
     # -- topics of documents ---------------------------------------------------------------------
     def transform(self, X, *, normalize=True) -> NDArray:
@@ -310,6 +361,19 @@ class LatentDirichletAllocation(
         doc_topic_distr : ndarray of shape (n_samples, n_components)
         """
         return self.fit(X).transform(X, normalize=normalize)
+
+    def _gamma(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+        with task_map(self.n_jobs) as tasks:
+            parts = settle(self._topics, X, self._alpha, self._settings, tasks)
+            return np.concatenate([documents.gamma for documents in parts])
+
+    @property
+    def _alpha(self) -> NDArray[np.float64]:
+        return np.broadcast_to(np.asarray(self.doc_topic_prior_, dtype=np.float64), self._n_features_out).copy()
+
+    @property
+    def _settings(self) -> Settings:
+        return Settings(self.mean_change_tol, self.max_doc_update_iter)
 
     # -- log-likelihood ----------------------------------------------------------------------------
     def path(self, X) -> LDAPath:
@@ -354,7 +418,7 @@ class LatentDirichletAllocation(
         n_tokens = np.rint(self._validate(X).data).sum(dtype=np.float64)
         if n_tokens == 0:
             raise ValueError("X has no tokens, and perplexity is one of tokens; pass a document with a word")
-        return float(np.exp(-self.score_samples(X).sum() / n_tokens))
+        return float(np.exp(-self._scored(X)[0].sum() / n_tokens))
 
     def completion_score(self, X) -> float:
         """Mean log predictive probability, in nats a token, of half of each document's tokens given the other half.
@@ -385,14 +449,13 @@ class LatentDirichletAllocation(
         return float(values.sum() / n_tokens.sum())
 
     # -- validation and attributes -----------------------------------------------------------------
-    def _validate(self, X, reset=False) -> sp.csr_matrix:
+    def _validate(self, X, reset=False, n_corpus=1.0) -> sp.csr_matrix:
         dtype = (np.float64, np.float32) if reset else self._topics.weights.dtype
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=dtype, ensure_non_negative=True)
-        X = sp.csr_matrix(X)
-        if not (X.has_canonical_format and X.data.flags.writeable) or np.any(X.data == 0):
+        X = sp.csr_matrix(validate_rows(self, X, reset=reset, dtype=dtype, ensure_non_negative=True))
+        if not X.data.flags.writeable or np.any(X.data == 0):
             X = X.copy()
-            X.sum_duplicates()
             X.eliminate_zeros()
+        check_tokens(X, n_corpus)
         return X
 
     @property

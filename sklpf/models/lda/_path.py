@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
 from sklpf._random import Stream
+from sklpf.models._validation import check_indices
+from sklpf.models.lda._completion import check_lengths
 from sklpf.partition import LeftToRight, PartitionEstimator
-from sklpf.paths._base import map_state
-from sklpf.paths._kernel_path import KernelPath, keys, read_only
+from sklpf.paths._kernel_path import KernelPath, read_only
 
 _LANES = 16
 _PRIOR_RANGE = 1e-20, 1e20
@@ -41,7 +42,7 @@ class LDAPath(KernelPath):
     Tempering the likelihood instead, from draws of the urn, takes tens of times as many sweeps: such a draw has few
     topics, mostly wrong ones, and single tokens must bring in the others.
 
-    The documents are the path's targets: estimators run on ``path.target(t)`` and give arrays of shape (n_targets,).
+    There is a log Z for each document: estimators run on ``path.row(t)`` and give arrays of shape (n_rows,).
     An empty document has log Z = 0.
 
     Parameters
@@ -58,7 +59,7 @@ class LDAPath(KernelPath):
     Raises
     ------
     ValueError
-        If shapes don't match, or a number isn't finite or in its range.
+        If shapes don't match, a number isn't finite or in its range, or a document has 1e9 tokens or more.
 
     Notes
     -----
@@ -86,33 +87,33 @@ class LDAPath(KernelPath):
         self.doc_topic_prior = _check_prior(doc_topic_prior, len(checked))
         self.counts = _check_counts(X, checked.shape[1])
         self.words, self.log_topics = _used_words(checked, self.counts)
-        self.n_targets: int | None = self.counts.shape[0]
+        self.n_rows: int | None = self.counts.shape[0]
         self.ladder = self.with_ladder(ladder).ladder
 
-    # -- targets -------------------------------------------------------------------------------
-    def target(self, t: int) -> LDAPath:
+    # -- rows ---------------------------------------------------------------------------------
+    def row(self, t: int) -> LDAPath:
         """Return the path of document t alone."""
         other = copy.copy(self)
-        words, counts = self._row(t)
+        words, counts = self._words_of(t)
         used = np.searchsorted(self.words, words)
-        other.log_topics, other.counts, other.words, other.n_targets = self.log_topics[used], counts, words, None
+        other.log_topics, other.counts, other.words, other.n_rows = self.log_topics[used], counts, words, None
         return other
 
-    def target_content(self, t: int) -> bytes:
+    def row_content(self, t: int) -> bytes:
         """Return the words of document t and how often each occurs, explicit zeros left out."""
-        words, counts = self._row(t)
+        words, counts = self._words_of(t)
         return words.tobytes() + counts.tobytes()
 
-    def target_cost(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def row_cost(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Tokens of these documents, and 10 for what doesn't depend on their number, shape (n,)."""
         return np.asarray(self.n_tokens[rows] + 10, dtype=np.float64)
 
     @property
     def n_tokens(self) -> NDArray[np.int64]:
-        """Tokens of every document, shape (n_targets,), or (1,) for a document alone."""
-        return np.asarray(self.counts.sum() if self.n_targets is None else self.counts.sum(axis=1)).ravel()
+        """Tokens of every document, shape (n_rows,), or (1,) for a document alone."""
+        return np.asarray(self.counts.sum() if self.n_rows is None else self.counts.sum(axis=1)).ravel()
 
-    def _row(self, t):
+    def _words_of(self, t):
         row = slice(self.counts.indptr[t], self.counts.indptr[t + 1])
         return self.counts.indices[row].astype(np.int64), self.counts.data[row]
 
@@ -120,8 +121,8 @@ class LDAPath(KernelPath):
     def _pack(self):
         from sklpf.models.lda._path_kernels import Document
 
-        if self.n_targets is not None:
-            raise ValueError("this path has a target for each row of X: choose one with target(t)")
+        if self.n_rows is not None:
+            raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
         n_words, n_topics = self.log_topics.shape
         alpha, drawn = self.doc_topic_prior, np.arange(self.counts.sum() + 1)
         likelihoods = np.zeros((n_words, -(-n_topics // _LANES) * _LANES))
@@ -144,7 +145,7 @@ class LDAPath(KernelPath):
     @property
     def base_log_partition(self) -> float:  # type: ignore[override]  # derived from the document here
         """Log-likelihood of the document if its tokens were independent, in nats."""
-        document = self._packed
+        document = self.packed
         return float(np.sum(logsumexp(document.log_base, axis=1) * self.counts)) if len(document.word) else 0.0
 
     @property
@@ -158,36 +159,24 @@ class LDAPath(KernelPath):
         """Return n exact draws from the base, whose tokens are independent."""
         from sklpf.models.lda._path_kernels import sample_base
 
-        state = TopicState(np.empty((n, len(self._packed.word)), dtype=np.int32), np.empty(n), np.empty(n))
-        sample_base(self._packed, keys(stream), *state)
+        state = TopicState(np.empty((n, len(self.packed.word)), dtype=np.int32), np.empty(n), np.empty(n))
+        sample_base(self.packed, stream.keys, *state)
         return state
 
-    # -- densities -----------------------------------------------------------------------------
-    def log_f(self, state: TopicState, levels: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return log f_k of every chain at its own level, in nats."""
-        return state.base + self.ladder[levels] * state.slope
-
-    def log_f_ladder(self, state: TopicState) -> NDArray[np.float64]:
-        """Return log f_k of every chain at every level, shape (n, K), in nats."""
-        return state.base[:, np.newaxis] + state.slope[:, np.newaxis] * self.ladder
-
-    # -- moves ---------------------------------------------------------------------------------
-    def gibbs(self, state, levels, stream: Stream, reverse: bool = False) -> TopicState:
-        """One Gibbs sweep over the tokens in turn; `reverse` takes them in the opposite order."""
-        from sklpf.models.lda._path_kernels import sweep_all
-
-        state = map_state(np.array, state)
-        sweep_all(self._packed, *state, self.ladder[levels], reverse, keys(stream))
-        return state
-
+    # -- particle filters ------------------------------------------------------------------------
     def left_to_right(self, n: int, n_particles: int, n_sweeps: float, stream: Stream) -> NDArray[np.float64]:
         """Return log estimates of Z (n,) by particle filters that take the tokens one after the other."""
         from sklpf.models.lda._path_kernels import left_to_right
 
-        passed = np.floor(n_sweeps * np.log1p(np.arange(len(self._packed.word)))).astype(np.int64)
+        passed = np.floor(n_sweeps * np.log1p(np.arange(len(self.packed.word)))).astype(np.int64)
         log_estimates = np.empty(n)
-        left_to_right(self._packed, np.diff(passed, prepend=0), n_particles, keys(stream), log_estimates)
+        left_to_right(self.packed, np.diff(passed, prepend=0), n_particles, stream.keys, log_estimates)
         return log_estimates
+
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary: the tokens of every topic."""
+        return len(self.doc_topic_prior)
 
     def default_estimator(self) -> PartitionEstimator:
         """Return the estimator that takes the least time for its error here: `LeftToRight`."""
@@ -195,7 +184,7 @@ class LDAPath(KernelPath):
 
     # -- exact enumeration -----------------------------------------------------------------------
     @property
-    def n_enumerable(self) -> int:
+    def log2_states(self) -> int:
         """Binary logarithm, rounded up, of the number of states that are enumerated: the most of any document."""
         n_topics, n_tokens = len(self.doc_topic_prior), self.n_tokens.max()
         log_states = gammaln(n_tokens + n_topics) - gammaln(n_tokens + 1) - gammaln(n_topics)
@@ -207,13 +196,13 @@ class LDAPath(KernelPath):
 
         n_tokens = int(self.n_tokens[0])
         out = np.empty(math.comb(n_tokens + len(self.doc_topic_prior) - 1, n_tokens))
-        log_weights_of_counts(self._packed, self.ladder[level], out)
+        log_weights_of_counts(self.packed, self.ladder[level], out)
         return out
 
-    def enumerate_targets(self, rows: ArrayLike) -> NDArray[np.float64]:
+    def enumerate_rows(self, rows: ArrayLike) -> NDArray[np.float64]:
         """Return log Z of the documents `rows` (n,), in nats."""
         last = len(self.ladder) - 1
-        return np.array([logsumexp(self.target(t).enumerate_block(0, last)) for t in np.asarray(rows)])
+        return np.array([logsumexp(self.row(t).enumerate_block(0, last)) for t in np.asarray(rows)])
 
 
 # -- parameters --------------------------------------------------------------------------------------
@@ -240,13 +229,15 @@ def _check_prior(prior, n_topics):
 
 def _check_counts(X, n_words):
     """CSR matrix of int64 with sorted words, none twice and no explicit zeros."""
+    check_indices(X)
     X = X if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2 or X.shape[1] != n_words or X.shape[0] == 0:
         raise ValueError(f"X must have the shape (n_documents, {n_words}) and at least one row, got {X.shape}")
     X = sp.csr_matrix(X, copy=True)
     counts = X.data.astype(np.float64)
-    if not np.all((counts >= 0) & (counts < 2**31) & (counts == np.floor(counts))):
+    if not np.all((counts >= 0) & np.isfinite(counts) & (counts == np.floor(counts))):
         raise ValueError("X must hold whole counts from 0 on; it holds negative, fractional, infinite or NaN ones")
+    check_lengths(X)
     X = sp.csr_matrix((X.data.astype(np.int64), X.indices, X.indptr), shape=X.shape)
     X.sum_duplicates()
     X.eliminate_zeros()

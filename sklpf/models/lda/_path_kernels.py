@@ -18,11 +18,12 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sklpf import _random
-from sklpf.kernels import LANES, exp64, inlined, njit, random_bits, uniform
-from sklpf.transitions._kernels import Keys, redraw, swap_levels
-
-_Z, _NEW, _ORDER, _REDRAW = _random.HIDDEN, _random.VISIBLE, _random.SWAP, _random.REDRAW
+from sklpf._random import FIRST as _Z
+from sklpf._random import SECOND as _NEW
+from sklpf._random import SWAP as _ORDER
+from sklpf._random import Keys
+from sklpf.kernels import LANES, exp64, implements, inlined, njit, random_bits, uniform
+from sklpf.kernels import _programs as programs
 
 
 class Document(NamedTuple):
@@ -127,7 +128,7 @@ def _aligned(n, width):
 
 
 @njit
-def _scratch(document, z, n_tokens):
+def _work_space(document, z, n_tokens):
     """Work space of chains whose first tokens have the topics z (n, N)."""
     n, n_topics, padded = z.shape[0], document.alpha.shape[0], document.likelihoods.shape[1]
     counts, weights = np.zeros((n, n_topics), np.int32), _aligned(n, padded)
@@ -169,7 +170,8 @@ def _measure(document, z, base, slope, counts):
 def sample_base(document, keys, z, base, slope):
     """Exact draws from level 0: tokens are independent."""
     n, n_tokens = z.shape
-    scratch, n_topics, row_bytes = _scratch(document, z, 0), document.alpha.shape[0], 4 * document.likelihoods.shape[1]
+    scratch, n_topics = _work_space(document, z, 0), document.alpha.shape[0]
+    row_bytes = 4 * document.likelihoods.shape[1]
     for k in range(n_topics):
         scratch.weights[0, k] = np.float32(document.mean[k])
     for c in range(n):
@@ -184,7 +186,7 @@ def sample_base(document, keys, z, base, slope):
 
 # ---- one sweep ---------------------------------------------------------------------------------
 @njit
-def _sweep(document, words, z, n_tokens, betas, reverse, keys, step, scratch):
+def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scratch):
     """One Gibbs sweep of chains over their first tokens z (n, N), which are `words`, in turn or in reverse."""
     n, n_topics = z.shape[0], document.alpha.shape[0]
     alpha, mean, log_urn = document.alpha, document.mean, document.log_urn
@@ -216,77 +218,72 @@ def _sweep(document, words, z, n_tokens, betas, reverse, keys, step, scratch):
                 weights[c, old] = _weight(alpha[old] + m, mean[old], log_urn[r, m + 1] - log_urn[r, m], betas[c])
 
 
-# ---- programs: sweeps, annealing, replica exchange, simulated tempering --------------------------
-@njit
-def _move(document, z, base, slope, betas, reverse, keys, step, scratch):
-    _sweep(document, document.word, z, z.shape[1], betas, reverse, keys, step, scratch)
-    _measure(document, z, base, slope, scratch.counts)
+# ---- what the programs need ----------------------------------------------------------------------
+programs.tempered(Document)
+
+
+@implements(programs.scratch, Document)
+def _scratch(model, state):
+    return _work_space(model, state.z, state.z.shape[1])
+
+
+@implements(programs.sweep, Document)
+def _sweep(model, state, betas, reverse, keys, work):
+    _sweep_tokens(model, model.word, state.z, state.z.shape[1], betas, reverse, keys, keys.step, work)
+    _measure(model, state.z, state.base, state.slope, work.counts)
+
+
+@implements(programs.log_base, Document)
+def _log_base(model, state, c):
+    return state.base[c]
+
+
+@implements(programs.log_gain, Document)
+def _log_gain(model, state, c):
+    return state.slope[c]
+
+
+@implements(programs.summarise, Document)
+def _summarise(model, state, c, out):
+    """Tokens of every topic."""
+    out[:] = 0.0
+    for i in range(state.z.shape[1]):
+        out[state.z[c, i]] += 1.0
 
 
 @njit
-def sweep_all(document, z, base, slope, betas, reverse, keys):
-    """One sweep of every chain, in place."""
-    _move(document, z, base, slope, betas, reverse, keys, keys.step, _scratch(document, z, z.shape[1]))
+def anneal(model, state, betas, reverse, keys, log_weights):
+    programs.anneal(model, state, betas, reverse, keys, log_weights)
 
 
 @njit
-def anneal(document, z, base, slope, betas, reverse, keys, log_weights):
-    """Anneal in place through betas (n_sweeps + 1, n_chains) and add the increments of log f to log_weights."""
-    scratch = _scratch(document, z, z.shape[1])
-    for t in range(betas.shape[0] - 1):
-        if reverse:
-            _move(document, z, base, slope, betas[t], True, keys, keys.step + t, scratch)
-        for c in range(z.shape[0]):
-            log_weights[c] += (betas[t + 1, c] - betas[t, c]) * slope[c]
-        if not reverse:
-            _move(document, z, base, slope, betas[t + 1], False, keys, keys.step + t, scratch)
+def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
+    programs.exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums)
 
 
 @njit
-def exchange(document, z, base, slope, levels, ends, ladder, shift, n_scans, keys, sums, trips):
-    """Replica exchange in place on independent ladders of K consecutive chains, as `Transition.exchange` says."""
-    n, n_levels = z.shape[0], ladder.shape[0]
-    scratch, betas = _scratch(document, z, z.shape[1]), np.empty(n)
-    up, down, chain_at = np.empty(n), np.empty(n), np.empty(n_levels, np.int64)
-    for t in range(n_scans):
-        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
-        for c in range(n):
-            betas[c] = ladder[levels[c]]
-        _move(document, z, base, slope, betas, False, now, now.step, scratch)
-        for c in range(n):
-            if levels[c] + 1 < n_levels:
-                up[c] = (ladder[levels[c] + 1] - betas[c]) * slope[c]
-            if levels[c] > 0:
-                down[c] = -(betas[c] - ladder[levels[c] - 1]) * slope[c]
-        for start in range(0, n, n_levels):
-            i = start // n_levels
-            trips[i] += swap_levels(up, down, levels, ends, shift, start, now, chain_at, sums[i])
+def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
+    programs.temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
 
 
 @njit
-def temper(
-    document, z, base, slope, levels, ladder, log_prior, n_redraws, sweeps_per_redraw, stride, keys,
-    q_sums, counts, vectors, vector_levels,
-):  # fmt: skip
-    """Simulated tempering in place; q_sums (n, K) adds exp(log q + 600). The rest as `Transition.temper` says."""
-    n, n_levels = z.shape[0], ladder.shape[0]
-    scratch, betas, bits = _scratch(document, z, z.shape[1]), np.empty(n), np.empty(4, np.uint32)
-    log_densities, cumulative = np.empty(n_levels), np.empty(n_levels)
-    for t in range(n_redraws):
-        last = keys.step + (t + 1) * sweeps_per_redraw - 1
-        for c in range(n):
-            betas[c] = ladder[levels[c]]
-        for step in range(last + 1 - sweeps_per_redraw, last + 1):
-            _move(document, z, base, slope, betas, False, keys, step, scratch)
-        for c in range(n):
-            for k in range(n_levels):
-                log_densities[k] = base[c] + ladder[k] * slope[c]
-            if t % stride == 0:
-                vectors[t // stride, c] = log_densities
-                vector_levels[t // stride, c] = levels[c]
-            random_bits(bits, 1, keys.key0, keys.key1, last, keys.chain + c, _REDRAW)
-            levels[c] = redraw(log_densities, log_prior, uniform(bits[0]), q_sums[c], cumulative)
-            counts[c, levels[c]] += 1
+def log_f(model, state, betas, out):
+    programs.log_f(model, state, betas, out)
+
+
+@njit
+def log_f_ladder(model, state, ladder, out):
+    programs.log_f_ladder(model, state, ladder, out)
+
+
+@njit
+def log_f_derivatives(model, state, betas, out):
+    programs.log_f_derivatives(model, state, betas, out)
+
+
+@njit
+def summaries(model, state, out):
+    programs.summaries(model, state, out)
 
 
 # ---- left to right -----------------------------------------------------------------------------
@@ -332,8 +329,10 @@ def _resample(particle_weights, u, z, n_tokens, counts, copies):
         while copies[c] > 1:
             while copies[dead] > 0:
                 dead += 1
-            z[dead, :n_tokens] = z[c, :n_tokens]
-            counts[dead] = counts[c]
+            for i in range(n_tokens):
+                z[dead, i] = z[c, i]
+            for k in range(counts.shape[1]):
+                counts[dead, k] = counts[c, k]
             copies[dead] = 1
             copies[c] -= 1
     particle_weights[:] = 1.0
@@ -352,12 +351,12 @@ def left_to_right(document, n_sweeps, n_particles, keys, log_estimates):
     urn, topics = alpha.sum(), np.empty(n_topics)
     for f in range(log_estimates.shape[0]):
         own = Keys(keys.key0, keys.key1, (keys.chain + f) * n_particles, keys.step)
-        words, scratch, step = _shuffled(document.word, own), _scratch(document, z, 0), own.step
+        words, scratch, step = _shuffled(document.word, own), _work_space(document, z, 0), own.step
         particle_weights, total = np.ones(n_particles), 0.0
         for i in range(n_tokens):
             for _ in range(n_sweeps[i]):
                 step += 1
-                _sweep(document, words, z, i, ones, False, own, step, scratch)
+                _sweep_tokens(document, words, z, i, ones, False, own, step, scratch)
             for k in range(n_topics):
                 topics[k] = exp64(document.log_base[words[i], k]) / document.mean[k]
             for c in range(n_particles):

@@ -1,6 +1,6 @@
 """Numba kernels of topics in latent Dirichlet allocation: rows of words, updates, bounds and moments.
 
-Words are rows: lambda of a word over all topics lies side by side, as prior + scale * weights. Sums are float64.
+Words are rows: lambda of a word over all topics lies side by side, as base + scale * weights. Sums are float64.
 """
 
 import math
@@ -32,30 +32,30 @@ def list_words(indices, n_features):
 
 
 @njit
-def fill_exp_rows(weights, words, prior, scale, factors, out):
-    """out[i] = exp(E log beta) of words[i], for lambda = prior + scale * weights and factors exp(-digamma(sums))."""
+def fill_exp_rows(weights, words, base, scale, factors, out):
+    """out[i] = exp(E log beta) of words[i], for lambda = base + scale * weights and factors exp(-digamma(sums))."""
     for i in range(words.shape[0]):
-        _fill_exp_row(weights[words[i]], prior, scale, factors, out[i])
+        _fill_exp_row(weights[words[i]], base, scale, factors, out[i])
 
 
 @njit
-def _fill_exp_row(weights, prior, scale, factors, out):
+def _fill_exp_row(weights, base, scale, factors, out):
     for k in range(weights.shape[0]):
-        value = exp_digamma(prior + scale * np.float64(weights[k])) * factors[k]
+        value = exp_digamma(base + scale * np.float64(weights[k])) * factors[k]
         out[k] = value if value > FLUSH else 0.0
 
 
 @njit
-def fill_log_rows(weights, words, prior, scale, offsets, out):
+def fill_log_rows(weights, words, base, scale, offsets, out):
     """out[i] = E log beta of words[i], not below _LOWEST; offsets are digamma(sums)."""
     for i in range(words.shape[0]):
-        _fill_log_row(weights[words[i]], prior, scale, offsets, out[i])
+        _fill_log_row(weights[words[i]], base, scale, offsets, out[i])
 
 
 @njit
-def _fill_log_row(weights, prior, scale, offsets, out):
+def _fill_log_row(weights, base, scale, offsets, out):
     for k in range(weights.shape[0]):
-        out[k] = max(digamma(prior + scale * np.float64(weights[k])) - offsets[k], _LOWEST)
+        out[k] = max(digamma(base + scale * np.float64(weights[k])) - offsets[k], _LOWEST)
 
 
 @njit
@@ -131,9 +131,9 @@ def _document_terms(alpha, gamma, offset, out):
 
 
 @njit
-def _word_terms(prior, scale, weights, offsets, out):
+def _word_terms(prior, base, scale, weights, offsets, out):
     for k in range(offsets.shape[0]):
-        out[k] = _dirichlet_term(prior, prior + scale * np.float64(weights[k]), offsets[k])
+        out[k] = _dirichlet_term(prior, base + scale * np.float64(weights[k]), offsets[k])
 
 
 @njit
@@ -148,11 +148,11 @@ def document_terms(alpha, gamma):
 
 
 @njit
-def word_terms(prior, scale, weights, offsets):
-    """Sum over words and topics of `_dirichlet_term` for lambda = prior + scale * weights."""
+def word_terms(prior, base, scale, weights, offsets):
+    """Sum over words and topics of `_dirichlet_term` for lambda = base + scale * weights."""
     terms, total = np.empty(offsets.shape[0]), 0.0
     for v in range(weights.shape[0]):
-        _word_terms(prior, scale, weights[v], offsets, terms)
+        _word_terms(prior, base, scale, weights[v], offsets, terms)
         total += terms.sum()
     return total
 
@@ -190,18 +190,18 @@ def mean_polygammas(prior, counts):
 
 # ---- moments -----------------------------------------------------------------------------------
 @njit
-def _moment_row(prior, scale, weights, power, out):
+def _moment_row(base, scale, weights, power, out):
     for k in range(weights.shape[0]):
-        value = prior + scale * np.float64(weights[k])
+        value = base + scale * np.float64(weights[k])
         out[k] += exp64(log_gamma(value + power) - log_gamma(value))
 
 
 @njit
-def power_sums(prior, scale, weights, power):
-    """Sum over words, (K,), of Gamma(lambda + power) / Gamma(lambda) for lambda = prior + scale * weights."""
+def power_sums(base, scale, weights, power):
+    """Sum over words, (K,), of Gamma(lambda + power) / Gamma(lambda) for lambda = base + scale * weights."""
     sums = np.zeros(weights.shape[1])
     for v in range(weights.shape[0]):
-        _moment_row(prior, scale, weights[v], power, sums)
+        _moment_row(base, scale, weights[v], power, sums)
     return sums
 
 

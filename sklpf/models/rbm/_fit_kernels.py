@@ -18,7 +18,7 @@ from sklpf import _random
 from sklpf.kernels import LANES, add_rows, exp32, njit, random_bits, uniform
 from sklpf.models.rbm._path_kernels import _log1p_exp_sum
 
-_HIDDEN, _VISIBLE = _random.HIDDEN, _random.VISIBLE
+_HIDDEN, _VISIBLE = _random.FIRST, _random.SECOND  # draws of each layer
 # columns of sums that are kept in registers: many where many rows are added to few sums
 _LONG_TILE, _BLOCK_TILE, _SHORT_TILE = 256, 128, 64
 _ROWS_IN_CACHE = 16
@@ -179,7 +179,10 @@ def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
     key0, key1, step = keys
     n_visible = rows.indices.shape[1] - 1
     bits, units = np.empty(n_visible + 4, np.uint32), np.empty(n_visible, np.uint8)
-    visible[:] = by_hidden[h.shape[1]]
+    bias = by_hidden[h.shape[1]]
+    for c in range(h.shape[0]):
+        for i in range(n_visible):  # assigning arrays to arrays would compile numba's formatting of errors, for 5 s
+            visible[c, i] = bias[i]
     for first_unit in range(0, h.shape[1], _BLOCK):
         for c in range(h.shape[0]):
             chains.counts[c] = _list_on(h[c, first_unit : first_unit + _BLOCK], first_unit, chains.indices[c])
@@ -228,7 +231,9 @@ def train(by_visible, by_hidden, h, visible, hidden, indptr, indices, values, ed
         _negative_phase(by_hidden, h, visible, keys, chains, rows, n)
         _hidden_phase(by_visible, h, hidden[: n + n_chains], keys, rows, n)
         _list_by_unit(rows, n, n + n_chains, np.float32(learning_rate / n), units, totals)
-        by_hidden[n_hidden, :n_visible] += totals[:n_visible]
+        bias = by_hidden[n_hidden]
+        for i in range(n_visible):
+            bias[i] += totals[i]
         _add_rows(by_visible, hidden, units, n_hidden, _SHORT_TILE)
         _transpose(by_visible, n_visible, n_hidden, by_hidden)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from numbers import Integral, Real
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,16 +12,21 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sklpf._sklearn import Interval, StrOptions
-from sklpf.models._likelihood import MAX_EXACT_BY_DEFAULT, LogLikelihoodMixin
+from sklpf._warnings import warn
+from sklpf.models._likelihood import LogLikelihoodMixin
+from sklpf.models._scoring import default_estimator
+from sklpf.models._validation import all_or_nothing, validate_rows
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm._trainer import LARGEST_SEED, Trainer
-from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
+from sklpf.partition import PartitionEstimator
+from sklpf.training import train
 
 _SMALLEST_MEAN = 1e-3  # of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
+_ROUNDING = 1e-6  # of values scaled to [0, 1]
 _LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
@@ -51,8 +55,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         How log Z is estimated. None is `Exact` where the smaller layer has at most 20 units, else `ParallelTempering`.
         A `random_state` or `n_jobs` that it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z is not to be trusted: return the value with a
-        ConvergenceWarning, return NaN silently, or raise RuntimeError.
+        What `score` and `score_samples` do when log Z is not to be trusted, and with rows of other values than 0 and
+        1: return the number with a ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
         For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
 
@@ -77,7 +81,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     -----
     Training computes in float32 and stores the weights in the dtype of the data. The numbers depend neither on the
     number of threads nor on `n_jobs`. `fit` and `transform` take values in [0, 1], as scikit-learn's do; the
-    log-likelihood is one of binary rows, and other values raise a warning there.
+    log-likelihood is one of binary rows.
 
     Examples
     --------
@@ -103,16 +107,16 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
 
     def __init__(
         self,
-        n_components=256,
+        n_components: int = 256,
         *,
-        learning_rate=0.1,
-        batch_size=10,
-        n_iter=10,
-        verbose=0,
-        random_state=None,
-        partition_estimator=None,
-        on_nonconvergence="warn",
-        n_jobs=None,
+        learning_rate: float = 0.1,
+        batch_size: int = 10,
+        n_iter: int = 10,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+        partition_estimator: PartitionEstimator | None = None,
+        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
+        n_jobs: int | None = None,
     ):
         self.n_components = n_components
         self.learning_rate = learning_rate
@@ -125,13 +129,14 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self.n_jobs = n_jobs
 
     # -- training --------------------------------------------------------------------------------
-    def fit(self, X, y=None) -> BernoulliRBM:
+    @all_or_nothing
+    def fit(self, X, y=None) -> Self:
         """Fit to X by persistent contrastive divergence, from new weights and chains.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Values in [0, 1].
+            Values in [0, 1]; others raise a UserWarning.
         y : ignored
 
         Returns
@@ -141,26 +146,20 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         Raises
         ------
         ValueError
-            If training diverges.
+            If training diverges; the model then stays as it was before.
         """
         self._validate_params()
-        X = self._validate(X, reset=True, order="C")
+        X = self._training_rows(X, reset=True)
         rng = check_random_state(self.random_state)
         self._initialise(X, rng)
         self._count(X)
-        self._forget_log_partition()
         trainer = Trainer(self, X, self.batch_size, rng)
-        began = time.time()
-        for iteration in range(1, self.n_iter + 1):
-            trainer.run()
-            if self.verbose:
-                trainer.store(self)
-                self._report(X, iteration, time.time() - began)
-                began = time.time()
+        train(trainer, self.n_iter, report=self._report if self.verbose else None)
         trainer.store(self)
         return self
 
-    def partial_fit(self, X, y=None) -> BernoulliRBM:
+    @all_or_nothing
+    def partial_fit(self, X, y=None) -> Self:
         """Make one step of persistent contrastive divergence on X, one minibatch.
 
         Parameters
@@ -175,17 +174,24 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         first = not hasattr(self, "components_")
         if first:
             self._validate_params()
-        X = self._validate(X, reset=first, order="C")
+        X = self._training_rows(X, reset=first)
         if not hasattr(self, "random_state_"):
             self.random_state_ = check_random_state(self.random_state)
         if first:
             self._initialise(X, self.random_state_)
         self._count(X)
-        self._forget_log_partition()
         trainer = Trainer(self, X, X.shape[0], self.random_state_)
         trainer.run()
         trainer.store(self)
         return self
+
+    def _training_rows(self, X, reset):
+        """X validated, with a warning if values lie outside [0, 1] by more than rounding."""
+        X = self._validate(X, reset=reset, order="C")
+        values = X.data if sp.issparse(X) else X
+        if values.size and (values.min() < -_ROUNDING or values.max() > 1 + _ROUNDING):
+            warn("X holds values outside [0, 1], but the visible units are binary: rescale or binarise X")
+        return X
 
     def _initialise(self, X, rng) -> None:
         n_features, dtype = X.shape[1], X.dtype
@@ -203,17 +209,17 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         smallest = 1 / (self._n_seen + 2)
         self.visible_mean_ = np.clip((self._visible_sum + 1) / (self._n_seen + 2), smallest, 1 - smallest)
 
-    def _report(self, X, iteration, seconds) -> None:
+    def _report(self, trainer, iteration, seconds) -> str:
+        trainer.store(self)
+        X = trainer.X
         n_rows = int(np.clip(_VERBOSE_WORK / (self.components_.size * X.shape[1]), 10, X.shape[0]))
         some = X[np.linspace(0, X.shape[0] - 1, min(n_rows, X.shape[0])).astype(int)]
         mean = self._pseudo_log_likelihood(some).mean()
         name = type(self).__name__
-        print(f"[{name}] Iteration {iteration}, pseudo-likelihood = {mean:.2f}, time = {seconds:.2f}s")
+        return f"[{name}] Iteration {iteration}, pseudo-likelihood = {mean:.2f}, time = {seconds:.2f}s"
 
     @classmethod
-    def from_parameters(
-        cls, components, intercept_visible, intercept_hidden, visible_mean=None, **parameters
-    ) -> BernoulliRBM:
+    def from_parameters(cls, components, intercept_visible, intercept_hidden, visible_mean=None, **parameters) -> Self:
         """Return a fitted model with known weights.
 
         Parameters
@@ -256,7 +262,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         return model
 
     # -- as in scikit-learn ------------------------------------------------------------------------
-    def transform(self, X):
+    def transform(self, X) -> NDArray:
         """Probabilities of the hidden units given X.
 
         Parameters
@@ -270,18 +276,22 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         check_is_fitted(self)
         return self._mean_hiddens(self._validate(X))
 
-    def gibbs(self, v):
+    def gibbs(self, v) -> NDArray[np.bool_]:
         """Make one Gibbs step: hidden units given v, then visible units given them.
 
         Parameters
         ----------
-        v : ndarray of shape (n_samples, n_features)
+        v : {array-like, sparse matrix} of shape (n_samples, n_features)
 
         Returns
         -------
         v_new : ndarray of bool of shape (n_samples, n_features)
         """
         check_is_fitted(self)
+        dtypes = (self.components_.dtype, np.float64, np.float32)
+        v = check_array(v, accept_sparse="csr", dtype=dtypes, input_name="v")
+        if v.shape[1] != self.components_.shape[1]:
+            raise ValueError(f"v must have a column for each of {self.components_.shape[1]} units, got {v.shape[1]}")
         if not hasattr(self, "random_state_"):
             self.random_state_ = check_random_state(self.random_state)
         rng = self.random_state_
@@ -293,7 +303,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         return expit(safe_sparse_dot(v, self.components_.T, dense_output=True) + self.intercept_hidden_)
 
     def _validate(self, X, reset=False, order=None):
-        return validate_data(self, X, accept_sparse="csr", reset=reset, dtype=(np.float64, np.float32), order=order)
+        return validate_rows(self, X, reset=reset, dtype=(np.float64, np.float32), order=order)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -343,7 +353,10 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         pseudo_log_likelihood : ndarray of shape (n_samples,)
             In nats.
         """
-        return self._pseudo_log_likelihood(self._binary(X))
+        X = self._scorable(X)
+        if not _binary_rows(X).all():
+            warn("X holds values other than 0 and 1, for which a model of binary units has no pseudo-likelihood")
+        return self._pseudo_log_likelihood(X)
 
     def sample(self, n_samples=1, random_state=None) -> NDArray:
         """Draw rows from the model.
@@ -365,42 +378,36 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
         rng = np.random.default_rng(check_random_state(random_state).randint(LARGEST_SEED))
-        estimator = self.partition_estimator
+        estimator: Any = self.partition_estimator
         if not hasattr(estimator, "sample"):
-            small = path.n_enumerable <= MAX_EXACT_BY_DEFAULT
-            estimator = Exact(n_jobs=self.n_jobs) if small else ParallelTempering(n_jobs=self.n_jobs)
-        drawn = estimator.sample(path, n_samples, rng)
-        return np.asarray(getattr(drawn, "v", drawn), dtype=self.components_.dtype)
+            estimator = default_estimator(path).set_params(n_jobs=self.n_jobs)
+        return np.asarray(estimator.sample(path, n_samples, rng).v, dtype=self.components_.dtype)
 
     def _check_finite(self) -> None:
         for name in ("components_", "intercept_visible_", "intercept_hidden_"):
             if not np.all(np.isfinite(getattr(self, name))):
                 raise ValueError(f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew")
 
-    def _binary(self, X):
-        """X validated, with a warning if it holds other values than 0 and 1."""
+    def _scorable(self, X):
+        """X validated, of a model with finite parameters."""
         check_is_fitted(self)
         self._check_finite()
-        X = self._validate(X)
-        values = X.data if sp.issparse(X) else X
-        if not np.all((values == 0) | (values == 1)):
-            warnings.warn(
-                "X holds values other than 0 and 1, for which a model of binary units has no likelihood: "
-                "the numbers returned are not one; binarise X",
-                UserWarning,
-                stacklevel=4,
-            )
-        return X
+        return self._validate(X)
 
-    def _log_f(self, X) -> NDArray[np.float64]:
+    _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
+
+    def _fitted_arrays(self):
+        return self.components_, self.intercept_visible_, self.intercept_hidden_, self.visible_mean_
+
+    def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         from sklpf.models.rbm._fit_kernels import log1p_exp_sums
 
-        X = self._binary(X)
+        X = self._scorable(X)
         bias, out = self.intercept_visible_.astype(np.float64), np.empty(X.shape[0])
         for rows, x, fields in self._hidden_fields(X):
             log1p_exp_sums(fields, out[rows])
             out[rows] += safe_sparse_dot(x, bias)
-        return out
+        return out, _binary_rows(X)
 
     def _pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
         from sklpf.models.rbm._fit_kernels import pseudo_log_likelihood, pseudo_log_likelihood_binary
@@ -423,6 +430,16 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE):
             x = X[rows].astype(np.float64)
             yield rows, x, np.ascontiguousarray(safe_sparse_dot(x, weights, dense_output=True) + bias)
+
+
+def _binary_rows(X) -> NDArray[np.bool_]:
+    """Which rows hold nothing but 0 and 1, (n,)."""
+    if not sp.issparse(X):
+        return np.all((X == 0) | (X == 1), axis=1)
+    other = np.flatnonzero((X.data != 0) & (X.data != 1))
+    rows = np.ones(X.shape[0], dtype=bool)
+    rows[np.searchsorted(X.indptr, other, side="right") - 1] = False
+    return rows
 
 
 def _vector(values, n: int, name: str) -> NDArray[np.float64]:

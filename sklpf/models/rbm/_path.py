@@ -9,12 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logsumexp, softmax
 
 from sklpf._random import Stream
+from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths._base import map_state, n_chains
-from sklpf.paths._kernel_path import KernelPath, keys
+from sklpf.paths._kernel_path import KernelPath
+from sklpf.uncertainty import log_mean_exp
 
 _LOG2 = np.log(2.0)
-MAX_ENUMERABLE = 25  # units of the smaller layer
+_MAX_EXACT = 20  # 2^20 states take about a second
 _UNITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
+_CENTRES, _CENTRE_SWEEPS, _BOUND_GROUPS = 100, 50, 10
 _WORK_PER_SEGMENT = 2e10  # weights times sweeps of one block, about a second
 
 
@@ -83,10 +86,10 @@ class RBMPath(KernelPath):
 
     # -- the kernels' arguments ----------------------------------------------------------------
     def _pack(self):
-        from sklpf.models.rbm._path_kernels import Weights
+        from sklpf.models.rbm._path_kernels import Parameters
 
         tilt = self.intercept_visible - self.base_logit
-        return Weights(
+        return Parameters(
             by_visible=_aligned(np.column_stack([self.components.T, tilt, self.base_logit])),
             by_hidden=_aligned(self.components),
             hidden_bias=_aligned(np.r_[self.intercept_hidden, 0.0, 0.0]),
@@ -108,7 +111,7 @@ class RBMPath(KernelPath):
         return len(self.ladder) * (7 * n_hidden + 1_400) / sweep
 
     # -- states --------------------------------------------------------------------------------
-    def state_from_visible(self, v: ArrayLike) -> RBMState:
+    def state_from_rows(self, v: ArrayLike) -> RBMState:
         """Return chains that start at the visible rows v (n, n_visible) of 0 and 1, hidden units off."""
         from sklpf.models.rbm._path_kernels import refresh_fields
 
@@ -118,7 +121,7 @@ class RBMPath(KernelPath):
         if not np.all((v == 0) | (v == 1)):
             raise ValueError("visible rows must hold 0 and 1 only: binarise them first")
         v = np.array(v, dtype=np.uint8, order="C")
-        packed = self._packed
+        packed = self.packed
         h = np.zeros((len(v), len(self.components)), dtype=np.uint8)
         state = RBMState(
             v,
@@ -131,55 +134,67 @@ class RBMPath(KernelPath):
 
     def sample_base(self, n: int, stream: Stream) -> RBMState:
         """Return n exact draws from level 0: one sweep at beta = 0, where both layers are independent."""
-        state = self.state_from_visible(np.zeros((n, len(self.base_logit))))
-        return self._sweeps(state, np.zeros((1, n)), stream)
+        state = self.state_from_rows(np.zeros((n, len(self.base_logit))))
+        return self._sweep(state, np.zeros(n), stream)
 
     def complete(self, state: RBMState, level: int, stream: Stream) -> RBMState:
         """Draw h given v at `level`: on the joint path, what turns exact visible rows into exact states."""
         n = n_chains(state)
-        drawn = self._sweeps(state, np.full((1, n), self.ladder[level]), stream)
+        drawn = self._sweep(state, np.full(n, self.ladder[level]), stream)
         state = RBMState(state.v, drawn.h, state.hidden_field, drawn.visible_field)
         return map_state(np.copy, state)
 
-    # -- densities -----------------------------------------------------------------------------
-    def log_f(self, state: RBMState, levels: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return log f_k of every chain at its own level, in nats."""
-        from sklpf.models.rbm._path_kernels import log_f
+    @property
+    def log_f_rounding(self) -> float:  # type: ignore[override]
+        """Rounding errors of log_f, whose fields are float32, in nats: at most their sum over all terms."""
+        terms = np.abs(self.components).sum() + np.abs(self.intercept_hidden).sum()
+        terms += np.abs(self.intercept_visible).sum() + 2 * np.abs(self.base_logit).sum()
+        return float(np.finfo(np.float32).eps / 2 * terms)
 
-        out = np.empty(n_chains(state))
-        log_f(self._packed, state.v, state.h, state.hidden_field, self.ladder[levels], out)
-        return out
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary: the probabilities of the hidden units."""
+        return len(self.components)
 
-    def log_f_ladder(self, state: RBMState) -> NDArray[np.float64]:
-        """Return log f_k of every chain at every level, shape (n, K), in nats."""
-        from sklpf.models.rbm._path_kernels import log_f_ladder
+    def default_estimator(self) -> PartitionEstimator:
+        """Return `Exact` where the smaller layer has at most 20 units, else `ParallelTempering`."""
+        return Exact() if self.log2_states <= _MAX_EXACT else ParallelTempering()
 
-        out = np.empty((n_chains(state), len(self.ladder)))
-        log_f_ladder(self._packed, state.v, state.h, state.hidden_field, self.ladder, out)
-        return out
+    def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
+        """Return log weights (10, n) of draws from a mixture p_G(v) = mean over centres h of p(v | h) (PRML 11.73).
 
-    # -- moves ---------------------------------------------------------------------------------
-    def gibbs(self, state: RBMState, levels: NDArray[np.int64], stream: Stream, reverse: bool = False) -> RBMState:
-        """One block Gibbs sweep: h given v, then v given h; `reverse` swaps the halves on the joint path."""
-        return self._sweeps(state, self.ladder[levels][np.newaxis], stream, reverse and self.joint)
+        The centres are where 100 plain Gibbs chains at the target are after 50 sweeps, half of them from random visible
+        units and half from random hidden ones: either kind finds modes that the other does not.
+        """
+        rng = stream.generator()
+        visible = rng.random((_CENTRES // 2, len(self.intercept_visible))) < 0.5
+        means = expit(self._visible_fields(rng.random((_CENTRES // 2, len(self.components))) < 0.5))
+        state = self.state_from_rows(np.concatenate([visible, rng.random(means.shape) < means]))
+        betas = np.ones((_CENTRE_SWEEPS + 1, _CENTRES))
+        self.kernel("anneal")(self.packed, state, betas, False, stream.at(1).keys, np.zeros(_CENTRES))
+        fields = self._visible_fields(state.h)
+        means, log_norms = expit(fields), np.logaddexp(0, fields).sum(axis=1)
+        log_weights = []
+        for _ in range(_BOUND_GROUPS):
+            v = (rng.random(means.shape) < means).astype(np.float64)
+            log_f = v @ self.intercept_visible
+            log_f += np.logaddexp(0, v @ self.components.T + self.intercept_hidden).sum(axis=1)
+            log_weights.append(log_f - log_mean_exp(v @ fields.T - log_norms, axis=1))
+        return np.array(log_weights)
 
-    def _sweeps(self, state, betas, stream, visible_first=False):
-        from sklpf.models.rbm._path_kernels import sweeps
-
-        state = map_state(np.array, state)
-        sweeps(self._packed, *state, np.ascontiguousarray(betas), keys(stream), visible_first)
-        return state
+    def _visible_fields(self, hidden):
+        return np.asarray(hidden, dtype=np.float64) @ self.components + self.intercept_visible
 
     # -- exact enumeration -----------------------------------------------------------------------
     @property
-    def n_enumerable(self) -> int:
+    def log2_states(self) -> int:
         """Number of units of the smaller layer: 2 to this power states are enumerated."""
         return min(self.components.shape)
 
     @property
     def n_enumeration_blocks(self) -> int:
         """Number of blocks of states that `enumerate_block` takes."""
-        return 1 << max(0, self.n_enumerable - _UNITS_PER_BLOCK)
+        return 1 << max(0, self.log2_states - _UNITS_PER_BLOCK)
 
     def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
         """Return the log weights at `level` of one block of states of the smaller layer, the other summed out."""
@@ -192,26 +207,26 @@ class RBMPath(KernelPath):
         over_hidden = len(self.components) <= self.components.shape[1]
         if not over_hidden:
             rows, visible, hidden = rows.T, hidden, visible
-        n_low = min(self.n_enumerable, _UNITS_PER_BLOCK)
+        n_low = min(self.log2_states, _UNITS_PER_BLOCK)
         out = np.empty(1 << n_low)
         enumerate_states(np.ascontiguousarray(rows), hidden, visible.copy(), block, n_low, out)
         return out - (1 - beta) * self._base_constant
 
-    def sample_enumerated(self, log_block_sums: NDArray, n: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-        """Return n exact visible rows of the target, given the log sums of all enumeration blocks."""
+    def sample_enumerated(self, log_block_sums: NDArray, n: int, rng: np.random.Generator) -> RBMState:
+        """Return n chains at exact draws from the target, hidden units off, given the log sums of all blocks."""
         level = len(self.ladder) - 1
         blocks = rng.choice(len(log_block_sums), size=n, p=softmax(log_block_sums))
-        n_low = min(self.n_enumerable, _UNITS_PER_BLOCK)
-        units = np.empty((n, self.n_enumerable), dtype=np.uint8)
+        n_low = min(self.log2_states, _UNITS_PER_BLOCK)
+        units = np.empty((n, self.log2_states), dtype=np.uint8)
         for block in np.unique(blocks):
             chosen = blocks == block
             codes = rng.choice(1 << n_low, size=chosen.sum(), p=softmax(self.enumerate_block(block, level)))
             states = (codes ^ (codes >> 1)) | (block << n_low)
-            units[chosen] = states[:, np.newaxis] >> np.arange(self.n_enumerable) & 1
+            units[chosen] = states[:, np.newaxis] >> np.arange(self.log2_states) & 1
         if len(self.components) > self.components.shape[1]:
-            return units
+            return self.state_from_rows(units)
         mean = expit(self.intercept_visible + units @ self.components)
-        return (rng.random(mean.shape) < mean).astype(np.uint8)
+        return self.state_from_rows(rng.random(mean.shape) < mean)
 
     @property
     def _base_constant(self) -> float:

@@ -7,21 +7,33 @@ units that flipped, or summed anew from the units that are on where those are fe
 that rounding does not build up.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from sklpf import _random
-from sklpf.kernels import add_rows, exp32, exp64, inlined, list_differences, njit, random_bits, uniform
-from sklpf.transitions._kernels import Keys, redraw, swap_levels
+from sklpf._random import FIRST, SECOND
+from sklpf.kernels import (
+    OPTIONS,
+    add_rows,
+    exp32,
+    exp64,
+    implements,
+    inlined,
+    list_differences,
+    njit,
+    random_bits,
+    uniform,
+)
+from sklpf.kernels import _programs as programs
 
-_HIDDEN, _VISIBLE, _REDRAW = _random.HIDDEN, _random.VISIBLE, _random.REDRAW
 _REFRESH = 256
+_reordered = functools.partial(njit, fastmath={*OPTIONS["fastmath"], "reassoc"})  # sums that vectorise
 _LOG2 = math.log(2.0)
 
 
-class Weights(NamedTuple):
+class Parameters(NamedTuple):
     """The read-only arrays that the kernels need; padded columns are zero."""
 
     by_visible: np.ndarray  # (M, J + 2 padded) float32: W, tilt, base_logit
@@ -73,6 +85,13 @@ def _count_active(units, n):
 
 
 @inlined
+def _copy_row(source, target):
+    """target = source; numba takes seconds to compile what it would say if the shapes did not match."""
+    for j in range(source.shape[0]):
+        target[j] = source[j]
+
+
+@inlined
 def _draw_layer(units, field, other_field, other_bias, rows, offset, betas, with_offset, keys, purpose, scratch):
     """Draw one layer of every chain from its field and bring the other layer's field up to date."""
     bits, drawn, off, indices, signs, counts = scratch
@@ -85,29 +104,29 @@ def _draw_layer(units, field, other_field, other_bias, rows, offset, betas, with
         count = _list_flips(drawn, units[c], n, indices[c], signs[c])
         if refresh or _count_active(units[c], n) < count:
             count = _list_active(units[c], off, n, indices[c], signs[c])
-            other_field[c] = other_bias[0]
+            _copy_row(other_bias[0], other_field[c])
         counts[c] = count
     add_rows(other_field, rows, indices, signs, counts)
 
 
 @njit
-def _sweep(weights, v, h, hidden_field, visible_field, betas, keys, visible_first, scratch):
+def _sweep_layers(weights, state, betas, keys, visible_first, scratch):
     """One block Gibbs sweep of every chain at its own inverse temperature: h | v then v | h (or the reverse)."""
     for half in range(2):
         if (half == 0) != visible_first:
             _draw_layer(
-                h, hidden_field, visible_field, weights.visible_bias, weights.by_hidden, hidden_field[0],
-                betas, False, keys, _HIDDEN, scratch,
+                state.h, state.hidden_field, state.visible_field, weights.visible_bias, weights.by_hidden,
+                state.hidden_field[0], betas, False, keys, FIRST, scratch,
             )  # fmt: skip
         else:
             _draw_layer(
-                v, visible_field, hidden_field, weights.hidden_bias, weights.by_visible, weights.base_logit,
-                betas, True, keys, _VISIBLE, scratch,
+                state.v, state.visible_field, state.hidden_field, weights.hidden_bias, weights.by_visible,
+                weights.base_logit, betas, True, keys, SECOND, scratch,
             )  # fmt: skip
 
 
 @njit
-def _make_scratch(n_chains, n_visible, n_hidden):
+def _unit_scratch(n_chains, n_visible, n_hidden):
     largest = max(n_visible, n_hidden)
     bits = np.empty(largest + 4, np.uint32)
     drawn, off = np.empty(largest, np.uint8), np.zeros(largest, np.uint8)
@@ -117,31 +136,22 @@ def _make_scratch(n_chains, n_visible, n_hidden):
 
 
 @njit
-def sweeps(weights, v, h, hidden_field, visible_field, betas, keys, visible_first):
-    """Run len(betas) sweeps in place; betas (n_sweeps, n_chains)."""
-    scratch = _make_scratch(v.shape[0], v.shape[1], h.shape[1])
-    for t in range(betas.shape[0]):
-        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
-        _sweep(weights, v, h, hidden_field, visible_field, betas[t], now, visible_first, scratch)
-
-
-@njit
 def refresh_fields(weights, v, h, hidden_field, visible_field):
     """Sum both fields anew from the units."""
-    _, _, off, indices, signs, counts = _make_scratch(v.shape[0], v.shape[1], h.shape[1])
+    _, _, off, indices, signs, counts = _unit_scratch(v.shape[0], v.shape[1], h.shape[1])
     for c in range(v.shape[0]):
-        hidden_field[c] = weights.hidden_bias[0]
+        _copy_row(weights.hidden_bias[0], hidden_field[c])
         counts[c] = _list_active(v[c], off, v.shape[1], indices[c], signs[c])
     add_rows(hidden_field, weights.by_visible, indices, signs, counts)
     for c in range(v.shape[0]):
-        visible_field[c] = weights.visible_bias[0]
+        _copy_row(weights.visible_bias[0], visible_field[c])
         counts[c] = _list_active(h[c], off, h.shape[1], indices[c], signs[c])
     add_rows(visible_field, weights.by_hidden, indices, signs, counts)
 
 
 # ---- log densities -----------------------------------------------------------------------------
 @njit
-def _scratch_rows(n_hidden):
+def _row_scratch(n_hidden):
     """Three arrays of n_hidden float32, padded to a power of two from 32 to 512 or else to a multiple of 512."""
     padded = 32
     while padded < min(n_hidden, 512):
@@ -207,29 +217,6 @@ def _line_and_bend(weights, h, hidden_field, c, old, new, scratch):
 
 
 @inlined
-def _log_ratio(weights, h, hidden_field, c, old, new, scratch):
-    """log f_new - log f_old of chain c."""
-    slope, bend = _line_and_bend(weights, h, hidden_field, c, old, new, scratch)
-    return (new - old) * slope + bend
-
-
-@inlined
-def _log_base(weights, hidden_field, c, n):
-    """log f_0 of chain c: a @ v - sum_i log(1 + e^a_i), less n log 2 with h kept."""
-    summed = 0.0 if weights.joint else n * _LOG2
-    return np.float64(hidden_field[c, n + 1]) - weights.base_constant + summed
-
-
-@njit
-def log_f(weights, v, h, hidden_field, betas, out):
-    """log f_beta of every chain at its own beta, base included."""
-    n, scratch = h.shape[1], _scratch_rows(h.shape[1])
-    for c in range(v.shape[0]):
-        change = _log_ratio(weights, h, hidden_field, c, 0.0, betas[c], scratch)
-        out[c] = _log_base(weights, hidden_field, c, n) + change
-
-
-@inlined
 def _log_f_ladder(weights, h, field, c, ladder, scratch, out):
     """log f_k of chain c at every level; e^(-beta_k |g_j|) is carried from level to level by multiplication.
 
@@ -273,95 +260,104 @@ def _log_f_ladder(weights, h, field, c, ladder, scratch, out):
             out[k] += math.log(even * odd)
 
 
+@_reordered
+def _marginal_derivatives(field, n, beta):
+    """Sums over hidden units of d/dbeta log(1 + e^(beta g)) = g sigma(beta g) and of g^2 sigma (1 - sigma)."""
+    one, zero, minus = np.float32(1.0), np.float32(0.0), -np.float32(beta)
+    first, second = zero, zero
+    for j in range(n):
+        g = field[j]
+        power = exp32(minus * abs(g))
+        share = one / (one + power)
+        part = abs(g) * (power * share)
+        first += max(g, zero) - part
+        second += part * (abs(g) * share)
+    return np.float64(first), np.float64(second)
+
+
+# ---- what the programs need ----------------------------------------------------------------------
+@implements(programs.scratch, Parameters)
+def _scratch(model, state):
+    return _unit_scratch(state.v.shape[0], state.v.shape[1], state.h.shape[1]), _row_scratch(state.h.shape[1])
+
+
+@implements(programs.sweep, Parameters)
+def _sweep(model, state, betas, reverse, keys, work):
+    _sweep_layers(model, state, betas, keys, reverse and model.joint, work[0])
+
+
+@implements(programs.log_base, Parameters)
+def _log_base(model, state, c):
+    """a @ v - sum_i log(1 + e^a_i), less n log 2 with h kept."""
+    n = state.h.shape[1]
+    summed = 0.0 if model.joint else n * _LOG2
+    return np.float64(state.hidden_field[c, n + 1]) - model.base_constant + summed
+
+
+@implements(programs.log_ratio, Parameters, forceinline=True)
+def _log_ratio(model, state, c, old, new, work):
+    slope, bend = _line_and_bend(model, state.h, state.hidden_field, c, old, new, work[1])
+    return (new - old) * slope + bend
+
+
+@implements(programs.log_ladder, Parameters)
+def _log_ladder(model, state, c, ladder, work, out):
+    _log_f_ladder(model, state.h, state.hidden_field, c, ladder, work[1], out)
+
+
+@implements(programs.derivatives, Parameters, forceinline=True)
+def _derivatives(model, state, c, beta, work):
+    """The slope where h is kept; else each unit adds g sigma(beta g) and g^2 sigma (1 - sigma) in place of h g."""
+    field, n = state.hidden_field[c], state.h.shape[1]
+    first, second = 0.0, 0.0
+    if model.joint:
+        for j in range(n):
+            first += np.float64(np.float32(state.h[c, j]) * field[j])
+    else:
+        first, second = _marginal_derivatives(field, n, beta)
+    return np.float64(field[n]) + model.base_constant + first, second
+
+
+@implements(programs.summarise, Parameters)
+def _summarise(model, state, c, out):
+    """Probabilities of the hidden units given the visible ones, which don't see units that no weight reaches."""
+    for j in range(out.shape[0]):
+        out[j] = 1.0 / (1.0 + np.float64(exp32(-state.hidden_field[c, j])))
+
+
 @njit
-def log_f_ladder(weights, v, h, hidden_field, ladder, out):
-    """log f_k of every chain at every level: out (n, K)."""
-    scratch = _scratch_rows(h.shape[1])
-    for c in range(v.shape[0]):
-        _log_f_ladder(weights, h, hidden_field, c, ladder, scratch, out[c])
-
-
-# ---- fused programs: annealing, replica exchange, simulated tempering ---------------------------
-@njit
-def anneal(weights, v, h, hidden_field, visible_field, betas, reverse, keys, log_weights):
-    """Anneal in place through betas (n_sweeps + 1, n_chains) and add the increments of log f to log_weights.
-
-    Forward: weight from beta_t to beta_t+1, then a sweep at beta_t+1. Reverse: a sweep at beta_t, then the weight.
-    """
-    scratch = _make_scratch(v.shape[0], v.shape[1], h.shape[1])
-    scratch_rows = _scratch_rows(h.shape[1])
-    for t in range(betas.shape[0] - 1):
-        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
-        if reverse:
-            _sweep(weights, v, h, hidden_field, visible_field, betas[t], now, weights.joint, scratch)
-        for c in range(v.shape[0]):
-            old, new = betas[t, c], betas[t + 1, c]
-            if new != old:
-                log_weights[c] += _log_ratio(weights, h, hidden_field, c, old, new, scratch_rows)
-        if not reverse:
-            _sweep(weights, v, h, hidden_field, visible_field, betas[t + 1], now, False, scratch)
+def anneal(model, state, betas, reverse, keys, log_weights):
+    programs.anneal(model, state, betas, reverse, keys, log_weights)
 
 
 @njit
-def exchange(weights, v, h, hidden_field, visible_field, levels, ends, ladder, shift, n_scans, keys, sums, trips):
-    """Replica exchange in place on independent ladders of K consecutive chains (Syed et al. 2022).
-
-    Per scan: a sweep of every chain, then swaps of the even or the odd pairs of levels in turn. `levels` (n,) holds
-    each chain's level; `ends` (n,) remembers the end that a chain visited last; shift (K - 1,) centres the ratios.
-    Sums per ladder and pair: logistic(u - shift), logistic(r + shift), exp(u - shift), exp(r + shift), rejection.
-    """
-    n_chains, n_levels = v.shape[0], ladder.shape[0]
-    scratch = _make_scratch(n_chains, v.shape[1], h.shape[1])
-    scratch_rows = _scratch_rows(h.shape[1])
-    betas = np.empty(n_chains)
-    up, down = np.empty(n_chains), np.empty(n_chains)
-    chain_at = np.empty(n_levels, np.int64)
-    for t in range(n_scans):
-        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
-        for c in range(n_chains):
-            betas[c] = ladder[levels[c]]
-        _sweep(weights, v, h, hidden_field, visible_field, betas, now, False, scratch)
-        for c in range(n_chains):
-            level, beta = levels[c], ladder[levels[c]]
-            if level + 1 < n_levels:
-                up[c] = _log_ratio(weights, h, hidden_field, c, beta, ladder[level + 1], scratch_rows)
-            if level > 0:
-                down[c] = _log_ratio(weights, h, hidden_field, c, beta, ladder[level - 1], scratch_rows)
-        for ladder_index in range(n_chains // n_levels):
-            start = ladder_index * n_levels
-            trips[ladder_index] += swap_levels(up, down, levels, ends, shift, start, now, chain_at, sums[ladder_index])
+def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
+    programs.exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums)
 
 
 @njit
-def temper(
-    weights, v, h, hidden_field, visible_field, levels, ladder, log_prior, n_redraws, sweeps_per_redraw,
-    stride, keys, q_sums, counts, vectors, vector_levels,
-):  # fmt: skip
-    """Simulated tempering in place: sweeps at each chain's level, then a redraw of the level from q(level | x).
+def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
+    programs.temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
 
-    log_prior (K,) is log r_k - log Z_k estimate. q_sums (n, K) adds exp(log q + 600), counts (n, K) the redrawn levels;
-    every `stride`-th redraw writes log f_k(x) to the next of vectors (records, n, K) and the level that x was moved at
-    to vector_levels (records, n).
-    """
-    n_chains, n_levels = v.shape[0], ladder.shape[0]
-    scratch = _make_scratch(n_chains, v.shape[1], h.shape[1])
-    scratch_rows = _scratch_rows(h.shape[1])
-    bits = np.empty(4, np.uint32)
-    betas, log_densities, cumulative = np.empty(n_chains), np.empty(n_levels), np.empty(n_levels)
-    for t in range(n_redraws):
-        for s in range(sweeps_per_redraw):
-            now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t * sweeps_per_redraw + s)
-            for c in range(n_chains):
-                betas[c] = ladder[levels[c]]
-            _sweep(weights, v, h, hidden_field, visible_field, betas, now, False, scratch)
-        for c in range(n_chains):
-            _log_f_ladder(weights, h, hidden_field, c, ladder, scratch_rows, log_densities)
-            if t % stride == 0:
-                vectors[t // stride, c] = log_densities
-                vector_levels[t // stride, c] = levels[c]
-            random_bits(bits, 1, keys.key0, keys.key1, now.step, keys.chain + c, _REDRAW)
-            levels[c] = redraw(log_densities, log_prior, uniform(bits[0]), q_sums[c], cumulative)
-            counts[c, levels[c]] += 1
+
+@njit
+def log_f(model, state, betas, out):
+    programs.log_f(model, state, betas, out)
+
+
+@njit
+def log_f_ladder(model, state, ladder, out):
+    programs.log_f_ladder(model, state, ladder, out)
+
+
+@njit
+def log_f_derivatives(model, state, betas, out):
+    programs.log_f_derivatives(model, state, betas, out)
+
+
+@njit
+def summaries(model, state, out):
+    programs.summaries(model, state, out)
 
 
 # ---- exact enumeration -------------------------------------------------------------------------

@@ -1,0 +1,4 @@
+"""Numbers that compiled programs, plain loops and those who read their sums must agree on."""
+
+MAX_EXPONENT = 600.0  # larger log ratios are counted as this in sums of exp, which so stay finite
+RECORD_EVERY = 4  # sweeps of replica exchange, after which derivatives are added up

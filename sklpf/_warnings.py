@@ -1,0 +1,24 @@
+"""Warnings that point at the line of the caller, not into the package."""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent) + os.sep
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the innermost line outside the package."""
+    if sys.version_info >= (3, 12):
+        warnings.warn(message, category, skip_file_prefixes=(_PACKAGE,))
+    else:
+        warnings.warn(message, category, stacklevel=_caller_level())
+
+
+def _caller_level() -> int:
+    """`stacklevel` of the innermost line outside the package, as counted by the function that calls this one."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+    return level

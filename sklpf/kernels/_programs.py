@@ -1,0 +1,287 @@
+"""The programs that move chains, each written once over hooks that a model's kernels implement.
+
+A hook is a stub; `implements` gives it a body for the models that are instances of one NamedTuple. numba keeps compiled
+programs by the file of the outermost function, so the programs here are not cached themselves: every model's kernel
+file has a cached shell around each, which an edit of that file recompiles.
+
+`runs/_plain.py` has the same programs as plain loops, which specify what they do.
+"""
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from sklpf._limits import MAX_EXPONENT, RECORD_EVERY
+from sklpf._random import REDRAW, SWAP, Keys
+from sklpf.kernels._compile import OPTIONS, njit
+from sklpf.kernels._exponentials import exp64
+from sklpf.kernels._random import random_bits, uniform
+
+Q_OFFSET = 600.0  # q(level | x) is summed as exp(log q + 600), which keeps terms down to e^-1300
+program = numba.njit(**OPTIONS)
+
+
+# ---- hooks -------------------------------------------------------------------------------------
+def scratch(model, state):
+    """Work space for the chains of a state, which the other hooks get as `work`."""
+
+
+def sweep(model, state, betas, reverse, keys, work):
+    """One sweep of every chain at its own inverse temperature, in place; `reverse` asks for the time reversal."""
+
+
+def log_base(model, state, c):
+    """log f_0 of chain c."""
+
+
+def log_gain(model, state, c):
+    """Of a tempered model: log f_1 - log f_0 of chain c."""
+
+
+def log_ratio(model, state, c, old, new, work):
+    """log f_new - log f_old of chain c."""
+
+
+def log_ladder(model, state, c, ladder, work, out):
+    """Write log f of chain c at every level to out (K,)."""
+
+
+def derivatives(model, state, c, beta, work):
+    """d log f / d beta of chain c and its own derivative."""
+
+
+def summarise(model, state, c, out):
+    """Write what tells the modes of the target apart, of chain c, to out (S,)."""
+
+
+def implements(hook, model_class, **options):
+    """Decorator: the body of a hook for models that are instances of one NamedTuple."""
+
+    def register(body):
+        @overload(hook, jit_options=OPTIONS | options, strict=False)
+        def choose(model, *arguments):
+            if isinstance(model, types.BaseNamedTuple) and model.instance_class is model_class:
+                return body
+
+        return body
+
+    return register
+
+
+def tempered(model_class):
+    """Derive `log_ratio`, `log_ladder` and `derivatives` where log f_beta = log f_0 + beta (log f_1 - log f_0)."""
+
+    @implements(log_ratio, model_class, forceinline=True)
+    def _log_ratio(model, state, c, old, new, work):
+        return (new - old) * log_gain(model, state, c)
+
+    @implements(log_ladder, model_class)
+    def _log_ladder(model, state, c, ladder, work, out):
+        base, gain = log_base(model, state, c), log_gain(model, state, c)
+        for k in range(ladder.shape[0]):
+            out[k] = base + ladder[k] * gain
+
+    @implements(derivatives, model_class, forceinline=True)
+    def _derivatives(model, state, c, beta, work):
+        return log_gain(model, state, c), 0.0
+
+
+# ---- programs ----------------------------------------------------------------------------------
+@program
+def anneal(model, state, betas, reverse, keys, log_weights):
+    """Anneal in place through betas (n_sweeps + 1, n) and add the increments of log f to log_weights (n,)."""
+    work = scratch(model, state)
+    for t in range(betas.shape[0] - 1):
+        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
+        if reverse:
+            sweep(model, state, betas[t], True, now, work)
+        for c in range(log_weights.shape[0]):
+            old, new = betas[t, c], betas[t + 1, c]
+            if new != old:
+                log_weights[c] += log_ratio(model, state, c, old, new, work)
+        if not reverse:
+            sweep(model, state, betas[t + 1], False, now, work)
+
+
+class ExchangeSums(NamedTuple):
+    """What replica exchange adds up on G ladders; the plain loop says what each number is."""
+
+    pairs: np.ndarray  # (G, K - 1, 5)
+    levels: np.ndarray  # (G, K, 4): see `add_derivatives`
+    summaries: np.ndarray  # (G, 2, S): of states at the target, their sums and the sums of squares
+    trips: np.ndarray  # (G,)
+
+
+class TemperSums(NamedTuple):
+    """What simulated tempering adds up for n chains, and the states that it keeps a record of."""
+
+    q: np.ndarray  # (n, K): q(k | x), each as exp(log q + Q_OFFSET)
+    counts: np.ndarray  # (n, K): levels drawn
+    levels: np.ndarray  # (K, 4): see `add_derivatives`
+    vectors: np.ndarray  # (n_records, n, K): log f_k(x)
+    vector_levels: np.ndarray  # (n_records, n): the level that x was moved at
+
+
+@program
+def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
+    """Replica exchange in place on independent ladders of K consecutive chains."""
+    n, n_levels = levels.shape[0], ladder.shape[0]
+    work, betas = scratch(model, state), np.empty(n)
+    up, down, chain_at = np.empty(n), np.empty(n), np.empty(n_levels, np.int64)
+    summary = np.empty(sums.summaries.shape[2])
+    for t in range(n_scans):
+        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
+        for c in range(n):
+            betas[c] = ladder[levels[c]]
+        sweep(model, state, betas, False, now, work)
+        for c in range(n):
+            level, beta = levels[c], betas[c]
+            if level + 1 < n_levels:
+                up[c] = log_ratio(model, state, c, beta, ladder[level + 1], work)
+            if level > 0:
+                down[c] = log_ratio(model, state, c, beta, ladder[level - 1], work)
+            if level + 1 == n_levels:
+                add_summary(model, state, c, summary, sums.summaries[c // n_levels])
+            if now.step % RECORD_EVERY == 0:
+                add_derivatives(model, state, c, beta, work, sums.levels[c // n_levels, level])
+        for start in range(0, n, n_levels):
+            i = start // n_levels
+            sums.trips[i] += swap_levels(up, down, levels, ends, shift, start, now, chain_at, sums.pairs[i])
+
+
+@program
+def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
+    """Simulated tempering in place."""
+    n, n_levels = levels.shape[0], ladder.shape[0]
+    work, betas, bits = scratch(model, state), np.empty(n), np.empty(4, np.uint32)
+    log_densities, cumulative = np.empty(n_levels), np.empty(n_levels)
+    for t in range(n_redraws):
+        now = keys
+        for c in range(n):
+            betas[c] = ladder[levels[c]]
+        for s in range(sweeps_per_redraw):
+            now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t * sweeps_per_redraw + s)
+            sweep(model, state, betas, False, now, work)
+        for c in range(n):
+            log_ladder(model, state, c, ladder, work, log_densities)
+            if t % stride == 0:
+                for k in range(n_levels):
+                    sums.vectors[t // stride, c, k] = log_densities[k]
+                sums.vector_levels[t // stride, c] = levels[c]
+            add_derivatives(model, state, c, betas[c], work, sums.levels[levels[c]])
+            random_bits(bits, 1, now.key0, now.key1, now.step, now.chain + c, REDRAW)
+            levels[c] = redraw(log_densities, log_pseudo_prior, uniform(bits[0]), sums.q[c], cumulative)
+            sums.counts[c, levels[c]] += 1
+
+
+@program
+def log_f(model, state, betas, out):
+    """log f of every chain at its own inverse temperature, out (n,)."""
+    work = scratch(model, state)
+    for c in range(out.shape[0]):
+        out[c] = log_base(model, state, c) + log_ratio(model, state, c, 0.0, betas[c], work)
+
+
+@program
+def log_f_ladder(model, state, ladder, out):
+    """log f of every chain at every level, out (n, K)."""
+    work = scratch(model, state)
+    for c in range(out.shape[0]):
+        log_ladder(model, state, c, ladder, work, out[c])
+
+
+@program
+def log_f_derivatives(model, state, betas, out):
+    """First and second derivative of log f by beta of every chain at its own inverse temperature, out (n, 2)."""
+    work = scratch(model, state)
+    for c in range(out.shape[0]):
+        out[c, 0], out[c, 1] = derivatives(model, state, c, betas[c], work)
+
+
+@numba.njit(**OPTIONS, forceinline=True)
+def add_derivatives(model, state, c, beta, work, sums):
+    """Add 1, U, U^2 and dU / dbeta to the sums (4,) of a level; U = d log f / d beta."""
+    first, second = derivatives(model, state, c, beta, work)
+    sums[0] += 1.0
+    sums[1] += first
+    sums[2] += first * first
+    sums[3] += second
+
+
+@program
+def add_summary(model, state, c, summary, sums):
+    """Add a state's summary and its squares to sums (2, S)."""
+    summarise(model, state, c, summary)
+    for i in range(summary.shape[0]):
+        sums[0, i] += summary[i]
+        sums[1, i] += summary[i] * summary[i]
+
+
+@program
+def summaries(model, state, out):
+    """The summary of every chain, out (n, S)."""
+    for c in range(out.shape[0]):
+        summarise(model, state, c, out[c])
+
+
+@njit
+def swap_levels(up, down, levels, ends, shift, start, keys, chain_at, sums):
+    """Offer the even or the odd pairs of one ladder's levels a swap; returns the round trips that end here.
+
+    The ladder's chains are start, …, start + K - 1; up and down hold each one's log f at the next level, above and
+    below, less that at its own. Adds to sums (K - 1, 5) what the plain loop says; chain_at (K,) is work space.
+    """
+    n_levels, trips = chain_at.shape[0], 0
+    bits = np.empty(4, np.uint32)
+    for c in range(start, start + n_levels):
+        chain_at[levels[c]] = c
+    for k in range(n_levels - 1):
+        low, high = chain_at[k], chain_at[k + 1]
+        u, r = up[low], down[high]
+        accept = exp64(min(0.0, u + r))
+        pair = sums[k]
+        forward, reverse = exp64(min(u - shift[k], MAX_EXPONENT)), exp64(min(r + shift[k], MAX_EXPONENT))
+        pair[0] += forward / (1.0 + forward)  # the logistic
+        pair[1] += reverse / (1.0 + reverse)
+        pair[2] += forward
+        pair[3] += reverse
+        pair[4] += 1.0 - accept
+        if (k + keys.step) % 2 == 0:
+            random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + low, SWAP)
+            if uniform(bits[0]) < accept:
+                levels[low], levels[high] = k + 1, k
+    for c in range(start, start + n_levels):
+        if levels[c] == 0:
+            trips += ends[c] == 1
+            ends[c] = -1
+        elif levels[c] == n_levels - 1 and ends[c] == -1:
+            ends[c] = 1
+    return trips
+
+
+@njit
+def redraw(log_densities, log_pseudo_prior, u, q_sums, cumulative):
+    """Draw a level from softmax(log_densities + log_pseudo_prior), whose probabilities are added to q_sums."""
+    largest = -np.inf
+    for k in range(log_densities.shape[0]):
+        largest = max(largest, log_densities[k] + log_pseudo_prior[k])
+    for k in range(log_densities.shape[0]):
+        cumulative[k] = exp64(log_densities[k] + log_pseudo_prior[k] - largest)
+    total = 0.0
+    for k in range(log_densities.shape[0]):
+        total += cumulative[k]
+        cumulative[k] = total
+    log_total = math.log(total) + largest
+    for k in range(log_densities.shape[0]):
+        log_q = log_densities[k] + log_pseudo_prior[k] - log_total
+        if log_q > -1300.0:
+            q_sums[k] += exp64(log_q + Q_OFFSET)
+    threshold = np.float64(u) * total
+    level = 0
+    while level < log_densities.shape[0] - 1 and cumulative[level] < threshold:
+        level += 1
+    return level

@@ -1,0 +1,118 @@
+"""How models score: the estimator that they use, what is trusted, and what is done about what is not."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student_t
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf._warnings import warn
+from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
+
+log = logging.getLogger("sklpf").warning
+
+
+@dataclass(frozen=True)
+class ScoreInterval:
+    """A mean log-likelihood per row, or a mean difference of two, with its two sources of error (nats).
+
+    Attributes
+    ----------
+    mean : float
+    sampling : tuple of float
+        Interval from the spread over the rows, Student t; it shrinks as rows are added.
+    partition : tuple of float
+        Interval from the error of log Z, which all rows share: more rows do not shrink it.
+    combined : tuple of float
+        Both: the half-widths of each side are added in quadrature.
+    level : float
+        Probability with which each interval covers.
+    """
+
+    mean: float
+    sampling: tuple[float, float]
+    partition: tuple[float, float]
+    combined: tuple[float, float]
+    level: float
+
+
+def check_interval(n_rows: int, level: float) -> None:
+    """Raise ValueError if no interval can be made, before anything is estimated."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie strictly between 0 and 1, got {level}: a 95 % interval has level=0.95")
+    if n_rows < 2:
+        raise ValueError("X must have at least 2 rows, else its sampling error can't be estimated")
+
+
+def score_interval(values: NDArray[np.float64], below: float, above: float, level: float) -> ScoreInterval:
+    """Return the interval of a mean over rows, given how far a common error reaches below and above it."""
+    check_interval(len(values), level)
+    mean, below, above = float(values.mean()), float(below), float(above)
+    half = float(student_t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    return ScoreInterval(
+        mean=mean,
+        sampling=(mean - half, mean + half),
+        partition=(mean - below, mean + above),
+        combined=(mean - float(np.hypot(half, below)), mean + float(np.hypot(half, above))),
+        level=level,
+    )
+
+
+# -- the estimator -----------------------------------------------------------------------------------
+def default_estimator(path: Any) -> PartitionEstimator:
+    """Return what ``partition_estimator=None`` stands for: the path's own word, else `ParallelTempering`."""
+    return path.default_estimator() if hasattr(path, "default_estimator") else ParallelTempering()
+
+
+def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
+    """Return the model's partition estimator, with its seed and number of jobs where the estimator sets none itself."""
+    estimator = model.partition_estimator
+    estimator = default_estimator(path) if estimator is None else clone(estimator)
+    defaults = {"random_state": model._partition_seed, "n_jobs": model.n_jobs}
+    current = estimator.get_params(deep=False)
+    return estimator.set_params(
+        **{name: value for name, value in defaults.items() if name in current and current[name] is None}
+    )
+
+
+def fit_quietly(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
+    """Fit an estimator for a model that decides itself what to say, and keep no samples."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(path)
+    estimator.result_ = estimator.result_.without_samples()
+    estimator.__dict__.pop("run_", None)
+    return estimator
+
+
+# -- trust -------------------------------------------------------------------------------------------
+def is_estimate(result: PartitionResult) -> bool:
+    """Whether a result is no bound and no approximation."""
+    return result.statement in ("exact", "estimate")
+
+
+def distrust(result: PartitionResult) -> str | None:
+    """Why a result can't make a score, or None: it must have converged and be an estimate, since a bound or an
+    approximation would move the score to one side."""
+    if not result.converged:
+        return f"{result.method} did not converge: {'; '.join(result.reasons)}"
+    if not is_estimate(result):
+        return f'{result.method} gave a number that is "{result.statement}" where a score needs an estimate'
+    return None
+
+
+def report(model: Any, message: str) -> None:
+    """Do what the model's `on_nonconvergence` says about numbers that are not trusted."""
+    if model.on_nonconvergence == "raise":
+        raise RuntimeError(message)
+    if model.on_nonconvergence == "nan":
+        log(message)
+    else:
+        warn(message, ConvergenceWarning)

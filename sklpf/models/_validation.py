@@ -1,0 +1,69 @@
+"""What models share when they are given rows: sparse ones that are whole and stay as they are, fits all or nothing."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def validate_rows(model, X, **options):
+    """`validate_data` of scikit-learn, for dense or CSR rows; CSR comes back with sorted columns, none twice.
+
+    SciPy checks no index of a matrix that is built by hand, and from 1.18 on sums duplicates in place where it is asked
+    for a sum: what is returned shares arrays with X only where nothing is left to tidy.
+
+    Raises
+    ------
+    ValueError
+        As `validate_data`, and if the indices of a sparse X don't fit its shape.
+    """
+    check_indices(X)
+    X = validate_data(model, X, accept_sparse="csr", **options)
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def all_or_nothing(method: _Method) -> _Method:
+    """Let a method of a model that raises leave the model's attributes as they were before the call."""
+
+    @functools.wraps(method)
+    def guarded(self, *args, **kwargs):
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return cast(_Method, guarded)
+
+
+def check_indices(X) -> None:
+    """Raise ValueError if the indices of a sparse matrix don't fit its shape; anything else passes."""
+    if not sp.issparse(X) or X.ndim != 2:
+        return
+    if X.format in ("csr", "csc"):
+        n_major, n_minor = X.shape if X.format == "csr" else X.shape[::-1]
+        edges = X.indptr
+        whole = len(edges) == n_major + 1 and edges[0] == 0 and edges[-1] == len(X.indices) == len(X.data)
+        whole = whole and np.all(edges[1:] >= edges[:-1]) and _within(X.indices, n_minor)
+    elif X.format == "coo":
+        whole = _within(X.row, X.shape[0]) and _within(X.col, X.shape[1])
+    else:
+        return
+    if not whole:
+        raise ValueError(f"X is a sparse matrix whose indices do not fit its shape {X.shape}; build it anew")
+
+
+def _within(indices, n: int) -> bool:
+    return len(indices) == 0 or (indices.min() >= 0 and indices.max() < n)

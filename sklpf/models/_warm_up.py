@@ -1,0 +1,70 @@
+"""warm_up: compile all kernels now, not at their first use."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+
+from sklpf.models import BernoulliRBM, FactorialMixture, LatentDirichletAllocation
+from sklpf.partition import AIS, RTS, Exact, LeftToRight, ParallelTempering, PartitionEstimator
+
+_SAMPLERS: tuple[PartitionEstimator, ...] = (
+    AIS(2, 3, random_state=0),
+    RTS(10, 3, 16, sweeps_per_redraw=1, random_state=0),
+    ParallelTempering(2, 3, 32, random_state=0),
+)
+
+
+def warm_up() -> None:
+    """Compile the kernels of all models, which else happens at their first use, and keep them for later processes.
+
+    Says in one line of the logger "sklpf" (level INFO) how long it took: a minute or two at first, then seconds.
+
+    Examples
+    --------
+    >>> import sklpf
+    >>> sklpf.warm_up()
+    """
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such short runs do not converge
+        for dtype in (np.float64, np.float32):
+            _train_and_score_rbm(dtype)
+            _train_and_score_topics(dtype)
+            _train_and_score_mixture(dtype)
+    logging.getLogger("sklpf").info("compiling, once: all kernels are ready after %.1f s", time.perf_counter() - began)
+
+
+def _train_and_score_rbm(dtype) -> None:
+    X = np.eye(4, 6, dtype=dtype)
+    rbm = BernoulliRBM(3, batch_size=2, n_iter=1, random_state=0).fit(X)
+    rbm.partial_fit(sp.csr_matrix(X)).score(X)
+    rbm.pseudo_log_likelihood(X)
+    rbm.pseudo_log_likelihood(X / 2)
+    for weights in ("marginal", "joint"):
+        for estimator in (Exact(), *_SAMPLERS):
+            estimator.fit(rbm.path(weights=weights))
+
+
+def _train_and_score_topics(dtype) -> None:
+    X = sp.csr_matrix(np.eye(4, 6, dtype=dtype) + 1)
+    for method in ("batch", "online"):
+        for tempering in (None, "annealed", "global", "local"):
+            lda = LatentDirichletAllocation(2, tempering=tempering, max_iter=2, evaluate_every=1, random_state=0)
+            lda.set_params(learning_method=method, learn_doc_topic_prior=method == "online").fit(X).transform(X)
+    lda.completion_score(X)
+    for estimator in (Exact(), LeftToRight(2, 2, 1, random_state=0), *_SAMPLERS):
+        estimator.fit(lda.path(X))
+
+
+def _train_and_score_mixture(dtype) -> None:
+    X = np.eye(4, 6, dtype=dtype)
+    for tempering in (None, "annealed", "global", "local"):
+        mixture = FactorialMixture(2, tempering=tempering, n_tempered=3, max_iter=2, random_state=0).fit(X)
+    mixture.transform(X)
+    for estimator in (Exact(), *_SAMPLERS):
+        estimator.fit(mixture.path(X))

@@ -1,0 +1,142 @@
+"""Training of latent Dirichlet allocation: passes over the documents, updates of the topics, and when they settle."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from sklpf.models.lda._inference import (
+    Settings,
+    Topics,
+    corpus_bound,
+    cut,
+    fit_prior,
+    infer_documents,
+    lengths,
+    take_documents,
+    update_topics,
+)
+
+_STARTING_SHAPE = 100.0  # of the gamma distribution of starting values, with mean 1
+_PRIOR_RANGE = 1e-20, 1e10
+_MOST_TOKENS = 1e18
+
+
+class Steps(NamedTuple):
+    """When and how far the topics move: update t has weight (offset + t) ** -decay."""
+
+    batch_size: int
+    offset: float
+    decay: float
+    shuffle: bool  # whether every pass takes the documents in another order
+    learn_prior: bool  # whether alpha moves too, at T = 1
+
+
+class Trainer:
+    """Topics, alpha and temperature of a model on their way, its random stream, and the documents of a pass.
+
+    Parameters
+    ----------
+    model : LatentDirichletAllocation
+        With `_topics` (which are updated in place), `_alpha`, `_cooling`, `random_state_` and `n_batch_iter_`.
+    X : CSR of shape (n, n_features)
+    n_corpus : float
+        Documents that those of X stand for.
+    steps : Steps
+    settings : Settings
+    tasks : callable
+        Of `task_map`.
+    """
+
+    def __init__(self, model, X: sp.csr_matrix, n_corpus: float, steps: Steps, settings: Settings, tasks):
+        self.topics, self.alpha, self.cooling = model._topics, model._alpha, model._cooling
+        self.rng, self.update = model.random_state_, model.n_batch_iter_
+        self.X, self.n_corpus, self.steps, self.settings, self.tasks = X, n_corpus, steps, settings, tasks
+        self.temperatures: list[float] = []
+
+    def run(self) -> None:
+        """Make one pass over the documents."""
+        X = self.X[self.rng.permutation(self.X.shape[0])] if self.steps.shuffle else self.X
+        for rows in cut(X.shape[0], self.steps.batch_size):
+            self._update(take_documents(X, rows))
+
+    def bound(self) -> tuple[float, float]:
+        """Perplexity and nats of the evidence lower bound of the documents at T = 1."""
+        return corpus_bound(self.topics, self.X, self.alpha, self.settings, self.tasks)
+
+    def store(self, model) -> None:
+        """Write what was learned to the model."""
+        model._topics, model._cooling, model.n_batch_iter_ = self.topics, self.cooling, self.update
+        model.temperatures_ = np.concatenate([model.temperatures_, self.temperatures])
+        if self.steps.learn_prior:
+            model.doc_topic_prior_ = self.alpha
+
+    def _update(self, X) -> None:
+        """Infer the topics of some documents and move the topics towards them."""
+        gamma = _starting_values(self.rng, (X.shape[0], len(self.alpha)), X.dtype)
+        infer = infer_documents if self.cooling is None else self.cooling.infer
+        documents = infer(self.topics, X, self.alpha, gamma, self.settings, self.tasks)
+        rate = (self.steps.offset + self.update) ** -self.steps.decay
+        update_topics(self.topics, documents, rate, self.n_corpus / X.shape[0], self.tasks)
+        if self.steps.learn_prior and self.cooling is None and self.settings.max_iter > 0:
+            self.alpha = fit_prior(self.alpha, documents.gamma, rate)
+        self.update += 1
+        self.temperatures.append(1 / float(np.mean(documents.inverse)))
+        if self.cooling is not None:
+            self.cooling = self.cooling.advance(X, documents)
+
+
+class Evaluation:
+    """Ends training at T = 1 when the perplexity of the bound settles; for `sklpf.training.train`.
+
+    Parameters
+    ----------
+    every : int
+        Passes between evaluations; none if not positive.
+    tolerance : float
+    max_iter : int
+    """
+
+    def __init__(self, every: int, tolerance: float, max_iter: int):
+        self.every, self.tolerance, self.max_iter = every, tolerance, max_iter
+        self.last, self.perplexity = np.inf, np.nan  # NaN in a pass without evaluation
+
+    def __call__(self, trainer: Trainer, iteration: int) -> bool:
+        self.perplexity = trainer.bound()[0] if self.every > 0 and iteration % self.every == 0 else np.nan
+        settled = trainer.cooling is None and abs(self.last - self.perplexity) < self.tolerance
+        self.last = self.last if np.isnan(self.perplexity) else self.perplexity
+        return settled
+
+    def report(self, trainer: Trainer, iteration: int, seconds: float) -> str:
+        text = "" if np.isnan(self.perplexity) else f", perplexity: {self.perplexity:.4f}"
+        return f"iteration: {iteration} of max_iter: {self.max_iter}{text}"
+
+
+def draw_topics(rng: np.random.RandomState, n_topics: int, n_features: int, dtype, prior: float) -> Topics:
+    """Return topics to start from."""
+    return Topics(_starting_values(rng, (n_topics, n_features), dtype), prior)
+
+
+def _starting_values(rng, shape, dtype):
+    return rng.gamma(_STARTING_SHAPE, 1 / _STARTING_SHAPE, shape).astype(dtype, copy=False)
+
+
+# -- what can be learned from ------------------------------------------------------------------------
+def check_priors(**priors: float) -> None:
+    """Raise ValueError where a prior is so small or large that its digamma function or its sums lose all digits."""
+    low, high = _PRIOR_RANGE
+    for name, prior in priors.items():
+        if not low <= prior <= high:
+            raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {prior:g}; clip it")
+
+
+def check_tokens(X: sp.csr_matrix, n_corpus: float) -> None:
+    """Raise ValueError if so many documents like those of X have more tokens than can be counted."""
+    longest = float(lengths(X).max())
+    if not longest * n_corpus <= _MOST_TOKENS:
+        raise ValueError(
+            f"X has documents of {longest:.3g} tokens, and stands for {n_corpus:.3g} documents: more than "
+            f"{_MOST_TOKENS:g} tokens can't be counted; rescale X or lower total_samples"
+        )

@@ -1,0 +1,150 @@
+"""Many rows of data, one log Z for each: a row runs by itself, and blocks of rows run in parallel.
+
+A row's random numbers are keyed by (seed, the row's content) and no arithmetic mixes rows, so a row's result depends
+on neither the other rows nor their order. Equal rows are computed once.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._parallel import run_segments
+from sklpf.partition._result import PartitionResult
+from sklpf.paths import Rows
+from sklpf.paths._capabilities import require
+
+_ROWS_PER_BLOCK = 64
+_NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?")
+
+
+def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
+    """Run `estimator` on every row of a path; returns one result that holds arrays.
+
+    Raises
+    ------
+    TypeError
+        If the path lacks `row` or `row_content`.
+    ValueError
+        If the path has no row, or a row can't be estimated; the message names the row.
+    """
+    _check(path)
+    checkpoint = estimator._checkpoint(path, seed) if hasattr(estimator, "checkpoint") else None
+    rows, row_of, seeds = _distinct(path, seed)
+    bounds = cut_by_cost(path.row_cost(rows))
+    carries = run_segments(
+        functools.partial(_start, bounds),
+        functools.partial(_advance, _on_one_job(estimator), path, rows, seeds, bounds),
+        len(bounds) - 1,
+        1,
+        n_jobs=getattr(estimator, "n_jobs", None),
+        checkpoint=checkpoint,
+        stage="rows",
+    )
+    numbers = np.concatenate([numbers for numbers, _ in carries])
+    texts = [text for _, block in carries for text in block.tolist()]
+    return _combine(numbers, texts, row_of)
+
+
+def each_row(estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]) -> Iterator[PartitionResult]:
+    """Estimate one row after the other."""
+    for row, seed in zip(rows, seeds):
+        try:
+            yield estimator._estimate(path.row(row), seed)
+        except ValueError as error:
+            raise ValueError(f"row {row}: {error}") from error
+
+
+def cut_by_cost(costs: NDArray[np.float64]) -> NDArray[np.int64]:
+    """First row of every block and the end: blocks of about equal cost, 8 or more where the rows allow."""
+    n_blocks = min(len(costs), max(8, -(-len(costs) // _ROWS_PER_BLOCK)))
+    total = np.cumsum(costs)
+    inner = np.searchsorted(total, total[-1] * np.arange(1, n_blocks) / n_blocks * (1 - 1e-12)) + 1
+    return np.unique(np.concatenate([[0], np.minimum(inner, len(costs)), [len(costs)]]))
+
+
+def _check(path):
+    require(path, Rows, "an estimator of one log Z for each row")
+    if path.n_rows < 1:
+        raise ValueError("path has no rows: give it at least one")
+
+
+def _distinct(path, seed):
+    """First row of every distinct content (U,), the distinct one that each row equals (T,), and a seed for each."""
+    index: dict[bytes, int] = {}
+    rows: list[int] = []
+    row_of = np.empty(path.n_rows, dtype=np.int64)
+    prefix = hashlib.blake2b(f"{seed}:".encode(), digest_size=16)
+    for t in range(path.n_rows):
+        digest = prefix.copy()
+        digest.update(path.row_content(t))
+        row_of[t] = index.setdefault(digest.digest(), len(rows))
+        if row_of[t] == len(rows):
+            rows.append(t)
+    return np.array(rows), row_of, [int.from_bytes(digest, "little") for digest in index]
+
+
+def _on_one_job(estimator):
+    """A copy that runs in the task that calls it, without checkpoints of its own."""
+    alone = copy.copy(estimator)
+    for name, value in {"n_jobs": 1, "checkpoint": None}.items():
+        if hasattr(alone, name):
+            setattr(alone, name, value)
+    return alone
+
+
+def _start(bounds, block):
+    return np.empty((0, 5)), np.empty((0, 3), dtype="U1")
+
+
+def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
+    chosen, numbers, texts = slice(bounds[block], bounds[block + 1]), [], []
+    for r in estimator._estimate_rows(path, rows[chosen].tolist(), seeds[chosen]):  # holds one result at a time
+        numbers.append((r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps))
+        texts.append((r.method, r.statement, "\n".join(r.reasons)))
+    return np.array(numbers, dtype=float), np.array(texts)
+
+
+def _combine(numbers, texts, row_of) -> PartitionResult:
+    log_partition, std_error, degrees_of_freedom, converged, _ = numbers[row_of].T.copy()
+    counts = np.bincount(row_of)
+    statements = {statement for _, statement, _ in texts}
+    return PartitionResult(
+        method=texts[0][0],
+        log_partition=log_partition,
+        std_error=std_error,
+        degrees_of_freedom=degrees_of_freedom,
+        statement=_joint_statement(statements),
+        converged=bool(converged.all()),
+        reasons=_collect([reasons for _, _, reasons in texts], counts),
+        n_sweeps=int(numbers[:, 4].sum()),
+        diagnostics={
+            "converged": converged.astype(bool),
+            "n_distinct": len(numbers),
+            "mean": float(log_partition.mean()),
+            "mean_std_error": float(np.sqrt(np.sum((counts * numbers[:, 1]) ** 2)) / len(row_of)),
+            "mean_bias": float(-np.mean(std_error**2) / 2),
+        },
+    )
+
+
+def _joint_statement(statements: set[str]) -> str:
+    if len(statements) == 1:
+        return next(iter(statements))
+    return "estimate" if statements == {"exact", "estimate"} else "approximate"
+
+
+def _collect(reasons, counts) -> tuple[str, ...]:
+    """Each alarm once, with the number of rows that raised it; the wording (its numbers) is the first row's."""
+    found: dict[str, list] = {}
+    for joined, count in zip(reasons, counts):
+        for sentence in joined.splitlines():
+            found.setdefault(_NUMBER.sub("#", sentence), [sentence, 0])[1] += count
+    return tuple(f"in {count} of {counts.sum()} rows: {sentence}" for sentence, count in found.values())

@@ -1,0 +1,138 @@
+"""What a path may be able to do beyond `log_f`, in groups. No base class is needed to have one: methods are enough."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklpf._random import Stream
+
+
+class Base(Protocol):
+    """Level 0 can be sampled and its normaliser is known."""
+
+    base_log_partition: float | None
+
+    def sample_base(self, n: int, stream: Stream) -> Any:
+        """Return the state of n chains, exact and independent draws from level 0."""
+
+
+class GibbsMove(Protocol):
+    """A Gibbs sweep. One that is not reversible takes ``reverse`` and sets ``gibbs_is_reversible = False``."""
+
+    def gibbs(self, state: Any, levels: NDArray[np.int64], stream: Stream) -> Any:
+        """Return the state after a sweep that leaves every chain's level invariant."""
+
+
+class Proposal(Protocol):
+    """A Metropolis-Hastings proposal."""
+
+    def propose(self, state: Any, levels: NDArray[np.int64], stream: Stream) -> tuple[Any, NDArray[np.float64]]:
+        """Return a proposal and log q(state | proposal) - log q(proposal | state), shape (n,)."""
+
+
+class Derivatives(Protocol):
+    """log f is a smooth function of the ladder's coordinate."""
+
+    def derivatives(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return U = d log f / d beta and dU / dbeta of every chain at its own level, shape (n, 2)."""
+
+
+class TargetDraws(Protocol):
+    """The target can be sampled exactly."""
+
+    def sample_target(self, n: int, stream: Stream) -> Any:
+        """Return the state of n chains, exact and independent draws from the last level."""
+
+
+class BoundDraws(Protocol):
+    """Z can be bounded from below without the path's base."""
+
+    def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
+        """Return log weights (G, n) of draws from some density: their means over n are independent, and unbiased for Z.
+
+        Each draw has the expectation Z, whatever that density misses.
+        """
+
+
+class DataStarts(Protocol):
+    """Chains can start at rows of data. ``complete(state, level, stream)``, where it exists, draws what such a start
+    leaves open (latent variables) from its conditional distribution."""
+
+    def state_from_rows(self, rows: ArrayLike) -> Any:
+        """Return the state of chains that start at rows of data."""
+
+
+class Enumeration(Protocol):
+    """The states can be enumerated in blocks. ``sample_enumerated(log_block_sums, n, rng)`` draws from the target,
+    ``enumerate_rows(rows)`` takes many rows in one call."""
+
+    log2_states: int
+    n_enumeration_blocks: int
+
+    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+        """Return the log weights of one block of states at a level, in nats."""
+
+
+class Rows(Protocol):
+    """One log Z for each of `n_rows` rows of data, which share the model. ``row_cost(rows)`` may say what they cost."""
+
+    n_rows: int
+
+    def row(self, t: int) -> Any:
+        """Return the path of row t alone, whose `n_rows` is None."""
+
+    def row_content(self, t: int) -> bytes:
+        """Return all of row t that its log Z depends on: it keys random numbers, and equal rows are computed once."""
+
+
+class Filters(Protocol):
+    """Particle filters over the observations of a row."""
+
+    def left_to_right(self, n: int, n_particles: int, n_sweeps: float, stream: Stream) -> NDArray[np.float64]:
+        """Return the log of n independent unbiased estimates of Z, shape (n,)."""
+
+
+_INSTEAD: dict[Any, str] = {
+    GibbsMove: "define it or choose another transition",
+    Proposal: "define it or choose another transition",
+    Enumeration: "choose AIS, RTS or ParallelTempering",
+    Filters: "only topic models have one: choose Exact, AIS or ParallelTempering",
+}
+
+
+def has(path: Any, group: type) -> bool:
+    """Whether a path has all members of a group."""
+    return not _missing(path, group)
+
+
+def require(path: Any, group: type, who: str) -> None:
+    """Raise TypeError with the first member of a group that a path lacks and `who` needs."""
+    for name in _missing(path, group):
+        member = getattr(group, name, None)
+        kind = f"attribute {name}"
+        if callable(member):
+            parameters = [parameter for parameter in inspect.signature(member).parameters if parameter != "self"]
+            kind = f"method {name}({', '.join(parameters)})"
+        raise TypeError(
+            f"{who} needs a path with the {kind}; {type(path).__name__} has none: {_INSTEAD.get(group, 'define it')}"
+        )
+
+
+def _missing(path: Any, group: type) -> list[str]:
+    members = [name for name in vars(group) if not name.startswith("_")]
+    return [name for name in [*group.__annotations__, *members] if not hasattr(path, name)]
+
+
+def require_base(path: Any, who: str) -> float:
+    """Return the base's log normaliser or raise if the path can't be sampled from there."""
+    require(path, Base, who)
+    if path.base_log_partition is None:
+        raise ValueError(
+            f"{who} needs a base with a known normaliser: declare base_log_partition on {type(path).__name__} "
+            "(0.0 if log_f at level 0 is normalised)"
+        )
+    return float(path.base_log_partition)

@@ -1,0 +1,64 @@
+"""The mean of independent weights: the estimate of annealed importance sampling and of particle filters."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from sklpf.uncertainty import log_mean_exp
+
+
+class MeanWeight(NamedTuple):
+    """Log of a mean weight in nats, and its standard error by the delta method and by the jackknife."""
+
+    log_mean: float
+    delta: float
+    jackknife: float
+
+    @property
+    def std_error(self) -> float:
+        """The larger of the two."""
+        return max(self.delta, self.jackknife)
+
+
+def mean_weight(log_weights: NDArray[np.float64]) -> MeanWeight:
+    """Log of the mean of independent weights exp(log_weights), shape (n,) (Neal 2001; Carlson et al. 2016, eq. 23)."""
+    n = len(log_weights)
+    log_mean = float(log_mean_exp(log_weights))
+    relative = np.exp(log_weights - log_mean)
+    delta = float(relative.std(ddof=1) / np.sqrt(n))
+    without = np.log(np.maximum(n - relative, np.finfo(float).tiny) / (n - 1))  # log mean of the others, less log_mean
+    jackknife = float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
+    return MeanWeight(log_mean, delta, jackknife)
+
+
+class SeenFromTarget(NamedTuple):
+    """Relative variance of a weight, and the share of weights that count, as chains from the target say."""
+
+    variance: float
+    share: float
+
+
+def seen_from_target(log_weights: NDArray[np.float64], log_mean: float) -> SeenFromTarget:
+    """What chains that went down from the target, with weights w' of the way up, say about the weights w of the others.
+
+    Seen from there E w' = E w^2 / E w and E 1 / w' = 1 / E w, so that Var w / (E w)^2 = E w' E 1 / w' - 1.
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (m,)
+        log w', minus the increments on the way down.
+    log_mean : float
+        Log of the mean of w.
+    """
+    up, inverse = float(log_mean_exp(log_weights)), float(log_mean_exp(-log_weights))
+    with np.errstate(over="ignore"):
+        return SeenFromTarget(float(np.expm1(max(up + inverse, 0.0))), float(np.exp(min(log_mean - up, 0.0))))
+
+
+def effective_sample_size(log_weights: NDArray[np.float64]) -> float:
+    """(sum w)^2 / sum w^2."""
+    return float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights)))

@@ -1,0 +1,136 @@
+"""RTS: the estimate, its variance and its bias from averaged level probabilities (Carlson et al. 2016).
+
+A round of simulated tempering runs with a fixed log pseudo-prior a_k = log r_k - log Z_k estimate. Its level
+probabilities q(k | x) average to shares c_k. Shares are kept as logs, since they may underflow in the first rounds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax, logsumexp
+
+from sklpf.reweighting._newton import minimise
+
+_RIDGE = 1e-12  # keeps the scaled Hessian invertible
+
+
+def rts_curve(log_pseudo_prior: ArrayLike, log_shares: ArrayLike) -> NDArray[np.float64]:
+    """log Z_k - log Z_0 of one round in nats, shape (..., K): equation 12."""
+    curve = np.asarray(log_shares, dtype=float) - np.asarray(log_pseudo_prior, dtype=float)
+    return curve - curve[..., :1]
+
+
+def combine_rounds(log_pseudo_prior: ArrayLike, log_shares: ArrayLike, sizes: ArrayLike) -> NDArray[np.float64]:
+    """log Z_k - log Z_0 from several rounds with different weights (Carlson et al. 2016, equation 14 and appendix A).
+
+    Maximises the concave sum over rounds t of
+
+        sizes_t (sum_k c_tk zeta_k - log sum_k exp(zeta_k + a_tk)),    zeta_k = log Z_k, zeta_0 = 0,
+
+    by Newton's method with step halving, from the estimate of the last round. One round gives equation 12.
+
+    Parameters
+    ----------
+    log_pseudo_prior : array-like of shape (T, K)
+        a_tk = log r_k - log Z_k estimate of every round.
+    log_shares : array-like of shape (T, K)
+        Logs of the averages c_tk, normalised within each round.
+    sizes : array-like of shape (T,)
+        Effective numbers of samples, up to a common factor.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+    """
+    log_pseudo_prior, shares = np.asarray(log_pseudo_prior, dtype=float), np.exp(log_shares)
+    sizes = np.asarray(sizes, dtype=float) / np.max(sizes)
+    zeta = rts_curve(log_pseudo_prior, log_shares)[-1]
+    if len(log_pseudo_prior) == 1:
+        return zeta
+
+    def evaluate(zeta):
+        log_q = zeta + log_pseudo_prior
+        return -np.sum(sizes * (shares @ zeta - logsumexp(log_q, axis=1))), np.exp(log_softmax(log_q, axis=1))
+
+    return minimise(
+        evaluate,
+        lambda zeta, probabilities: _solve(probabilities, sizes, sizes @ (shares - probabilities)),
+        zeta,
+        tol=1e-12,
+        smallest=1e-9,
+    )
+
+
+def influence(log_pseudo_prior, shares, sizes, zeta, level):
+    """Shift of log Z_level - log Z_0 by every chain, shape (M,): the estimate's variance is theirs over M.
+
+    For one round this is c_level / mean(c_level) - c_0 / mean(c_0) of every chain, whose variance over M is equation 16
+    with the variances and the covariance of averages over whole chains.
+
+    Parameters
+    ----------
+    log_pseudo_prior : ndarray of shape (T, K)
+    shares : ndarray of shape (T, M, K)
+        Every chain's own averages c_k.
+    sizes : ndarray of shape (T,)
+        As in `combine_rounds`.
+    zeta : ndarray of shape (K,)
+        The estimate.
+    level : int
+    """
+    probabilities = np.exp(log_softmax(zeta + log_pseudo_prior, axis=1))
+    target = np.zeros(len(zeta))
+    target[level] = 1.0
+    direction = _solve(probabilities, sizes, target)
+    scores = np.einsum("t,tmk->mk", sizes, shares - probabilities[:, np.newaxis])
+    return scores @ direction
+
+
+def standard_error(influences: NDArray) -> float:
+    """Standard error of the mean of independent influences (M,)."""
+    return float(influences.std(ddof=1) / np.sqrt(len(influences)))
+
+
+def bias(shares: NDArray) -> float:
+    """Second-order bias of log Z_(K-1) - log Z_0 of one round in nats (equation 15), from chains' averages (M, K)."""
+    ends = shares[:, [0, -1]] / shares[:, [0, -1]].mean(axis=0)
+    variances = ends.var(axis=0, ddof=1) / len(shares)
+    return float(variances[0] - variances[1]) / 2
+
+
+class Pooled:
+    """log Z_k - log Z_0 as a function of the groups of chains to use.
+
+    Parameters
+    ----------
+    log_pseudo_prior : ndarray of shape (T, K)
+    log_sums : ndarray of shape (T, G, K)
+        Log of every group's sums of q(k | x) or of its counts, in each round.
+    sizes : ndarray of shape (T,)
+        As in `combine_rounds`.
+    log_extra : float
+        Log of what is added to the pooled sums.
+    """
+
+    def __init__(self, log_pseudo_prior, log_sums, sizes=(1.0,), log_extra=-np.inf):
+        self.log_pseudo_prior, self.log_sums, self.sizes, self.log_extra = log_pseudo_prior, log_sums, sizes, log_extra
+
+    def log_shares(self, keep: NDArray) -> NDArray:
+        """Logs of the averages c_k of the groups `keep`, shape (T, K)."""
+        pooled = logsumexp(self.log_sums[:, keep], axis=1)
+        return log_softmax(np.logaddexp(pooled, self.log_extra), axis=1)
+
+    def __call__(self, keep: NDArray) -> NDArray:
+        return combine_rounds(self.log_pseudo_prior, self.log_shares(keep), self.sizes)
+
+
+def _solve(probabilities, sizes, right):
+    """Solve H step = right with step_0 = 0; H = sum_t sizes_t (diag p_t - p_t p_t'), scaled to a unit diagonal."""
+    diagonal = np.maximum(sizes @ probabilities, 1e-300)
+    scale = 1 / np.sqrt(diagonal)
+    scaled = probabilities * np.sqrt(sizes)[:, np.newaxis] * scale
+    hessian = (1 + _RIDGE) * np.eye(len(right)) - scaled.T @ scaled
+    step = np.zeros(len(right))
+    step[1:] = scale[1:] * np.linalg.solve(hessian[1:, 1:], (scale * right)[1:])
+    return step

@@ -1,0 +1,7 @@
+"""Programs that move chains, and the runs that they leave."""
+
+from sklpf.runs._annealing import AnnealingRun
+from sklpf.runs._exchange import ExchangeRun
+from sklpf.runs._tempering import Round, TemperingRun
+
+__all__ = ["AnnealingRun", "ExchangeRun", "Round", "TemperingRun"]

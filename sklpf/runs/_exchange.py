@@ -1,0 +1,147 @@
+"""Replica exchange: rounds of independent ladders, and what they leave for reweighting."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._parallel import run_segments
+from sklpf._random import Stream
+from sklpf.paths._base import n_chains, take
+from sklpf.runs import _programs as programs
+from sklpf.runs._plan import check_finite, segments
+
+
+@dataclass(frozen=True)
+class ExchangeRun:
+    """What a round of replica exchange leaves of G ladders with K levels.
+
+    Attributes
+    ----------
+    ladder : ndarray of shape (K,)
+    base_log_partition : float
+        log Z_0 in nats.
+    shift : ndarray of shape (K - 1,)
+        Reference of the sums over pairs: an earlier estimate of log Z_(k+1) / Z_k.
+    pair_sums : ndarray of shape (2, G, K - 1, 5)
+        Of the first and the second half, every ladder and pair: sums of logistic(u - shift), logistic(r + shift),
+        exp(u - shift), exp(r + shift) and the swap's rejection probability; u = log f_(k+1) - log f_k at level k, r its
+        negative at level k + 1.
+    level_sums : ndarray of shape (2, G, K, 4)
+        Number of states, sums of U, U^2 and dU / dbeta at every level, of every fourth scan; U = d log f / d beta.
+    summaries : ndarray of shape (G, 2, S)
+        Sums of the path's summaries of states at the target, and of their squares.
+    n_scans : int
+    round_trips : ndarray of shape (G,)
+    bound : ndarray or None
+        Logs of independent estimates of Z that are not too large on average, made without the base.
+    n_sweeps : int
+        Sweeps of all chains together, earlier rounds included.
+    """
+
+    ladder: NDArray[np.float64]
+    base_log_partition: float
+    shift: NDArray[np.float64]
+    pair_sums: NDArray[np.float64]
+    level_sums: NDArray[np.float64]
+    summaries: NDArray[np.float64]
+    n_scans: int
+    round_trips: NDArray[np.int64]
+    bound: NDArray[np.float64] | None = None
+    n_sweeps: int = 0
+
+    @property
+    def rejection(self) -> NDArray[np.float64]:
+        """Mean rejection probability of every pair of neighbouring levels, shape (K - 1,)."""
+        return self.pair_sums[..., 4].mean(axis=(0, 1)) * 2 / self.n_scans
+
+    def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], int]:
+        """Sums over pairs (G, K - 1, 5) of both halves or of one, and the scans in them."""
+        if half is None:
+            return self.pair_sums.sum(axis=0), self.n_scans
+        return self.pair_sums[half], (self.n_scans + half) // 2
+
+
+class Ladders(NamedTuple):
+    """Where every ladder stands: (state, memory, levels) of its chains."""
+
+    path: Any
+    chains: list[tuple[Any, tuple, NDArray[np.int64]]]
+
+
+def start_ladders(path, transition, n_ladders, key) -> Ladders:
+    """Ladders whose chains are all drawn from the base."""
+    n_levels = len(path.ladder)
+    chains = []
+    for block in range(n_ladders):
+        stream = Stream(key, block * n_levels)
+        state = path.sample_base(n_levels, stream)
+        chains.append((state, transition.init(path, state, stream.aside()), np.arange(n_levels)))
+    return Ladders(path, chains)
+
+
+def move_ladders(ladders: Ladders, path) -> Ladders:
+    """The same ladders with other levels: if their number changes each starts at the state of the nearest old one."""
+    if len(path.ladder) == len(ladders.path.ladder):
+        return ladders._replace(path=path)
+    nearest = np.abs(path.ladder[:, np.newaxis] - ladders.path.ladder).argmin(axis=1)
+    chains = []
+    for state, memory, levels in ladders.chains:
+        index = np.argsort(levels)[nearest]
+        chains.append((path.take(state, index), take(memory, index), np.arange(len(nearest))))
+    return Ladders(path, chains)
+
+
+def run_round(ladders: Ladders, transition, shift, n_scans, key, stage, n_jobs=None, checkpoint=None, first_scan=0):
+    """One round of scans; returns where the ladders stand and the round's `ExchangeRun`."""
+    path = ladders.path
+    half = n_scans // 2
+    bounds = segments(half, path.n_moves_per_segment)
+    bounds += [half + scan for scan in segments(n_scans - half, path.n_moves_per_segment)][1:]
+    carries = run_segments(
+        functools.partial(_begin, ladders),
+        functools.partial(_advance, path, transition, key, shift, half, first_scan, bounds),
+        len(ladders.chains),
+        len(bounds) - 1,
+        n_jobs=n_jobs,
+        checkpoint=checkpoint,
+        stage=stage,
+    )
+    states, memories, levels, _, pair_sums, level_sums, summaries, trips = zip(*carries)
+    run = ExchangeRun(
+        ladder=path.ladder,
+        base_log_partition=0.0,
+        shift=shift,
+        pair_sums=check_finite(np.concatenate(pair_sums, axis=1)),
+        level_sums=np.concatenate(level_sums, axis=1),
+        summaries=np.concatenate(summaries),
+        n_scans=n_scans,
+        round_trips=np.concatenate(trips),
+    )
+    return Ladders(path, list(zip(states, memories, levels))), run
+
+
+def _begin(ladders, block):
+    state, memory, levels = ladders.chains[block]
+    n_levels = len(levels)
+    summaries = np.zeros((1, 2, ladders.path.summary(ladders.path.take(state, [0])).shape[1]))
+    ends, pair_sums = np.zeros(n_levels, dtype=np.int64), np.zeros((2, 1, n_levels - 1, 5))
+    level_sums, trips = np.zeros((2, 1, n_levels, 4)), np.zeros(1, dtype=np.int64)
+    return state, memory, levels, ends, pair_sums, level_sums, summaries, trips
+
+
+def _advance(path, transition, key, shift, half, first_scan, bounds, block, segment, carry):
+    state, memory, levels, ends, pair_sums, level_sums, summaries, trips = carry
+    begin, end = bounds[segment], bounds[segment + 1]
+    stream, part = Stream(key, block * n_chains(state), first_scan + begin), int(begin >= half)
+    state, memory, levels, ends, pairs, more, more_summaries, round_trips = programs.exchange(
+        path, transition, state, memory, levels, ends, shift, end - begin, stream
+    )
+    pair_sums, level_sums = pair_sums.copy(), level_sums.copy()
+    pair_sums[part] += pairs
+    level_sums[part] += more
+    return state, memory, levels, ends, pair_sums, level_sums, summaries + more_summaries, trips + round_trips

@@ -1,0 +1,91 @@
+"""The annealed pilot of simulated tempering: a first estimate at every level, and chains spread over the levels."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from sklpf._parallel import run_segments
+from sklpf.paths._base import map_state, take
+from sklpf.runs import _programs as programs
+from sklpf.runs._plan import check_finite, segments
+from sklpf.runs._tempering import LEVELS, PILOT, RESAMPLE, Setup
+
+
+def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list, NDArray]:
+    """Anneal all chains from base draws to the target in `n_sweeps` sweeps.
+
+    Returns
+    -------
+    chains : list of (state, memory, levels)
+        Every group's chains spread over the levels as the prior says; each state is drawn from those that the group's
+        own chains had at that level, with probabilities in proportion to their weights.
+    log_weights : ndarray of shape (M, K)
+        log f_k / f_0 accumulated by every chain on its way: the mean of its exponential over chains is Z_k / Z_0.
+    """
+    bounds = segments(n_sweeps, setup.path.n_moves_per_segment)
+    carries = run_segments(
+        functools.partial(_begin, setup, log_prior, n_sweeps),
+        functools.partial(_advance, setup, bounds),
+        setup.n_groups,
+        len(bounds) - 1,
+        stage="pilot",
+        **setup.options,
+    )
+    log_weights = np.concatenate([carry[2] for carry in carries])
+    return [carry[3:] for carry in carries], check_finite(log_weights, allow_zero=True)
+
+
+def _levels_passed(sweeps, n_sweeps, n_levels):
+    """Level after each of some sweeps of a pilot: evenly from the first to the last."""
+    return (2 * sweeps * (n_levels - 1) + n_sweeps) // (2 * n_sweeps)
+
+
+def _begin(setup, log_prior, n_sweeps, group):
+    state, memory, levels = setup.base_chains(PILOT, group)
+    n, n_levels = len(levels), len(log_prior)
+    quantiles = (np.arange(n) + setup.stream(LEVELS, group).generator().random()) / n
+    levels = np.minimum(np.searchsorted(np.cumsum(np.exp(log_prior)), quantiles), n_levels - 1)
+    n_stops = min(n_sweeps, n_levels - 1)
+    visited = _levels_passed(np.arange(n_stops + 1), n_stops, n_levels)
+    starts = map_state(np.copy, state), map_state(np.copy, memory), visited[np.searchsorted(visited, levels)]
+    return state, memory, np.zeros((n, n_levels)), *starts
+
+
+def _advance(setup, bounds, group, segment, carry):
+    """Weight up to each next level, move there, and let the chains that belong there start from it."""
+    state, memory, log_weights, first_state, first_memory, levels = carry
+    log_weights = log_weights.copy()
+    begin, end = bounds[segment], bounds[segment + 1]
+    at = _levels_passed(np.arange(begin, end + 2), bounds[-1], log_weights.shape[1])  # before sweep begin, begin + 1, …
+    rises = begin + 1 + np.flatnonzero(np.diff(at[1:-1]))
+    for t, stop in zip([begin, *rises], [*rises, end]):
+        old, new = at[t - begin], at[t + 1 - begin]
+        if new > old:
+            log_f = setup.path.log_f_ladder(state)
+            log_weights[:, old + 1 : new + 1] = log_weights[:, [old]] + (log_f - log_f[:, [old]])[:, old + 1 : new + 1]
+        stay = np.full((stop - t + 1, len(levels)), new)
+        stream = setup.stream(PILOT, group, t + 1)
+        state, memory, _ = programs.anneal(setup.path, setup.transition, state, memory, stay, stream)
+        leaving = stop == bounds[-1] or at[stop + 1 - begin] != new
+        here = np.flatnonzero(levels == new)
+        if leaving and len(here):
+            chosen = _resample(log_weights[:, new], len(here), setup.stream(RESAMPLE, group, stop).generator())
+            put = functools.partial(_put, here)
+            first_state = map_state(put, first_state, setup.path.take(state, chosen))
+            first_memory = map_state(put, first_memory, take(memory, chosen))
+    return state, memory, log_weights, first_state, first_memory, levels
+
+
+def _resample(log_weights, n, rng):
+    check_finite(log_weights, allow_zero=True)
+    return rng.choice(len(log_weights), size=n, p=np.exp(log_weights - logsumexp(log_weights)))
+
+
+def _put(index, old, new):
+    old = old.copy()
+    old[index] = new
+    return old

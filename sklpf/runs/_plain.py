@@ -1,0 +1,149 @@
+"""The programs that move chains as plain loops over `Transition.move`: what they do, and how a user's own path runs."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit, log_softmax
+
+from sklpf._limits import MAX_EXPONENT, RECORD_EVERY
+from sklpf._random import REDRAW, SWAP
+from sklpf.paths import Derivatives
+from sklpf.paths._base import n_chains
+from sklpf.paths._capabilities import has
+
+
+def anneal(path, transition, state, memory, levels, stream, reverse=False):
+    """Move through levels (n_sweeps + 1, n) and sum the increments of log f (Neal 2001).
+
+    Forward: the increment from levels[t] to levels[t + 1], then a move at levels[t + 1].
+    Reverse: the reversed move at levels[t], then the increment.
+
+    Returns
+    -------
+    state, memory
+    log_weights : ndarray of shape (n,)
+    """
+    log_weights = np.zeros(n_chains(state))
+    for t in range(len(levels) - 1):
+        now = stream.at(stream.step + t)
+        if reverse:
+            state, memory = transition.move(path, state, memory, levels[t], now, reverse=True)
+        log_weights += path.log_f(state, levels[t + 1]) - path.log_f(state, levels[t])
+        if not reverse:
+            state, memory = transition.move(path, state, memory, levels[t + 1], now)
+    return state, memory, log_weights
+
+
+def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream):
+    """Replica exchange of K consecutive chains a ladder, even and odd pairs in turn (Syed et al. 2022).
+
+    Parameters
+    ----------
+    levels : ndarray of shape (n,)
+        Level of every chain, a permutation within each ladder.
+    ends : ndarray of shape (n,)
+        Which end of the ladder a chain has visited last: -1 base, 1 target (after the base), 0 none.
+    shift : ndarray of shape (K - 1,)
+        Approximate log Z_(k+1) / Z_k.
+
+    Returns
+    -------
+    state, memory, levels, ends
+    pair_sums : ndarray of shape (n_ladders, K - 1, 5)
+        Sums over the scans of logistic(u - shift), logistic(r + shift), exp(u - shift), exp(r + shift) and of the
+        swap's rejection probability; u = log f_(k+1) - log f_k at level k, r its negative at level k + 1.
+    level_sums : ndarray of shape (n_ladders, K, 4)
+        As `add_derivatives` says, at every fourth sweep.
+    summaries : ndarray of shape (n_ladders, 2, S)
+        Sums of the target states' summaries and of their squares.
+    trips : ndarray of shape (n_ladders,)
+        Round trips.
+    """
+    n_levels = len(path.ladder)
+    levels, ends = levels.reshape(-1, n_levels).copy(), ends.reshape(-1, n_levels).copy()
+    rows = np.arange(len(levels))[:, np.newaxis]
+    ladder_of = np.repeat(np.arange(len(levels)), n_levels)
+    pair_sums, level_sums = np.zeros((len(levels), n_levels - 1, 5)), np.zeros((len(levels), n_levels, 4))
+    summaries = np.zeros((len(levels), 2, path.summary(path.take(state, [0])).shape[1]))
+    trips = np.zeros(len(levels), dtype=np.int64)
+    for t in range(n_scans):
+        now = stream.at(stream.step + t)
+        state, memory = transition.move(path, state, memory, levels.ravel(), now)
+        summary = path.summary(path.take(state, np.flatnonzero(levels.ravel() == n_levels - 1)))
+        summaries = summaries + np.stack([summary, summary**2], axis=1)
+        if now.step % RECORD_EVERY == 0:
+            add_derivatives(path, state, levels.ravel(), level_sums, ladder_of)
+        here = path.log_f(state, levels.ravel())
+        up = path.log_f(state, np.minimum(levels + 1, n_levels - 1).ravel()) - here
+        down = path.log_f(state, np.maximum(levels - 1, 0).ravel()) - here
+        chain_at = np.argsort(levels, axis=1)
+        u = up.reshape(levels.shape)[rows, chain_at[:, :-1]]
+        r = down.reshape(levels.shape)[rows, chain_at[:, 1:]]
+        accept = np.exp(np.minimum(0, u + r))
+        forward, reverse = np.minimum(u - shift, MAX_EXPONENT), np.minimum(r + shift, MAX_EXPONENT)
+        pair_sums += np.stack([expit(forward), expit(reverse), np.exp(forward), np.exp(reverse), 1 - accept], axis=2)
+        uniforms = now.uniform(levels.size, SWAP).reshape(levels.shape)[rows, chain_at[:, :-1]]
+        odd = (np.arange(n_levels - 1) + now.step) % 2 == 1
+        ladder, k = np.nonzero((uniforms < accept) & ~odd)
+        levels[ladder, chain_at[ladder, k]] += 1
+        levels[ladder, chain_at[ladder, k + 1]] -= 1
+        trips += np.sum((levels == 0) & (ends == 1), axis=1)
+        ends[(levels == n_levels - 1) & (ends == -1)] = 1
+        ends[levels == 0] = -1
+    return state, memory, levels.ravel(), ends.ravel(), pair_sums, level_sums, summaries, trips
+
+
+def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream):
+    """Simulated tempering: moves, then a redraw of each level from q(level | x) (Carlson et al. 2016, eq. 7).
+
+    Parameters
+    ----------
+    log_pseudo_prior : ndarray of shape (K,)
+        log r_k minus the estimate of log Z_k.
+    stride : int
+        Every `stride`-th redraw keeps its vector log f_k(x).
+
+    Returns
+    -------
+    state, memory, levels
+    log_q_sums : ndarray of shape (n, K)
+        Log of the sum of q(k | x) over the redraws.
+    counts : ndarray of shape (n, K)
+        How often each level was drawn.
+    level_sums : ndarray of shape (K, 4)
+        As `add_derivatives` says, of the states that levels are redrawn for.
+    vectors : ndarray of shape (n_records, n, K)
+    vector_levels : ndarray of shape (n_records, n)
+        The level that each kept x was moved at, before the redraw.
+    """
+    levels = levels.copy()
+    n, chains = len(levels), np.arange(len(levels))
+    log_q_sums = np.full((n, len(path.ladder)), -np.inf)
+    counts, level_sums = np.zeros(log_q_sums.shape, dtype=np.int64), np.zeros((1, len(path.ladder), 4))
+    vectors, vector_levels = [], []
+    for t in range(n_redraws):
+        for s in range(sweeps_per_redraw):
+            now = stream.at(stream.step + t * sweeps_per_redraw + s)
+            state, memory = transition.move(path, state, memory, levels, now)
+        add_derivatives(path, state, levels, level_sums, np.zeros(n, dtype=int))
+        log_densities = path.log_f_ladder(state)
+        if t % stride == 0:
+            vectors.append(log_densities)
+            vector_levels.append(levels)
+        log_q = log_softmax(log_densities + log_pseudo_prior, axis=1)
+        with np.errstate(invalid="ignore"):  # a log_f that is not a number stays one in the sums
+            log_q_sums = np.logaddexp(log_q_sums, log_q)
+        cumulative = np.cumsum(np.exp(log_q), axis=1)
+        threshold = now.uniform(n, REDRAW) * cumulative[:, -1]
+        levels = np.sum(cumulative[:, :-1] < threshold[:, np.newaxis], axis=1)
+        counts[chains, levels] += 1
+    return state, memory, levels, log_q_sums, counts, level_sums[0], np.array(vectors), np.array(vector_levels)
+
+
+def add_derivatives(path, state, levels, sums, group):
+    """Add 1, U, U^2 and dU / dbeta (U = d log f / d beta) of every chain to sums[group, level], shape (G, K, 4).
+
+    d^2 log Z / d beta^2 = Var U + E dU / dbeta. Where the path has no derivatives only states are counted.
+    """
+    first, second = path.derivatives(state, levels).T if has(path, Derivatives) else np.zeros((2, len(levels)))
+    np.add.at(sums, (group, levels), np.stack([np.ones_like(first), first, first**2, second], axis=1))

@@ -1,0 +1,77 @@
+"""What is fixed before chains run: blocks, segments, lengths of rounds, ladders."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._random import Stream, stream_key
+from sklpf.paths import LADDERS, make_ladder
+from sklpf.paths._ladders import respace
+from sklpf.runs import _programs as programs
+
+ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
+_PILOT_SHARE = 20  # a pilot has so many times fewer levels
+
+
+def equal_blocks(n: int, largest: int) -> list[int]:
+    """Sizes of at least 8 (where n allows) blocks of n chains, as equal as possible and at most `largest`."""
+    n_blocks = max(min(n, 8), -(-n // largest))
+    return [n // n_blocks + (block < n % n_blocks) for block in range(n_blocks)]
+
+
+def segments(n_sweeps: int, length: int) -> list[int]:
+    """First sweep of every segment of at most `length` sweeps, and the end."""
+    return [*range(0, n_sweeps, length), n_sweeps]
+
+
+def doubling(n: int, shortest: int) -> list[int]:
+    """Lengths of rounds that add up to n: the last takes half, the one before a quarter, … and the first the rest."""
+    lengths = []
+    while n // 2 >= shortest:
+        lengths.append(n - n // 2)
+        n //= 2
+    return [n, *lengths[::-1]]
+
+
+def check_finite(log_terms: NDArray, allow_zero: bool = False) -> NDArray:
+    """Raise ValueError where log_f gave values that are not finite; `allow_zero` lets -inf, a density of 0, pass."""
+    finite = np.isfinite(log_terms) | (log_terms == -np.inf) if allow_zero else np.isfinite(log_terms)
+    if not np.all(finite):
+        raise ValueError("log_f gave values that are not finite; check the model's parameters and the path's log_f")
+    return log_terms
+
+
+def check_ends(path) -> None:
+    """Raise ValueError unless the ladder goes from the base to the target."""
+    if path.ladder[0] != 0 or path.ladder[-1] != 1:
+        raise ValueError("ladder must begin at 0 (the base, which is sampled) and end at 1 (the target)")
+
+
+def plan_ladder(path, transition, ladder, n_temperatures, n_chains, seed, stage=0):
+    """Fix the ladder; returns the path on it and the sweeps that this took.
+
+    "adaptive" measures the spread of log f_(k+1) - log f_k in a pilot and places the levels at equal cumulative spread.
+    """
+    if not isinstance(ladder, str) or ladder != "adaptive":
+        path = path.with_ladder(make_ladder(ladder, n_temperatures))
+        check_ends(path)
+        return path, 0
+    n_levels = max(2, n_temperatures // _PILOT_SHARE)
+    path = path.with_ladder(make_ladder("linear", n_levels))
+    spread = pilot_spread(path, transition, n_chains, stream_key(seed, stage))
+    return path.with_ladder(respace(path.ladder, spread, n_temperatures)), n_chains * (n_levels - 1)
+
+
+def pilot_spread(path, transition, n_chains, key):
+    """Standard deviation over chains of log f_(k+1) - log f_k during one annealing pass, shape (K - 1,)."""
+    stream = Stream(key)
+    state = path.sample_base(n_chains, stream)
+    memory = transition.init(path, state, stream.aside())
+    spread = np.empty(len(path.ladder) - 1)
+    for k in range(len(spread)):
+        levels = np.full((2, n_chains), [[k], [k + 1]])
+        with np.errstate(invalid="ignore"):
+            state, memory, increments = programs.anneal(path, transition, state, memory, levels, stream.at(k + 1))
+        spread[k] = check_finite(increments).std()
+    return spread

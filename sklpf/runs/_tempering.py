@@ -1,0 +1,207 @@
+"""Simulated tempering: rounds with fixed pseudo-priors on independent groups of chains, and what they leave."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from sklpf._parallel import run_segments
+from sklpf._random import Stream, stream_key
+from sklpf.runs import _programs as programs
+from sklpf.runs._plan import check_finite, segments
+
+START, LEVELS, PILOT, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
+_LOWEST = -1300.0  # log of the smallest sum of q(k | x) that is told from 0
+_END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a round of simulated tempering leaves of M chains in G groups.
+
+    Attributes
+    ----------
+    log_pseudo_prior : ndarray of shape (K,)
+        log r_k minus the estimate of log Z_k, fixed during the round.
+    n_redraws : int
+        Redraws of every chain's level.
+    log_q_sums : ndarray of shape (2, M, K)
+        Log of every chain's sum of q(k | x) over the first and the second half.
+    counts : ndarray of shape (2, M, K)
+        How often every chain drew every level in each half.
+    level_sums : ndarray of shape (2, G, K, 4)
+        Number of states, sums of U, U^2 and dU / dbeta at every level; U = d log f / d beta.
+    vectors : ndarray of shape (M, n_kept, K)
+        log f_k(x) of a systematic thinning.
+    vector_levels : ndarray of shape (M, n_kept)
+        The levels at which these x were moved.
+    """
+
+    log_pseudo_prior: NDArray[np.float64]
+    n_redraws: int
+    log_q_sums: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    level_sums: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+    vector_levels: NDArray[np.int64]
+
+    def log_sums(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> NDArray[np.float64]:
+        """Log of every chain's sum of q(k | x), or of its counts, shape (M, K)."""
+        if rao_blackwell:
+            return logsumexp(self.log_q_sums[list(halves)], axis=0)
+        with np.errstate(divide="ignore"):
+            return np.log(self.counts[list(halves)].sum(axis=0))
+
+    def shares(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> NDArray[np.float64]:
+        """Averages of q(k | x), or of its counts, of every chain, shape (M, K)."""
+        sums = np.exp(self.log_sums(rao_blackwell, halves))
+        return sums / sums.sum(axis=1, keepdims=True)
+
+    def thinned(self) -> Round:
+        """Drop every other kept vector."""
+        return replace(self, vectors=self.vectors[:, ::2].copy(), vector_levels=self.vector_levels[:, ::2].copy())
+
+    @property
+    def crossed(self) -> NDArray[np.bool_]:
+        """Which chains visited both ends of the ladder, shape (M,): its lowest and its highest tenth."""
+        visits = self.counts.sum(axis=0) > 0
+        n_end = max(1, round(_END_SHARE * visits.shape[1]))
+        return visits[:, :n_end].any(axis=1) & visits[:, -n_end:].any(axis=1)
+
+
+@dataclass(frozen=True)
+class TemperingRun:
+    """Rounds of simulated tempering after burn-in.
+
+    Attributes
+    ----------
+    ladder : ndarray of shape (K,)
+    base_log_partition : float
+        log Z_0 in nats.
+    first : ndarray of shape (G + 1,)
+        First chain of every group, and the end.
+    rounds : tuple of Round
+    previous : tuple
+        Log pseudo-priors (T, K), log sums of every group (T, G, K) and sizes (T,) of the rounds from which the last
+        round's estimate came.
+    sweeps_per_redraw : int
+    bound : ndarray or None
+        Logs of independent estimates of Z that are not too large on average, made without the base.
+    n_sweeps : int
+        Sweeps of all chains together, pilot and burn-in included.
+    """
+
+    ladder: NDArray[np.float64]
+    base_log_partition: float
+    first: NDArray[np.int64]
+    rounds: tuple[Round, ...]
+    previous: tuple[NDArray, NDArray, NDArray]
+    sweeps_per_redraw: int
+    bound: NDArray[np.float64] | None
+    n_sweeps: int
+
+
+def pool_groups(first: NDArray[np.int64], log_terms: NDArray, axis: int) -> NDArray:
+    """Add up, in logs, the chains of every group along `axis`."""
+    parts = np.split(log_terms, first[1:-1], axis=axis)
+    return np.stack([logsumexp(part, axis=axis) for part in parts], axis=axis)
+
+
+class Setup(NamedTuple):
+    """What all stages of a run share. Chains of a group are a tuple (state, memory, levels)."""
+
+    path: Any
+    transition: Any
+    first: NDArray[np.int64]  # (G + 1,): first chain of every group, and the end
+    seed: int
+    sweeps_per_redraw: int
+    options: dict[str, Any]  # n_jobs and checkpoint of run_segments
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.first) - 1
+
+    def stream(self, stage: int, group: int, step: int = 0, *name: int) -> Stream:
+        """The random numbers of one group in one stage."""
+        return Stream(stream_key(self.seed, stage, *name), int(self.first[group]), step)
+
+    def base_chains(self, stage: int, group: int) -> tuple[Any, tuple, NDArray[np.int64]]:
+        """Base draws of a group, at level 0."""
+        n, stream = int(self.first[group + 1] - self.first[group]), self.stream(stage, group)
+        state = self.path.sample_base(n, stream)
+        return state, self.transition.init(self.path, state, stream.aside()), np.zeros(n, dtype=np.int64)
+
+    def with_fresh_levels(self, chains: list, name: int) -> list:
+        """The same chains at uniformly drawn levels."""
+        rngs = [self.stream(LEVELS, group, name).generator() for group in range(len(chains))]
+        n_levels = len(self.path.ladder)
+        return [(*rest, rng.integers(n_levels, size=len(old))) for rng, (*rest, old) in zip(rngs, chains)]
+
+
+def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redraws: int, n_kept: int = 0):
+    """Temper all groups; of the vectors log f_k(x) about `n_kept` are kept. Returns the chains and a `Round`."""
+    n_chains = int(setup.first[-1])
+    stride = -(-n_redraws * n_chains // n_kept) if n_kept else n_redraws
+    stride, length, every = _thinning(stride, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
+    half = n_redraws // 2
+    bounds = segments(half, length) + [half + redraw for redraw in segments(n_redraws - half, length)[1:]]
+    thinning = stride, every if n_kept else 0
+    carries = run_segments(
+        functools.partial(_begin, chains, len(log_pseudo_prior)),
+        functools.partial(_advance, setup, name, log_pseudo_prior, thinning, half, bounds),
+        setup.n_groups,
+        len(bounds) - 1,
+        stage="round" + "-".join(map(str, name)),
+        **setup.options,
+    )
+    states, memories, levels, *sums = zip(*carries)
+    log_q_sums, counts, level_sums, vectors, vector_levels = (np.concatenate(parts, axis=1) for parts in sums)
+    left = Round(
+        log_pseudo_prior=log_pseudo_prior,
+        n_redraws=n_redraws,
+        log_q_sums=np.maximum(log_q_sums, _LOWEST),
+        counts=counts,
+        level_sums=level_sums,
+        vectors=vectors.swapaxes(0, 1).copy(),  # sums over it depend on its layout, which pickling would change
+        vector_levels=vector_levels.swapaxes(0, 1).copy(),
+    )
+    return list(zip(states, memories, levels)), left
+
+
+def _thinning(stride, longest):
+    """Stride of the kept vectors in a segment, redraws of a segment, and of how many segments one keeps vectors."""
+    if stride <= longest:
+        return stride, longest // stride * stride, 1
+    return longest, longest, -(-stride // longest)
+
+
+def _begin(chains, n_levels, group):
+    state, memory, levels = chains[group]
+    n = len(levels)
+    log_q_sums, counts = np.full((2, n, n_levels), -np.inf), np.zeros((2, n, n_levels), dtype=np.int64)
+    vectors, vector_levels = np.empty((0, n, n_levels)), np.empty((0, n), dtype=np.int64)
+    return state, memory, levels, log_q_sums, counts, np.zeros((2, 1, n_levels, 4)), vectors, vector_levels
+
+
+def _advance(setup, name, log_pseudo_prior, thinning, half, bounds, group, segment, carry):
+    state, memory, levels, log_q_sums, counts, level_sums, vectors, vector_levels = carry
+    (stride, every), part = thinning, int(bounds[segment] >= half)
+    begin, end = bounds[segment], bounds[segment + 1]
+    stream = setup.stream(_ROUND, group, begin * setup.sweeps_per_redraw + 1, *name)
+    order = end - begin, setup.sweeps_per_redraw, stride
+    state, memory, levels, log_q, drawn, derivatives, more_vectors, more_levels = programs.temper(
+        setup.path, setup.transition, state, memory, levels, log_pseudo_prior, *order, stream
+    )
+    log_q_sums, counts, level_sums = log_q_sums.copy(), counts.copy(), level_sums.copy()
+    log_q_sums[part] = np.logaddexp(log_q_sums[part], check_finite(log_q, allow_zero=True))
+    counts[part] += drawn
+    level_sums[part, 0] += derivatives
+    if every and segment % every == 0:
+        vectors = np.concatenate([vectors, more_vectors])
+        vector_levels = np.concatenate([vector_levels, more_levels])
+    return state, memory, levels, log_q_sums, counts, level_sums, vectors, vector_levels

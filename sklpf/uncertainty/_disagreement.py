@@ -1,0 +1,61 @@
+"""t-tests on differences between estimates from the same independent groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student_t
+
+from sklpf.uncertainty._jackknife import jackknife
+
+FALSE_ALARM = 1e-3  # of each test on a run, two-sided
+MATERIAL = 0.01  # nats: smaller differences raise no alarm, however certain they are
+_ROUNDING = 1e-9  # differences (nats) that no test looks at
+
+
+def t_bound(n_groups: int, n_tests: int = 1) -> float:
+    """Absolute t statistic that one of `n_tests` tests on `n_groups` groups exceeds in 0.1 % of the runs by chance."""
+    return float(student_t.isf(FALSE_ALARM / 2 / n_tests, n_groups - 1))
+
+
+def t_ratio(difference: ArrayLike, std_error: ArrayLike) -> float:
+    """difference / std_error; 0 where the difference is rounding."""
+    return float(np.divide(difference, std_error)) if abs(float(np.asarray(difference))) > _ROUNDING else 0.0
+
+
+class Difference(NamedTuple):
+    """A difference of two estimates that should be 0, in nats, and its t statistic."""
+
+    value: float
+    t: float
+
+    def alarms(self, n_groups: int) -> bool:
+        """Whether it is neither chance nor immaterial."""
+        return abs(self.t) > t_bound(n_groups) and abs(self.value) > MATERIAL
+
+
+def difference(function: Callable[[NDArray], ArrayLike], n_groups: int) -> Difference:
+    """A difference, given as a function of the groups to use, by the jackknife."""
+    value, std_error = jackknife(function, n_groups)
+    return Difference(float(value), t_ratio(value, std_error) if std_error > 0 else 0.0)
+
+
+def between_groups(sums: NDArray, squares: NDArray, n: int) -> float:
+    """Share of the variance of states that lies between groups: sum_j Var_g(mean of s_gj) / sum_j Var(s_j).
+
+    Near 1 / (independent states in a group) where groups sample one distribution, and of the order of 1 where each sits
+    in a mode of its own. It needs no estimate of autocorrelation.
+
+    Parameters
+    ----------
+    sums, squares : ndarray of shape (G, S)
+        Of every group's states: sums of the S numbers that describe them, and of their squares.
+    n : int
+        States of every group.
+    """
+    means, mean_square = sums / n, squares.mean(axis=0) / n
+    total, rounding = np.sum(mean_square - means.mean(axis=0) ** 2), 1e-12 * np.sum(mean_square)
+    return float(means.var(axis=0, ddof=1).sum() / total) if total > rounding else 0.0

@@ -1,0 +1,85 @@
+"""Compiled programs of paths with 4 levels against the plain loops."""
+
+import numpy as np
+
+from sklpf._random import Stream, stream_key
+from sklpf.paths._base import map_state
+from sklpf.runs import _plain, _programs
+from sklpf.transitions import Gibbs
+
+STREAM = Stream(stream_key(1), chain=5, step=1)
+
+
+def same_state(first, second):
+    for a, b in zip(first, second):
+        np.testing.assert_array_equal(a, b)
+
+
+def assert_annealing_equals_the_loop(path, reverse):
+    state = path.sample_base(9, STREAM)
+    levels = np.repeat([[0], [0], [1], [3], [2]], 9, axis=1)
+    levels[:, 4] = [0, 1, 2, 3, 3]
+    assert Gibbs().compiled(path) is not None
+    fused, memory, fused_weights = _programs.anneal(path, Gibbs(), state, (), levels, STREAM.at(3), reverse)
+    plain, _, plain_weights = _plain.anneal(path, Gibbs(), state, (), levels, STREAM.at(3), reverse)
+    same_state(fused, plain)
+    assert memory == ()
+    np.testing.assert_allclose(fused_weights, plain_weights, rtol=1e-10, atol=1e-10)
+
+
+def assert_exchange_equals_the_loop(path):
+    state = path.sample_base(12, STREAM)
+    arguments = (np.tile(np.arange(4), 3), np.zeros(12, dtype=int), np.array([-0.5, -0.3, -0.2]), 40, STREAM.at(4))
+    before = map_state(np.copy, state)
+    fused = _programs.exchange(path, Gibbs(), state, (), *arguments)
+    plain = _plain.exchange(path, Gibbs(), state, (), *arguments)
+    same_state(state, before)
+    same_state(fused[0], plain[0])
+    assert fused[1] == ()
+    for a, b in zip(fused[2:4], plain[2:4]):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_allclose(fused[4], plain[4], rtol=1e-9)
+    np.testing.assert_allclose(fused[5], plain[5], rtol=1e-9)
+    np.testing.assert_array_equal(fused[5][..., 0], 10)  # every fourth of 40 scans
+    np.testing.assert_allclose(fused[6], plain[6], rtol=1e-9)
+    assert fused[6].shape == (3, 2, path.n_summaries)
+    assert np.abs(fused[6]).sum() > 0
+    np.testing.assert_array_equal(fused[7], plain[7])
+    assert plain[7].sum() > 0  # the comparison saw round trips
+
+
+def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride):
+    state, log_prior = path.sample_base(8, STREAM), np.array([0.0, 0.5, 1.0, 1.5])
+    arguments = (np.arange(8) % 4, log_prior, 30, sweeps_per_redraw, stride, STREAM.at(6))
+    fused = _programs.temper(path, Gibbs(), state, (), *arguments)
+    plain = _plain.temper(path, Gibbs(), state, (), *arguments)
+    same_state(fused[0], plain[0])
+    assert fused[1] == ()
+    for i in (2, 4, 7):
+        np.testing.assert_array_equal(fused[i], plain[i])
+    np.testing.assert_allclose(fused[3], plain[3], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(fused[5], plain[5], rtol=1e-9)
+    assert fused[5][:, 0].sum() == 30 * 8
+    np.testing.assert_allclose(fused[6], plain[6], rtol=1e-10)
+
+
+def assert_derivatives_equal_finite_differences(path, state, log_f, rtol):
+    """`derivatives` at the levels between the ends against central differences of log_f(beta), computed in float64.
+
+    With a step of 1e-3 the differences of functions as smooth as these are right to about 1e-6.
+    """
+    step, n = 1e-3, len(state[0]) if isinstance(state, tuple) else len(state)
+    for level in range(1, len(path.ladder) - 1):
+        beta = path.ladder[level]
+        below, here, above = log_f(beta - step), log_f(beta), log_f(beta + step)
+        found = path.derivatives(state, np.full(n, level))
+        assert found.shape == (n, 2)
+        slope, curvature = (above - below) / (2 * step), (above - 2 * here + below) / step**2
+        np.testing.assert_allclose(found[:, 0], slope, rtol=0, atol=rtol * max(1, np.abs(slope).max()))
+        np.testing.assert_allclose(found[:, 1], curvature, rtol=0, atol=1e-4 * max(1, np.abs(curvature).max()))
+
+
+def log_f_at(path, state):
+    """log f of a state as a function of beta."""
+    n = len(state[0]) if isinstance(state, tuple) else len(state)
+    return lambda beta: path.with_ladder([0.0, beta]).log_f(state, np.ones(n, dtype=int))

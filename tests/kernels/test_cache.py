@@ -1,0 +1,125 @@
+"""Compiled kernels are kept under a digest of all that they include, so that an edit elsewhere is never missed."""
+
+import ast
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from numba.core.caching import NullCache
+from numba.core.registry import CPUDispatcher
+
+import sklpf
+from sklpf.kernels import _compile
+
+ROOT = Path(sklpf.__file__).parent
+FILES = [*sorted((ROOT / "kernels").glob("_*.py")), *sorted(ROOT.glob("*/**/*kernels.py"))]
+FILES = [file for file in FILES if file.name != "__init__.py"]
+
+
+def module_of(file):
+    return importlib.import_module("sklpf." + ".".join(file.relative_to(ROOT).with_suffix("").parts))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_cached_functions_carry_the_digest(file):
+    digest, module = _compile._digest(file.parent), module_of(file)
+    own = [f for f in vars(module).values() if isinstance(f, CPUDispatcher) and f.py_func.__module__ == module.__name__]
+    cached = [function for function in own if not isinstance(function._cache, NullCache)]
+    assert all(function.py_func.__qualname__.endswith("_" + digest) for function in cached)
+    if file.name.endswith("kernels.py"):
+        assert cached == own  # nothing of a model is compiled anew in every process
+        assert cached
+
+
+def digested(folder):
+    """The files that the digest of a folder reads."""
+    read, original = set(), Path.read_bytes
+
+    def note(self):
+        read.add(self.resolve())
+        return original(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "read_bytes", note)
+        _compile._digest.__wrapped__(folder)
+    return read
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_the_digest_knows_every_file_that_is_imported_from(file):
+    """What a kernel imports from this package is built into its machine code."""
+    known = digested(file.parent)
+    assert file.resolve() in known
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("sklpf"):
+            for alias in node.names:
+                parts = [*node.module.split(".")[1:], alias.name]
+                while not (ROOT.joinpath(*parts).with_suffix(".py").exists() or ROOT.joinpath(*parts).is_dir()):
+                    parts.pop()  # a name in a module
+                found = ROOT.joinpath(*parts)
+                found = found / "__init__.py" if found.is_dir() else found.with_suffix(".py")
+                assert found.resolve() in known, f"{found} is not in the digest"
+
+
+def test_the_digest_of_a_model_knows_its_states():
+    """Kernels take fields of states by their place."""
+    for model in ("rbm", "factorial", "lda"):
+        folder = ROOT / "models" / model
+        assert (folder / "_path.py").resolve() in digested(folder)
+
+
+# ---- an edit is seen ------------------------------------------------------------------------------------
+RUN = """
+import numpy as np
+from sklpf.models.rbm import _path_kernels as kernels
+from sklpf._random import Keys, FIRST
+import sklpf, sys
+assert sklpf.__file__.startswith(sys.argv[1])
+field = np.array([100.0, -3.0], dtype=np.float32)
+value = kernels._marginal_derivatives(field, 2, 1.0)[0]
+print(float(value), sum(kernels._marginal_derivatives.stats.cache_hits.values()))
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the package that may be edited."""
+    shutil.copytree(ROOT, tmp_path / "sklpf", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "sklpf"
+
+
+def run(package):
+    """What a fresh process computes with that copy, and how many kernels it found compiled."""
+    environment = {**os.environ, "PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": str(package.parent / "cache")}
+    command = [sys.executable, "-c", RUN, str(package)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, cwd=package.parent)
+    assert result.returncode == 0, result.stderr
+    value, hits = result.stdout.split()
+    return float(value), int(hits)
+
+
+def test_a_change_of_a_shared_kernel_is_seen(package):
+    first, hits = run(package)
+    assert hits == 0
+    assert run(package) == (first, 1)  # kept
+    users = package / "models" / "rbm" / "_path_kernels.py"
+    shared = package / "kernels" / "_exponentials.py"
+    before, content = users.stat(), shared.read_text(encoding="utf-8")
+    times = shared.stat().st_atime_ns, shared.stat().st_mtime_ns
+    edited = content.replace("np.float32(1.0)\n    return", "np.float32(2.0)\n    return", 1)
+    assert len(edited) == len(content)
+    assert edited != content
+    shared.write_text(edited, encoding="utf-8")
+    os.utime(shared, ns=times)  # not even the edited file's time and size show the change
+    shutil.rmtree(package / "kernels" / "__pycache__", ignore_errors=True)  # Python's own cache goes by these
+    second, hits = run(package)
+    assert (users.stat().st_mtime_ns, users.stat().st_size) == (before.st_mtime_ns, before.st_size)
+    assert hits == 0
+    assert abs(second - first) > 0.01
+    shared.write_text(content, encoding="utf-8")
+    shutil.rmtree(package / "kernels" / "__pycache__", ignore_errors=True)
+    assert run(package) == (first, 1)  # the first version's machine code is still there

@@ -1,0 +1,300 @@
+"""FactorialMixture: its likelihood, its fit, its samples, and what it refuses."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import AIS, Exact, FactorialMixture
+from sklpf.datasets import make_factorial_shapes
+from sklpf.models.factorial._path import _MAX_EXACT
+
+SHAPES = {"noise_variance": 0.01, "component_variance": 0.1225, "activation_probability": 0.3}
+
+
+def shapes(n=600, kind="bars", seed=0):
+    return make_factorial_shapes(n, shapes=kind, random_state=seed)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """A model of 8 components, fitted by annealing to bars whose noise leaves the activations uncertain."""
+    X, _, _ = make_factorial_shapes(300, shapes="bars", noise_variance=0.1, random_state=0)
+    return FactorialMixture(8, noise_variance=0.1, tempering="annealed", n_tempered=30, random_state=0).fit(X), X
+
+
+def enumerated(model, X):
+    """log p(x) by the definition, in NumPy."""
+    z = np.array(list(itertools.product([0.0, 1.0], repeat=len(model.components_))))
+    variance = model.noise_variance_ + np.einsum("nk,kj,nj->n", z, model.component_covariance_, z)
+    p = model.activation_probability_
+    log_prior = z @ np.log(p) + (1 - z) @ np.log1p(-p)
+    squares = np.sum((X[:, None] - z @ model.components_) ** 2, axis=2)
+    log_normal = -0.5 * X.shape[1] * np.log(2 * np.pi * variance) - squares / (2 * variance)
+    return logsumexp(log_prior + log_normal, axis=1)
+
+
+# -- likelihood --------------------------------------------------------------------------------------
+def test_score_samples_enumerate_the_activations(fitted):
+    model, X = fitted
+    values = model.score_samples(X[:40])
+    np.testing.assert_allclose(values, enumerated(model, X[:40]), rtol=1e-10)
+    assert model.score(X[:40]) == pytest.approx(values.mean(), rel=1e-14)
+    order = np.random.default_rng(0).permutation(40)[:15]
+    np.testing.assert_array_equal(model.score_samples(X[order]), values[order])
+
+
+def test_the_predictive_density_integrates_to_one():
+    X = np.random.default_rng(0).choice([-1.0, 0.5, 2.0], size=(40, 1)) + 0.1
+    model = FactorialMixture(2, noise_variance=0.2, max_iter=50, random_state=0).fit(X)
+    total, _ = quad(lambda x: np.exp(model.score([[x]])), -15, 15, limit=200, points=[-1, 0, 0.5, 2])
+    assert total == pytest.approx(1, abs=1e-7)
+
+
+def test_estimates_and_enumeration_agree_within_their_errors(fitted):
+    model, X = fitted
+    exact = model.score_samples(X[:25])
+    parameters = model.get_params()
+    try:
+        model.set_params(partition_estimator=AIS(n_temperatures=60, n_chains=200), on_nonconvergence="warn")
+        estimates, interval = model.score_samples(X[:25]), model.score_interval(X[:25])
+        result = model._row_partition(X[:25]).result_
+    finally:
+        model.set_params(partition_estimator=parameters["partition_estimator"])
+    # largest of 25 |z|, Student t with few degrees of freedom: |z| > 6 at a rate of about 1e-3
+    assert np.all(np.abs(estimates - exact) < 6 * result.std_error + 1e-9)
+    assert np.any(estimates != exact)
+    low, high = interval.partition
+    # the 95 % interval is 1.96 standard errors and the bias wide; 5 of them miss at a rate of 6e-7
+    assert abs(estimates.mean() - exact.mean()) < 5 / 1.96 * (high - low) / 2
+    assert interval.mean == pytest.approx(estimates.mean())
+    half = (high - low - np.mean(result.std_error**2) / 2) / 2
+    assert half == pytest.approx(1.959964 * np.sqrt(np.sum(result.std_error**2)) / 25, rel=1e-5)
+
+
+def test_more_components_than_are_enumerated_are_annealed():
+    X = np.random.default_rng(0).normal(size=(200, 10))
+    model = FactorialMixture(_MAX_EXACT + 1, noise_variance=0.5, random_state=0).fit(X)
+    rows = X[:8]
+    interval = model.score_interval(rows)
+    assert interval.partition[0] < interval.mean < interval.partition[1]  # estimated, and trusted: no warning
+    values = model.score_samples(rows)
+    errors = AIS(random_state=model._partition_seed).fit(model.path(rows)).log_partition_std_error_
+    exact = Exact().fit(model.path(rows)).log_partition_
+    assert errors.max() < 0.1
+    assert np.abs((values - exact) / errors).max() < 4.5  # 8 rows, t with 99 degrees: false alarm 1.5e-4
+    np.testing.assert_array_equal(model.score_samples(rows[3:5]), values[3:5])
+
+
+def test_interval_of_enumerated_rows_is_the_sampling_error_alone(fitted):
+    model, X = fitted
+    interval = model.score_interval(X[:50], level=0.9)
+    values = model.score_samples(X[:50])
+    assert interval.partition == (interval.mean, interval.mean)
+    assert interval.combined == pytest.approx(interval.sampling)
+    half = 1.676551 * values.std(ddof=1) / np.sqrt(50)  # t quantile, 49 degrees of freedom
+    assert interval.sampling == pytest.approx((values.mean() - half, values.mean() + half), rel=1e-6)
+
+
+def test_rows_that_are_not_trusted(fitted):
+    model, X = fitted
+    poor = AIS(n_temperatures=2, n_chains=16, random_state=0)
+    parameters = model.get_params()
+    far = X[:8] + 4.0
+    try:
+        model.set_params(partition_estimator=poor)
+        with pytest.warns(ConvergenceWarning, match="likelihoods are not to be trusted: AIS did not converge"):
+            values = model.score_samples(far)
+        assert np.all(np.isfinite(values))
+        model.set_params(on_nonconvergence="raise")
+        with pytest.raises(RuntimeError, match="not to be trusted"):
+            model.score(far)
+        model.set_params(on_nonconvergence="nan")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert np.isnan(model.score_samples(far)).any()
+    finally:
+        model.set_params(partition_estimator=parameters["partition_estimator"], on_nonconvergence="warn")
+
+
+def test_order_of_the_components_changes_neither_score_nor_samples(fitted):
+    model, X = fitted
+    before = model.score_samples(X[:30])
+    order = np.array([3, 1, 7, 0, 2, 6, 5, 4])
+    kept = dict(vars(model))
+    try:
+        model.components_ = model.components_[order]
+        model.component_covariance_ = model.component_covariance_[np.ix_(order, order)]
+        model.activation_probability_ = model.activation_probability_[order]
+        np.testing.assert_allclose(model.score_samples(X[:30]), before, rtol=1e-11)
+    finally:
+        vars(model).update(kept)
+
+
+def test_samples_have_the_moments_of_the_model(fitted):
+    model, _ = fitted
+    X, n = model.sample(20_000, random_state=0), 20_000
+    p, means = model.activation_probability_, model.components_
+    np.testing.assert_array_equal(X, model.sample(n, random_state=0))
+    second = np.outer(p, p) + np.diag(p * (1 - p))
+    variance = model.noise_variance_ + np.sum(second * model.component_covariance_) + (p * (1 - p)) @ means**2
+    # 16 means and 16 variances against 5 standard errors (normal tails): false alarms below 1e-4
+    assert np.all(np.abs(X.mean(axis=0) - p @ means) < 5 * np.sqrt(variance / n))
+    fourth = np.mean((X - X.mean(axis=0)) ** 4, axis=0)
+    assert np.all(np.abs(X.var(axis=0) - variance) < 5 * np.sqrt((fourth - variance**2) / n))
+
+
+# -- fit ---------------------------------------------------------------------------------------------
+# the posterior of the drawn shapes' activations is certain, but mean field of a row alone is wrong in 1 % of them
+@pytest.mark.parametrize(("kind", "right"), [("bars", 0.99), ("drawn", 0.98)])
+def test_annealing_finds_the_shapes_and_plain_inference_does_not(kind, right):
+    X, activations, components = shapes(1500, kind)
+    options = {"initial_temperature": 50.0, "n_init": 3, "random_state": 0}
+    models = {
+        tempering: FactorialMixture(8, **SHAPES, tempering=tempering, **options).fit(X)
+        for tempering in (None, "annealed")
+    }
+    distances = np.abs(models["annealed"].components_[:, None] - components).max(axis=2)
+    assert sorted(distances.argmin(axis=1)) == list(range(8))
+    assert distances.min(axis=1).max() < 0.05
+    found = models["annealed"].transform(X)[:, np.argsort(distances.argmin(axis=1))]
+    assert np.mean((found > 0.5) == (activations > 0.5)) > right
+    assert models["annealed"].elbo_ > models[None].elbo_ + 1500  # more than a nat a row
+
+
+@pytest.mark.parametrize("tempering", [None, "annealed", "global", "local"])
+def test_every_fit_ends_at_one_and_its_curve_with_it(tempering):
+    X, _, _ = shapes(300)
+    model = FactorialMixture(8, **SHAPES, tempering=tempering, n_tempered=15, random_state=0).fit(X)
+    hot = np.flatnonzero(model.temperatures_ > 1)
+    assert model.elbo_curve_.shape == model.temperatures_.shape == (model.n_iter_,)
+    assert model.temperatures_[-1] == 1
+    assert len(hot) == 0 if tempering is None else 0 < len(hot) <= 15
+    assert model.converged_
+    assert model.elbo_ == model.elbo_curve_[-1]
+    last = model.elbo_curve_[len(hot) :]
+    assert np.all(np.diff(last) >= -1e-9 * np.abs(last[1:]))
+
+
+@pytest.mark.parametrize(("n", "capped"), [(4000, False), (300, True)])
+def test_automatic_temperature_is_the_largest_eigenvalue_over_the_noise_unless_there_are_few_rows(n, capped):
+    X, _, _ = shapes(n, "drawn")
+    model = FactorialMixture(8, **SHAPES, tempering="annealed", n_tempered=10, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="still rises after 1 sweeps") as caught:
+        model.fit(X)
+    assert caught[0].filename == __file__
+    eigenvalues = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1] / 0.01
+    cap = eigenvalues[7] * n * 0.3 / 16
+    assert (cap < eigenvalues[0]) == capped
+    assert model.temperatures_[0] == pytest.approx(min(cap, eigenvalues[0]), rel=0.02)
+    np.testing.assert_allclose(model.temperatures_[:10], np.linspace(model.temperatures_[0], 1, 10, endpoint=False))
+
+
+def test_automatic_temperature_keeps_components_alive_where_rows_are_few():
+    rng = np.random.default_rng(0)
+    X = (rng.random((150, 4)) < 0.3) @ rng.normal(size=(4, 300)) + 0.5 * rng.normal(size=(150, 300))
+    options = {"noise_variance": 0.25, "component_variance": 1.0, "activation_probability": 0.3, "random_state": 0}
+    cool = FactorialMixture(4, **options, tempering="annealed").fit(X)
+    hot = FactorialMixture(4, **options, tempering="annealed", initial_temperature=1000.0).fit(X)
+    assert np.all(cool.transform(X).mean(axis=0) > 0.1)
+    assert cool.elbo_ > hot.elbo_ + 150
+
+
+def starts(n_init, seed, X):
+    return FactorialMixture(8, **SHAPES, n_init=n_init, random_state=seed).fit(X).elbo_
+
+
+def test_more_starts_never_hurt():
+    X, _, _ = shapes(300)
+    bounds = np.array([[starts(n, seed, X) for n in (1, 4)] for seed in range(3)])
+    assert np.all(bounds[:, 1] >= bounds[:, 0])  # the first of four starts is the one
+    assert np.any(bounds[:, 1] > bounds[:, 0])
+
+
+def test_hyperparameters_are_learned_or_kept():
+    X, activations, components = shapes(3000)
+    given = FactorialMixture(8, **SHAPES, tempering="annealed", random_state=0).fit(X)
+    assert given.noise_variance_ == 0.01
+    assert given.component_variance_ == 0.1225
+    np.testing.assert_array_equal(given.activation_probability_, np.full(8, 0.3))
+    learned = FactorialMixture(8, tempering="annealed", random_state=0).fit(X)
+    assert learned.elbo_ > given.elbo_
+    assert learned.noise_variance_ == pytest.approx(0.01, rel=0.05)
+    # 8 rates of 3000 draws: 5 standard errors of 0.0084
+    np.testing.assert_allclose(np.sort(learned.activation_probability_), np.sort(activations.mean(axis=0)), atol=0.042)
+    assert learned.component_variance_ == pytest.approx(np.mean(components**2), rel=0.1)
+
+
+def test_float32_rows_give_float32_activations_and_nearly_the_same_model():
+    X, _, _ = shapes(300)
+    options = {**SHAPES, "tempering": "annealed", "n_tempered": 20, "random_state": 0}
+    double, single = FactorialMixture(8, **options).fit(X), FactorialMixture(8, **options).fit(X.astype(np.float32))
+    np.testing.assert_allclose(single.components_, double.components_, atol=1e-3)
+    activations = single.transform(X.astype(np.float32))
+    assert activations.dtype == np.float32
+    assert single.inverse_transform(activations).dtype == np.float32
+
+
+def test_inverse_transform_rebuilds_the_rows():
+    X, _, _ = shapes(1000)
+    model = FactorialMixture(8, **SHAPES, tempering="annealed", n_init=3, random_state=0).fit(X)
+    rebuilt = model.inverse_transform(model.fit_transform(X))
+    assert np.mean((X - rebuilt) ** 2) < 0.012  # the noise is 0.01
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"activation_probability": [0.1, 0.2, 0.3]}, r"activation_probability must be a number or have shape \(2,\)"),
+        ({"activation_probability": [0.1, 1.0]}, "activation_probability must lie strictly between 0 and 1"),
+        ({"noise_variance": 0.0}, "noise_variance"),
+        ({"initial_temperature": 1.0, "tempering": "global"}, "initial_temperature"),
+        ({"temperature_schedule": [3.0, 0.5], "tempering": "annealed"}, "temperatures of at least 1"),
+        ({"temperature_schedule": "cosine"}, "temperature_schedule"),
+        ({"tempering": "hot"}, "tempering"),
+    ],
+)
+def test_parameters_that_can_not_be_used_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        FactorialMixture(2, **parameters).fit(np.eye(4))
+
+
+def test_partition_estimators_ask_for_the_path_of_rows(fitted):
+    model, X = fitted
+    for estimator in (AIS(), Exact()):
+        with pytest.raises(TypeError, match=r"path must be model.path\(X\).*a FactorialMixture has one for each row"):
+            estimator.fit(model)
+
+
+def test_data_that_can_not_be_used_are_refused(fitted):
+    model, X = fitted
+    with pytest.raises(ValueError, match="too large to be squared"):
+        FactorialMixture(2).fit(np.full((4, 2), 1e200))
+    with pytest.raises(ValueError, match="too large to be squared"):
+        FactorialMixture(2, tempering="annealed").fit(np.eye(4) * 1e100)
+    with pytest.raises(ValueError, match="NaN"):
+        model.score_samples(np.full((2, 16), np.nan))
+    with pytest.raises(ValueError, match="a column for each of 8 components"):
+        model.inverse_transform(X[:, :5])
+    with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
+        model.sample(0)
+
+
+def test_an_outlier_that_drowns_the_rest_has_a_model_or_is_refused():
+    X = np.random.default_rng(0).normal(size=(50, 6))
+    X[3, 2] = 1e8
+    model = FactorialMixture(3, random_state=0).fit(X)
+    assert np.all(np.isfinite(model.score_samples(X)))
+    with pytest.raises(ValueError, match="^some values of X are so large that the rest is lost in rounding; rescale X"):
+        FactorialMixture(3, noise_variance=1.0, random_state=0).fit(X)
+
+
+def test_constant_data_have_a_model():
+    model = FactorialMixture(2, random_state=0, max_iter=200, tol=1e-2).fit(np.full((20, 3), 2.0))
+    assert np.isfinite(model.elbo_)
+    assert np.all(np.isfinite(model.components_))
+    assert model.score(np.full((2, 3), 2.0)) > model.score(np.full((2, 3), 3.0))

@@ -1,0 +1,353 @@
+"""FactorialPath against brute force and quadrature, fused programs against plain loops, estimators against Exact."""
+
+import itertools
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from fused_programs import (
+    assert_annealing_equals_the_loop,
+    assert_derivatives_equal_finite_differences,
+    assert_exchange_equals_the_loop,
+    assert_tempering_equals_the_loop,
+    log_f_at,
+    same_state,
+)
+from numpy.polynomial.hermite import hermgauss
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import AIS, BDMC, RTS, Exact, ParallelTempering
+from sklpf._random import Stream, stream_key
+from sklpf.models.factorial._path import FactorialPath, quadratic_sums, subset_sums
+from sklpf.testing import check_path, check_transition
+from sklpf.transitions import Gibbs
+
+LADDER = np.array([0.0, 0.2, 0.55, 1.0])
+STREAM = Stream(stream_key(1), chain=5, step=1)
+
+
+def make_parameters(n_components, n_features, noise=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    factor = 0.3 * rng.normal(size=(n_components, n_components))
+    means = rng.normal(size=(n_components, n_features))
+    return means, factor @ factor.T, noise, rng.uniform(0.15, 0.7, n_components)
+
+
+def make_rows(parameters, n_rows, seed=1):
+    means, _, noise, probability = parameters
+    rng = np.random.default_rng(seed)
+    z = rng.random((n_rows, len(means))) < probability
+    return z @ means + np.sqrt(noise) * rng.normal(size=(n_rows, means.shape[1]))
+
+
+def make_path(n_components, n_features, n_rows=3, ladder=LADDER, **options):
+    parameters = make_parameters(n_components, n_features, **options)
+    X = make_rows(parameters, n_rows)
+    return FactorialPath(X, *parameters, ladder), X, parameters
+
+
+def all_states(n):
+    return np.array(list(itertools.product([0, 1], repeat=n)))
+
+
+def reference(x, z, means, covariance, noise, probability):
+    """Log prior and log likelihood of every row of z, by the formulas of the class and SciPy's normal density."""
+    prior = (z * np.log(probability) + (1 - z) * np.log(1 - probability)).sum(axis=1)
+    variances = noise + np.einsum("ni,ij,nj->n", z, covariance, z)
+    identity = np.eye(len(x))
+    return prior, np.array([multivariate_normal(z_n @ means, v * identity).logpdf(x) for z_n, v in zip(z, variances)])
+
+
+def brute_force(X, *parameters):
+    states = all_states(len(parameters[0]))
+    return np.array([logsumexp(np.add(*reference(x, states, *parameters))) for x in X])
+
+
+SHAPES = [(1, 1), (1, 3), (2, 1), (5, 4), (6, 30)]
+
+
+# ---- exact values ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
+def test_enumeration_equals_brute_force(n_components, n_features):
+    path, X, parameters = make_path(n_components, n_features, n_rows=7)
+    expected = brute_force(X, *parameters)
+    np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-11)
+    one_by_one = [Exact().fit(path.row(t)).log_partition_ for t in range(7)]
+    np.testing.assert_allclose(one_by_one, expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("level", range(len(LADDER)))
+def test_every_level_equals_brute_force(level):
+    path, X, parameters = make_path(5, 4)
+    states = all_states(5)[:, ::-1]  # bit k of a state's number is z_k
+    prior, likelihood = reference(X[1], states, *parameters)
+    enumerated = path.row(1).enumerate_block(0, level)
+    np.testing.assert_allclose(enumerated, prior + LADDER[level] * likelihood, rtol=1e-10)
+
+
+def test_blocks_of_many_components_equal_a_plain_sum():
+    path, X, parameters = make_path(16, 3, n_rows=4)
+    assert path.n_enumeration_blocks == 4
+    z = (np.arange(1 << 16)[:, np.newaxis] >> np.arange(16)) & 1
+    means, covariance, noise, probability = parameters
+    variances = noise + np.sum(z @ covariance * z, axis=1)
+    prior = z @ np.log(probability) + (1 - z) @ np.log(1 - probability)
+    distances = np.sum((X[:, np.newaxis] - z @ means) ** 2, axis=2)
+    log_weights = prior - 1.5 * np.log(2 * np.pi * variances) - distances / (2 * variances)
+    np.testing.assert_allclose(path.enumerate_rows(range(4)), logsumexp(log_weights, axis=1), rtol=1e-11)
+    blocks = [path.row(2).enumerate_block(block, 3) for block in range(4)]
+    np.testing.assert_allclose(np.concatenate(blocks), log_weights[2], rtol=1e-9)
+
+
+def test_sums_by_doubling_equal_plain_sums():
+    rng = np.random.default_rng(0)
+    matrix, high = rng.normal(size=(7, 7)), np.array([1, 0, 1])
+    matrix += matrix.T
+    z = np.column_stack([all_states(4)[:, ::-1], np.tile(high, (16, 1))])
+    np.testing.assert_allclose(subset_sums(matrix[0, :4]), z[:, :4] @ matrix[0, :4], atol=1e-14)
+    np.testing.assert_allclose(quadratic_sums(matrix, 4, high), np.sum(z @ matrix * z, axis=1), atol=1e-13)
+
+
+def test_the_density_integrates_to_one_in_one_dimension():
+    parameters = make_parameters(4, 1)
+    x = np.linspace(-15, 15, 4001)  # the narrowest normal density has a standard deviation of 0.55
+    density = np.exp(Exact().fit(FactorialPath(x[:, np.newaxis], *parameters)).log_partition_)
+    assert np.sum(density) * (x[1] - x[0]) == pytest.approx(1, abs=1e-10)
+
+
+def test_the_density_integrates_to_one_in_two_dimensions():
+    parameters = make_parameters(3, 2)
+    x = np.linspace(-11, 11, 201)  # the trapezoidal rule converges faster than any power of its step here
+    grid = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
+    density = np.exp(Exact().fit(FactorialPath(grid, *parameters)).log_partition_)
+    assert np.sum(density) * (x[1] - x[0]) ** 2 == pytest.approx(1, abs=1e-8)
+
+
+def test_one_component_has_a_closed_form():
+    nodes, weights = hermgauss(40)  # mean of the component integrated by Gauss-Hermite: N(x; m mu, s) mixed over mu
+    mean, spread, noise, probability = 0.8, 0.5, 0.3, 0.4
+    path = FactorialPath([[1.3]], [[mean]], [[spread]], noise, [probability])
+    drawn = mean + np.sqrt(2 * spread) * nodes
+    active = np.sum(weights * np.exp(-((1.3 - drawn) ** 2) / (2 * noise))) / np.sqrt(np.pi)
+    expected = (probability * active + (1 - probability) * np.exp(-(1.3**2) / (2 * noise))) / np.sqrt(2 * np.pi * noise)
+    assert Exact().fit(path).log_partition_[0] == pytest.approx(np.log(expected), abs=1e-12)
+
+
+# ---- the path's contract ----------------------------------------------------------------------------
+@pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
+def test_keeps_the_contract(n_components, n_features):
+    check_path(make_path(n_components, n_features)[0].row(2))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_sweeps_leave_every_level_invariant_and_are_reversed(seed):
+    path = make_path(4, 2, noise=2.0, seed=seed)[0].row(0)
+    # 1e-4 is the false-alarm rate of each check
+    check_transition(path, Gibbs(), variables=lambda state: state.z, n=20_000)
+
+
+@pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
+def test_sweeps_keep_their_quadratic_forms(n_components, n_features):
+    path, X, (means, covariance, noise, _) = make_path(n_components, n_features)
+    path, levels = path.row(1), np.arange(50) % 4
+    state = path.sample_base(50, STREAM)
+    for t in range(3):
+        state = path.gibbs(state, levels, STREAM.at(2 + t), reverse=t == 1)
+        np.testing.assert_allclose(state.distance, np.sum((X[1] - state.z @ means) ** 2, axis=1), rtol=1e-10)
+        np.testing.assert_allclose(state.variance, noise + np.sum(state.z @ covariance * state.z, axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
+def test_derivatives_equal_finite_differences(n_components, n_features):
+    path = make_path(n_components, n_features)[0].row(1)
+    state = path.gibbs(path.sample_base(20, STREAM), np.arange(20) % 4, STREAM.at(2))
+    assert_derivatives_equal_finite_differences(path, state, log_f_at(path, state), rtol=1e-8)
+    np.testing.assert_array_equal(path.derivatives(state, np.full(20, 2))[:, 1], 0)
+
+
+def test_base_draws_have_the_prior_means():
+    path, _, (_, _, _, probability) = make_path(6, 2)
+    z = path.row(0).sample_base(20_000, STREAM).z
+    # 6 means, two-sided normal bound 4.5: false alarms in 4e-5
+    assert np.all(np.abs(z.mean(axis=0) - probability) < 4.5 * np.sqrt(probability * (1 - probability) / 20_000))
+
+
+def test_long_runs_visit_states_as_the_posterior_does():
+    path = make_path(3, 2)[0].row(0)
+    state, last = path.sample_base(20_000, STREAM), np.full(20_000, 3)
+    for t in range(20):  # these chains forget their start in a few sweeps
+        state = path.gibbs(state, last, STREAM.at(2 + t))
+    counts = np.bincount(state.z @ [1, 2, 4], minlength=8)
+    expected = np.exp(path.enumerate_block(0, 3) - logsumexp(path.enumerate_block(0, 3))) * 20_000
+    # each count within 4.5 standard deviations: false alarms in 5e-5
+    assert np.all(np.abs(counts - expected) < 4.5 * np.sqrt(expected) + 1)
+
+
+# ---- fused programs equal plain loops -----------------------------------------------------------------
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
+def test_annealing_equals_the_plain_loop(n_components, n_features, reverse):
+    assert_annealing_equals_the_loop(make_path(n_components, n_features)[0].row(0), reverse)
+
+
+def test_exchange_equals_the_plain_loop():
+    assert_exchange_equals_the_loop(make_path(5, 2)[0].row(0))
+
+
+@pytest.mark.parametrize(("sweeps_per_redraw", "stride"), [(1, 1), (3, 4)])
+def test_tempering_equals_the_plain_loop(sweeps_per_redraw, stride):
+    assert_tempering_equals_the_loop(make_path(5, 2)[0].row(0), sweeps_per_redraw, stride)
+
+
+# ---- estimators agree -----------------------------------------------------------------------------
+ESTIMATORS = {
+    "AIS": AIS(100, 200, random_state=0),
+    "ParallelTempering": ParallelTempering(n_sweeps=512, random_state=0),
+    "RTS": RTS(100, 20, random_state=0),
+    "BDMC": BDMC(50, 100, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_agree_with_enumeration(name):
+    path, estimator = make_path(8, 5, n_rows=6)[0], ESTIMATORS[name]
+    expected = Exact().fit(path).log_partition_
+    with warnings.catch_warnings():
+        if name == "BDMC":
+            warnings.simplefilter("ignore", ConvergenceWarning)  # tempered starts are labelled approximate
+        estimator.fit(path)
+    error = np.abs(estimator.log_partition_ - expected)
+    if name == "BDMC":
+        assert np.all(np.isnan(estimator.log_partition_std_error_))  # no estimate; tempered starts are nearly exact
+        assert np.all(error < 0.1)
+        return
+    # 6 rows, two-sided Student t with at least 9 degrees of freedom at 6.6: false alarms in 6e-4; normal ones in less
+    assert np.all(error < 6.6 * estimator.log_partition_std_error_)
+    assert np.all(estimator.log_partition_std_error_ < 0.1)
+    assert estimator.log_partition_.shape == (6,)
+
+
+# ---- rows -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("estimator", [Exact(), AIS(20, 10, random_state=0)], ids=["Exact", "AIS"])
+def test_a_row_has_the_same_bits_in_any_company(estimator):
+    parameters = make_parameters(12, 37)
+    X = make_rows(parameters, 200)
+
+    def log_likelihood(X):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return estimator.fit(FactorialPath(X, *parameters)).log_partition_
+
+    everything = log_likelihood(X)
+    order = np.random.default_rng(2).permutation(200)[:50]
+    np.testing.assert_array_equal(log_likelihood(X[order]), everything[order])
+    np.testing.assert_array_equal(log_likelihood(np.asfortranarray(X[order])), everything[order])
+    for t in (0, 63, 199):
+        np.testing.assert_array_equal(log_likelihood(X[t : t + 1]), everything[t : t + 1])
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        np.testing.assert_array_equal(log_likelihood(X[:30]), everything[:30])
+
+
+def test_blocks_of_rows_do_not_show(monkeypatch):
+    path, X, parameters = make_path(3, 5, n_rows=11)
+    monkeypatch.setattr("sklpf.models.factorial._path._ROWS_AT_ONCE", 4)
+    np.testing.assert_array_equal(FactorialPath(X, *parameters).statistics, path.statistics)
+    np.testing.assert_allclose(path.statistics[:, :3], X @ parameters[0].T, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(path.statistics[:, 3], np.sum(X**2, axis=1), rtol=1e-12)
+
+
+def test_float32_and_read_only_memory_maps_are_taken(tmp_path):
+    path, X, parameters = make_path(3, 5)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    np.testing.assert_array_equal(FactorialPath(mapped, *parameters).statistics, path.statistics)
+    single = X.astype(np.float32)
+    expected = FactorialPath(single.astype(float), *parameters).statistics
+    np.testing.assert_array_equal(FactorialPath(single, *parameters).statistics, expected)
+
+
+def test_a_path_of_many_rows_asks_for_one():
+    path, _, _ = make_path(3, 2)
+    with pytest.raises(ValueError, match=r"choose one with row\(t\)"):
+        path.sample_base(3, STREAM)
+
+
+# ---- extreme values -------------------------------------------------------------------------------
+@pytest.mark.parametrize("noise", [1e-12, 1e-3, 1e8])
+@pytest.mark.parametrize("scale", [0.0, 1e-6, 1.0, 1e9])
+def test_extreme_values_stay_finite(noise, scale):
+    means, covariance, _, probability = make_parameters(4, 3)
+    parameters = means, covariance, noise, probability
+    X = np.array([[0.0, 0.0, 0.0], [1.0, -1.0, 1.0]]) * scale
+    path = FactorialPath(X, *parameters)
+    np.testing.assert_allclose(Exact().fit(path).log_partition_, brute_force(X, *parameters), rtol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        sampled = AIS(30, 30, random_state=0).fit(path)
+    assert np.all(np.isfinite(sampled.log_partition_))
+
+
+def test_certain_components_and_no_covariance():
+    means, _, noise, _ = make_parameters(3, 2)
+    parameters = means, np.zeros((3, 3)), noise, np.array([1e-300, 1 - 1e-16, 0.5])
+    X = np.array([[0.3, -0.2]])
+    path = FactorialPath(X, *parameters, LADDER)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = brute_force(X, *parameters)
+    np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-10)
+    check_path(path.row(0))
+
+
+# ---- what is wrong is said in one sentence --------------------------------------------------------
+GOOD = {
+    "X": np.zeros((2, 3)),
+    "components": np.ones((2, 3)),
+    "component_covariance": np.eye(2),
+    "noise_variance": 1.0,
+    "activation_probability": [0.5, 0.5],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("X", np.zeros(3), r"X must have the shape \(n_rows, 3\)"),
+        ("X", np.zeros((2, 4)), r"X must have the shape \(n_rows, 3\)"),
+        ("X", np.zeros((0, 3)), "X must hold at least one row"),
+        ("X", np.full((2, 3), np.nan), "X must be finite"),
+        ("X", np.full((2, 3), 1e200), "X must be small enough"),
+        ("components", np.ones(3), "components must have the shape"),
+        ("components", np.full((2, 3), np.inf), "components must be finite"),
+        ("component_covariance", np.eye(3), r"component_covariance must have the shape \(2, 2\)"),
+        ("component_covariance", np.full((2, 2), np.nan), "component_covariance must be finite"),
+        ("component_covariance", [[1.0, 0.5], [0.0, 1.0]], "component_covariance must be symmetric"),
+        ("component_covariance", [[1.0, 2.0], [2.0, 1.0]], "component_covariance must be positive semidefinite"),
+        ("noise_variance", 0.0, "noise_variance must be positive and finite"),
+        ("noise_variance", np.nan, "noise_variance must be positive and finite"),
+        ("activation_probability", [0.5], r"activation_probability must have the shape \(2,\)"),
+        ("activation_probability", [0.5, 1.0], "activation_probability must lie strictly between 0 and 1"),
+        ("activation_probability", [0.5, np.nan], "activation_probability must lie strictly between 0 and 1"),
+    ],
+)
+def test_bad_parameters_are_refused(name, value, message):
+    with pytest.raises(ValueError, match=message):
+        FactorialPath(**{**GOOD, name: value})
+
+
+def test_too_many_components_are_refused_by_exact():
+    path = make_path(26, 2)[0]
+    with pytest.raises(ValueError, match=r"Exact would enumerate 2\*\*26"):
+        Exact().fit(path)
+
+
+def test_a_pickled_path_gives_the_same_bits():
+    path = make_path(5, 4)[0]
+    path.row(0)  # packs the kernels' arrays, which stay behind
+    copied = pickle.loads(pickle.dumps(path))
+    np.testing.assert_array_equal(copied.enumerate_rows([0, 1, 2]), path.enumerate_rows([0, 1, 2]))
+    state, levels = path.row(1).sample_base(5, STREAM), np.full(5, 3)
+    same_state(copied.row(1).gibbs(state, levels, STREAM), path.row(1).gibbs(state, levels, STREAM))

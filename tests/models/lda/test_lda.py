@@ -1,0 +1,323 @@
+"""LatentDirichletAllocation: what it finds, its likelihoods, streams, and what it refuses."""
+
+import itertools
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment, minimize
+from scipy.special import gammaln
+
+from sklpf import AIS, Exact, LatentDirichletAllocation
+from sklpf.datasets import make_bars_corpus
+from sklpf.models.lda._completion import split_tokens
+from sklpf.models.lda._inference import fit_prior
+from sklpf.models.lda._trainer import Trainer
+
+QUICK = AIS(n_temperatures=50, n_chains=16)
+UNTRUSTED = pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, _, _ = make_bars_corpus(300, size=4, n_tokens=40, doc_topic_prior=0.3, random_state=0)
+    return LatentDirichletAllocation(8, doc_topic_prior=0.3, max_iter=30, random_state=0).fit(X), X
+
+
+def overlap(model, topics):
+    """Mean overlap of the found topics with the true ones, best matched."""
+    found = model.components_ / model.components_.sum(axis=1, keepdims=True)
+    shared = np.minimum(found[:, None], topics).sum(axis=2)
+    return shared[linear_sum_assignment(-shared)].mean()
+
+
+# ---- what it finds -------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("tempering", "method"),
+    [
+        (None, "batch"),
+        ("annealed", "batch"),
+        ("global", "batch"),
+        ("local", "batch"),
+        (None, "online"),
+        ("annealed", "online"),
+    ],
+)
+def test_bars_are_found(tempering, method):
+    X, topics, _ = make_bars_corpus(1000, size=4, n_tokens=60, doc_topic_prior=0.2, random_state=0)
+    options = {"learning_method": method, "doc_topic_prior": 0.2, "topic_word_prior": 0.1, "max_iter": 40}
+    models = [
+        LatentDirichletAllocation(8, tempering=tempering, random_state=seed, **options).fit(X) for seed in range(3)
+    ]
+    assert overlap(max(models, key=lambda model: model.elbo_), topics) > 0.9
+
+
+def test_a_learned_prior_tells_frequent_topics_from_rare_ones():
+    rng = np.random.default_rng(0)
+    _, topics, _ = make_bars_corpus(1, size=4)
+    alpha = np.repeat([1.0, 0.1], 4)
+    shares = rng.dirichlet(alpha, 1500)
+    X = sp.csr_matrix(np.array([rng.multinomial(100, row / row.sum()) for row in shares @ topics]))
+    options = {"topic_word_prior": 0.1, "random_state": 0, "max_iter": 40}
+    model = LatentDirichletAllocation(8, learn_doc_topic_prior=True, doc_topic_prior=0.5, **options).fit(X)
+    found = model.components_ / model.components_.sum(axis=1, keepdims=True)
+    matched = linear_sum_assignment(-np.minimum(found[:, None], topics).sum(axis=2))
+    order = matched[0][np.argsort(matched[1])]
+    learned = model.doc_topic_prior_[order]
+    assert learned[:4].min() > 2 * learned[4:].max()
+    fixed = LatentDirichletAllocation(8, doc_topic_prior=0.5, **options).fit(X)
+    assert model.elbo_ > fixed.elbo_ + 100
+
+
+def test_newton_steps_reach_the_best_prior():
+    rng = np.random.default_rng(0)
+    start = np.full(4, 0.7)
+    shares = rng.dirichlet([2.0, 0.5, 0.1, 0.02], 400)
+    counts = np.array([rng.multinomial(50, row) for row in shares]).astype(float)
+
+    def loss(log_alpha):
+        alpha = np.exp(log_alpha)
+        sums = gammaln(alpha.sum()) - gammaln(alpha.sum() + 50)
+        return -np.mean(np.sum(gammaln(alpha + counts) - gammaln(alpha), axis=1) + sums)
+
+    best = np.exp(minimize(loss, np.zeros(4), tol=1e-12).x)
+    np.testing.assert_allclose(fit_prior(start, start + counts, 1.0), best, rtol=1e-4)
+    step = fit_prior(start, start + counts, 0.1)
+    assert np.all(np.abs(np.log(step / best)) < np.abs(np.log(0.7 / best)))
+    np.testing.assert_array_equal(fit_prior(np.array([0.3]), counts[:, :1], 1.0), [0.3])  # any value is as good
+
+
+def test_the_prior_of_topics_that_no_document_has_falls():
+    alpha = np.full(3, 0.5)
+    gamma = alpha + np.array([[10.0, 5.0, 0.0]]) * np.ones((20, 1))
+    learned = fit_prior(alpha, gamma, 0.5)
+    assert np.exp(-0.5) * 0.5 <= learned[2] < 0.5
+    assert np.all(learned[:2] > 0.5)
+    assert np.all(np.isfinite(fit_prior(alpha, gamma, 1.0)))
+
+
+# ---- likelihoods -----------------------------------------------------------------------------------
+def enumerated(model, counts):
+    """Log-likelihood of the tokens of one document, summed over all their topics."""
+    words = np.repeat(np.arange(len(counts)), counts)
+    topics = model.components_ / model.components_.sum(axis=1, keepdims=True)
+    alpha = np.broadcast_to(model.doc_topic_prior_, len(topics))
+    total = 0.0
+    for z in itertools.product(range(len(topics)), repeat=len(words)):
+        n = np.bincount(z, minlength=len(topics))
+        urn = np.prod([alpha[k] + j for k in range(len(topics)) for j in range(n[k])])
+        total += urn / np.prod(alpha.sum() + np.arange(len(words))) * np.prod(topics[list(z), words])
+    return np.log(total)
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_score_samples_are_enumerated_likelihoods_of_short_documents(learned):
+    X, _, _ = make_bars_corpus(200, size=3, n_tokens=4, random_state=0)
+    model = LatentDirichletAllocation(3, learn_doc_topic_prior=learned, random_state=0).fit(X)
+    expected = [enumerated(model, row.astype(int)) for row in X[:5].toarray()]
+    estimated = model.score_samples(X[:5])
+    np.testing.assert_allclose(estimated, expected, atol=0.15)  # standard errors are about 0.01
+    model.set_params(partition_estimator=Exact())
+    np.testing.assert_allclose(model.score_samples(X[:5]), expected, rtol=1e-9)
+    assert model.score(X[:5]) == pytest.approx(np.mean(expected), rel=1e-9)
+    assert model.perplexity(X[:5]) == pytest.approx(np.exp(-np.sum(expected) / 20), rel=1e-9)
+
+
+def test_the_bound_of_short_documents_lies_below_their_likelihood():
+    X, _, _ = make_bars_corpus(100, size=3, n_tokens=4, random_state=0)
+    model = LatentDirichletAllocation(3, random_state=0).fit(X)
+    assert model.elbo_ < model.score_samples(X).sum()
+    assert model.bound_ == pytest.approx(np.exp(-model.elbo_ / X.sum()))
+
+
+@UNTRUSTED
+def test_likelihoods_add_up_in_any_order_and_company(fitted):
+    model, X = fitted
+    model = model.set_params(partition_estimator=QUICK)
+    values = model.score_samples(X[:20])
+    order = np.random.default_rng(0).permutation(20)[:13]
+    np.testing.assert_array_equal(model.score_samples(X[order]), values[order])
+    assert model.score(X[:20]) == values.mean()
+    twice = sp.vstack([X[:20], X[:20]])
+    assert model.perplexity(twice) == pytest.approx(model.perplexity(X[:20]), rel=1e-13)
+    assert model.perplexity(X[:20], sub_sampling=True) == model.perplexity(X[:20])
+    assert model.perplexity(X[:20]) == pytest.approx(np.exp(-values.sum() / X[:20].sum()))
+    interval = model.score_interval(X[:20])
+    assert interval.combined[0] < interval.mean == values.mean() < interval.combined[1]
+
+
+@UNTRUSTED
+def test_empty_documents_are_certain_and_change_nothing(fitted):
+    model, X = fitted
+    model = model.set_params(partition_estimator=QUICK)
+    padded = sp.vstack([sp.csr_matrix((1, X.shape[1])), X[:5], sp.csr_matrix((2, X.shape[1]))])
+    values = model.score_samples(padded)
+    np.testing.assert_array_equal(values[[0, 6, 7]], 0.0)
+    assert model.perplexity(padded) == pytest.approx(model.perplexity(X[:5]), rel=1e-13)
+    assert model.completion_score(padded) == pytest.approx(model.completion_score(X[:5]), rel=1e-13)
+    np.testing.assert_allclose(model.transform(padded)[0], 1 / 8)
+
+
+def test_fractional_counts_are_rounded_with_a_warning_where_tokens_are_counted(fitted):
+    model, X = fitted
+    model = model.set_params(partition_estimator=QUICK)
+    fractions = X[:4] * 1.1  # counts up to 4 round to themselves
+    fractions.data = np.minimum(fractions.data, 4.4)
+    whole = fractions.copy()
+    whole.data = np.rint(whole.data)
+    for method in ("score_samples", "score", "completion_score"):
+        with pytest.warns(UserWarning, match="X has fractional counts") as caught:
+            rounded = getattr(model, method)(fractions)
+        assert sum("fractional" in str(warning.message) for warning in caught) == 1
+        np.testing.assert_array_equal(rounded, getattr(model, method)(whole))
+    assert not np.allclose(model.transform(fractions), model.transform(whole), atol=1e-6)  # weights elsewhere
+
+
+# ---- completion --------------------------------------------------------------------------------------
+def test_completion_is_the_mean_over_held_tokens(fitted):
+    model, X = fitted
+    first, second = split_tokens(X)
+    assert (first + second != X).nnz == 0
+    np.testing.assert_array_equal(first.sum(axis=1).A1, X.sum(axis=1).A1 // 2)
+    shares = model.transform(first)
+    topics = model.components_ / model.components_.sum(axis=1, keepdims=True)
+    expected = second.multiply(np.log(shares @ topics)).sum() / second.sum()
+    assert model.completion_score(X) == pytest.approx(expected, rel=1e-10)
+
+
+def test_completion_of_a_document_does_not_depend_on_the_others(fitted):
+    model, X = fitted
+    halves = [model.completion_score(X[rows]) for rows in (slice(0, 100), slice(100, 300))]
+    assert model.completion_score(X) == pytest.approx((halves[0] * 100 + halves[1] * 200) / 300, rel=1e-12)
+    assert model.completion_score(X[::-1]) == pytest.approx(model.completion_score(X), rel=1e-12)
+    random = LatentDirichletAllocation(8, max_iter=0, random_state=0).fit(X)
+    assert model.completion_score(X) > random.completion_score(X) + 0.2
+
+
+def test_completion_splits_tokens_evenly():
+    X = sp.csr_matrix(np.tile(np.arange(1, 41), (200, 1)) + np.arange(200)[:, None])
+    first, _ = split_tokens(X)
+    share = first.toarray() / X.toarray()
+    # means of 200 hypergeometric shares: 5 standard errors, 40 of them: a false alarm in 4e4 runs
+    n = X.toarray()
+    error = np.sqrt((0.25 / n).mean(axis=0) / 200)
+    assert np.all(np.abs(share.mean(axis=0) - 0.5) < 5 * error)
+    assert share.std() > 0
+
+
+# ---- streams -----------------------------------------------------------------------------------------
+def test_a_stream_goes_through_in_bounded_memory():
+    def documents(n, seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(n):
+            indices = np.sort(rng.choice(500, (200, 20)), axis=1).ravel()
+            yield sp.csr_matrix((np.ones(4000), indices, np.arange(0, 4001, 20)), shape=(200, 500))
+
+    model = LatentDirichletAllocation(10, total_samples=40_000, batch_size=100, random_state=0)
+    peaks = []
+    tracemalloc.start()
+    for batch in documents(40, 0):
+        tracemalloc.reset_peak()
+        model.partial_fit(batch)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+    tracemalloc.stop()
+    assert max(peaks[20:]) < 1.1 * max(peaks[:20])
+    assert model.n_batch_iter_ - 1 == len(model.temperatures_) == 80
+    state = model._topics.weights.nbytes
+    assert state == 10 * 500 * 8
+    assert max(peaks) < 30 * state  # topics and one batch
+
+
+def test_a_stream_learns_what_fit_learns():
+    X, topics, _ = make_bars_corpus(3000, size=4, n_tokens=60, doc_topic_prior=0.2, random_state=0)
+    options = {"doc_topic_prior": 0.2, "topic_word_prior": 0.1, "random_state": 1}
+    model = LatentDirichletAllocation(8, total_samples=9000, **options)
+    for _ in range(3):
+        for begin in range(0, 3000, 500):
+            model.partial_fit(X[begin : begin + 500])
+    assert overlap(model, topics) > 0.75
+    assert not hasattr(model, "bound_")
+    assert not hasattr(model, "elbo_")
+    model.fit(X)
+    assert np.isfinite(model.bound_)
+
+
+def test_a_trainer_writes_to_the_model_when_told_and_nothing_before():
+    X, _, _ = make_bars_corpus(100, size=3, random_state=0)
+    options = {"learning_method": "online", "batch_size": 30, "learn_doc_topic_prior": True, "random_state": 0}
+    model = LatentDirichletAllocation(4, max_iter=0, **options).fit(X)
+    trainer = Trainer(
+        model, X, 100, model._steps(100), model._settings, lambda function, items: [*map(function, items)]
+    )
+    for _ in range(3):
+        trainer.run()
+    assert (model.n_batch_iter_, len(model.temperatures_)) == (1, 0)
+    np.testing.assert_array_equal(model.doc_topic_prior_, np.full(4, 0.25))
+    trainer.store(model)
+    whole = LatentDirichletAllocation(4, max_iter=3, **options).fit(X)
+    np.testing.assert_array_equal(model.components_, whole.components_)
+    np.testing.assert_array_equal(model.doc_topic_prior_, whole.doc_topic_prior_)
+    assert (model.n_batch_iter_, len(model.temperatures_)) == (13, 12)
+    assert trainer.bound() == (whole.bound_, whole.elbo_)
+
+
+# ---- what is refused -----------------------------------------------------------------------------------
+def test_another_vocabulary_is_refused_and_changes_nothing(fitted):
+    _, X = fitted
+    model = LatentDirichletAllocation(3, max_iter=2, random_state=0).fit(X)
+    before, shares = model.components_.copy(), model.transform(X)
+    calls = ("transform", "partial_fit", "perplexity", "score", "score_samples", "completion_score", "path")
+    for name in calls:
+        with pytest.raises(ValueError, match="X has 10 features, but LatentDirichletAllocation is expecting 16"):
+            getattr(model, name)(X[:, :10])
+    assert (model.n_features_in_, model.n_batch_iter_) == (16, 3)
+    np.testing.assert_array_equal(model.components_, before)
+    np.testing.assert_array_equal(model.transform(X), shares)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_counts_that_can_not_be_used_are_refused(make):
+    good = np.ones((3, 4))
+    model = LatentDirichletAllocation(2, max_iter=1, random_state=0).fit(good)
+    for value, message in [(-1.0, "Negative values"), (np.nan, "NaN"), (np.inf, "infinity")]:
+        bad = good.copy()
+        bad[1, 2] = value
+        for name in ("fit", "partial_fit", "transform", "score", "perplexity", "completion_score"):
+            with pytest.raises(ValueError, match=message):
+                getattr(model, name)(make(bad))
+    nothing = make(np.zeros((2, 4)))
+    for name in ("fit", "perplexity", "completion_score"):
+        with pytest.raises(ValueError, match="X has no"):
+            getattr(model, name)(nothing)
+
+
+def test_topics_can_be_replaced_but_not_by_anything(fitted):
+    model, X = fitted
+    mine = np.random.default_rng(0).gamma(1.0, 1.0, model.components_.shape) + 0.1
+    model = LatentDirichletAllocation(8, max_iter=1).fit(X)
+    model.components_ = mine
+    np.testing.assert_allclose(model.components_, mine, rtol=1e-12)
+    with pytest.raises(ValueError, match="read-only"):
+        model.components_[0] = 1
+    for wrong in (mine[:3], -mine, mine * np.nan):
+        with pytest.raises(ValueError, match="components_ must be finite and positive and have shape"):
+            model.components_ = wrong
+    assert not hasattr(LatentDirichletAllocation(), "components_")
+    assert not hasattr(LatentDirichletAllocation(), "exp_dirichlet_component_")
+
+
+def test_duplicates_and_zeros_of_sparse_counts_mean_what_they_say(fitted):
+    model, X = fitted
+    messy = sp.csr_matrix(([1.0, 2.0, 0.0, 3.0], [5, 1, 2, 5], [0, 4]), shape=(1, 16))
+    tidy = np.zeros((1, 16))
+    tidy[0, [1, 5]] = 2.0, 4.0
+    np.testing.assert_array_equal(model.transform(messy), model.transform(tidy))
+    np.testing.assert_array_equal(messy.data, [1.0, 2.0, 0.0, 3.0])  # not changed
+
+
+def test_exact_can_be_asked_for(fitted):
+    model, _ = fitted
+    X = sp.csr_matrix(np.eye(16)[[0, 3]] * 2)
+    exact = model.set_params(partition_estimator=Exact()).score_samples(X)
+    np.testing.assert_allclose(exact, [enumerated(model, row.astype(int)) for row in X.toarray()], rtol=1e-9)

@@ -1,0 +1,393 @@
+"""LDAPath against brute force, fused programs against plain loops, estimators against Exact and each other."""
+
+import itertools
+import math
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from fused_programs import (
+    assert_annealing_equals_the_loop,
+    assert_derivatives_equal_finite_differences,
+    assert_exchange_equals_the_loop,
+    assert_tempering_equals_the_loop,
+    log_f_at,
+    same_state,
+)
+from scipy.special import gammaln, logsumexp
+from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import AIS, RTS, Exact, LeftToRight, ParallelTempering
+from sklpf._random import Stream, stream_key
+from sklpf.models import LDAPath
+from sklpf.models._scoring import default_estimator
+from sklpf.testing import check_path, check_transition, shared_data
+from sklpf.transitions import Gibbs
+
+LADDER = np.array([0.0, 0.2, 0.55, 1.0])
+STREAM = Stream(stream_key(1), chain=5, step=1)
+
+
+def make_parameters(n_topics, n_words, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.full(n_words, 0.5), size=n_topics) * 0.999 + 0.001 / n_words, rng.uniform(
+        0.2, 1.5, n_topics
+    )
+
+
+def make_path(n_topics, n_tokens, n_words=6, seed=0, ladder=LADDER, equal=False):
+    """One document a number of tokens."""
+    topics, prior = make_parameters(n_topics, n_words, seed)
+    rng = np.random.default_rng(seed + 1)
+    X = np.array([rng.multinomial(n, np.full(n_words, 1 / n_words)) for n in np.atleast_1d(n_tokens)])
+    prior = 0.3 if equal else prior
+    return LDAPath(topics, prior, X, ladder), X, topics, np.broadcast_to(prior, n_topics)
+
+
+def log_urn(z, prior):
+    """Log probability of topics drawn one after the other, each in proportion to its prior plus its draws so far."""
+    weights, total = np.array(prior), 0.0
+    for topic in z:
+        total += np.log(weights[topic] / weights.sum())
+        weights[topic] += 1
+    return total
+
+
+def parts(z, words, topics, prior):
+    """Both ends of the path, log f_0 and log f_1, of one assignment, by the formulas of the class."""
+    likelihood = np.log(topics[z, words]).sum()
+    independent = np.log(prior / prior.sum())[z].sum()
+    return likelihood + independent, likelihood + log_urn(z, prior)
+
+
+def brute_force(x, topics, prior, beta=1.0):
+    """Log of the sum of f_beta over all K^N assignments of topics to tokens."""
+    words = np.repeat(np.arange(len(x)), x)
+    assignments = itertools.product(range(len(topics)), repeat=len(words))
+    ends = np.array([parts(np.array(z, dtype=int), words, topics, prior) for z in assignments])
+    return logsumexp((1 - beta) * ends[:, 0] + beta * ends[:, 1])
+
+
+SHAPES = [(1, 3), (2, 1), (3, 7), (17, 2), (20, 3)]
+
+
+# ---- exact values ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize(("n_topics", "n_tokens"), SHAPES)
+def test_enumeration_equals_brute_force(n_topics, n_tokens, equal):
+    path, X, topics, prior = make_path(n_topics, [n_tokens, 0, n_tokens - 1], equal=equal)
+    expected = [brute_force(x, topics, prior) for x in X]
+    assert expected[1] == 0
+    np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-11, atol=1e-12)
+    one_by_one = [Exact().fit(path.row(t)).log_partition_ for t in range(3)]
+    np.testing.assert_allclose(one_by_one, expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("level", range(len(LADDER)))
+def test_every_level_equals_brute_force(level):
+    path, X, topics, prior = make_path(3, 6)
+    enumerated = path.row(0).enumerate_block(0, level)
+    assert len(enumerated) == math.comb(6 + 2, 6)
+    assert logsumexp(enumerated) == pytest.approx(brute_force(X[0], topics, prior, LADDER[level]), rel=1e-12)
+
+
+def test_the_base_has_its_declared_normaliser():
+    path, X, topics, prior = make_path(3, [6, 0])
+    assert path.row(0).base_log_partition == pytest.approx(brute_force(X[0], topics, prior, 0.0), rel=1e-12)
+    assert path.row(1).base_log_partition == 0
+
+
+def test_two_topics_have_an_integral():
+    """Shares (t, 1 - t) integrated on a fine grid: no enumeration of topics is involved."""
+    path, X, topics, prior = make_path(2, 200)
+    share = (np.arange(200_000) + 0.5) / 200_000
+    log_density = (prior[0] - 1) * np.log(share) + (prior[1] - 1) * np.log1p(-share)
+    log_density += gammaln(prior.sum()) - gammaln(prior).sum()
+    log_density += np.log(np.outer(share, topics[0]) + np.outer(1 - share, topics[1])) @ X[0]
+    assert Exact().fit(path).log_partition_[0] == pytest.approx(logsumexp(log_density) - np.log(200_000), abs=1e-6)
+
+
+def test_one_topic_and_equal_topics_have_closed_forms():
+    x = np.array([[2, 0, 3]])
+    word = np.array([0.2, 0.3, 0.5])
+    expected = x @ np.log(word)
+    for n_topics in (1, 5):
+        path = LDAPath(np.tile(word, (n_topics, 1)), 0.1, x)
+        np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-12)
+        sampled = AIS(100, 200, random_state=0).fit(path)
+        # Student t with 99 degrees of freedom at 4.5: false alarms in 2e-5 of each
+        assert abs(sampled.log_partition_ - expected) <= 4.5 * sampled.log_partition_std_error_ + 1e-12
+        np.testing.assert_allclose(LeftToRight(5, random_state=0).fit(path).log_partition_, expected, rtol=1e-12)
+
+
+def test_probabilities_of_all_documents_of_a_length_sum_to_one():
+    topics, prior = make_parameters(3, 2)
+    X = np.array([[n, 5 - n] for n in range(6)])
+    log_likelihood = Exact().fit(LDAPath(topics, prior, X)).log_partition_
+    orders = [math.comb(5, n) for n in range(6)]  # sequences of tokens with these counts
+    assert np.sum(orders * np.exp(log_likelihood)) == pytest.approx(1, abs=1e-12)
+
+
+# ---- the path's contract ----------------------------------------------------------------------------
+@pytest.mark.parametrize(("n_topics", "n_tokens"), [(2, 8), (3, 7), (17, 5), (40, 20)])
+def test_keeps_the_contract(n_topics, n_tokens):
+    check_path(make_path(n_topics, n_tokens)[0].row(0))
+
+
+@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize(("n_topics", "n_tokens"), [(2, 6), (3, 12), (20, 10)])
+def test_sweeps_leave_every_level_invariant_and_are_reversed(n_topics, n_tokens, equal):
+    path = make_path(n_topics, n_tokens, equal=equal)[0].row(0)
+    # 1e-4 is the false-alarm rate of each check
+    check_transition(path, Gibbs(), variables=lambda state: state.z, n=20_000)
+
+
+@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize(("n_topics", "n_tokens"), SHAPES)
+def test_states_hold_both_parts_of_their_density(n_topics, n_tokens, equal):
+    path, X, topics, prior = make_path(n_topics, n_tokens, equal=equal)
+    words = np.repeat(np.arange(6), X[0])
+    path, levels = path.row(0), np.arange(30) % 4
+    state = path.sample_base(30, STREAM)
+    for t in range(3):
+        ends = np.array([parts(z, words, topics, prior) for z in state.z])
+        np.testing.assert_allclose(state.base, ends[:, 0], rtol=1e-12)
+        np.testing.assert_allclose(state.base + state.slope, ends[:, 1], rtol=1e-10)
+        expected = (1 - LADDER[levels]) * ends[:, 0] + LADDER[levels] * ends[:, 1]
+        np.testing.assert_allclose(path.log_f(state, levels), expected, rtol=1e-10)
+        state = path.gibbs(state, levels, STREAM.at(2 + t), reverse=t == 1)
+
+
+@pytest.mark.parametrize(("n_topics", "n_tokens"), SHAPES)
+def test_derivatives_equal_finite_differences(n_topics, n_tokens):
+    path = make_path(n_topics, n_tokens)[0].row(0)
+    state = path.gibbs(path.sample_base(20, STREAM), np.arange(20) % 4, STREAM.at(2))
+    assert_derivatives_equal_finite_differences(path, state, log_f_at(path, state), rtol=1e-8)
+    np.testing.assert_array_equal(path.derivatives(state, np.full(20, 2))[:, 1], 0)
+
+
+@pytest.mark.parametrize("n_sweeps", [0, 20])
+def test_states_are_visited_as_often_as_they_should(n_sweeps):
+    """Base draws at level 0, and after 20 sweeps of the target at the last level."""
+    path, X, topics, prior = make_path(3, 3)
+    words, path = np.repeat(np.arange(6), X[0]), path.row(0)
+    level = 3 if n_sweeps else 0
+    state, levels = path.sample_base(20_000, STREAM), np.full(20_000, level)
+    for t in range(n_sweeps):
+        state = path.gibbs(state, levels, STREAM.at(2 + t))
+    counts = np.bincount(state.z @ [9, 3, 1], minlength=27)
+    log_f = [parts(np.array(z), words, topics, prior)[level > 0] for z in itertools.product(range(3), repeat=3)]
+    expected = 20_000 * np.exp(log_f - logsumexp(log_f))
+    # 27 counts within 4.5 standard deviations each: false alarms in 2e-4
+    assert np.all(np.abs(counts - expected) < 4.5 * np.sqrt(expected) + 1)
+
+
+# ---- fused programs equal plain loops -----------------------------------------------------------------
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("n_topics", "n_tokens"), [(2, 1), (3, 30), (40, 20)])
+def test_annealing_equals_the_plain_loop(n_topics, n_tokens, reverse):
+    assert_annealing_equals_the_loop(make_path(n_topics, n_tokens)[0].row(0), reverse)
+
+
+def test_exchange_equals_the_plain_loop():
+    assert_exchange_equals_the_loop(make_path(5, 20)[0].row(0))
+
+
+@pytest.mark.parametrize(("sweeps_per_redraw", "stride"), [(1, 1), (3, 4)])
+def test_tempering_equals_the_plain_loop(sweeps_per_redraw, stride):
+    assert_tempering_equals_the_loop(make_path(5, 20)[0].row(0), sweeps_per_redraw, stride)
+
+
+# ---- estimators agree -----------------------------------------------------------------------------
+ESTIMATORS = {
+    "AIS": AIS(100, 200, random_state=0),
+    "ParallelTempering": ParallelTempering(n_sweeps=512, random_state=0),
+    "RTS": RTS(100, 20, n_sweeps=1000, random_state=0),
+    "LeftToRight": LeftToRight(100, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_agree_with_enumeration(name):
+    path, estimator = make_path(4, [1, 2, 5, 10, 25, 40], n_words=30)[0], ESTIMATORS[name]
+    expected = Exact().fit(path).log_partition_
+    estimator.fit(path)
+    error = np.abs(estimator.log_partition_ - expected)
+    # 6 documents, two-sided Student t with at least 9 degrees of freedom at 6.6: false alarms in 6e-4
+    assert np.all(error <= 6.6 * estimator.log_partition_std_error_ + 1e-12)
+    assert np.all(estimator.log_partition_std_error_ < 0.1)
+    assert estimator.log_partition_.shape == (6,)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
+def test_documents_without_words_are_certain(estimator):
+    path = make_path(3, [0, 4, 0])[0]
+    estimator.fit(path)
+    np.testing.assert_array_equal(estimator.log_partition_[[0, 2]], 0)
+    np.testing.assert_array_equal(estimator.log_partition_std_error_[[0, 2]], 0)
+    assert estimator.result_.diagnostics["converged"][[0, 2]].all()
+
+
+def test_estimators_agree_on_real_documents():
+    """Topics that scikit-learn finds in AP news, and three of its test documents with 44 to 171 tokens."""
+    data = shared_data("text/ap.npz")
+    n_features = int(data["n_features"])
+    train, test = (
+        sp.csr_matrix((data[f"{part}_data"].astype(float), data[f"{part}_indices"], data[f"{part}_indptr"]))
+        for part in ("train", "test")
+    )
+    train.resize((500, n_features))
+    test.resize((test.shape[0], n_features))
+    lda = LatentDirichletAllocation(20, doc_topic_prior=0.1, learning_method="online", max_iter=1, random_state=0)
+    topics = lda.fit(train).components_
+    length = np.asarray(test.sum(axis=1)).ravel()
+    chosen = np.argsort(length)[[12, 60, 122]]
+    path = LDAPath(topics / topics.sum(axis=1, keepdims=True), 0.1, test[chosen])
+    estimators = [
+        LeftToRight(random_state=0),
+        AIS(100, 1000, random_state=0),
+        RTS(50, 20, n_sweeps=1000, random_state=0),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        results = [estimator.fit(path).result_ for estimator in estimators]
+    assert results[0].converged
+    assert np.all(results[0].std_error < 0.3)
+    for other in results[1:]:
+        difference = np.abs(other.log_partition - results[0].log_partition)
+        # 6 comparisons, Student t with at least 9 degrees of freedom at 6.6: false alarms in 6e-4
+        assert np.all(difference < 6.6 * np.hypot(other.std_error, results[0].std_error))
+
+
+# ---- documents ------------------------------------------------------------------------------------
+def corpus(n=60):
+    topics, prior = make_parameters(20, 50)
+    return np.random.default_rng(2).poisson(0.3, size=(n, 50)), topics, prior
+
+
+@pytest.mark.parametrize("estimator", [AIS(20, 10, random_state=0), LeftToRight(20, random_state=0)])
+def test_a_document_has_the_same_bits_in_any_company(estimator):
+    X, topics, prior = corpus()
+
+    def log_likelihood(X):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return estimator.fit(LDAPath(topics, prior, X)).log_partition_
+
+    everything = log_likelihood(X)
+    order = np.random.default_rng(2).permutation(60)[:20]
+    np.testing.assert_array_equal(log_likelihood(X[order]), everything[order])
+    np.testing.assert_array_equal(log_likelihood(sp.csr_matrix(X[order])), everything[order])
+    np.testing.assert_array_equal(log_likelihood(np.vstack([X, X])), np.r_[everything, everything])
+    for t in (0, 31, 59):
+        np.testing.assert_array_equal(log_likelihood(X[t : t + 1]), everything[t : t + 1])
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        np.testing.assert_array_equal(log_likelihood(X[:10]), everything[:10])
+
+
+def test_the_form_of_the_counts_does_not_show():
+    X, topics, prior = corpus(5)
+    row, word = np.nonzero(X)
+    split = sp.coo_matrix(  # every count as ones in any order, and zeros between them
+        (
+            np.r_[np.ones(X.sum()), np.zeros(5)],
+            (
+                np.r_[np.repeat(row, X[row, word])[::-1], np.arange(5)],
+                np.r_[np.repeat(word, X[row, word])[::-1], [0] * 5],
+            ),
+        ),
+        shape=X.shape,
+    )
+    unsorted = sp.csr_matrix(X)
+    for t in range(5):
+        here = slice(*unsorted.indptr[t : t + 2])
+        unsorted.indices[here], unsorted.data[here] = unsorted.indices[here][::-1], unsorted.data[here][::-1].copy()
+    unsorted.has_sorted_indices = False
+    kept = unsorted.copy()
+    expected = LDAPath(topics, prior, X)
+    for other in (X.astype(np.float32), X.astype(np.uint8), split, unsorted, sp.csc_matrix(X)):
+        path = LDAPath(topics, prior, other)
+        for t in range(5):
+            assert path.row_content(t) == expected.row_content(t)
+            np.testing.assert_array_equal(path.row(t).packed.word, expected.row(t).packed.word)
+    np.testing.assert_array_equal(unsorted.indices, kept.indices)
+    np.testing.assert_array_equal(expected.n_tokens, X.sum(axis=1))
+
+
+def test_long_documents_with_few_topics_are_enumerated():
+    path, X, topics, prior = make_path(3, [500])
+    assert path.log2_states == math.ceil(math.log2(math.comb(502, 2)))
+    share = np.random.default_rng(0).dirichlet(prior, size=100_000)
+    log_likelihood = np.log(share @ topics) @ X[0]
+    weights = np.exp(log_likelihood - log_likelihood.max())
+    error = weights.std() / weights.mean() / np.sqrt(len(weights))
+    plain = logsumexp(log_likelihood) - np.log(len(weights))
+    # normal bound of 4.5 standard errors: false alarms in 7e-6
+    assert abs(Exact().fit(path).log_partition_[0] - plain) < 4.5 * error < 0.3
+
+
+def test_long_documents_with_many_topics_are_refused_by_exact():
+    with pytest.raises(ValueError, match=r"Exact would enumerate 2\*\*26"):
+        Exact().fit(make_path(8, [37])[0])
+    assert make_path(100, [3000], n_words=50)[0].log2_states > 400
+
+
+def test_the_default_estimator_is_left_to_right():
+    assert isinstance(default_estimator(make_path(3, [3])[0]), LeftToRight)
+
+
+def test_extreme_priors_and_probabilities_stay_finite():
+    topics = np.array([[1 - 2e-300, 1e-300, 1e-300], [1e-300, 1 - 2e-300, 1e-300]])
+    for prior in ([1e-20, 1e-20], [1e20, 1e-20], [1e20, 1e20]):
+        path = LDAPath(topics, prior, [[2, 2, 1], [5, 0, 0]])
+        expected = [brute_force(x, topics, np.array(prior)) for x in ([2, 2, 1], [5, 0, 0])]
+        np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-6)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            for estimator in (AIS(30, 30, random_state=0), LeftToRight(10, random_state=0)):
+                assert np.all(np.isfinite(estimator.fit(path).log_partition_))
+
+
+def test_a_path_of_many_documents_asks_for_one():
+    with pytest.raises(ValueError, match=r"choose one with row\(t\)"):
+        make_path(3, [2, 3])[0].sample_base(3, STREAM)
+
+
+def test_a_pickled_path_gives_the_same_bits():
+    path = make_path(5, [20])[0].row(0)
+    state, levels = path.sample_base(5, STREAM), np.full(5, 3)
+    copied = pickle.loads(pickle.dumps(path))
+    same_state(copied.gibbs(state, levels, STREAM), path.gibbs(state, levels, STREAM))
+
+
+# ---- what is wrong is said in one sentence --------------------------------------------------------
+GOOD = {"topics": [[0.5, 0.2, 0.3], [0.1, 0.8, 0.1]], "doc_topic_prior": 0.5, "X": [[1, 0, 2]]}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("topics", [0.5, 0.5], "topics must have the shape"),
+        ("topics", np.zeros((0, 3)), "topics must have the shape"),
+        ("topics", [[1.0, 0.0, 0.0], [0.1, 0.8, 0.1]], "topics must be positive and finite"),
+        ("topics", [[np.nan, 0.5, 0.5], [0.1, 0.8, 0.1]], "topics must be positive and finite"),
+        ("topics", [[5.0, 2.0, 3.0], [0.1, 0.8, 0.1]], "topics must have rows that sum to 1"),
+        ("doc_topic_prior", 0.0, "doc_topic_prior must lie between 1e-20 and 1e"),
+        ("doc_topic_prior", np.nan, "doc_topic_prior must lie between 1e-20 and 1e"),
+        ("doc_topic_prior", [0.5, 0.5, 0.5], r"doc_topic_prior must be a number or have the shape \(2,\)"),
+        ("X", [1, 0, 2], r"X must have the shape \(n_documents, 3\)"),
+        ("X", [[1, 0]], r"X must have the shape \(n_documents, 3\)"),
+        ("X", np.zeros((0, 3)), "and at least one row"),
+        ("X", [[0.5, 0, 2]], "X must hold whole counts"),
+        ("X", [[-1, 0, 2]], "X must hold whole counts"),
+        ("X", [[np.nan, 0, 2]], "X must hold whole counts"),
+        ("X", [[np.inf, 0, 2]], "X must hold whole counts"),
+    ],
+)
+def test_bad_parameters_are_refused(name, value, message):
+    with pytest.raises(ValueError, match=message):
+        LDAPath(**{**GOOD, name: value})

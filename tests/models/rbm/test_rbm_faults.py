@@ -1,0 +1,227 @@
+"""BernoulliRBM under conditions that break software: extreme weights, empty layers, other processes."""
+
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.special import log_expit, logsumexp
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.validation import check_is_fitted
+
+from sklpf import AIS, BernoulliRBM, ParallelTempering
+
+BINARY = (load_digits().data > 7).astype(np.float64)
+
+
+def with_weight(value, **parameters):
+    rng = np.random.default_rng(0)
+    components = rng.normal(size=(6, 8))
+    components[2, 3] = value
+    return BernoulliRBM.from_parameters(components, rng.normal(size=8), rng.normal(size=6), **parameters)
+
+
+def states(n):
+    return (np.arange(2**n)[:, np.newaxis] >> np.arange(n) & 1).astype(float)
+
+
+@pytest.mark.parametrize("value", [1e4, -1e4, 1e30])
+def test_enormous_weights_give_the_right_numbers(value):
+    model = with_weight(value)
+    v = states(8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        log_p = model.score_samples(v)
+        pseudo = model.pseudo_log_likelihood(v)
+        hidden = model.transform(v)
+        drawn = model.sample(50, random_state=0)
+    log_f = v @ model.intercept_visible_ + np.logaddexp(0, v @ model.components_.T + model.intercept_hidden_).sum(
+        axis=1
+    )
+    np.testing.assert_allclose(log_p, log_f - logsumexp(log_f), rtol=1e-12, atol=1e-9)
+    assert np.all(np.isfinite(pseudo))
+    assert np.all((hidden >= 0) & (hidden <= 1))
+    assert value < 0 or np.all(drawn[:, 3] == 1)
+
+
+@pytest.mark.parametrize("value", [1e4, -1e4])
+@pytest.mark.parametrize("estimator", [AIS(), ParallelTempering(n_sweeps=1024)])
+def test_sampling_with_an_enormous_weight_is_right_or_says_that_it_is_not(value, estimator):
+    model = with_weight(value, partition_estimator=estimator, random_state=0, on_nonconvergence="nan")
+    exact = with_weight(value).estimate_log_partition().log_partition_
+    model.estimate_log_partition()
+    assert np.isfinite(model.log_partition_)
+    if model.partition_estimator_.converged_:
+        # 5 standard errors with 9 degrees of freedom: false alarm 7e-4
+        assert abs(model.log_partition_ - exact) < 5 * model.log_partition_std_error_
+
+
+@pytest.mark.parametrize("name", ["components_", "intercept_visible_", "intercept_hidden_"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_not_finite_have_no_likelihood(name, value):
+    model = with_weight(1.0)
+    getattr(model, name).flat[0] = value
+    for call in (model.estimate_log_partition, model.sample, model.path, lambda: model.score(BINARY[:5, :8])):
+        with pytest.raises(ValueError, match=f"{name} holds NaN or infinity"):
+            call()
+    assert not hasattr(model, "log_partition_")
+
+
+def test_no_active_hidden_unit():
+    rng = np.random.default_rng(0)
+    bias = rng.normal(size=30)
+    weights, tempering = rng.normal(size=(25, 30)), ParallelTempering(n_sweeps=256)
+    model = BernoulliRBM.from_parameters(
+        weights, bias, np.full(25, -1e3), partition_estimator=tempering, random_state=0
+    )  # fmt: skip
+    X = (rng.random((10, 30)) < 0.5).astype(float)
+    expected = np.where(X == 1, log_expit(bias), log_expit(-bias)).sum(axis=1)  # independent units
+    error = np.abs(model.score_samples(X) - expected)
+    # one error, that of log Z, with 9 degrees of freedom: false alarm 1e-3
+    assert error.max() < 4.8 * model.log_partition_std_error_
+    assert model.log_partition_std_error_ < 0.01
+    assert not model.transform(X).any()
+    assert model.sample(3, random_state=0).shape == (3, 30)
+
+
+def test_training_where_no_unit_is_on():
+    X = np.zeros((30, 5))
+    model = BernoulliRBM(4, batch_size=10, n_iter=200, learning_rate=0.5, random_state=0).fit(X)
+    assert model.score(X) > -0.1  # all the mass on the only row
+    assert np.all(np.isfinite(model.components_))
+
+
+def test_empty_data_and_wrong_rows_say_what_is_wrong():
+    for method in ("fit", "partial_fit"):
+        for X, message in (
+            (np.zeros((0, 5)), "0 sample"),
+            (np.zeros((5, 0)), "0 feature"),
+            (np.full((4, 5), np.nan), "NaN"),
+            (np.full((4, 5), np.inf), "infinity"),
+            (np.zeros(5), "2D array"),
+            ([["a", "b"]], "could not convert"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                getattr(BernoulliRBM(2), method)(X)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"n_components": 0},
+        {"learning_rate": 0},
+        {"batch_size": 0},
+        {"n_iter": -1},
+        {"partition_estimator": "ais"},
+        {"on_nonconvergence": "ignore"},
+        {"n_jobs": 1.5},
+    ],
+)
+def test_bad_parameters_are_named(parameters):
+    (name,) = parameters
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match=f"The '{name}' parameter of BernoulliRBM"):
+            getattr(BernoulliRBM(2).set_params(**parameters), method)(BINARY[:10])
+
+
+# ---- training that fails -----------------------------------------------------------------------
+def diverges(**parameters):
+    return BernoulliRBM(3, learning_rate=1e300, batch_size=100, random_state=0, **parameters)
+
+
+def contents(model):
+    return {name: pickle.dumps(value) for name, value in vars(model).items()}
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_a_model_whose_training_diverged_is_not_fitted(method, verbose):
+    model = diverges(verbose=verbose)
+    before = contents(model)
+    with pytest.raises(ValueError, match="training diverged"):
+        getattr(model, method)(BINARY)
+    assert contents(model) == before
+    for use in (model.transform, model.score, model.gibbs, check_is_fitted):
+        with pytest.raises(NotFittedError):
+            use(model if use is check_is_fitted else BINARY)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_fitted_model_stays_as_it_was_where_training_anew_diverges(method):
+    model = BernoulliRBM(3, n_iter=1, random_state=0).fit(BINARY)
+    score = model.score(BINARY)
+    model.set_params(learning_rate=1e300, n_components=3 if method == "partial_fit" else 5)
+    before = contents(model)
+    for X in (BINARY[:, :64] if method == "partial_fit" else BINARY[:, :50], np.full((3, 64), np.nan)):
+        with pytest.raises(ValueError, match="training diverged|NaN"):
+            getattr(model, method)(X)
+        after = contents(model)
+        after.pop("random_state_", None)  # partial_fit makes it at its first call, and gibbs
+        assert after == before
+    assert model.score(BINARY) == score
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
+def test_values_outside_the_unit_interval_are_warned_of_once(method, convert):
+    train = getattr(BernoulliRBM(3, n_iter=2, random_state=0), method)
+    message = r"X holds values outside \[0, 1\], but the visible units are binary: rescale or binarise X"
+    for X in (2 * BINARY, -BINARY, BINARY * (1 + 1e-5)):
+        with pytest.warns(UserWarning, match=message) as caught:
+            train(convert(X))
+        assert len(caught) == 1
+    for X in (BINARY, BINARY * 0, BINARY / 3, np.nextafter(BINARY, 2), np.float32(BINARY) * np.float32(1 + 1e-7)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            train(convert(X))
+
+
+# ---- gibbs ---------------------------------------------------------------------------------------
+def test_gibbs_takes_rows_in_every_form():
+    drawn = []
+    for v in (BINARY, BINARY.astype(np.float32), BINARY.astype(bool), BINARY.astype(int), sp.csr_matrix(BINARY),
+              BINARY.tolist(), pd.DataFrame(BINARY)):  # fmt: skip
+        model = BernoulliRBM(5, n_iter=1, random_state=0).fit(BINARY)
+        drawn.append(model.gibbs(v))
+        assert drawn[-1].dtype == bool
+        assert model.gibbs(drawn[-1]).shape == BINARY.shape
+        np.testing.assert_array_equal(drawn[-1], drawn[0])
+
+
+@pytest.mark.parametrize(
+    ("v", "message"),
+    [
+        (BINARY[:, :60], "v must have a column for each of 64 units, got 60"),
+        (BINARY[0], "Expected 2D array, got 1D array"),
+        (np.full((2, 64), np.nan), "Input v contains NaN"),
+        (np.full((2, 64), np.inf), "Input v contains infinity"),
+        (BINARY[:0], "0 sample"),
+        ("rows", "could not convert string"),
+    ],
+)
+def test_gibbs_says_what_is_wrong_with_its_rows(v, message):
+    with pytest.raises(ValueError, match=message):
+        BernoulliRBM(5, n_iter=1).fit(BINARY).gibbs(v)
+    with pytest.raises(NotFittedError):
+        BernoulliRBM(5).gibbs(v)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_other_back_ends_give_the_same_bits(backend, tmp_path):
+    X = np.tile(BINARY, (2, 1))  # 1.8 MB: joblib hands it to workers as a read-only memory map
+    tempering = ParallelTempering(n_ladders=4, n_sweeps=64)
+    model = BernoulliRBM(
+        21, batch_size=100, n_iter=2, random_state=0, partition_estimator=tempering, on_nonconvergence="nan"
+    )
+    serial = model.fit(X).estimate_log_partition().log_partition_
+    scores = cross_val_score(model.set_params(partition_estimator=AIS(100, 101), on_nonconvergence="warn"), X, cv=2)
+    with joblib.parallel_config(backend, n_jobs=2, temp_folder=tmp_path):
+        model.set_params(partition_estimator=tempering, on_nonconvergence="nan")
+        assert model.fit(X).estimate_log_partition().log_partition_ == serial
+        model.set_params(partition_estimator=AIS(100, 101), on_nonconvergence="warn")
+        np.testing.assert_array_equal(cross_val_score(model, X, cv=2), scores)

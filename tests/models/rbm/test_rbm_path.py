@@ -1,0 +1,437 @@
+"""RBMPath against brute force in float64, and its compiled programs against the plain loops."""
+
+import copy
+import itertools
+import pickle
+
+import numba
+import numpy as np
+import pytest
+from fused_programs import assert_derivatives_equal_finite_differences
+from scipy.special import expit, logsumexp
+
+from sklpf._random import FIRST, SECOND, Stream, stream_key
+from sklpf.kernels import OPTIONS, random_bits
+from sklpf.kernels import _programs as programs
+from sklpf.models import RBMPath
+from sklpf.models.rbm import _path_kernels as _rbm_kernels
+from sklpf.models.rbm._path import RBMState, enumerate_log_partition
+from sklpf.paths._base import map_state
+from sklpf.runs import _plain, _programs
+from sklpf.testing import check_path
+from sklpf.transitions import Gibbs
+
+STREAM = Stream(stream_key(1), chain=5, step=1)
+SHAPES = [(1, 1), (1, 16), (15, 1), (16, 16), (17, 33), (33, 17), (100, 64)]
+
+
+def make_path(n_visible, n_hidden, weights="marginal", scale=1.0, ladder=(0.0, 0.3, 0.35, 0.8, 1.0), seed=0):
+    rng = np.random.default_rng(seed)
+    components = scale * rng.normal(size=(n_hidden, n_visible))
+    visible, hidden = scale * rng.normal(size=n_visible), scale * rng.normal(size=n_hidden)
+    return RBMPath(components, visible, hidden, rng.uniform(0.2, 0.8, n_visible), ladder, weights)
+
+
+def reference_log_f(path, v, h, beta):
+    """The formula of the class's docstring, in float64."""
+    v, h = np.asarray(v, dtype=float), np.asarray(h, dtype=float)
+    n_hidden = len(path.components)
+    constant = np.logaddexp(0, path.base_logit).sum() + n_hidden * np.log(2)
+    visible = v @ ((1 - beta) * path.base_logit + beta * path.intercept_visible) - (1 - beta) * constant
+    inputs = path.intercept_hidden + v @ path.components.T
+    hidden = np.sum(h * inputs, axis=-1) * beta if path.joint else np.logaddexp(0, beta * inputs).sum(axis=-1)
+    return visible + hidden
+
+
+def all_states(n):
+    return np.array(list(itertools.product([0, 1], repeat=n)))
+
+
+def brute_force_log_partition(path, beta):
+    """Sum over every v, and over every h on the joint path."""
+    n_hidden, n_visible = path.components.shape
+    v = all_states(n_visible)
+    if not path.joint:
+        return logsumexp(reference_log_f(path, v, np.zeros((len(v), n_hidden)), beta))
+    rows = [reference_log_f(path, v, np.tile(h, (len(v), 1)), beta) for h in all_states(n_hidden)]
+    return logsumexp(rows)
+
+
+def moved_state(path, n=6, sweeps=3):
+    """A state in the middle of a run, chains at all levels."""
+    state = path.sample_base(n, STREAM.at(0))
+    levels = np.arange(n) % len(path.ladder)
+    for t in range(sweeps):
+        state = path.gibbs(state, levels, STREAM.at(1 + t))
+    return state
+
+
+def fields(path, state):
+    """Both layers' inputs in float64 beside the cached ones."""
+    n_hidden, n_visible = path.components.shape
+    return [
+        (state.hidden_field[:, :n_hidden], path.intercept_hidden + state.v @ path.components.T),
+        (state.visible_field[:, :n_visible], path.intercept_visible + state.h @ path.components),
+    ]
+
+
+# ---- densities ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize(("n_visible", "n_hidden"), SHAPES)
+def test_log_f_equals_the_formula(n_visible, n_hidden, weights):
+    path = make_path(n_visible, n_hidden, weights)
+    state = moved_state(path)
+    expected = np.column_stack([reference_log_f(path, state.v, state.h, beta) for beta in path.ladder])
+    # float32 fields of sums of up to 117 terms of size 1: errors near 1e-5
+    np.testing.assert_allclose(path.log_f_ladder(state), expected, rtol=0, atol=1e-4)
+    levels = np.arange(len(state.v)) % len(path.ladder)
+    np.testing.assert_allclose(path.log_f(state, levels), expected[np.arange(len(levels)), levels], rtol=0, atol=1e-4)
+
+
+def test_log_f_of_more_hidden_units_than_a_product_can_hold():
+    path = make_path(3, 2000, scale=0.01)
+    state = path.sample_base(2, STREAM)
+    expected = [reference_log_f(path, state.v, state.h, beta) for beta in path.ladder]
+    np.testing.assert_allclose(path.log_f_ladder(state).T, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize(("n_visible", "n_hidden"), [(1, 1), (6, 4), (4, 6)])
+def test_enumeration_equals_brute_force_at_every_level_and_the_base_is_normalised(n_visible, n_hidden, weights):
+    path = make_path(n_visible, n_hidden, weights, scale=2.0)
+    for level, beta in enumerate(path.ladder):
+        assert enumerate_log_partition(path, level) == pytest.approx(brute_force_log_partition(path, beta), abs=1e-10)
+    assert path.ladder[0] == 0
+    assert brute_force_log_partition(path, 0.0) == pytest.approx(0, abs=1e-12)
+
+
+def test_joint_and_marginal_paths_have_the_same_log_partition_curve():
+    joint, marginal = make_path(5, 4, "joint"), make_path(5, 4, "marginal")
+    for beta in (0.0, 0.4, 1.0):
+        assert brute_force_log_partition(joint, beta) == pytest.approx(brute_force_log_partition(marginal, beta))
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize(("n_visible", "n_hidden"), SHAPES)
+def test_derivatives_equal_finite_differences_of_the_formula(n_visible, n_hidden, weights):
+    path = make_path(n_visible, n_hidden, weights)
+    state = moved_state(path)
+    # float32 fields of sums of up to 117 terms of size 1: relative errors near 1e-6
+    assert_derivatives_equal_finite_differences(
+        path, state, lambda beta: reference_log_f(path, state.v, state.h, beta), rtol=1e-5
+    )
+
+
+def test_weights_of_1e4_stay_finite_and_relatively_exact():
+    path = make_path(33, 17, scale=1e4)
+    state = moved_state(path, sweeps=50)
+    expected = np.column_stack([reference_log_f(path, state.v, state.h, beta) for beta in path.ladder])
+    np.testing.assert_allclose(path.log_f_ladder(state), expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+    sums = np.array([logsumexp(path.enumerate_block(b, 4)) for b in range(path.n_enumeration_blocks)])
+    assert path.sample_enumerated(sums, 3, np.random.default_rng(0)).v.shape == (3, 33)
+
+
+# ---- one sweep ------------------------------------------------------------------------------------
+def layer_uniforms(stream, chain, n, purpose):
+    bits = np.zeros(n + 4, dtype=np.uint32)
+    random_bits(bits, n, *stream.key, stream.step, stream.chain + chain, purpose)
+    return (bits[:n] >> 9) * 2.0**-23 + 2.0**-24
+
+
+def reference_half(path, units, betas, stream, purpose):
+    """One layer's means given the other layer, its uniforms, and what they give, in float64."""
+    if purpose == FIRST:
+        logits = betas[:, np.newaxis] * (path.intercept_hidden + units @ path.components.T)
+    else:
+        base = (1 - betas)[:, np.newaxis] * path.base_logit
+        logits = base + betas[:, np.newaxis] * (path.intercept_visible + units @ path.components)
+    uniforms = np.stack([layer_uniforms(stream, c, logits.shape[1], purpose) for c in range(len(logits))])
+    return uniforms, expit(logits)
+
+
+@pytest.mark.parametrize(("n_visible", "n_hidden"), SHAPES)
+@pytest.mark.parametrize("step", [1, 256])  # 256: the sweep that sums the fields anew
+@pytest.mark.parametrize("visible_first", [False, True])
+def test_a_sweep_equals_float64_numpy_with_the_same_uniforms(n_visible, n_hidden, step, visible_first):
+    path = make_path(n_visible, n_hidden, "joint")
+    state, levels, stream = moved_state(path), np.array([0, 1, 2, 3, 4, 4]), STREAM.at(step)
+    moved = path.gibbs(state, levels, stream, reverse=visible_first)
+    halves = [("h", "v", FIRST), ("v", "h", SECOND)]
+    given = {"v": state.v, "h": state.h}
+    for layer, other, purpose in reversed(halves) if visible_first else halves:
+        uniforms, means = reference_half(path, given[other], path.ladder[levels], stream, purpose)
+        given[layer] = getattr(moved, layer)
+        clear = np.abs(uniforms - means) > 1e-5  # the others are ties to float32
+        assert clear.mean() > 0.99
+        np.testing.assert_array_equal(given[layer][clear], (uniforms < means)[clear])
+    for cached, exact in fields(path, moved):
+        np.testing.assert_allclose(cached, exact, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+def test_cached_fields_do_not_drift(weights):
+    path = make_path(100, 64, weights)
+    levels = np.full((5000, 4), 1)
+    state = _programs.anneal(path, Gibbs(), path.sample_base(4, STREAM.at(0)), (), levels, STREAM)[0]
+    for cached, exact in fields(path, state):
+        np.testing.assert_allclose(cached, exact, rtol=0, atol=2e-4)
+
+
+def test_state_of_one_chain_does_not_depend_on_its_block():
+    path = make_path(20, 10)
+    whole = path.gibbs(path.sample_base(6, STREAM.at(0)), np.full(6, 2), STREAM)
+    part_stream = Stream(STREAM.key, chain=STREAM.chain + 4, step=1)
+    part = path.gibbs(path.sample_base(2, part_stream.at(0)), np.full(2, 2), part_stream)
+    for a, b in zip(path.take(whole, [4, 5]), part):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_sample_base_has_the_declared_means():
+    path = make_path(12, 7, "joint")
+    n = 20_000
+    state = path.sample_base(n, STREAM)
+    for units, mean in ((state.v, expit(path.base_logit)), (state.h, np.full(7, 0.5))):
+        z = (units.mean(axis=0) - mean) / np.sqrt(mean * (1 - mean) / n)
+        assert np.abs(z).max() < 5  # 19 tests: false alarm 1.1e-5
+
+
+def test_complete_draws_hidden_units_given_visible_ones():
+    path = make_path(6, 4, "joint")
+    v = np.tile([[1, 0, 1, 1, 0, 0]], (20_000, 1))
+    state = path.complete(path.state_from_rows(v), 3, STREAM)
+    mean = expit(path.ladder[3] * (path.intercept_hidden + v[0] @ path.components.T))
+    z = (state.h.mean(axis=0) - mean) / np.sqrt(mean * (1 - mean) / len(v))
+    assert np.abs(z).max() < 5  # 4 tests: false alarm 2.3e-6
+    np.testing.assert_array_equal(state.v, v)
+    for cached, exact in fields(path, state):
+        np.testing.assert_allclose(cached, exact, atol=1e-4)
+
+
+# ---- log f_new - log f_old of the fused programs ------------------------------------------------------
+@numba.njit(**OPTIONS)  # not cached: numba's cache does not see changes of called functions
+def _log_ratio(model, state, old, new):
+    return programs.log_ratio(model, state, 0, old, new, programs.scratch(model, state))
+
+
+def log_ratio(fields, old, new):
+    """The hidden units' part, from their fields alone."""
+    none = np.zeros((1, 0), dtype=np.float32)
+    parameters = _rbm_kernels.Parameters(none, none, none, none, none[0], 0.0, False)
+    field = np.r_[fields, [0, 0]].astype(np.float32)[np.newaxis]
+    state = RBMState(np.zeros((1, 0), np.uint8), np.zeros((1, len(fields)), np.uint8), field, none)
+    return _log_ratio(parameters, state, old, new)
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 16, 31, 33, 500, 513, 1025, 70_000])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 30.0, 1e4, 1e30])
+@pytest.mark.parametrize(("old", "new"), [(0.0, 1.0), (1.0, 0.0), (0.3, 0.301), (1e-6, 0.0)])
+def test_log_ratio_equals_float64(n, size, old, new):
+    fields = (size * np.random.default_rng(n).normal(size=n)).astype(np.float32)
+    new32, old32 = float(np.float32(new)), float(np.float32(old))
+    g, negative = np.abs(fields.astype(float)), np.minimum(fields.astype(float), 0)
+    linear = (new - old) * (g + negative).sum()
+    exact = linear + np.sum(np.log1p(np.exp(-new32 * g)) - np.log1p(np.exp(-old32 * g)))
+    # two exp of 2e-7 each times at most 1/2, and four roundings of 6e-8, a unit; the linear terms are summed in float32
+    np.testing.assert_allclose(log_ratio(fields, old, new), exact, rtol=0, atol=4.4e-7 * n + 4e-7 * abs(linear))
+
+
+@pytest.mark.parametrize("n", [1, 5, 16, 40, 2000])
+def test_log_ratio_keeps_nan(n):
+    for position in {0, n // 2, n - 1}:
+        fields = np.zeros(n)
+        fields[position] = np.nan
+        assert np.isnan(log_ratio(fields, 0.0, 1.0))
+
+
+# ---- fused programs --------------------------------------------------------------------------------
+def assert_states_equal(first, second):
+    for a, b in zip(first, second):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("n_visible", "n_hidden"), [(1, 1), (17, 33), (100, 64)])
+def test_fused_annealing_equals_the_loop(n_visible, n_hidden, weights, reverse):
+    path, n = make_path(n_visible, n_hidden, weights, ladder=np.linspace(0, 1, 301)), 5
+    state = path.sample_base(n, STREAM.at(0))
+    order = np.r_[np.arange(301), 300, 299][:: -1 if reverse else 1]
+    levels = np.repeat(order[:, np.newaxis], n, axis=1)
+    levels[:, 1] = 300  # a chain whose level stays
+    stream = STREAM.at(100)  # passes the refresh at 256
+    fused, _, log_weights = _programs.anneal(path, Gibbs(), state, (), levels, stream, reverse)
+    looped, _, expected = _plain.anneal(path, Gibbs(), state, (), levels, stream, reverse)
+    assert_states_equal(fused, looped)
+    # every unit's factor has a float32 error of at most 4.4e-7 (1e-7 rms), independent from step to step
+    np.testing.assert_allclose(log_weights, expected, rtol=0, atol=5e-7 * np.sqrt(302 * n_hidden))
+    assert log_weights[1] == 0
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+def test_annealing_in_two_segments_gives_the_same_states(weights):
+    path, n = make_path(40, 20, weights, ladder=np.linspace(0, 1, 401)), 4
+    state = path.sample_base(n, STREAM.at(0))
+    levels = np.repeat(np.arange(401)[:, np.newaxis], n, axis=1)
+    whole, _, log_weights = _programs.anneal(path, Gibbs(), state, (), levels, STREAM)
+    middle, _, first = _programs.anneal(path, Gibbs(), state, (), levels[:131], STREAM)
+    end, _, second = _programs.anneal(path, Gibbs(), middle, (), levels[130:], STREAM.at(STREAM.step + 130))
+    assert_states_equal(whole, end)
+    np.testing.assert_allclose(log_weights, first + second, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize("n_levels", [2, 5, 6])
+def test_fused_exchange_equals_the_loop(weights, n_levels):
+    path = make_path(20, 9, weights, scale=0.3, ladder=np.linspace(0, 1, n_levels))
+    n = 3 * n_levels
+    state = path.sample_base(n, STREAM.at(0))
+    levels = np.tile(np.arange(n_levels), 3)
+    shift = np.linspace(-1, 1, n_levels - 1)
+    arguments = (state, (), levels, np.zeros(n, dtype=np.int64), shift, 301, STREAM.at(3))
+    fused, _, fused_levels, fused_ends, fused_sums, level_sums, summaries, fused_trips = _programs.exchange(
+        path, Gibbs(), *arguments
+    )
+    looped, _, *expected = _plain.exchange(path, Gibbs(), *arguments)
+    assert_states_equal(fused, looped)
+    np.testing.assert_array_equal(fused_levels, expected[0])
+    np.testing.assert_array_equal(fused_ends, expected[1])
+    np.testing.assert_allclose(fused_sums, expected[2], rtol=5e-7 * np.sqrt(9))  # float32 in every log ratio
+    np.testing.assert_allclose(level_sums, expected[3], rtol=1e-6)
+    np.testing.assert_array_equal(level_sums[..., 0], 75)  # steps 4, 8, …, 300 of 3 to 303
+    np.testing.assert_allclose(summaries, expected[4], rtol=1e-6)
+    assert summaries.shape == (3, 2, 9)
+    np.testing.assert_array_equal(fused_trips, expected[5])
+    assert fused_trips.min() > 0  # the comparison saw round trips
+    assert not np.array_equal(fused_levels, levels)
+    np.testing.assert_array_equal(np.sort(fused_levels.reshape(3, -1), axis=1), levels.reshape(3, -1))
+
+
+def test_exchange_with_huge_log_ratios_stays_finite():
+    path = make_path(33, 17, scale=1e4)
+    arguments = (path.sample_base(5, STREAM), (), np.arange(5), np.zeros(5, dtype=np.int64), np.zeros(4), 30, STREAM)
+    sums = _programs.exchange(path, Gibbs(), *arguments)[4]
+    assert np.all(np.isfinite(sums))
+    assert sums[..., 2:4].max() > 1e260  # exp(600)
+    np.testing.assert_allclose(sums, _plain.exchange(path, Gibbs(), *arguments)[4], rtol=1e-9, atol=1e-300)
+
+
+def test_exchange_in_two_calls_equals_one():
+    path = make_path(20, 9, scale=0.3, ladder=np.linspace(0, 1, 5))
+    start = path.sample_base(10, STREAM.at(0)), (), np.tile(np.arange(5), 2), np.zeros(10, dtype=np.int64)
+    whole = _programs.exchange(path, Gibbs(), *start, np.zeros(4), 101, STREAM)
+    half = _programs.exchange(path, Gibbs(), *start, np.zeros(4), 50, STREAM)
+    rest = _programs.exchange(path, Gibbs(), *half[:4], np.zeros(4), 51, STREAM.at(STREAM.step + 50))
+    assert_states_equal(whole[0], rest[0])
+    np.testing.assert_array_equal(whole[2], rest[2])
+    for i in (4, 5, 6):
+        np.testing.assert_allclose(whole[i], half[i] + rest[i], rtol=1e-12)
+    np.testing.assert_array_equal(whole[7], half[7] + rest[7])
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize(("n_redraws", "sweeps_per_redraw", "stride"), [(40, 1, 1), (31, 3, 4)])
+def test_fused_tempering_equals_the_loop(weights, n_redraws, sweeps_per_redraw, stride):
+    path = make_path(30, 12, weights, scale=0.3, ladder=np.linspace(0, 1, 20))
+    n = 8
+    prior = np.random.default_rng(0).normal(size=20) - [enumerate_log_partition(path, k) for k in range(20)]
+    arguments = (
+        path.sample_base(n, STREAM.at(0)), (), np.zeros(n, dtype=np.int64), prior, n_redraws, sweeps_per_redraw, stride,
+        STREAM,
+    )  # fmt: skip
+    fused, _, levels, log_q_sums, counts, level_sums, vectors, vector_levels = _programs.temper(
+        path, Gibbs(), *arguments
+    )
+    looped, _, *expected = _plain.temper(path, Gibbs(), *arguments)
+    assert_states_equal(fused, looped)
+    np.testing.assert_array_equal(levels, expected[0])
+    np.testing.assert_allclose(log_q_sums, expected[1], rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(counts, expected[2])
+    np.testing.assert_allclose(level_sums, expected[3], rtol=1e-6)
+    assert level_sums[:, 0].sum() == n * n_redraws
+    np.testing.assert_allclose(vectors, expected[4], rtol=1e-12)
+    np.testing.assert_array_equal(vector_levels, expected[5])
+    assert vectors.shape == (-(-n_redraws // stride), n, 20)
+    assert np.all(counts.sum(axis=1) == n_redraws)
+    assert len(np.unique(levels)) > 1
+
+
+def test_tempering_keeps_tiny_level_probabilities():
+    path = make_path(30, 12, scale=3.0, ladder=[0.0, 1.0])
+    levels, log_prior = np.zeros(2, dtype=np.int64), np.array([0.0, -1000.0])
+    arguments = (path.sample_base(2, STREAM), (), levels, log_prior, 1, 1, 1, STREAM)
+    log_q_sums = _programs.temper(path, Gibbs(), *arguments)[3]
+    np.testing.assert_allclose(log_q_sums, _plain.temper(path, Gibbs(), *arguments)[3], rtol=1e-9, atol=1e-9)
+    assert np.all((log_q_sums[:, 1] < -700) & np.isfinite(log_q_sums[:, 1]))
+
+
+# ---- contract --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+def test_keeps_the_contract_of_a_path(weights):
+    check_path(make_path(30, 12, weights))
+
+
+def test_pickle_and_copies_leave_out_the_packed_weights():
+    path = make_path(30, 12)
+    state = path.sample_base(3, STREAM)
+    copied = pickle.loads(pickle.dumps(path))
+    assert "_pack_kept" in path.__dict__
+    assert "_pack_kept" not in copied.__dict__
+    assert not copied.ladder.flags.writeable
+    np.testing.assert_array_equal(copied.log_f_ladder(state), path.log_f_ladder(state))
+    np.testing.assert_array_equal(copy.deepcopy(path).log_f_ladder(state), path.log_f_ladder(state))
+
+
+def test_takes_read_only_states():
+    path, levels = make_path(30, 12), np.array([0, 1, 2])
+    state = path.sample_base(3, STREAM)
+    frozen = map_state(np.array, state)
+    for array in frozen:
+        array.setflags(write=False)
+    assert_states_equal(path.gibbs(frozen, levels, STREAM), path.gibbs(state, levels, STREAM))
+    np.testing.assert_array_equal(path.log_f(frozen, levels), path.log_f(state, levels))
+    np.testing.assert_array_equal(path.log_f_ladder(frozen), path.log_f_ladder(state))
+
+
+def test_with_ladder_leaves_the_path_alone():
+    path = make_path(5, 3)
+    other = path.with_ladder([0, 1])
+    assert len(path.ladder) == 5
+    assert len(other.ladder) == 2
+    assert not other.ladder.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("components", np.zeros(3), "components must have the shape"),
+        ("components", np.zeros((0, 3)), "components must have the shape"),
+        ("components", np.full((2, 3), np.nan), "components must be finite"),
+        ("intercept_visible", np.zeros(2), r"intercept_visible must have the shape \(3,\)"),
+        ("intercept_hidden", np.zeros(3), r"intercept_hidden must have the shape \(2,\)"),
+        ("intercept_hidden", [0, np.inf], "intercept_hidden must be finite"),
+        ("base_mean", [0.5, 0.5], r"base_mean must have the shape \(3,\)"),
+        ("base_mean", [0, 0.5, 0.5], "base_mean must lie strictly between 0 and 1"),
+        ("base_mean", [1, 0.5, 0.5], "base_mean must lie strictly between 0 and 1"),
+        ("base_mean", [np.nan, 0.5, 0.5], "base_mean must lie strictly between 0 and 1"),
+        ("weights", "both", "weights must be"),
+        ("ladder", [0.0], "ladder must be a sequence of at least 2"),
+        ("ladder", [0.0, 2.0], r"ladder must hold inverse temperatures in \[0, 1\]"),
+        ("ladder", [0.0, np.nan], r"ladder must hold inverse temperatures in \[0, 1\]"),
+        ("ladder", [0.0, 0.5, 0.5], "ladder must be strictly increasing"),
+    ],
+)
+def test_rejects_what_it_cannot_use(name, value, message):
+    arguments = {
+        "components": np.zeros((2, 3)),
+        "intercept_visible": np.zeros(3),
+        "intercept_hidden": np.zeros(2),
+        "base_mean": np.full(3, 0.5),
+    }
+    with pytest.raises(ValueError, match=message):
+        RBMPath(**{**arguments, name: value})
+
+
+@pytest.mark.parametrize("v", [np.zeros(3), np.zeros((2, 4)), [[0, 1, 2]], [[0, 0.5, 1]], [[0, np.nan, 1]]])
+def test_rejects_rows_that_are_not_visible_states(v):
+    with pytest.raises(ValueError, match="visible rows must"):
+        RBMPath(np.zeros((2, 3)), np.zeros(3), np.zeros(2), np.full(3, 0.5)).state_from_rows(v)

@@ -1,0 +1,130 @@
+"""LatentDirichletAllocation where numbers are tiny, huge or missing: finite, as in scikit-learn, or refused."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.decomposition import LatentDirichletAllocation as Reference
+
+from sklpf import LatentDirichletAllocation
+from sklpf.datasets import make_bars_corpus
+from sklpf.models.lda import LDAPath
+
+BARS, _, _ = make_bars_corpus(12, size=3, n_tokens=20, random_state=0)
+EMPTY = sp.csr_matrix((3, 9))
+CORPORA = {
+    "bars": BARS,
+    "with empty documents": sp.vstack([EMPTY, BARS[:3]]).tocsr(),
+    "one word": sp.csr_matrix(np.array([[3.0], [2.0], [0.0]])),
+    "one token": sp.csr_matrix(np.eye(9)[:1]),
+    "tiny": BARS * 1e-12,
+    "large": BARS * 1e10,
+}
+WAYS = [
+    {},
+    {"learning_method": "online", "learning_decay": 0.0},
+    {"learn_doc_topic_prior": True},
+    {"tempering": "annealed"},
+    {"tempering": "global"},
+    {"tempering": "local", "learning_method": "online"},
+    {"total_samples": 1e-300},
+    {"total_samples": 1e6},
+]
+
+
+def assert_finite(model, X):
+    assert np.all(np.isfinite(model.components_) & (model.components_ > 0))
+    assert np.all(np.isfinite(model.temperatures_))
+    assert np.all(np.isfinite(model.doc_topic_prior_))
+    assert np.isfinite(getattr(model, "elbo_", 0.0))
+    assert not np.isnan(getattr(model, "bound_", 0.0))
+    np.testing.assert_allclose(model.transform(X).sum(axis=1), 1.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", CORPORA)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_components", [1, 5])
+def test_numbers_are_finite(name, dtype, n_components):
+    X, priors = CORPORA[name].astype(dtype), [None, 1e-20, 1e-6, 1e3, 1e10]
+    for i, (alpha, eta) in enumerate(itertools.product(priors, priors)):
+        options = {"doc_topic_prior": alpha, "topic_word_prior": eta, "max_iter": 2, "batch_size": 5}
+        model = LatentDirichletAllocation(n_components, random_state=0, **options, **WAYS[i % len(WAYS)])
+        assert_finite(model.fit(X), X)
+        assert_finite(LatentDirichletAllocation(**model.get_params()).partial_fit(X).partial_fit(X), X)
+
+
+@pytest.mark.parametrize("prior", [1e-6, 1e-3])
+@pytest.mark.parametrize("method", ["batch", "online"])
+def test_topics_that_lose_all_their_words_are_those_of_scikit_learn(prior, method):
+    options = {"n_components": 10, "topic_word_prior": prior, "learning_method": method, "max_iter": 15}
+    for seed in range(4):
+        ours, theirs = (kind(**options, random_state=seed).fit(BARS) for kind in (LatentDirichletAllocation, Reference))
+        assert_finite(ours, BARS)
+        np.testing.assert_allclose(ours.components_, theirs.components_, rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(ours.transform(BARS), theirs.transform(BARS), atol=1e-5)
+
+
+def test_components_far_below_the_prior_are_kept():
+    model = LatentDirichletAllocation(3, max_iter=1, random_state=0).fit(BARS)
+    mine = model.components_ * 1e-20
+    mine[:, 2] = 1.0
+    model.components_ = mine
+    np.testing.assert_array_equal(model.components_, mine)
+    reference = Reference(3, max_iter=1, random_state=0).fit(BARS)
+    reference.components_ = mine
+    reference.exp_dirichlet_component_ = model.exp_dirichlet_component_
+    np.testing.assert_allclose(model.transform(BARS), reference.transform(BARS), atol=1e-6)
+    assert_finite(model.partial_fit(BARS), BARS)
+
+
+def test_a_prior_is_not_learned_from_documents_that_were_not_looked_at():
+    options = {"max_doc_update_iter": 0, "learn_doc_topic_prior": True, "random_state": 0}
+    for model in (LatentDirichletAllocation(5, **options).fit(BARS), LatentDirichletAllocation(5, **options)):
+        model = model.partial_fit(BARS)
+        np.testing.assert_array_equal(model.doc_topic_prior_, np.full(5, 0.2))
+        assert_finite(model, BARS)
+
+
+def test_streams_may_begin_with_empty_documents():
+    for tempering in (None, "annealed", "global", "local"):
+        model = LatentDirichletAllocation(3, tempering=tempering, total_samples=100, random_state=0)
+        for X in (EMPTY, BARS, EMPTY):
+            assert_finite(model.partial_fit(X), X)
+
+
+# ---- what is refused -------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["doc_topic_prior", "topic_word_prior"])
+@pytest.mark.parametrize("value", [1e-310, 1e-30, 1e11, 1e300])
+def test_priors_whose_digamma_function_has_no_digits_are_refused(name, value):
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match=rf"^{name} must lie between 1e-20 and 1e\+10, got .*; clip it$"):
+            getattr(LatentDirichletAllocation(2, **{name: value}), method)(BARS)
+
+
+def test_more_tokens_than_can_be_counted_are_refused():
+    message = r"more than 1e\+18 tokens can't be counted; rescale X or lower total_samples"
+    model = LatentDirichletAllocation(2, max_iter=1, random_state=0).fit(BARS)
+    for name in ("fit", "partial_fit", "transform", "score", "completion_score", "perplexity"):
+        with pytest.raises(ValueError, match=message):
+            getattr(model, name)(BARS * 1e18)
+    before = model.components_.copy()
+    with pytest.raises(ValueError, match=message):
+        model.set_params(total_samples=1e300).partial_fit(BARS)
+    np.testing.assert_array_equal(model.components_, before)
+
+
+@pytest.mark.parametrize("count", [10**9, 2**31, 2**40, 1e15])
+@pytest.mark.parametrize("kind", [np.array, sp.csr_matrix])
+def test_documents_too_long_for_likelihoods_are_refused(count, kind):
+    model = LatentDirichletAllocation(2, max_iter=1, random_state=0).fit(BARS)
+    X = np.ones((2, 9))
+    X[1, 3:] = count / 6
+    X = kind(np.ceil(X))
+    message = "^X has a document of .* tokens, and likelihoods are of fewer than 1e.09; rescale its counts$"
+    for name in ("path", "score", "score_samples", "perplexity", "completion_score"):
+        with pytest.raises(ValueError, match=message):
+            getattr(model, name)(X)
+    with pytest.raises(ValueError, match=message):
+        LDAPath(np.full((2, 9), 1 / 9), 0.5, X)
+    assert np.all(np.isfinite(model.transform(X)))

@@ -1,0 +1,264 @@
+"""Models with a likelihood for each row: what is kept, what is trusted, and when something is estimated."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import (
+    RAISE,
+    Exact,
+    FactorialMixture,
+    LatentDirichletAllocation,
+    PartitionEstimator,
+    PartitionResult,
+    compare,
+)
+from sklpf.datasets import make_bars_corpus, make_factorial_shapes
+
+N_ROWS = 40
+
+
+class Judged(PartitionEstimator):
+    """Exact values; those within 1e-9 of `doubted` are moved by `shift` and not trusted."""
+
+    runs = 0
+
+    def __init__(self, doubted=None, shift=0.0, statement="estimate", random_state=None):
+        self.doubted = doubted
+        self.shift = shift
+        self.statement = statement
+        self.random_state = random_state
+
+    def _estimate(self, path, seed):
+        Judged.runs += 1
+        value = Exact().fit(path).log_partition_
+        doubted = self.doubted is not None and abs(value - self.doubted) < 1e-9
+        return PartitionResult(
+            method="Judged",
+            log_partition=value + self.shift * doubted,
+            std_error=0.01,
+            statement=self.statement,
+            converged=not doubted,
+            reasons=("it was told so",) if doubted else (),
+        )
+
+
+def make_factorial():
+    X, _, _ = make_factorial_shapes(N_ROWS, shapes="bars", noise_variance=0.1, random_state=0)
+    return FactorialMixture(4, noise_variance=0.1, random_state=0, max_iter=500).fit(X), X
+
+
+def make_topics():
+    counts, _, _ = make_bars_corpus(N_ROWS, size=3, n_tokens=8, random_state=0)
+    return LatentDirichletAllocation(3, random_state=0).fit(counts), counts
+
+
+FITTED = {"factorial": make_factorial(), "topics": make_topics()}
+
+
+@pytest.fixture(params=FITTED)
+def fitted(request):
+    """A model whose rows can be enumerated, and its rows."""
+    model, X = FITTED[request.param]
+    return pickle.loads(pickle.dumps(model)).set_params(partition_estimator=Exact()), X
+
+
+def doubt(model, X, t, shift=0.0):
+    """Make the model distrust rows that are equal to row t; returns which they are and the true values."""
+    values = model.score_samples(X)
+    model.set_params(partition_estimator=Judged(values[t], shift))
+    return np.abs(values - values[t]) < 1e-9, values
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+# ---- what is kept -------------------------------------------------------------------------------------
+def test_the_estimator_of_the_rows_is_kept_after_scoring(fitted):
+    model, X = fitted
+    model.set_params(partition_estimator=Judged())
+    model = pickle.loads(pickle.dumps(model)).fit(X) if hasattr(model, "partition_estimator_") else model
+    for method, rows in (("score", X[:9]), ("score_samples", X[3:5]), ("score_interval", X[:7])):
+        getattr(model, method)(rows)
+        kept = model.partition_estimator_
+        assert kept.log_partition_.shape == (rows.shape[0],)
+        assert kept.result_.diagnostics["converged"].all()
+    np.testing.assert_array_equal(model.score_samples(X[:7]), kept.log_partition_)
+    assert kept is not model.partition_estimator
+    assert not hasattr(model.partition_estimator, "result_")
+    assert not hasattr(kept, "run_")
+    assert not hasattr(clone(model), "partition_estimator_")
+
+
+@pytest.mark.parametrize("make", [make_factorial, make_topics])
+def test_there_is_none_before(make):
+    model, _ = make()
+    assert not hasattr(model, "partition_estimator_")
+    with pytest.raises(AttributeError, match="no rows have been scored yet: call score"):
+        _ = model.partition_estimator_
+
+
+def test_it_says_which_rows_are_not_trusted(fitted):
+    model, X = fitted
+    doubted, _ = doubt(model, X, 4)
+    with pytest.warns(ConvergenceWarning, match="likelihoods are not to be trusted: Judged did not converge"):
+        model.score_samples(X)
+    np.testing.assert_array_equal(model.partition_estimator_.result_.diagnostics["converged"], ~doubted)
+    assert model.partition_estimator_.result_.reasons == (f"in {doubted.sum()} of {N_ROWS} rows: it was told so",)
+
+
+# ---- rows that are not trusted ------------------------------------------------------------------------
+def typical(values):
+    """The row whose value is nearest to the mean."""
+    return int(np.abs(values - values.mean()).argmin())
+
+
+@pytest.mark.parametrize("on_nonconvergence", ["warn", "nan", "raise"])
+def test_few_untrusted_rows_that_do_not_move_the_mean_are_tolerated_with_a_line_in_the_log(
+    fitted, on_nonconvergence, caplog
+):
+    model, X = fitted
+    t = typical(model.score_samples(X))
+    doubted, values = doubt(model, X, t)
+    model.set_params(on_nonconvergence=on_nonconvergence)
+    assert model.score(X) == pytest.approx(values.mean(), rel=1e-12)
+    interval = model.score_interval(X)
+    assert interval.mean == pytest.approx(values.mean(), rel=1e-12)
+    assert [(record.name, record.levelname) for record in caplog.records] == [("sklpf", "WARNING")] * 2
+    assert f"too few to move the mean: Judged did not converge: in {doubted.sum()} of {N_ROWS} rows" in caplog.text
+
+
+@pytest.mark.parametrize(("share", "tolerated"), [(0.09, True), (-0.09, True), (0.11, False), (-0.11, False)])
+def test_a_tenth_of_the_sampling_error_is_the_limit(fitted, share, tolerated):
+    model, X = fitted
+    values = model.score_samples(X)
+    counts = np.array([np.sum(np.abs(values - value) < 1e-9) for value in values])
+    t = int(np.flatnonzero(counts == 1)[0])
+    others = np.delete(values, t)
+    error = others.std(ddof=1) / np.sqrt(len(others))
+    goal = others.mean() + share * error * len(values)  # moves the mean by share * error
+    model.set_params(partition_estimator=Judged(values[t], goal - values[t]))
+    if tolerated:
+        assert model.score(X) == pytest.approx(others.mean() + share * error, rel=1e-12)
+    else:
+        with pytest.warns(ConvergenceWarning, match="likelihoods are not to be trusted"):
+            model.score(X)
+
+
+def test_untrusted_rows_that_move_the_mean_are_reported(fitted, caplog):
+    model, X = fitted
+    doubted, values = doubt(model, X, typical(model.score_samples(X)), shift=-100.0)
+    message = f"likelihoods are not to be trusted: Judged did not converge: in {doubted.sum()} of {N_ROWS} rows"
+    for method in (model.score, model.score_interval):
+        with pytest.warns(ConvergenceWarning, match=message) as caught:
+            method(X)
+        assert caught[0].filename == __file__
+    assert not caplog.records
+    model.set_params(on_nonconvergence="nan")
+    assert np.isnan(model.score(X))
+    assert np.isnan(model.score_interval(X).mean)
+    assert message in caplog.text
+    model.set_params(on_nonconvergence="raise")
+    for method in (model.score, model.score_interval):
+        with pytest.raises(RuntimeError, match=message):
+            method(X)
+
+
+def test_values_of_rows_are_never_tolerated(fitted, caplog):
+    """What does not move a mean is still wrong as a row's own value."""
+    model, X = fitted
+    doubted, values = doubt(model, X, typical(model.score_samples(X)))
+    with pytest.warns(ConvergenceWarning, match="likelihoods are not to be trusted"):
+        np.testing.assert_allclose(model.score_samples(X), values, rtol=1e-12)
+    model.set_params(on_nonconvergence="nan")
+    found = model.score_samples(X)
+    np.testing.assert_array_equal(np.isnan(found), doubted)
+    np.testing.assert_allclose(found[~doubted], values[~doubted], rtol=1e-12)
+    assert [record.name for record in caplog.records] == ["sklpf"]
+    model.set_params(on_nonconvergence="raise")
+    with pytest.raises(RuntimeError, match="likelihoods are not to be trusted"):
+        model.score_samples(X)
+
+
+def test_two_trusted_rows_are_the_fewest(fitted):
+    model, X = fitted
+    values = model.score_samples(X)
+    t = typical(values)
+    other = int(np.flatnonzero(np.abs(values - values[t]) > 1e-9)[0])
+    doubt(model, X, t)
+    with pytest.warns(ConvergenceWarning, match="in 1 of 2 rows"):
+        model.score(X[[t, other]])
+
+
+# ---- bounds are no estimates ---------------------------------------------------------------------------
+def test_a_bound_of_raise_is_no_score():
+    model, X = make_factorial()
+    model.set_params(partition_estimator=RAISE(n_temperatures=50), on_nonconvergence="raise")
+    for method in (model.score, model.score_samples, model.score_interval):
+        with pytest.raises(RuntimeError, match="likelihoods are not to be trusted"):
+            method(X[:3])
+
+
+@pytest.mark.parametrize("statement", ["lower bound", "upper bound", "approximate", "conservative, not a bound"])
+def test_numbers_that_are_no_estimates_are_not_trusted(fitted, statement):
+    model, X = fitted
+    model.set_params(partition_estimator=Judged(statement=statement))
+    with pytest.warns(ConvergenceWarning, match=f'Judged gave a number that is "{statement}" where a score needs'):
+        assert np.isfinite(model.score(X))
+    model.set_params(on_nonconvergence="nan")
+    assert np.all(np.isnan(model.score_samples(X)))
+    assert np.isnan(model.score(X))
+    model.set_params(on_nonconvergence="raise")
+    with pytest.raises(RuntimeError, match="needs an estimate"):
+        model.score(X)
+
+
+def test_bounds_are_not_tolerated_where_one_of_them_did_not_converge(fitted):
+    model, X = fitted
+    values = model.score_samples(X)
+    model.set_params(partition_estimator=Judged(values[typical(values)], statement="upper bound"))
+    with pytest.warns(ConvergenceWarning, match="likelihoods are not to be trusted"):
+        model.score(X)
+    model.set_params(on_nonconvergence="nan")
+    assert np.all(np.isnan(model.score_samples(X)))
+    assert np.isnan(model.score(X))
+
+
+# ---- when something is estimated ----------------------------------------------------------------------
+def test_what_can_not_give_an_interval_fails_before_the_estimation(fitted):
+    model, X = fitted
+    model.set_params(partition_estimator=Judged())
+    Judged.runs = 0
+    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1, got 95"):
+        model.score_interval(X, level=95)
+    with pytest.raises(ValueError, match="X must have at least 2 rows"):
+        model.score_interval(X[:1])
+    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1, got 95"):
+        compare(model, model, X, level=95)
+    assert Judged.runs == 0
+    model.score_interval(X[:2])
+    assert Judged.runs > 0
+
+
+@pytest.mark.parametrize("method", ["score", "score_samples", "score_interval"])
+def test_the_path_of_the_rows_is_built_once(fitted, method, monkeypatch):
+    model, X = fitted
+    built, path = [], type(model).path
+
+    def counted(self, *arguments, **options):
+        built.append(1)
+        return path(self, *arguments, **options)
+
+    monkeypatch.setattr(type(model), "path", counted)
+    getattr(model, method)(X[:4])
+    assert len(built) == 1
+    assert model.partition_estimator_.converged_
+    assert len(built) == 1

@@ -1,0 +1,150 @@
+"""Sparse rows: those that point beyond their shape are refused, and those of the caller never change."""
+
+import copy
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+
+from sklpf import BernoulliRBM, FactorialMixture, LatentDirichletAllocation
+from sklpf.datasets import make_bars_corpus
+from sklpf.models.lda import LDAPath
+
+GOOD = sp.csr_matrix(np.array([[1.0, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]]))
+MODELS = [
+    LatentDirichletAllocation(2, max_iter=2, random_state=0),
+    LatentDirichletAllocation(2, max_iter=2, learning_method="online", shuffle=True, batch_size=2, random_state=0),
+    BernoulliRBM(2, batch_size=2, n_iter=2, random_state=0),
+]
+
+
+def broken(kind, **arrays):
+    """The matrix GOOD in another format, with some of its arrays replaced behind its back."""
+    X = kind(GOOD)
+    for name, values in arrays.items():
+        setattr(X, name, np.array(values, dtype=np.int32))
+    return X
+
+
+BROKEN = [
+    broken(sp.csr_matrix, indices=[0, 2, 1, 0, 1, 4]),
+    broken(sp.csr_array, indices=[0, 2, 1, 0, 1, -1]),
+    broken(sp.csr_matrix, indices=[0, 2, 10**9, 0, 1, 3]),
+    broken(sp.csr_matrix, indptr=[0, 2, 3, 7]),
+    broken(sp.csr_matrix, indptr=[0, 2, 3, 5]),
+    broken(sp.csr_matrix, indptr=[0, 3, 2, 6]),
+    broken(sp.csr_matrix, indptr=[1, 2, 3, 6]),
+    broken(sp.csc_matrix, indices=[0, 2, 1, 2, 0, 3]),
+    broken(sp.coo_matrix, row=[0, 0, 1, 2, 2, 3]),
+]
+
+
+@pytest.mark.parametrize("X", BROKEN)
+def test_indices_beyond_the_shape_are_refused(X):
+    message = r"X is a sparse matrix whose indices do not fit its shape \(3, 4\); build it anew"
+    for model in MODELS:
+        fitted = copy.deepcopy(model).fit(GOOD)
+        methods = ["fit", "partial_fit", "transform", "score", "score_samples"]
+        if isinstance(model, LatentDirichletAllocation):
+            methods += ["perplexity", "completion_score", "path"]
+        else:
+            methods += ["pseudo_log_likelihood"]
+        for name in methods:
+            with pytest.raises(ValueError, match=message):
+                getattr(fitted, name)(X)
+    with pytest.raises(ValueError, match=message):
+        LDAPath(np.full((2, 4), 0.25), 0.5, X)
+
+
+def untidy():
+    """The rows of GOOD with the columns out of order and some ones in two parts."""
+    data, indices = [1.0, 0.5, 0.5, 1.0, 1.0, 0.25, 1.0, 0.75], [2, 0, 0, 1, 3, 1, 0, 1]
+    return sp.csr_matrix((data, np.array(indices, np.int32), np.array([0, 3, 4, 8], np.int32)), shape=(3, 4))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_sparse_rows_of_the_caller_never_change(model, monkeypatch):
+    def eager(self, *args, **options):  # as SciPy 1.18 does it
+        self.sum_duplicates()
+        return plain(self, *args, **options)
+
+    plain = sp.csr_matrix.sum
+    monkeypatch.setattr(sp.csr_matrix, "sum", eager)
+    expected = copy.deepcopy(model).fit(GOOD)
+    for name in ("fit", "partial_fit", "transform", "score", "score_samples"):
+        fitted, X = copy.deepcopy(expected), untidy()
+        before = [np.array(array) for array in (X.data, X.indices, X.indptr)]
+        getattr(fitted, name)(X)
+        for old, new in zip(before, (X.data, X.indices, X.indptr)):
+            np.testing.assert_array_equal(new, old)
+    np.testing.assert_array_equal(copy.deepcopy(model).fit(untidy()).components_, expected.components_)
+
+
+# ---- parameters set after fit ----------------------------------------------------------------------
+@pytest.mark.parametrize("n_components", [2, 20, 400])
+@pytest.mark.parametrize("learned", [False, True])
+def test_a_fitted_model_keeps_its_number_of_topics(n_components, learned):
+    X, _, _ = make_bars_corpus(60, size=4, n_tokens=30, random_state=0)
+    model = LatentDirichletAllocation(5, max_iter=3, learn_doc_topic_prior=learned, random_state=0).fit(X)
+    same = copy.deepcopy(model)
+    model.set_params(n_components=n_components)
+    np.testing.assert_array_equal(model.transform(X), same.transform(X))
+    assert model.completion_score(X) == same.completion_score(X)
+    np.testing.assert_array_equal(model.partial_fit(X).components_, same.partial_fit(X).components_)
+    assert model.get_feature_names_out().shape == (5,)
+    assert model.fit(X).components_.shape == (n_components, 16)
+
+
+# ---- fits that fail ----------------------------------------------------------------------------------
+TOPICS = LatentDirichletAllocation(2, max_iter=2, random_state=0)
+MIXTURE = FactorialMixture(2, tol=1.0, random_state=0)
+FAILURES = [
+    (TOPICS, "fit", {}, np.zeros((3, 5)), "X has no counts"),
+    (TOPICS, "fit", {}, np.full((3, 5), 1e30), "tokens can't be counted"),
+    (TOPICS, "fit", {"topic_word_prior": 1e-30}, np.ones((3, 5)), "topic_word_prior must lie between"),
+    (
+        TOPICS,
+        "fit",
+        {"tempering": "annealed", "temperature_schedule": [0.5]},
+        np.ones((3, 5)),
+        "temperatures of at least 1",
+    ),
+    (TOPICS, "partial_fit", {"total_samples": 1e30}, np.ones((3, 4)), "tokens can't be counted"),
+    (TOPICS, "partial_fit", {}, np.full((3, 4), 1e30), "tokens can't be counted"),
+    (MIXTURE, "fit", {}, np.full((4, 5), 1e200), "too large to be squared"),
+    (MIXTURE, "fit", {"activation_probability": [0.1, 1.0]}, np.eye(5), "activation_probability must lie"),
+    (MIXTURE, "fit", {"tempering": "annealed", "temperature_schedule": [0.5]}, np.eye(5), "temperatures"),
+]
+
+
+@pytest.mark.parametrize(("model", "method", "parameters", "X", "message"), FAILURES)
+def test_a_fit_that_fails_leaves_the_model_as_it_was(model, method, parameters, X, message):
+    fresh = copy.deepcopy(model).set_params(**parameters)
+    with pytest.raises(ValueError, match=message):
+        getattr(fresh, method)(X)
+    assert vars(fresh).keys() == model.get_params(deep=False).keys()
+    with pytest.raises(NotFittedError):
+        fresh.transform(X)
+    rows = GOOD.toarray()
+    fitted = copy.deepcopy(model).fit(rows)
+    expected = fitted.transform(rows)
+    with pytest.raises(ValueError, match=message):
+        getattr(fitted.set_params(**parameters), method)(X)
+    assert fitted.n_features_in_ == 4
+    np.testing.assert_array_equal(fitted.transform(rows), expected)
+
+
+@pytest.mark.parametrize("model", [TOPICS, MIXTURE])
+def test_a_fit_that_fails_half_way_leaves_the_model_as_it_was(model, monkeypatch):
+    def fail(*args, **options):
+        raise ValueError("half way")
+
+    fitted = copy.deepcopy(model).fit(GOOD.toarray())
+    before = dict(vars(fitted))
+    monkeypatch.setattr("sklpf.models.lda._trainer.update_topics", fail)
+    monkeypatch.setattr("sklpf.models.factorial._posterior.FactorialPosterior.update_hyperparameters", fail)
+    with pytest.raises(ValueError, match="half way"):
+        fitted.fit(np.eye(6))
+    assert all(vars(fitted)[name] is value for name, value in before.items())
+    assert vars(fitted).keys() == before.keys()

@@ -1,0 +1,173 @@
+"""Runs are read anew: `fit(run)` gives the numbers of the fit that left it, and a run is plain arrays."""
+
+import dataclasses
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import AIS, BDMC, RAISE, RTS, LeftToRight, ParallelTempering
+from sklpf.models import LDAPath
+from sklpf.runs import AnnealingRun, ExchangeRun, TemperingRun
+from sklpf.testing import make_rbm_problem
+
+PROBLEM = make_rbm_problem("easy")
+DOCUMENT = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3]]).row(0)
+FITTED = {
+    "AIS": (AIS(50, 100, random_state=0), PROBLEM.path),
+    "RAISE": (RAISE(5, 10, 100, random_state=0), PROBLEM.path),
+    "BDMC": (BDMC(40, 100, random_state=0), PROBLEM.path),
+    "RTS": (RTS(50, 12, n_sweeps=600, random_state=0), PROBLEM.path),
+    "TS": (RTS(50, 12, n_sweeps=600, rao_blackwell=False, random_state=0), PROBLEM.path),
+    "RTS with tol": (RTS(50, 12, n_sweeps=300, tol=0.02, random_state=0), PROBLEM.path),
+    "ParallelTempering": (ParallelTempering(5, n_sweeps=256, random_state=0), PROBLEM.path),
+    "stepping stones": (ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", random_state=0), PROBLEM.path),
+    "LeftToRight": (LeftToRight(20, random_state=0), DOCUMENT),
+}
+
+
+@pytest.fixture(scope="module", params=FITTED)
+def fitted(request):
+    estimator, path = FITTED[request.param]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return clone(estimator).fit(path)
+
+
+def quietly(estimator, run):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return estimator.fit(run)
+
+
+def assert_same(first, second):
+    """Equal to the bit, all fields and diagnostics but the wall time."""
+    for field in dataclasses.fields(first):
+        if field.name == "seconds":
+            continue
+        a, b = getattr(first, field.name), getattr(second, field.name)
+        pairs = [(a[key], b[key]) for key in a.keys() | b.keys()] if isinstance(a, dict) else [(a, b)]
+        for one, other in pairs:
+            np.testing.assert_array_equal(one, other, err_msg=field.name)
+
+
+def test_a_run_gives_the_numbers_of_its_fit(fitted):
+    again = quietly(clone(fitted), fitted.run_)
+    assert_same(again.result_, fitted.result_)
+    assert again.log_partition_ == fitted.log_partition_
+    assert again.log_partition_std_error_ == fitted.log_partition_std_error_
+    assert again.log_partition_interval_ == fitted.log_partition_interval_
+    assert again.converged_ == fitted.converged_
+    assert again.run_ is fitted.run_
+    assert_same(quietly(fitted, fitted.run_).result_, again.result_)  # by itself too
+
+
+def test_reading_a_run_runs_no_chains(fitted, monkeypatch):
+    def refuse(self, path, seed):
+        raise AssertionError
+
+    monkeypatch.setattr(type(fitted), "_sample", refuse)
+    quietly(clone(fitted).set_params(random_state=np.random.RandomState(0)), fitted.run_)
+
+
+def is_plain(value):
+    """Arrays without objects, numbers, strings, None, and tuples and dataclasses of these."""
+    if dataclasses.is_dataclass(value):
+        return all(is_plain(getattr(value, field.name)) for field in dataclasses.fields(value))
+    if isinstance(value, tuple):
+        return all(is_plain(part) for part in value)
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "fiu"
+    return value is None or isinstance(value, (int, float, str))
+
+
+def test_runs_are_plain_arrays_and_can_be_pickled(fitted, tmp_path):
+    run = fitted.run_
+    assert is_plain(run)
+    arrays = [getattr(run, f.name) for f in dataclasses.fields(run) if isinstance(getattr(run, f.name), np.ndarray)]
+    np.savez(tmp_path / "run.npz", *arrays)
+    with np.load(tmp_path / "run.npz", allow_pickle=False) as kept:
+        for array, name in zip(arrays, kept.files, strict=True):
+            np.testing.assert_array_equal(kept[name], array)
+    copied = pickle.loads(pickle.dumps(run))
+    assert type(copied) is type(run)
+    assert_same(quietly(clone(fitted), copied).result_, fitted.result_)
+    assert_same(pickle.loads(pickle.dumps(fitted)).result_, fitted.result_)
+
+
+# ---- other ways to read a run -------------------------------------------------------------------------
+def test_counted_levels_from_a_run_of_rts():
+    """What TS says about the chains of RTS: another number, near it, as no other chains are involved."""
+    rts = RTS(50, 12, n_sweeps=2000, random_state=0).fit(PROBLEM.path)
+    counted = RTS(50, 12, n_sweeps=2000, rao_blackwell=False).fit(rts.run_)
+    assert counted.result_.method == "TS"
+    assert counted.log_partition_ != rts.log_partition_
+    # both t with 9 degrees of freedom or more, and correlated: 4.8 errors of the noisier are a false alarm in < 1e-3
+    assert abs(counted.log_partition_ - rts.log_partition_) < 4.8 * counted.log_partition_std_error_
+    assert abs(counted.log_partition_ - PROBLEM.log_partition) < 4.8 * counted.log_partition_std_error_
+    averages = rts.run_.rounds[-1].counts.sum(axis=(0, 1)) + 0.1
+    curve = np.log(averages) - rts.run_.rounds[-1].log_pseudo_prior
+    assert counted.log_partition_ == pytest.approx(curve[-1] - curve[0], abs=0.02)  # the jackknife takes the bias off
+
+
+def test_stepping_stones_from_a_run_for_bridges():
+    bar = ParallelTempering(10, n_sweeps=1024, random_state=0).fit(PROBLEM.path)
+    stones = ParallelTempering(10, n_sweeps=1024, bridge="stepping-stone").fit(bar.run_)
+    assert stones.log_partition_ != bar.log_partition_
+    assert abs(stones.log_partition_ - bar.log_partition_) < 4.8 * stones.log_partition_std_error_
+
+
+def test_each_direction_of_bdmc_is_a_run_of_its_own():
+    both = BDMC(40, 100, random_state=0).fit(PROBLEM.path)
+    up, down = quietly(AIS(), both.run_), quietly(RAISE(), both.run_)
+    assert up.log_partition_ == both.result_.diagnostics["forward_log_partition"]
+    assert down.log_partition_ == pytest.approx(both.result_.diagnostics["reverse_log_partition"], abs=1e-9)
+    assert down.result_.statement == "upper bound"
+
+
+def test_tol_is_judged_when_a_run_is_read():
+    run = RTS(50, 12, n_sweeps=600, random_state=0).fit(PROBLEM.path).run_
+    with pytest.warns(ConvergenceWarning, match="above tol"):
+        assert not RTS(tol=1e-6).fit(run).converged_
+
+
+# ---- what can't be read -------------------------------------------------------------------------------
+RUNS = {
+    AnnealingRun: AIS(20, 20, random_state=0),
+    TemperingRun: RTS(20, 5, n_sweeps=200, random_state=0),
+    ExchangeRun: ParallelTempering(3, n_sweeps=64, random_state=0),
+}
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_a_foreign_run_is_refused(kind):
+    run = quietly(clone(RUNS[kind]), PROBLEM.path).run_
+    assert type(run) is kind
+    for estimator in (AIS(), RAISE(), BDMC(), RTS(), ParallelTempering(), LeftToRight()):
+        if not isinstance(run, estimator._run_class):
+            with pytest.raises(TypeError, match=rf"path must be a fitted model of sklpf or a path.*{kind.__name__}"):
+                estimator.fit(run)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "left_by", "message"),
+    [
+        (AIS(), RAISE(5, 10, 20, random_state=0), "path must be a run with chains in both directions"),
+        (RAISE(), AIS(20, 20, random_state=0), "path must be a run whose chains go down from starts at the target"),
+        (BDMC(), RAISE(5, 10, 20, random_state=0), "path must be a run with chains in both directions"),
+    ],
+)
+def test_a_run_in_the_other_direction_is_refused(estimator, left_by, message):
+    run = quietly(left_by, PROBLEM.path).run_
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(run)
+
+
+def test_rows_leave_no_run():
+    path = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3], [1, 0, 0]])
+    estimator = LeftToRight(20, random_state=0).fit(path.row(0))
+    assert hasattr(estimator, "run_")
+    assert not hasattr(estimator.fit(path), "run_")

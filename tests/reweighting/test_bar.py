@@ -1,0 +1,89 @@
+"""Bennett's acceptance ratio: known answers, symmetries, extreme weights and bad input."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from sklpf.reweighting import bar, overlap
+
+
+def gaussian_weights(log_ratio, spread, n_forward, n_reverse, seed):
+    """Log weights of two directions that obey Crooks' relation exactly: normal with means -+ spread^2 / 2."""
+    rng = np.random.default_rng(seed)
+    forward = log_ratio + rng.normal(-(spread**2) / 2, spread, n_forward)
+    return forward, -log_ratio + rng.normal(-(spread**2) / 2, spread, n_reverse)
+
+
+@pytest.mark.parametrize(("n_forward", "n_reverse"), [(400, 400), (900, 100), (50, 750)])
+@pytest.mark.parametrize("spread", [0.3, 2.0, 4.0])
+def test_mean_over_replicates_is_the_true_ratio(spread, n_forward, n_reverse):
+    errors = [bar(*gaussian_weights(7.0, spread, n_forward, n_reverse, seed)) - 7.0 for seed in range(60)]
+    z = np.mean(errors) / (np.std(errors, ddof=1) / np.sqrt(len(errors)))
+    # |t| with 59 degrees of freedom exceeds 4.5 with probability 3e-5; the bias, of order variance, is far smaller
+    assert abs(z) < 4.5
+
+
+@pytest.mark.parametrize(("n_forward", "n_reverse"), [(40, 40), (30, 70)])
+def test_solves_its_equation(n_forward, n_reverse):
+    u, r = gaussian_weights(-3.0, 1.5, n_forward, n_reverse, 0)
+    log_ratio, shift = bar(u, r), np.log(n_reverse / n_forward)
+    left, right = expit(u - log_ratio + shift).sum(), expit(r + log_ratio - shift).sum()
+    assert left == pytest.approx(right, rel=1e-10)
+
+
+def test_symmetries():
+    u, r = gaussian_weights(2.0, 2.0, 50, 80, 1)
+    log_ratio = bar(u, r)
+    assert bar(r, u) == pytest.approx(-log_ratio, abs=1e-10)
+    assert bar(u + 1e4, r - 1e4) == pytest.approx(log_ratio + 1e4, abs=1e-8)
+    assert bar(u[::-1], r[::-1]) == pytest.approx(log_ratio, abs=1e-10)
+
+
+@pytest.mark.parametrize("constant", [0.0, -3.5, 1e6])
+def test_weights_without_spread_give_the_ratio_itself(constant):
+    assert bar(np.full(5, constant), np.full(9, -constant)) == pytest.approx(constant, abs=1e-9)
+
+
+def test_draws_that_do_not_overlap_give_a_finite_root():
+    assert bar([-1000.0], [-500.0]) == pytest.approx(-250.0)  # sigma(-1000 - L) = sigma(-500 + L)
+    assert bar([-1e6] * 3, [-1e5] * 3) == pytest.approx(-450_000.0)
+
+
+def test_weights_of_zero_count_as_zero():
+    u, r = gaussian_weights(1.0, 0.5, 20, 20, 2)
+    u[:5] = -np.inf
+    almost_zero = np.where(np.isinf(u), -700.0, u)
+    assert bar(u, r) == pytest.approx(bar(almost_zero, r), abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("forward", "reverse", "message"),
+    [
+        ([], [0.0], "forward_log_weights must be a sequence of at least one"),
+        ([[0.0]], [0.0], "forward_log_weights must be a sequence of at least one"),
+        ([0.0], [np.nan], "reverse_log_weights must not hold NaN"),
+        ([np.inf], [0.0], "forward_log_weights must not hold NaN or"),
+        ([0.0], [-np.inf], "reverse_log_weights are all -inf"),
+    ],
+)
+def test_bad_weights_are_named(forward, reverse, message):
+    with pytest.raises(ValueError, match=message):
+        bar(forward, reverse)
+
+
+def test_overlap_is_the_spectral_gap_of_the_overlap_matrix():
+    u, r = gaussian_weights(0.5, 1.5, 30, 50, 3)
+    log_ratio = bar(u, r)
+    n = np.array([30, 50])
+    # weights W_ik = n_k f_k / Z_k / sum_j n_j f_j / Z_j of both states at all draws, from log f_1 / f_0
+    odds = n[1] / n[0] * np.exp(np.concatenate([u, -r]) - log_ratio)
+    posterior = np.stack([1 / (1 + odds), odds / (1 + odds)])
+    second = np.sort(np.linalg.eigvals(posterior @ posterior.T / n[:, np.newaxis]).real)[0]
+    # at the root the matrix is stochastic: its other eigenvalue is 1
+    assert overlap(u, r, log_ratio) == pytest.approx(1 - second, abs=1e-9)
+    assert 0 < second < 1
+
+
+def test_overlap_at_its_ends():
+    assert overlap(np.zeros(10), np.zeros(10), 0.0) == pytest.approx(1.0)
+    assert overlap(np.full(10, -50.0), np.full(10, -50.0), 0.0) < 1e-20

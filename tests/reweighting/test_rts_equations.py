@@ -1,0 +1,119 @@
+"""RTS: the paper's equations, and rounds with several sets of weights combined."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, logsumexp, softmax
+
+from sklpf.reweighting import Pooled, bias, combine_rounds, influence, rts_curve, standard_error
+
+CURVE = np.array([0.0, 3.0, -2.0, 700.0, 5.0])  # some log Z_k
+
+
+def marginal(log_weights):
+    """The exact distribution of the level, equation 8."""
+    return log_softmax(CURVE + log_weights)
+
+
+def random_weights(seed, scale=1.0):
+    return np.random.default_rng(seed).normal(scale=scale, size=len(CURVE)) - CURVE
+
+
+def test_equation_12_inverts_equation_8():
+    log_weights = random_weights(0, scale=3.0)
+    np.testing.assert_allclose(rts_curve(log_weights, marginal(log_weights)), CURVE, rtol=1e-12)
+
+
+def test_one_round_combined_is_equation_12():
+    log_weights, log_shares = random_weights(0), np.log(softmax(np.random.default_rng(1).normal(size=5)))
+    alone = combine_rounds(log_weights[np.newaxis], log_shares[np.newaxis], [1.0])
+    np.testing.assert_allclose(alone, rts_curve(log_weights, log_shares), rtol=1e-12)
+
+
+def test_rounds_with_equal_weights_are_pooled():
+    """Here Newton's method has work to do, and equation 12 on the pooled averages gives its result."""
+    log_weights, rng = random_weights(0), np.random.default_rng(1)
+    shares, sizes = softmax(rng.normal(size=(3, 5)), axis=1), np.array([1.0, 2.0, 5.0])
+    pooled = sizes @ shares / sizes.sum()
+    combined = combine_rounds(np.tile(log_weights, (3, 1)), np.log(shares), sizes)
+    np.testing.assert_allclose(combined, rts_curve(log_weights, np.log(pooled)), atol=1e-12, rtol=1e-12)
+
+
+def test_rounds_with_different_weights():
+    log_weights = np.array([random_weights(seed, scale=2.0) for seed in range(4)])
+    exact = np.array([marginal(row) for row in log_weights])
+    sizes = np.array([1.0, 10.0, 3.0, 7.0])
+    np.testing.assert_allclose(combine_rounds(log_weights, exact, sizes), CURVE, atol=1e-9)
+    shares = softmax(exact + np.random.default_rng(5).normal(scale=0.3, size=exact.shape), axis=1)
+    zeta = combine_rounds(log_weights, np.log(shares), sizes)
+    gradient = sizes @ (shares - softmax(zeta + log_weights, axis=1))
+    np.testing.assert_allclose(gradient, 0, atol=1e-10)
+    last_only = combine_rounds(log_weights, np.log(shares), [1e-12, 1e-12, 1e-12, 1.0])
+    np.testing.assert_allclose(last_only, rts_curve(log_weights, np.log(shares))[3], atol=1e-8)
+
+
+def test_combination_survives_shares_that_underflow():
+    log_shares = np.array([[-1.0, np.log1p(-np.exp(-1.0)), -1200.0], [-900.0, 0.0, -800.0]])
+    zeta = combine_rounds(np.zeros((2, 3)), log_shares, [1.0, 1.0])
+    assert np.all(np.isfinite(zeta))
+
+
+def chain_shares(n_chains, seed):
+    """Averages of correlated chains, and the weights they ran with."""
+    rng = np.random.default_rng(seed)
+    return softmax(rng.normal(scale=0.5, size=(n_chains, 5)), axis=1), rng.normal(size=5)
+
+
+def test_influence_gives_equation_16():
+    shares, log_weights = chain_shares(50, 0)
+    zeta = rts_curve(log_weights, np.log(shares.mean(axis=0)))
+    influences = influence(log_weights[np.newaxis], shares[np.newaxis], np.ones(1), zeta, 3)
+    covariance, mean = np.cov(shares.T) / 50, shares.mean(axis=0)
+    expected = covariance[0, 0] / mean[0] ** 2 + covariance[3, 3] / mean[3] ** 2
+    expected -= 2 * covariance[0, 3] / (mean[0] * mean[3])
+    assert standard_error(influences) == pytest.approx(np.sqrt(expected), rel=1e-10)
+    assert influences.mean() == pytest.approx(0, abs=1e-12)
+
+
+def test_influence_of_several_rounds_is_the_derivative():
+    shares, log_weights = (
+        np.array([chain_shares(50, s)[0] for s in range(2)]),
+        np.random.default_rng(3).normal(size=(2, 5)),
+    )
+    sizes = np.array([1.0, 4.0])
+
+    def estimate(weights):
+        return combine_rounds(log_weights, np.log(np.einsum("m,tmk->tk", weights, shares)), sizes)
+
+    equal, step = np.full(50, 0.02), 1e-6
+    influences = influence(log_weights, shares, sizes / sizes.max(), estimate(equal), 3)
+    for chain in (0, 17):
+        tilted = (1 - step) * equal + step * (np.arange(50) == chain)
+        assert (estimate(tilted) - estimate(equal))[3] / step == pytest.approx(influences[chain], abs=1e-4)
+
+
+def test_equation_15_is_the_bias_to_second_order():
+    """2000 experiments of 100 chains: the mean error of log ratios against the mean prediction, z-bound 4."""
+    rng = np.random.default_rng(0)
+    shares = rng.gamma([0.3, 5.0], 1.0, size=(2000, 100, 2)) / [0.3, 5.0]  # means 1, variances 1 / 0.3 and 1 / 5
+    error = np.log(shares[..., 1].mean(axis=1)) - np.log(shares[..., 0].mean(axis=1))
+    predicted = np.array([bias(experiment) for experiment in shares])
+    assert predicted.mean() == pytest.approx((1 / 0.3 - 1 / 5) / 200, rel=0.1)
+    assert abs((error - predicted).mean()) < 4 * (error - predicted).std() / np.sqrt(2000)
+
+
+def test_rts_is_one_step_of_mbar_from_the_prior():
+    """Appendix D of the paper: with n_j / N := r_j, one fixed-point step from the estimate gives equation 12."""
+    vectors, guess = np.random.default_rng(0).normal(size=(200, 4)) * 3, np.array([0.0, 1.0, -2.0, 0.5])
+    log_prior = np.log([0.1, 0.2, 0.3, 0.4])
+    log_mixture = logsumexp(vectors + log_prior - guess, axis=1, keepdims=True)
+    step = logsumexp(vectors - log_mixture, axis=0)
+    log_shares = logsumexp(log_softmax(vectors + log_prior - guess, axis=1), axis=0)
+    np.testing.assert_allclose(rts_curve(log_prior - guess, log_shares), step - step[0], atol=1e-12)
+
+
+def test_pooled_uses_the_groups_it_is_given():
+    sums = np.log(np.array([[[1.0, 3.0], [2.0, 2.0], [4.0, 1.0]]]))
+    pooled = Pooled(np.zeros((1, 2)), sums)
+    np.testing.assert_allclose(pooled(np.array([0, 2])), [0, np.log(4 / 5)], atol=1e-12)
+    smoothed = Pooled(np.zeros((1, 2)), sums, log_extra=np.log(0.1))
+    np.testing.assert_allclose(np.exp(smoothed.log_shares([1])), [[0.5, 0.5]], atol=1e-12)

@@ -1,0 +1,86 @@
+"""No import goes against the order of the layers, wherever in a file it stands."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import sklpf
+
+ROOT = Path(sklpf.__file__).parent
+# whoever stands first may import those that stand later; what is not listed is a private module, below all
+ORDER = (
+    "testing",
+    "models",
+    "training",
+    "partition",
+    "runs",
+    "reweighting",
+    "transitions",
+    "paths",
+    "kernels",
+    "uncertainty",
+    "variational",
+    "datasets",
+)
+MODULES = sorted(file.relative_to(ROOT) for file in ROOT.rglob("*.py") if file != ROOT / "__init__.py")
+
+
+def rank(name):
+    """Place of a module or public name in the order: 'sklpf.runs._plan' has that of runs."""
+    parts = name.split(".")
+    if parts[1] in ORDER:
+        return ORDER.index(parts[1])
+    if (ROOT / f"{parts[1]}.py").exists():
+        return len(ORDER)
+    return -1  # a public name of the package itself, loaded from anywhere
+
+
+def imports(code):
+    """Line and full name of everything that a file imports from this package, except the bare package."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.startswith("sklpf.")]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            inside = node.module == "sklpf" or node.module.startswith("sklpf.")
+            names = [f"{node.module}.{alias.name}" for alias in node.names] if inside else []
+        else:
+            continue
+        yield from ((node.lineno, name) for name in names)
+
+
+def against_the_order(module, code):
+    own = rank("sklpf." + ".".join(Path(module).with_suffix("").parts))
+    return [f"{module}:{line} imports {name}" for line, name in imports(code) if rank(name) < own]
+
+
+def test_every_package_has_its_place():
+    assert {folder.parent.name for folder in ROOT.glob("*/__init__.py")} == set(ORDER)
+    private = [file.stem for file in ROOT.glob("*.py") if file.stem != "__init__"]
+    assert all(name.startswith("_") for name in private)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_imports_follow_the_order(module):
+    assert against_the_order(module, (ROOT / module).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "found"),
+    [
+        ("runs/_plan.py", "from sklpf.partition._base import x", True),
+        ("runs/_plan.py", "def f():\n    from sklpf.partition import x", True),
+        ("runs/_plan.py", "import sklpf.models.rbm._path as m", True),
+        ("runs/_plan.py", "from sklpf import AIS", True),
+        ("runs/_plan.py", "from sklpf import partition", True),
+        ("runs/_plan.py", "from sklpf import _random, paths", False),
+        ("runs/_plan.py", "import sklpf, numpy.random\nfrom sklpf.runs import _programs", False),
+        ("_random.py", "from sklpf.datasets import make_bars_corpus", True),
+        ("_random.py", "from sklpf._limits import MAX_EXPONENT", False),
+        ("models/rbm/_model.py", "from sklpf.testing import check_path", True),
+        ("models/rbm/_model.py", "from sklpf.partition import AIS", False),
+    ],
+)
+def test_the_check_finds_what_it_should(module, code, found):
+    assert bool(against_the_order(module, code)) == found

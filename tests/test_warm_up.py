@@ -1,0 +1,126 @@
+"""warm_up leaves nothing to compile, and compilation is logged."""
+
+import logging
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numba.core.dispatcher import Dispatcher
+
+import sklpf
+import sklpf.kernels  # which listens to the compiler
+from sklpf import AIS, BDMC, RAISE, RTS, BernoulliRBM, FactorialMixture, LatentDirichletAllocation, ParallelTempering
+
+RNG = np.random.default_rng(0)
+BINARY = (RNG.random((40, 30)) < 0.4).astype(float)
+COUNTS = RNG.poisson(0.5, (20, 15))
+ESTIMATORS = (
+    AIS(4, 10),
+    AIS(4, 40, ladder="adaptive"),
+    RTS(10, 5, 320, sweeps_per_redraw=1),
+    ParallelTempering(2, 3, 64),
+    RAISE(10, 10, 10),
+    BDMC(4, 10),
+)
+
+
+def signatures():
+    """Names and argument types of all kernels that this process has compiled or read from numba's cache."""
+    kernels = [
+        value
+        for name, module in list(sys.modules.items())
+        if name.startswith("sklpf.")
+        for value in vars(module).values()
+        if isinstance(value, Dispatcher)
+    ]
+    return {(kernel.py_func.__name__, str(types)) for kernel in kernels for types in kernel.signatures}
+
+
+def estimators(**parameters):
+    return [estimator.set_params(random_state=0, **parameters) for estimator in ESTIMATORS]
+
+
+def use_rbm(X):
+    model = BernoulliRBM(22, n_iter=1, random_state=0, partition_estimator=AIS(4, 10)).fit(X)
+    model.score(X)
+    model.pseudo_log_likelihood(X)
+    for weights in ("marginal", "joint"):
+        for estimator in estimators(weights=weights):
+            estimator.fit(model)
+    model.set_params(partition_estimator=None, n_jobs=2).sample(3)
+
+
+def use_topics(X):
+    for options in ({}, {"learning_method": "online", "learn_doc_topic_prior": True}, {"tempering": "local"}):
+        model = LatentDirichletAllocation(3, max_iter=2, evaluate_every=1, random_state=0, **options).fit(X)
+        model.transform(X)
+        model.perplexity(X)
+        model.completion_score(X)
+        model.partial_fit(X).score(X[:3])
+        model.set_params(doc_topic_prior=0.2, n_jobs=2).fit(X)
+    for estimator in estimators(weights=None)[:4]:
+        estimator.fit(model.path(X[:2]))
+
+
+def use_mixture(X):
+    for options in ({}, {"covariance": "diag", "tempering": "global"}, {"tempering": "local", "n_tempered": 3}):
+        model = FactorialMixture(4, max_iter=3, random_state=0, **options).fit(X)
+        model.transform(X)
+        model.score(X[:3])
+    for estimator in estimators(weights=None)[:4]:
+        estimator.fit(model.path(X[:2]))
+
+
+def what_is_left_to_compile():
+    """Print the kernels that work on data of all kinds needs after warm_up."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # such as a short run's that did not converge
+        sklpf.warm_up()
+    before = signatures()
+    warnings.simplefilter("ignore")
+    for X in (BINARY, BINARY > 0, sp.csr_matrix(BINARY, dtype=np.float32), np.asfortranarray(BINARY, dtype=np.float32)):
+        use_rbm(X)
+    for X in (COUNTS, sp.csr_matrix(COUNTS, dtype=np.float32), COUNTS.tolist()):
+        use_topics(X)
+    for X in (BINARY, BINARY.astype(np.float32)):
+        use_mixture(X)
+    assert len(before) > 40
+    print(sorted(signatures() - before))
+
+
+def test_nothing_is_left_to_compile():
+    command = [sys.executable, "-c", "import test_warm_up; test_warm_up.what_is_left_to_compile()"]
+    result = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "[]\n"
+
+
+def test_warm_up_says_in_one_line_how_long_it_took(caplog):
+    caplog.set_level(logging.INFO, logger="sklpf")
+    sklpf.warm_up()
+    (line,) = [record.getMessage() for record in caplog.records if "all kernels" in record.getMessage()]
+    assert line.startswith("compiling, once: all kernels are ready after ")
+    assert line.endswith(" s")
+
+
+def test_the_first_compilation_of_a_file_is_logged(caplog):
+    caplog.set_level(logging.INFO, logger="sklpf")
+
+    def double(x):
+        return 2 * x
+
+    def twice(x):
+        return inner(x) + inner(x)
+
+    double.__module__, twice.__module__ = "sklpf.models.other._kernels", "sklpf.models.mine._kernels"
+    inner, outer = numba.njit(double), numba.njit(twice)
+    assert not caplog.records
+    for x in (1, 2, 1.5):  # two signatures
+        outer(x)
+    assert [record.getMessage() for record in caplog.records] == [
+        "compiling kernels for sklpf.models.mine._kernels, once, about 10 s"
+    ]

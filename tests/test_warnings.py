@@ -1,0 +1,67 @@
+"""Warnings point at the line of the user's code."""
+
+import inspect
+import sys
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import sklpf._warnings
+from sklpf import AIS, RTS, BernoulliRBM, FactorialMixture, LatentDirichletAllocation, compare
+
+BINARY = (np.random.default_rng(0).random((12, 30)) < 0.5).astype(float)
+COUNTS = np.array([[3, 1, 0], [0, 2, 2]])
+
+
+def rbm(estimator=None):
+    weights = np.random.default_rng(1).normal(scale=3, size=(25, 30))
+    return BernoulliRBM.from_parameters(
+        weights, np.zeros(30), np.zeros(25), partition_estimator=estimator, random_state=0
+    )  # fmt: skip
+
+
+def calls():
+    hasty, lda = AIS(40, 2, random_state=0), LatentDirichletAllocation(2, random_state=0).fit(COUNTS)
+    untrusted, model = rbm(hasty), rbm()
+    return {
+        "estimator": (ConvergenceWarning, lambda: hasty.fit(model)),
+        "score": (ConvergenceWarning, lambda: untrusted.score(BINARY)),
+        "score_samples": (ConvergenceWarning, lambda: untrusted.score_samples(BINARY)),
+        "score_interval": (ConvergenceWarning, lambda: untrusted.score_interval(BINARY)),
+        "estimate": (ConvergenceWarning, lambda: untrusted.estimate_log_partition()),
+        "compare": (ConvergenceWarning, lambda: compare(untrusted, untrusted, BINARY)),
+        "pseudo": (UserWarning, lambda: model.pseudo_log_likelihood(BINARY / 2)),
+        "fit": (UserWarning, lambda: BernoulliRBM(2, n_iter=1, random_state=0).fit(BINARY * 2)),
+        "partial_fit": (UserWarning, lambda: BernoulliRBM(2, random_state=0).partial_fit(-BINARY)),
+        "mixture": (ConvergenceWarning, lambda: FactorialMixture(2, max_iter=1, random_state=0).fit(BINARY)),
+        "rows": (ConvergenceWarning, lambda: RTS(10, 5, 16, random_state=0).fit(lda.path(COUNTS * 20))),
+        "row score": (ConvergenceWarning, lambda: lda.set_params(partition_estimator=hasty).score(COUNTS * 20)),
+        "fractions": (UserWarning, lambda: lda.completion_score(COUNTS * 1.5)),
+    }
+
+
+@pytest.mark.parametrize("method", ["skip_file_prefixes", "stacklevel"])
+def test_the_warned_line_is_the_callers(method, monkeypatch):
+    if method == "stacklevel":  # what Python 3.11 has
+        old = SimpleNamespace(version_info=(3, 11), _getframe=sys._getframe)
+        monkeypatch.setattr(sklpf._warnings, "sys", old)
+    elif sys.version_info < (3, 12):
+        pytest.skip("skip_file_prefixes is new in Python 3.12")
+    lines, first = inspect.getsourcelines(calls)
+    for name, (category, call) in calls().items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        assert caught, name
+        for warning in caught:
+            assert warning.category is category, name
+            assert warning.filename == __file__, name
+        assert f'"{name}"' in lines[caught[0].lineno - first], name
+
+
+def test_with_no_line_outside_the_package_the_outermost_is_named(monkeypatch):
+    monkeypatch.setattr(sklpf._warnings, "_PACKAGE", "")  # every file lies within
+    assert sklpf._warnings._caller_level() > 3

@@ -1,0 +1,51 @@
+"""The loop that models train with: its order, what it prints, and how it ends."""
+
+import pytest
+
+from sklpf.training import train
+
+
+class Trainer:
+    """Writes down what is done with it."""
+
+    def __init__(self):
+        self.done = []
+
+    def run(self):
+        self.done.append("run")
+
+    def report(self, trainer, iteration, seconds):
+        assert trainer is self
+        assert 0 <= seconds < 60
+        self.done.append("report")
+        return f"pass {iteration}"
+
+    def quiet(self, trainer, iteration):
+        self.done.append(f"quiet {iteration}")
+
+    def end_at_two(self, trainer, iteration):
+        self.done.append(f"end {iteration}")
+        return iteration == 2
+
+
+def test_passes_are_made_and_nothing_is_printed_unless_asked_for(capsys):
+    trainer = Trainer()
+    assert train(trainer, 3) == (3, False)
+    assert trainer.done == ["run"] * 3
+    assert train(trainer, 0) == (0, False)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_callback_ends_training_after_all_are_called_and_the_line_is_printed(capsys):
+    trainer = Trainer()
+    callbacks = [trainer.end_at_two, trainer.quiet]
+    assert train(trainer, 5, report=trainer.report, callbacks=callbacks) == (2, True)
+    assert trainer.done == ["run", "end 1", "quiet 1", "report", "run", "end 2", "quiet 2", "report"]
+    assert capsys.readouterr().out == "pass 1\npass 2\n"
+
+
+def test_errors_of_a_pass_end_training():
+    trainer = Trainer()
+    trainer.run = lambda: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        train(trainer, 2)

@@ -1,0 +1,293 @@
+"""Transitions with a memory of their own: through the checks, every estimator, jobs, segments and checkpoints.
+
+Student t with at least 9 degrees of freedom: 4.8 standard errors are false alarms in 1e-3 of comparisons; fixed seeds.
+"""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from sklpf import AIS, BDMC, RAISE, RTS, Exact, ParallelTempering
+from sklpf._parallel import Checkpoint
+from sklpf._random import ACCEPT
+from sklpf.paths import Path, TemperedPath
+from sklpf.testing import check_path, check_transition
+from sklpf.transitions import Transition
+
+N_STATES = 12
+LOG_DENSITY = 1.5 * np.sin(2 * np.pi * np.arange(N_STATES) / N_STATES) + np.random.default_rng(3).normal(size=N_STATES)
+
+
+class Circle(TemperedPath):
+    """Twelve states on a circle; from all alike to LOG_DENSITY."""
+
+    base_log_partition = float(np.log(N_STATES))
+    log2_states, n_enumeration_blocks = 4, 1
+
+    def ends(self, state):
+        return np.zeros(len(state)), LOG_DENSITY[state]
+
+    def sample_base(self, n, stream):
+        return stream.generator().integers(N_STATES, size=n)
+
+    def sample_target(self, n, stream):
+        return stream.generator().choice(N_STATES, size=n, p=np.exp(LOG_DENSITY - logsumexp(LOG_DENSITY)))
+
+    def enumerate_block(self, block, level):
+        states = np.arange(N_STATES)
+        return self.log_f(states, np.full(N_STATES, level))
+
+
+LOG_PARTITION = float(logsumexp(LOG_DENSITY))
+
+
+class GuidedWalk(Transition):
+    """Steps in a direction that is kept, and turned where a step is rejected (Gustafson 1998).
+
+    It leaves the density times uniform directions invariant; its time reversal turns before and after the move.
+    """
+
+    def init(self, path, state, stream):
+        return (1 - 2 * stream.generator().integers(2, size=len(state)),)
+
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        (direction,) = memory
+        if reverse:
+            direction = -direction
+        proposal = (state + direction) % N_STATES
+        log_accept = path.log_f(proposal, levels) - path.log_f(state, levels)
+        accept = np.log(stream.uniform(len(state), ACCEPT)) < log_accept
+        direction = np.where(accept, direction, -direction)
+        return np.where(accept, proposal, state), (-direction if reverse else direction,)
+
+
+LADDER = np.linspace(0, 1, 8)
+ESTIMATORS = {
+    "AIS": AIS(100, 150, random_state=0),
+    "RAISE": RAISE(20, 10, 150, random_state=0),
+    "BDMC": BDMC(100, 150, random_state=0),
+    "RTS": RTS(50, 5, n_sweeps=600, random_state=0),
+    "ParallelTempering": ParallelTempering(10, 4, 256, random_state=0),
+}
+
+
+def fit(name, path=None, **parameters):
+    estimator = ESTIMATORS[name]
+    return type(estimator)(**{**estimator.get_params(), "transition": GuidedWalk(), **parameters}).fit(path or Circle())
+
+
+def sums(estimator):
+    """All numbers of the run, in one array."""
+    run = estimator.run_
+    arrays = {
+        "AIS": lambda: [run.up],
+        "RAISE": lambda: [run.down],
+        "BDMC": lambda: [run.up, run.down],
+        "RTS": lambda: [run.rounds[-1].log_q_sums, run.rounds[-1].level_sums],
+        "ParallelTempering": lambda: [run.pair_sums, run.level_sums, run.summaries],
+    }[type(estimator).__name__]()
+    return np.concatenate([np.ravel(array) for array in arrays])
+
+
+# ---- the move itself ----------------------------------------------------------------------------------
+def test_the_path_keeps_its_contract():
+    check_path(Circle().with_ladder(LADDER))
+    assert Exact().fit(Circle()).log_partition_ == pytest.approx(LOG_PARTITION, abs=1e-12)
+
+
+def test_a_guided_walk_passes_the_check():
+    check_transition(Circle().with_ladder(LADDER), GuidedWalk(), n=20_000)  # false alarm 1e-4
+
+
+class NeverTurns(GuidedWalk):
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        return super().move(path, state, memory, levels, stream, reverse)[0], memory
+
+
+class NotReversed(GuidedWalk):
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        return super().move(path, state, memory, levels, stream)
+
+
+class ForgetsToTurnBack(GuidedWalk):
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        if not reverse:
+            return super().move(path, state, memory, levels, stream)
+        state, (direction,) = super().move(path, state, memory, levels, stream, reverse)
+        return state, (-direction,)
+
+
+class InPlace(GuidedWalk):
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        state, (direction,) = super().move(path, state, memory, levels, stream, reverse)
+        memory[0][:] = direction + 1
+        return state, memory
+
+
+@pytest.mark.parametrize(
+    ("transition", "message"),
+    [
+        (NeverTurns(), "does not leave level"),
+        (NotReversed(), "reversal is wrong"),
+        (ForgetsToTurnBack(), "reversal is wrong"),
+        (InPlace(), "must not change the memory"),
+    ],
+)
+def test_the_check_finds_wrong_memories(transition, message):
+    with pytest.raises(AssertionError, match=message):
+        check_transition(Circle().with_ladder(LADDER), transition, n=20_000)
+
+
+# ---- estimators ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_are_right(name):
+    estimator = fit(name)
+    assert estimator.converged_
+    if name == "RAISE":  # an upper bound
+        assert estimator.log_partition_ > LOG_PARTITION - 4.8 * estimator.log_partition_std_error_
+        assert estimator.log_partition_ < LOG_PARTITION + 0.3
+    else:
+        assert estimator.log_partition_std_error_ < 0.1
+        assert abs(estimator.log_partition_ - LOG_PARTITION) < 4.8 * estimator.log_partition_std_error_
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few levels, few values of weights
+@pytest.mark.parametrize("name", ["RAISE", "BDMC"])
+def test_weights_of_reversed_walks_are_unbiased(name):
+    """4000 chains and few levels, so that weights vary; normal bound 4.5: false alarms in 7e-6."""
+    sizes = {"RAISE": {"n_starts": 4000}, "BDMC": {"n_chains": 4000}}[name]
+    run = fit(name, n_temperatures=6, ladder="linear", **sizes).run_
+    relative = np.exp(run.down + LOG_PARTITION - np.log(N_STATES)).mean(axis=1)
+    assert relative.std() > 0.1
+    assert abs(relative.mean() - 1) < 4.5 * relative.std() / np.sqrt(len(relative))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_jobs_and_segments_do_not_show(name):
+    whole = sums(fit(name))
+    np.testing.assert_array_equal(sums(fit(name, n_jobs=2)), whole)
+    path = Circle()
+    path.n_moves_per_segment = 7
+    segmented = sums(fit(name, path))  # the same states, sums in another order
+    np.testing.assert_allclose(segmented, whole, rtol=1e-10, atol=1e-10)
+
+    class Forgets(GuidedWalk):
+        """Directions are drawn anew at the first move of every segment: the comparison above would see that."""
+
+        def move(self, path, state, memory, levels, stream, reverse=False):
+            memory = self.init(path, state, stream) if stream.step % 7 == 1 else memory
+            return super().move(path, state, memory, levels, stream, reverse)
+
+    assert not np.allclose(sums(fit(name, transition=Forgets())), whole, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_saved", [5, 30])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_interrupted_run_goes_on_with_the_same_bits(name, n_saved, tmp_path, monkeypatch):
+    path = Circle()
+    path.n_moves_per_segment = 20
+    whole = sums(fit(name, path))
+    save, calls = Checkpoint.save, []
+
+    def interrupted(self, *arguments):
+        if len(calls) == n_saved:
+            raise KeyboardInterrupt
+        calls.append(arguments[:2])
+        save(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fit(name, path, checkpoint=tmp_path)
+    assert list(tmp_path.iterdir())
+    np.testing.assert_array_equal(sums(fit(name, path, checkpoint=tmp_path)), whole)
+    assert not list(tmp_path.iterdir())
+
+
+# ---- memory stays with its chain ----------------------------------------------------------------------
+class Gaussians(TemperedPath):
+    """Normal densities of precision 1 + 3 beta."""
+
+    base_log_partition = float(0.5 * np.log(2 * np.pi))
+
+    def ends(self, state):
+        return -0.5 * state**2, -1.5 * state**2
+
+    def sample_base(self, n, stream):
+        return stream.generator().standard_normal(n)
+
+    def sample_target(self, n, stream):
+        return stream.generator().standard_normal(n) / 2
+
+
+class Twin(Transition):
+    """Draws the state anew, and remembers it and how often it has moved: what it gets must belong together."""
+
+    def init(self, path, state, stream):
+        return state.copy(), np.zeros((len(state), 2), dtype=int)
+
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        remembered, counts = memory
+        np.testing.assert_array_equal(remembered, state)
+        state = stream.generator().standard_normal(len(state)) / np.sqrt(1 + 3 * path.ladder[levels])
+        return state, (state.copy(), counts + 1)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_memory_stays_with_its_chain(name):
+    estimator = fit(name, Gaussians(), transition=Twin())
+    error = estimator.log_partition_ - (Gaussians.base_log_partition - np.log(2))
+    assert abs(error) < 4.8 * estimator.log_partition_std_error_ + (0.3 if name == "RAISE" else 0)
+
+
+def test_memory_follows_ladders_of_new_lengths_and_draws():
+    tempering = ParallelTempering(4, "auto", 256, transition=Twin(), random_state=0)
+    assert len(tempering.fit(Gaussians()).run_.ladder) != 10  # the first round's
+    drawn = tempering.sample(Gaussians(), 50, np.random.default_rng(0))
+    assert drawn.shape == (50,)
+    # 50 nearly independent draws of variance 1/4: chi-square bounds 0.35 and 2.3 at 1e-7 either side
+    assert 0.35 < np.mean(4 * drawn**2) < 2.3
+
+
+def test_memory_of_an_adaptive_ladder_and_the_papers_initialisation():
+    fit("AIS", Gaussians(), transition=Twin(), ladder="adaptive")
+    fit("RTS", Gaussians(), transition=Twin(), init="paper")
+
+
+# ---- tuning -------------------------------------------------------------------------------------------
+class Tuned(GuidedWalk):
+    """Notes the ladders that it was tuned on; the tuned copy makes the moves."""
+
+    def __init__(self, tuned_on=None):
+        self.tuned_on = tuned_on
+
+    def tune(self, path, key):
+        assert self.tuned_on is None
+        return Tuned(path.ladder)
+
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        if self.tuned_on is None:
+            raise RuntimeError("an untuned move")
+        return super().move(path, state, memory, levels, stream, reverse)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_moves_are_tuned_on_the_ladder_before_they_run(name):
+    assert fit(name, transition=Tuned()).log_partition_ == fit(name).log_partition_
+
+
+def test_draws_are_made_by_the_tuned_move():
+    drawn = [
+        ParallelTempering(4, 4, 64, transition=transition).sample(Circle(), 20, np.random.default_rng(0))
+        for transition in (Tuned(), GuidedWalk())
+    ]
+    np.testing.assert_array_equal(*drawn)
+
+
+def test_the_default_keeps_no_memory():
+    assert Transition().init(Path(), np.zeros(3), None) == ()
+    assert Transition().compiled(Circle()) is None
+    move = Transition()
+    assert move.tune(Circle(), (0, 0)) is move
+    with pytest.raises(NotImplementedError, match="Transition must define move"):
+        move.move(Circle(), np.zeros(3), (), np.zeros(3, dtype=int), None)
