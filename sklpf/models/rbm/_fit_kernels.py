@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 from sklpf import _random
 from sklpf.kernels import LANES, add_rows, exp32, njit, random_bits, uniform
-from sklpf.models.rbm._path_kernels import _log1p_exp_sum
+from sklpf.models.rbm._enumeration_kernels import _log1p_exp_sum
 
 _HIDDEN, _VISIBLE = _random.FIRST, _random.SECOND  # draws of each layer
 # columns of sums that are kept in registers: many where many rows are added to few sums

@@ -198,7 +198,7 @@ class RBMPath(KernelPath):
 
     def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
         """Return the log weights at `level` of one block of states of the smaller layer, the other summed out."""
-        from sklpf.models.rbm._path_kernels import enumerate_states
+        from sklpf.models.rbm._enumeration_kernels import enumerate_states
 
         beta = self.ladder[level]
         visible = (1 - beta) * self.base_logit + beta * self.intercept_visible
