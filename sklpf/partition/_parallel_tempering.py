@@ -201,7 +201,7 @@ class ParallelTempering(PartitionEstimator):
                 if precise == 2:
                     break
             if i + 1 == len(lengths) and not repeated and any(d.alarms(self.n_ladders) for d in self._differences(run)):
-                lengths, repeated = [*lengths, n_scans], True  # a second try, with the ladders as they are
+                lengths, repeated = [*lengths, n_scans], True  # a second try, from where the ladders stand
             if i + 1 < len(lengths):
                 path, shift = self._place_levels(path, run, fixed=i + 1 >= len(lengths) - 2)
                 ladders = move_ladders(ladders, path)
