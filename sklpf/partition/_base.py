@@ -35,14 +35,14 @@ class PartitionEstimator(BaseEstimator):
 
     Attributes
     ----------
-    log_partition_ : float or ndarray of shape (n_targets,)
-        Estimate of log Z in nats; an array for a path with targets, one for each row of data.
-    log_partition_std_error_ : float or ndarray of shape (n_targets,)
+    log_partition_ : float or ndarray of shape (n_rows,)
+        Estimate of log Z in nats; an array for a path with rows.
+    log_partition_std_error_ : float or ndarray of shape (n_rows,)
         Its standard error in nats.
-    log_partition_interval_ : tuple of float or of ndarray of shape (n_targets,)
+    log_partition_interval_ : tuple of float or of ndarray of shape (n_rows,)
         95 % interval in nats.
     converged_ : bool
-        Whether the numbers (of all targets) can be trusted; ``result_.reasons`` says in words why not.
+        Whether the numbers (of all rows) can be trusted; ``result_.reasons`` says in words why not.
     result_ : PartitionResult
         The numbers, what they are, and why they may not be trusted.
     run_ : object
@@ -80,7 +80,7 @@ class PartitionEstimator(BaseEstimator):
         self._validate_params()
         started = time.perf_counter()
         if self._run_class is not None and isinstance(path, self._run_class):
-            result = self._combine(path)
+            result = self._read(path)
             self.run_ = path
         else:
             with one_blas_thread(), removing_checkpoints():
@@ -106,7 +106,20 @@ class PartitionEstimator(BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} must define _combine(run)")
 
     def _estimate(self, path: Path, seed: int) -> PartitionResult:
-        return self._combine(self._sample(path, seed))
+        return self._read(self._run(path, seed))
+
+    def _run(self, path: Path, seed: int) -> Any:
+        """The run that _sample leaves, with the path's word on its own precision."""
+        run = self._sample(path, seed)
+        return replace(run, log_f_rounding=path.log_f_rounding) if path.log_f_rounding else run
+
+    def _read(self, run: Any) -> PartitionResult:
+        """The result of a run, not converged where log_f was too imprecise."""
+        result, rounding = self._combine(run), getattr(run, "log_f_rounding", 0.0)
+        if rounding <= _MOST_ROUNDING:
+            return result
+        reason = f"the model's parameters are so large that log_f is rounded by {rounding:.2g} nats: rescale them"
+        return replace(result, converged=False, reasons=(*result.reasons, reason))
 
     def _estimate_rows(self, path: Path, rows, seeds) -> Iterator[PartitionResult]:
         """One result for each of some rows of a path with rows."""
@@ -123,8 +136,8 @@ class PartitionEstimator(BaseEstimator):
             return estimate_rows(self, path, seed)
         if self._run_class is None:
             return self._estimate(path, seed)
-        self.run_ = self._sample(path, seed)
-        return _check_rounding(self._combine(self.run_), path)
+        self.run_ = self._run(path, seed)
+        return self._read(self.run_)
 
     def _as_path(self, path) -> Path:
         options = {name: getattr(self, name, None) for name in ("base", "weights")}
@@ -174,15 +187,6 @@ class PartitionEstimator(BaseEstimator):
         versions = (sklpf.__version__, np.__version__, numba.__version__)
         parts = (type(self), path, path.ladder, path.n_moves_per_segment)  # the last two may belong to the class
         return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))
-
-
-def _check_rounding(result: PartitionResult, path: Path) -> PartitionResult:
-    if path.log_f_rounding <= _MOST_ROUNDING:
-        return result
-    reason = (
-        f"the model's parameters are so large that log_f is rounded by {path.log_f_rounding:.2g} nats: rescale them"
-    )
-    return replace(result, converged=False, reasons=(*result.reasons, reason))
 
 
 def _refuse(options, known, owner) -> None:

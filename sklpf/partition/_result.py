@@ -21,7 +21,7 @@ _SAMPLES = (
 
 @dataclass(frozen=True)
 class PartitionResult:
-    """The outcome of one estimation of a log partition function, or of one for each of T targets.
+    """The outcome of one estimation of a log partition function, or of one for each of T rows.
 
     Attributes
     ----------
@@ -35,11 +35,11 @@ class PartitionResult:
         Of the Student t quantile in `interval`; inf for a normal quantile or an exact value.
     statement : {"exact", "estimate", "lower bound", "upper bound", "conservative, not a bound", "approximate"}
         What kind of number this is. A bound holds in expectation, and `interval` turns it into a one-sided one.
-        Of targets that differ in kind "approximate", unless some are exact and the others estimates.
+        Of rows that differ in kind "approximate", unless some are exact and the others estimates.
     converged : bool
-        False if the numbers should not be trusted; `reasons` says why. With targets: whether all converged.
+        False if the numbers should not be trusted; `reasons` says why. With rows: whether all converged.
     reasons : tuple of str
-        One sentence an alarm, empty when converged. With targets each alarm counts its rows.
+        One sentence an alarm, empty when converged. With rows each alarm counts those that raise it.
     n_sweeps : int
         Sweeps of all chains together, everything included.
     seconds : float
@@ -49,7 +49,7 @@ class PartitionResult:
     log_partition_curve : ndarray of shape (K,) or None
         log Z at every level, in nats.
     diagnostics : dict
-        Further numbers by name; each estimator's documentation lists its own. With targets: ``converged`` (T,),
+        Further numbers by name; each estimator's documentation lists its own. With rows: ``converged`` (T,),
         ``n_distinct`` rows that were computed, and for the ``mean`` of all log Z (a held-out score) its Monte-Carlo
         standard error ``mean_std_error``, which shrinks with T, and ``mean_bias``, minus half the mean squared
         standard error, which does not: the log of an unbiased estimate of Z is low by about that much.

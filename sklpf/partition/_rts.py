@@ -102,7 +102,8 @@ class RTS(PartitionEstimator):
     of a group) visited both the lowest and the highest tenth of the levels in production; if the halves of the last
     round disagree; if MBAR, which does not assume that the chains have spread over the ladder, disagrees; if
     the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded; or if `tol` is
-    not reached. Each test has a false-alarm rate of at most 0.13 %. A mode that no chain has visited raises no alarm.
+    not reached. Each test has a false-alarm rate of at most 0.1 %, the bound of
+    0.75 %. A mode that no chain has visited raises no alarm.
 
     Examples
     --------

@@ -38,6 +38,8 @@ class AnnealingRun:
         Logs of independent estimates of Z that are not too large on average, made without the base.
     n_sweeps : int
         Sweeps of all chains together.
+    log_f_rounding : float
+        Size of the rounding errors of log_f in nats, where the path names one.
     """
 
     ladder: NDArray[np.float64] | None
@@ -47,6 +49,7 @@ class AnnealingRun:
     starts: str | None = None
     bound: NDArray[np.float64] | None = None
     n_sweeps: int = 0
+    log_f_rounding: float = 0.0
 
 
 def anneal_up(path, transition, n, key, n_jobs=None, checkpoint=None) -> tuple[NDArray[np.float64], Any]:

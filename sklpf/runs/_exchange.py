@@ -41,6 +41,8 @@ class ExchangeRun:
         Logs of independent estimates of Z that are not too large on average, made without the base.
     n_sweeps : int
         Sweeps of all chains together, earlier rounds included.
+    log_f_rounding : float
+        Size of the rounding errors of log_f in nats, where the path names one.
     """
 
     ladder: NDArray[np.float64]
@@ -53,6 +55,7 @@ class ExchangeRun:
     round_trips: NDArray[np.int64]
     bound: NDArray[np.float64] | None = None
     n_sweeps: int = 0
+    log_f_rounding: float = 0.0
 
     @property
     def rejection(self) -> NDArray[np.float64]:

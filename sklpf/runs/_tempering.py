@@ -94,6 +94,8 @@ class TemperingRun:
         Logs of independent estimates of Z that are not too large on average, made without the base.
     n_sweeps : int
         Sweeps of all chains together, pilot and burn-in included.
+    log_f_rounding : float
+        Size of the rounding errors of log_f in nats, where the path names one.
     """
 
     ladder: NDArray[np.float64]
@@ -104,6 +106,7 @@ class TemperingRun:
     sweeps_per_redraw: int
     bound: NDArray[np.float64] | None
     n_sweeps: int
+    log_f_rounding: float = 0.0
 
 
 def pool_groups(first: NDArray[np.int64], log_terms: NDArray, axis: int) -> NDArray:

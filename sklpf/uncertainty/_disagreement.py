@@ -11,14 +11,14 @@ from scipy.stats import t as student_t
 
 from sklpf.uncertainty._jackknife import jackknife
 
-FALSE_ALARM = 1e-3  # of each test on a run, two-sided
-MATERIAL = 0.01  # nats: smaller differences raise no alarm, however certain they are
+_FALSE_ALARM = 1e-3  # of each test on a run, two-sided
+_MATERIAL = 0.01  # nats: smaller differences raise no alarm, however certain they are
 _ROUNDING = 1e-9  # differences (nats) that no test looks at
 
 
 def t_bound(n_groups: int, n_tests: int = 1) -> float:
     """Absolute t statistic that one of `n_tests` tests on `n_groups` groups exceeds in 0.1 % of the runs by chance."""
-    return float(student_t.isf(FALSE_ALARM / 2 / n_tests, n_groups - 1))
+    return float(student_t.isf(_FALSE_ALARM / 2 / n_tests, n_groups - 1))
 
 
 def t_ratio(difference: ArrayLike, std_error: ArrayLike) -> float:
@@ -34,7 +34,7 @@ class Difference(NamedTuple):
 
     def alarms(self, n_groups: int) -> bool:
         """Whether it is neither chance nor immaterial."""
-        return abs(self.t) > t_bound(n_groups) and abs(self.value) > MATERIAL
+        return abs(self.t) > t_bound(n_groups) and abs(self.value) > _MATERIAL
 
 
 def difference(function: Callable[[NDArray], ArrayLike], n_groups: int) -> Difference:

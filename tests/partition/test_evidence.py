@@ -1,0 +1,64 @@
+"""Evidence that owes nothing to the run: a lower bound of log Z, weights seen from the target, rounding."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import AIS, ParallelTempering
+from sklpf.models import RBMPath
+from sklpf.partition._bound import bound_alarms, lower_bound
+from sklpf.paths import Stream, stream_key
+from sklpf.reweighting import seen_from_target
+from sklpf.testing import make_rbm_problem
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize("kind", ["easy", "medium", "far mode"])
+def test_draws_for_the_bound_are_unbiased(kind, weights):
+    """The centres cover these models, so that the draws' weights vary little."""
+    problem = make_rbm_problem(kind)
+    path = problem.path
+    if weights == "joint":  # the same Z
+        path = RBMPath(
+            path.components, path.intercept_visible, path.intercept_hidden, np.full(64, 0.5), weights="joint"
+        )
+    draws = np.array([path.bound_draws(Stream(stream_key(seed))) for seed in range(20)])
+    means = np.exp(draws - problem.log_partition).mean(axis=(1, 2))  # one of each seed's centres
+    assert draws.shape == (20, 10, 100)
+    z = (means.mean() - 1) / (means.std(ddof=1) / np.sqrt(20))
+    assert abs(z) < 6.3  # t with 19 degrees of freedom: a false alarm in 5e-6
+    assert means.std() < 0.2
+
+
+@pytest.mark.parametrize("kind", ["digits", "sharp digits", "two modes"])
+def test_the_bound_is_not_above(kind):
+    """The mean of 200 logs whose expectation is at most log Z, clustered by seed: 6.3 errors are 5e-6 of t with 19."""
+    problem = make_rbm_problem(kind)
+    bounds = np.array([lower_bound(problem.path, stream_key(seed)) for seed in range(20)]).mean(axis=1)
+    assert bounds.mean() - problem.log_partition < 6.3 * bounds.std(ddof=1) / np.sqrt(20)
+
+
+def test_an_exceeded_bound_is_a_sentence_and_chance_is_not():
+    bound = np.linspace(9.9, 10.1, 10)
+    assert bound_alarms(bound, 9.97, 0.0, {}) == []  # 0.03 nats are immaterial
+    assert bound_alarms(bound, 9.0, 0.5, {}) == []  # 2 standard errors
+    assert "log Z is at least 10.00" in bound_alarms(bound, 9.0, 0.1, {})[0]
+    assert bound_alarms(None, 0.0, 0.0, {}) == []
+
+
+def test_weights_seen_from_the_target():
+    """Normal log weights of spread s: from the target their mean is s^2 higher, and Var w / (E w)^2 = e^(s^2) - 1."""
+    s, rng = 0.8, np.random.default_rng(0)
+    seen = seen_from_target(s * rng.normal(size=200_000) + s**2, s**2 / 2)
+    assert seen.variance == pytest.approx(np.expm1(s**2), rel=0.02)
+    assert seen.share == pytest.approx(np.exp(-(s**2)), rel=0.02)
+
+
+def test_rounding_that_matters_is_an_alarm_also_when_the_run_is_read_anew():
+    path = make_rbm_problem("easy").path
+    path.__class__ = type("Imprecise", (RBMPath,), {"log_f_rounding": 0.3})
+    for estimator in (AIS(n_temperatures=100, random_state=0), ParallelTempering(n_sweeps=512, random_state=0)):
+        for given in (path, None):
+            with pytest.warns(ConvergenceWarning, match="log_f is rounded by 0.3 nats"):
+                estimator.fit(estimator.run_ if given is None else given)
+            assert not estimator.converged_

@@ -1,0 +1,32 @@
+import numpy as np
+import pytest
+
+from sklpf.uncertainty import Difference, between_groups, t_bound
+
+
+def sums(states):
+    """Sums and squares of states (G, n, S)."""
+    return states.sum(axis=1), (states**2).sum(axis=1), states.shape[1]
+
+
+def test_independent_groups_differ_by_one_over_their_size():
+    """Each share is chi2 with 9 degrees of freedom over 9 n: the mean of 400 within 4.5 errors, false alarms in 7e-6."""
+    rng = np.random.default_rng(0)
+    shares = np.array([between_groups(*sums(rng.normal(size=(10, 50, 1)))) for _ in range(400)])
+    assert abs(shares.mean() * 50 - 1) < 4.5 * np.sqrt(2 / 9 / 400) + 0.02  # and a bias of 1 / 50
+    assert np.mean(shares > 0.1) == 0
+
+
+def test_groups_in_modes_of_their_own_are_far_apart():
+    rng = np.random.default_rng(0)
+    modes = np.repeat([-3.0, 3.0], 5)[:, np.newaxis, np.newaxis]
+    assert between_groups(*sums(modes + rng.normal(size=(10, 50, 4)))) > 0.8
+    assert between_groups(*sums(np.ones((10, 50, 4)))) == 0  # nothing varies
+
+
+def test_an_alarm_needs_a_material_size():
+    certain = 2 * t_bound(10)
+    assert not Difference(0.004, certain).alarms(10)
+    assert not Difference(0.4, 0.5 * t_bound(10)).alarms(10)
+    assert Difference(-0.4, -certain).alarms(10)
+    assert t_bound(10) == pytest.approx(4.781, abs=1e-3)
