@@ -10,7 +10,7 @@ def sums(states):
 
 
 def test_independent_groups_differ_by_one_over_their_size():
-    """Each share is chi2 with 9 degrees of freedom over 9 n: the mean of 400 within 4.5 errors, false alarms in 7e-6."""
+    """A share is chi2 with 9 degrees of freedom over 9 n; the mean of 400 within 4.5 errors: false alarms 7e-6."""
     rng = np.random.default_rng(0)
     shares = np.array([between_groups(*sums(rng.normal(size=(10, 50, 1)))) for _ in range(400)])
     assert abs(shares.mean() * 50 - 1) < 4.5 * np.sqrt(2 / 9 / 400) + 0.02  # and a bias of 1 / 50
