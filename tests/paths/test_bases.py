@@ -1,0 +1,557 @@
+import copy
+import doctest
+import pickle
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, stats
+from scipy.special import log_expit
+
+from sklpf.paths import _bases
+from sklpf.paths._bases import Gaussian, StudentT, Uniform, as_base
+
+MEAN = np.array([1.0, -2.0, 0.5])
+FULL = np.array([[2.0, 0.9, -0.3], [0.9, 1.0, 0.1], [-0.3, 0.1, 0.5]])
+VARIANCES = np.array([2.0, 1.0, 0.5])
+MATRICES = {"number": (4.0, 4 * np.eye(3)), "variances": (VARIANCES, np.diag(VARIANCES)), "full": (FULL, FULL)}
+BASES = {
+    "gaussian": Gaussian(MEAN, FULL),
+    "diagonal": Gaussian(MEAN, VARIANCES),
+    "t": StudentT(MEAN, FULL, 5),
+    "cauchy": StudentT(MEAN, VARIANCES, 1),
+    "uniform": Uniform([0, -1, 2], [1, 3, 2.5]),
+    "truncated": Gaussian(MEAN, VARIANCES).truncated([-np.inf, -1, 0], [2, 0, np.inf]),
+    "tails": Gaussian(MEAN, VARIANCES).truncated([31, -42, 12], [32, -40, np.inf]),
+    "independent": as_base([stats.cauchy(0, 2), stats.gamma(2), stats.beta(2, 3)]),
+}
+LINE = np.linspace(-0.99, 0.99, 7)
+# distribution function of every coordinate
+MARGINALS = {
+    "gaussian": [stats.norm(m, v**0.5) for m, v in zip(MEAN, np.diag(FULL))],
+    "diagonal": [stats.norm(m, v**0.5) for m, v in zip(MEAN, VARIANCES)],
+    "t": [stats.t(5, m, v**0.5) for m, v in zip(MEAN, np.diag(FULL))],
+    "cauchy": [stats.t(1, m, v**0.5) for m, v in zip(MEAN, VARIANCES)],
+    "uniform": [stats.uniform(0, 1), stats.uniform(-1, 4), stats.uniform(2, 0.5)],
+    "truncated": [
+        stats.truncnorm(-np.inf, 1 / 2**0.5, 1, 2**0.5),
+        stats.truncnorm(1, 2, -2, 1),
+        stats.truncnorm(-0.5 / 0.5**0.5, np.inf, 0.5, 0.5**0.5),
+    ],
+    "tails": [
+        stats.truncnorm(30 / 2**0.5, 31 / 2**0.5, 1, 2**0.5),
+        stats.truncnorm(-40, -38, -2, 1),
+        stats.truncnorm(11.5 / 0.5**0.5, np.inf, 0.5, 0.5**0.5),
+    ],
+    "independent": [stats.cauchy(0, 2), stats.gamma(2), stats.beta(2, 3)],
+}
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def numerical_gradient(base, x, step=1e-5):
+    columns = [base.log_density(x + step * e) - base.log_density(x - step * e) for e in np.eye(x.shape[1])]
+    return np.stack(columns, axis=1) / (2 * step)
+
+
+@pytest.mark.parametrize("given", MATRICES)
+def test_log_densities_are_those_of_scipy(given, rng):
+    matrix, full = MATRICES[given]
+    x = 5 * rng.standard_normal((50, 3))
+    expected = stats.multivariate_normal(MEAN, full).logpdf(x)
+    np.testing.assert_allclose(Gaussian(MEAN, matrix).log_density(x), expected, rtol=1e-12)
+    for df in (0.3, 1, 7.5, 1e4):
+        expected = stats.multivariate_t(MEAN, full, df).logpdf(x)
+        np.testing.assert_allclose(StudentT(MEAN, matrix, df).log_density(x), expected, rtol=1e-9)
+
+
+def test_a_t_distribution_with_many_degrees_of_freedom_is_gaussian(rng):
+    x = rng.standard_normal((20, 3))
+    for df in (1e9, 1e14):
+        gap = StudentT(MEAN, FULL, df).log_density(x) - Gaussian(MEAN, FULL).log_density(x)
+        assert np.max(np.abs(gap)) < 2000 / df + 1e-9
+
+
+@pytest.mark.parametrize("name", ["uniform", "truncated", "independent"])
+def test_log_densities_of_independent_coordinates_are_those_of_scipy(name, rng):
+    x = BASES[name].sample(200, rng)
+    x[:100] += rng.standard_normal((100, 3))  # some outside
+    expected = sum(part.logpdf(column) for part, column in zip(MARGINALS[name], x.T))
+    values = BASES[name].log_density(x)
+    assert np.all(np.isfinite(values[100:]))
+    assert np.any(np.isneginf(values))
+    np.testing.assert_allclose(values, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("low", "high"), [(37, 40), (-300, -299), (5, np.inf), (-np.inf, -9), (1000, 1001)])
+def test_far_tails_have_mass_1(low, high):
+    base = Gaussian(0, 1).truncated(low, high)
+    near = min(abs(low), abs(high))  # the density falls off as exp(-near * distance) from there
+    x = np.sign(low) * (near + np.linspace(0, min(high - low, 40 / near), 20001))
+    np.testing.assert_allclose(integrate.simpson(np.exp(base.log_density(x[:, np.newaxis])), np.abs(x)), 1, rtol=1e-9)
+
+
+@pytest.mark.parametrize("low", [-1, -1e-9, 0, 1e-3, 3, -8, 50])
+@pytest.mark.parametrize("width", [1e-8, 1e-4, 0.01, 0.3])
+def test_narrow_boxes_have_mass_1(low, width):
+    """Differences of two distribution functions would lose up to 8 digits."""
+    high = low + width
+    base = Gaussian(0, 1).truncated(low, high)
+    x = np.linspace(low, high, 20001)
+    mass = integrate.simpson(np.exp(base.log_density(x[:, np.newaxis])), dx=(high - low) / 20000)
+    np.testing.assert_allclose(mass, 1, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        Gaussian(1, 0.3),
+        StudentT(1, 0.3, 4),
+        Uniform(-1, 2),
+        Gaussian(1, 2).truncated(-1, 1.5),
+        as_base(stats.gumbel_r()),
+    ],
+    ids=repr,
+)
+def test_one_dimensional_densities_are_normalised(base):
+    mass, _ = integrate.quad(lambda x: np.exp(base.log_density(np.array([[x]]))[0]), -60, 60, points=[-1, 1, 1.5, 2])
+    assert base.normalised
+    np.testing.assert_allclose(mass, 1, atol=1e-5)  # the tails of t beyond 60
+
+
+@pytest.mark.parametrize("base", [Gaussian([1, 0], FULL[:2, :2]), StudentT([1, 0], FULL[:2, :2], 8)], ids=repr)
+def test_two_dimensional_densities_are_normalised(base):
+    line = np.linspace(-50, 50, 1001)  # the trapezoidal rule is exact for smooth functions that vanish at the ends
+    x = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
+    np.testing.assert_allclose(np.sum(np.exp(base.log_density(x))) * 0.01, 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "diagonal", "t", "cauchy", "uniform", "truncated", "tails"])
+def test_gradients_are_those_of_the_log_densities(name, rng):
+    base = BASES[name]
+    x = base.center + 0.3 * base.scale * rng.uniform(-1, 1, (20, 3))
+    np.testing.assert_allclose(base.grad_log_density(x), numerical_gradient(base, x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("seed", range(10))
+def test_draws_have_the_right_marginals(name, seed):
+    """240 tests at p = 1e-4: 2.4 % false alarms for 10 new seeds."""
+    x = BASES[name].sample(2000, np.random.default_rng(seed))
+    assert x.shape == (2000, 3)
+    assert np.all(np.isfinite(BASES[name].log_density(x)))
+    for column, marginal in zip(x.T, MARGINALS[name]):
+        assert stats.kstest(column, marginal.cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("df", [None, 3.0])
+@pytest.mark.parametrize("seed", range(10))
+def test_draws_have_the_right_correlations(df, seed):
+    """20 projections at p = 1e-4: 0.2 % false alarms for 10 new seeds."""
+    rng = np.random.default_rng(seed)
+    base = Gaussian(MEAN, FULL) if df is None else StudentT(MEAN, FULL, df)
+    direction = rng.standard_normal(3)
+    z = (base.sample(2000, rng) - MEAN) @ direction / np.sqrt(direction @ FULL @ direction)
+    assert stats.kstest(z, stats.norm.cdf if df is None else stats.t(df).cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_draws_are_reproducible(name):
+    first, second = (BASES[name].sample(5, np.random.default_rng(3)) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_center_and_scale_say_where_the_density_is(name, rng):
+    base = BASES[name]
+    assert base.n_dimensions == 3
+    assert base.center.shape == base.scale.shape == (3,)
+    inside = np.abs(base.sample(2000, rng) - base.center) < 2 * base.scale
+    assert np.all(inside.mean(axis=0) > 0.6)
+    assert np.isfinite(base.log_density(base.center[np.newaxis])[0])
+
+
+def test_draws_stay_in_the_box_when_it_is_at_the_limit_of_precision(rng):
+    base = Gaussian(-7.7, 2).truncated(1.1 - 1e-14, 1.1 + 1e-14)
+    assert np.all(np.isfinite(base.log_density(base.sample(1000, rng))))
+
+
+def test_axes_are_principal_directions():
+    np.testing.assert_array_equal(BASES["diagonal"].axes, np.eye(3))
+    for name in ("gaussian", "t"):
+        axes = BASES[name].axes
+        np.testing.assert_allclose(axes.T @ axes, np.eye(3), atol=1e-12)
+        rotated = axes.T @ FULL @ axes
+        np.testing.assert_allclose(rotated, np.diag(np.diag(rotated)), atol=1e-12)
+
+
+def test_parameters_can_be_read():
+    np.testing.assert_array_equal(Gaussian(MEAN, VARIANCES).covariance, np.diag(VARIANCES))
+    np.testing.assert_array_equal(Gaussian(MEAN, FULL).covariance, FULL)
+    np.testing.assert_array_equal(StudentT(MEAN, FULL, 2).scale_matrix, FULL)
+    np.testing.assert_allclose(StudentT(MEAN, FULL, 2).scale, np.sqrt(np.diag(FULL)))
+    assert repr(BASES["t"]) == "StudentT(n_dimensions=3, df=5)"
+    assert repr(BASES["uniform"]) == "Uniform(n_dimensions=3)"
+    assert Gaussian(0, 1).n_dimensions == 1
+
+
+def test_badly_scaled_covariances_are_no_trouble(rng):
+    units = np.array([1e-120, 1.0, 1e120])
+    x = rng.standard_normal((20, 3))
+    scaled = Gaussian(MEAN * units, FULL * np.outer(units, units)).log_density(x * units)
+    np.testing.assert_allclose(scaled, Gaussian(MEAN, FULL).log_density(x) - np.sum(np.log(units)), rtol=1e-10)
+
+
+# packed parameters, pickling
+
+
+def arrays_of(base):
+    values = [*vars(base).values(), *getattr(base, "packed", ())]
+    return [value for value in values if isinstance(value, np.ndarray)]
+
+
+@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("copied", [lambda base: pickle.loads(pickle.dumps(base)), copy.deepcopy, copy.copy])
+def test_copies_are_the_same_and_read_only(name, copied, rng):
+    base = BASES[name]
+    again = copied(base)
+    x = base.sample(10, rng)
+    np.testing.assert_array_equal(again.log_density(x), base.log_density(x))
+    np.testing.assert_array_equal(again.sample(3, np.random.default_rng(1)), base.sample(3, np.random.default_rng(1)))
+    assert repr(again) == repr(base)
+    for array in (*arrays_of(base), *arrays_of(again)):
+        assert array.dtype == np.float64
+        assert array.flags.c_contiguous
+        assert not array.flags.writeable
+
+
+def test_parameters_are_copies():
+    mean = np.zeros(2)
+    base = Gaussian(mean, 1)
+    mean[0] = 7
+    assert base.mean[0] == 0
+
+
+@pytest.mark.parametrize("name", ["gaussian", "diagonal", "t", "cauchy"])
+def test_packed_ellipses_give_the_log_density(name, rng):
+    base, x = BASES[name], rng.standard_normal((10, 3))
+    packed = base.packed
+    squares = np.sum(((x - packed.mean) @ packed.root.T) ** 2, axis=1)
+    if packed.is_diagonal:
+        np.testing.assert_allclose(squares, np.sum(((x - packed.mean) * packed.diagonal) ** 2, axis=1))
+    assert packed.is_diagonal == (name in ("diagonal", "cauchy"))
+    np.testing.assert_array_equal(np.diag(packed.root), packed.diagonal)
+    np.testing.assert_array_equal(np.tril(packed.root), packed.root)
+    kernel = -0.5 * squares
+    if isinstance(base, StudentT):
+        kernel = -0.5 * (packed.df + 3) * np.log1p(squares / packed.df)
+    np.testing.assert_allclose(packed.log_norm + kernel, base.log_density(x))
+
+
+def test_packed_boxes_give_the_log_density():
+    base = BASES["truncated"]
+    packed, x = base.packed, base.center[np.newaxis]
+    assert np.all((packed.low < x) & (x < packed.high))
+    squares = np.sum(((x - packed.mean) * packed.diagonal) ** 2, axis=1)
+    np.testing.assert_allclose(packed.log_norm - 0.5 * squares, base.log_density(x))
+    low, high, log_norm = Uniform([0, 0], [2, 3]).packed
+    assert (low.tolist(), high.tolist()) == ([0, 0], [2, 3])
+    assert log_norm == pytest.approx(-np.log(6))
+
+
+# fitted bases
+
+
+@pytest.mark.parametrize("n", [3, 4, 10, 20])
+def test_fit_works_with_few_points_in_any_units(n, rng):
+    units = np.logspace(-6, 6, 20)
+    points = rng.standard_normal((n, 20))
+    base, scaled = Gaussian.fit(points), Gaussian.fit(points * units)
+    np.testing.assert_allclose(base.mean, points.mean(axis=0))
+    np.testing.assert_allclose(base.scale, points.std(axis=0))
+    np.testing.assert_allclose(scaled.covariance, base.covariance * np.outer(units, units), rtol=1e-6)
+
+
+def test_fit_finds_the_covariance_of_many_points(rng):
+    points = rng.multivariate_normal(MEAN, FULL, 100_000)
+    base = Gaussian.fit(points)
+    np.testing.assert_allclose(base.covariance, np.cov(points.T), atol=1e-3)
+    assert as_base(base) is base
+
+
+def correlated_gaussian(d, rng):
+    root = rng.standard_normal((d, d)) + np.eye(d)
+    covariance = root @ root.T
+    mean, precision = 10 * rng.standard_normal(d), np.linalg.inv(covariance)
+    log_density = lambda x: 7 - 0.5 * np.einsum("ni,ij,nj->n", x - mean, precision, x - mean)  # noqa: E731
+    return mean, covariance, log_density, lambda x: -(x - mean) @ precision
+
+
+@pytest.mark.parametrize("with_grad", [True, False])
+@pytest.mark.parametrize("d", [1, 2, 8])
+def test_at_mode_finds_a_gaussian(d, with_grad, rng):
+    mean, covariance, log_density, grad = correlated_gaussian(d, rng)
+    base = Gaussian.at_mode(log_density, np.zeros(d), grad=grad if with_grad else None, factor=2)
+    np.testing.assert_allclose(base.mean, mean, atol=1e-4)
+    np.testing.assert_allclose(base.covariance, 2 * covariance, atol=1e-4 * np.max(covariance))
+
+
+@pytest.mark.parametrize("with_grad", [True, False])
+def test_at_mode_does_not_depend_on_units(with_grad, rng):
+    mean, covariance, log_density, grad = correlated_gaussian(3, rng)
+    units = np.array([1e-4, 1, 1e4])
+    base = Gaussian.at_mode(
+        lambda x: log_density(x / units), mean * units, grad=(lambda x: grad(x / units) / units) if with_grad else None
+    )
+    np.testing.assert_allclose(base.covariance / np.outer(units, units), covariance, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("with_grad", [True, False])
+def test_at_mode_of_a_logistic_regression(with_grad, rng):
+    X = rng.standard_normal((300, 4)) * [1, 2, 0.1, 5]
+    y = rng.uniform(size=300) < 1 / (1 + np.exp(-X @ [1, -0.5, 3, 0.2]))
+    signed = np.where(y[:, np.newaxis], X, -X)
+
+    def log_density(w):
+        return np.sum(log_expit(w @ signed.T), axis=1) - 0.5 * np.sum(w**2, axis=1) / 9
+
+    def grad(w):
+        return np.exp(log_expit(-w @ signed.T)) @ signed - w / 9
+
+    base = Gaussian.at_mode(log_density, np.zeros(4), grad=grad if with_grad else None)
+    p = 1 / (1 + np.exp(-X @ base.mean))
+    np.testing.assert_allclose(grad(base.mean[np.newaxis])[0] * base.scale, 0, atol=1e-4)
+    hessian = (X.T * (p * (1 - p))) @ X + np.eye(4) / 9
+    np.testing.assert_allclose(base.covariance, np.linalg.inv(hessian), rtol=1e-4, atol=1e-7)
+
+
+def test_at_mode_next_to_the_end_of_the_support():
+    beta = stats.beta(3, 5)
+    base = Gaussian.at_mode(lambda x: beta.logpdf(x[:, 0]), [0.9])
+    np.testing.assert_allclose(base.mean, 1 / 3, atol=1e-5)
+    np.testing.assert_allclose(base.covariance, [[1 / (2 * 9 + 4 * 9 / 4)]], rtol=1e-3)
+
+
+@pytest.mark.parametrize("start", [1e-3, 0.5, 30, 1000])
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_at_mode_where_the_log_density_is_nan_outside_its_support(start):
+    base = Gaussian.at_mode(lambda x: 20 * np.log(x[:, 0]) - 10 * x[:, 0] ** 2, [start])
+    np.testing.assert_allclose([base.mean[0], base.covariance[0, 0]], [1, 1 / 40], rtol=1e-4)
+
+
+def test_at_mode_takes_steps_that_fit_the_density():
+    """Differences over 10 standard deviations, as in its first round, would miss the mode by 7 of them."""
+    base = Gaussian.at_mode(lambda x: list(-1e4 * x[:, 0] - np.exp(-1e4 * x[:, 0])), [3e-4])
+    np.testing.assert_allclose([base.mean[0] * 1e4, base.scale[0] * 1e4], [0, 1], atol=1e-4)
+
+
+def test_at_mode_climbs_a_curved_valley():
+    base = Gaussian.at_mode(lambda x: -np.array([optimize.rosen(row) for row in x]), [-1.2, 1])
+    np.testing.assert_allclose(base.mean, 1, atol=1e-3)
+    np.testing.assert_allclose(base.covariance, np.linalg.inv(optimize.rosen_hess(np.ones(2))), rtol=1e-3)
+
+
+INSTEAD = r"give another start, or the base itself as Gaussian\(mean, covariance\)"
+
+
+@pytest.mark.parametrize(
+    ("log_density", "start", "message"),
+    [
+        (lambda x: np.sum(x, axis=1), [0, 0], "no mode of log_density was found, as it has no maximum along column 0"),
+        (lambda x: -(x[:, 0] ** 2), [0, 0], "no mode of log_density was found, as it has no maximum along column 1"),
+        (lambda x: x[:, 0] ** 2 - x[:, 1] ** 2, [0, 0], "no mode of log_density was found"),
+        (
+            lambda x: -np.sum(x**2, axis=1) + 3 * x[:, 0] * x[:, 1],
+            [0, 0],
+            "the negative Hessian of log_density must be",
+        ),
+        (lambda x: -np.sum(x**2, axis=1) / 0.0, [1, 0], "log_density must be finite at start, got -inf"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_at_mode_says_when_there_is_none(log_density, start, message):
+    with pytest.raises(ValueError, match=f"{message}.*: {INSTEAD}"):
+        Gaussian.at_mode(log_density, start)
+
+
+def test_at_mode_notices_a_wrong_gradient():
+    with pytest.raises(ValueError, match=f"no mode of log_density was found, as it still rises .*: {INSTEAD}"):
+        Gaussian.at_mode(lambda x: -np.sum(x**2, axis=1), [3.0, 1.0], grad=lambda x: -2 * x - 5)
+
+
+def test_at_mode_checks_what_functions_return():
+    with pytest.raises(ValueError, match=r"log_density must take points \(n, d\) and return \(n,\), but returned \(\)"):
+        Gaussian.at_mode(lambda x: -np.sum(x**2), [0.0, 0.0])
+    with pytest.raises(ValueError, match=r"grad must take points \(n, d\) and return \(n, d\), but returned \(2,\)"):
+        Gaussian.at_mode(lambda x: -np.sum(x**2, axis=1), [0.0, 0.0], grad=lambda x: -2 * x[0])
+
+
+# conversions
+
+
+@pytest.mark.parametrize(
+    ("frozen", "kind"),
+    [
+        (stats.multivariate_normal(MEAN, FULL), "Gaussian"),
+        (stats.multivariate_normal(MEAN), "Gaussian"),
+        (stats.multivariate_t(MEAN, FULL, 3), "StudentT"),
+        (stats.multivariate_t(MEAN, FULL, np.inf), "Gaussian"),
+    ],
+)
+def test_frozen_multivariate_distributions_are_converted(frozen, kind, rng):
+    base, x = as_base(frozen, 3), rng.standard_normal((10, 3))
+    assert type(base).__name__ == kind
+    np.testing.assert_allclose(base.log_density(x), frozen.logpdf(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind"),
+    [
+        ([stats.norm(0, 2), stats.norm(loc=1, scale=3)], "Gaussian"),
+        ((stats.uniform(0, 2), stats.uniform(loc=1, scale=3)), "Uniform"),
+        ([stats.norm(0, 2), stats.expon()], "_Independent"),
+        (stats.cauchy(3, 2), "_Independent"),
+        (stats.norm(3, 2), "Gaussian"),
+    ],
+)
+def test_frozen_univariate_distributions_are_converted(parts, kind, rng):
+    base = as_base(parts)
+    several = parts if isinstance(parts, (list, tuple)) else [parts]
+    assert (type(base).__name__, base.n_dimensions, base.normalised) == (kind, len(several), True)
+    x = rng.uniform(1, 2, (10, len(several)))
+    np.testing.assert_allclose(base.log_density(x), sum(p.logpdf(column) for p, column in zip(several, x.T)))
+    assert hasattr(base, "grad_log_density") == (kind != "_Independent")
+
+
+def test_center_and_scale_without_moments():
+    base = as_base(stats.cauchy(3, 2))
+    np.testing.assert_allclose(base.center, 3)
+    np.testing.assert_allclose(base.scale, 4 / 1.349, rtol=1e-3)
+
+
+class Own:
+    n_dimensions, normalised, center, scale = 2, False, np.zeros(2), np.ones(2)
+
+    def sample(self, n, rng):
+        return rng.standard_normal((n, 2))
+
+    def log_density(self, x):
+        return -0.5 * np.sum(x**2, axis=1)
+
+
+class Incomplete:
+    def log_density(self, x):
+        return x[:, 0]
+
+
+def test_own_objects_are_returned_as_they_are():
+    own = Own()
+    assert as_base(own, 2) is own
+
+
+@pytest.mark.parametrize(
+    ("base", "ending"),
+    [
+        (3, "got int"),
+        ([], "got list"),
+        (stats.norm, "got norm_gen"),
+        (stats.poisson(2), "got rv_discrete_frozen"),
+        ([stats.norm(), 2], "got list"),
+        (Gaussian, "got type without n_dimensions, center, scale"),
+        (Incomplete(), "got Incomplete without sample, normalised, n_dimensions, center, scale"),
+    ],
+)
+def test_other_objects_are_refused(base, ending):
+    start = r"^base must be a Gaussian, StudentT or Uniform, a frozen distribution of scipy.stats \(multivariate_normal"
+    with pytest.raises(TypeError, match=f"{start}.*object with sample, log_density, normalised.*; {ending}$"):
+        as_base(base)
+
+
+@pytest.mark.parametrize("base", [stats.norm(scale=-1), stats.norm([0, 1]), [stats.expon(), stats.norm([0, 1])]])
+def test_invalid_frozen_distributions_are_refused(base):
+    with pytest.raises(ValueError, match="base must be frozen with valid numbers; give a list of distributions"):
+        as_base(base)
+
+
+def test_the_number_of_dimensions_is_checked():
+    with pytest.raises(ValueError, match="base must have 3 dimensions, got 1; give one that fits"):
+        as_base(stats.norm(), 3)
+
+
+# messages
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Gaussian([], 1), r"mean must have shape \(d,\), one number per dimension, got \(0,\)"),
+        (lambda: Gaussian([[0]], 1), r"mean must have shape \(d,\), one number per dimension, got \(1, 1\)"),
+        (lambda: Gaussian([0, np.nan], 1), "mean must be free of NaN and infinite numbers; replace them"),
+        (lambda: Gaussian("zero", 1), "mean must be a number or a rectangular array of numbers, got 'zero'"),
+        (lambda: Gaussian(0, [[1, 2], [3]]), "covariance must be a number or a rectangular array of numbers"),
+        (lambda: Gaussian([0, 0], [1, np.inf]), "covariance must be free of NaN and infinite numbers; replace them"),
+        (
+            lambda: Gaussian([0, 0], np.eye(3)),
+            r"covariance must be a number or have shape \(2,\) or \(2, 2\), as mean has length 2, got \(3, 3\)",
+        ),
+        (lambda: Gaussian(0, -1), "covariance must be positive; remove what is not"),
+        (lambda: Gaussian([0, 0], [[1, 0], [0, 0]]), "covariance must be positive on its diagonal; remove what is not"),
+        (lambda: Gaussian([0, 0], [[1, 0.5], [0.4, 1]]), "covariance must be symmetric; average it with its transpose"),
+        (lambda: Gaussian([0, 0], [[1, 2], [2, 1]]), "covariance must be positive definite; drop dimensions"),
+        (lambda: Gaussian(np.zeros(3), np.ones((3, 3))), "covariance must be positive definite; drop dimensions"),
+        (lambda: StudentT([0, 0], [[1, 2], [2, 1]], 3), "scale must be positive definite; drop dimensions"),
+        (lambda: StudentT([0, 0], np.eye(3), 3), r"scale must be a number or have shape \(2,\) or \(2, 2\)"),
+        (lambda: StudentT(0, 1, 0), "df must be a positive finite number, got 0"),
+        (lambda: StudentT(0, 1, np.inf), "df must be a positive finite number, got inf"),
+        (lambda: StudentT(0, 1, np.nan), "df must be free of NaN"),
+        (lambda: StudentT(0, 1, 0.01), "df must be at least 0.1, as draws overflow with less, got 0.01"),
+        (lambda: Uniform([0, 1], [1, 1]), "low must be below high, but is 1 >= 1 in column 1; swap them?"),
+        (lambda: Uniform([0, 0], [1, 1, 1]), r"low must have shape \(3,\), one number per dimension, got \(2,\)"),
+        (lambda: Uniform([], []), r"low must have shape \(d,\), one number per dimension, got \(0,\)"),
+        (lambda: Uniform(0, np.inf), "low and high of Uniform must be finite; take Gaussian or StudentT"),
+        (lambda: Uniform(-1e308, 1e308), "low and high of Uniform must be finite"),
+        (lambda: Uniform(0, np.nan), "high must be free of NaN; replace them"),
+        (
+            lambda: Gaussian([0, 0], FULL[:2, :2]).truncated(0, 1),
+            "truncated needs a diagonal covariance: give Gaussian",
+        ),
+        (lambda: Gaussian(0, 1).truncated(1, 0), "low must be below high, but is 1 >= 0 in column 0"),
+        (lambda: Gaussian([0, 0], 1).truncated([0], 1), r"low must have shape \(2,\), one number per dimension"),
+        (
+            lambda: Gaussian(0, 1).truncated(1e6, np.inf),
+            "low and high must not cut off the whole Gaussian; move its mean",
+        ),
+        (lambda: Gaussian(0, 1).truncated(1e200, 2e200), "low and high must not cut off the whole Gaussian"),
+        (lambda: Gaussian.fit([[0.0], [1.0]]), r"points must have shape \(n, d\) with n >= 3 and d >= 1, got \(2, 1\)"),
+        (lambda: Gaussian.fit(np.zeros(4)), r"points must have shape \(n, d\) with n >= 3 and d >= 1, got \(4,\)"),
+        (
+            lambda: Gaussian.fit([[0.0, 5], [1, 5], [2, 5]]),
+            "points must vary in every column, column 1 doesn't: drop it",
+        ),
+        (lambda: Gaussian.fit([[0.1]] * 3), "points must vary in every column, column 0 doesn't: drop it"),
+        (lambda: Gaussian.fit([[0.0], [1.0], [np.nan]]), "points must be free of NaN and infinite numbers"),
+        (lambda: Gaussian.at_mode(abs, [np.inf]), "start must be free of NaN and infinite numbers"),
+        (lambda: Gaussian.at_mode(abs, [0.0], factor=-1), "factor must be a positive finite number, got -1"),
+    ],
+)
+def test_messages(make, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        make()
+
+
+METHODS = [(name, "log_density") for name in BASES]
+METHODS += [(name, "grad_log_density") for name in BASES if name != "independent"]
+
+
+@pytest.mark.parametrize(("name", "method"), METHODS)
+@pytest.mark.parametrize("shape", [(4, 2), (3,)])
+def test_points_of_another_width_are_refused(name, method, shape):
+    message = rf"x must have shape \(n, 3\), a row for each point, got \({shape[0]}"
+    with pytest.raises(ValueError, match=message):
+        getattr(BASES[name], method)(np.zeros(shape))
+
+
+def test_examples():
+    assert doctest.testmod(_bases).failed == 0
