@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.models._warm_up import warm_up as warm_up
     from sklpf.partition import AIS as AIS
     from sklpf.partition import BDMC as BDMC
+    from sklpf.partition import HAIS as HAIS
     from sklpf.partition import RAISE as RAISE
     from sklpf.partition import RTS as RTS
     from sklpf.partition import Exact as Exact
@@ -18,7 +19,14 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import ParallelTempering as ParallelTempering
     from sklpf.partition import PartitionEstimator as PartitionEstimator
     from sklpf.partition import PartitionResult as PartitionResult
+    from sklpf.paths import Gaussian as Gaussian
+    from sklpf.paths import GeometricPath as GeometricPath
     from sklpf.paths import Path as Path
+    from sklpf.paths import StudentT as StudentT
+    from sklpf.paths import Uniform as Uniform
+    from sklpf.transitions import HMC as HMC
+    from sklpf.transitions import RandomWalk as RandomWalk
+    from sklpf.transitions import Slice as Slice
 
 __version__ = "0.1.0"
 
@@ -29,6 +37,10 @@ _PUBLIC = {
     "BernoulliRBM": "sklpf.models",
     "Exact": "sklpf.partition",
     "FactorialMixture": "sklpf.models",
+    "Gaussian": "sklpf.paths",
+    "GeometricPath": "sklpf.paths",
+    "HAIS": "sklpf.partition",
+    "HMC": "sklpf.transitions",
     "LeftToRight": "sklpf.partition",
     "LatentDirichletAllocation": "sklpf.models",
     "ParallelTempering": "sklpf.partition",
@@ -37,6 +49,10 @@ _PUBLIC = {
     "Path": "sklpf.paths",
     "RAISE": "sklpf.partition",
     "RTS": "sklpf.partition",
+    "RandomWalk": "sklpf.transitions",
+    "Slice": "sklpf.transitions",
+    "StudentT": "sklpf.paths",
+    "Uniform": "sklpf.paths",
     "compare": "sklpf.models",
     "warm_up": "sklpf.models._warm_up",
 }

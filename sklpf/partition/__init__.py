@@ -4,6 +4,7 @@ from sklpf.partition._ais import AIS
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bdmc import BDMC
 from sklpf.partition._exact import Exact
+from sklpf.partition._hais import HAIS
 from sklpf.partition._left_to_right import LeftToRight
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._raise import RAISE
@@ -13,6 +14,7 @@ from sklpf.partition._rts import RTS
 __all__ = [
     "AIS",
     "BDMC",
+    "HAIS",
     "RAISE",
     "RTS",
     "Exact",

@@ -10,14 +10,13 @@ from numpy.typing import ArrayLike
 
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval
-from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
+from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
 from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import effective_sample_size, mean_weight, seen_from_target
 from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up
-from sklpf.runs._plan import plan_ladder
 from sklpf.transitions import Transition
 from sklpf.uncertainty import pareto_shape
 
@@ -110,17 +109,24 @@ class AIS(PartitionEstimator):
     _run_class = AnnealingRun
 
     def _sample(self, path, seed) -> AnnealingRun:
-        base_log_partition = require_base(path, "AIS")
-        checkpoint, transition = self._checkpoint(path, seed), self._transition(path)
-        path, n_pilot = plan_ladder(path, transition, self.ladder, self.n_temperatures, self.n_chains, seed)
-        transition = transition.tune(path, stream_key(seed, TUNE))
+        base_log_partition = require_base(path, type(self).__name__)
+        checkpoint = self._checkpoint(path, seed)
+        path, transition, n_pilot = self._plan(path, seed, self.n_chains)
         bound = lower_bound(path, stream_key(seed, BOUND))
         key, checks = stream_key(seed, _MAIN), stream_key(seed, _CHECK)
-        up, state = anneal_up(path, transition, self.n_chains, key, self.n_jobs, checkpoint)
-        ends = path.take(state, np.arange(min(self.n_chains, max(_FEWEST_BACK, self.n_chains // 4))))
+        up, state, acceptance = anneal_up(path, transition, self.n_chains, key, self.n_jobs, checkpoint)
+        ends = path.take(state, self._going_back(up))
         down = anneal_down(path, transition, ends, 1, checks, self.n_jobs, checkpoint, n_settling=_SETTLING)
         n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1) + len(down) * _SETTLING
-        return AnnealingRun(path.ladder, base_log_partition, up, down, "ends", bound, n_sweeps)
+        frozen = acceptance, transition.pilot
+        return AnnealingRun(path.ladder, base_log_partition, up, down, "ends", bound, *frozen, n_sweeps)
+
+    def _going_back(self, log_weights):
+        """The first quarter of the chains, at least 10, leaving out those of weight 0."""
+        alive = np.flatnonzero(log_weights > -np.inf)
+        if not len(alive):
+            raise ValueError("every chain has weight 0: the base draws no point where f > 0; give another base")
+        return alive[: max(_FEWEST_BACK, self.n_chains // 4)]
 
     def _combine(self, run) -> PartitionResult:
         if run.up is None or run.down is None:
@@ -136,10 +142,11 @@ class AIS(PartitionEstimator):
             "reverse_std_error": float(np.sqrt(seen.variance / n)),
             "lower_bound": run.base_log_partition + estimate.log_mean - np.log(20),
         }
+        diagnostics |= move_diagnostics(run)
         log_partition = run.base_log_partition + estimate.log_mean
         reasons = _alarms(n, diagnostics) + bound_alarms(run.bound, log_partition, std_error, diagnostics)
         return PartitionResult(
-            method="AIS",
+            method=type(self).__name__,
             log_partition=log_partition,
             std_error=std_error,
             degrees_of_freedom=n - 1,
@@ -162,6 +169,16 @@ def _alarms(n: int, diagnostics) -> list[str]:
             "n_temperatures or n_chains"
         ]
     return []
+
+
+def move_diagnostics(run: AnnealingRun) -> dict:
+    """Acceptance and step sizes by level, shape (K,), of moves that have them; the base's acceptance is NaN."""
+    found = {}
+    if run.acceptance is not None:
+        found["acceptance"] = np.append(np.nan, run.acceptance)
+    if run.pilot is not None:
+        found["step_sizes"] = run.pilot.step(run.ladder)
+    return found
 
 
 def weight_diagnostics(log_weights) -> dict:

@@ -20,7 +20,8 @@ from sklpf._warnings import warn
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rows import each_row, estimate_rows
 from sklpf.paths import Path
-from sklpf.transitions import Gibbs, Transition
+from sklpf.runs._plan import Plan, plan_run
+from sklpf.transitions import Transition, default_move
 
 _MOST_ROUNDING = 0.05  # nats
 TUNE, BOUND = 6, 8  # random streams: moves are tuned, bounds are drawn
@@ -171,9 +172,14 @@ class PartitionEstimator(BaseEstimator):
         return int(check_random_state(random_state).randint(2**31 - 1))
 
     def _transition(self, path: Path) -> Transition:
-        transition = getattr(self, "transition", None) or Gibbs()
+        transition = getattr(self, "transition", None) or default_move(path)
         transition.check(path)
         return transition
+
+    def _plan(self, path: Path, seed: int, n_chains: int) -> Plan:
+        """The path on its ladder, the move that is frozen for it, and the sweeps that this took."""
+        transition = self._transition(path)
+        return plan_run(path, transition, self.ladder, self.n_temperatures, n_chains, seed, 0, TUNE)
 
     def _checkpoint(self, path: Path, seed: int) -> Checkpoint | None:
         """Files are named by all that the numbers depend on: path, parameters, seed and versions."""

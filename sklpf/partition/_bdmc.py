@@ -12,7 +12,7 @@ from scipy.stats import t as student_t
 
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval
-from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
+from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._raise import RAISE, find_starts
@@ -20,7 +20,6 @@ from sklpf.partition._result import PartitionResult
 from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up
-from sklpf.runs._plan import plan_ladder
 from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife
 
@@ -119,15 +118,14 @@ class BDMC(PartitionEstimator):
 
     def _sample(self, path, seed) -> AnnealingRun:
         base_log_partition = require_base(path, "BDMC")
-        checkpoint, transition = self._checkpoint(path, seed), self._transition(path)
-        path, n_pilot = plan_ladder(path, transition, self.ladder, self.n_temperatures, self.n_chains, seed)
-        transition = transition.tune(path, stream_key(seed, TUNE))
+        checkpoint = self._checkpoint(path, seed)
+        path, transition, n_pilot = self._plan(path, seed, self.n_chains)
         starts, kind = find_starts(self, path, self.n_chains, seed)
         bound = lower_bound(path, stream_key(seed, BOUND))
-        up, _ = anneal_up(path, transition, self.n_chains, stream_key(seed, _UP), self.n_jobs, checkpoint)
+        up = anneal_up(path, transition, self.n_chains, stream_key(seed, _UP), self.n_jobs, checkpoint).log_weights
         down = anneal_down(path, transition, starts, 1, stream_key(seed, _DOWN), self.n_jobs, checkpoint)
         n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1)
-        return AnnealingRun(path.ladder, base_log_partition, up, down, kind, bound, n_sweeps)
+        return AnnealingRun(path.ladder, base_log_partition, up, down, kind, bound, n_sweeps=n_sweeps)
 
     def _combine(self, run) -> PartitionResult:
         if run.up is None or run.down is None:

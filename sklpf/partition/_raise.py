@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
 from sklpf.partition._ais import weight_diagnostics
-from sklpf.partition._base import TUNE, PartitionEstimator
+from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._parallel_tempering import ParallelTempering
@@ -22,7 +22,6 @@ from sklpf.paths import DataStarts, TargetDraws
 from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base
 from sklpf.runs._annealing import AnnealingRun, anneal_down
-from sklpf.runs._plan import plan_ladder
 from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
@@ -129,10 +128,9 @@ class RAISE(PartitionEstimator):
 
     def _sample(self, path, seed) -> AnnealingRun:
         base_log_partition = require_base(path, "RAISE")
-        checkpoint, transition = self._checkpoint(path, seed), self._transition(path)
+        checkpoint = self._checkpoint(path, seed)
         n_pilot_chains = self.n_starts * self.n_chains_per_start
-        path, n_pilot = plan_ladder(path, transition, self.ladder, self.n_temperatures, n_pilot_chains, seed)
-        transition = transition.tune(path, stream_key(seed, TUNE))
+        path, transition, n_pilot = self._plan(path, seed, n_pilot_chains)
         starts, kind = find_starts(self, path, self.n_starts, seed)
         key, m = stream_key(seed, _DOWN), self.n_chains_per_start
         down = anneal_down(path, transition, starts, m, key, self.n_jobs, checkpoint)

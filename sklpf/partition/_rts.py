@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
-from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
+from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
@@ -20,7 +20,7 @@ from sklpf.partition._rts_judge import ALL, CROSSED, N_GROUPS, TOLERANCE, judge,
 from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import Pooled
 from sklpf.runs._pilot import run_pilot
-from sklpf.runs._plan import doubling, plan_ladder
+from sklpf.runs._plan import doubling
 from sklpf.runs._tempering import START, Round, Setup, TemperingRun, pool_groups, run_round
 from sklpf.transitions import Transition
 
@@ -169,9 +169,8 @@ class RTS(PartitionEstimator):
 
     def _sample(self, path, seed) -> TemperingRun:
         base_log_partition = require_base(path, "RTS")
-        transition, checkpoint = self._transition(path), self._checkpoint(path, seed)
-        path, n_moves = plan_ladder(path, transition, self.ladder, self.n_temperatures, self.n_chains, seed)
-        transition = transition.tune(path, stream_key(seed, TUNE))
+        checkpoint = self._checkpoint(path, seed)
+        path, transition, n_moves = self._plan(path, seed, self.n_chains)
         first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
         options = {"n_jobs": self.n_jobs, "checkpoint": checkpoint}
         setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options)

@@ -2,36 +2,47 @@
 
 from sklpf._random import Stream, stream_key
 from sklpf.paths._base import Path, TemperedPath
+from sklpf.paths._bases import Density, Gaussian, StudentT, Uniform
 from sklpf.paths._capabilities import (
     Base,
     BoundDraws,
+    Continuous,
     DataStarts,
     Derivatives,
     Enumeration,
     Filters,
     GibbsMove,
+    Gradients,
     Proposal,
     Rows,
     TargetDraws,
     require_base,
 )
+from sklpf.paths._geometric import GeometricPath
 from sklpf.paths._ladders import LADDERS, make_ladder
 
 __all__ = [
     "LADDERS",
     "Base",
     "BoundDraws",
+    "Continuous",
     "DataStarts",
+    "Density",
     "Derivatives",
     "Enumeration",
     "Filters",
+    "Gaussian",
+    "GeometricPath",
     "GibbsMove",
+    "Gradients",
     "Path",
     "Proposal",
     "Rows",
     "Stream",
+    "StudentT",
     "TargetDraws",
     "TemperedPath",
+    "Uniform",
     "make_ladder",
     "require_base",
     "stream_key",

@@ -15,9 +15,9 @@ class Path:
 
     Subclass it to bring your own density. Required: `log_f`. For annealing and tempering from base draws also
     `sample_base` and a declared `base_log_partition`; and one kind of move: `gibbs` or `propose`. What else a path may
-    offer is listed, in groups, by the protocols of `sklpf.paths`: `Base`, `GibbsMove`, `Proposal`, `Derivatives`,
-    `TargetDraws`, `BoundDraws`, `DataStarts`, `Enumeration`, `Rows`, `Filters`. ``default_estimator()``, where it is
-    defined, returns what a model's ``partition_estimator=None`` stands for.
+    offer is listed, in groups, by the protocols of `sklpf.paths`: `Base`, `GibbsMove`, `Proposal`, `Continuous`,
+    `Gradients`, `Derivatives`, `TargetDraws`, `BoundDraws`, `DataStarts`, `Enumeration`, `Rows`, `Filters`.
+    ``default_estimator()``, where it is defined, returns what a model's ``partition_estimator=None`` stands for.
 
     Attributes
     ----------
@@ -27,6 +27,10 @@ class Path:
         Log normaliser of f_0 in nats; 0.0 says that f_0 is normalised, None that nothing was declared.
     n_moves_per_segment : int
         After how many sweeps of a block control returns to Python (interruption, checkpoints).
+    n_chains_per_block : int or None
+        Chains of an annealing run that move together; None: at most 32, in at least 8 blocks.
+    has_walls : bool
+        log_f may be -inf: where the density is 0.
     ladder_cost : float
         Work of one `log_f_ladder` in sweeps; RTS spaces its redraws of levels by it.
     n_rows : int or None
@@ -38,6 +42,8 @@ class Path:
     ladder: NDArray[np.float64] = np.array([0.0, 1.0])
     base_log_partition: float | None = None
     n_moves_per_segment: int = 100
+    n_chains_per_block: int | None = None
+    has_walls: bool = False
     ladder_cost: float = 1.0
     n_rows: int | None = None
     log_f_rounding: float = 0.0
@@ -82,17 +88,23 @@ class TemperedPath(Path):
     def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return log f of every chain at its own level, shape (n,), in nats."""
         base, gain = self.ends(state)
-        return base + self.ladder[levels] * gain
+        return _between(base, gain, self.ladder[levels])
 
     def log_f_ladder(self, state: Any) -> NDArray[np.float64]:
         """Return log f of every chain at every level, shape (n, K), in nats."""
         base, gain = self.ends(state)
-        return base[:, np.newaxis] + gain[:, np.newaxis] * self.ladder
+        return _between(base[:, np.newaxis], gain[:, np.newaxis], self.ladder)
 
     def derivatives(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return U = log f_1 - log f_0 and dU / dbeta = 0 of every chain, shape (n, 2)."""
         gain = self.ends(state)[1]
         return np.stack([gain, np.zeros_like(gain)], axis=1)
+
+
+def _between(base, gain, betas):
+    """log f_beta, where log f_1 may be -inf."""
+    with np.errstate(invalid="ignore"):
+        return np.where((betas == 0) & (gain == -np.inf), base, base + betas * gain)
 
 
 def check_ladder(ladder: ArrayLike) -> NDArray[np.float64]:

@@ -41,6 +41,26 @@ class Derivatives(Protocol):
         """Return U = d log f / d beta and dU / dbeta of every chain at its own level, shape (n, 2)."""
 
 
+class Continuous(Protocol):
+    """States are points of R^d, within a box where there are `bounds` (2, d), whose sides may be infinite."""
+
+    n_dimensions: int
+    bounds: NDArray[np.float64] | None
+
+    def position(self, state: Any) -> NDArray[np.float64]:
+        """Return the points, shape (n, d)."""
+
+    def at(self, position: NDArray[np.float64]) -> Any:
+        """Return the state of chains at some points (n, d)."""
+
+
+class Gradients(Protocol):
+    """log f_beta = log f_0 + beta (log f_1 - log f_0) has gradients by the position."""
+
+    def gradients(self, state: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the gradients of log f_0 and of log f_1 - log f_0 of every chain, both (n, d)."""
+
+
 class TargetDraws(Protocol):
     """The target can be sampled exactly."""
 
@@ -100,6 +120,7 @@ _INSTEAD: dict[Any, str] = {
     GibbsMove: "define it or choose another transition",
     Proposal: "define it or choose another transition",
     Enumeration: "choose AIS, RTS or ParallelTempering",
+    Gradients: "give grad, and grad_base where the base's gradient is unknown, or choose RandomWalk or Slice",
     Filters: "only topic models have one: choose Exact, AIS or ParallelTempering",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,11 @@ class AnnealingRun:
         What the chains that go down started from; "ends" are where chains arrived that had gone up.
     bound : ndarray or None
         Logs of independent estimates of Z that are not too large on average, made without the base.
+    acceptance : ndarray or None
+        Mean acceptance probability of the chains that go up at every level but the first, as a mean over each segment
+        of their way; None if no move is rejected.
+    pilot : object or None
+        Step sizes of the moves at some inverse temperatures, of moves that were tuned.
     n_sweeps : int
         Sweeps of all chains together.
     log_f_rounding : float
@@ -48,12 +53,22 @@ class AnnealingRun:
     down: NDArray[np.float64] | None = None
     starts: str | None = None
     bound: NDArray[np.float64] | None = None
+    acceptance: NDArray[np.float64] | None = None
+    pilot: Any = None
     n_sweeps: int = 0
     log_f_rounding: float = 0.0
 
 
-def anneal_up(path, transition, n, key, n_jobs=None, checkpoint=None) -> tuple[NDArray[np.float64], Any]:
-    """Log weights (n,) of chains that go up the whole ladder from exact base draws, and the state that they end in."""
+class Arrivals(NamedTuple):
+    """Chains that went through the ladder: log weights (n,), states, and the acceptance of every move or None."""
+
+    log_weights: NDArray[np.float64]
+    state: Any
+    acceptance: NDArray[np.float64] | None
+
+
+def anneal_up(path, transition, n, key, n_jobs=None, checkpoint=None) -> Arrivals:
+    """Chains that go up the whole ladder from exact base draws."""
     order = np.arange(len(path.ladder))
     return _anneal(path, transition, functools.partial(_from_base, path, key), order, n, key, n_jobs, checkpoint)
 
@@ -66,13 +81,14 @@ def anneal_down(path, transition, starts, n_chains_per_start, key, n_jobs=None, 
     start = functools.partial(_from_starts, path, key, starts, n_chains_per_start)
     n, last = n_chains(starts) * n_chains_per_start, len(path.ladder) - 1
     order = np.r_[np.full(n_settling, last), np.arange(last, -1, -1)]
-    log_weights, _ = _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=True)
-    return log_weights.reshape(-1, n_chains_per_start)
+    arrivals = _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=True)
+    return arrivals.log_weights.reshape(-1, n_chains_per_start)
 
 
-def _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=False):
+def _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=False) -> Arrivals:
     """start(first, n) returns the state of the chains first, …, first + n - 1; sweep 0 of the stream is its own."""
-    blocks = equal_blocks(n, _LARGEST_BLOCK)
+    together = path.n_chains_per_block
+    blocks = equal_blocks(n, _LARGEST_BLOCK) if together is None else equal_blocks(n, together, 1)
     first = np.concatenate([[0], np.cumsum(blocks)])
     bounds = segments(len(order) - 1, path.n_moves_per_segment)
     carries = run_segments(
@@ -84,8 +100,9 @@ def _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=
         checkpoint=checkpoint,
         stage="reverse" if reverse else "anneal",
     )
-    states, _, log_weights = zip(*carries)
-    return np.concatenate(log_weights), concatenate(states)
+    states, _, log_weights, accepted = zip(*carries)
+    rates = np.repeat(np.sum(accepted, axis=0) / (n * np.diff(bounds)), np.diff(bounds))
+    return Arrivals(np.concatenate(log_weights), concatenate(states), None if np.isnan(rates).any() else rates)
 
 
 def _from_base(path, key, first, n):
@@ -99,16 +116,19 @@ def _from_starts(path, key, starts, n_chains_per_start, first, n):
     return state
 
 
-def _begin(path, transition, key, start, blocks, first, block) -> tuple[Any, tuple, NDArray]:
+def _begin(path, transition, key, start, blocks, first, block) -> tuple[Any, tuple, NDArray, NDArray]:
     state = start(int(first[block]), blocks[block])
-    return state, transition.init(path, state, Stream(key, int(first[block])).aside()), np.zeros(blocks[block])
+    memory = transition.init(path, state, Stream(key, int(first[block])).aside())
+    return state, memory, np.zeros(blocks[block]), np.empty(0)
 
 
 def _advance(path, transition, key, first, order, bounds, reverse, block, segment, carry):
-    state, memory, log_weights = carry
+    state, memory, log_weights, accepted = carry
     passed = order[bounds[segment] : bounds[segment + 1] + 1]
     levels = np.repeat(passed[:, np.newaxis], len(log_weights), axis=1)
-    stream = Stream(key, int(first[block]), bounds[segment] + 1)
+    stream, before = Stream(key, int(first[block]), bounds[segment] + 1), transition.accepted(memory)
     with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
         state, memory, increments = programs.anneal(path, transition, state, memory, levels, stream, reverse)
-    return state, memory, log_weights + check_finite(increments)
+    share = np.nan if before is None else np.sum(transition.accepted(memory) - before)
+    log_weights = log_weights + check_finite(increments, allow_zero=path.has_walls)
+    return state, memory, log_weights, np.append(accepted, share)

@@ -28,7 +28,8 @@ def anneal(path, transition, state, memory, levels, stream, reverse=False):
         now = stream.at(stream.step + t)
         if reverse:
             state, memory = transition.move(path, state, memory, levels[t], now, reverse=True)
-        log_weights += path.log_f(state, levels[t + 1]) - path.log_f(state, levels[t])
+        old, new = path.log_f(state, levels[t]), path.log_f(state, levels[t + 1])
+        log_weights += np.where(new == -np.inf, new, new - old)  # also of a chain whose weight is 0 already
         if not reverse:
             state, memory = transition.move(path, state, memory, levels[t + 1], now)
     return state, memory, log_weights

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,9 +16,9 @@ ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
 _PILOT_SHARE = 20  # a pilot has so many times fewer levels
 
 
-def equal_blocks(n: int, largest: int) -> list[int]:
+def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
     """Sizes of at least 8 (where n allows) blocks of n chains, as equal as possible and at most `largest`."""
-    n_blocks = max(min(n, 8), -(-n // largest))
+    n_blocks = max(min(n, fewest_blocks), -(-n // largest))
     return [n // n_blocks + (block < n % n_blocks) for block in range(n_blocks)]
 
 
@@ -48,19 +50,41 @@ def check_ends(path) -> None:
         raise ValueError("ladder must begin at 0 (the base, which is sampled) and end at 1 (the target)")
 
 
-def plan_ladder(path, transition, ladder, n_temperatures, n_chains, seed, stage=0):
-    """Fix the ladder; returns the path on it and the sweeps that this took.
+class Plan(NamedTuple):
+    """The path on its ladder, the move that is frozen for it, and the sweeps that finding them took."""
+
+    path: Any
+    transition: Any
+    n_sweeps: int
+
+
+def plan_run(path, transition, ladder, n_temperatures, n_chains, seed, pilot_stage, tune_stage) -> Plan:
+    """Fix the ladder and tune the move.
 
     "adaptive" measures the spread of log f_(k+1) - log f_k in a pilot and places the levels at equal cumulative spread.
+    A move that has a pilot of its own tells the spread at once; others are tuned on the ladder.
     """
+    key = stream_key(seed, tune_stage)
     if not isinstance(ladder, str) or ladder != "adaptive":
         path = path.with_ladder(make_ladder(ladder, n_temperatures))
         check_ends(path)
-        return path, 0
+        return _tuned(path, transition, key, 0)
     n_levels = max(2, n_temperatures // _PILOT_SHARE)
     path = path.with_ladder(make_ladder("linear", n_levels))
-    spread = pilot_spread(path, transition, n_chains, stream_key(seed, stage))
-    return path.with_ladder(respace(path.ladder, spread, n_temperatures)), n_chains * (n_levels - 1)
+    plan = _tuned(path, transition, key, 0)
+    pilot = plan.transition.pilot
+    if pilot is not None and len(pilot.betas) > 1:
+        cost = (pilot.spread[1:] + pilot.spread[:-1]) / 2 * np.diff(pilot.betas)
+        return plan._replace(path=path.with_ladder(respace(pilot.betas, cost, n_temperatures)))
+    spread = pilot_spread(path, plan.transition, n_chains, stream_key(seed, pilot_stage))
+    path = path.with_ladder(respace(path.ladder, spread, n_temperatures))
+    return _tuned(path, transition, key, plan.n_sweeps + n_chains * (n_levels - 1))
+
+
+def _tuned(path, transition, key, n_sweeps) -> Plan:
+    tuned = transition.tune(path, key)
+    pilot = tuned.pilot
+    return Plan(path, tuned, n_sweeps + (0 if pilot is None else pilot.n_moves))
 
 
 def pilot_spread(path, transition, n_chains, key):

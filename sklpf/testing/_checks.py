@@ -115,8 +115,10 @@ def check_transition(
     state, log_weights = path.sample_base(n, stream), np.zeros(n)
     memory = transition.init(path, state, stream.aside())
     _check_purity(path, transition, state, memory, stream.at(1))
-    flat = functools.partial(_flat, variables)
-    n_variables = flat(state, ()).shape[1], flat(state, memory).shape[1] - flat(state, ()).shape[1]
+    flat = functools.partial(_flat, variables, transition)
+    n_all = flat(state, memory).shape[1]
+    n_auxiliary = _n_values(transition.auxiliary(memory), n)
+    n_variables = n_all - n_auxiliary, n_auxiliary
     directions = _directions(*n_variables, np.random.default_rng(random_state))
     for level in range(n_levels):
         levels = np.full(n, level)
@@ -154,10 +156,14 @@ def _weights(log_weights: NDArray, level: int) -> NDArray:
     return weights / weights.sum()
 
 
-def _flat(variables, state, memory) -> NDArray:
-    """The variables of every chain, and its memory, as a row of float64."""
+def _n_values(arrays, n) -> int:
+    return sum(array.size for array in arrays) // n
+
+
+def _flat(variables, transition, state, memory) -> NDArray:
+    """The variables of every chain, and the auxiliary ones of its memory, as a row of float64."""
     values = variables(state) if variables is not None else state
-    arrays = (*(values if isinstance(values, tuple) else (values,)), *memory)
+    arrays = (*(values if isinstance(values, tuple) else (values,)), *transition.auxiliary(memory))
     return np.concatenate([np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1)
 
 

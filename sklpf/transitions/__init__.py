@@ -1,7 +1,11 @@
 """Moves that leave every level of a path invariant."""
 
 from sklpf.transitions._base import Transition
+from sklpf.transitions._default import default_move
 from sklpf.transitions._gibbs import Gibbs
+from sklpf.transitions._hmc import HMC
 from sklpf.transitions._metropolis import Metropolis
+from sklpf.transitions._random_walk import RandomWalk
+from sklpf.transitions._slice import Slice
 
-__all__ = ["Gibbs", "Metropolis", "Transition"]
+__all__ = ["HMC", "Gibbs", "Metropolis", "RandomWalk", "Slice", "Transition", "default_move"]

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from sklpf._random import Stream
 from sklpf.paths import Path
 from sklpf.paths._capabilities import require
 
 
-class Transition:
+class Transition(BaseEstimator):
     """A move on the states of a path. Subclasses define `move` and name the groups of capabilities that they need.
 
     Beside the path's state a move may keep a memory of its own (a direction, a momentum): a tuple of arrays with one
@@ -20,9 +21,11 @@ class Transition:
     """
 
     requires: tuple[type, ...] = ()
+    _parameter_constraints: dict[str, Any] = {}
 
     def check(self, path: Path) -> None:
-        """Raise TypeError if the path lacks a capability of this transition."""
+        """Raise TypeError if the path lacks a capability of this transition, ValueError for its parameters."""
+        self._validate_params()
         for group in self.requires:
             require(path, group, type(self).__name__)
 
@@ -31,8 +34,13 @@ class Transition:
         return ()
 
     def tune(self, path: Path, key: tuple[int, int]) -> Transition:
-        """Return the transition with what a pilot found, as functions of beta, and frozen; the path has its ladder."""
+        """Return the transition with what a pilot found, as functions of beta, and frozen; again, it returns itself."""
         return self
+
+    @property
+    def pilot(self) -> Any:
+        """What `tune` found, with its `betas`, the ``spread`` of log f_1 - log f_0 there and ``n_moves``; or None."""
+        return None
 
     def move(
         self,
@@ -45,6 +53,14 @@ class Transition:
     ) -> tuple[Any, tuple]:
         """Return state and memory after one move of every chain at its level; `reverse` asks for the time reversal."""
         raise NotImplementedError(f"{type(self).__name__} must define move")
+
+    def auxiliary(self, memory: tuple) -> tuple:
+        """Return what of the memory has a stationary distribution of its own, independent of the state."""
+        return memory
+
+    def accepted(self, memory: tuple) -> NDArray[np.float64] | None:
+        """Return the sum of the acceptance probabilities of every chain's moves so far; None if none is rejected."""
+        return None
 
     def compiled(self, path: Path) -> Any:
         """Return what the compiled programs of the path know this move by, or None if it is made in plain loops."""

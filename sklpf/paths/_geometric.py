@@ -1,0 +1,258 @@
+"""GeometricPath: from a base that can be sampled to a density on R^d that is given by a function."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklpf._random import Stream
+from sklpf.paths._base import TemperedPath, check_ladder
+from sklpf.paths._bases import Gaussian, Uniform, as_base
+
+_N_CHECKED = 5  # base draws at which a gradient is compared with differences
+_TOLERANCE = 1e-4  # relative
+_WIDTHS = (1e-4, 1e-6)  # of the differences, in scales of the base: one of them must agree
+
+
+class Points(NamedTuple):
+    """Points of R^d with the log densities there."""
+
+    position: NDArray[np.float64]  # (n, d)
+    log_base: NDArray[np.float64]  # (n,): log f_0
+    gain: NDArray[np.float64]  # (n,): log f_1 - log f_0
+
+
+class GeometricPath(TemperedPath):
+    """log f_beta = (1 - beta) log f_0 + beta log f: from a base f_0 to a density f on R^d, or on a box.
+
+    Its log Z is the log of the integral of f: with a posterior's log prior + log likelihood, the log evidence of a
+    Bayesian model.
+
+    Parameters
+    ----------
+    log_density : callable
+        The whole unnormalised log density in nats, of points (n, d), giving (n,). -inf is a density of 0.
+    grad : callable or None, default=None
+        Its gradient, of points (n, d), giving (n, d). None leaves `RandomWalk` and `Slice` as moves.
+    base : object
+        Where chains start: `Gaussian`, `StudentT`, `Uniform`, any object with `sample`, `log_density`, `n_dimensions`,
+        `normalised`, `center` and `scale` (`grad_log_density` too, where it is known), a frozen distribution of
+        scipy.stats (multivariate_normal, multivariate_t), or a list of d univariate ones. It must have mass wherever
+        the target has, and tails at least as heavy. A prior as base tempers the likelihood alone.
+    grad_base : callable or None, default=None
+        Gradient of the base's log density, of points (n, d), where the base does not know it.
+    bounds : tuple (low, high) or None, default=None
+        The box that f is integrated over: numbers or arrays (d,), infinite where a side is open. Chains are reflected
+        at its sides. A `Gaussian` with a diagonal covariance is truncated to it.
+    vectorized : bool, default=True
+        False: the functions take one point (d,) and give a number, and a gradient (d,).
+    ladder : array-like of shape (K,), default=(0, 1)
+        Inverse temperatures. Estimators replace it by their own.
+
+    Attributes
+    ----------
+    n_dimensions : int
+    bounds : ndarray of shape (2, d) or None
+
+    Raises
+    ------
+    ValueError
+        If a function gives wrong shapes, NaN or +inf, if `grad` disagrees with differences of `log_density` at five
+        draws of the base (relative 1e-4), if the base draws points outside `bounds`, or if it can't be a base there.
+    TypeError
+        If something is no function, or no base.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import HAIS, Gaussian, GeometricPath
+    >>> path = GeometricPath(lambda x: -np.sum(x**2, axis=1) / 2, grad=lambda x: -x, base=Gaussian(np.ones(3), 2.0))
+    >>> hais = HAIS(n_temperatures=200, random_state=0).fit(path)
+    >>> bool(abs(hais.log_partition_ - 1.5 * np.log(2 * np.pi)) < 0.05)
+    True
+    """
+
+    has_walls = True
+    n_chains_per_block = 128
+
+    def __init__(
+        self,
+        log_density: Callable[[Any], Any],
+        *,
+        grad: Callable[[Any], Any] | None = None,
+        base: Any,
+        grad_base: Callable[[Any], Any] | None = None,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        vectorized: bool = True,
+        ladder: ArrayLike = (0.0, 1.0),
+    ):
+        for name, function in {"log_density": log_density, "grad": grad, "grad_base": grad_base}.items():
+            if not callable(function) and (function is not None or name == "log_density"):
+                raise TypeError(f"{name} must be a function of points (n, d), got {function!r}")
+        self.log_density, self.grad, self.grad_base, self.vectorized = log_density, grad, grad_base, vectorized
+        self.base = as_base(base)
+        self.n_dimensions: int = self.base.n_dimensions
+        self.bounds = None if bounds is None else _check_bounds(bounds, self.n_dimensions)
+        self.base = _within(self.base, self.bounds)
+        self.ladder = check_ladder(ladder)
+        self._check_functions()
+
+    @property
+    def base_log_partition(self) -> float | None:  # type: ignore[override]
+        """0.0 where the base is normalised, else None."""
+        return 0.0 if self.base.normalised else None
+
+    def sample_base(self, n: int, stream: Stream) -> Points:
+        """Return n exact draws from the base."""
+        return self.at(self.base.sample(n, stream.generator()))
+
+    def position(self, state: Points) -> NDArray[np.float64]:
+        """Return the points, shape (n, d)."""
+        return state.position
+
+    def at(self, position: NDArray[np.float64]) -> Points:
+        """Return the state of chains at some points (n, d)."""
+        log_base, log_target = _log_base(self.base, position), self._target(position)
+        nowhere = (log_base == -np.inf) & (log_target > -np.inf)
+        if nowhere.any():
+            raise ValueError(
+                f"base has density 0 at {_show(position[nowhere][0])}, where log_density is "
+                f"{log_target[nowhere][0]:.4g}: give a base that covers the target, or bounds"
+            )
+        with np.errstate(invalid="ignore"):
+            return Points(position, log_base, np.where(log_target == -np.inf, -np.inf, log_target - log_base))
+
+    def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
+        return state.log_base, state.gain
+
+    def summary(self, state: Points) -> NDArray[np.float64]:
+        """Return the points."""
+        return state.position
+
+    @property
+    def gradients(self) -> Callable[[Points], tuple[NDArray, NDArray]]:
+        """A function of the state: the gradients of log f_0 and of log f_1 - log f_0, both (n, d)."""
+        if self.grad is None:
+            raise AttributeError("no gradient of log_density was given")
+        if self._base_gradient is None:
+            raise AttributeError("the gradient of the base's log density is unknown: give grad_base")
+        return self._gradients
+
+    def _gradients(self, state):
+        inside = state.gain > -np.inf
+        base, target = np.zeros_like(state.position), np.zeros_like(state.position)
+        if inside.any():
+            position = state.position[inside]
+            target[inside] = _slope("grad", self._target_gradient(position), position)
+            base[inside] = _slope("grad_base", self._base_gradient(position), position)
+        return base, target - base
+
+    def _call(self, function, position):
+        return function(position) if self.vectorized else np.array([function(point) for point in position])
+
+    def _target(self, position):
+        return _checked("log_density", self._call(self.log_density, position), position)
+
+    def _target_gradient(self, position):
+        return self._call(self.grad, position)
+
+    @property
+    def _base_gradient(self):
+        if self.grad_base is not None:
+            return functools.partial(self._call, self.grad_base)
+        return getattr(self.base, "grad_log_density", None)
+
+    def _check_functions(self) -> None:
+        rng, d = np.random.default_rng(0), self.n_dimensions
+        draws = np.asarray(self.base.sample(_N_CHECKED, rng), dtype=np.float64)
+        if draws.shape != (_N_CHECKED, d):
+            raise ValueError(f"base.sample({_N_CHECKED}, rng) must give shape {(_N_CHECKED, d)}, got {draws.shape}")
+        if self.bounds is not None and np.any((draws < self.bounds[0]) | (draws > self.bounds[1])):
+            raise ValueError("base draws points outside bounds: give a base within them, such as Uniform(low, high)")
+        self.at(draws)
+        steps = np.asarray(self.base.scale) * rng.choice([-1.0, 1.0], size=draws.shape)
+        if self.grad is not None:
+            _check_gradient("grad", "log_density", self._target_gradient, self._target, draws, steps)
+        if self._base_gradient is not None:
+            log_base = functools.partial(_log_base, self.base)
+            _check_gradient("grad_base", "the base's log_density", self._base_gradient, log_base, draws, steps)
+
+
+def _log_base(base, position):
+    return _checked("the base's log_density", base.log_density(position), position)
+
+
+def _checked(name, values, position):
+    """Log densities (n,) or a ValueError that shows what can't be used."""
+    values = np.asarray(values, dtype=np.float64)
+    if values.shape != (len(position),):
+        raise ValueError(f"{name} must give shape {(len(position),)} for as many points, got {values.shape}")
+    bad = np.isnan(values) | (values == np.inf)
+    if bad.any():
+        raise ValueError(f"{name} is {values[bad][0]} at {_show(position[bad][0])}: it must be a number or -inf")
+    return values
+
+
+def _slope(name, values, position):
+    """A gradient (n, d) or a ValueError that shows what can't be used."""
+    values = np.asarray(values, dtype=np.float64)
+    if values.shape != position.shape:
+        raise ValueError(f"{name} must give shape {position.shape} for as many points, got {values.shape}")
+    bad = ~np.isfinite(values).all(axis=1)
+    if bad.any():
+        raise ValueError(f"{name} is not finite at {_show(position[bad][0])}, where the density is not 0")
+    return values
+
+
+def _check_gradient(name, of, gradient, log_density, points, steps) -> None:
+    """Compare slopes along `steps` (n, d) with central differences of two widths."""
+    here = np.isfinite(log_density(points))
+    points, steps = points[here], steps[here]
+    if not len(points):
+        return
+    slopes = _slope(name, gradient(points), points) * steps
+    slope, size = slopes.sum(axis=1), np.sqrt(np.sum(slopes**2, axis=1))
+    differences = []
+    for width in _WIDTHS:
+        ends = [log_density(points + sign * width * steps) for sign in (1, -1)]
+        with np.errstate(invalid="ignore"):
+            differences.append((ends[0] - ends[1]) / (2 * width))
+    rounding = 1e-15 * np.abs(log_density(points)) / _WIDTHS[-1]
+    off = np.abs(np.array(differences) - slope)  # NaN and inf at a wall
+    wrong = np.all(off > _TOLERANCE * size + rounding, axis=0) & np.all(np.isfinite(differences), axis=0)
+    if wrong.any():
+        c = int(wrong.argmax())
+        raise ValueError(
+            f"{name} disagrees with {of} at {_show(points[c])}: along {_show(steps[c])} its slope is {slope[c]:.6g}, "
+            f"that of differences {differences[0][c]:.6g}"
+        )
+
+
+def _check_bounds(bounds, d):
+    try:
+        low, high = bounds
+        box = np.stack([np.broadcast_to(np.asarray(side, dtype=np.float64), (d,)) for side in (low, high)])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"bounds must be a pair (low, high) of numbers or arrays ({d},), got {bounds!r}") from error
+    if np.isnan(box).any() or not np.all(box[0] < box[1]):
+        raise ValueError("bounds must have low < high in every dimension, without NaN")
+    box.setflags(write=False)
+    return box
+
+
+def _within(base, bounds):
+    """The base on the box: a Gaussian is truncated to it; a box of its own must be that of `bounds`."""
+    if isinstance(base, Uniform) and (bounds is None or np.any(bounds != np.stack([base.low, base.high]))):
+        raise ValueError("bounds must be the box of the Uniform base: the target is integrated over it and no further")
+    if bounds is not None and isinstance(base, Gaussian):
+        return base.truncated(*bounds)
+    return base
+
+
+def _show(point) -> str:
+    return np.array2string(np.asarray(point), precision=4, threshold=8, separator=", ")

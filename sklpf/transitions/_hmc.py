@@ -1,0 +1,137 @@
+"""Hamiltonian Monte Carlo with a velocity that is kept and partly refreshed."""
+
+from __future__ import annotations
+
+import functools
+from numbers import Integral, Real
+
+import numpy as np
+
+from sklpf._random import ACCEPT, Stream
+from sklpf._sklearn import Interval, StrOptions
+from sklpf.paths import Continuous, Gradients
+from sklpf.paths._base import map_state
+from sklpf.transitions._pilot import TunedTransition, choose, reflect, stream_normals
+
+
+class HMC(TunedTransition):
+    """Hamiltonian Monte Carlo with partial refreshment (Horowitz 1991; Sohl-Dickstein & Culpepper 2012, sect. 2.3).
+
+    A move is a trajectory of kick, drift and kick, accepted or rejected as a whole, and a refreshment of the velocity:
+    v becomes sqrt(1 - g) v + sqrt(g) r, r normal, after an accepted trajectory, and turns around after a rejected one.
+    The velocity is N(0, I) at every level, so that it cancels in weights and swaps.
+
+    Parameters
+    ----------
+    step_size : float or "auto", default="auto"
+        Length of a step in time. "auto" tunes it in a pilot as a function of beta to the `target_acceptance`, in units
+        of the density's scale there; a number is used as it is, in the path's own coordinates unless `metric` is given.
+    target_acceptance : float, default=0.8
+        Mean acceptance probability that a step size is tuned to.
+    n_leapfrog : int, default=1
+        Steps of a trajectory.
+    half_life : float or None, default=0.5
+        Time in which refreshment leaves half of the velocity's energy: g = 1 - 2^(-step_size n_leapfrog / half_life).
+        None draws it anew at every move.
+    metric : {"diag", "dense"} or None, default=None
+        What moves are made in: None, coordinates that share one scale; "diag", each scaled by its standard deviation;
+        "dense", by a root of the covariance. Both are estimated in the pilot as functions of beta.
+
+    Notes
+    -----
+    Needs `Continuous` and `Gradients` (see `sklpf.paths`). With bounds trajectories are reflected, which "dense" does
+    not allow. ``HMC(step_size=0.2, half_life=1)`` is the paper's but for the order of a step's halves.
+
+    References
+    ----------
+    Horowitz, A. M. (1991). A generalized guided Monte Carlo algorithm. Physics Letters B 268.
+    Sohl-Dickstein, J. & Culpepper, B. J. (2012). Hamiltonian annealed importance sampling for partition function
+    estimation. arXiv:1205.1925.
+
+    Examples
+    --------
+    >>> from sklpf import AIS, HMC, Gaussian, GeometricPath
+    >>> path = GeometricPath(lambda x: -(x**4).sum(axis=1), grad=lambda x: -4 * x**3, base=Gaussian([0.0, 0.0], 1.0))
+    >>> ais = AIS(n_temperatures=100, transition=HMC(metric="diag"), random_state=0).fit(path)
+    >>> ais.converged_
+    True
+    """
+
+    requires = (Continuous, Gradients)
+    _parameter_constraints = {
+        "step_size": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "target_acceptance": [Interval(Real, 0, 1, closed="neither")],
+        "n_leapfrog": [Interval(Integral, 1, None, closed="left")],
+        "half_life": [Interval(Real, 0, None, closed="neither"), None],
+        "metric": [StrOptions({"diag", "dense"}), None],
+    }
+
+    def __init__(
+        self,
+        step_size: float | str = "auto",
+        target_acceptance: float = 0.8,
+        n_leapfrog: int = 1,
+        half_life: float | None = 0.5,
+        metric: str | None = None,
+    ):
+        self.step_size = step_size
+        self.target_acceptance = target_acceptance
+        self.n_leapfrog = n_leapfrog
+        self.half_life = half_life
+        self.metric = metric
+
+    def init(self, path, state, stream: Stream) -> tuple:
+        """Return velocity, gradients of log f_0 and of log f_1 - log f_0, and summed acceptance probabilities."""
+        velocity = stream_normals(stream, np.empty(path.position(state).shape))
+        return velocity, *path.gradients(state), np.zeros(len(velocity))
+
+    def first_step(self, n_dimensions: int) -> float:
+        """Where tuning begins, in scales of the density."""
+        return n_dimensions**-0.25
+
+    def slopes(self, memory, beta):
+        """The gradients of log f_beta."""
+        return [memory[1] + beta * memory[2]]
+
+    def auxiliary(self, memory):
+        """The velocity."""
+        return memory[:1]
+
+    def accepted(self, memory):
+        """Sum of the acceptance probabilities of every chain."""
+        return memory[3]
+
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        pilot, betas = self.frozen, path.ladder[levels]
+        step = pilot.step(betas)[:, np.newaxis]
+        if reverse:
+            memory = self._refresh(memory, step, stream)
+        state, memory = self._trajectory(path, state, memory, levels, betas[:, np.newaxis], step, pilot, stream)
+        return state, memory if reverse else self._refresh(memory, step, stream)
+
+    def _trajectory(self, path, state, memory, levels, betas, step, pilot, stream):
+        """Follow the dynamics, turn around, and accept or stay; it is its own reversal."""
+        velocity, base, gain, accepted = memory
+        here, pace, slopes, lost = state, velocity, (base, gain), np.zeros(len(levels), dtype=bool)
+        for _ in range(self.n_leapfrog):
+            pace = pace + step / 2 * pilot.apply(betas[:, 0], slopes[0] + betas * slopes[1], transpose=True)
+            old = path.position(here)
+            position, pace = reflect(path.bounds, old + step * pilot.apply(betas[:, 0], pace), pace)
+            lost |= ~np.isfinite(position).all(axis=1)
+            here = path.at(np.where(lost[:, np.newaxis], old, position))
+            slopes = path.gradients(here)
+            pace = pace + step / 2 * pilot.apply(betas[:, 0], slopes[0] + betas * slopes[1], transpose=True)
+        with np.errstate(invalid="ignore", over="ignore"):
+            log_accept = path.log_f(here, levels) - path.log_f(state, levels)
+            log_accept += (np.sum(velocity**2, axis=1) - np.sum(pace**2, axis=1)) / 2
+        rate = np.where(lost | np.isnan(log_accept), 0.0, np.exp(np.minimum(log_accept, 0)))
+        accept = stream.uniform(len(levels), ACCEPT) < rate
+        keep = functools.partial(choose, accept)
+        new, old = (-pace, *slopes), (velocity, base, gain)
+        return map_state(keep, here, state), (*map_state(keep, new, old), accepted + rate)
+
+    def _refresh(self, memory, step, stream):
+        """Turn the velocity around and renew a part of it."""
+        share = 1.0 if self.half_life is None else -np.expm1(-step * self.n_leapfrog / self.half_life * np.log(2))
+        normals = stream_normals(stream, np.empty_like(memory[0]))
+        return -np.sqrt(1 - share) * memory[0] + np.sqrt(share) * normals, *memory[1:]

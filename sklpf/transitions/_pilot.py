@@ -1,0 +1,267 @@
+"""What moves on R^d share: a pilot that tunes them along the path, normal numbers, reflection."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from sklearn.covariance import ledoit_wolf
+
+from sklpf._random import FIRST, Stream
+from sklpf.paths._base import n_chains, take
+from sklpf.transitions._base import Transition
+
+_FEWEST_CHAINS, _MOST_CHAINS = 64, 400
+_N_MOVES, _FEWEST_MOVES = 768, 6  # of all chains at a level; of each
+_N_FIRST_MOVES = 40  # at the base, where no step size is known yet
+_MOST_LEVELS = 200
+_FEWEST_EFFECTIVE = 0.7  # share of the chains that must count after a step up
+_NEIGHBOURS = 2  # levels on either side, over which step sizes are averaged
+_LARGEST_STEP = 2.0  # in scales of the density
+
+
+class Pilot(NamedTuple):
+    """What the pilot found at some inverse temperatures 0 = betas[0] < … < betas[J - 1] = 1.
+
+    `roots` whiten the density: points move by root @ velocity. They are numbers (J, 1), or one for each dimension
+    (J, d), or matrices (J, d, d).
+    """
+
+    betas: NDArray[np.float64]  # (J,)
+    log_steps: NDArray[np.float64]  # (J,)
+    roots: NDArray[np.float64]  # (J, 1), (J, d) or (J, d, d)
+    sizes: NDArray[np.float64]  # (J, 1): geometric mean scale of a root
+    spread: NDArray[np.float64]  # (J,): standard deviation of log f_1 - log f_0
+    n_moves: int
+
+    def step(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Step size of chains at some inverse temperatures, shape (n,)."""
+        return np.exp(np.interp(betas, self.betas, self.log_steps))
+
+    def scales(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scale of chains at some inverse temperatures (n, 1), or of every dimension (n, d); not for matrices."""
+        return self._between(self.roots, betas)
+
+    def apply(self, betas: NDArray[np.float64], velocity: NDArray, transpose: bool = False) -> NDArray:
+        """root @ velocity of every chain, or root.T @ it, shape (n, d)."""
+        if self.roots.ndim == 2:
+            return self.scales(betas) * velocity
+        knots = np.searchsorted(self.betas, betas, side="right") - 1
+        out = np.empty_like(velocity)
+        for knot in np.unique(knots):
+            chosen, root = knots == knot, self.roots[knot]
+            out[chosen] = velocity[chosen] @ (root if transpose else root.T)
+        return self._between(self.sizes, betas) / self.sizes[knots] * out
+
+    def _between(self, scales, betas):
+        """Scales (J, m) at some inverse temperatures: precisions are linear in between, as a Gaussian's are."""
+        upper = np.clip(np.searchsorted(self.betas, betas, side="right"), 1, max(1, len(self.betas) - 1))
+        upper = np.minimum(upper, len(self.betas) - 1)
+        lower = np.maximum(upper - 1, 0)
+        width = np.where(upper > lower, self.betas[upper] - self.betas[lower], 1.0)
+        share = ((betas - self.betas[lower]) / width)[:, np.newaxis]
+        return ((1 - share) * scales[lower] ** -2.0 + share * scales[upper] ** -2.0) ** -0.5
+
+
+def _fixed(step_size: float) -> Pilot:
+    """The same step size everywhere, in the path's own coordinates."""
+    return _make_pilot([(0.0, np.log(step_size), np.ones(1), 0.0)], 0)
+
+
+def _make_pilot(records, n_moves) -> Pilot:
+    betas, log_steps, roots, spread = (np.array(column) for column in zip(*records))
+    volumes = np.linalg.slogdet(roots)[1] if roots.ndim == 3 else np.log(roots).sum(axis=1)
+    return Pilot(betas, log_steps, roots, np.exp(volumes / roots.shape[1])[:, np.newaxis], spread, n_moves)
+
+
+def run_pilot(path: Any, transition: Any, key: tuple[int, int]) -> Pilot:
+    """Take chains from base draws to the target by small steps of beta with resampling, and tune on the way.
+
+    Each step up leaves most of the chains effective. A level's scales are estimated from the chains there; then its
+    step size follows the mean acceptance probability (Robbins & Monro 1951).
+    """
+    d = path.n_dimensions
+    n = _FEWEST_CHAINS if transition.metric is None else int(np.clip(2 * d, _FEWEST_CHAINS, _MOST_CHAINS))
+    stream, rng = Stream(key), np.random.default_rng(key)
+    state = path.sample_base(n, stream)
+    chains = state, transition.init(path, state, stream.aside())
+    root, log_step = _root([path.position(state)], [], transition.metric), np.log(transition.first_step(d))
+    beta, n_moves, records = 0.0, _N_FIRST_MOVES, []  # type: float, int, list[tuple]
+    while True:
+        at = stream.at(1 + sum(record[-1] for record in records))
+        chains, root, log_step = _tune_level(path, transition, beta, chains, root, log_step, n_moves, at)
+        gain = path.ends(chains[0])[1]
+        records.append((beta, log_step, root, np.std(gain[np.isfinite(gain)]), n_moves))
+        if beta == 1:
+            break
+        new = 1.0 if len(records) >= _MOST_LEVELS else _next_beta(gain, beta)
+        log_weights = (new - beta) * gain
+        if not np.any(log_weights > -np.inf):
+            raise ValueError("base draws no point where the target has mass: give a base that covers it")
+        chosen = rng.choice(n, size=n, p=np.exp(log_weights - logsumexp(log_weights)))
+        chains = path.take(chains[0], chosen), take(chains[1], chosen)
+        beta, n_moves = new, max(_N_MOVES // n, _FEWEST_MOVES)
+    *numbers, counts = zip(*records)
+    pilot = _make_pilot(list(zip(*numbers)), n * sum(counts))
+    return pilot._replace(log_steps=_smooth(pilot.log_steps))
+
+
+def _tune_level(path, transition, beta, chains, root, log_step, n_moves, stream):
+    """Move chains (state, memory) at a level: half of the time for its scales, and half for the step size with them."""
+    state, memory = chains
+    path, levels = _at(path, beta, n_chains(state))
+    points, slopes, tried = [], [], []  # type: list, list, list
+    for move in range(n_moves):
+        if move == n_moves // 2:
+            root = _root(points, slopes, transition.metric)
+        before = transition.accepted(memory)
+        here = transition.with_pilot(_make_pilot([(0.0, log_step, root, 0.0)], 0))
+        state, memory = here.move(path, state, memory, levels, stream.at(stream.step + move))
+        if before is not None:
+            rate = float(np.mean(transition.accepted(memory) - before))
+            log_step += (rate - transition.target_acceptance) * 2 * (1 + move % (n_moves // 2)) ** -0.6
+            log_step = min(log_step, np.log(_LARGEST_STEP))
+        points.append(path.position(state))
+        slopes += transition.slopes(memory, beta)
+        tried.append(log_step)
+    return (state, memory), root, np.mean(tried[-(n_moves // 4) :])
+
+
+def _at(path, beta, n):
+    """The path with a level at beta, and that level for n chains."""
+    if beta in (0.0, 1.0):
+        return path.with_ladder([0.0, 1.0]), np.full(n, int(beta))
+    return path.with_ladder([0.0, beta, 1.0]), np.full(n, 1)
+
+
+def _next_beta(gain, beta):
+    """The largest step that leaves half of the chains effective, by bisection."""
+    finite = gain[np.isfinite(gain)]
+    needed = min(_FEWEST_EFFECTIVE * len(gain), 0.9 * len(finite))
+
+    def effective(step):
+        return np.exp(2 * logsumexp(step * finite) - logsumexp(2 * step * finite))
+
+    low, high = 0.0, 1 - beta
+    if not len(finite) or effective(high) >= needed:
+        return 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if effective(middle) >= needed else (low, middle)
+    return min(1.0, max(beta + low, np.nextafter(beta, 2)))
+
+
+def _root(points, slopes, metric):
+    """What whitens points: their root mean square spread (1,), or for each dimension (d,), or as a matrix (d, d).
+
+    With gradients of log f at the points the last two make both alike: the covariance of points that are whitened and
+    that of gradients that are are the same, as for a normal density with any points.
+    """
+    points = np.concatenate(points)
+    n, d = points.shape
+    variances = np.maximum(points.var(axis=0, ddof=1), np.finfo(float).tiny)
+    if metric is None:
+        return np.sqrt(variances.mean(keepdims=True))
+    forces = np.concatenate(slopes).var(axis=0, ddof=1) if slopes else 1 / variances
+    scales = np.sqrt(np.sqrt(variances / np.maximum(forces, np.finfo(float).tiny)))
+    scales = np.clip(scales, 1e-3 * np.sqrt(variances), 1e3 * np.sqrt(variances))
+    if metric == "diag" or d == 1:
+        return scales
+    root = np.linalg.cholesky(ledoit_wolf((points - points.mean(axis=0)) / scales, assume_centered=True)[0])
+    if slopes:
+        values, vectors = np.linalg.eigh(root.T @ np.cov(np.concatenate(slopes).T * scales[:, np.newaxis]) @ root)
+        root = root @ (vectors * np.maximum(values, 1e-6 * values.max()) ** -0.25)
+    return scales[:, np.newaxis] * root
+
+
+def _smooth(values):
+    """Means over neighbours on either side."""
+    width = _NEIGHBOURS
+    padded = np.pad(values, width, mode="edge")
+    return np.mean([padded[i : i + len(values)] for i in range(2 * width + 1)], axis=0)
+
+
+class TunedTransition(Transition):
+    """A move on R^d whose `step_size` and `metric` a pilot may find, as functions of beta."""
+
+    step_size: Any
+    metric: str | None
+    target_acceptance: float
+
+    def check(self, path: Any) -> None:
+        """Raise TypeError if the path lacks a capability, ValueError if a parameter can't be used on it."""
+        super().check(path)
+        if self.metric == "dense" and path.bounds is not None:
+            raise ValueError('metric must be None or "diag" on a path with bounds: chains are reflected by coordinates')
+
+    def slopes(self, memory: tuple, beta: float) -> list[NDArray]:
+        """Return a list with the gradients of log f_beta (n, d), empty for moves that have none."""
+        return []
+
+    def first_step(self, n_dimensions: int) -> float:
+        """Where tuning begins, in scales of the density."""
+        raise NotImplementedError(f"{type(self).__name__} must define first_step(n_dimensions)")
+
+    def tune(self, path: Any, key: tuple[int, int]) -> TunedTransition:
+        """Return the move with step sizes and metric from a pilot, frozen as functions of beta."""
+        if self.pilot is not None:
+            return self
+        if self.step_size != "auto" and self.metric is None:
+            return self.with_pilot(_fixed(self.step_size))
+        return self.with_pilot(run_pilot(path, self, key))
+
+    @property
+    def pilot(self) -> Pilot | None:
+        """What `tune` found."""
+        return self.__dict__.get("pilot_")
+
+    @property
+    def frozen(self) -> Pilot:
+        """What moves are made with; a step size that was given needs no `tune`."""
+        if self.pilot is not None:
+            return self.pilot
+        if self.step_size == "auto" or self.metric is not None:
+            raise ValueError(f"{type(self).__name__} must be tuned before it moves: call tune(path, key)")
+        return _fixed(self.step_size)
+
+    def with_pilot(self, pilot: Pilot) -> TunedTransition:
+        """Return the move with these step sizes and scales, or with its own step size where one was given."""
+        if self.step_size != "auto":
+            pilot = pilot._replace(log_steps=np.full(len(pilot.betas), np.log(self.step_size)))
+        tuned = type(self)(**self.get_params(deep=False))
+        tuned.__dict__["pilot_"] = pilot
+        return tuned
+
+
+def stream_normals(stream: Stream, out: Any) -> Any:
+    """Fill out (n, d) with the normal numbers of the stream's chains."""
+    from sklpf.kernels._random import normals
+
+    normals(stream.keys, FIRST, out)
+    return out
+
+
+def choose(accept, new, old):
+    """Each chain's new entry where it is accepted."""
+    return np.where(accept.reshape(-1, *[1] * (np.ndim(old) - 1)), new, old)
+
+
+def reflect(bounds, position, velocity):
+    """Fold positions (n, d) back into a box, turning the velocity at every side that is met."""
+    if bounds is None:
+        return position, velocity
+    low, high = bounds
+    with np.errstate(invalid="ignore"):
+        width = high - low  # inf where a side is open
+        two_sided = np.isfinite(width)
+        laps = np.where(two_sided, (position - low) % np.where(two_sided, 2 * width, 1.0), position - low)
+        upper, lower = two_sided & (laps > width), ~two_sided & np.isfinite(low) & (position < low)
+        position = np.where(two_sided, low + np.where(upper, 2 * width - laps, laps), position)
+        position = np.where(lower, 2 * low - position, position)
+        above = ~two_sided & np.isfinite(high) & (position > high)
+        position = np.where(above, 2 * high - position, position)
+    if two_sided.any():
+        position = np.where(two_sided, np.clip(position, low, high), position)
+    return position, np.where(upper | lower | above, -velocity, velocity)

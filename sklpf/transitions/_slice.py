@@ -1,0 +1,135 @@
+"""Slice sampling, one coordinate after the other."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+
+from sklpf._sklearn import Interval, StrOptions
+from sklpf.paths import Continuous
+from sklpf.paths._base import map_state
+from sklpf.transitions._pilot import TunedTransition
+
+_MOST_SHRINKS = 200
+
+
+class Slice(TunedTransition):
+    """Slice sampling by coordinates, stepping out and shrinking (Neal 2003; Bishop 2006, sect. 11.4).
+
+    A level is drawn under the density; an interval of the `width` around the point is stepped out until both ends lie
+    outside of the slice, and shrunk towards the point until a uniform draw lies within. Nothing is rejected.
+
+    Parameters
+    ----------
+    width : float or "auto", default="auto"
+        Width of the first interval. "auto" takes twice the standard deviation of each coordinate, which a pilot
+        estimates as a function of beta.
+    max_steps : int, default=50
+        Most widths that an interval may grow to; they are shared out at random between its sides, so that the limit
+        keeps the density invariant.
+
+    Notes
+    -----
+    Needs `Continuous` (see `sklpf.paths`), no gradient. A sweep takes about 5 evaluations of the density for each
+    dimension. Coordinates go in order, backwards in the time reversal.
+
+    Examples
+    --------
+    >>> from sklpf import AIS, Gaussian, GeometricPath, Slice
+    >>> path = GeometricPath(lambda x: -(x**4).sum(axis=1), base=Gaussian([0.0, 0.0], 1.0))
+    >>> ais = AIS(n_temperatures=30, transition=Slice(), random_state=0).fit(path)
+    >>> ais.converged_
+    True
+    """
+
+    requires = (Continuous,)
+    metric, step_size = "diag", "auto"  # what the pilot finds
+    _parameter_constraints = {
+        "width": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "max_steps": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(self, width: float | str = "auto", max_steps: int = 50):
+        self.width = width
+        self.max_steps = max_steps
+
+    def first_step(self, n_dimensions: int) -> float:
+        """The width in scales of the density."""
+        return 2.0
+
+    def tune(self, path, key):
+        """Return the move with widths from a pilot, frozen as functions of beta."""
+        return super().tune(path, key) if self.width == "auto" else self
+
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        order = range(path.n_dimensions)
+        rng = stream.generator()
+        for j in reversed(order) if reverse else order:
+            state = self._coordinate(path, state, levels, j, rng)
+        return state, memory
+
+    def _coordinate(self, path, state, levels, j, rng):
+        position = path.position(state)
+        n, here = len(position), position[:, j]
+        with np.errstate(divide="ignore"):
+            threshold = path.log_f(state, levels) + np.log(rng.random(n))
+        left, right = self._interval(path, position, levels, j, threshold, rng)
+        todo = np.flatnonzero(threshold > -np.inf)  # a point of density 0 stays
+        for _ in range(_MOST_SHRINKS):
+            if not len(todo):
+                break
+            drawn = left[todo] + rng.random(len(todo)) * (right[todo] - left[todo])
+            new, inside = self._evaluate(path, position[todo], levels[todo], j, drawn, threshold[todo])
+            state = _put(state, todo[inside], path.take(new, inside))
+            todo, drawn = todo[~inside], drawn[~inside]
+            below = drawn < here[todo]
+            left[todo], right[todo] = np.where(below, drawn, left[todo]), np.where(below, right[todo], drawn)
+        return state
+
+    def _interval(self, path, position, levels, j, threshold, rng):
+        """Ends (n,) of the interval of every chain, stepped out within the path's bounds."""
+        n, here = len(position), position[:, j]
+        width = self._widths(path.ladder[levels], j)
+        left = here - width * rng.random(n)
+        right = left + width
+        share = np.floor(self.max_steps * rng.random(n))
+        low, high = (-np.inf, np.inf) if path.bounds is None else path.bounds[:, j]
+        for ends, step, allowed, limit in (
+            (left, -width, share, low),
+            (right, width, self.max_steps - 1 - share, high),
+        ):
+            todo = np.flatnonzero((allowed > 0) & (threshold > -np.inf))
+            while len(todo):
+                beyond = ends[todo] <= limit if limit == low else ends[todo] >= limit
+                inside = ~beyond
+                inside[inside] = self._evaluate(
+                    path, position[todo[inside]], levels[todo[inside]], j, ends[todo[inside]], threshold[todo[inside]]
+                )[1]
+                todo = todo[inside]
+                ends[todo] += step[todo]
+                allowed[todo] -= 1
+                todo = todo[allowed[todo] > 0]
+        return np.maximum(left, low), np.minimum(right, high)
+
+    def _widths(self, betas, j):
+        if self.width != "auto":
+            return np.full(len(betas), float(self.width))
+        return self.frozen.step(betas) * self.frozen.scales(betas)[:, j]
+
+    @staticmethod
+    def _evaluate(path, position, levels, j, values, threshold):
+        """The state with another coordinate j, and which chains of it lie in their slices."""
+        position = position.copy()
+        position[:, j] = values
+        state = path.at(position)
+        return state, path.log_f(state, levels) >= threshold
+
+
+def _put(state, index, new):
+    def put(old, values):
+        old = old.copy()
+        old[index] = values
+        return old
+
+    return map_state(put, state, new)
