@@ -1,4 +1,8 @@
-"""Numbers that compiled programs, plain loops and those who read their sums must agree on."""
+"""Numbers that compiled programs, plain loops and those who read their sums must agree on, and an error."""
 
 MAX_EXPONENT = 600.0  # larger log ratios are counted as this in sums of exp, which so stay finite
 RECORD_EVERY = 4  # sweeps of replica exchange, after which derivatives are added up
+
+
+class BadValue(ValueError):
+    """A density can't be used at some point; compiled programs can't say where."""

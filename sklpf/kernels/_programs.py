@@ -58,6 +58,14 @@ def summarise(model, state, c, out):
     """Write what tells the modes of the target apart, of chain c, to out (S,)."""
 
 
+def evaluate(density, position, values):
+    """Of a density on R^d: write log f_0, log f_1 - log f_0 and their gradients at points (n, d) to `values`."""
+
+
+def add_base(base, position, values):
+    """Of a base density on R^d: write log f_0 and its gradient at points (n, d) to `values`."""
+
+
 def implements(hook, model_class, **options):
     """Decorator: the body of a hook for models that are instances of one NamedTuple."""
 

@@ -77,7 +77,7 @@ class GeometricPath(TemperedPath):
     """
 
     has_walls = True
-    n_chains_per_block = 128
+    n_chains_per_block = 64
 
     def __init__(
         self,
@@ -133,6 +133,30 @@ class GeometricPath(TemperedPath):
     def summary(self, state: Points) -> NDArray[np.float64]:
         """Return the points."""
         return state.position
+
+    @property
+    def packed(self) -> Any:
+        """What compiled programs run on, or None: functions compiled by numba, and a base that they know."""
+        functions = self.log_density, self.grad
+        if self.grad_base is not None or not all(hasattr(f, "py_func") for f in functions) or not self.vectorized:
+            return None
+        base = getattr(self.base, "packed", None)
+        if base is None:
+            return None
+        from sklpf.paths._density_kernels import Compiled
+
+        return Compiled(*functions, base)
+
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary."""
+        return self.n_dimensions
+
+    def kernel(self, name: str) -> Any:
+        """Return one of the compiled programs, which are made for the path's functions at their first call."""
+        from sklpf.kernels import _programs
+
+        return getattr(_programs, name)
 
     @property
     def gradients(self) -> Callable[[Points], tuple[NDArray, NDArray]]:

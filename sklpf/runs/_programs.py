@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 
+from sklpf._limits import BadValue
 from sklpf.paths._base import map_state, n_chains
 from sklpf.runs import _plain
 
@@ -11,21 +14,27 @@ from sklpf.runs import _plain
 def anneal(path, transition, state, memory, levels, stream, reverse=False):
     """See the plain loop of this name."""
     model = transition.compiled(path)
-    if model is None:
-        return _plain.anneal(path, transition, state, memory, levels, stream, reverse)
-    state, log_weights = map_state(np.array, state), np.zeros(n_chains(state))
-    path.kernel("anneal")(model, state, path.ladder[levels], reverse, stream.keys, log_weights)
-    return state, memory, log_weights
+    if model is not None:
+        with contextlib.suppress(BadValue):  # the plain loop says where
+            moving, log_weights = _copies(state, memory), np.zeros(n_chains(state))
+            path.kernel("anneal")(model, moving, path.ladder[levels], reverse, stream.keys, log_weights)
+            return *_parts(moving, memory), log_weights
+    return _plain.anneal(path, transition, state, memory, levels, stream, reverse)
 
 
 def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream):
     """See the plain loop of this name."""
     model = transition.compiled(path)
-    if model is None:
-        return _plain.exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream)
+    if model is not None:
+        with contextlib.suppress(BadValue):
+            return _exchange(path, model, state, memory, levels, ends, shift, n_scans, stream)
+    return _plain.exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream)
+
+
+def _exchange(path, model, state, memory, levels, ends, shift, n_scans, stream):
     from sklpf.kernels._programs import ExchangeSums
 
-    state, levels, ends = map_state(np.array, state), np.array(levels), np.array(ends)
+    moving, levels, ends = _copies(state, memory), np.array(levels), np.array(ends)
     n_levels = len(path.ladder)
     n = len(levels) // n_levels
     sums = ExchangeSums(
@@ -34,18 +43,24 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
         summaries=np.zeros((n, 2, path.n_summaries)),
         trips=np.zeros(n, dtype=np.int64),
     )
-    path.kernel("exchange")(model, state, levels, ends, path.ladder, shift, n_scans, stream.keys, sums)
-    return state, memory, levels, ends, *sums
+    path.kernel("exchange")(model, moving, levels, ends, path.ladder, shift, n_scans, stream.keys, sums)
+    return *_parts(moving, memory), levels, ends, *sums
 
 
 def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream):
     """See the plain loop of this name."""
     model, order = transition.compiled(path), (n_redraws, sweeps_per_redraw, stride)
-    if model is None:
-        return _plain.temper(path, transition, state, memory, levels, log_pseudo_prior, *order, stream)
+    if model is not None:
+        with contextlib.suppress(BadValue):
+            return _temper(path, model, state, memory, levels, log_pseudo_prior, *order, stream)
+    return _plain.temper(path, transition, state, memory, levels, log_pseudo_prior, *order, stream)
+
+
+def _temper(path, model, state, memory, levels, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream):
     from sklpf.kernels._programs import Q_OFFSET, TemperSums
 
-    state, levels = map_state(np.array, state), np.array(levels)
+    order = n_redraws, sweeps_per_redraw, stride
+    moving, levels = _copies(state, memory), np.array(levels)
     n, n_levels, n_records = len(levels), len(path.ladder), -(-n_redraws // stride)
     sums = TemperSums(
         q=np.zeros((n, n_levels)),
@@ -54,6 +69,17 @@ def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws,
         vectors=np.empty((n_records, n, n_levels)),
         vector_levels=np.empty((n_records, n), dtype=np.int64),
     )
-    path.kernel("temper")(model, state, levels, path.ladder, log_pseudo_prior, *order, stream.keys, sums)
+    path.kernel("temper")(model, moving, levels, path.ladder, log_pseudo_prior, *order, stream.keys, sums)
     with np.errstate(divide="ignore"):
-        return state, memory, levels, np.log(sums.q) - Q_OFFSET, *sums[1:]
+        return *_parts(moving, memory), levels, np.log(sums.q) - Q_OFFSET, *sums[1:]
+
+
+def _copies(state, memory):
+    """What a compiled program changes in place: the state, with the move's memory where it has one."""
+    state = map_state(np.array, state)
+    return (state, map_state(np.array, memory)) if memory else state
+
+
+def _parts(moving, memory):
+    """State and memory after a compiled program."""
+    return moving if memory else (moving, memory)

@@ -11,6 +11,7 @@ from sklpf._random import ACCEPT, Stream
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.paths import Continuous, Gradients
 from sklpf.paths._base import map_state
+from sklpf.paths._kernel_path import read_only
 from sklpf.transitions._pilot import TunedTransition, choose, reflect, stream_normals
 
 
@@ -100,6 +101,23 @@ class HMC(TunedTransition):
     def accepted(self, memory):
         """Sum of the acceptance probabilities of every chain."""
         return memory[3]
+
+    def compiled(self, path):
+        """Return the move for compiled programs, where the path has compiled functions."""
+        density = getattr(path, "packed", None)
+        if density is None:
+            return None
+        from sklpf.transitions._hmc_kernels import HMCModel, Move
+
+        pilot, d = self.frozen, path.n_dimensions
+        matrices, scales = np.empty((0, d, d)), pilot.roots
+        if pilot.roots.ndim == 3:
+            matrices, scales = pilot.roots / pilot.sizes[:, np.newaxis], pilot.sizes
+        box = np.empty((2, 0)) if path.bounds is None else path.bounds
+        arrays = map(read_only, (pilot.betas, pilot.log_steps, scales, matrices))
+        half_life = 0.0 if self.half_life is None else float(self.half_life)
+        move = Move(*arrays, int(self.n_leapfrog), half_life, read_only(box[0]), read_only(box[1]))
+        return HMCModel(density, move)
 
     def move(self, path, state, memory, levels, stream, reverse=False):
         pilot, betas = self.frozen, path.ladder[levels]
