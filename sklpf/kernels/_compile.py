@@ -46,7 +46,8 @@ def _digest(folder: Path) -> str:
     """Of the files with kernels in a folder, of this package's, and of the names and numbers that are built in."""
     shared = Path(__file__).parent
     constants = [shared.parent / "_limits.py", shared.parent / "_random.py"]
-    files = [*shared.glob("*.py"), *constants, *folder.glob("*kernels.py"), *folder.glob("_path.py")]
+    states = [*folder.glob("_path.py"), *folder.glob("_bases.py")]
+    files = [*shared.glob("*.py"), *constants, *folder.glob("*kernels.py"), *states]
     content = b"".join(file.read_bytes() for file in sorted(set(files)))
     return hashlib.blake2b(content, digest_size=5).hexdigest()
 

@@ -114,9 +114,16 @@ class HMC(TunedTransition):
         if pilot.roots.ndim == 3:
             matrices, scales = pilot.roots / pilot.sizes[:, np.newaxis], pilot.sizes
         box = np.empty((2, 0)) if path.bounds is None else path.bounds
-        arrays = map(read_only, (pilot.betas, pilot.log_steps, scales, matrices))
-        half_life = 0.0 if self.half_life is None else float(self.half_life)
-        move = Move(*arrays, int(self.n_leapfrog), half_life, read_only(box[0]), read_only(box[1]))
+        move = Move(
+            betas=read_only(pilot.betas),
+            log_steps=read_only(pilot.log_steps),
+            scales=read_only(scales),
+            matrices=read_only(matrices),
+            n_leapfrog=int(self.n_leapfrog),
+            half_life=0.0 if self.half_life is None else float(self.half_life),
+            low=read_only(box[0]),
+            high=read_only(box[1]),
+        )
         return HMCModel(density, move)
 
     def move(self, path, state, memory, levels, stream, reverse=False):
