@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import logging
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ from sklpf.paths._bases import Gaussian, Uniform, as_base
 _N_CHECKED = 5  # base draws at which a gradient is compared with differences
 _TOLERANCE = 1e-4  # relative
 _WIDTHS = (1e-4, 1e-6)  # of the differences, in scales of the base: one of them must agree
+_COMPILED: weakref.WeakSet = weakref.WeakSet()  # log densities that programs were made for
 
 
 class Points(NamedTuple):
@@ -36,6 +39,8 @@ class GeometricPath(TemperedPath):
     ----------
     log_density : callable
         The whole unnormalised log density in nats, of points (n, d), giving (n,). -inf is a density of 0.
+        If it and `grad` are compiled by numba (and the base is one of this package) `HMC` runs in compiled programs,
+        made once in a process and not kept on disk; the numbers are those of the uncompiled form but for rounding.
     grad : callable or None, default=None
         Its gradient, of points (n, d), giving (n, d). None leaves `RandomWalk` and `Slice` as moves.
     base : object
@@ -153,9 +158,13 @@ class GeometricPath(TemperedPath):
         return self.n_dimensions
 
     def kernel(self, name: str) -> Any:
-        """Return one of the compiled programs, which are made for the path's functions at their first call."""
+        """Return one of the compiled programs: they are made for the path's functions and kept as long as these."""
         from sklpf.kernels import _programs
 
+        if self.log_density not in _COMPILED:
+            _COMPILED.add(self.log_density)
+            name_of = getattr(self.log_density, "__name__", "a density")
+            logging.getLogger("sklpf").info("compiling programs for %s, once in this process, about 10 s", name_of)
         return getattr(_programs, name)
 
     @property

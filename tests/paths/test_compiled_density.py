@@ -1,0 +1,170 @@
+"""Densities that numba compiled: the same chains as in plain loops, made once, nothing left on disk."""
+
+import logging
+import os
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+
+from sklpf import HAIS, HMC, RTS, Gaussian, GeometricPath, ParallelTempering, StudentT, Uniform
+from sklpf._random import Stream
+from sklpf.runs import _plain, _programs
+
+PRECISION = np.array([[2.0, 0.9, 0.0], [0.9, 1.0, 0.3], [0.0, 0.3, 0.7]])
+LADDER = np.linspace(0, 1, 12)
+N = 7
+
+
+@numba.njit
+def log_density(x):
+    return -0.5 * ((x @ PRECISION) * x).sum(axis=1)
+
+
+@numba.njit
+def grad(x):
+    return -(x @ PRECISION)
+
+
+def plain(x):
+    return log_density(x)
+
+
+def plain_grad(x):
+    return grad(x)
+
+
+BASES = {
+    "diagonal": (Gaussian(np.zeros(3), 4.0), None),
+    "full": (Gaussian(np.ones(3), 0.3 + np.eye(3)), None),
+    "heavy": (StudentT(np.zeros(3), 2.0, 4.0), None),
+    "box": (Uniform(-2 * np.ones(3), np.ones(3)), (-2.0, 1.0)),
+    "half": (Gaussian(np.zeros(3), 2.0), (-1.0, np.inf)),
+}
+MOVES = [HMC(0.4, half_life=1), HMC(0.2, n_leapfrog=3, half_life=None), HMC(), HMC(metric="diag"), HMC(metric="dense")]
+
+
+@pytest.fixture(scope="module", params=BASES)
+def paths(request):
+    base, bounds = BASES[request.param]
+    compiled = GeometricPath(log_density, grad=grad, base=base, bounds=bounds, ladder=LADDER)
+    return compiled, GeometricPath(plain, grad=plain_grad, base=base, bounds=bounds, ladder=LADDER)
+
+
+@pytest.mark.parametrize("move", MOVES, ids=str)
+def test_chains_are_those_of_the_plain_loops(paths, move):
+    compiled, path = paths
+    if path.bounds is not None and move.metric == "dense":
+        pytest.skip("no dense metric with bounds")
+    move, stream = move.tune(path, (3, 4)), Stream((1, 2), 5)
+    assert move.compiled(compiled) is not None
+    assert move.compiled(path) is None
+    state = path.sample_base(N, stream)
+    memory = move.init(path, state, stream.aside())
+    levels = np.repeat(np.arange(len(LADDER))[:, np.newaxis], N, axis=1)
+    for reverse, order in ((False, levels), (True, levels[::-1])):
+        looped = _plain.anneal(path, move, state, memory, order, stream.at(1), reverse)
+        fused = _programs.anneal(compiled, move, state, memory, order, stream.at(1), reverse)
+        for old, new in zip((*looped[0], *looped[1], looped[2]), (*fused[0], *fused[1], fused[2])):
+            np.testing.assert_allclose(new, old, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["diagonal"])
+def test_exchange_and_temper_are_those_of_the_plain_loops(kind):
+    base, bounds = BASES[kind]
+    path = GeometricPath(plain, grad=plain_grad, base=base, bounds=bounds, ladder=LADDER)
+    compiled = GeometricPath(log_density, grad=grad, base=base, bounds=bounds, ladder=LADDER)
+    move, stream, n_levels = HMC(metric="dense").tune(path, (3, 4)), Stream((1, 2), 5), len(LADDER)
+    state = path.sample_base(n_levels, stream)
+    memory, levels, ends = move.init(path, state, stream.aside()), np.arange(n_levels), np.zeros(n_levels, dtype=int)
+    order = levels, ends, np.zeros(n_levels - 1), 9, stream.at(1)
+    looped = _plain.exchange(path, move, state, memory, *order)
+    fused = _programs.exchange(compiled, move, state, memory, *order)
+    for old, new in zip((*looped[0], *looped[1], *looped[2:]), (*fused[0], *fused[1], *fused[2:])):
+        np.testing.assert_allclose(new, old, rtol=1e-9, atol=1e-9)
+    order = levels, np.zeros(n_levels), 9, 2, 3, stream.at(1)
+    looped = _plain.temper(path, move, state, memory, *order)
+    fused = _programs.temper(compiled, move, state, memory, *order)
+    for old, new in zip((*looped[0], *looped[1], *looped[2:]), (*fused[0], *fused[1], *fused[2:])):
+        np.testing.assert_allclose(new, old, rtol=1e-9, atol=1e-9)
+
+
+def test_estimates_agree_and_are_compiled_once(caplog):
+    caplog.set_level(logging.INFO, logger="sklpf")
+
+    @numba.njit
+    def again(x):
+        return -0.5 * ((x @ PRECISION) * x).sum(axis=1)
+
+    base, _ = BASES["diagonal"]
+    numbers = [HAIS(20, 150, random_state=0).fit(GeometricPath(plain, grad=plain_grad, base=base)).log_partition_]
+    for _ in range(2):
+        numbers.append(HAIS(20, 150, random_state=0).fit(GeometricPath(again, grad=grad, base=base)).log_partition_)
+    np.testing.assert_allclose(numbers, numbers[0], rtol=0, atol=1e-8)
+    assert sum("compiling programs for again" in message for message in caplog.messages) == 1
+
+
+CODE = """
+import numba, numpy as np, pathlib, os
+from sklpf import HAIS, Gaussian, GeometricPath
+def estimate():
+    log_density = numba.njit(lambda x: -0.5 * (x * x).sum(axis=1))
+    grad = numba.njit(lambda x: -x)
+    HAIS(10, 30, random_state=0).fit(GeometricPath(log_density, grad=grad, base=Gaussian(np.zeros(2), 2.0)))
+    return sorted(file.name for file in pathlib.Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nb*"))
+first = estimate()
+assert estimate() == first
+assert not any("_programs" in name for name in first), first
+"""
+
+
+def test_nothing_of_a_density_is_left_on_disk(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-W", "ignore", "-c", CODE], env=environment, check=True)
+
+
+def test_estimators_run_on_a_compiled_density():
+    base, _ = BASES["diagonal"]
+    path = GeometricPath(log_density, grad=grad, base=base)
+    truth = 1.5 * np.log(2 * np.pi) - 0.5 * np.linalg.slogdet(PRECISION)[1]
+    for estimator in (RTS(n_sweeps=1000, random_state=0), ParallelTempering(n_sweeps=512, random_state=0)):
+        fitted = estimator.fit(path)
+        assert fitted.converged_
+        assert abs(fitted.log_partition_ - truth) < 4.8 * fitted.log_partition_std_error_  # false alarm 1e-3
+
+
+@numba.njit
+def broken(x):
+    values = -0.5 * (x * x).sum(axis=1)
+    for c in range(x.shape[0]):
+        if x[c, 0] > 2.5:
+            values[c] = np.nan
+    return values
+
+
+@numba.njit
+def broken_grad(x):
+    return -x
+
+
+def test_a_number_that_is_none_is_shown_with_its_point():
+    path = GeometricPath(broken, grad=broken_grad, base=Gaussian(np.zeros(2), 1.0))
+    with pytest.raises(ValueError, match=r"log_density is nan at \[ *[23]\."):
+        HAIS(50, 100, random_state=0).fit(path)
+
+
+@numba.njit
+def half_space(x):
+    values = -0.5 * (x * x).sum(axis=1)
+    for c in range(x.shape[0]):
+        if x[c, 0] < 0:
+            values[c] = -np.inf
+    return values
+
+
+def test_walls_in_a_compiled_density():
+    path = GeometricPath(half_space, grad=broken_grad, base=Gaussian(np.zeros(2), 1.0))
+    hais = HAIS(200, 50, random_state=0).fit(path)
+    assert abs(hais.log_partition_ - np.log(np.pi)) < 4.8 * hais.log_partition_std_error_  # false alarm 1e-5
