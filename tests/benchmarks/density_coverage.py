@@ -33,14 +33,26 @@ ESTIMATORS = ("HAIS", "HAIS, dense", "AIS, random walk", "RTS", "ParallelTemperi
 AS_THEY_ARE = ("funnel", "two gaussians", "gaussian 100-D, condition 10000", "gaussian base")  # no budget is sought
 
 # levels K of HAIS, HAIS with a metric, AIS with random walks, and BDMC; then sweeps N of RTS and ParallelTempering
+_ORDER = ("HAIS", "HAIS, dense", "AIS, random walk", "BDMC", "RTS", "ParallelTempering")
 _DEFAULT = (1000, 1000, 1000, 1000, 4000, 4096)
-_BUDGETS: dict[str, tuple[int, int, int, int, int, int]] = {}
+_BUDGETS = {
+    "gaussian 2-D, condition 10000": (3000, 1000, 3000, 3000, 4000, 4096),
+    "gaussian 20-D, condition 100": (3000, 1000, 10_000, 3000, 4000, 4096),
+    "gaussian 20-D, condition 10000": (30_000, 3000, 100_000, 10_000, 16_000, 16_384),
+    "gaussian 100-D, condition 1": (1000, 1000, 10_000, 1000, 4000, 4096),
+    "gaussian 100-D, condition 100": (10_000, 10_000, 100_000, 10_000, 16_000, 16_384),
+    "gaussian 100-D, condition 10000": (10_000, 10_000, 10_000, 10_000, 4000, 4096),
+    "laplace 36-D": (1000, 1000, 3000, 1000, 4000, 4096),
+    "student-t 36-D": (3000, 3000, 10_000, 3000, 4000, 4096),
+    "student-t 36-D, gaussian base": (3000, 3000, 10_000, 3000, 4000, 4096),
+    "two gaussians 10-D": (1000, 1000, 3000, 1000, 4000, 4096),
+    "box exponential": (1000, 1000, 3000, 1000, 4000, 4096),
+    "linear regression": (10_000, 1000, 30_000, 10_000, 16_000, 16_384),
+}
 
 
 def budget(problem: str, estimator: str) -> int:
-    numbers = dict(zip(("HAIS", "HAIS, dense", "AIS, random walk", "BDMC", "RTS", "ParallelTempering"), _DEFAULT))
-    numbers.update(zip(numbers, _BUDGETS.get(problem, _DEFAULT)))
-    return numbers[estimator]
+    return dict(zip(_ORDER, _BUDGETS.get(problem, _DEFAULT)))[estimator]
 
 
 def make_estimator(name: str, size: int, has_bounds: bool):
