@@ -134,8 +134,8 @@ def execute(args) -> None:
 
 
 HEAD = (
-    "| problem | log Z | estimator | K or N | runs | s | bias | RMSE | mean SE | converged | covers | "
-    "converged and 3 SE off | band |\n|" + "---|" * 13
+    "| problem | log Z | estimator | K or N | runs | s | bias | RMSE | mean SE | median SE | converged | covers | "
+    "converged and 3 SE off | band |\n|" + "---|" * 14
 )
 
 
@@ -145,7 +145,7 @@ def summarise(rows: list[dict], std_error: float) -> tuple:
         np.array([row[key] for row in rows], dtype=float) for key in ("off", "error", "low", "high")
     )
     converged = np.array([bool(row["converged"]) for row in rows])
-    factor = np.hypot(error, std_error) / np.where(error > 0, error, 1.0)
+    factor = np.hypot(1.0, std_error / np.where(error > 0, error, np.inf))
     covered = np.where(error > _TINY, np.abs(off) <= factor * (high - low) / 2, np.abs(off) < _TINY)
     wrong = converged & (np.abs(off) > np.maximum(3 * factor * error, _TINY))
     return off, error, converged, covered, wrong
@@ -181,7 +181,7 @@ def _print_cell(problem, name, size, rows) -> tuple[int, int, int]:
     verdict = "-" if n < 40 else "fails" if hits < binom.ppf(5e-4, n, 0.94) else "holds"
     share = f"{hits} of {n}" + (f", {hits / n:.0%}" if n else "")
     print(
-        f"{start} {seconds:.1f} | {off.mean():+.4f} | {np.sqrt(np.mean(off**2)):.4f} | {np.nanmean(error):.4f} | "
+        f"{start} {seconds:.1f} | {off.mean():+.4f} | {np.sqrt(np.mean(off**2)):.4f} | {np.nanmean(error):.4g} | {np.nanmedian(error):.4f} | "
         f"{converged.mean():.0%} | {share} | {wrong.sum()} | {verdict} |"
         + (f" {len(failed)} failed: {failed[0]['failed'][:80]}" if failed else "")
     )
