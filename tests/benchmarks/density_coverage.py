@@ -181,7 +181,8 @@ def _print_cell(problem, name, size, rows) -> tuple[int, int, int]:
     verdict = "-" if n < 40 else "fails" if hits < binom.ppf(5e-4, n, 0.94) else "holds"
     share = f"{hits} of {n}" + (f", {hits / n:.0%}" if n else "")
     print(
-        f"{start} {seconds:.1f} | {off.mean():+.4f} | {np.sqrt(np.mean(off**2)):.4f} | {np.nanmean(error):.4g} | {np.nanmedian(error):.4f} | "
+        f"{start} {seconds:.1f} | {off.mean():+.4f} | {np.sqrt(np.mean(off**2)):.4f} | "
+        f"{np.nanmean(error):.4g} | {np.nanmedian(error):.4g} | "
         f"{converged.mean():.0%} | {share} | {wrong.sum()} | {verdict} |"
         + (f" {len(failed)} failed: {failed[0]['failed'][:80]}" if failed else "")
     )
