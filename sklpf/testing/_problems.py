@@ -22,11 +22,14 @@ class Problem(NamedTuple):
     path : Path
     log_partition : float
         In nats, the base's declared constant included.
+    std_error : float
+        Of log_partition where it was measured; 0.0 where it is exact.
     """
 
     name: str
     path: Path
     log_partition: float
+    std_error: float = 0.0
 
 
 _RANDOM = {"easy": (12, 0.3), "medium": (16, 1.0), "hard": (16, 3.0)}  # hidden units, spread of the parameters
