@@ -16,15 +16,17 @@ from sklearn.utils.validation import check_is_fitted
 
 import sklpf
 from sklpf._parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
+from sklpf._random import stream_key
 from sklpf._warnings import warn
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rows import each_row, estimate_rows
-from sklpf.paths import Path
+from sklpf.partition._tails import doubt_tails
+from sklpf.paths import GeometricPath, Path
 from sklpf.runs._plan import Plan, plan_run
 from sklpf.transitions import Transition, default_move
 
 _MOST_ROUNDING = 0.05  # nats
-TUNE, BOUND = 6, 8  # random streams: moves are tuned, bounds are drawn
+TUNE, BOUND, TAILS = 6, 8, 9  # random streams: moves are tuned, bounds are drawn, rays and their pilot are
 
 
 class PartitionEstimator(BaseEstimator):
@@ -110,17 +112,20 @@ class PartitionEstimator(BaseEstimator):
         return self._read(self._run(path, seed))
 
     def _run(self, path: Path, seed: int) -> Any:
-        """The run that _sample leaves, with the path's word on its own precision."""
+        """The run that _sample leaves, with the path's word on its own precision and what its tails say against it."""
+        doubts = doubt_tails(path, stream_key(seed, TAILS)) if isinstance(path, GeometricPath) else ()
         run = self._sample(path, seed)
+        run = replace(run, doubts=doubts) if doubts else run
         return replace(run, log_f_rounding=path.log_f_rounding) if path.log_f_rounding else run
 
     def _read(self, run: Any) -> PartitionResult:
-        """The result of a run, not converged where log_f was too imprecise."""
+        """The result of a run, not converged where log_f was too imprecise or the path was in doubt before."""
         result, rounding = self._combine(run), getattr(run, "log_f_rounding", 0.0)
-        if rounding <= _MOST_ROUNDING:
-            return result
-        reason = f"the model's parameters are so large that log_f is rounded by {rounding:.2g} nats: rescale them"
-        return replace(result, converged=False, reasons=(*result.reasons, reason))
+        reasons = getattr(run, "doubts", ())
+        if rounding > _MOST_ROUNDING:
+            large = f"the model's parameters are so large that log_f is rounded by {rounding:.2g} nats: rescale them"
+            reasons = (*reasons, large)
+        return replace(result, converged=False, reasons=(*result.reasons, *reasons)) if reasons else result
 
     def _estimate_rows(self, path: Path, rows, seeds) -> Iterator[PartitionResult]:
         """One result for each of some rows of a path with rows."""

@@ -71,6 +71,17 @@ class GeometricPath(TemperedPath):
     TypeError
         If something is no function, or no base.
 
+    Notes
+    -----
+    A base with lighter tails than the target's makes weights wrong without that they show it. Before they sample,
+    estimators therefore compare how fast both densities fall at 1 to 1e10 scales of the base, along rays from its
+    center: in random directions, along its axes, and through points near the target's mass. Where the target falls as
+    a power of the distance and the base faster, the result is not converged; where it falls too slowly to have an
+    integral there is a ValueError. Tails between those of a power and the base's, such as exponential ones with a
+    `Gaussian`, are left to the weights. Not seen are a ridge that no ray runs along exactly (a product of Student-t
+    experts has tails on ridges that are heavier than in other directions: the least of their degrees of freedom is
+    what a `StudentT` base should have), a cone of directions that no ray meets, and what begins beyond 1e7 scales.
+
     Examples
     --------
     >>> import numpy as np
@@ -134,6 +145,10 @@ class GeometricPath(TemperedPath):
     def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
         return state.log_base, state.gain
+
+    def raw_log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return log_density at points (n, d) as it is, NaN and infinity included, shape (n,)."""
+        return np.asarray(self._call(self.log_density, position), dtype=np.float64)
 
     def summary(self, state: Points) -> NDArray[np.float64]:
         """Return the points."""

@@ -45,6 +45,8 @@ class AnnealingRun:
         Sweeps of all chains together.
     log_f_rounding : float
         Size of the rounding errors of log_f in nats, where the path names one.
+    doubts : tuple of str
+        What was found against the path before anything was sampled: reasons not to trust any result.
     """
 
     ladder: NDArray[np.float64] | None
@@ -57,6 +59,7 @@ class AnnealingRun:
     pilot: Any = None
     n_sweeps: int = 0
     log_f_rounding: float = 0.0
+    doubts: tuple[str, ...] = ()
 
 
 class Arrivals(NamedTuple):

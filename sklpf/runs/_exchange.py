@@ -43,6 +43,8 @@ class ExchangeRun:
         Sweeps of all chains together, earlier rounds included.
     log_f_rounding : float
         Size of the rounding errors of log_f in nats, where the path names one.
+    doubts : tuple of str
+        What was found against the path before anything was sampled: reasons not to trust any result.
     """
 
     ladder: NDArray[np.float64]
@@ -56,6 +58,7 @@ class ExchangeRun:
     bound: NDArray[np.float64] | None = None
     n_sweeps: int = 0
     log_f_rounding: float = 0.0
+    doubts: tuple[str, ...] = ()
 
     @property
     def rejection(self) -> NDArray[np.float64]:

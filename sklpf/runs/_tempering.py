@@ -96,6 +96,8 @@ class TemperingRun:
         Sweeps of all chains together, pilot and burn-in included.
     log_f_rounding : float
         Size of the rounding errors of log_f in nats, where the path names one.
+    doubts : tuple of str
+        What was found against the path before anything was sampled: reasons not to trust any result.
     """
 
     ladder: NDArray[np.float64]
@@ -107,6 +109,7 @@ class TemperingRun:
     bound: NDArray[np.float64] | None
     n_sweeps: int
     log_f_rounding: float = 0.0
+    doubts: tuple[str, ...] = ()
 
 
 def pool_groups(first: NDArray[np.int64], log_terms: NDArray, axis: int) -> NDArray:

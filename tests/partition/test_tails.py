@@ -1,0 +1,354 @@
+"""Tails are compared before anything is sampled: what is flagged, what is refused, and what passes."""
+
+import functools
+import math
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import AIS, BDMC, RTS, Gaussian, GeometricPath, ParallelTempering, RandomWalk, StudentT, Uniform
+from sklpf._random import stream_key
+from sklpf.partition import _base
+from sklpf.partition._tails import doubt_tails
+
+SEEDS = range(4)
+HEAVY = "the target's tails are heavier than the base's"
+
+
+def tails(path, seed=0):
+    return doubt_tails(path, stream_key(seed, _base.TAILS))
+
+
+# ---- densities ------------------------------------------------------------------------------------------
+def gauss(d, variance=4.0):
+    return Gaussian(np.zeros(d), variance)
+
+
+@functools.cache
+def rotation(d):
+    return np.linalg.qr(np.random.default_rng(d).normal(size=(d, d)))[0]
+
+
+def normal(d, condition):
+    """Variances from 1 to 1 / condition in other directions than those of the coordinates."""
+    precision = (rotation(d) * np.logspace(0, np.log10(condition), d)) @ rotation(d).T
+    return lambda x: -0.5 * np.sum((x @ precision) * x, axis=1)
+
+
+def experts(d, power, rotated=False):
+    """A product of d Student t experts, of 2 * power - 1 degrees of freedom each."""
+    power, rows = np.broadcast_to(power, (d,)), rotation(d) if rotated else np.eye(d)
+    return lambda x: -np.log1p((x @ rows) ** 2) @ power
+
+
+def student(d, df):
+    return lambda x: -0.5 * (df + d) * np.log1p(np.sum(x**2, axis=1))
+
+
+def squares(x):
+    return np.sum(x**2, axis=1)
+
+
+def matching(d, power, rotated):
+    """Experts with a base of as many degrees of freedom as their tails, but at most 8."""
+    base = StudentT(np.zeros(d), 1.0, min(8.0, 2 * np.min(power) - 1))
+    return GeometricPath(experts(d, power, rotated), base=base)
+
+
+def funnel(x):
+    v = x[:, 0]
+    return -0.5 * v**2 - 0.5 * np.sum(x[:, 1:] ** 2 * np.exp(-v)[:, np.newaxis] + v[:, np.newaxis], axis=1)
+
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(100, 8))
+LABELS = RNG.random(100) < 1 / (1 + np.exp(-X.sum(axis=1)))
+NUMBERS = X.sum(axis=1) + RNG.normal(size=100)
+PRIOR = gauss(8, 9.0)
+ORTHANT = [stats.gamma(2)] * 10
+
+
+def logistic(x):
+    return -np.logaddexp(0, np.where(LABELS, -1, 1) * (x @ X.T)).sum(axis=1)
+
+
+def naive_logistic(x):
+    return -np.log1p(np.exp(np.where(LABELS, -1, 1) * (x @ X.T))).sum(axis=1)  # -inf far out
+
+
+def residuals(x):
+    return NUMBERS - x @ X.T
+
+
+def in_orthant(log_density):
+    """The same, and 0 where a coordinate is negative, without that bounds were declared."""
+    return lambda x: np.where(np.all(x > 0, axis=1), log_density(np.abs(x)), -np.inf)
+
+
+LIGHT = {
+    **{f"normal {d} {c:g}": GeometricPath(normal(d, c), base=gauss(d)) for d in (2, 10, 100) for c in (1, 1e2, 1e4)},
+    **{f"wide {d}": GeometricPath(lambda x: -squares(x) / 2e6, base=gauss(d)) for d in (1, 36)},
+    **{f"narrow {d}": GeometricPath(lambda x: -squares(x) * 1e8, base=gauss(d)) for d in (1, 36)},
+    **{f"far {d}": GeometricPath(lambda x: -squares(x - 100), base=gauss(d)) for d in (1, 36)},
+    **{f"Laplace {d}": GeometricPath(lambda x: -np.abs(x).sum(axis=1), base=gauss(d)) for d in (1, 10, 100)},
+    "Laplace rotated": GeometricPath(lambda x: -np.abs(x @ rotation(36)).sum(axis=1), base=gauss(36)),
+    **{f"x^4 {d}": GeometricPath(lambda x: -(x**4).sum(axis=1), base=gauss(d, 1.0)) for d in (1, 36)},
+    "two normals": GeometricPath(lambda x: np.logaddexp(-squares(x - 3), -squares(x + 3)), base=gauss(5, 9.0)),
+    "two normals, 0 far out": GeometricPath(
+        lambda x: np.log(np.exp(-squares(x - 3)) + np.exp(-squares(x + 3))), base=gauss(2, 9.0)
+    ),
+    "funnel": GeometricPath(funnel, base=gauss(6)),
+    "banana": GeometricPath(lambda x: -(x[:, 0] ** 2) / 8 - (x[:, 1] - x[:, 0] ** 2) ** 2 / 2, base=gauss(2)),
+    "logistic": GeometricPath(lambda x: logistic(x) + PRIOR.log_density(x), base=PRIOR),
+    "logistic, flat prior": GeometricPath(logistic, base=PRIOR),
+    "logistic, overflowing": GeometricPath(lambda x: naive_logistic(x) + PRIOR.log_density(x), base=PRIOR),
+    "logistic, Cauchy prior": GeometricPath(
+        lambda x: logistic(x) + stats.cauchy.logpdf(x).sum(axis=1), base=[stats.cauchy()] * 8
+    ),
+    "linear": GeometricPath(lambda x: -5 * squares(residuals(x)) + PRIOR.log_density(x), base=PRIOR),
+    "linear, t errors": GeometricPath(
+        lambda x: -2.5 * np.log1p(residuals(x) ** 2).sum(axis=1) + PRIOR.log_density(x), base=PRIOR
+    ),
+    "Poisson": GeometricPath(lambda x: np.sum(3 * (x @ X.T) - np.exp(x @ X.T), axis=1), base=gauss(8)),
+    "ball": GeometricPath(lambda x: np.where(squares(x) < 5, 0.0, -np.inf), base=gauss(5)),
+    "exponential": GeometricPath(lambda x: -x.sum(axis=1), base=gauss(10), bounds=(0, np.inf)),
+    "gamma": GeometricPath(in_orthant(lambda x: np.sum(np.log(x + 1e-300) - x, axis=1)), base=ORTHANT),
+    "normal, t base": GeometricPath(lambda x: -squares(x - 1), base=StudentT(np.zeros(5), 1.0, 3)),
+    "stretched exponential": GeometricPath(lambda x: -np.sqrt(np.abs(x)).sum(axis=1), base=gauss(3)),
+    "beta": GeometricPath(lambda x: 3 * np.log(x[:, 0]) + 7 * np.log1p(-x[:, 0]), base=Uniform(0, 1), bounds=(0, 1)),
+    **{
+        f"experts {d} {power} {'rotated ' * rotated}t base": matching(d, power, rotated)
+        for d in (2, 36)
+        for power in (1.0, 2.0, 3.0)
+        for rotated in (False, True)
+    },
+    "unequal experts, t base": matching(36, np.linspace(1, 3, 36), True),
+    "t, same t": GeometricPath(student(10, 2), base=StudentT(np.ones(10), 4.0, 2)),
+    "t, nearly the same t": GeometricPath(student(10, 2), base=StudentT(np.zeros(10), 1.0, 2.2)),
+    "t, heavier t": GeometricPath(student(10, 5), base=StudentT(np.zeros(10), 1.0, 2)),
+    "nearly normal": GeometricPath(lambda x: -101 * np.log1p(x[:, 0] ** 2 / 200), base=gauss(1, 1.0)),
+}
+FLAGGED = {
+    **{
+        f"experts {d} {power}{' rotated' * rotated}": GeometricPath(experts(d, power, rotated), base=gauss(d))
+        for d in (10, 36)
+        for power in (0.7, 1.0, 2.0, 5.0)
+        for rotated in (False, True)
+    },
+    **{f"t {d} {df}": GeometricPath(student(d, df), base=gauss(d)) for d in (1, 2, 36) for df in (1, 3)},
+    **{f"Cauchy, wide or narrow {a}": GeometricPath(student(1, 1), base=gauss(1, a)) for a in (1e-6, 1e6)},
+    **{f"t, lighter t {df}": GeometricPath(student(2, 1), base=StudentT(np.zeros(2), 1.0, df)) for df in (1.5, 5)},
+    "one expert among normals": GeometricPath(
+        lambda x: -2 * np.log1p(x[:, 0] ** 2) - squares(x[:, 1:]), base=gauss(100)
+    ),
+    "half Cauchy": GeometricPath(experts(10, 1.0), base=gauss(10), bounds=(0, np.inf)),
+    "Lomax": GeometricPath(in_orthant(lambda x: -3 * np.log1p(x).sum(axis=1)), base=ORTHANT),
+    "linear, t errors, flat prior": GeometricPath(
+        lambda x: -2.5 * np.log1p(residuals(x) ** 2).sum(axis=1) / 10, base=PRIOR
+    ),
+}
+IMPROPER = {
+    **{f"1 / (1 + r) {d}": GeometricPath(lambda x: -np.log1p(np.sqrt(squares(x))), base=gauss(d)) for d in (1, 2, 36)},
+    **{f"constant {d}": GeometricPath(lambda x: 0 * x[:, 0], base=gauss(d)) for d in (1, 2, 36)},
+    **{f"e^x {d}": GeometricPath(lambda x: x[:, 0], base=gauss(d)) for d in (1, 2, 36)},
+    **{f"e^(x^2) {d}": GeometricPath(squares, base=gauss(d)) for d in (1, 2, 36)},
+    "r^-d": GeometricPath(student(5, 0), base=StudentT(np.zeros(5), 1.0, 1)),
+    "constant from 0 on": GeometricPath(lambda x: 0 * x[:, 0], base=gauss(3), bounds=([0, 0, 0], [1, np.inf, np.inf])),
+    "experts": GeometricPath(experts(10, 0.45, True), base=gauss(10)),
+}
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_tails_that_are_light_pass(name):
+    assert [tails(LIGHT[name], seed) for seed in SEEDS] == [()] * len(SEEDS)
+
+
+@pytest.mark.parametrize("name", FLAGGED)
+def test_tails_that_are_heavier_are_named(name):
+    for seed in SEEDS:
+        (sentence,) = tails(FLAGGED[name], seed)
+        assert sentence.startswith(HEAVY)
+        assert "give a StudentT base of" in sentence
+
+
+@pytest.mark.parametrize("name", IMPROPER)
+def test_what_has_no_integral_is_refused(name):
+    for seed in SEEDS:
+        with pytest.raises(ValueError, match="log_density is not normalisable: far out"):
+            tails(IMPROPER[name], seed)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (FLAGGED["t 1 1"], r"falls only as r\^-2 .* at most 1 degrees"),
+        (FLAGGED["t 36 3"], r"falls only as r\^-39 .* at most 3 degrees"),
+        (FLAGGED["experts 36 2.0"], r"falls only as r\^-4 .* at most 3 degrees"),  # along an axis
+        (FLAGGED["experts 10 5.0 rotated"], r"falls only as r\^-100 .* at most 8 degrees"),  # 90 on no ridge
+        (GeometricPath(lambda x: -(x[:, 0] ** 2) * (1 + x[:, 1] ** 2), base=gauss(2)), r"is flat .* of few degrees"),
+    ],
+)
+def test_the_exponent_is_that_of_the_heaviest_ray(path, words):
+    assert re.search(words, tails(path)[0])
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (IMPROPER["1 / (1 + r) 2"], r"falls only as r\^-1 .* in 2 dimensions it must fall faster than r\^-2;"),
+        (IMPROPER["constant 1"], r"is flat .* in 1 dimension it must"),
+        (IMPROPER["e^x 36"], r"grows .* in 36 dimensions"),
+        (IMPROPER["constant from 0 on"], r"in 2 open dimensions it must fall faster than r\^-2;"),
+    ],
+)
+def test_a_refusal_says_what_is_missing(path, words):
+    with pytest.raises(ValueError, match=words):
+        tails(path)
+
+
+# ---- how functions are called ---------------------------------------------------------------------------
+class Recorded:
+    """A log density that keeps the points it was given."""
+
+    def __init__(self, log_density):
+        self.log_density, self.calls = log_density, []
+
+    def __call__(self, x):
+        self.calls.append(np.array(x))
+        return self.log_density(x)
+
+
+def recorded(log_density, **options):
+    function = Recorded(log_density)
+    path = GeometricPath(function, **options)
+    function.calls.clear()
+    return path, function.calls
+
+
+@pytest.mark.parametrize("base", [gauss(100), gauss(36, 1e-4), StudentT(np.zeros(2), 1.0, 1)])
+def test_it_takes_few_evaluations(base):
+    path, calls = recorded(normal(base.n_dimensions, 1e4), base=base)
+    tails(path)
+    assert len(calls) <= 150
+    assert max(len(points) for points in calls) <= base.n_dimensions + 32 + 32 * (base.n_dimensions < 64)
+
+
+def test_a_box_needs_none():
+    path, calls = recorded(lambda x: x[:, 0], base=Uniform([0, 0], [1, 2]), bounds=([0, 0], [1, 2]))
+    assert tails(path) == ()
+    assert calls == []
+
+
+def test_points_stay_within_bounds():
+    low, high = np.array([0.0, -np.inf, -np.inf, -1.0]), np.array([np.inf, 2.0, np.inf, 1.0])
+    path, calls = recorded(lambda x: -squares(x), base=gauss(4), bounds=(low, high))
+    assert tails(path) == ()
+    points = np.concatenate(calls)
+    assert np.all((points >= low) & (points <= high))
+    reached = np.abs(points).max(axis=0)
+    assert np.all(reached[:3] > 1e8)  # the ray along each open side
+
+
+@pytest.mark.parametrize("far", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("radius", [30.0, 1e6])
+def test_values_that_are_no_numbers_far_out_are_left_out(far, radius):
+    def of(log_density):
+        return GeometricPath(lambda x: np.where(squares(x) > radius**2, far, log_density(x)), base=gauss(3))
+
+    assert tails(of(lambda x: -squares(x))) == ()
+    heavy = radius > 1e3 and far != -np.inf  # a density that ends has no tail; up to 30 is too short for one
+    assert bool(tails(of(student(3, 1)))) == heavy
+
+
+def test_functions_that_fail_far_out_are_left_out():
+    def scalar(point):
+        return -math.exp(point[0]) - math.exp(-point[0])  # OverflowError beyond 710
+
+    def singular(x):
+        if np.abs(x).max() > 1e3:
+            raise np.linalg.LinAlgError
+        return -squares(x)
+
+    assert tails(GeometricPath(scalar, base=gauss(1), vectorized=False)) == ()
+    assert tails(GeometricPath(singular, base=gauss(2))) == ()
+
+
+def test_functions_warn_of_nothing_far_out():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tails(LIGHT["two normals, 0 far out"])
+        tails(LIGHT["logistic, overflowing"])
+
+
+def test_axes_of_the_base_are_tried():
+    """A single heavy direction, which random rays never meet."""
+    aligned = Gaussian(np.zeros(10), (rotation(10) * np.linspace(1, 2, 10)) @ rotation(10).T)
+
+    def one_heavy(x):
+        u = x @ aligned.axes
+        return -2 * np.log1p(u[:, 3] ** 2) - squares(np.delete(u, 3, axis=1))
+
+    assert "falls only as r^-4 " in tails(GeometricPath(one_heavy, base=aligned))[0]
+    assert tails(GeometricPath(one_heavy, base=gauss(10))) == ()  # no ray meets it
+
+
+def test_what_no_ray_meets_is_not_seen():
+    """Ridges of experts in other directions than the base's: the index there is 1, on other rays 36."""
+    assert tails(GeometricPath(experts(36, 1.0, True), base=StudentT(np.zeros(36), 1.0, 8))) == ()
+
+
+# ---- estimators -----------------------------------------------------------------------------------------
+ESTIMATORS = {
+    "AIS": AIS(20, 20, random_state=0),
+    "BDMC": BDMC(20, 20, random_state=0),
+    "RTS": RTS(20, 8, n_sweeps=100, random_state=0),
+    "ParallelTempering": ParallelTempering(4, n_sweeps=64, random_state=0),
+}
+
+
+def fitted(estimator, path):
+    estimator.set_params(transition=RandomWalk(step_size=1.0))
+    if isinstance(estimator, BDMC):
+        estimator.set_params(starts=path.at(np.random.default_rng(0).normal(size=(20, 2))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return estimator.fit(path)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_says_so_also_of_a_run_read_anew(name):
+    path = FLAGGED["t 2 3"]
+    first = fitted(ESTIMATORS[name], path)
+    assert first.run_.doubts == tails(path)
+    for run in (first.run_, pickle.loads(pickle.dumps(first.run_))):
+        with pytest.warns(ConvergenceWarning, match=HEAVY):
+            first.fit(run)
+        assert not first.converged_
+        assert first.result_.reasons[-1:] == run.doubts
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_light_tails_leave_no_doubt(name):
+    assert fitted(ESTIMATORS[name], LIGHT["normal 2 1"]).run_.doubts == ()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_refuses_before_it_samples(name, monkeypatch):
+    def sample(self, path, seed):
+        raise AssertionError
+
+    monkeypatch.setattr(type(ESTIMATORS[name]), "_sample", sample)
+    with pytest.raises(ValueError, match="not normalisable"):
+        fitted(ESTIMATORS[name], IMPROPER["1 / (1 + r) 2"])
+
+
+def test_the_numbers_are_those_of_a_run_without(monkeypatch):
+    path = FLAGGED["t 2 3"]
+    with_rays = fitted(AIS(20, 20, random_state=0), path).log_partition_
+    monkeypatch.setattr(_base, "doubt_tails", lambda path, key: ())
+    assert fitted(AIS(20, 20, random_state=0), path).log_partition_ == with_rays
