@@ -7,8 +7,9 @@ from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
-from sklpf._random import stream_key
+from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
 from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
@@ -115,18 +116,22 @@ class AIS(PartitionEstimator):
         bound = lower_bound(path, stream_key(seed, BOUND))
         key, checks = stream_key(seed, _MAIN), stream_key(seed, _CHECK)
         up, state, acceptance = anneal_up(path, transition, self.n_chains, key, self.n_jobs, checkpoint)
-        ends = path.take(state, self._going_back(up))
+        ends = path.take(state, self._going_back(up, Stream(checks).generator()))
         down = anneal_down(path, transition, ends, 1, checks, self.n_jobs, checkpoint, n_settling=_SETTLING)
         n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1) + len(down) * _SETTLING
         frozen = acceptance, transition.pilot
         return AnnealingRun(path.ladder, base_log_partition, up, down, "ends", bound, *frozen, n_sweeps)
 
-    def _going_back(self, log_weights):
-        """The first quarter of the chains, at least 10, leaving out those of weight 0."""
-        alive = np.flatnonzero(log_weights > -np.inf)
-        if not len(alive):
+    def _going_back(self, log_weights, rng):
+        """A quarter of the chains, at least 10, drawn in proportion to their weights (systematic resampling).
+
+        A chain that was left behind in a tail has hardly any weight, and is no draw from the target.
+        """
+        if not np.any(log_weights > -np.inf):
             raise ValueError("every chain has weight 0: the base draws no point where f > 0; give another base")
-        return alive[: max(_FEWEST_BACK, self.n_chains // 4)]
+        n = min(self.n_chains, max(_FEWEST_BACK, self.n_chains // 4))
+        shares = np.cumsum(np.exp(log_weights - logsumexp(log_weights)))
+        return np.minimum(np.searchsorted(shares, (rng.random() + np.arange(n)) / n), self.n_chains - 1)
 
     def _combine(self, run) -> PartitionResult:
         if run.up is None or run.down is None:
