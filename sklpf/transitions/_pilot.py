@@ -18,7 +18,8 @@ _N_MOVES, _FEWEST_MOVES = 768, 6  # of all chains at a level; of each
 _N_FIRST_MOVES = 40  # at the base, where no step size is known yet
 _MOST_LEVELS = 200
 _FEWEST_EFFECTIVE = 0.7  # share of the chains that must count after a step up
-_NEIGHBOURS = 2  # levels on either side, over which step sizes are averaged
+_NEIGHBOURS = 2  # levels on either side, over which step sizes are averaged where there are
+_MANY_LEVELS = 10  # times as many: those of few levels are too different
 _LARGEST_STEP = 2.0  # in scales of the density
 
 
@@ -178,7 +179,7 @@ def _root(points, slopes, metric):
 
 def _smooth(values):
     """Means over neighbours on either side."""
-    width = _NEIGHBOURS
+    width = min(_NEIGHBOURS, len(values) // _MANY_LEVELS)
     padded = np.pad(values, width, mode="edge")
     return np.mean([padded[i : i + len(values)] for i in range(2 * width + 1)], axis=0)
 
