@@ -94,13 +94,13 @@ def run_pilot(path: Any, transition: Any, key: tuple[int, int]) -> Pilot:
         at = stream.at(1 + sum(record[-1] for record in records))
         chains, root, log_step = _tune_level(path, transition, beta, chains, root, log_step, n_moves, at)
         gain = path.ends(chains[0])[1]
+        if not np.any(gain > -np.inf):
+            raise ValueError("base draws no point where the target has mass: give a base that covers it")
         records.append((beta, log_step, root, np.std(gain[np.isfinite(gain)]), n_moves))
         if beta == 1:
             break
         new = 1.0 if len(records) >= _MOST_LEVELS else _next_beta(gain, beta)
         log_weights = (new - beta) * gain
-        if not np.any(log_weights > -np.inf):
-            raise ValueError("base draws no point where the target has mass: give a base that covers it")
         chosen = rng.choice(n, size=n, p=np.exp(log_weights - logsumexp(log_weights)))
         chains = path.take(chains[0], chosen), take(chains[1], chosen)
         beta, n_moves = new, max(_N_MOVES // n, _FEWEST_MOVES)
