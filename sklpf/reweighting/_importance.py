@@ -59,7 +59,8 @@ def seen_from_target(log_weights: NDArray[np.float64], log_mean: float, alive: f
     """
     up, inverse = float(log_mean_exp(log_weights)), float(log_mean_exp(-log_weights))
     with np.errstate(over="ignore"):
-        return SeenFromTarget(float(np.expm1(max(up + inverse, 0.0) - np.log(alive))), float(np.exp(min(log_mean - up, 0.0))))
+        variance = float(np.expm1(max(up + inverse, 0.0) - np.log(alive)))
+    return SeenFromTarget(variance, float(np.exp(min(log_mean - up, 0.0))))
 
 
 def effective_sample_size(log_weights: NDArray[np.float64]) -> float:

@@ -58,9 +58,7 @@ def from_density(density, low, high):
 
 
 PATHS = {
-    "correlated": GeometricPath(
-        log_correlated, grad=grad_correlated, base=Gaussian([0.5, -0.5], 2.0), ladder=LADDER
-    ),
+    "correlated": GeometricPath(log_correlated, grad=grad_correlated, base=Gaussian([0.5, -0.5], 2.0), ladder=LADDER),
     "Laplace": GeometricPath(log_laplace, grad=grad_laplace, base=Gaussian([0.5, 0.0], 2.0), ladder=LADDER),
     "box": GeometricPath(log_box, grad=grad_box, base=Uniform([-1, -1], [1, 1]), bounds=(-1, 1), ladder=LADDER),
     "half-open box": GeometricPath(

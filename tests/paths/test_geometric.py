@@ -13,7 +13,7 @@ from densities import LADDER, MARGINALS, PATHS, PRECISION, grad_correlated, log_
 from scipy import stats
 from scipy.special import log_ndtr
 
-from sklpf import AIS, HAIS, RTS, Gaussian, GeometricPath, ParallelTempering, StudentT, Uniform
+from sklpf import AIS, BDMC, HAIS, RTS, Gaussian, GeometricPath, ParallelTempering, StudentT, Uniform
 from sklpf._random import Stream, stream_key
 from sklpf.testing import check_path
 from sklpf.transitions import HMC, RandomWalk, Slice
@@ -199,7 +199,9 @@ def test_a_gradient_is_not_compared_across_walls_and_kinks():
 def test_a_base_that_is_not_normalised_is_refused_by_estimators():
     path = make(base=Unnormalised())
     assert path.base_log_partition is None
-    with pytest.raises(ValueError, match=r"AIS needs a base with a known normaliser: .*base whose `normalised` is true"):
+    with pytest.raises(
+        ValueError, match=r"AIS needs a base with a known normaliser: .*base whose `normalised` is true"
+    ):
         AIS(10, 10).fit(path)
 
 
@@ -217,7 +219,9 @@ def test_a_base_without_mass_where_the_target_has_is_found_by_the_run():
         AIS(20, 20, transition=RandomWalk(), random_state=0).fit(path)
 
 
-@pytest.mark.parametrize("transition", [HMC(step_size=np.inf), HMC(half_life=np.inf), RandomWalk(np.nan), Slice(np.inf)])
+@pytest.mark.parametrize(
+    "transition", [HMC(step_size=np.inf), HMC(half_life=np.inf), RandomWalk(np.nan), Slice(np.inf)]
+)
 def test_infinite_parameters_are_refused(transition):
     with pytest.raises(ValueError, match=f"parameter of {type(transition).__name__} must be"):
         AIS(10, 10, transition=transition).fit(PATHS["correlated"])
@@ -362,6 +366,24 @@ def test_chains_from_the_target_know_of_walls():
     assert_close(fitted, np.log(np.pi))
     found = fitted.result_.diagnostics
     np.testing.assert_allclose([found["reverse_std_error"], found["delta_std_error"]], 1000**-0.5, rtol=0.1)
+
+
+class HalfPlane(GeometricPath):
+    """Half of a normal distribution, with exact draws."""
+
+    def __init__(self):
+        super().__init__(log_half, grad=lambda x: -x, base=Gaussian([0.5, 0.0], 1.5))
+
+    def sample_target(self, n, stream):
+        drawn = stream.generator().normal(size=(n, 2))
+        drawn[:, 0] = np.abs(drawn[:, 0])
+        return self.at(drawn)
+
+
+def test_both_directions_meet_at_a_wall():
+    fitted = BDMC(100, 40, transition=HMC(), random_state=0).fit(HalfPlane())
+    assert_close(fitted, np.log(np.pi))
+    assert np.any(fitted.result_.diagnostics["forward_log_weights"] == -np.inf)
 
 
 def log_half(x):
