@@ -137,7 +137,7 @@ class AIS(PartitionEstimator):
         if run.up is None or run.down is None:
             raise ValueError("path must be a run with chains in both directions, such as another AIS's run_")
         estimate, n = mean_weight(run.up), len(run.up)
-        seen = seen_from_target(-run.down.ravel(), estimate.log_mean)
+        seen = seen_from_target(-run.down.ravel(), estimate.log_mean, float(np.mean(run.up > -np.inf)))
         std_error = float(np.sqrt((estimate.delta**2 + seen.variance / n) / 2))
         diagnostics = {
             **weight_diagnostics(run.up),

@@ -233,8 +233,8 @@ class ParallelTempering(PartitionEstimator):
         pair_sums, n_scans = run.pairs(half)
         if (self.bridge if self.estimator == "deprecated" else self.estimator) == "bar":
             return bar_ratios(pair_sums, run.shift)
-        both = stepping_stones(pair_sums, run.shift, n_scans)
-        return lambda keep: both(keep).sum(axis=0) / 2
+        both, first = stepping_stones(pair_sums, run.shift, n_scans), _first_pair(run)
+        return lambda keep: np.r_[both(keep)[0, :first], both(keep)[:, first:].sum(axis=0) / 2]
 
     def _combine(self, run) -> PartitionResult:
         ratios, n_ladders = self._ratios(run), len(run.round_trips)
@@ -269,10 +269,10 @@ class ParallelTempering(PartitionEstimator):
         """First less second half of a round, and forward less reverse ratios."""
         n_ladders = len(run.round_trips)
         first, second = (self._ratios(run, half) for half in (0, 1))
-        both = stepping_stones(run.pairs()[0], run.shift, run.n_scans)
+        both, pair = stepping_stones(run.pairs()[0], run.shift, run.n_scans), _first_pair(run)
         return (
             difference(lambda keep: first(keep).sum() - second(keep).sum(), n_ladders),
-            difference(lambda keep: np.subtract(*both(keep)).sum(), n_ladders),
+            difference(lambda keep: np.subtract(*both(keep))[pair:].sum(), n_ladders),
         )
 
     def _alarms(self, run, diagnostics) -> list[str]:
@@ -297,6 +297,11 @@ class ParallelTempering(PartitionEstimator):
         if direction.alarms(n_ladders):
             reasons.append(f"forward and reverse ratios disagree (t = {direction.t:.1f}): raise n_sweeps")
         return reasons
+
+
+def _first_pair(run) -> int:
+    """The first pair with a reverse ratio: 1 where the base has draws with f_1 = 0, which level 1 does not see."""
+    return int(np.any(run.level_sums[:, :, 0, 1] == -np.inf))
 
 
 def _between_ladders(run) -> float:

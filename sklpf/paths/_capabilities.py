@@ -154,6 +154,6 @@ def require_base(path: Any, who: str) -> float:
     if path.base_log_partition is None:
         raise ValueError(
             f"{who} needs a base with a known normaliser: declare base_log_partition on {type(path).__name__} "
-            "(0.0 if log_f at level 0 is normalised)"
+            "(0.0 if log_f at level 0 is normalised), or give a base whose `normalised` is true"
         )
     return float(path.base_log_partition)

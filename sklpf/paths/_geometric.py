@@ -112,6 +112,8 @@ class GeometricPath(TemperedPath):
         self.log_density, self.grad, self.grad_base, self.vectorized = log_density, grad, grad_base, vectorized
         self.base = as_base(base)
         self.n_dimensions: int = self.base.n_dimensions
+        if self.n_dimensions < 1:
+            raise ValueError("base must have at least one dimension, got n_dimensions = 0")
         self.bounds = None if bounds is None else _check_bounds(bounds, self.n_dimensions)
         self.base = _within(self.base, self.bounds)
         self.ladder = check_ladder(ladder)

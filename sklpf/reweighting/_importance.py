@@ -42,10 +42,11 @@ class SeenFromTarget(NamedTuple):
     share: float
 
 
-def seen_from_target(log_weights: NDArray[np.float64], log_mean: float) -> SeenFromTarget:
+def seen_from_target(log_weights: NDArray[np.float64], log_mean: float, alive: float = 1.0) -> SeenFromTarget:
     """What chains that went down from the target, with weights w' of the way up, say about the weights w of the others.
 
-    Seen from there E w' = E w^2 / E w and E 1 / w' = 1 / E w, so that Var w / (E w)^2 = E w' E 1 / w' - 1.
+    Seen from there E w' = E w^2 / E w and E 1 / w' = P(w > 0) / E w, so that
+    Var w / (E w)^2 = E w' E 1 / w' / P(w > 0) - 1.
 
     Parameters
     ----------
@@ -53,10 +54,13 @@ def seen_from_target(log_weights: NDArray[np.float64], log_mean: float) -> SeenF
         log w', minus the increments on the way down.
     log_mean : float
         Log of the mean of w.
+    alive : float, default=1.0
+        P(w > 0).
     """
     up, inverse = float(log_mean_exp(log_weights)), float(log_mean_exp(-log_weights))
     with np.errstate(over="ignore"):
-        return SeenFromTarget(float(np.expm1(max(up + inverse, 0.0))), float(np.exp(min(log_mean - up, 0.0))))
+        variance = float(np.expm1(max(up + inverse, 0.0) - np.log(alive)))
+    return SeenFromTarget(variance, float(np.exp(min(log_mean - up, 0.0))))
 
 
 def effective_sample_size(log_weights: NDArray[np.float64]) -> float:

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from sklpf._parallel import run_segments
 from sklpf._random import Stream
-from sklpf.paths._base import n_chains, take
+from sklpf.paths._base import concatenate, n_chains, take
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_finite, segments
+
+_MOST_DRAWS = 1000  # of a ladder's chains, until all are where the target has mass
 
 
 @dataclass(frozen=True)
@@ -80,14 +82,28 @@ class Ladders(NamedTuple):
 
 
 def start_ladders(path, transition, n_ladders, key) -> Ladders:
-    """Ladders whose chains are all drawn from the base."""
+    """Ladders whose chains are all drawn from the base, where the target has mass."""
     n_levels = len(path.ladder)
     chains = []
     for block in range(n_ladders):
         stream = Stream(key, block * n_levels)
-        state = path.sample_base(n_levels, stream)
+        state = _draw_alive(path, n_levels, stream)
         chains.append((state, transition.init(path, state, stream.aside()), np.arange(n_levels)))
     return Ladders(path, chains)
+
+
+def _draw_alive(path, n, stream):
+    """Base draws; those at which the target is 0 are drawn anew."""
+    state = path.sample_base(n, stream)
+    if not path.has_walls:
+        return state
+    for attempt in range(1, _MOST_DRAWS):
+        dead = path.log_f(state, np.full(n, len(path.ladder) - 1)) == -np.inf
+        if not dead.any():
+            return state
+        index = np.where(dead, n + np.arange(n), np.arange(n))
+        state = path.take(concatenate([state, path.sample_base(n, stream.at(attempt))]), index)
+    raise ValueError("base draws hardly any point where the target has mass: give a base that covers it")
 
 
 def move_ladders(ladders: Ladders, path) -> Ladders:
@@ -95,6 +111,8 @@ def move_ladders(ladders: Ladders, path) -> Ladders:
     if len(path.ladder) == len(ladders.path.ladder):
         return ladders._replace(path=path)
     nearest = np.abs(path.ladder[:, np.newaxis] - ladders.path.ladder).argmin(axis=1)
+    if path.has_walls:  # the base's chain may be where all other levels are 0
+        nearest[1:] = np.maximum(nearest[1:], 1)
     chains = []
     for state, memory, levels in ladders.chains:
         index = np.argsort(levels)[nearest]

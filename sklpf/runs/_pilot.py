@@ -36,6 +36,8 @@ def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list, ND
         **setup.options,
     )
     log_weights = np.concatenate([carry[2] for carry in carries])
+    if np.all(log_weights[:, -1] == -np.inf):
+        raise ValueError("every chain has weight 0: the base draws no point where f > 0; give another base")
     return [carry[3:] for carry in carries], check_finite(log_weights, allow_zero=True)
 
 
@@ -66,10 +68,13 @@ def _advance(setup, bounds, group, segment, carry):
         old, new = at[t - begin], at[t + 1 - begin]
         if new > old:
             log_f = setup.path.log_f_ladder(state)
-            log_weights[:, old + 1 : new + 1] = log_weights[:, [old]] + (log_f - log_f[:, [old]])[:, old + 1 : new + 1]
+            with np.errstate(invalid="ignore"):
+                rise = np.where(log_f == -np.inf, -np.inf, log_f - log_f[:, [old]])
+            log_weights[:, old + 1 : new + 1] = log_weights[:, [old]] + rise[:, old + 1 : new + 1]
         stay = np.full((stop - t + 1, len(levels)), new)
         stream = setup.stream(PILOT, group, t + 1)
-        state, memory, _ = programs.anneal(setup.path, setup.transition, state, memory, stay, stream)
+        with np.errstate(invalid="ignore"):  # of chains where all densities are 0
+            state, memory, _ = programs.anneal(setup.path, setup.transition, state, memory, stay, stream)
         leaving = stop == bounds[-1] or at[stop + 1 - begin] != new
         here = np.flatnonzero(levels == new)
         if leaving and len(here):
@@ -82,6 +87,8 @@ def _advance(setup, bounds, group, segment, carry):
 
 def _resample(log_weights, n, rng):
     check_finite(log_weights, allow_zero=True)
+    if not np.any(log_weights > -np.inf):  # they leave for the base at their first redraw
+        log_weights = np.zeros(len(log_weights))
     return rng.choice(len(log_weights), size=n, p=np.exp(log_weights - logsumexp(log_weights)))
 
 

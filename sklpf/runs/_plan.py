@@ -97,5 +97,9 @@ def pilot_spread(path, transition, n_chains, key):
         levels = np.full((2, n_chains), [[k], [k + 1]])
         with np.errstate(invalid="ignore"):
             state, memory, increments = programs.anneal(path, transition, state, memory, levels, stream.at(k + 1))
-        spread[k] = check_finite(increments).std()
+        increments = check_finite(increments, allow_zero=path.has_walls)
+        alive = increments[increments > -np.inf]
+        if not len(alive):
+            raise ValueError("every chain has weight 0: the base draws no point where f > 0; give another base")
+        spread[k] = alive.std()
     return spread

@@ -18,7 +18,8 @@ _N_MOVES, _FEWEST_MOVES = 768, 6  # of all chains at a level; of each
 _N_FIRST_MOVES = 40  # at the base, where no step size is known yet
 _MOST_LEVELS = 200
 _FEWEST_EFFECTIVE = 0.7  # share of the chains that must count after a step up
-_NEIGHBOURS = 2  # levels on either side, over which step sizes are averaged
+_NEIGHBOURS = 2  # levels on either side, over which step sizes are averaged where there are
+_MANY_LEVELS = 10  # times as many: those of few levels are too different
 _LARGEST_STEP = 2.0  # in scales of the density
 
 
@@ -93,13 +94,13 @@ def run_pilot(path: Any, transition: Any, key: tuple[int, int]) -> Pilot:
         at = stream.at(1 + sum(record[-1] for record in records))
         chains, root, log_step = _tune_level(path, transition, beta, chains, root, log_step, n_moves, at)
         gain = path.ends(chains[0])[1]
+        if not np.any(gain > -np.inf):
+            raise ValueError("base draws no point where the target has mass: give a base that covers it")
         records.append((beta, log_step, root, np.std(gain[np.isfinite(gain)]), n_moves))
         if beta == 1:
             break
         new = 1.0 if len(records) >= _MOST_LEVELS else _next_beta(gain, beta)
         log_weights = (new - beta) * gain
-        if not np.any(log_weights > -np.inf):
-            raise ValueError("base draws no point where the target has mass: give a base that covers it")
         chosen = rng.choice(n, size=n, p=np.exp(log_weights - logsumexp(log_weights)))
         chains = path.take(chains[0], chosen), take(chains[1], chosen)
         beta, n_moves = new, max(_N_MOVES // n, _FEWEST_MOVES)
@@ -178,7 +179,7 @@ def _root(points, slopes, metric):
 
 def _smooth(values):
     """Means over neighbours on either side."""
-    width = _NEIGHBOURS
+    width = min(_NEIGHBOURS, len(values) // _MANY_LEVELS)
     padded = np.pad(values, width, mode="edge")
     return np.mean([padded[i : i + len(values)] for i in range(2 * width + 1)], axis=0)
 

@@ -1,0 +1,118 @@
+"""Densities on the plane whose marginal distributions are known, as functions of modules (they must be picklable)."""
+
+import numpy as np
+from scipy import stats
+
+from sklpf import Gaussian, GeometricPath, Uniform
+from sklpf._random import ACCEPT, Stream, stream_key
+
+LADDER = np.linspace(0, 1, 6)
+PRECISION = np.linalg.inv([[1.0, 0.8], [0.8, 1.0]])
+
+
+def log_correlated(x):
+    return -np.einsum("ij,jk,ik->i", x, PRECISION, x) / 2
+
+
+def grad_correlated(x):
+    return -x @ PRECISION
+
+
+def log_laplace(x):
+    return -np.abs(x).sum(axis=1)
+
+
+def grad_laplace(x):
+    return -np.sign(x)
+
+
+def log_box(x):
+    return 2 * x[:, 0] * x[:, 1] + x[:, 0]
+
+
+def grad_box(x):
+    return np.column_stack([2 * x[:, 1] + 1, 2 * x[:, 0]])
+
+
+def log_half_box(x):
+    return -x[:, 0] - x[:, 1] ** 2 / 2 - x[:, 0] * x[:, 1] ** 2
+
+
+def grad_half_box(x):
+    return np.column_stack([-1 - x[:, 1] ** 2, -x[:, 1] - 2 * x[:, 0] * x[:, 1]])
+
+
+def log_wall(x):
+    return np.where(x.sum(axis=1) > -0.5, -np.sum(x**2, axis=1) / 2, -np.inf)
+
+
+def grad_wall(x):
+    return -x
+
+
+def from_density(density, low, high):
+    """The distribution function of a density on the line."""
+    grid = np.linspace(low, high, 20_001)
+    values = np.cumsum((density(grid)[1:] + density(grid)[:-1]) / 2)
+    return lambda x: np.interp(x, grid, np.r_[0, values / values[-1]])
+
+
+PATHS = {
+    "correlated": GeometricPath(log_correlated, grad=grad_correlated, base=Gaussian([0.5, -0.5], 2.0), ladder=LADDER),
+    "Laplace": GeometricPath(log_laplace, grad=grad_laplace, base=Gaussian([0.5, 0.0], 2.0), ladder=LADDER),
+    "box": GeometricPath(log_box, grad=grad_box, base=Uniform([-1, -1], [1, 1]), bounds=(-1, 1), ladder=LADDER),
+    "half-open box": GeometricPath(
+        log_half_box,
+        grad=grad_half_box,
+        base=Gaussian([0.5, 0.0], 1.0),
+        bounds=([0, -np.inf], np.inf),
+        ladder=LADDER,
+    ),
+    "wall": GeometricPath(log_wall, grad=grad_wall, base=Gaussian([0.5, 0.5], 1.5), ladder=LADDER),
+}
+
+MARGINALS = {  # of each target: directions (2,) and distribution functions along them
+    "correlated": [((1, 0), stats.norm.cdf), ((1, -1), stats.norm(0, 0.4**0.5).cdf)],
+    "Laplace": [((1, 0), stats.laplace.cdf), ((0, 1), stats.laplace.cdf)],
+    "box": [
+        ((1, 0), from_density(lambda x: np.exp(x) * np.sinc(2j * x / np.pi).real, -1, 1)),
+        ((0, 1), from_density(lambda x: np.sinc(1j * (2 * x + 1) / np.pi).real, -1, 1)),
+    ],
+    "half-open box": [
+        ((1, 0), from_density(lambda x: np.exp(-x) / np.sqrt(1 + 2 * x), 0, 40)),
+        ((0, 1), from_density(lambda x: np.exp(-(x**2) / 2) / (1 + x**2), -12, 12)),
+    ],
+    "wall": [((1, 1), stats.truncnorm(-0.5 / 2**0.5, np.inf, 0, 2**0.5).cdf), ((1, -1), stats.norm(0, 2**0.5).cdf)],
+}
+
+
+def after_moves(path, move, n_chains, n_moves, seed):
+    """Positions of independent chains from the base that have moved at the target."""
+    stream, levels = Stream(stream_key(seed)), np.full(n_chains, len(path.ladder) - 1)
+    state = path.sample_base(5 * n_chains, stream)
+    state = path.take(state, np.flatnonzero(path.log_f(state, np.full(5 * n_chains, levels[0])) > -np.inf)[:n_chains])
+    memory = move.init(path, state, stream.aside())
+    for t in range(n_moves):
+        state, memory = move.move(path, state, memory, levels, stream.at(t + 1))
+    return path.position(state)
+
+
+def smallest_p_value(name, move, n_moves, n_groups=10, n_chains=500):
+    """Of Kolmogorov and Smirnov's test for two marginals, of every group of chains and of all together."""
+    x = after_moves(PATHS[name], move, n_groups * n_chains, n_moves, 0)
+    samples = [x, *np.split(x, n_groups)]
+    return min(
+        stats.kstest(sample @ np.array(direction), cdf).pvalue
+        for sample in samples
+        for direction, cdf in MARGINALS[name]
+    )
+
+
+class Certain:
+    """Lets `HMC` accept every trajectory that has a chance."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def uniform(self, n, purpose):
+        return np.zeros(n) if purpose == ACCEPT else self.stream.uniform(n, purpose)

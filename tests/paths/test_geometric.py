@@ -1,0 +1,462 @@
+"""GeometricPath: what it refuses and how it says so, bases of every kind, walls, and vectorized=False.
+
+Estimates are within 4.8 standard errors (Student t with at least 9 degrees of freedom: false alarms in 1e-3 of
+comparisons); fixed seeds.
+"""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+from densities import LADDER, MARGINALS, PATHS, PRECISION, grad_correlated, log_correlated
+from scipy import stats
+from scipy.special import log_ndtr
+
+from sklpf import AIS, BDMC, HAIS, RTS, Gaussian, GeometricPath, ParallelTempering, StudentT, Uniform
+from sklpf._random import Stream, stream_key
+from sklpf.testing import check_path
+from sklpf.transitions import HMC, RandomWalk, Slice
+
+BASE = Gaussian([0.5, -0.5], 2.0)
+LOG_Z = float(np.log(2 * np.pi * 0.6))  # of log_correlated
+
+
+def make(log_density=log_correlated, *, base=BASE, **options):
+    return GeometricPath(log_density, base=base, **options)
+
+
+def assert_close(fitted, log_partition):
+    assert fitted.converged_, fitted.result_.reasons
+    assert abs(fitted.log_partition_ - log_partition) < 4.8 * fitted.log_partition_std_error_
+    assert fitted.log_partition_std_error_ < 0.2
+
+
+def bad_at_two(value):
+    """log_correlated but for one value, at the third of the base draws that the functions are checked at."""
+
+    def log_density(x):
+        values = log_correlated(x)
+        values[2] = value
+        return values
+
+    return log_density
+
+
+def scaled_gradient(factor):
+    return lambda x: factor * grad_correlated(x)
+
+
+# ---- refused ---------------------------------------------------------------------------------------
+class OwnBase:
+    """A standard normal with members that can be changed."""
+
+    n_dimensions, normalised = 2, True
+    center, scale = np.zeros(2), np.ones(2)
+
+    def sample(self, n, rng):
+        return rng.normal(size=(n, 2))
+
+    def log_density(self, x):
+        return -np.sum(x**2, axis=1) / 2 - np.log(2 * np.pi)
+
+
+class Unnormalised(OwnBase):
+    normalised = False
+
+
+class WideDraws(OwnBase):
+    def sample(self, n, rng):
+        return rng.normal(size=(n, 3))
+
+
+class FlatDraws(OwnBase):
+    def sample(self, n, rng):
+        return rng.normal(size=n)
+
+
+class NaNBase(OwnBase):
+    def log_density(self, x):
+        return np.full(len(x), np.nan)
+
+
+class WrongGradient(OwnBase):
+    def grad_log_density(self, x):
+        return x
+
+
+class NoDimensions(OwnBase):
+    n_dimensions = 0
+    center = scale = np.zeros(0)
+
+    def sample(self, n, rng):
+        return np.zeros((n, 0))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"log_density": None}, "log_density must be a function of points (n, d), got None"),
+        ({"log_density": 3.0}, "log_density must be a function of points (n, d), got 3.0"),
+        ({"grad": "auto"}, "grad must be a function of points (n, d), got 'auto'"),
+        ({"grad_base": 0}, "grad_base must be a function of points (n, d), got 0"),
+        ({"base": None}, "base must be a Gaussian, StudentT or Uniform, a frozen distribution of scipy.stats"),
+        ({"base": object()}, "n_dimensions, center and scale; got object"),
+    ],
+)
+def test_types_are_checked(options, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        make(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"log_density": lambda x: -(x**2)}, "log_density must give shape (5,) for as many points, got (5, 2)"),
+        ({"log_density": lambda x: 0.0}, "log_density must give shape (5,) for as many points, got ()"),
+        ({"log_density": lambda x: -np.sum(x**2, axis=0)}, "for as many points, got (2,)"),
+        ({"log_density": lambda x: [0.0], "vectorized": False}, "must give shape (5,) for as many points, got (5, 1)"),
+        ({"grad": lambda x: -x.sum(axis=1)}, "grad must give shape (5, 2) for as many points, got (5,)"),
+        ({"grad": lambda x: np.full_like(x, np.nan)}, "grad is not finite at ["),
+        ({"grad_base": lambda x: x[:, :1]}, "grad_base must give shape (5, 2) for as many points, got (5, 1)"),
+        ({"grad": scaled_gradient(1.001)}, "grad disagrees with log_density at ["),
+        ({"grad": scaled_gradient(-1)}, "grad disagrees with log_density at ["),
+        ({"grad_base": lambda x: -x}, "grad_base disagrees with the base's log_density at ["),
+        ({"base": WrongGradient()}, "grad_base disagrees with the base's log_density at ["),
+        ({"base": WideDraws()}, "base.sample(5, rng) must give shape (5, 2), got (5, 3)"),
+        ({"base": FlatDraws()}, "base.sample(5, rng) must give shape (5, 2), got (5,)"),
+        ({"base": NaNBase()}, "the base's log_density is nan at ["),
+        ({"base": NoDimensions()}, "base must have at least one dimension"),
+        ({"base": Uniform([-1, -1], [1, 1])}, "bounds must be the box of the Uniform base"),
+        ({"base": Uniform([-1, -1], [1, 1]), "bounds": (-2, 1)}, "bounds must be the box of the Uniform base"),
+        ({"base": StudentT([0, 0], 1.0, 3), "bounds": (-0.1, 0.1)}, "base draws points outside bounds: give a base"),
+        ({"base": Gaussian([0, 0], [[2, 1], [1, 2]]), "bounds": (0, 1)}, "truncated needs a diagonal covariance"),
+        ({"base": Gaussian([0, 0], 1.0), "bounds": (1e6, 2e6)}, "low and high must not cut off the whole Gaussian"),
+        ({"bounds": (1, 0)}, "bounds must have low < high in every dimension, without NaN"),
+        ({"bounds": (0, 0)}, "bounds must have low < high in every dimension, without NaN"),
+        ({"bounds": (np.inf, np.inf)}, "bounds must have low < high in every dimension, without NaN"),
+        ({"bounds": ([0, 1], [1, 1])}, "bounds must have low < high in every dimension, without NaN"),
+        ({"bounds": (np.nan, 1)}, "bounds must have low < high in every dimension, without NaN"),
+        ({"bounds": ([0, 0, 0], 1)}, "bounds must be a pair (low, high) of numbers or arrays (2,), got"),
+        ({"bounds": (0, 1, 2)}, "bounds must be a pair (low, high) of numbers or arrays (2,), got"),
+        ({"bounds": 5}, "bounds must be a pair (low, high) of numbers or arrays (2,), got 5"),
+        ({"bounds": ("a", "b")}, "bounds must be a pair (low, high) of numbers or arrays (2,), got"),
+        ({"ladder": [1, 0]}, "ladder must be strictly increasing"),
+        ({"ladder": [0, 1.5]}, "ladder must hold inverse temperatures in [0, 1]"),
+        ({"ladder": [0, np.nan]}, "ladder must hold inverse temperatures in [0, 1]"),
+        ({"ladder": [0]}, "ladder must be a sequence of at least 2 inverse temperatures"),
+    ],
+)
+def test_numbers_are_checked(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        make(**options)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_value_that_is_no_log_density_is_shown_with_its_point(value):
+    point = BASE.sample(5, np.random.default_rng(0))[2]
+    shown = re.escape(np.array2string(point, precision=4, separator=", "))
+    with pytest.raises(ValueError, match=rf"log_density is {value} at {shown}: it must be a number or -inf"):
+        make(bad_at_two(value))
+    make(bad_at_two(-np.inf))
+
+
+def test_a_wrong_gradient_is_shown_with_both_slopes():
+    with pytest.raises(ValueError, match="its slope is") as caught:
+        make(grad=scaled_gradient(1.01))
+    slope, difference = re.search(r"its slope is (\S+), that of differences (\S+)$", str(caught.value)).groups()
+    assert float(slope) / float(difference) == pytest.approx(1.01, rel=1e-4)
+
+
+@pytest.mark.parametrize(("factor", "wrong"), [(1 + 1e-3, True), (1 + 1e-5, False), (1 - 1e-3, True)])
+def test_gradients_are_compared_at_1e_4(factor, wrong):
+    if wrong:
+        with pytest.raises(ValueError, match="grad disagrees"):
+            make(grad=scaled_gradient(factor))
+    else:
+        make(grad=scaled_gradient(factor))
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e6])
+def test_gradients_are_compared_in_any_units(size):
+    base = Gaussian(size * np.array([0.5, -0.5]), 2 * size**2)
+    make(lambda x: log_correlated(x / size) - 1e4, grad=lambda x: grad_correlated(x / size) / size, base=base)
+    with pytest.raises(ValueError, match="grad disagrees"):
+        make(lambda x: log_correlated(x / size), grad=lambda x: grad_correlated(x / size), base=base)
+
+
+def test_one_wrong_component_is_found():
+    with pytest.raises(ValueError, match="grad disagrees"):
+        make(grad=lambda x: grad_correlated(x) * [1, 1.01])
+
+
+def test_a_gradient_is_not_compared_across_walls_and_kinks():
+    for name in ("wall", "Laplace"):
+        path = PATHS[name]
+        make(path.log_density, grad=path.grad)
+
+
+def test_a_base_that_is_not_normalised_is_refused_by_estimators():
+    path = make(base=Unnormalised())
+    assert path.base_log_partition is None
+    with pytest.raises(
+        ValueError, match=r"AIS needs a base with a known normaliser: .*base whose `normalised` is true"
+    ):
+        AIS(10, 10).fit(path)
+
+
+@pytest.mark.parametrize(
+    "path", [make(), make(grad=grad_correlated, base=[stats.laplace(0, 1), stats.norm(0, 1)])], ids=["grad", "base"]
+)
+def test_hais_says_which_gradient_is_missing(path):
+    with pytest.raises(TypeError, match="HMC needs a path with .*: give grad, and grad_base where the base's gradient"):
+        HAIS(10, 10).fit(path)
+
+
+def test_a_base_without_mass_where_the_target_has_is_found_by_the_run():
+    path = make(lambda x: -np.sum(x**2, axis=1) / 2, base=[stats.expon(), stats.norm()])
+    with pytest.raises(ValueError, match=r"base has density 0 at \[-.*\], where log_density is .*: give a base"):
+        AIS(20, 20, transition=RandomWalk(), random_state=0).fit(path)
+
+
+@pytest.mark.parametrize(
+    "transition", [HMC(step_size=np.inf), HMC(half_life=np.inf), RandomWalk(np.nan), Slice(np.inf)]
+)
+def test_infinite_parameters_are_refused(transition):
+    with pytest.raises(ValueError, match=f"parameter of {type(transition).__name__} must be"):
+        AIS(10, 10, transition=transition).fit(PATHS["correlated"])
+
+
+def test_ladders_must_go_from_the_base_to_the_target():
+    for ladder in ([0.1, 1.0], [0.0, 0.9]):
+        with pytest.raises(ValueError, match="ladder must begin at 0 .* and end at 1"):
+            HAIS(10, ladder=ladder).fit(PATHS["correlated"])
+
+
+# ---- what is accepted --------------------------------------------------------------------------------
+@pytest.mark.parametrize("ladder", [[0, 1], [0, 1e-300, 1], [0, 1 - 2**-53, 1], np.linspace(0, 1, 30) ** 4])
+def test_any_ladder_from_0_to_1_is_right(ladder):
+    fitted = HAIS(400, ladder=ladder, random_state=0).fit(PATHS["correlated"])
+    assert abs(fitted.log_partition_ - LOG_Z) < 4.8 * fitted.log_partition_std_error_
+
+
+def test_log_f_is_geometric():
+    path = make(ladder=LADDER)
+    state = path.sample_base(7, Stream(stream_key(0)))
+    expected = np.outer(BASE.log_density(state.position), 1 - LADDER) + np.outer(log_correlated(state.position), LADDER)
+    np.testing.assert_allclose(path.log_f_ladder(state), expected, rtol=1e-12)
+    np.testing.assert_array_equal(path.summary(state), state.position)
+    check_path(path)
+
+
+def test_walls_have_density_0_above_level_0():
+    path = PATHS["wall"]
+    state = path.at(np.array([[-3.0, -3.0], [1.0, 1.0]]))
+    log_f = path.log_f_ladder(state)
+    assert np.isfinite(log_f[:, 0]).all()
+    assert np.isfinite(log_f[1]).all()
+    assert np.all(log_f[0, 1:] == -np.inf)
+    np.testing.assert_array_equal(path.log_f(state, np.array([0, 5])), [log_f[0, 0], log_f[1, 5]])
+    np.testing.assert_array_equal(path.gradients(state)[0][0], 0)
+
+
+def by_coordinates(x):
+    a, b = PRECISION[0, 0], PRECISION[0, 1]
+    return -(a * x[..., 0] * x[..., 0] + a * x[..., 1] * x[..., 1]) / 2 - b * x[..., 0] * x[..., 1]
+
+
+def grad_by_coordinates(x):
+    a, b = PRECISION[0, 0], PRECISION[0, 1]
+    return -np.stack([a * x[..., 0] + b * x[..., 1], a * x[..., 1] + b * x[..., 0]], axis=-1)
+
+
+def grad_laplace_base(x):
+    return -np.sign(x)
+
+
+@pytest.mark.parametrize("transition", [HMC(), RandomWalk(), Slice()])
+def test_functions_of_one_point_give_the_same_bits(transition):
+    found = []
+    for vectorized in (True, False):
+        base, functions = [stats.laplace()] * 2, {"grad": grad_by_coordinates, "grad_base": grad_laplace_base}
+        path = make(by_coordinates, base=base, **functions, vectorized=vectorized)
+        found.append(AIS(10, 8, transition=transition, random_state=0).fit(path).log_partition_)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("frozen", "base"),
+    [
+        (stats.multivariate_normal([0.5, -0.5], [[2, 0.5], [0.5, 1]]), Gaussian([0.5, -0.5], [[2, 0.5], [0.5, 1]])),
+        (stats.multivariate_t([0.5, -0.5], 2 * np.eye(2), df=5), StudentT([0.5, -0.5], 2.0, 5)),
+        ([stats.norm(0.5, 1), stats.norm(0, 2)], Gaussian([0.5, 0], [1, 4])),
+    ],
+)
+def test_frozen_distributions_are_bases(frozen, base):
+    fitted = [HAIS(40, 60, random_state=0).fit(make(grad=grad_correlated, base=b)) for b in (frozen, base)]
+    assert fitted[0].log_partition_ == fitted[1].log_partition_
+    assert_close(fitted[0], LOG_Z)
+
+
+def test_independent_frozen_distributions_are_a_base_with_a_gradient_of_the_users():
+    path = make(grad=grad_correlated, base=[stats.laplace(), stats.laplace()], grad_base=grad_laplace_base)
+    assert_close(HAIS(40, 60, random_state=0).fit(path), LOG_Z)
+
+
+def test_an_own_base_of_one_dimension():
+    path = GeometricPath(lambda x: -(x[:, 0] ** 2) / 8, grad=lambda x: -x / 4, base=stats.norm(1, 3))
+    assert path.n_dimensions == 1
+    assert_close(HAIS(40, 60, random_state=0).fit(path), 0.5 * np.log(8 * np.pi))
+
+
+def test_a_prior_as_base_tempers_the_likelihood_alone():
+    """Normal prior and likelihood: the evidence is known."""
+    prior, data = Gaussian([0.0, 0.0], [1.0, 4.0]), np.array([1.5, -2.0])
+
+    def log_likelihood(x):
+        return stats.norm.logpdf(data, x, 0.5).sum(axis=1)
+
+    def log_posterior(x):
+        return prior.log_density(x) + log_likelihood(x)
+
+    def grad(x):
+        return prior.grad_log_density(x) + (data - x) / 0.25
+
+    path = GeometricPath(log_posterior, grad=grad, base=prior)
+    state = path.sample_base(5, Stream(stream_key(0)))
+    np.testing.assert_allclose(state.gain, log_likelihood(state.position))
+    evidence = stats.norm.logpdf(data, 0, np.sqrt([1.25, 4.25])).sum()
+    assert_close(HAIS(40, 150, random_state=0).fit(path), evidence)
+
+
+def test_a_pickled_path_is_the_same():
+    for path in PATHS.values():
+        copied = pickle.loads(pickle.dumps(path))
+        state = path.sample_base(5, Stream(stream_key(0)))
+        np.testing.assert_array_equal(copied.log_f_ladder(state), path.log_f_ladder(state))
+        if path.bounds is not None:
+            np.testing.assert_array_equal(copied.bounds, path.bounds)
+
+
+# ---- walls and boxes ---------------------------------------------------------------------------------
+LOG_Z_WALL = float(np.log(2 * np.pi) + log_ndtr(0.5 / 2**0.5))
+
+
+@pytest.mark.parametrize("transition", [HMC(), HMC(0.4), RandomWalk(), RandomWalk(0.8), Slice(2.0)])
+@pytest.mark.parametrize("ladder", ["linear", "adaptive"])
+def test_half_a_space_is_right(ladder, transition):
+    fitted = AIS(60, 60, ladder=ladder, transition=transition, random_state=0).fit(PATHS["wall"])
+    assert_close(fitted, LOG_Z_WALL)
+    assert np.any(fitted.result_.diagnostics["log_weights"] == -np.inf)
+
+
+@pytest.mark.parametrize("transition", [HMC(), RandomWalk(), Slice(2.0)])
+def test_parallel_tempering_works_with_walls(transition):
+    tempering = ParallelTempering(10, 3, 64, transition=transition, random_state=0)
+    fitted = tempering.fit(PATHS["wall"])
+    assert abs(fitted.log_partition_ - LOG_Z_WALL) < 4.8 * fitted.log_partition_std_error_
+    drawn = tempering.sample(PATHS["wall"], 20, np.random.default_rng(0))
+    assert np.all(np.isfinite(drawn.gain))
+
+
+def test_chains_from_the_target_know_of_walls():
+    """Base and target agree but for the wall: weights are 0 or all alike, their variance (1 - p) / p."""
+    path = GeometricPath(log_half, grad=lambda x: -x, base=Gaussian([0.0, 0.0], 1.0))
+    fitted = HAIS(1000, 10, random_state=0).fit(path)
+    assert_close(fitted, np.log(np.pi))
+    found = fitted.result_.diagnostics
+    np.testing.assert_allclose([found["reverse_std_error"], found["delta_std_error"]], 1000**-0.5, rtol=0.1)
+
+
+class HalfPlane(GeometricPath):
+    """Half of a normal distribution, with exact draws."""
+
+    def __init__(self):
+        super().__init__(log_half, grad=lambda x: -x, base=Gaussian([0.5, 0.0], 1.5))
+
+    def sample_target(self, n, stream):
+        drawn = stream.generator().normal(size=(n, 2))
+        drawn[:, 0] = np.abs(drawn[:, 0])
+        return self.at(drawn)
+
+
+def test_both_directions_meet_at_a_wall():
+    fitted = BDMC(100, 40, transition=HMC(), random_state=0).fit(HalfPlane())
+    assert_close(fitted, np.log(np.pi))
+    assert np.any(fitted.result_.diagnostics["forward_log_weights"] == -np.inf)
+
+
+def log_half(x):
+    return np.where(x[:, 0] > 0, -np.sum(x**2, axis=1) / 2, -np.inf)
+
+
+def test_parallel_tempering_places_levels_with_walls():
+    """Most base draws are where the target is 0, and the number of levels changes."""
+    path = GeometricPath(log_quadrant, base=Gaussian([-0.5, -0.5], 2.0))
+    fitted = ParallelTempering(10, n_sweeps=512, transition=RandomWalk(1.5), random_state=0).fit(path)
+    assert_close(fitted, np.log(np.pi / 2))
+    again = ParallelTempering(bridge="stepping-stone").fit(fitted.run_)  # the reverse ratio of the first pair is biased
+    assert_close(again, np.log(np.pi / 2))
+
+
+def log_quadrant(x):
+    return np.where(np.all(x > 0, axis=1), -np.sum(x**2, axis=1) / 2, -np.inf)
+
+
+@pytest.mark.parametrize("init", ["adaptive", "paper"])
+def test_rts_works_with_walls(init):
+    """Two chains in each group: some groups' base draws are all where the target is 0."""
+    rts = RTS(20, 3, n_sweeps=200, init=init, transition=RandomWalk(1.0), random_state=0)
+    with np.errstate(all="raise", under="ignore"):
+        fitted = rts.fit(PATHS["wall"])
+    assert abs(fitted.log_partition_ - LOG_Z_WALL) < 4.8 * fitted.log_partition_std_error_
+
+
+def log_far(x):
+    return np.where(x[:, 0] > 40, -np.sum(x**2, axis=1), -np.inf)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (HAIS(20, 20, random_state=0), "base draws no point where the target has mass: give a base that covers it"),
+        (AIS(20, 20, transition=RandomWalk(1.0)), "every chain has weight 0: the base draws no point where f > 0"),
+        (AIS(20, 40, transition=Slice(1.0), ladder="adaptive"), "every chain has weight 0: the base draws no point"),
+        (ParallelTempering(2, 3, 32, transition=RandomWalk(1.0)), "base draws hardly any point where the target has"),
+        (RTS(10, 3, n_sweeps=48, transition=RandomWalk(1.0)), "every chain has weight 0: the base draws no point"),
+    ],
+)
+def test_no_base_draw_where_the_target_has_mass_is_an_error(estimator, message):
+    path = make(log_far, grad=lambda x: -2 * x)
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(path)
+
+
+@pytest.mark.parametrize("name", ["box", "half-open box"])
+def test_boxes_are_right(name):
+    path = PATHS[name]
+    log_z = {
+        "box": np.log(np.trapezoid(_box_marginal(np.linspace(-1, 1, 20_001)), dx=1e-4)),
+        "half-open box": np.log(np.trapezoid(_half_box_marginal(np.linspace(0, 60, 600_001)), dx=1e-4)),
+    }[name]
+    for transition in (HMC(), RandomWalk(), Slice()):
+        assert_close(AIS(40, 50, ladder="adaptive", transition=transition, random_state=0).fit(path), log_z)
+    assert name in MARGINALS
+
+
+def _box_marginal(x):
+    return np.exp(x) * 2 * np.sinc(2j * x / np.pi).real
+
+
+def _half_box_marginal(x):
+    return np.exp(-x) * np.sqrt(2 * np.pi / (1 + 2 * x))
+
+
+def test_a_gaussian_base_is_truncated_to_the_box():
+    path = GeometricPath(
+        lambda x: -x[:, 0], grad=lambda x: -np.ones_like(x), base=Gaussian(1.0, 4.0), bounds=(0, np.inf)
+    )
+    assert np.all(path.sample_base(100, Stream(stream_key(0))).position >= 0)
+    assert_close(HAIS(40, 60, random_state=0).fit(path), 0.0)
+    same = GeometricPath(lambda x: -np.abs(x[:, 0]), base=Gaussian(1.0, 4.0), bounds=(-np.inf, np.inf))
+    np.testing.assert_allclose(same.at(np.ones((1, 1))).log_base, Gaussian(1.0, 4.0).log_density(np.ones((1, 1))))

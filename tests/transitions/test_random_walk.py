@@ -1,0 +1,92 @@
+"""RandomWalk: invariance and tuning. `check_transition` gives false alarms at a rate of 1e-4; fixed seeds."""
+
+import numpy as np
+import pytest
+from densities import LADDER, PATHS, smallest_p_value
+
+from sklpf import AIS
+from sklpf._random import ACCEPT, stream_key
+from sklpf.paths._base import map_state
+from sklpf.testing import check_transition
+from sklpf.transitions import RandomWalk
+from sklpf.transitions import _random_walk as walk_module
+from sklpf.transitions._pilot import choose, stream_normals
+
+KEY = stream_key(1)
+MOVES = {"fixed": RandomWalk(0.8), "auto": RandomWalk(), "diag": RandomWalk(metric="diag")}
+MOVES["dense"] = RandomWalk(metric="dense")
+
+
+@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize("name", PATHS)
+def test_moves_leave_every_level_invariant(name, move):
+    path, move = PATHS[name], MOVES[move]
+    if path.bounds is not None and move.metric == "dense":
+        with pytest.raises(ValueError, match='metric must be None or "diag" on a path with bounds'):
+            move.check(path)
+        return
+    check_transition(path, move.tune(path, KEY), variables=path.position)
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_chains_reach_the_target_and_stay(name):
+    """10 groups of 500 chains and all together, 2 marginals, p > 1e-4: false alarms in 2e-3 of runs at most."""
+    assert smallest_p_value(name, MOVES["fixed"], 150) > 1e-4
+
+
+class StepByPosition(RandomWalk):
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        old = path.position(state)
+        proposal = path.at(old + (0.2 + np.abs(old)) * stream_normals(stream, np.empty_like(old)))
+        log_accept = path.log_f(proposal, levels) - path.log_f(state, levels)
+        accept = np.log(stream.uniform(len(levels), ACCEPT)) < log_accept
+        return map_state(lambda a, b: choose(accept, a, b), proposal, state), memory
+
+
+class LongerUphill(RandomWalk):
+    """A second try where the first was rejected, accepted by Metropolis's rule alone."""
+
+    def move(self, path, state, memory, levels, stream, reverse=False):
+        state, memory = super().move(path, state, memory, levels, stream)
+        moved, memory = super().move(path, state, memory, levels, stream.at(stream.step + 1000))
+        better = path.log_f(moved, levels) >= path.log_f(state, levels) - 1
+        return map_state(lambda a, b: choose(better, a, b), moved, state), memory
+
+
+@pytest.mark.parametrize("move", [StepByPosition(1.0), LongerUphill(1.0)])
+def test_the_check_finds_wrong_moves(move):
+    path = PATHS["correlated"]
+    with pytest.raises(AssertionError, match="does not leave level|reversal is wrong"):
+        check_transition(path, move, variables=path.position, n=20_000)
+
+
+@pytest.mark.parametrize("name", ["box", "half-open box"])
+def test_the_check_finds_steps_that_stop_at_the_sides(name, monkeypatch):
+    monkeypatch.setattr(walk_module, "reflect", lambda bounds, position, step: (np.clip(position, *bounds), step))
+    path = PATHS[name]
+    with pytest.raises(AssertionError, match="does not leave level|reversal is wrong"):
+        check_transition(path, RandomWalk(0.5), variables=path.position, n=20_000)
+
+
+@pytest.mark.parametrize("metric", [None, "diag", "dense"])
+@pytest.mark.parametrize("name", ["correlated", "Laplace", "wall"])
+def test_step_sizes_give_the_acceptance_that_was_asked_for(name, metric):
+    """At every level; a pilot of 64 chains and 12 moves a level knows it to 0.1."""
+    path = PATHS[name].with_ladder(LADDER)
+    path.n_moves_per_segment = 10
+    move = RandomWalk(metric=metric)
+    ais = AIS(200, 100, ladder="adaptive", transition=move, random_state=0).fit(path)
+    assert np.abs(ais.result_.diagnostics["acceptance"][1:] - 0.3).max() < 0.1
+
+
+def test_a_diagonal_metric_finds_scales_far_apart():
+    path = PATHS["correlated"]
+    stretched = type(path)(stretched_log_density, base=type(path.base)([0.0, 0.0], [4.0, 4e-4]))
+    pilot = RandomWalk(metric="diag").tune(stretched, KEY).pilot
+    np.testing.assert_allclose(pilot.roots[-1], [1, 0.01], rtol=0.3)
+    fitted = AIS(50, 200, transition=RandomWalk(metric="diag"), ladder="adaptive", random_state=0).fit(stretched)
+    assert abs(fitted.log_partition_ - np.log(2 * np.pi * 0.01)) < 4.8 * fitted.log_partition_std_error_
+
+
+def stretched_log_density(x):
+    return -((x[:, 0]) ** 2 + (100 * x[:, 1]) ** 2) / 2
