@@ -63,9 +63,10 @@ class AIS(PartitionEstimator):
     Notes
     -----
     Weights that a run has not met don't show in its own: those that pass every test on them lie low. Therefore a
-    quarter of the chains (at least 10) move on for 100 sweeps at the target and go back down the ladder. Seen from the
-    target, weights w' are in proportion to their size, E w' / Z = E w^2 / Z^2, so that those chains meet the large ones
-    first. The variance is the mean of the forward chains' and of the one that E w' E 1 / w' - 1 says.
+    quarter as many chains (at least 10), drawn in proportion to their weights, move on for 100 sweeps at the target and
+    go back down the ladder. Seen from the target, weights w' are in proportion to their size, E w' / Z = E w^2 / Z^2,
+    so that those chains meet the large ones first. The variance is the mean of the forward chains' and of the one that
+    E w' E 1 / w' - 1 says, or the forward chains' own where that is larger.
 
     Not converged if either direction leaves fewer effective weights than 25, or M / 4 if that is less, or 5; or if the
     path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded. A mode that no
@@ -138,7 +139,7 @@ class AIS(PartitionEstimator):
             raise ValueError("path must be a run with chains in both directions, such as another AIS's run_")
         estimate, n = mean_weight(run.up), len(run.up)
         seen = seen_from_target(-run.down.ravel(), estimate.log_mean, float(np.mean(run.up > -np.inf)))
-        std_error = float(np.sqrt((estimate.delta**2 + seen.variance / n) / 2))
+        std_error = max(estimate.delta, float(np.sqrt((estimate.delta**2 + seen.variance / n) / 2)))
         diagnostics = {
             **weight_diagnostics(run.up),
             "effective_sample_size_from_target": n * seen.share,
