@@ -3,8 +3,8 @@ Which noise does a regression need? Log evidence of a user's own posterior
 ==========================================================================
 
 The marginal likelihood (evidence) of a Bayesian model is the integral of prior times likelihood: the normalising
-constant of a density on R^d. Written as a NumPy function with its gradient it can be given to ``HAIS`` like any model of
-the package.
+constant of a density on R^d. Written as a NumPy function with its gradient it can be given to ``HAIS`` like any model
+of the package.
 
 Here a linear regression on scikit-learn's diabetes data has noise that is Student t with nu degrees of freedom, from
 nearly Cauchy (nu = 1) to normal (nu = infinity). The prior is the same for all: coefficients N(0, 1) for standardised

@@ -100,12 +100,16 @@ PROBLEMS = {
 
 full = os.environ.get("SKLPF_FULL") == "1"
 LEVELS, REPEATS = ([30, 100, 300, 1000, 3000, 10_000], 20) if full else ([30, 100, 300, 1000], 5)
+
+
+def linear_hais(move):
+    return lambda k, seed: HAIS(200, k, ladder="linear", transition=move, random_state=seed)
+
+
 METHODS = {
-    "HAIS, tuned": lambda k, seed: HAIS(200, k, ladder="linear", random_state=seed),
-    "HAIS, step 0.2": lambda k, seed: HAIS(200, k, ladder="linear", transition=HMC(0.2, half_life=1), random_state=seed),
-    "full refresh, step 0.2": lambda k, seed: HAIS(
-        200, k, ladder="linear", transition=HMC(0.2, half_life=None), random_state=seed
-    ),
+    "HAIS, tuned": linear_hais(HMC()),
+    "HAIS, step 0.2": linear_hais(HMC(0.2, half_life=1)),
+    "full refresh, step 0.2": linear_hais(HMC(0.2, half_life=None)),
     "Metropolis": lambda k, seed: AIS(200, k, transition=RandomWalk(), random_state=seed),
 }
 
