@@ -3,10 +3,12 @@
 from sklpf.testing._checks import check_partition_estimator, check_path, check_transition
 from sklpf.testing._data import find_shared_data, shared_data
 from sklpf.testing._problems import RBM_PROBLEMS, HiddenModePath, Problem, hidden_mode_problem, make_rbm_problem
+from sklpf.testing._row_problems import LinearRowsPath, make_rows_problem
 
 __all__ = [
     "RBM_PROBLEMS",
     "HiddenModePath",
+    "LinearRowsPath",
     "Problem",
     "check_partition_estimator",
     "check_path",
@@ -14,5 +16,6 @@ __all__ = [
     "find_shared_data",
     "hidden_mode_problem",
     "make_rbm_problem",
+    "make_rows_problem",
     "shared_data",
 ]
