@@ -18,6 +18,7 @@ from sklpf.transitions import HMC, Transition
 
 _LEVELS = 9  # random stream of the pilot that finds how many levels there should be
 
+
 class HAIS(AIS):
     """Hamiltonian annealed importance sampling (Sohl-Dickstein & Culpepper 2012, eq. 17 to 25), for densities on R^d.
 

@@ -115,6 +115,8 @@ class LinearRowsPath(TemperedPath):
     base_log_partition = 0.0
     bounds = None
     n_chains_per_block = 128
+    center: NDArray[np.float64]  # of one row: mu(x), and the constant of log f_1 - log f_0
+    constant: float
 
     def __init__(
         self,
@@ -160,7 +162,7 @@ class LinearRowsPath(TemperedPath):
         return latent @ self.mixing.T + self.noise * rng.normal(size=(n, len(self.mixing)))
 
     def _alone(self, x):
-        """The path of one row, with what all of its chains share: mu(x) and the constant of log f_1 - log f_0."""
+        """The path of one row, with what all of its chains share."""
         row = copy.copy(self)
         row.X, row.n_rows, row.center = x, None, np.zeros(self.n_dimensions)
         row.constant = self._log_prior_constant() - len(x) * (np.log(self.noise) + _LOG_TAU / 2)
