@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ def enough_levels(path, transition, n_chains, tol, seed, stage, n_jobs=None) -> 
     """
     ladder, n, n_sweeps = path.ladder, max(_FEWEST_CHAINS, n_chains // 4), 0
     n_levels = min(_FEWEST_LEVELS, len(ladder))
-    for i in range(len(ladder)):
+    for i in itertools.count():
         thin = path.with_ladder(_thinned(ladder, n_levels))
         up = anneal_up(thin, transition, n, stream_key(seed, stage, i), n_jobs).log_weights
         n_sweeps += n * (n_levels - 1)
