@@ -25,7 +25,7 @@ from sklpf.paths._capabilities import require_base
 from sklpf.paths._ladders import respace
 from sklpf.reweighting import bar_ratios, stepping_stones
 from sklpf.runs._exchange import ExchangeRun, Ladders, move_ladders, run_round, start_ladders
-from sklpf.runs._plan import check_ends, doubling
+from sklpf.runs._plan import check_ends, doubling, n_tuning_moves
 from sklpf.transitions import Transition
 from sklpf.uncertainty import Difference, between_groups, difference, jackknife
 
@@ -181,11 +181,11 @@ class ParallelTempering(PartitionEstimator):
         """Where the ladders stand after the last round, the move that was tuned, and what the round left."""
         base_log_partition = require_base(path, "ParallelTempering")
         checkpoint = self._checkpoint(path, seed)
-        path, transition = self._first_ladder(path), self._transition(path)
-        transition = transition.tune(path, stream_key(seed, TUNE))
+        path, move = self._first_ladder(path), self._transition(path)
+        transition = move.tune(path, stream_key(seed, TUNE))
         lengths, bound = doubling(self.n_sweeps, _SHORTEST_ROUND), lower_bound(path, stream_key(seed, BOUND))
         ladders = start_ladders(path, transition, self.n_ladders, stream_key(seed, 0))
-        shift, n_sweeps, precise = np.zeros(len(path.ladder) - 1), 0, 0
+        shift, n_sweeps, precise = np.zeros(len(path.ladder) - 1), n_tuning_moves(move, transition), 0
         i, repeated = 0, False
         while i < len(lengths):
             n_scans = lengths[i]

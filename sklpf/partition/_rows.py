@@ -1,7 +1,8 @@
 """Many rows of data, one log Z for each: a row runs by itself, and blocks of rows run in parallel.
 
 A row's random numbers are keyed by (seed, the row's content) and no arithmetic mixes rows, so a row's result depends
-on neither the other rows nor their order. Equal rows are computed once.
+on neither the other rows nor their order. Equal rows are computed once. Moves are tuned once, on a row that the model
+simulates with a key of its own, where it can; else on every row itself.
 """
 
 from __future__ import annotations
@@ -11,17 +12,22 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._parallel import run_segments
+from sklpf._random import Stream, stream_key
 from sklpf.partition._result import PartitionResult
-from sklpf.paths import Rows
-from sklpf.paths._capabilities import require
+from sklpf.paths import Rows, SimulatedRows
+from sklpf.paths._capabilities import has, require
+from sklpf.runs._plan import n_tuning_moves
 
 _ROWS_PER_BLOCK = 64
+_SIMULATION, _TUNING = stream_key(0, 0), stream_key(0, 1)  # the same whatever is scored
+_MOVES_JUDGED = 100  # acceptance is averaged over so many moves of all chains
 _NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?")
 
 
@@ -39,6 +45,7 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
     checkpoint = estimator._checkpoint(path, seed) if hasattr(estimator, "checkpoint") else None
     rows, row_of, seeds = _distinct(path, seed)
     bounds = cut_by_cost(path.row_cost(rows))
+    estimator, n_tuning = _tune_once(estimator, path)
     carries = run_segments(
         functools.partial(_start, bounds),
         functools.partial(_advance, _on_one_job(estimator), path, rows, seeds, bounds),
@@ -50,7 +57,8 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
     )
     numbers = np.concatenate([numbers for numbers, _ in carries])
     texts = [text for _, block in carries for text in block.tolist()]
-    return _combine(numbers, texts, row_of)
+    result = _combine(numbers, texts, row_of)
+    return replace(result, n_sweeps=result.n_sweeps + n_tuning)
 
 
 def each_row(estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]) -> Iterator[PartitionResult]:
@@ -91,6 +99,37 @@ def _distinct(path, seed):
     return np.array(rows), row_of, [int.from_bytes(digest, "little") for digest in index]
 
 
+def _tune_once(estimator, path):
+    """The estimator with a move that is tuned for the model, and how many moves that took."""
+    if not has(path, SimulatedRows) or not hasattr(estimator, "transition"):
+        return estimator, 0
+    typical = path.simulated_row(Stream(_SIMULATION))
+    transition = estimator._transition(typical)
+    tuned = copy.copy(estimator)
+    tuned.transition = transition.tune(typical, _TUNING)
+    return tuned, n_tuning_moves(transition, tuned.transition)
+
+
+def _judge_move(result, transition):
+    """A row's result, not converged where a move that was tuned on another row does not suit it.
+
+    For a target of 0.8 acceptance may go from 0.4 to 0.98.
+    """
+    rates = result.diagnostics.get("acceptance")
+    if rates is None or getattr(transition, "pilot", None) is None or transition.step_size != "auto":
+        return result
+    width, target = min(_MOVES_JUDGED, len(rates) - 1), transition.target_acceptance
+    means = np.convolve(rates[1:], np.full(width, 1 / width), mode="valid")
+    off = np.maximum(target / 2 - means, means - (1 - (1 - target) / 10))
+    if off.max() <= 0:
+        return result
+    reason = (
+        f"moves that were tuned on another row are accepted with a mean probability of {means[off.argmax()]:.3f} "
+        "here: fit(path.row(t)) tunes them on row t itself"
+    )
+    return replace(result, converged=False, reasons=(*result.reasons, reason))
+
+
 def _on_one_job(estimator):
     """A copy that runs in the task that calls it, without checkpoints of its own."""
     alone = copy.copy(estimator)
@@ -107,6 +146,7 @@ def _start(bounds, block):
 def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
     chosen, numbers, texts = slice(bounds[block], bounds[block + 1]), [], []
     for r in estimator._estimate_rows(path, rows[chosen].tolist(), seeds[chosen]):  # holds one result at a time
+        r = _judge_move(r, getattr(estimator, "transition", None))
         numbers.append((r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps))
         texts.append((r.method, r.statement, "\n".join(r.reasons)))
     return np.array(numbers, dtype=float), np.array(texts)

@@ -15,6 +15,7 @@ from sklpf.paths._capabilities import (
     Gradients,
     Proposal,
     Rows,
+    SimulatedRows,
     TargetDraws,
     require_base,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "Path",
     "Proposal",
     "Rows",
+    "SimulatedRows",
     "Stream",
     "StudentT",
     "TargetDraws",

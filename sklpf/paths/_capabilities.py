@@ -109,6 +109,13 @@ class Rows(Protocol):
         """Return all of row t that its log Z depends on: it keys random numbers, and equal rows are computed once."""
 
 
+class SimulatedRows(Protocol):
+    """Rows can be drawn from the model: moves are tuned on one of them, for all rows alike and whatever these are."""
+
+    def simulated_row(self, stream: Stream) -> Any:
+        """Return the path of one row that is drawn from the model alone, whose `n_rows` is None."""
+
+
 class Filters(Protocol):
     """Particle filters over the observations of a row."""
 

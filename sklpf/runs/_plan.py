@@ -83,8 +83,12 @@ def plan_run(path, transition, ladder, n_temperatures, n_chains, seed, pilot_sta
 
 def _tuned(path, transition, key, n_sweeps) -> Plan:
     tuned = transition.tune(path, key)
-    pilot = tuned.pilot
-    return Plan(path, tuned, n_sweeps + (0 if pilot is None else pilot.n_moves))
+    return Plan(path, tuned, n_sweeps + n_tuning_moves(transition, tuned))
+
+
+def n_tuning_moves(transition, tuned) -> int:
+    """Moves that it took to tune a transition: none if it had been tuned before."""
+    return 0 if tuned is transition or tuned.pilot is None else tuned.pilot.n_moves
 
 
 def pilot_spread(path, transition, n_chains, key):

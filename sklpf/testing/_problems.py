@@ -21,7 +21,7 @@ class Problem(NamedTuple):
     name : str
     path : Path
     log_partition : float
-        In nats, the base's declared constant included.
+        In nats, the base's declared constant included; an array (n_rows,) for a path with rows.
     std_error : float
         Of log_partition where it was measured; 0.0 where it is exact.
     """
