@@ -16,7 +16,7 @@ from sklpf.runs._levels import enough_levels
 from sklpf.runs._plan import Plan
 from sklpf.transitions import HMC, Transition
 
-_LEVELS = 9  # random stream of the pilot that finds how many levels there should be
+_LEVELS = 10  # random stream of the pilot that finds how many levels there should be
 
 
 class HAIS(AIS):
