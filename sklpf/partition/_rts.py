@@ -209,7 +209,7 @@ class RTS(PartitionEstimator):
             n = int(np.clip(np.ceil(4 * path.ladder_cost), 1, _MOST_SWEEPS_PER_REDRAW))
         if self.n_sweeps < 16 * n:
             raise ValueError(f"n_sweeps must be at least {16 * n} with {n} sweeps per redraw, got {self.n_sweeps}")
-        return n
+        return int(n)
 
     # -- initialisation: returns the groups' chains, the estimate of the curve and the sweeps used ---
     def _pilot_and_burn_in(self, setup, log_prior):
