@@ -10,8 +10,14 @@ from typing import Any
 import numba
 from numba.core import event
 
-# error_model="numpy": division by zero gives inf, as NumPy does. The fast-math flags keep NaN and inf intact.
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
+# error_model="numpy": division by zero gives inf, as NumPy does. The fast-math flags keep NaN and inf intact. No
+# kernel is called from C, for which numba would compile a wrapper around each.
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "nsz"},
+    "no_cfunc_wrapper": True,
+}
 
 
 def njit(function, **options):

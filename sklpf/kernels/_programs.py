@@ -22,7 +22,7 @@ from sklpf.kernels._exponentials import exp64
 from sklpf.kernels._random import random_bits, uniform
 
 Q_OFFSET = 600.0  # q(level | x) is summed as exp(log q + 600), which keeps terms down to e^-1300
-program = numba.njit(**OPTIONS)
+program = numba.njit(**OPTIONS, inline="always")  # compiled within the shells alone
 
 
 # ---- hooks -------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ def implements(hook, model_class, **options):
     """Decorator: the body of a hook for models that are instances of one NamedTuple."""
 
     def register(body):
-        @overload(hook, jit_options=OPTIONS | options, strict=False)
+        @overload(hook, jit_options=OPTIONS | {"no_cpython_wrapper": True} | options, strict=False)
         def choose(model, *arguments):
             if isinstance(model, types.BaseNamedTuple) and model.instance_class is model_class:
                 return body

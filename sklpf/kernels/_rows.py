@@ -52,7 +52,7 @@ def _list_bits(mask, offset, count, indices):
 def list_differences(first, second, n, indices):
     """Write the j < n where first[j] != second[j] (uint8) to indices; returns how many. Cost goes with their number."""
     a, b = first.ctypes.data, second.ctypes.data
-    count, j = 0, 0
+    count = j = np.int64(0)  # of one type from the first use on, so that nothing is compiled twice
     while j + 64 <= n:
         count = _list_bits(_differing_64(a + j, b + j), j, count, indices)
         j += 64

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class ScoreInterval:
 
 def check_interval(n_rows: int, level: float) -> None:
     """Raise ValueError if no interval can be made, before anything is estimated."""
-    if not 0 < level < 1:
+    if not isinstance(level, Real) or not 0 < level < 1:
         raise ValueError(f"level must lie strictly between 0 and 1, got {level}: a 95 % interval has level=0.95")
     if n_rows < 2:
         raise ValueError("X must have at least 2 rows, else its sampling error can't be estimated")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -46,6 +47,12 @@ def all_or_nothing(method: _Method) -> _Method:
             raise
 
     return cast(_Method, guarded)
+
+
+def check_n_samples(n_samples) -> None:
+    """Raise ValueError if it is no number of rows to draw."""
+    if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
+        raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
 
 
 def check_indices(X) -> None:

@@ -148,7 +148,7 @@ class ParallelTempering(PartitionEstimator):
     _run_class = ExchangeRun
 
     def fit(self, path, y=None) -> Self:
-        if self.estimator != "deprecated":
+        if not isinstance(self.estimator, str) or self.estimator != "deprecated":
             warn("estimator is now called bridge, and will go in version 0.3", FutureWarning)
         return super().fit(path, y)
 
@@ -193,7 +193,7 @@ class ParallelTempering(PartitionEstimator):
             ladders, run = run_round(
                 ladders, transition, shift, n_scans, key, f"round{i}", self.n_jobs, checkpoint=checkpoint
             )
-            n_sweeps += self.n_ladders * len(path.ladder) * n_scans
+            n_sweeps += int(self.n_ladders) * len(path.ladder) * n_scans
             run = replace(run, base_log_partition=base_log_partition, bound=bound, n_sweeps=n_sweeps)
             if self.tol is not None:
                 result = self._combine(run)

@@ -28,7 +28,7 @@ _SHORTEST_ROUND = 8  # redraws of the first burn-in round
 _PAPER_ROUNDS, _PAPER_SWEEPS = 10, 50
 _MOST_SWEEPS_PER_REDRAW = 3
 _NOISE = 3.0  # burn-in ends when log Z_k moves by less than this many standard errors
-_MAX_VECTORS = 20_000
+_MAX_VECTORS = 5_000
 
 
 class RTS(PartitionEstimator):
@@ -93,17 +93,17 @@ class RTS(PartitionEstimator):
         - ``mbar_t``, ``drift_t`` and ``largest_move``, the tests behind the alarms;
         - ``n_rounds`` of production and ``sweeps_per_redraw``.
 
-        ``run_.rounds`` hold at most 20,000 systematically thinned vectors log f_k(x) with the levels at which these x
-        were moved: the samples that MBAR and other reweighting estimators need.
+        ``run_.rounds`` hold about 5000 systematically thinned vectors log f_k(x) with the levels at which these x were
+        moved: the samples that MBAR and other reweighting estimators need.
 
     Notes
     -----
     Not converged if the last burn-in round still moved a log Z_k; if fewer than 90 % of the chains (or half of those
     of a group) visited both the lowest and the highest tenth of the levels in production; if the halves of the last
-    round disagree; if MBAR, which does not assume that the chains have spread over the ladder, disagrees; if
-    the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded; or if `tol` is
-    not reached. Each test has a false-alarm rate of at most 0.1 %, the bound of
-    0.75 %. A mode that no chain has visited raises no alarm.
+    round disagree, or MBAR does, which does not assume that the chains have spread over the ladder (each by more than
+    0.01 nats); if the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded;
+    or if `tol` is not reached. Each test has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that no
+    chain has visited raises no alarm.
 
     Examples
     --------
@@ -208,7 +208,7 @@ class RTS(PartitionEstimator):
             n = int(np.clip(np.ceil(4 * path.ladder_cost), 1, _MOST_SWEEPS_PER_REDRAW))
         if self.n_sweeps < 16 * n:
             raise ValueError(f"n_sweeps must be at least {16 * n} with {n} sweeps per redraw, got {self.n_sweeps}")
-        return n
+        return int(n)
 
     # -- initialisation: returns the groups' chains, the estimate of the curve and the sweeps used ---
     def _pilot_and_burn_in(self, setup, log_prior):

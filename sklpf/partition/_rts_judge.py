@@ -7,19 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 from scipy.stats import t as student_t
 
 from sklpf.reweighting import Pooled, bias, influence, mbar, rts_curve, standard_error
 from sklpf.runs._tempering import Round, pool_groups
-from sklpf.uncertainty import jackknife, t_bound, t_ratio
+from sklpf.uncertainty import Difference, jackknife, t_bound, t_ratio
 
 N_GROUPS = 10
 ALL = np.arange(N_GROUPS)
 CROSSED = 0.9  # share of the chains that must visit both ends of the ladder
 TOLERANCE = 0.1  # nats that log Z_k may move in a round, and the paper's bound on K |r_k - c_k|
 _LOG_EXTRA_COUNT = np.log(0.1)  # what the paper adds to counts that are not Rao-Blackwellised
-_MAX_MBAR = 5_000  # vectors that the cross-check uses
 
 
 class Verdict(NamedTuple):
@@ -48,8 +46,8 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
     candidates = [(float(jackknifed[-1]), N_GROUPS - 1), (chain, shares.shape[1] - 1)]
     error, degrees = max(candidates, key=lambda pair: pair[0] * student_t.ppf(0.975, pair[1]))
     move = largest_move(pool_rounds(first, [last], rao_blackwell), old, t_bound(N_GROUPS, len(curve)))
-    drift_t = _drift(first, last, rao_blackwell)
-    mbar_value, mbar_t = _cross_check(first, used, pooled)
+    drift = _drift(first, last, rao_blackwell)
+    mbar_value, from_mbar = _cross_check(first, used, pooled)
     crossed = np.array([group.mean() for group in np.split(last.crossed, first[1:-1])])
     diagnostics = {
         "chain_std_error": chain,
@@ -60,12 +58,12 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
         "crossed": crossed,
         "effective_draws": _effective_draws(last, shares[-1]),
         "mbar_log_partition": mbar_value,
-        "mbar_t": mbar_t,
-        "drift_t": drift_t,
+        "mbar_t": from_mbar.t,
+        "drift_t": drift.t,
         "largest_move": move,
         "n_rounds": len(rounds),
     }
-    reasons = _alarms(crossed, last.crossed.mean(), move, drift_t, mbar_t)
+    reasons = _alarms(crossed, last.crossed.mean(), move, drift, from_mbar)
     return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
 
 
@@ -88,20 +86,19 @@ def _difference(new, old):
     return jackknife(lambda keep: new(keep) - old(keep), N_GROUPS)
 
 
-def _drift(first, last, rao_blackwell) -> float:
-    """Second half minus first half of a round in units of its standard error."""
+def _drift(first, last, rao_blackwell) -> Difference:
+    """Second half minus first half of a round."""
     halves = [pool_rounds(first, [last], rao_blackwell, halves=(half,)) for half in (0, 1)]
     value, jackknifed = _difference(halves[1], halves[0])
     moved = np.subtract(*(_own_influence(last, last.shares(rao_blackwell, halves=(half,))) for half in (1, 0)))
-    return t_ratio(value[-1], max(jackknifed[-1], standard_error(moved)))
+    return Difference(float(value[-1]), t_ratio(value[-1], max(jackknifed[-1], standard_error(moved))))
 
 
 def _cross_check(first, rounds, pooled):
-    """MBAR's log Z_target - log Z_base from the kept vectors, and RTS minus it in standard errors of the difference."""
+    """MBAR's log Z_target - log Z_base from the kept vectors, and RTS minus it."""
     vectors = np.concatenate([r.vectors for r in rounds], axis=1)
     levels = np.concatenate([r.vector_levels for r in rounds], axis=1)
-    step = -(-levels.size // _MAX_MBAR)
-    vectors, levels, n_levels = vectors[:, ::step], levels[:, ::step], vectors.shape[2]
+    n_levels = vectors.shape[2]
 
     def estimate(keep, start):
         chains = np.concatenate([np.arange(first[g], first[g + 1]) for g in keep])
@@ -110,7 +107,7 @@ def _cross_check(first, rounds, pooled):
 
     everything = estimate(ALL, pooled(ALL))
     value, error = jackknife(lambda keep: pooled(keep)[-1] - estimate(keep, everything)[-1], N_GROUPS)
-    return float(everything[-1]), t_ratio(value, error)
+    return float(everything[-1]), Difference(float(value), t_ratio(value, error))
 
 
 def _own_influence(r, shares):
@@ -127,14 +124,14 @@ def _effective_size(r, shares) -> float:
 
 def _effective_draws(r, shares) -> float:
     """Independent draws that a chain was worth: the variance of its influence at one time over that of its average."""
-    q = np.exp(log_softmax(r.vectors + r.log_pseudo_prior, axis=2))
+    q = np.exp(r.log_q)
     mean = shares.mean(axis=0)
     single = q[..., -1] / mean[-1] - q[..., 0] / mean[0]
     variance = _own_influence(r, shares).var(ddof=1)
     return float(single.var() / variance) if variance > 0 else np.inf
 
 
-def _alarms(crossed, share, move, drift_t, mbar_t) -> list[str]:
+def _alarms(crossed, share, move, drift: Difference, from_mbar: Difference) -> list[str]:
     reasons = []
     if share < CROSSED or crossed.min() < CROSSED / 2:
         reasons.append(
@@ -146,8 +143,8 @@ def _alarms(crossed, share, move, drift_t, mbar_t) -> list[str]:
             f"burn-in was too short (production moved a log Z_k {move:.1f} times as far as its noise does): raise "
             "n_sweeps"
         )
-    if abs(drift_t) > t_bound(N_GROUPS):
-        reasons.append(f"the halves of the last round disagree (t = {drift_t:.1f}): raise n_sweeps")
-    if abs(mbar_t) > t_bound(N_GROUPS):
-        reasons.append(f"MBAR gives another value from the same samples (t = {mbar_t:.1f}): raise n_sweeps")
+    if drift.alarms(N_GROUPS):
+        reasons.append(f"the halves of the last round disagree (t = {drift.t:.1f}): raise n_sweeps")
+    if from_mbar.alarms(N_GROUPS):
+        reasons.append(f"MBAR gives another value from the same samples (t = {from_mbar.t:.1f}): raise n_sweeps")
     return reasons

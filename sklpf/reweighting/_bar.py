@@ -7,6 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, log_expit
 
+from sklpf._numbers import as_float64
+
 
 def bar(forward_log_weights: ArrayLike, reverse_log_weights: ArrayLike) -> float:
     """Return log Z_1 / Z_0 by Bennett's acceptance ratio (Bennett 1976; Carlson et al. 2016, eq. 17).
@@ -60,7 +62,7 @@ def overlap(forward_log_weights: ArrayLike, reverse_log_weights: ArrayLike, log_
 
 
 def _check(log_weights: ArrayLike, name: str) -> NDArray[np.float64]:
-    log_weights = np.asarray(log_weights, dtype=float)
+    log_weights = as_float64(log_weights, name)
     if log_weights.ndim != 1 or len(log_weights) == 0:
         raise ValueError(f"{name} must be a sequence of at least one log weight, got shape {log_weights.shape}")
     if np.any(np.isnan(log_weights) | (log_weights == np.inf)):

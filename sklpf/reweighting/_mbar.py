@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sklpf._numbers import as_float64
 from sklpf.reweighting._newton import minimise
 
 _FIXED_POINT_STEPS = 4
@@ -61,7 +62,7 @@ def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None, 
 
 
 def _check(vectors, counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    vectors, counts = np.asarray(vectors, dtype=float), np.asarray(counts, dtype=float)
+    vectors, counts = as_float64(vectors, "vectors"), as_float64(counts, "counts")
     if vectors.ndim != 2 or counts.shape != vectors.shape[1:]:
         raise ValueError(f"vectors must have the shape (N, K) and counts (K,), got {vectors.shape} and {counts.shape}")
     if np.any(counts < 0) or counts.sum() != len(vectors) or len(vectors) == 0:

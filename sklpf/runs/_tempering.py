@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import log_softmax, logsumexp
 
 from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
@@ -36,8 +36,9 @@ class Round:
         How often every chain drew every level in each half.
     level_sums : ndarray of shape (2, G, K, 4)
         Number of states, sums of U, U^2 and dU / dbeta at every level; U = d log f / d beta.
-    vectors : ndarray of shape (M, n_kept, K)
-        log f_k(x) of a systematic thinning.
+    log_q : ndarray of shape (M, n_kept, K)
+        log q(k | x) of a systematic thinning. float32, so that a run stays small: near 0 where q counts, it is exact
+        there to 1e-7.
     vector_levels : ndarray of shape (M, n_kept)
         The levels at which these x were moved.
     """
@@ -47,8 +48,13 @@ class Round:
     log_q_sums: NDArray[np.float64]
     counts: NDArray[np.int64]
     level_sums: NDArray[np.float64]
-    vectors: NDArray[np.float64]
+    log_q: NDArray[np.float32]
     vector_levels: NDArray[np.int64]
+
+    @property
+    def vectors(self) -> NDArray[np.float64]:
+        """log f_k(x) of the thinning but for a constant of every x, shape (M, n_kept, K)."""
+        return self.log_q - self.log_pseudo_prior
 
     def log_sums(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> NDArray[np.float64]:
         """Log of every chain's sum of q(k | x), or of its counts, shape (M, K)."""
@@ -64,7 +70,7 @@ class Round:
 
     def thinned(self) -> Round:
         """Drop every other kept vector."""
-        return replace(self, vectors=self.vectors[:, ::2].copy(), vector_levels=self.vector_levels[:, ::2].copy())
+        return replace(self, log_q=self.log_q[:, ::2].copy(), vector_levels=self.vector_levels[:, ::2].copy())
 
     @property
     def crossed(self) -> NDArray[np.bool_]:
@@ -166,14 +172,14 @@ def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redra
         **setup.options,
     )
     states, memories, levels, *sums = zip(*carries)
-    log_q_sums, counts, level_sums, vectors, vector_levels = (np.concatenate(parts, axis=1) for parts in sums)
+    log_q_sums, counts, level_sums, log_q, vector_levels = (np.concatenate(parts, axis=1) for parts in sums)
     left = Round(
         log_pseudo_prior=log_pseudo_prior,
         n_redraws=n_redraws,
         log_q_sums=np.maximum(log_q_sums, _LOWEST),
         counts=counts,
         level_sums=level_sums,
-        vectors=vectors.swapaxes(0, 1).copy(),  # sums over it depend on its layout, which pickling would change
+        log_q=log_q.swapaxes(0, 1).copy(),  # sums over it depend on its layout, which pickling would change
         vector_levels=vector_levels.swapaxes(0, 1).copy(),
     )
     return list(zip(states, memories, levels)), left
@@ -190,24 +196,25 @@ def _begin(chains, n_levels, group):
     state, memory, levels = chains[group]
     n = len(levels)
     log_q_sums, counts = np.full((2, n, n_levels), -np.inf), np.zeros((2, n, n_levels), dtype=np.int64)
-    vectors, vector_levels = np.empty((0, n, n_levels)), np.empty((0, n), dtype=np.int64)
-    return state, memory, levels, log_q_sums, counts, np.zeros((2, 1, n_levels, 4)), vectors, vector_levels
+    log_q, vector_levels = np.empty((0, n, n_levels), dtype=np.float32), np.empty((0, n), dtype=np.int64)
+    return state, memory, levels, log_q_sums, counts, np.zeros((2, 1, n_levels, 4)), log_q, vector_levels
 
 
 def _advance(setup, name, log_pseudo_prior, thinning, half, bounds, group, segment, carry):
-    state, memory, levels, log_q_sums, counts, level_sums, vectors, vector_levels = carry
+    state, memory, levels, log_q_sums, counts, level_sums, log_q, vector_levels = carry
     (stride, every), part = thinning, int(bounds[segment] >= half)
     begin, end = bounds[segment], bounds[segment + 1]
     stream = setup.stream(_ROUND, group, begin * setup.sweeps_per_redraw + 1, *name)
     order = end - begin, setup.sweeps_per_redraw, stride
-    state, memory, levels, log_q, drawn, derivatives, more_vectors, more_levels = programs.temper(
+    state, memory, levels, more_sums, drawn, derivatives, vectors, more_levels = programs.temper(
         setup.path, setup.transition, state, memory, levels, log_pseudo_prior, *order, stream
     )
     log_q_sums, counts, level_sums = log_q_sums.copy(), counts.copy(), level_sums.copy()
-    log_q_sums[part] = np.logaddexp(log_q_sums[part], check_finite(log_q, allow_zero=True))
+    log_q_sums[part] = np.logaddexp(log_q_sums[part], check_finite(more_sums, allow_zero=True))
     counts[part] += drawn
     level_sums[part, 0] += derivatives
     if every and segment % every == 0:
-        vectors = np.concatenate([vectors, more_vectors])
+        more_log_q = log_softmax(vectors + log_pseudo_prior, axis=2).astype(np.float32)
+        log_q = np.concatenate([log_q, more_log_q])
         vector_levels = np.concatenate([vector_levels, more_levels])
-    return state, memory, levels, log_q_sums, counts, level_sums, vectors, vector_levels
+    return state, memory, levels, log_q_sums, counts, level_sums, log_q, vector_levels

@@ -14,11 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sklpf._numbers import as_float64
 from sklpf._parallel import parallel_map
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
-from sklpf.models._validation import all_or_nothing
+from sklpf.models._validation import all_or_nothing, check_n_samples
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial._posterior import FactorialPosterior
 from sklpf.partition import PartitionEstimator
@@ -253,7 +254,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     def _starting_values(self, X):
         """Noise variance, component variance and activation probabilities, given or to start from."""
         probability = _STARTING_PROBABILITY if self.activation_probability is None else self.activation_probability
-        probability = np.asarray(probability, dtype=np.float64)
+        probability = as_float64(probability, "activation_probability")
         if probability.shape not in ((), (self.n_components,)):
             raise ValueError(
                 f"activation_probability must be a number or have shape ({self.n_components},) to fit n_components, "
@@ -266,7 +267,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         if not np.isfinite(square):
             raise ValueError(_TOO_LARGE)
         noise = (variance / 2 or square or 1.0) if self.noise_variance is None else self.noise_variance
-        components = (square or 1.0) / (self.n_components * np.mean(probability))
+        components = (square or 1.0) / (self.n_components * float(np.mean(probability)))
         components = components if self.component_variance is None else self.component_variance
         return noise, components, np.broadcast_to(probability, self.n_components)
 
@@ -388,8 +389,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         X : ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
+        check_n_samples(n_samples)
         rng = np.random.default_rng(check_random_state(random_state).randint(_LARGEST_SEED))
         n_components, n_features = self.components_.shape
         z = (rng.random((n_samples, n_components)) < self.activation_probability_).astype(np.float64)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sklpf._numbers import as_float64
 from sklpf._random import Stream
 from sklpf.partition import AIS, Exact, PartitionEstimator
 from sklpf.paths._kernel_path import KernelPath, read_only
@@ -77,13 +78,14 @@ class FactorialPath(KernelPath):
         activation_probability: ArrayLike,
         ladder: ArrayLike = (0.0, 1.0),
     ):
-        components = np.array(components, dtype=np.float64)
+        components = as_float64(components, "components", copy=True)
         _check_components(components)
         n_components, self.n_features = components.shape
         self.component_covariance = _check_covariance(component_covariance, n_components)
-        self.noise_variance = float(noise_variance)
-        if not 0 < self.noise_variance < np.inf:
+        variance = as_float64(noise_variance, "noise_variance")
+        if variance.shape != () or not 0 < variance < np.inf:
             raise ValueError(f"noise_variance must be positive and finite, got {noise_variance}")
+        self.noise_variance = float(variance)
         self.activation_probability = _check_probability(activation_probability, n_components)
         self.products = components @ components.T
         self.statistics = _project(X, components)
@@ -219,7 +221,7 @@ def _check_components(components):
 
 
 def _check_covariance(covariance, n_components):
-    covariance = np.array(covariance, dtype=np.float64)
+    covariance = as_float64(covariance, "component_covariance", copy=True)
     if covariance.shape != (n_components, n_components):
         raise ValueError(
             f"component_covariance must have the shape {(n_components, n_components)}, got {covariance.shape}"
@@ -236,7 +238,7 @@ def _check_covariance(covariance, n_components):
 
 
 def _check_probability(probability, n_components):
-    probability = np.array(probability, dtype=np.float64)
+    probability = as_float64(probability, "activation_probability", copy=True)
     if probability.shape != (n_components,):
         raise ValueError(f"activation_probability must have the shape ({n_components},), got {probability.shape}")
     if not np.all((probability > 0) & (probability < 1)):

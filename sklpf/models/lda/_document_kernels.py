@@ -151,7 +151,7 @@ def _drop(scratch, gamma, width):
 
     The matrix stays as it is; the starts of the topics move along.
     """
-    n = 0
+    n = np.int64(0)
     for k in range(width):
         if scratch.ones[k] == 0.0:
             continue

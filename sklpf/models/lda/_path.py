@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
+from sklpf._numbers import as_float64
 from sklpf._random import Stream
 from sklpf.models._validation import check_indices
 from sklpf.models.lda._completion import check_lengths
@@ -207,7 +208,8 @@ class LDAPath(KernelPath):
 
 # -- parameters --------------------------------------------------------------------------------------
 def _check_topics(topics):
-    topics = np.asarray(topics)
+    if not isinstance(topics, np.ndarray) or topics.dtype.kind != "f":
+        topics = as_float64(topics, "topics")
     if topics.ndim != 2 or 0 in topics.shape:
         raise ValueError(f"topics must have the shape (n_topics, n_words), got {topics.shape}")
     if not np.all((topics > 0) & np.isfinite(topics)):
@@ -218,7 +220,7 @@ def _check_topics(topics):
 
 
 def _check_prior(prior, n_topics):
-    prior = np.array(prior, dtype=np.float64)
+    prior = as_float64(prior, "doc_topic_prior", copy=True)
     if prior.shape not in ((), (n_topics,)):
         raise ValueError(f"doc_topic_prior must be a number or have the shape ({n_topics},), got shape {prior.shape}")
     low, high = _PRIOR_RANGE

@@ -18,12 +18,14 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sklpf._random import FIRST as _Z
-from sklpf._random import SECOND as _NEW
-from sklpf._random import SWAP as _ORDER
+from sklpf import _random
 from sklpf._random import Keys
 from sklpf.kernels import LANES, exp64, implements, inlined, njit, random_bits, uniform
 from sklpf.kernels import _programs as programs
+
+# typed, since numba compiles a function anew for each literal number that it is given
+_Z, _NEW, _ORDER = np.int64(_random.FIRST), np.int64(_random.SECOND), np.int64(_random.SWAP)
+_ONE = np.int64(1)
 
 
 class Document(NamedTuple):
@@ -135,7 +137,7 @@ def _work_space(document, z, n_tokens):
     for c in range(n):
         for i in range(n_tokens):
             counts[c, z[c, i]] += 1
-    return Scratch(counts, weights, _aligned(1, padded)[0], np.empty((n, z.shape[1] + 4), np.uint32))
+    return Scratch(counts, weights, _aligned(_ONE, padded)[0], np.empty((n, z.shape[1] + 4), np.uint32))
 
 
 # ---- densities ---------------------------------------------------------------------------------
@@ -292,7 +294,7 @@ def _shuffled(words, keys):
     """The tokens in a random order."""
     words, n = words.copy(), words.shape[0]
     bits = np.empty(n + 4, np.uint32)
-    random_bits(bits, n, keys.key0, keys.key1, 0, keys.chain, _ORDER)
+    random_bits(bits, n, keys.key0, keys.key1, np.int64(0), keys.chain, _ORDER)
     for i in range(n - 1, 0, -1):
         j = (np.uint64(bits[i]) * np.uint64(i + 1)) >> np.uint64(32)
         words[i], words[j] = words[j], words[i]
@@ -365,11 +367,11 @@ def left_to_right(document, n_sweeps, n_particles, keys, log_estimates):
             particle_weights /= mean
             total += math.log(mean)
             if 2.0 * n_particles < (particle_weights**2).sum():
-                random_bits(bits, 1, own.key0, own.key1, i + 1, own.chain, _ORDER)
+                random_bits(bits, _ONE, own.key0, own.key1, i + 1, own.chain, _ORDER)
                 _resample(particle_weights, np.float64(uniform(bits[0])), z, i, scratch.counts, copies)
             row = document.likelihoods.ctypes.data + words[i] * row_bytes
             for c in range(n_particles):
-                random_bits(bits, 1, own.key0, own.key1, i + 1, own.chain + c, _NEW)
+                random_bits(bits, _ONE, own.key0, own.key1, i + 1, own.chain + c, _NEW)
                 for k in range(n_topics):
                     scratch.weights[c, k] = np.float32(alpha[k] + scratch.counts[c, k])
                 chain = scratch.weights.ctypes.data + c * row_bytes

@@ -18,9 +18,10 @@ from sklpf import _random
 from sklpf.kernels import LANES, add_rows, exp32, njit, random_bits, uniform
 from sklpf.models.rbm._enumeration_kernels import _log1p_exp_sum
 
-_HIDDEN, _VISIBLE = _random.FIRST, _random.SECOND  # draws of each layer
+# draws of each layer; typed, since numba compiles a function anew for each literal number that it is given
+_HIDDEN, _VISIBLE = np.int64(_random.FIRST), np.int64(_random.SECOND)
 # columns of sums that are kept in registers: many where many rows are added to few sums
-_LONG_TILE, _BLOCK_TILE, _SHORT_TILE = 256, 128, 64
+_LONG_TILE, _BLOCK_TILE, _SHORT_TILE = np.int64(256), np.int64(128), np.int64(64)
 _ROWS_IN_CACHE = 16
 _BLOCK = 64  # hidden units whose weights, _BLOCK_TILE columns at a time, stay in the first-level cache
 
@@ -190,7 +191,7 @@ def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
     for c in range(h.shape[0]):
         random_bits(bits, n_visible, key0, key1, step, c, _VISIBLE)
         _draw_visible(visible[c], bits, units)
-        count = _list_on(units, 0, rows.indices[first + c])
+        count = _list_on(units, np.int64(0), rows.indices[first + c])
         rows.indices[first + c, count], rows.counts[first + c] = n_visible, count + 1
         rows.values[first + c] = 1.0
 

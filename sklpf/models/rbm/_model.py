@@ -18,7 +18,7 @@ from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import default_estimator
-from sklpf.models._validation import all_or_nothing, validate_rows
+from sklpf.models._validation import all_or_nothing, check_indices, check_n_samples, validate_rows
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm._trainer import LARGEST_SEED, Trainer
 from sklpf.partition import PartitionEstimator
@@ -289,6 +289,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         """
         check_is_fitted(self)
         dtypes = (self.components_.dtype, np.float64, np.float32)
+        check_indices(v)
         v = check_array(v, accept_sparse="csr", dtype=dtypes, input_name="v")
         if v.shape[1] != self.components_.shape[1]:
             raise ValueError(f"v must have a column for each of {self.components_.shape[1]} units, got {v.shape[1]}")
@@ -327,7 +328,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         path : RBMPath
         """
         check_is_fitted(self)
-        if weights not in ("marginal", "joint"):
+        if not isinstance(weights, str) or weights not in ("marginal", "joint"):
             raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
         n_features = self.components_.shape[1]
         if isinstance(base, str):
@@ -375,8 +376,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
             Rows of 0 and 1, in the dtype of `components_`.
         """
         path = self.path()
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
+        check_n_samples(n_samples)
         rng = np.random.default_rng(check_random_state(random_state).randint(LARGEST_SEED))
         estimator: Any = self.partition_estimator
         if not hasattr(estimator, "sample"):

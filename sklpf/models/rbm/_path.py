@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logsumexp, softmax
 
+from sklpf._numbers import as_float64
 from sklpf._random import Stream
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths._base import map_state, n_chains
@@ -72,12 +73,12 @@ class RBMPath(KernelPath):
         ladder: ArrayLike = (0.0, 1.0),
         weights: str = "marginal",
     ):
-        self.components = np.array(components, dtype=np.float64)
-        self.intercept_visible = np.array(intercept_visible, dtype=np.float64)
-        self.intercept_hidden = np.array(intercept_hidden, dtype=np.float64)
-        mean = np.asarray(base_mean, dtype=np.float64)
+        self.components = as_float64(components, "components", copy=True)
+        self.intercept_visible = as_float64(intercept_visible, "intercept_visible", copy=True)
+        self.intercept_hidden = as_float64(intercept_hidden, "intercept_hidden", copy=True)
+        mean = as_float64(base_mean, "base_mean")
         _check_parameters(self.components, self.intercept_visible, self.intercept_hidden, mean)
-        if weights not in ("marginal", "joint"):
+        if not isinstance(weights, str) or weights not in ("marginal", "joint"):
             raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
         self.base_logit = np.log(mean) - np.log1p(-mean)
         self.joint = weights == "joint"

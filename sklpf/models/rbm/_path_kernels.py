@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._random import FIRST, SECOND
+from sklpf import _random
 from sklpf.kernels import (
     OPTIONS,
     add_rows,
@@ -27,6 +27,8 @@ from sklpf.kernels import (
 )
 from sklpf.kernels import _programs as programs
 
+# draws of each layer; typed, since numba compiles a function anew for each literal number that it is given
+_HIDDEN, _VISIBLE = np.int64(_random.FIRST), np.int64(_random.SECOND)
 _REFRESH = 256
 _reordered = functools.partial(njit, fastmath={*OPTIONS["fastmath"], "reassoc"})  # sums that vectorise
 _LOG2 = math.log(2.0)
@@ -91,14 +93,14 @@ def _copy_row(source, target):
 
 
 @inlined
-def _draw_layer(units, field, other_field, other_bias, rows, offset, betas, with_offset, keys, purpose, scratch):
-    """Draw one layer of every chain from its field and bring the other layer's field up to date."""
+def _draw_layer(units, field, other_field, other_bias, rows, offset, betas, keys, purpose, scratch):
+    """Draw one layer of every chain from its field and bring the other layer's field up to date; `offset` is v's."""
     bits, drawn, off, indices, signs, counts = scratch
     n_chains, n = units.shape
     refresh = keys.step % _REFRESH == 0
     for c in range(n_chains):
         random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + c, purpose)
-        shift = 1.0 - betas[c] if with_offset else 0.0
+        shift = 1.0 - betas[c] if purpose == _VISIBLE else 0.0
         _draw_units(field[c], offset, betas[c], shift, bits, n, drawn)
         count = _list_flips(drawn, units[c], n, indices[c], signs[c])
         if refresh or _count_active(units[c], n) < count:
@@ -106,22 +108,6 @@ def _draw_layer(units, field, other_field, other_bias, rows, offset, betas, with
             _copy_row(other_bias[0], other_field[c])
         counts[c] = count
     add_rows(other_field, rows, indices, signs, counts)
-
-
-@njit
-def _sweep_layers(weights, state, betas, keys, visible_first, scratch):
-    """One block Gibbs sweep of every chain at its own inverse temperature: h | v then v | h (or the reverse)."""
-    for half in range(2):
-        if (half == 0) != visible_first:
-            _draw_layer(
-                state.h, state.hidden_field, state.visible_field, weights.visible_bias, weights.by_hidden,
-                state.hidden_field[0], betas, False, keys, FIRST, scratch,
-            )  # fmt: skip
-        else:
-            _draw_layer(
-                state.v, state.visible_field, state.hidden_field, weights.hidden_bias, weights.by_visible,
-                weights.base_logit, betas, True, keys, SECOND, scratch,
-            )  # fmt: skip
 
 
 @njit
@@ -282,7 +268,19 @@ def _scratch(model, state):
 
 @implements(programs.sweep, Parameters)
 def _sweep(model, state, betas, reverse, keys, work):
-    _sweep_layers(model, state, betas, keys, reverse and model.joint, work[0])
+    """Block Gibbs: h | v then v | h, or with h kept the reverse."""
+    visible_first = reverse and model.joint
+    for half in range(2):
+        if (half == 0) != visible_first:
+            _draw_layer(
+                state.h, state.hidden_field, state.visible_field, model.visible_bias, model.by_hidden,
+                model.hidden_bias[0], betas, keys, _HIDDEN, work[0],
+            )  # fmt: skip
+        else:
+            _draw_layer(
+                state.v, state.visible_field, state.hidden_field, model.hidden_bias, model.by_visible,
+                model.base_logit, betas, keys, _VISIBLE, work[0],
+            )  # fmt: skip
 
 
 @implements(programs.log_base, Parameters)

@@ -37,7 +37,7 @@ class Trainer:
         self.by_hidden[:-1, :n_features] = model.components_
         self.by_hidden[-1, :n_features] = model.intercept_visible_
         self.h = np.array(model.h_samples_ != 0, dtype=np.uint8, order="C")
-        self.X, self.batch_size = X, min(batch_size, X.shape[0])
+        self.X, self.batch_size = X, min(int(batch_size), X.shape[0])
         self.scratch = (
             _zeros(len(self.h), n_features),
             _zeros(self.batch_size + len(self.h), n_components),
@@ -86,7 +86,8 @@ def _lists(X):
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)
+        with np.errstate(over="ignore"):  # infinite values make training diverge, which is reported
+            return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)
     from sklpf.models.rbm._fit_kernels import compress
 
     n_values = np.count_nonzero(X)
