@@ -127,7 +127,7 @@ _INSTEAD: dict[Any, str] = {
     GibbsMove: "define it or choose another transition",
     Proposal: "define it or choose another transition",
     Enumeration: "choose AIS, RTS or ParallelTempering",
-    Gradients: "give grad, and grad_base where the base's gradient is unknown, or choose RandomWalk or Slice",
+    Gradients: "define it, or choose RandomWalk or Slice as transition",
     Filters: "only topic models have one: choose Exact, AIS or ParallelTempering",
 }
 
@@ -145,9 +145,18 @@ def require(path: Any, group: type, who: str) -> None:
         if callable(member):
             parameters = [parameter for parameter in inspect.signature(member).parameters if parameter != "self"]
             kind = f"method {name}({', '.join(parameters)})"
-        raise TypeError(
-            f"{who} needs a path with the {kind}; {type(path).__name__} has none: {_INSTEAD.get(group, 'define it')}"
-        )
+        reason = _own_reason(path, name) or _INSTEAD.get(group, "define it")
+        raise TypeError(f"{who} needs a path with the {kind}; {type(path).__name__} has none: {reason}")
+
+
+def _own_reason(path: Any, name: str) -> str:
+    """Why a path's property has no value, in the path's words."""
+    if isinstance(getattr(type(path), name, None), property):
+        try:
+            getattr(path, name)
+        except AttributeError as error:
+            return str(error)
+    return ""
 
 
 def _missing(path: Any, group: type) -> list[str]:

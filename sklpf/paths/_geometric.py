@@ -188,9 +188,9 @@ class GeometricPath(TemperedPath):
     def gradients(self) -> Callable[[Points], tuple[NDArray, NDArray]]:
         """A function of the state: the gradients of log f_0 and of log f_1 - log f_0, both (n, d)."""
         if self.grad is None:
-            raise AttributeError("no gradient of log_density was given")
+            raise AttributeError("give grad, the gradient of log_density, or choose RandomWalk or Slice as transition")
         if self._base_gradient is None:
-            raise AttributeError("the gradient of the base's log density is unknown: give grad_base")
+            raise AttributeError("give grad_base, the gradient of the base's log density, which the base does not know")
         return self._gradients
 
     def _gradients(self, state):

@@ -206,10 +206,15 @@ def test_a_base_that_is_not_normalised_is_refused_by_estimators():
 
 
 @pytest.mark.parametrize(
-    "path", [make(), make(grad=grad_correlated, base=[stats.laplace(0, 1), stats.norm(0, 1)])], ids=["grad", "base"]
+    ("path", "missing"),
+    [
+        (make(), "give grad, the gradient of log_density, or choose RandomWalk"),
+        (make(grad=grad_correlated, base=[stats.laplace(0, 1), stats.norm(0, 1)]), "give grad_base, the gradient of"),
+    ],
+    ids=["grad", "base"],
 )
-def test_hais_says_which_gradient_is_missing(path):
-    with pytest.raises(TypeError, match="HMC needs a path with .*: give grad, and grad_base where the base's gradient"):
+def test_hais_says_which_gradient_is_missing(path, missing):
+    with pytest.raises(TypeError, match=f"HMC needs a path with .*: {missing}"):
         HAIS(10, 10).fit(path)
 
 
