@@ -65,7 +65,7 @@ class _Announcer(event.Listener):
         self.depth, self.announced = 0, set()
 
     def on_start(self, event):
-        module = event.data["dispatcher"].py_func.__module__
+        module = event.data["dispatcher"].py_func.__module__ or ""
         if self.depth == 0 and module.startswith("sklpf.") and module not in self.announced:
             self.announced.add(module)
             logging.getLogger("sklpf").info("compiling kernels for %s, once, about 10 s", module)

@@ -45,7 +45,7 @@ class AIS(PartitionEstimator):
     weights, base : str, array-like or None, default=None
         Options handed to ``model.path``, which documents them; None leaves the path's own.
     transition : Transition or None, default=None
-        The move at each level; None is the path's Gibbs sweep.
+        The move at each level; None is the path's Gibbs sweep, or on R^d `HMC`, without gradients `RandomWalk`.
     checkpoint : str, path-like or None, default=None
         Directory that keeps finished segments; an interrupted run goes on from there with the same bits.
     random_state : int, RandomState or None, default=None

@@ -59,7 +59,7 @@ class HAIS(AIS):
     Raises
     ------
     TypeError
-        If the path has no gradients.
+        If the path has no gradients, which `HMC` needs.
 
     References
     ----------
@@ -120,5 +120,5 @@ class HAIS(AIS):
             return result
         n_levels = len(run.ladder)
         more = "n_temperatures" if n_levels >= self.n_temperatures else "n_chains"  # else the pilot wanted no more
-        reason = f"the standard error {result.std_error:.2g} with {n_levels} levels is above tol: raise {more}"
+        reason = f"the standard error {result.std_error:.3g} with {n_levels} levels is above tol: raise {more}"
         return replace(result, converged=False, reasons=(*result.reasons, reason))

@@ -34,12 +34,19 @@ class Transition(BaseEstimator):
         return ()
 
     def tune(self, path: Path, key: tuple[int, int]) -> Transition:
-        """Return the transition with what a pilot found, as functions of beta, and frozen; again, it returns itself."""
+        """Return the transition with what a pilot found, as functions of beta, and frozen; again, it returns itself.
+
+        With ``ladder="adaptive"`` a transition without a `pilot` is tuned twice: on an even ladder, and on the one that
+        its spread there gives.
+        """
         return self
 
     @property
     def pilot(self) -> Any:
-        """What `tune` found, with its `betas`, the ``spread`` of log f_1 - log f_0 there and ``n_moves``; or None."""
+        """What `tune` found, or None: ``betas``, the ``spread`` of log f_1 - log f_0 there, ``n_moves``, step(betas).
+
+        Of a move with a pilot paths with rows also read ``step_size`` and ``target_acceptance``.
+        """
         return None
 
     def move(
