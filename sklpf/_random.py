@@ -61,7 +61,7 @@ class Stream:
     def uniform(self, n: int, purpose: int) -> NDArray[np.float64]:
         """Return one uniform number in (0, 1) for each of the chains `chain`, …, `chain + n - 1`."""
         kernels = sys.modules.get("sklpf.kernels._random")
-        if hasattr(kernels, "uniforms"):  # where it is loaded anyway: the same bits, much sooner
+        if kernels is not None and hasattr(kernels, "uniforms"):  # loaded anyway: the same bits, much sooner
             out = np.empty(n)
             kernels.uniforms(self.keys, purpose, out)
             return out
