@@ -44,31 +44,30 @@ def uniform(bits):
 
 
 @inlined
-def _log(x):
-    """log of a positive normal float64; 1e-15 relative, vectorises (2 artanh by its series)."""
+def log64(x):
+    """log of a positive normal float64; 1e-15 relative, vectorises (2 artanh, with the coefficients of fdlibm)."""
     bits = _as_bits(x)
     mantissa = _as_float((bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000)  # in [1, 2)
     large = mantissa > 1.4142135623730951
     exponent = np.float64((bits >> 52) - 1023) + (1.0 if large else 0.0)
     mantissa *= 0.5 if large else 1.0
     s = (mantissa - 1.0) / (mantissa + 1.0)
-    t, p = s * s, 1 / 19
-    p = p * t + 1 / 17
-    p = p * t + 1 / 15
-    p = p * t + 1 / 13
-    p = p * t + 1 / 11
-    p = p * t + 1 / 9
-    p = p * t + 1 / 7
-    p = p * t + 1 / 5
-    p = p * t + 1 / 3
-    return exponent * 0.6931471805599453 + 2.0 * (s + s * t * p)
+    t = s * s
+    p = 1.479819860511658591e-01
+    p = p * t + 1.531383769920937332e-01
+    p = p * t + 1.818357216161805012e-01
+    p = p * t + 2.222219843214978396e-01
+    p = p * t + 2.857142874366239149e-01
+    p = p * t + 3.999999999940941908e-01
+    p = p * t + 6.666666666666735130e-01
+    return exponent * 0.6931471805599453 + (2.0 * s + s * t * p)
 
 
 @inlined
-def _cos_sin(turns):
-    """Cosine and sine of 2 pi turns, turns in [0, 1); 1e-15 absolute, vectorises (series up to an eighth of a turn)."""
-    quarter = np.floor(4.0 * turns + 0.5)
-    x = 6.283185307179586 * (turns - 0.25 * quarter)
+def _cos_sin(bits):
+    """Cosine and sine of 2 pi bits / 2^32; 1e-15 absolute, vectorises (series up to an eighth of a turn)."""
+    q = (bits + np.uint32(1 << 29)) >> np.uint32(30)  # the nearest quarter; modulo 2^32
+    x = np.float64(np.int32(bits << np.uint32(2))) * (6.283185307179586 * 2.0**-34)  # from there
     t = x * x
     s = 1 / 6227020800
     s = s * t - 1 / 39916800
@@ -85,15 +84,13 @@ def _cos_sin(turns):
     c = c * t + 1 / 24
     c = c * t - 0.5
     c = c * t + 1.0
-    q = np.int64(quarter)
-    cosine = s if q & 1 else c
-    sine = c if q & 1 else s
-    cosine = -cosine if (q + 1) & 2 else cosine
-    return cosine, -sine if q & 2 else sine
+    odd = (q & np.uint32(1)) != 0
+    cosine, sine = (s, c) if odd else (c, s)
+    return -cosine if ((q + np.uint32(1)) & np.uint32(2)) != 0 else cosine, -sine if (q & np.uint32(2)) != 0 else sine
 
 
 @inlined
-def _chains_bits(out, quarter, keys, purpose):
+def chains_bits(out, quarter, keys, purpose):
     """What `random_bits` gives for 4 quarter words of n chains, out (4 quarter, n); vectorises over chains."""
     c1, c3, chain = np.uint64(keys.step) & _MASK32, np.uint64(purpose), np.uint64(keys.chain)
     for i in range(quarter):
@@ -110,6 +107,15 @@ def _chains_bits(out, quarter, keys, purpose):
 
 
 @njit
+def uniforms(keys, purpose, out):
+    """Fill out (n,) with a uniform number for each chain."""
+    bits = np.empty((4, out.shape[0]), np.uint32)
+    chains_bits(bits, 1, keys, purpose)
+    for c in range(out.shape[0]):
+        out[c] = uniform(bits[0, c])
+
+
+@njit
 def normals(keys, purpose, out):
     """Fill out (n, d) with standard normal numbers, d for each chain (Box and Muller 1958).
 
@@ -118,13 +124,13 @@ def normals(keys, purpose, out):
     n, d = out.shape
     quarter = (d + 3) // 4
     bits, cosines, sines = np.empty((4 * quarter, n), np.uint32), np.empty(n), np.empty(n)
-    _chains_bits(bits, quarter, keys, purpose)
+    chains_bits(bits, quarter, keys, purpose)
     half = 2 * quarter
     for j in range(half):
         lengths, angles = bits[j], bits[half + j]
         for c in range(n):
-            radius = math.sqrt(-2.0 * _log((np.float64(lengths[c]) + 0.5) * 2.0**-32))
-            cosine, sine = _cos_sin(np.float64(angles[c]) * 2.0**-32)
+            radius = math.sqrt(-2.0 * log64((np.float64(lengths[c]) + 0.5) * 2.0**-32))
+            cosine, sine = _cos_sin(angles[c])
             cosines[c], sines[c] = radius * cosine, radius * sine
         if j < d:
             for c in range(n):

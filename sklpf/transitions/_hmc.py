@@ -138,14 +138,15 @@ class HMC(TunedTransition):
         """Follow the dynamics, turn around, and accept or stay; it is its own reversal."""
         velocity, base, gain, accepted = memory
         here, pace, slopes, lost = state, velocity, (base, gain), np.zeros(len(levels), dtype=bool)
+        root = pilot.root(betas[:, 0])
         for _ in range(self.n_leapfrog):
-            pace = pace + step / 2 * pilot.apply(betas[:, 0], slopes[0] + betas * slopes[1], transpose=True)
+            pace = pace + step / 2 * root(slopes[0] + betas * slopes[1], transpose=True)
             old = path.position(here)
-            position, pace = reflect(path.bounds, old + step * pilot.apply(betas[:, 0], pace), pace)
+            position, pace = reflect(path.bounds, old + step * root(pace), pace)
             lost |= ~np.isfinite(position).all(axis=1)
             here = path.at(np.where(lost[:, np.newaxis], old, position))
             slopes = path.gradients(here)
-            pace = pace + step / 2 * pilot.apply(betas[:, 0], slopes[0] + betas * slopes[1], transpose=True)
+            pace = pace + step / 2 * root(slopes[0] + betas * slopes[1], transpose=True)
         with np.errstate(invalid="ignore", over="ignore"):
             log_accept = path.log_f(here, levels) - path.log_f(state, levels)
             log_accept += (np.sum(velocity**2, axis=1) - np.sum(pace**2, axis=1)) / 2

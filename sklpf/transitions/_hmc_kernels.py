@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sklpf._random import ACCEPT, FIRST
-from sklpf.kernels import OPTIONS, implements, inlined, njit, random_bits, uniform
+from sklpf.kernels import OPTIONS, implements, inlined, njit, uniform
 from sklpf.kernels import _programs as programs
-from sklpf.kernels._random import normals
+from sklpf.kernels._random import chains_bits, normals
 
-_reordered = functools.partial(njit, fastmath={*OPTIONS["fastmath"], "reassoc"})  # sums that vectorise
+_summing = functools.partial(njit, forceinline=True, fastmath={*OPTIONS["fastmath"], "reassoc"})  # sums that vectorise
 
 
 class Move(NamedTuple):
@@ -44,27 +44,29 @@ class Values(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Work space of n chains. Arrays (n, d) are run through as one: rows are too short for vector loops."""
+    """Work space of n chains. Loops take its arrays out before they begin: an access counts references."""
 
     values: Values
     position: np.ndarray  # (n, d)
     pace: np.ndarray  # (n, d): the velocity on its way
     moved: np.ndarray  # (n, d)
     normals: np.ndarray  # (n, d)
-    betas: np.ndarray  # (n, d)
-    drifts: np.ndarray  # (n, d): step size times scale
+    drifts: np.ndarray  # (n, d): step size times scale, written at the first chain of those that share them
+    first: np.ndarray  # (n,): that chain
     steps: np.ndarray  # (n,)
     knots: np.ndarray  # (n,)
     lost: np.ndarray  # (n,)
+    rates: np.ndarray  # (n,): of acceptance
+    bits: np.ndarray  # (4, n)
 
 
 @implements(programs.scratch, HMCModel)
 def _scratch(model, state):
     n, d = state[0].position.shape
     values = Values(np.empty(n), np.empty(n), np.empty((n, d)), np.empty((n, d)))
-    points = np.empty((n, d)), np.empty((n, d)), np.empty((n, d)), np.empty((n, d))
-    scales = np.empty((n, d)), np.empty((n, d))
-    return Work(values, *points, *scales, np.empty(n), np.empty(n, np.int64), np.empty(n, np.bool_))
+    points = np.empty((n, d)), np.empty((n, d)), np.empty((n, d)), np.empty((n, d)), np.empty((n, d))
+    numbers = np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64)
+    return Work(values, *points, *numbers, np.empty(n, np.bool_), np.empty(n), np.empty((4, n), np.uint32))
 
 
 @njit
@@ -85,35 +87,30 @@ def _interpolate(betas, log_steps, scales, beta, step_at, scale_at):
     return knot
 
 
-@njit
+@inlined
 def _set_scales(move, betas, work):
     """Step sizes, scales and matrices of all chains at their inverse temperatures."""
-    d = work.drifts.shape[1]
+    drifts, first, steps, knots = work.drifts, work.first, work.steps, work.knots
     for c in range(betas.shape[0]):
-        drifts, row = work.drifts[c], work.betas[c]
         if c > 0 and betas[c] == betas[c - 1]:
-            work.steps[c], work.knots[c] = work.steps[c - 1], work.knots[c - 1]
-            before = work.drifts[c - 1]
-            for j in range(d):
-                drifts[j] = before[j]
+            first[c], steps[c], knots[c] = first[c - 1], steps[c - 1], knots[c - 1]
         else:
-            at = work.steps[c : c + 1], drifts
-            work.knots[c] = _interpolate(move.betas, move.log_steps, move.scales, betas[c], *at)
-            for j in range(d):
-                drifts[j] *= work.steps[c]
-        for j in range(d):
-            row[j] = betas[c]
+            at = steps[c : c + 1], drifts[c]
+            knots[c] = _interpolate(move.betas, move.log_steps, move.scales, betas[c], *at)
+            first[c] = c
+            for j in range(drifts.shape[1]):
+                drifts[c, j] *= steps[c]
 
 
 @njit
-def _rotate(move, knots, velocity, transpose, out):
+def _rotate(matrices, knots, velocity, transpose, out):
     """matrix @ velocity of every chain, or matrix.T @ it."""
     start, n = 0, velocity.shape[0]
     while start < n:
         end = start + 1
         while end < n and knots[end] == knots[start]:
             end += 1
-        root = move.matrices[knots[start]]
+        root = matrices[knots[start]]
         if transpose:
             np.dot(velocity[start:end], root, out[start:end])
         else:
@@ -121,80 +118,83 @@ def _rotate(move, knots, velocity, transpose, out):
         start = end
 
 
-@njit
+@inlined
 def _refresh(move, velocity, keys, work):
     """Turn the velocity around and renew a part of it."""
-    normals(keys, FIRST, work.normals)
-    kept, renewed = 0.0, 1.0
+    drawn, first, steps = work.normals, work.first, work.steps
+    normals(keys, FIRST, drawn)
+    kept, renewed, time = 0.0, 1.0, move.n_leapfrog / move.half_life if move.half_life > 0 else 0.0
     for c in range(velocity.shape[0]):
-        if move.half_life > 0 and (c == 0 or work.steps[c] != work.steps[c - 1]):
-            share = -math.expm1(-work.steps[c] * move.n_leapfrog / move.half_life * math.log(2.0))
+        if time > 0 and first[c] == c:
+            share = -math.expm1(-steps[c] * time * math.log(2.0))
             kept, renewed = -math.sqrt(1.0 - share), math.sqrt(share)
-        row, drawn = velocity[c], work.normals[c]
-        for j in range(row.shape[0]):
-            row[j] = kept * row[j] + renewed * drawn[j]
+        for j in range(velocity.shape[1]):
+            velocity[c, j] = kept * velocity[c, j] + renewed * drawn[c, j]
 
 
 @inlined
-def _force(pace, factors, betas, base_slope, gain_slope):
-    for i in range(pace.shape[0]):
-        pace[i] += 0.5 * factors[i] * (base_slope[i] + betas[i] * gain_slope[i])
-
-
-@njit
-def _kick(move, base_slope, gain_slope, work):
+def _kick(move, betas, base_slope, gain_slope, work):
     """Half a step of the velocity."""
+    pace, drifts, first, force = work.pace, work.drifts, work.first, work.normals
+    n, d = pace.shape
     if move.matrices.shape[0] == 0:
-        flat = work.pace.reshape(-1), work.drifts.reshape(-1), work.betas.reshape(-1)
-        _force(*flat, base_slope.reshape(-1), gain_slope.reshape(-1))
+        for c in range(n):
+            beta, i = betas[c], first[c]
+            for j in range(d):
+                pace[c, j] += 0.5 * drifts[i, j] * (base_slope[c, j] + beta * gain_slope[c, j])
         return
-    force, base, gain, betas = work.normals.reshape(-1), base_slope.reshape(-1), gain_slope.reshape(-1), work.betas
-    betas = betas.reshape(-1)
-    for i in range(force.shape[0]):
-        force[i] = base[i] + betas[i] * gain[i]
-    _rotate(move, work.knots, work.normals, True, work.moved)
-    pace, moved, drifts = work.pace.reshape(-1), work.moved.reshape(-1), work.drifts.reshape(-1)
-    for i in range(pace.shape[0]):
-        pace[i] += 0.5 * drifts[i] * moved[i]
+    for c in range(n):
+        for j in range(d):
+            force[c, j] = base_slope[c, j] + betas[c] * gain_slope[c, j]
+    moved = work.moved
+    _rotate(move.matrices, work.knots, force, True, moved)
+    for c in range(n):
+        for j in range(d):
+            pace[c, j] += 0.5 * drifts[first[c], j] * moved[c, j]
 
 
-@_reordered
-def _not_finite(row):
-    """0, or NaN where a number in the row is none."""
-    total = 0.0
-    for j in range(row.shape[0]):
-        total += 0.0 * row[j]
-    return total
-
-
-@_reordered
-def _square(row):
-    total = 0.0
-    for j in range(row.shape[0]):
-        total += row[j] * row[j]
-    return total
-
-
-@njit
-def _drift(move, work):
-    """A step of the position, reflected; a chain whose position is not finite stays, and is lost."""
-    pace = work.pace
+@inlined
+def _drift(move, start, work):
+    """A step of the position, reflected; a chain whose position is not finite is lost, and goes back to its start."""
+    position, pace, drifts, first, lost = work.position, work.pace, work.drifts, work.first, work.lost
+    n, d = pace.shape
+    way = pace
     if move.matrices.shape[0] > 0:
-        _rotate(move, work.knots, work.pace, False, work.normals)
-        pace = work.normals
-    position, flat, drifts, moved = work.position.reshape(-1), pace.reshape(-1), work.drifts.reshape(-1), work.moved
-    moved = moved.reshape(-1)
-    for i in range(position.shape[0]):
-        moved[i] = position[i] + drifts[i] * flat[i]
-    for c in range(work.position.shape[0]):
-        end = work.moved[c]
-        work.lost[c] = work.lost[c] or math.isnan(_not_finite(end))
-        if not work.lost[c]:
-            here = work.position[c]
-            for j in range(here.shape[0]):
-                here[j] = end[j]
-            if move.low.shape[0] > 0:
-                _reflect(move.low, move.high, here, work.pace[c])
+        way = work.normals
+        _rotate(move.matrices, work.knots, pace, False, way)
+    for c in range(n):
+        i = first[c]
+        for j in range(d):
+            position[c, j] += drifts[i, j] * way[c, j]
+    if math.isnan(_not_finite(position.reshape(-1))):
+        for c in range(n):
+            lost[c] = lost[c] or math.isnan(_not_finite(position[c]))
+            if lost[c]:
+                _copy(start, position, c)
+    if move.low.shape[0] > 0:
+        for c in range(n):
+            _reflect(move.low, move.high, position[c], pace[c])
+
+
+@inlined
+def _copy_all(source, target):
+    for i in range(target.shape[0]):
+        target[i] = source[i]
+
+
+@inlined
+def _copy(source, target, c):
+    for j in range(target.shape[1]):
+        target[c, j] = source[c, j]
+
+
+@_summing
+def _not_finite(numbers):
+    """0, or NaN where one of the numbers is none."""
+    total = 0.0
+    for i in range(numbers.shape[0]):
+        total += 0.0 * numbers[i]
+    return total
 
 
 @njit
@@ -222,53 +222,51 @@ def _log_density(beta, log_base, gain):
 
 
 @inlined
-def _copy(source, target):
-    for j in range(target.shape[0]):
-        target[j] = source[j]
-
-
-@njit
 def _decide(points, memory, betas, keys, work):
     """Accept the end of every trajectory, its velocity turned around, or stay."""
+    position, log_base, gain = points
     velocity, base_slope, gain_slope, accepted = memory
-    bits = np.empty(4, np.uint32)
+    new_log_base, new_gain, new_base_slope, new_gain_slope = work.values
+    end, pace, lost, rates, bits = work.position, work.pace, work.lost, work.rates, work.bits
+    chains_bits(bits, 1, keys, ACCEPT)
     for c in range(betas.shape[0]):
-        new = _log_density(betas[c], work.values.log_base[c], work.values.gain[c])
-        log_accept = new - _log_density(betas[c], points.log_base[c], points.gain[c])
-        log_accept += 0.5 * (_square(velocity[c]) - _square(work.pace[c]))
-        rate = 0.0 if work.lost[c] or math.isnan(log_accept) else math.exp(min(log_accept, 0.0))
-        accepted[c] += rate
-        random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + c, ACCEPT)
-        if uniform(bits[0]) < rate:
-            points.log_base[c], points.gain[c] = work.values.log_base[c], work.values.gain[c]
-            _copy(work.position[c], points.position[c])
-            _copy(work.values.base_slope[c], base_slope[c])
-            _copy(work.values.gain_slope[c], gain_slope[c])
-            row, pace = velocity[c], work.pace[c]
-            for j in range(row.shape[0]):
-                row[j] = -pace[j]
+        total = 0.0
+        for j in range(pace.shape[1]):
+            total += velocity[c, j] * velocity[c, j] - pace[c, j] * pace[c, j]
+        new, old = _log_density(betas[c], new_log_base[c], new_gain[c]), _log_density(betas[c], log_base[c], gain[c])
+        log_accept = new - old + 0.5 * total
+        rates[c] = 0.0 if lost[c] or math.isnan(log_accept) else math.exp(min(log_accept, 0.0))
+        accepted[c] += rates[c]
+    for c in range(betas.shape[0]):
+        if uniform(bits[0, c]) < rates[c]:
+            log_base[c], gain[c] = new_log_base[c], new_gain[c]
+            _copy(end, position, c)
+            _copy(new_base_slope, base_slope, c)
+            _copy(new_gain_slope, gain_slope, c)
+            for j in range(pace.shape[1]):
+                velocity[c, j] = -pace[c, j]
 
 
 @implements(programs.sweep, HMCModel)
 def _sweep(model, state, betas, reverse, keys, work):
-    points, memory = state
-    _set_scales(model.move, betas, work)
+    (points, memory), move, values = state, model.move, work.values
+    _set_scales(move, betas, work)
     if reverse:
-        _refresh(model.move, memory[0], keys, work)
+        _refresh(move, memory[0], keys, work)
     work.lost[:] = False
-    _copy(points.position.reshape(-1), work.position.reshape(-1))
-    _copy(memory[0].reshape(-1), work.pace.reshape(-1))
-    for step in range(model.move.n_leapfrog):
+    _copy_all(points.position.reshape(-1), work.position.reshape(-1))
+    _copy_all(memory[0].reshape(-1), work.pace.reshape(-1))
+    for step in range(move.n_leapfrog):
         if step == 0:
-            _kick(model.move, memory[1], memory[2], work)
+            _kick(move, betas, memory[1], memory[2], work)
         else:
-            _kick(model.move, work.values.base_slope, work.values.gain_slope, work)
-        _drift(model.move, work)
-        programs.evaluate(model.density, work.position, work.values)
-        _kick(model.move, work.values.base_slope, work.values.gain_slope, work)
+            _kick(move, betas, values.base_slope, values.gain_slope, work)
+        _drift(move, points.position, work)
+        programs.evaluate(model.density, work.position, values)
+        _kick(move, betas, values.base_slope, values.gain_slope, work)
     _decide(points, memory, betas, keys, work)
     if not reverse:
-        _refresh(model.move, memory[0], keys, work)
+        _refresh(move, memory[0], keys, work)
 
 
 @implements(programs.log_base, HMCModel)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,16 +46,22 @@ class Pilot(NamedTuple):
         """Scale of chains at some inverse temperatures (n, 1), or of every dimension (n, d); not for matrices."""
         return self._between(self.roots, betas)
 
-    def apply(self, betas: NDArray[np.float64], velocity: NDArray, transpose: bool = False) -> NDArray:
-        """root @ velocity of every chain, or root.T @ it, shape (n, d)."""
+    def root(self, betas: NDArray[np.float64]) -> Callable[..., NDArray]:
+        """A function of velocities (n, d): root @ velocity of every chain; with ``transpose=True`` root.T @ it."""
         if self.roots.ndim == 2:
-            return self.scales(betas) * velocity
+            scales = self.scales(betas)
+            return lambda velocity, transpose=False: scales * velocity
         knots = np.searchsorted(self.betas, betas, side="right") - 1
-        out = np.empty_like(velocity)
-        for knot in np.unique(knots):
-            chosen, root = knots == knot, self.roots[knot]
-            out[chosen] = velocity[chosen] @ (root if transpose else root.T)
-        return self._between(self.sizes, betas) / self.sizes[knots] * out
+        sizes = self._between(self.sizes, betas) / self.sizes[knots]
+
+        def apply(velocity, transpose=False):
+            out = np.empty_like(velocity)
+            for knot in np.unique(knots):
+                chosen, root = knots == knot, self.roots[knot]
+                out[chosen] = velocity[chosen] @ (root if transpose else root.T)
+            return sizes * out
+
+        return apply
 
     def _between(self, scales, betas):
         """Scales (J, m) at some inverse temperatures: precisions are linear in between, as a Gaussian's are."""

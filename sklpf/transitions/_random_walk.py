@@ -71,7 +71,7 @@ class RandomWalk(TunedTransition):
     def move(self, path, state, memory, levels, stream, reverse=False):
         pilot, betas, old = self.frozen, path.ladder[levels], path.position(state)
         velocity = stream_normals(stream, np.empty_like(old))
-        step = pilot.step(betas)[:, np.newaxis] * pilot.apply(betas, velocity)
+        step = pilot.step(betas)[:, np.newaxis] * pilot.root(betas)(velocity)
         position, _ = reflect(path.bounds, old + step, step)
         proposal = path.at(position)
         with np.errstate(invalid="ignore"):
