@@ -95,7 +95,7 @@ def run_pilot(path: Any, transition: Any, key: tuple[int, int]) -> Pilot:
     stream, rng = Stream(key), np.random.default_rng(key)
     state = path.sample_base(n, stream)
     chains = state, transition.init(path, state, stream.aside())
-    root, log_step = _root([path.position(state)], [], transition.metric), np.log(transition.first_step(d))
+    root, log_step = _root([path.position(state)], [], transition.metric, None), np.log(transition.first_step(d))
     beta, n_moves, records = 0.0, _N_FIRST_MOVES, []  # type: float, int, list[tuple]
     while True:
         at = stream.at(1 + sum(record[-1] for record in records))
@@ -123,7 +123,7 @@ def _tune_level(path, transition, beta, chains, root, log_step, n_moves, stream)
     points, slopes, tried = [], [], []  # type: list, list, list
     for move in range(n_moves):
         if move == n_moves // 2:
-            root = _root(points, slopes, transition.metric)
+            root = _root(points, slopes, transition.metric, path.bounds)
         before = transition.accepted(memory)
         here = transition.with_pilot(_make_pilot([(0.0, log_step, root, 0.0)], 0))
         state, memory = here.move(path, state, memory, levels, stream.at(stream.step + move))
@@ -161,7 +161,7 @@ def _next_beta(gain, beta):
     return min(1.0, max(beta + low, np.nextafter(beta, 2)))
 
 
-def _root(points, slopes, metric):
+def _root(points, slopes, metric, bounds):
     """What whitens points: their root mean square spread (1,), or for each dimension (d,), or as a matrix (d, d).
 
     With gradients of log f at the points the last two make both alike: the covariance of points that are whitened and
@@ -174,7 +174,8 @@ def _root(points, slopes, metric):
         return np.sqrt(variances.mean(keepdims=True))
     forces = np.concatenate(slopes).var(axis=0, ddof=1) if slopes else 1 / variances
     scales = np.sqrt(np.sqrt(variances / np.maximum(forces, np.finfo(float).tiny)))
-    scales = np.clip(scales, 1e-3 * np.sqrt(variances), 1e3 * np.sqrt(variances))
+    most = 1e3 if bounds is None else np.where(np.isfinite(bounds).any(axis=0), 1.0, 1e3)
+    scales = np.clip(scales, 1e-3 * np.sqrt(variances), most * np.sqrt(variances))
     if metric == "diag" or d == 1:
         return scales
     root = np.linalg.cholesky(ledoit_wolf((points - points.mean(axis=0)) / scales, assume_centered=True)[0])

@@ -7,7 +7,7 @@ import pytest
 from densities import LADDER, PATHS, Certain, smallest_p_value
 from sklearn.base import clone
 
-from sklpf import AIS, HAIS, Gaussian, GeometricPath
+from sklpf import AIS, HAIS, Gaussian, GeometricPath, Uniform
 from sklpf._random import ACCEPT, Stream, stream_key
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import HMC
@@ -307,3 +307,18 @@ def test_estimators_clone_parameters_and_drop_tuning():
 def test_parameters_are_checked(parameters, name):
     with pytest.raises(ValueError, match=f"The '{name}' parameter of HMC"):
         HMC(**parameters).check(PATHS["correlated"])
+
+
+@pytest.mark.parametrize("rate", [0.0, 30.0])
+def test_scales_between_walls_are_at_most_the_spread(rate):
+    """The gradient of exp(-a x) is constant: it says nothing about the scale, which the wall makes."""
+    rates = np.array([rate, 1.0])
+    path = GeometricPath(
+        lambda x: -x @ rates,
+        grad=lambda x: np.zeros_like(x) - rates,
+        base=Uniform(np.zeros(2), np.ones(2)),
+        bounds=(0.0, 1.0),
+    )
+    pilot = HMC(metric="diag").tune(path, (0, 1)).pilot
+    assert np.all(pilot.roots[-1] < 0.5)
+    assert pilot.step(np.array([0.0, 1.0])).min() > 0.1
