@@ -7,8 +7,9 @@ import pytest
 from scipy import integrate, optimize, stats
 from scipy.special import log_expit
 
-from sklpf.paths import _bases
-from sklpf.paths._bases import Gaussian, StudentT, Uniform, as_base
+from sklpf.paths import _as_base, _bases
+from sklpf.paths._as_base import as_base
+from sklpf.paths._bases import Gaussian, StudentT, Uniform
 
 MEAN = np.array([1.0, -2.0, 0.5])
 FULL = np.array([[2.0, 0.9, -0.3], [0.9, 1.0, 0.1], [-0.3, 0.1, 0.5]])
@@ -554,4 +555,4 @@ def test_points_of_another_width_are_refused(name, method, shape):
 
 
 def test_examples():
-    assert doctest.testmod(_bases).failed == 0
+    assert doctest.testmod(_bases).failed == doctest.testmod(_as_base).failed == 0

@@ -1,0 +1,95 @@
+"""What may be given as a base: objects that are one, and distributions of scipy.stats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from sklpf.paths._base_numbers import Array, typical
+from sklpf.paths._bases import Density, Gaussian, StudentT, Uniform, _Base
+
+
+class _Independent(_Base):
+    """A frozen univariate distribution of SciPy for every coordinate."""
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self.n_dimensions, self._parts = len(parts), parts
+        quartiles = [np.asarray(part.ppf([0.25, 0.5, 0.75])) for part in parts if np.shape(part.median()) == ()]
+        if len(quartiles) < len(parts) or not np.all(np.isfinite(quartiles)):
+            raise ValueError(
+                "base must be frozen with valid numbers; give a list of distributions for several dimensions"
+            )
+        self.center, self.scale = typical(np.transpose(quartiles))
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Return n independent draws, shape (n, d)."""
+        return np.column_stack([part.rvs(size=n, random_state=rng) for part in self._parts])
+
+    def log_density(self, x: Array) -> Array:
+        """Return the log density at points (n, d), shape (n,), in nats."""
+        return np.sum([part.logpdf(column) for part, column in zip(self._parts, self._points(x).T)], axis=0)
+
+
+def as_base(base: Any, n_dimensions: int | None = None) -> Density:
+    """Return a base: what is one already as it is, frozen distributions of `scipy.stats` in the form of one.
+
+    Parameters
+    ----------
+    base : object with the members of `Density`, frozen distribution, or list of univariate ones
+        ``multivariate_normal`` becomes a `Gaussian`, ``multivariate_t`` a `StudentT`; a univariate continuous
+        distribution is a base for d = 1, a list of d of them a base with independent coordinates. If all of these
+        are normal it is a `Gaussian`, if all are uniform a `Uniform`; else its gradient is unknown.
+    n_dimensions : int, optional
+        How many dimensions the base must have.
+
+    Raises
+    ------
+    TypeError
+        If base is none of these.
+    ValueError
+        If it has another number of dimensions or invalid parameters.
+
+    Examples
+    --------
+    >>> as_base([stats.norm(0, 1), stats.norm(5, 2)])
+    Gaussian(n_dimensions=2)
+    """
+    converted = _converted(base)
+    if n_dimensions is not None and converted.n_dimensions != n_dimensions:
+        raise ValueError(f"base must have {n_dimensions} dimensions, got {converted.n_dimensions}; give one that fits")
+    return converted
+
+
+_MEMBERS = ("sample", "log_density", "normalised", "n_dimensions", "center", "scale")
+
+
+def _converted(base: Any) -> Density:
+    missing = [name for name in _MEMBERS if not hasattr(base, name)]
+    if not missing:
+        return base
+    if isinstance(base, type(stats.multivariate_normal())):
+        return Gaussian(base.mean, base.cov)
+    if isinstance(base, type(stats.multivariate_t())):
+        return Gaussian(base.loc, base.shape) if np.isinf(base.df) else StudentT(base.loc, base.shape, base.df)
+    parts = tuple(base) if isinstance(base, (list, tuple)) else (base,)
+    families = [getattr(part, "dist", None) for part in parts]
+    if families and all(isinstance(family, stats.rv_continuous) for family in families):
+        return _from_parts(parts, families)
+    lacks = f" without {', '.join(missing)}" if len(missing) < len(_MEMBERS) else ""
+    raise TypeError(
+        "base must be a Gaussian, StudentT or Uniform, a frozen distribution of scipy.stats (multivariate_normal, "
+        "multivariate_t, or a univariate continuous one per dimension), or an object with "
+        f"{', '.join(_MEMBERS[:-1])} and {_MEMBERS[-1]}; got {type(base).__name__}{lacks}"
+    )
+
+
+def _from_parts(parts: tuple[Any, ...], families: list[Any]) -> Density:
+    """Independent coordinates, in a class with gradients where there is one."""
+    independent = _Independent(parts)
+    if all(isinstance(family, type(stats.norm)) for family in families):
+        return Gaussian([part.mean() for part in parts], [part.var() for part in parts])
+    if all(isinstance(family, type(stats.uniform)) for family in families):
+        return Uniform(*np.transpose([part.support() for part in parts]))
+    return independent
