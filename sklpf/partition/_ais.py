@@ -18,6 +18,7 @@ from sklpf.partition._result import PartitionResult
 from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import effective_sample_size, mean_weight, seen_from_target
 from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up
+from sklpf.runs._plan import check_alive
 from sklpf.transitions import Transition
 from sklpf.uncertainty import pareto_shape
 
@@ -128,8 +129,7 @@ class AIS(PartitionEstimator):
 
         A chain that was left behind in a tail has hardly any weight, and is no draw from the target.
         """
-        if not np.any(log_weights > -np.inf):
-            raise ValueError("every chain has weight 0: the base draws no point where f > 0; give another base")
+        check_alive(log_weights)
         n = min(self.n_chains, max(_FEWEST_BACK, self.n_chains // 4))
         shares = np.cumsum(np.exp(log_weights - logsumexp(log_weights)))
         return np.minimum(np.searchsorted(shares, (rng.random() + np.arange(n)) / n), self.n_chains - 1)

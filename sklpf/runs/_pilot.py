@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from sklpf._parallel import run_segments
 from sklpf.paths._base import map_state, take
 from sklpf.runs import _programs as programs
-from sklpf.runs._plan import check_finite, segments
+from sklpf.runs._plan import check_alive, check_finite, segments
 from sklpf.runs._tempering import LEVELS, PILOT, RESAMPLE, Setup
 
 
@@ -36,8 +36,7 @@ def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list, ND
         **setup.options,
     )
     log_weights = np.concatenate([carry[2] for carry in carries])
-    if np.all(log_weights[:, -1] == -np.inf):
-        raise ValueError("every chain has weight 0: the base draws no point where f > 0; give another base")
+    check_alive(log_weights[:, -1])
     return [carry[3:] for carry in carries], check_finite(log_weights, allow_zero=True)
 
 

@@ -44,6 +44,12 @@ def check_finite(log_terms: NDArray, allow_zero: bool = False) -> NDArray:
     return log_terms
 
 
+def check_alive(log_weights: NDArray) -> None:
+    """Raise ValueError if all weights are 0."""
+    if np.all(log_weights == -np.inf):
+        raise ValueError("every chain has weight 0: the base draws no point where f > 0; give another base")
+
+
 def check_ends(path) -> None:
     """Raise ValueError unless the ladder goes from the base to the target."""
     if path.ladder[0] != 0 or path.ladder[-1] != 1:
@@ -102,8 +108,6 @@ def pilot_spread(path, transition, n_chains, key):
         with np.errstate(invalid="ignore"):
             state, memory, increments = programs.anneal(path, transition, state, memory, levels, stream.at(k + 1))
         increments = check_finite(increments, allow_zero=path.has_walls)
-        alive = increments[increments > -np.inf]
-        if not len(alive):
-            raise ValueError("every chain has weight 0: the base draws no point where f > 0; give another base")
-        spread[k] = alive.std()
+        check_alive(increments)
+        spread[k] = increments[increments > -np.inf].std()
     return spread

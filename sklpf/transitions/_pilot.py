@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from sklearn.covariance import ledoit_wolf
 
 from sklpf._random import FIRST, Stream
 from sklpf.paths._base import n_chains, take
@@ -65,8 +64,7 @@ class Pilot(NamedTuple):
 
     def _between(self, scales, betas):
         """Scales (J, m) at some inverse temperatures: precisions are linear in between, as a Gaussian's are."""
-        upper = np.clip(np.searchsorted(self.betas, betas, side="right"), 1, max(1, len(self.betas) - 1))
-        upper = np.minimum(upper, len(self.betas) - 1)
+        upper = np.minimum(np.searchsorted(self.betas, betas, side="right"), len(self.betas) - 1)
         lower = np.maximum(upper - 1, 0)
         width = np.where(upper > lower, self.betas[upper] - self.betas[lower], 1.0)
         share = ((betas - self.betas[lower]) / width)[:, np.newaxis]
@@ -96,7 +94,8 @@ def run_pilot(path: Any, transition: Any, key: tuple[int, int]) -> Pilot:
     state = path.sample_base(n, stream)
     chains = state, transition.init(path, state, stream.aside())
     root, log_step = _root([path.position(state)], [], transition.metric, None), np.log(transition.first_step(d))
-    beta, n_moves, records = 0.0, _N_FIRST_MOVES, []  # type: float, int, list[tuple]
+    beta, n_moves = 0.0, _N_FIRST_MOVES
+    records: list[tuple] = []
     while True:
         at = stream.at(1 + sum(record[-1] for record in records))
         chains, root, log_step = _tune_level(path, transition, beta, chains, root, log_step, n_moves, at)
@@ -120,7 +119,9 @@ def _tune_level(path, transition, beta, chains, root, log_step, n_moves, stream)
     """Move chains (state, memory) at a level: half of the time for its scales, and half for the step size with them."""
     state, memory = chains
     path, levels = _at(path, beta, n_chains(state))
-    points, slopes, tried = [], [], []  # type: list, list, list
+    points: list[NDArray] = []
+    slopes: list[NDArray] = []
+    tried: list[float] = []
     for move in range(n_moves):
         if move == n_moves // 2:
             root = _root(points, slopes, transition.metric, path.bounds)
@@ -145,7 +146,7 @@ def _at(path, beta, n):
 
 
 def _next_beta(gain, beta):
-    """The largest step that leaves half of the chains effective, by bisection."""
+    """The largest step that leaves enough of the chains effective, by bisection."""
     finite = gain[np.isfinite(gain)]
     needed = min(_FEWEST_EFFECTIVE * len(gain), 0.9 * len(finite))
 
@@ -178,6 +179,8 @@ def _root(points, slopes, metric, bounds):
     scales = np.clip(scales, 1e-3 * np.sqrt(variances), most * np.sqrt(variances))
     if metric == "diag" or d == 1:
         return scales
+    from sklearn.covariance import ledoit_wolf  # slow to import
+
     root = np.linalg.cholesky(ledoit_wolf((points - points.mean(axis=0)) / scales, assume_centered=True)[0])
     if slopes:
         values, vectors = np.linalg.eigh(root.T @ np.cov(np.concatenate(slopes).T * scales[:, np.newaxis]) @ root)
