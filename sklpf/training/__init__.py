@@ -1,5 +1,6 @@
-"""What several models train with."""
+"""What several models train with. It knows log densities and their gradients, and no model."""
 
+from sklpf.training._chains import Chains
 from sklpf.training._loop import train
 
-__all__ = ["train"]
+__all__ = ["Chains", "train"]

@@ -1,0 +1,72 @@
+"""Chains of Hamiltonian Monte Carlo that stay alive while what they follow is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf.transitions._pilot import reflect
+
+_RATE = 0.05  # of the step size's logarithm, for every unit of acceptance too many
+_LONGEST_STEP = 2.0
+
+Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+class Chains:
+    """Points that move by Hamiltonian Monte Carlo, each trajectory with a new velocity N(0, I).
+
+    The step size goes on following the acceptance, as the density changes in training. Coordinates should have scales
+    of about one.
+
+    Parameters
+    ----------
+    position : array-like of shape (n, d)
+    rng : numpy.random.Generator
+    n_leapfrog : int, default=10
+        Steps of kick, drift and kick of a trajectory.
+    step_size : float, default=0.1
+        To begin with.
+    target_acceptance : float, default=0.8
+        Mean acceptance probability that the step size is adapted to.
+    bounds : ndarray of shape (2, d) or None, default=None
+        Box whose sides reflect; they may be infinite.
+
+    Attributes
+    ----------
+    position : ndarray of shape (n, d)
+    step_size : float
+    acceptance : float
+        Mean acceptance probability of the last trajectory.
+    """
+
+    def __init__(self, position, rng, *, n_leapfrog=10, step_size=0.1, target_acceptance=0.8, bounds=None):
+        self.position = np.array(position, dtype=np.float64)
+        self.rng, self.n_leapfrog, self.step_size = rng, n_leapfrog, step_size
+        self.target_acceptance, self.bounds, self.acceptance = target_acceptance, bounds, np.nan
+
+    def move(self, log_density: Function, grad: Function) -> None:
+        """Make one trajectory of every chain for the log density as it is now, up to a constant."""
+        velocity = self.rng.standard_normal(self.position.shape)
+        energy = 0.5 * np.einsum("ij,ij->i", velocity, velocity) - log_density(self.position)
+        with np.errstate(all="ignore"):  # trajectories may run away, and are rejected then
+            end, velocity = self.trajectory(grad, velocity)
+            log_rate = energy + log_density(end) - 0.5 * np.einsum("ij,ij->i", velocity, velocity)
+            rate = np.exp(np.minimum(np.where(np.isnan(log_rate), -np.inf, log_rate), 0.0))
+        accept = self.rng.random(len(rate)) < rate
+        self.position = np.where(accept[:, np.newaxis], end, self.position)
+        self.acceptance = float(rate.mean())
+        self.step_size *= np.exp(_RATE * (self.acceptance - self.target_acceptance))
+        self.step_size = min(self.step_size, _LONGEST_STEP)
+
+    def trajectory(self, grad: Function, velocity: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
+        """Return the ends of trajectories from where the chains are, and the velocities there, both (n, d)."""
+        position, half = self.position, 0.5 * self.step_size
+        velocity = velocity + half * grad(position)
+        for step in range(self.n_leapfrog):
+            position, velocity = reflect(self.bounds, position + self.step_size * velocity, velocity)
+            last = step == self.n_leapfrog - 1
+            velocity = velocity + (half if last else self.step_size) * grad(position)
+        return position, velocity
