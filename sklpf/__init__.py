@@ -7,6 +7,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.models import BernoulliRBM as BernoulliRBM
     from sklpf.models import FactorialMixture as FactorialMixture
     from sklpf.models import LatentDirichletAllocation as LatentDirichletAllocation
+    from sklpf.models import ProductOfExperts as ProductOfExperts
     from sklpf.models import compare as compare
     from sklpf.models._warm_up import warm_up as warm_up
     from sklpf.partition import AIS as AIS
@@ -47,6 +48,7 @@ _PUBLIC = {
     "PartitionEstimator": "sklpf.partition",
     "PartitionResult": "sklpf.partition",
     "Path": "sklpf.paths",
+    "ProductOfExperts": "sklpf.models",
     "RAISE": "sklpf.partition",
     "RTS": "sklpf.partition",
     "RandomWalk": "sklpf.transitions",

@@ -113,7 +113,8 @@ class PartitionEstimator(BaseEstimator):
 
     def _run(self, path: Path, seed: int) -> Any:
         """The run that _sample leaves, with the path's word on its own precision and what its tails say against it."""
-        doubts = doubt_tails(path, stream_key(seed, TAILS)) if isinstance(path, GeometricPath) else ()
+        measured = isinstance(path, GeometricPath) and not path.tails_are_known
+        doubts = doubt_tails(path, stream_key(seed, TAILS)) if measured else ()
         run = self._sample(path, seed)
         run = replace(run, doubts=doubts) if doubts else run
         return replace(run, log_f_rounding=path.log_f_rounding) if path.log_f_rounding else run

@@ -1,6 +1,19 @@
 """What several models train with. It knows log densities and their gradients, and no model."""
 
 from sklpf.training._chains import Chains
+from sklpf.training._contrastive import PersistentContrastiveDivergence
+from sklpf.training._family import Family
+from sklpf.training._likelihood import MaximumLikelihood
 from sklpf.training._loop import train
+from sklpf.training._mpf import MinimumProbabilityFlow
+from sklpf.training._settle import Settled
 
-__all__ = ["Chains", "train"]
+__all__ = [
+    "Chains",
+    "Family",
+    "MaximumLikelihood",
+    "MinimumProbabilityFlow",
+    "PersistentContrastiveDivergence",
+    "Settled",
+    "train",
+]

@@ -54,12 +54,16 @@ class Chains:
         with np.errstate(all="ignore"):  # trajectories may run away, and are rejected then
             end, velocity = self.trajectory(grad, velocity)
             log_rate = energy + log_density(end) - 0.5 * np.einsum("ij,ij->i", velocity, velocity)
-            rate = np.exp(np.minimum(np.where(np.isnan(log_rate), -np.inf, log_rate), 0.0))
-        accept = self.rng.random(len(rate)) < rate
+        accept = self.rng.random(len(end)) < self.adapt(log_rate)
         self.position = np.where(accept[:, np.newaxis], end, self.position)
+
+    def adapt(self, log_rate: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the acceptance probabilities of trajectories by their loss of energy, after the step size followed."""
+        rate = np.exp(np.minimum(np.where(np.isnan(log_rate), -np.inf, log_rate), 0.0))
         self.acceptance = float(rate.mean())
         self.step_size *= np.exp(_RATE * (self.acceptance - self.target_acceptance))
         self.step_size = min(self.step_size, _LONGEST_STEP)
+        return rate
 
     def trajectory(self, grad: Function, velocity: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
         """Return the ends of trajectories from where the chains are, and the velocities there, both (n, d)."""

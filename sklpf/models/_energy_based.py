@@ -1,0 +1,216 @@
+"""EnergyBasedModel: what models share that are an unnormalised density on R^d, with one log Z, learned from rows."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sklpf._sklearn import Interval, StrOptions
+from sklpf._warnings import warn
+from sklpf.models._likelihood import LogLikelihoodMixin
+from sklpf.models._scoring import report
+from sklpf.models._validation import all_or_nothing, check_n_samples
+from sklpf.partition import HAIS, Exact, ParallelTempering, PartitionEstimator
+from sklpf.paths import ClosedForm, Stream, TargetDraws, stream_key
+from sklpf.paths._capabilities import has
+from sklpf.training import (
+    Chains,
+    MaximumLikelihood,
+    MinimumProbabilityFlow,
+    PersistentContrastiveDivergence,
+    Settled,
+    train,
+)
+
+LARGEST_SEED = 2**31 - 1
+_MONITOR = HAIS(100, 200, random_state=0)  # of log Z after every pass
+
+
+class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator):
+    """fit, partial_fit, score and sample of a model p(x) = f(x) / Z on R^d.
+
+    A model has the parameters below, and defines
+
+    - ``_begin(X, rng)``: sets what is learned from X once, returns a `Family` and the parameters to start from;
+    - ``_coordinates(X)``: rows in the coordinates that the family is trained in, ``_log_volume`` log |det| of these;
+    - ``_family_path(family, parameters)``: the path to a density of the family, in these coordinates;
+    - ``_store(family, parameters)``: sets the fitted attributes;
+    - ``_improper()``: why the model has no normaliser, or None;
+    - ``path()``, ``_log_f(X)``, ``_fitted_arrays()`` as `LogLikelihoodMixin` says; the path's ``rows(state)`` gives x.
+    """
+
+    partition_estimator: PartitionEstimator | None
+    random_state: Any
+    learning_rate: float
+    n_jobs: int | None
+    _log_volume = 0.0
+    _parameter_constraints = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "algorithm": [StrOptions({"pcd", "mpf"})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "n_chains": [Interval(Integral, 2, None, closed="left")],
+        "n_leapfrog": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+        "partition_estimator": [PartitionEstimator, None],
+        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
+        "n_jobs": [Integral, None],
+    }
+
+    # -- training ------------------------------------------------------------------------------------
+    @all_or_nothing
+    def fit(self, X, y=None) -> Self:
+        """Learn the parameters from rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X can't be used, or training diverges; the model then stays as it was before.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the log-likelihood still rises after `max_iter` passes.
+        """
+        trainer, rows = self._trainer(X)
+        settled = Settled(lambda parameters: self._loss(trainer.family, parameters, rows), self.tol)
+        report = self._report(settled) if self.verbose else None
+        self.n_iter_, self.converged_ = train(trainer, self.max_iter, callbacks=[settled], report=report)
+        self.loss_curve_ = np.array(settled.curve)
+        self._store(trainer.family, trainer.parameters)
+        if not self.converged_:
+            warn(f"the log-likelihood still rises after {self.n_iter_} passes: raise max_iter", ConvergenceWarning)
+        return self
+
+    @all_or_nothing
+    def partial_fit(self, X, y=None) -> Self:
+        """Make one step of persistent contrastive divergence on X, one minibatch.
+
+        What is learned of the data's location and scale is that of the first call.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "_pcd"):
+            self._pcd, rows = self._trainer(X, "pcd")
+        else:
+            rows = self._coordinates(self._validate(X))
+        self._pcd.step(rows)
+        _check_finite(self._pcd.parameters)
+        self._store(self._pcd.family, self._pcd.parameters)
+        return self
+
+    def _trainer(self, X, algorithm=None):
+        """What trains the model from the start, and the rows in its coordinates."""
+        self._validate_params()
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        self.__dict__.pop("_pcd", None)
+        random_state = check_random_state(self.random_state)
+        self._partition_seed = int(random_state.randint(LARGEST_SEED))
+        rng = np.random.default_rng(random_state.randint(LARGEST_SEED))
+        with np.errstate(over="ignore"):
+            family, parameters = self._begin(X, rng)
+            rows = self._coordinates(X)
+        if not np.all(np.isfinite(rows)):
+            raise ValueError("X must be small enough for the squares of its values to be finite: rescale it")
+        algorithm = self.algorithm if algorithm is None else algorithm
+        if algorithm == "ml":
+            return MaximumLikelihood(family, parameters, rows), rows
+        if algorithm == "mpf":
+            return MinimumProbabilityFlow(family, parameters, rows, rng), rows
+        chains = Chains(rng.standard_normal((self.n_chains, rows.shape[1])), rng, n_leapfrog=self.n_leapfrog)
+        rates = self.batch_size, self.learning_rate
+        return PersistentContrastiveDivergence(family, parameters, rows, chains, *rates), rows
+
+    def _loss(self, family, parameters, rows) -> float:
+        """Mean negative log-likelihood of the rows in nats; log Z by a short run with the same random numbers."""
+        _check_finite(parameters)
+        path = self._family_path(family, parameters)
+        estimator: PartitionEstimator = Exact() if has(path, ClosedForm) else clone(_MONITOR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            log_partition = estimator.fit(path).log_partition_
+        return log_partition - float(np.mean(family.log_density(parameters, rows))) - self._log_volume
+
+    def _report(self, settled):
+        name = type(self).__name__
+        return lambda trainer, iteration, seconds: (
+            f"[{name}] Iteration {iteration}, log-likelihood = {-settled.curve[-1]:.3f}, time = {seconds:.2f}s"
+        )
+
+    def _validate(self, X):
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=np.float64, reset=False)
+
+    # -- use -----------------------------------------------------------------------------------------
+    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+        """Draw rows from the model.
+
+        Exact and independent where log Z is known in closed form; else from tempered chains (`ParallelTempering`),
+        nearly independent if these mix. A `partition_estimator` that can sample is used instead.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        check_n_samples(n_samples)
+        path, seed = self.path(), check_random_state(random_state).randint(LARGEST_SEED)
+        rng = np.random.default_rng(seed)
+        if has(path, TargetDraws):
+            return path.rows(path.sample_target(n_samples, Stream(stream_key(int(seed)))))
+        estimator: Any = self.partition_estimator
+        if not hasattr(estimator, "sample"):
+            estimator = ParallelTempering(n_jobs=self.n_jobs)
+        return path.rows(estimator.sample(path, n_samples, rng))
+
+    def _improper(self) -> str | None:
+        return None
+
+    def _scored(self, X, level=None):
+        reason = self._improper()
+        if reason is None:
+            return super()._scored(X, level)
+        n_rows = len(self._validate(X))
+        report(self, f"rows have no likelihood: {reason}")
+        return np.full(n_rows, np.nan if self.on_nonconvergence == "nan" else -np.inf), 0.0, 0.0
+
+    def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        X = self._validate(X)
+        return self._log_density(X), np.ones(len(X), dtype=bool)
+
+
+def _check_finite(parameters) -> None:
+    if not np.all(np.isfinite(parameters)):
+        raise ValueError("training diverged: the parameters are no longer finite; lower learning_rate or rescale X")

@@ -1,0 +1,286 @@
+"""ProductOfExperts: linear filters whose outputs follow heavy-tailed densities, multiplied."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from sklpf._sklearn import StrOptions
+from sklpf._warnings import warn
+from sklpf.models._energy_based import LARGEST_SEED, EnergyBasedModel
+from sklpf.models.products._experts import Experts, ProductFamily
+from sklpf.models.products._path import ProductPath
+from sklpf.partition import PartitionEstimator
+
+_STRENGTH = 1.5  # sum of the exponents to start from, in n_features
+_SMALLEST_VARIANCE = 1e-6  # of a direction, as a share of the largest
+
+
+class ProductOfExperts(EnergyBasedModel):
+    """Product of experts, a density of sparse filter outputs (Hinton 2002; Sohl-Dickstein & Culpepper 2012, eq. 36-38).
+
+    log f(x) = -sum_l E_l(u_l) with u = components_ @ (x - mean_) and Student-t experts E_l(u) = exponents_[l]
+    log(1 + u²), or Laplace ones E_l(u) = |u|. With as many components as features it is independent component analysis
+    with these densities, and log Z is known in closed form; with more, log Z is estimated.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Number of experts. None: n_features. With fewer, the filters are those of as many principal components of X, and
+        rows have no likelihood: `score` is -inf, as the density has no normaliser.
+    expert : {"student_t", "laplace"}, default="student_t"
+    algorithm : {"pcd", "mpf", "ml"}, default="pcd"
+        Persistent contrastive divergence with Hamiltonian Monte Carlo; minimum probability flow with Hamiltonian
+        connectivity; or maximum likelihood by L-BFGS, where log Z is closed (n_components = n_features).
+    learning_rate : float, default=0.01
+        Of "pcd", to begin with: it is lowered twice, when the log-likelihood no longer rises.
+    batch_size : int, default=200
+        Rows in a minibatch of "pcd". A pass goes through fewer than 50 minibatches several times.
+    n_chains : int, default=500
+        Persistent chains of "pcd".
+    n_leapfrog : int, default=5
+        Steps of their trajectories.
+    max_iter : int, default=200
+        Most passes over the data; of "mpf" and "ml" most rounds of L-BFGS.
+    tol : float, default=0.01
+        Training has settled when the mean log-likelihood of five passes is not above that of the five before by so much
+        (nats a row).
+    verbose : int, default=0
+        Whether to print the log-likelihood after every pass.
+    random_state : int, RandomState or None, default=None
+        Training and the estimate of log Z depend on it alone.
+    partition_estimator : PartitionEstimator or None, default=None
+        How log Z is estimated. None is `Exact` with n_features components, else `HAIS`. A `random_state` or `n_jobs`
+        that it leaves at None are taken from the model.
+    on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
+        What `score` and `score_samples` do when log Z is not to be trusted: return the number with a
+        ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
+    n_jobs : int or None, default=None
+        For the chains that estimate log Z, in threads unless ``joblib.parallel_config`` says otherwise. Never changes a
+        number.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Filters; `transform` returns their outputs.
+    exponents_ : ndarray of shape (n_components,)
+        Of Student-t experts; 1 for Laplace ones.
+    mean_ : ndarray of shape (n_features,)
+        Mean of the rows, which is subtracted.
+    loss_curve_ : ndarray of shape (n_iter_,)
+        Mean negative log-likelihood of X after every pass, in nats, by a short estimate of log Z if it isn't closed.
+    n_iter_ : int
+        Passes made.
+    converged_ : bool
+        Whether training has settled.
+    log_partition_, log_partition_std_error_, log_partition_interval_, partition_estimator_
+        See `estimate_log_partition`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Student-t experts have an integral if the tail index of their product is above 0: the minimum over r = 1 …
+    n_features of 2 (sum of the n_components - n_features + r smallest exponents) - r. Training raises the smallest
+    exponents where it would fall below 0.5, and `score` refuses a product without normaliser. log Z is estimated from a
+    multivariate t with that index (at most 8) as its degrees of freedom: with lighter tails estimates are wrong without
+    showing it.
+
+    Training runs in coordinates in which the rows have unit covariance.
+
+    References
+    ----------
+    Hinton, G. E. (2002). Training products of experts by minimizing contrastive divergence. Neural Computation 14.
+    Sohl-Dickstein, J. & Culpepper, B. J. (2012). Hamiltonian annealed importance sampling for partition function
+    estimation. arXiv:1205.1925.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import ProductOfExperts
+    >>> X = np.random.default_rng(0).laplace(size=(500, 3)) @ np.array([[1, 0.5, 0], [0, 1, 0], [0, 0.3, 2]])
+    >>> model = ProductOfExperts(expert="laplace", algorithm="ml", random_state=0).fit(X)
+    >>> bool(model.score(X) > -6.0)
+    True
+    """
+
+    _parameter_constraints = {
+        **EnergyBasedModel._parameter_constraints,
+        "expert": [StrOptions({"student_t", "laplace"})],
+        "algorithm": [StrOptions({"pcd", "mpf", "ml"})],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        expert: Literal["student_t", "laplace"] = "student_t",
+        *,
+        algorithm: Literal["pcd", "mpf", "ml"] = "pcd",
+        learning_rate: float = 0.01,
+        batch_size: int = 200,
+        n_chains: int = 500,
+        n_leapfrog: int = 5,
+        max_iter: int = 200,
+        tol: float = 0.01,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+        partition_estimator: PartitionEstimator | None = None,
+        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
+        n_jobs: int | None = None,
+    ):
+        self.n_components = n_components
+        self.expert = expert
+        self.algorithm = algorithm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.n_chains = n_chains
+        self.n_leapfrog = n_leapfrog
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.random_state = random_state
+        self.partition_estimator = partition_estimator
+        self.on_nonconvergence = on_nonconvergence
+        self.n_jobs = n_jobs
+
+    @classmethod
+    def from_parameters(cls, components, exponents=None, mean=None, **parameters) -> Self:
+        """Return a fitted model with known parameters.
+
+        Parameters
+        ----------
+        components : array-like of shape (n_components, n_features)
+        exponents : array-like of shape (n_components,) or None, default=None
+            Of Student-t experts, above 0. None: the experts are Laplace ones.
+        mean : array-like of shape (n_features,) or None, default=None
+            None is 0.
+        **parameters
+            Of the constructor, such as `partition_estimator` or `random_state`.
+
+        Returns
+        -------
+        model : ProductOfExperts
+
+        Raises
+        ------
+        ValueError
+            If a value is not finite, a shape does not fit, or the product has no normaliser.
+        """
+        components = check_array(components, dtype=np.float64, input_name="components", copy=True)
+        n_components, n_features = components.shape
+        expert = "laplace" if exponents is None else "student_t"
+        model = cls(**{"n_components": n_components, "expert": expert, **parameters})
+        model._validate_params()
+        model.components_, model.n_features_in_, model._n_features_out = components, n_features, n_components
+        model.exponents_ = _vector(np.ones(n_components) if exponents is None else exponents, n_components, "exponents")
+        if not np.all(model.exponents_ > 0):
+            raise ValueError("exponents must be above 0: raise the smallest ones")
+        model.mean_ = _vector(np.zeros(n_features) if mean is None else mean, n_features, "mean")
+        model._partition_seed = int(check_random_state(model.random_state).randint(LARGEST_SEED))
+        model._heavy = exponents is not None
+        model.path()
+        return model
+
+    # -- training ------------------------------------------------------------------------------------
+    def _begin(self, X, rng):
+        n_features = X.shape[1]
+        n_components = n_features if self.n_components is None else self.n_components
+        if self.algorithm == "ml" and n_components > n_features:
+            raise ValueError('algorithm="ml" needs n_components = n_features, for which log Z is closed: choose "pcd"')
+        self.mean_, self._whitening = X.mean(axis=0), _whitening(X, min(n_components, n_features))
+        self._log_volume = 0.5 * float(np.linalg.slogdet(self._whitening.T @ self._whitening)[1])
+        self._n_features_out, self._heavy = n_components, self.expert == "student_t"
+        if n_components < n_features:
+            warn(self._improper_reason(n_components, n_features))
+        d = self._whitening.shape[1]
+        filters = rng.standard_normal((n_components, d))
+        filters /= np.linalg.norm(filters, axis=1, keepdims=True)
+        exponents = np.full(n_components, _STRENGTH * d / n_components) if self._heavy else None
+        family = ProductFamily(n_components, d, self._heavy)
+        return family, family.pack(Experts(filters, exponents).whitened()[0])
+
+    def _coordinates(self, X):
+        return (X - self.mean_) @ self._whitening
+
+    def _family_path(self, family, parameters):
+        return ProductPath(family.unpack(parameters), np.zeros(family.n_features))
+
+    def _store(self, family, parameters):
+        experts = family.unpack(parameters)
+        self.components_ = experts.filters @ self._whitening.T
+        self.exponents_ = np.ones(len(experts.filters)) if experts.exponents is None else experts.exponents
+
+    def _improper(self):
+        check_is_fitted(self)
+        n_components, n_features = self.components_.shape
+        return self._improper_reason(n_components, n_features) if n_components < n_features else None
+
+    @staticmethod
+    def _improper_reason(n_components, n_features):
+        return (
+            f"n_components={n_components} is below n_features={n_features}, so that the density is constant along some "
+            "direction and has no normaliser; raise it, or project X onto fewer features before"
+        )
+
+    # -- use -----------------------------------------------------------------------------------------
+    def transform(self, X) -> NDArray[np.float64]:
+        """Outputs of the filters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        u : ndarray of shape (n_samples, n_components)
+            components_ @ (x - mean_) of every row.
+        """
+        return (self._validate(X) - self.mean_) @ self.components_.T
+
+    def path(self) -> ProductPath:
+        """Return the path from a base with the right tails to this model.
+
+        Returns
+        -------
+        path : ProductPath
+
+        Raises
+        ------
+        ValueError
+            If the product has no normaliser.
+        """
+        check_is_fitted(self)
+        for name in ("components_", "exponents_", "mean_"):
+            if not np.all(np.isfinite(getattr(self, name))):
+                raise ValueError(f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew")
+        return ProductPath(self._experts(), self.mean_)
+
+    def _experts(self):
+        return Experts(self.components_, self.exponents_ if self._heavy else None)
+
+    def _log_density(self, X):
+        return self._experts().log_density(X - self.mean_)
+
+    def _fitted_arrays(self):
+        return self.components_, self.exponents_, self.mean_
+
+
+def _whitening(X, n: int) -> NDArray[np.float64]:
+    """A matrix W with rows (x - mean) @ W of n principal components with unit variances.
+
+    Directions without variance count as if they had a small one.
+    """
+    variances, axes = np.linalg.eigh(np.atleast_2d(np.cov(X.T, bias=True)))
+    largest = variances[-1] if variances[-1] > 0 else 1.0
+    return (axes / np.sqrt(np.maximum(variances, _SMALLEST_VARIANCE * largest)))[:, -n:]
+
+
+def _vector(values, n: int, name: str) -> NDArray[np.float64]:
+    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
+    if values.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},) to fit components, got {values.shape}")
+    return values

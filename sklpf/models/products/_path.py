@@ -1,0 +1,117 @@
+"""The path from a base with the right tails to a product of experts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._random import Stream
+from sklpf.models.products._experts import Experts, closed_log_partition, sample_complete, tail_index
+from sklpf.partition import HAIS, Exact, PartitionEstimator
+from sklpf.paths import Gaussian, GeometricPath, StudentT
+from sklpf.paths._geometric import Points
+from sklpf.paths._kernel_path import read_only
+
+_MOST_DF = 8.0  # of the base
+
+
+class ProductPath(GeometricPath):
+    """From a base with the right tails to a product of experts, in coordinates y of scales about one.
+
+    x = mean + root @ y.
+
+    The base is N(0, I) for Laplace experts; for Student-t ones a multivariate t with min(8, alpha) degrees of freedom,
+    alpha the tail index of the product.
+
+    Parameters
+    ----------
+    experts : Experts
+        Of x - mean, with K >= d filters that span R^d.
+    mean : array-like of shape (d,)
+    Raises
+    ------
+    ValueError
+        If the product has no normaliser.
+    """
+
+    tails_are_known = True
+
+    def __init__(self, experts: Experts, mean: NDArray[np.float64]):
+        _check(experts)
+        self.mean = mean
+        self.experts, self.root = experts.whitened()
+        center = np.zeros(experts.filters.shape[1])
+        if experts.exponents is None:
+            base: Gaussian | StudentT = Gaussian(center, 1.0)
+        else:
+            base = StudentT(center, 1.0, min(_MOST_DF, tail_index(experts.filters, experts.exponents)))
+        super().__init__(self.experts.log_density, grad=self.experts.grad, base=base)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there are as many experts as dimensions."""
+        return len(self.experts.filters) == self.n_dimensions
+
+    @property
+    def closed_log_partition(self) -> Callable[[], float]:
+        """A function that returns log Z in nats."""
+        self._require_complete()
+        return lambda: closed_log_partition(self.experts)
+
+    @property
+    def sample_target(self) -> Callable[[int, Stream], Points]:
+        """A function of n and a stream: the state of n chains, exact draws from the product."""
+        self._require_complete()
+        return self._sample_target
+
+    def _sample_target(self, n: int, stream: Stream) -> Points:
+        return self.at(sample_complete(self.experts, n, stream.generator()))
+
+    def _require_complete(self):
+        if not self.is_complete:
+            raise AttributeError("only products with as many experts as features are known in closed form: choose HAIS")
+
+    def default_estimator(self) -> PartitionEstimator:
+        """Return what a model's ``partition_estimator=None`` stands for."""
+        return Exact() if self.is_complete else HAIS()
+
+    def rows(self, state: Points) -> NDArray[np.float64]:
+        """Return x of the chains, shape (n, d)."""
+        return self.mean + state.position @ self.root.T
+
+    @property
+    def packed(self) -> Any:
+        """The experts as compiled programs take them."""
+        from sklpf.models.products._path_kernels import LaplaceExperts, StudentTExperts
+
+        base: Any = self.base
+        filters, constant, packed = read_only(self.experts.filters), self.experts.constant, base.packed
+        if self.experts.exponents is None:
+            return LaplaceExperts(filters, constant, packed.log_norm)
+        return StudentTExperts(filters, read_only(self.experts.exponents), constant, packed.df, packed.log_norm)
+
+    def kernel(self, name: str) -> Any:
+        """Return one of the compiled programs."""
+        from sklpf.models.products import _path_kernels
+
+        return getattr(_path_kernels, name)
+
+
+def _check(experts: Experts) -> None:
+    n_components, d = experts.filters.shape
+    if n_components < d or np.linalg.matrix_rank(experts.filters) < d:
+        raise ValueError(
+            f"components_ must span all {d} features, else the density is constant along some direction and has no "
+            "normaliser: take at least n_features independent components"
+        )
+    if experts.exponents is None:
+        return
+    alpha = tail_index(experts.filters, experts.exponents)
+    if not alpha > 0:
+        raise ValueError(
+            f"exponents_ are too small: the tail index of the product is {alpha:.3g} and must be above 0, else the "
+            "density has no normaliser; raise the smallest ones"
+        )

@@ -1,0 +1,68 @@
+"""Persistent contrastive divergence with chains of Hamiltonian Monte Carlo."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from sklpf.training._chains import Chains
+from sklpf.training._family import Array, Family, projected
+
+_DECAY, _SQUARE_DECAY, _TINY = 0.9, 0.99, 1e-12  # of Adam's moments
+_FEWEST_STEPS = 50  # of a pass
+
+
+class PersistentContrastiveDivergence:
+    """Stochastic ascent of the likelihood, whose second term is an average over persistent chains (Tieleman 2008).
+
+    The gradient of the mean log-likelihood is E_data[d log f] - E_f[d log f]. Rows in minibatches stand for the data,
+    chains that follow f as it changes for the model. Steps are Adam's (Kingma & Ba 2015).
+
+    Parameters
+    ----------
+    family : Family
+    parameters : ndarray of shape (P,)
+        To start from.
+    X : ndarray of shape (n_samples, d)
+        With scales of about one, as chains move in these coordinates.
+    chains : Chains
+        Started at draws from f, or near the data.
+    batch_size : int
+    learning_rate : float
+        Length of a step in every parameter.
+
+    Attributes
+    ----------
+    parameters : ndarray of shape (P,)
+    """
+
+    def __init__(self, family: Family, parameters: Array, X: Array, chains: Chains, batch_size, learning_rate):
+        self.family, self.parameters, self.X, self.chains = family, projected(family, parameters), X, chains
+        self.batch_size, self.learning_rate = min(batch_size, len(X)), learning_rate
+        self.first, self.second, self.n_steps = np.zeros_like(parameters), np.zeros_like(parameters), 0
+
+    def run(self) -> None:
+        """Make one pass over the rows in random order, or several if that is few steps."""
+        n_batches = -(-len(self.X) // self.batch_size)
+        for _ in range(-(-_FEWEST_STEPS // n_batches)):
+            order = self.chains.rng.permutation(len(self.X))
+            for batch in np.array_split(order, n_batches):
+                self.step(self.X[batch])
+
+    def step(self, rows: Array) -> None:
+        """Make one step with some rows, then move the chains."""
+        chains, family = self.chains, self.family
+        data, model = np.full(len(rows), 1 / len(rows)), np.full(len(chains.position), 1 / len(chains.position))
+        ascent = family.grad_parameters(self.parameters, rows, data)
+        ascent -= family.grad_parameters(self.parameters, chains.position, model)
+        self.parameters = projected(family, self.parameters + self._adam(ascent))
+        at = (functools.partial(function, self.parameters) for function in (family.log_density, family.grad))
+        chains.move(*at)
+
+    def _adam(self, ascent):
+        self.n_steps += 1
+        self.first += (1 - _DECAY) * (ascent - self.first)
+        self.second += (1 - _SQUARE_DECAY) * (ascent**2 - self.second)
+        mean, square = self.first / (1 - _DECAY**self.n_steps), self.second / (1 - _SQUARE_DECAY**self.n_steps)
+        return self.learning_rate * mean / (np.sqrt(square) + _TINY)

@@ -1,0 +1,42 @@
+"""Maximum likelihood where log Z is known in closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from sklpf.training._family import Array
+
+_ITERATIONS = 10  # of L-BFGS in a pass
+
+
+class MaximumLikelihood:
+    """Climbs the likelihood of a family that knows its log Z, by L-BFGS.
+
+    Parameters
+    ----------
+    family : Family
+        With ``log_partition(parameters)``.
+    parameters : ndarray of shape (P,)
+        To start from.
+    X : ndarray of shape (n_samples, d)
+
+    Attributes
+    ----------
+    parameters : ndarray of shape (P,)
+    """
+
+    def __init__(self, family, parameters: Array, X: Array):
+        self.family, self.parameters, self.X = family, parameters, X
+        self.weights = np.full(len(X), -1 / len(X))
+
+    def run(self) -> None:
+        """Make some iterations of L-BFGS."""
+        options = {"maxiter": _ITERATIONS, "maxcor": 20}
+        found = minimize(self._loss, self.parameters, jac=True, method="L-BFGS-B", options=options)
+        self.parameters = found.x
+
+    def _loss(self, parameters):
+        log_partition, slope = self.family.log_partition(parameters)
+        mean = self.weights @ self.family.log_density(parameters, self.X)
+        return log_partition + mean, slope + self.family.grad_parameters(parameters, self.X, self.weights)
