@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
-from sklpf.models import BernoulliRBM, FactorialMixture, LatentDirichletAllocation
+from sklpf.models import BernoulliRBM, FactorialMixture, LatentDirichletAllocation, ProductOfExperts
 from sklpf.partition import AIS, RTS, Exact, LeftToRight, ParallelTempering, PartitionEstimator
 
 _SAMPLERS: tuple[PartitionEstimator, ...] = (
@@ -36,6 +36,7 @@ def warm_up() -> None:
             _train_and_score_rbm(dtype)
             _train_and_score_topics(dtype)
             _train_and_score_mixture(dtype)
+        _score_products()
     logging.getLogger("sklpf").info("compiling, once: all kernels are ready after %.1f s", time.perf_counter() - began)
 
 
@@ -59,6 +60,13 @@ def _train_and_score_topics(dtype) -> None:
     lda.completion_score(X)
     for estimator in (Exact(), LeftToRight(2, 2, 1, random_state=0), *_SAMPLERS):
         estimator.fit(lda.path(X))
+
+
+def _score_products() -> None:
+    for exponents in (None, [2.0, 2.0, 2.0]):
+        product = ProductOfExperts.from_parameters(np.eye(3, 2) + 0.5, exponents)
+        for estimator in _SAMPLERS:
+            estimator.fit(product)
 
 
 def _train_and_score_mixture(dtype) -> None:
