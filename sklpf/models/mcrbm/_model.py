@@ -125,7 +125,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
     >>> from sklpf import MeanCovarianceRBM
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(500, 3)) * rng.choice([0.3, 1.5], size=(500, 1))
-    >>> model = MeanCovarianceRBM(max_iter=5, tol=10, random_state=0).fit(X)
+    >>> model = MeanCovarianceRBM(algorithm="mpf", tol=0.1, random_state=0).fit(X)
     >>> model.transform(X).shape
     (500, 6)
     """
