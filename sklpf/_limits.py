@@ -2,6 +2,7 @@
 
 MAX_EXPONENT = 600.0  # larger log ratios are counted as this in sums of exp, which so stay finite
 RECORD_EVERY = 4  # sweeps of replica exchange, after which derivatives are added up
+LARGEST_KICK = 5.0  # of a velocity N(0, 1) in half a step of HMC
 
 
 class BadValue(ValueError):

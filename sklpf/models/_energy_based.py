@@ -95,7 +95,8 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         trainer, rows = self._trainer(X)
         settled = Settled(lambda parameters: self._loss(trainer.family, parameters, rows), self.tol)
         report = self._report(settled) if self.verbose else None
-        self.n_iter_, self.converged_ = train(trainer, self.max_iter, callbacks=[settled], report=report)
+        with np.errstate(all="ignore"):  # training that diverges is reported
+            self.n_iter_, self.converged_ = train(trainer, self.max_iter, callbacks=[settled], report=report)
         self.loss_curve_ = np.array(settled.curve)
         self._store(trainer.family, trainer.parameters)
         if not self.converged_:
@@ -121,7 +122,8 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
             self._pcd, rows = self._trainer(X, "pcd")
         else:
             rows = self._coordinates(self._validate(X))
-        self._pcd.step(rows)
+        with np.errstate(all="ignore"):
+            self._pcd.step(rows)
         _check_finite(self._pcd.parameters)
         self._store(self._pcd.family, self._pcd.parameters)
         return self
@@ -137,8 +139,6 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         with np.errstate(over="ignore"):
             family, parameters = self._begin(X, rng)
             rows = self._coordinates(X)
-        if not np.all(np.isfinite(rows)):
-            raise ValueError("X must be small enough for the squares of its values to be finite: rescale it")
         algorithm = self.algorithm if algorithm is None else algorithm
         if algorithm == "ml":
             return MaximumLikelihood(family, parameters, rows), rows

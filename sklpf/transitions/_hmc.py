@@ -7,6 +7,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from sklpf._limits import LARGEST_KICK
 from sklpf._random import ACCEPT, Stream
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.paths import Continuous, Gradients
@@ -41,7 +42,9 @@ class HMC(TunedTransition):
     Notes
     -----
     Needs `Continuous` and `Gradients` (see `sklpf.paths`). With bounds trajectories are reflected, which "dense" does
-    not allow. ``HMC(step_size=0.2, half_life=1)`` is the paper's but for the order of a step's halves.
+    not allow. A coordinate is not kicked where half a step would change its velocity by 5 or more, as next to a wall
+    where the density falls to 0: no trajectory would be accepted there, while a random walk leaves such places.
+    ``HMC(step_size=0.2, half_life=1)`` is the paper's but for the order of a step's halves and for that.
 
     References
     ----------
@@ -140,13 +143,13 @@ class HMC(TunedTransition):
         here, pace, slopes, lost = state, velocity, (base, gain), np.zeros(len(levels), dtype=bool)
         root = pilot.root(betas[:, 0])
         for _ in range(self.n_leapfrog):
-            pace = pace + step / 2 * root(slopes[0] + betas * slopes[1], transpose=True)
+            pace = pace + _kick(step / 2 * root(slopes[0] + betas * slopes[1], transpose=True))
             old = path.position(here)
             position, pace = reflect(path.bounds, old + step * root(pace), pace)
             lost |= ~np.isfinite(position).all(axis=1)
             here = path.at(np.where(lost[:, np.newaxis], old, position))
             slopes = path.gradients(here)
-            pace = pace + step / 2 * root(slopes[0] + betas * slopes[1], transpose=True)
+            pace = pace + _kick(step / 2 * root(slopes[0] + betas * slopes[1], transpose=True))
         with np.errstate(invalid="ignore", over="ignore"):
             log_accept = path.log_f(here, levels) - path.log_f(state, levels)
             log_accept += (np.sum(velocity**2, axis=1) - np.sum(pace**2, axis=1)) / 2
@@ -161,3 +164,12 @@ class HMC(TunedTransition):
         share = 1.0 if self.half_life is None else -np.expm1(-step * self.n_leapfrog / self.half_life * np.log(2))
         normals = stream_normals(stream, np.empty_like(memory[0]))
         return -np.sqrt(1 - share) * memory[0] + np.sqrt(share) * normals, *memory[1:]
+
+
+def _kick(kick):
+    """The kicks of a half step; where one is so large that no trajectory would be accepted, there is none.
+
+    A kick that depends on the position alone keeps volumes and can be reversed, whatever it is. Without kicks the
+    dynamics is a random walk, which leaves places where a force has no bound, such as the walls of log x.
+    """
+    return np.where(np.abs(kick) < LARGEST_KICK, kick, 0.0)

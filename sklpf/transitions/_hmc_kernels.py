@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sklpf._limits import LARGEST_KICK
 from sklpf._random import ACCEPT, FIRST
 from sklpf.kernels import OPTIONS, implements, inlined, njit, uniform
 from sklpf.kernels import _programs as programs
@@ -134,14 +135,15 @@ def _refresh(move, velocity, keys, work):
 
 @inlined
 def _kick(move, betas, base_slope, gain_slope, work):
-    """Half a step of the velocity."""
+    """Half a step of the velocity, without kicks that are too large."""
     pace, drifts, first, force = work.pace, work.drifts, work.first, work.normals
     n, d = pace.shape
     if move.matrices.shape[0] == 0:
         for c in range(n):
             beta, i = betas[c], first[c]
             for j in range(d):
-                pace[c, j] += 0.5 * drifts[i, j] * (base_slope[c, j] + beta * gain_slope[c, j])
+                kick = 0.5 * drifts[i, j] * (base_slope[c, j] + beta * gain_slope[c, j])
+                pace[c, j] += kick if abs(kick) < LARGEST_KICK else 0.0
         return
     for c in range(n):
         for j in range(d):
@@ -150,7 +152,8 @@ def _kick(move, betas, base_slope, gain_slope, work):
     _rotate(move.matrices, work.knots, force, True, moved)
     for c in range(n):
         for j in range(d):
-            pace[c, j] += 0.5 * drifts[first[c], j] * moved[c, j]
+            kick = 0.5 * drifts[first[c], j] * moved[c, j]
+            pace[c, j] += kick if abs(kick) < LARGEST_KICK else 0.0
 
 
 @inlined

@@ -322,3 +322,26 @@ def test_scales_between_walls_are_at_most_the_spread(rate):
     pilot = HMC(metric="diag").tune(path, (0, 1)).pilot
     assert np.all(pilot.roots[-1] < 0.5)
     assert pilot.step(np.array([0.0, 1.0])).min() > 0.1
+
+
+def log_beta(x):
+    with np.errstate(divide="ignore"):
+        return 5 * np.log(x[:, 0]) + 15 * np.log(1 - x[:, 0])
+
+
+def grad_beta(x):
+    with np.errstate(divide="ignore"):
+        return 5 / x - 15 / (1 - x)
+
+
+def test_chains_leave_a_wall_where_the_force_has_no_bound():
+    """At x = 1e-6 a kick would be 1e5 times the velocity; 200 moves at the target from there give its mean."""
+    path = GeometricPath(log_beta, grad=grad_beta, base=Uniform([0.0], [1.0]), bounds=(0.0, 1.0))
+    move, stream, n = HMC().tune(path, (0, 1)), Stream((1, 2)), 400
+    state = path.at(np.full((n, 1), 1e-6))
+    memory, levels = move.init(path, state, stream.aside()), np.ones(n, dtype=int)
+    for step in range(200):
+        state, memory = move.move(path, state, memory, levels, stream.at(step))
+    x = state.position[:, 0]
+    assert x.min() > 1e-3
+    assert abs(x.mean() - 6 / 22) < 4.5 * np.sqrt(6 * 16 / 22**2 / 23 / n)  # false alarm 7e-6

@@ -149,7 +149,7 @@ class ProductFamily:
 
     def project(self, parameters: Array) -> Array:
         """Return parameters of a product with a normaliser: exponents that are too small are raised to a common one."""
-        if not self.heavy:
+        if not self.heavy or not np.all(np.isfinite(parameters)):
             return parameters
         experts = self.unpack(parameters)
         if self._index(experts, 0.0) >= SMALLEST_TAIL_INDEX:

@@ -18,7 +18,7 @@ from sklpf.models.products._path import ProductPath
 from sklpf.partition import PartitionEstimator
 
 _STRENGTH = 1.5  # sum of the exponents to start from, in n_features
-_SMALLEST_VARIANCE = 1e-6  # of a direction, as a share of the largest
+_SMALLEST_VARIANCE = 1e-6  # of a direction, of standardised columns
 
 
 class ProductOfExperts(EnergyBasedModel):
@@ -272,13 +272,16 @@ class ProductOfExperts(EnergyBasedModel):
 
 
 def _whitening(X, n: int) -> NDArray[np.float64]:
-    """A matrix W with rows (x - mean) @ W of n principal components with unit variances.
+    """A matrix W with rows (x - mean) @ W of n principal components, of standardised columns, with unit variances.
 
     Directions without variance count as if they had a small one.
     """
-    variances, axes = np.linalg.eigh(np.atleast_2d(np.cov(X.T, bias=True)))
-    largest = variances[-1] if variances[-1] > 0 else 1.0
-    return (axes / np.sqrt(np.maximum(variances, _SMALLEST_VARIANCE * largest)))[:, -n:]
+    scale = X.std(axis=0)
+    if not np.all(np.isfinite(scale)):
+        raise ValueError("X must be small enough for the squares of its values to be finite: rescale it")
+    scale = np.where(scale > 0, scale, 1.0)
+    variances, axes = np.linalg.eigh(np.atleast_2d(np.cov((X / scale).T, bias=True)))
+    return (axes / np.sqrt(np.maximum(variances, _SMALLEST_VARIANCE)) / scale[:, np.newaxis])[:, -n:]
 
 
 def _vector(values, n: int, name: str) -> NDArray[np.float64]:

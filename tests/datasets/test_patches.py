@@ -1,0 +1,160 @@
+"""Whitened patches of images."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.datasets import load_sample_images
+from sklearn.mixture import GaussianMixture
+
+from sklpf.datasets import make_patches
+from sklpf.testing import shared_data
+
+
+def smooth(n=3, shape=(64, 96), seed=0):
+    """Images whose pixels depend on their neighbours, intensities from 0 to 255."""
+    noise = np.random.default_rng(seed).normal(size=(n, *shape)).cumsum(axis=1).cumsum(axis=2)
+    low, high = noise.min(axis=(1, 2), keepdims=True), noise.max(axis=(1, 2), keepdims=True)
+    return 255 * (noise - low) / (high - low)
+
+
+SMALL = {"size": 8, "n_patches": 400, "n_components": 10, "n_test": 100, "random_state": 0}
+
+
+def checkerboard(shape, block_size):
+    """1 in the blocks for testing of the first image."""
+    rows, columns = (np.arange(n) // block_size for n in shape)
+    return (rows[:, np.newaxis] + columns) % 2
+
+
+def test_training_rows_are_white():
+    X_train, X_test, whitening, log_det = make_patches(smooth(), **SMALL)
+    assert X_train.shape == (400, 10)
+    assert X_test.shape == (100, 10)
+    np.testing.assert_allclose(X_train.mean(axis=0), 0, atol=1e-10)
+    np.testing.assert_allclose(np.cov(X_train.T), np.eye(10), atol=1e-8)
+    np.testing.assert_allclose(whitening.components_.sum(axis=1), 0, atol=1e-8)  # no component sees a patch's mean
+    assert isinstance(log_det, float)
+
+
+def test_rows_are_patches_of_log_intensities():
+    """With all components kept, rows go back to patches of the image, from places that differ."""
+    image = smooth(1, (48, 48))
+    data = make_patches(image, 4, 300, 15, n_test=50, block_size=12, random_state=0)
+    windows = np.lib.stride_tricks.sliding_window_view(np.log1p(image[0]), (4, 4)).reshape(-1, 16)
+    windows = windows - windows.mean(axis=1, keepdims=True)
+    for rows in data.X_train, data.X_test:
+        distances = np.abs(data.whitening.inverse_transform(rows)[:, np.newaxis] - windows).max(axis=2)
+        assert distances.min(axis=1).max() < 1e-10
+        assert len(np.unique(distances.argmin(axis=1))) == len(rows)
+
+
+@pytest.mark.parametrize("block_size", [8, 16, 32])
+def test_no_pixel_is_in_both_sets(block_size):
+    """Where the blocks for testing are uniform, so are all test patches, and no training patch sees an edge."""
+    image = smooth(1)[0]
+    image[checkerboard(image.shape, block_size) == 1] = 1e6
+    options = SMALL | {"n_patches": 48, "n_test": 40} if block_size == 8 else SMALL
+    data = make_patches([image], block_size=block_size, **options)
+    np.testing.assert_allclose(data.X_test, np.tile(data.X_test[0], (len(data.X_test), 1)), atol=1e-6)
+    assert np.abs(data.whitening.inverse_transform(data.X_train)).max() < np.log(256)
+    assert len(np.unique(data.X_train.round(6), axis=0)) == len(data.X_train)
+    image[checkerboard(image.shape, block_size) == 0] = 0
+    with pytest.raises(ValueError, match="n_components=10 is more than the 0 dimensions"):
+        make_patches([image], block_size=block_size, **options)
+
+
+def test_images_of_one_block_alternate():
+    """Blocks change their colour from image to image; those of odd shapes have no pixels left over."""
+    images = [np.full((9, 11), 7.0) if i % 2 else smooth(1, (9, 11), i)[0] for i in range(8)]
+    X_train, X_test, *_ = make_patches(images, 8, 32, 5, n_test=32, random_state=0)
+    assert len(np.unique(X_train.round(6), axis=0)) == 32  # 4 images x 2 x 4 places: all of them
+    np.testing.assert_allclose(X_test, np.tile(X_test[0], (32, 1)), atol=1e-8)
+
+
+def test_log_det_is_that_of_the_map_onto_rows():
+    """Moving along orthonormal axes of the subspace, rows move by the columns of a matrix with this determinant."""
+    data = make_patches(smooth(), **SMALL)
+    axes, origin = data.whitening.components_, data.whitening.mean_
+    jacobian = data.whitening.transform(origin + axes).T
+    assert data.log_det == pytest.approx(np.linalg.slogdet(jacobian)[1], rel=1e-10)
+
+
+def test_likelihood_of_rows_becomes_that_of_patches():
+    """A Gaussian of rows plus log_det is the Gaussian of the patches' coordinates on axes of our own."""
+    data = make_patches(smooth(), **SMALL)
+    patches = data.whitening.inverse_transform(data.X_test) - data.whitening.mean_
+    training = data.whitening.inverse_transform(data.X_train) - data.whitening.mean_
+    axes = np.linalg.svd(training, full_matrices=False)[2][:10]
+    rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(10, 10)))[0]
+    y_train, y_test = training @ axes.T @ rotation, patches @ axes.T @ rotation
+    expected = multivariate_normal(y_train.mean(axis=0), np.cov(y_train.T, bias=True)).logpdf(y_test)
+    rows = GaussianMixture(1, reg_covar=0).fit(data.X_train).score_samples(data.X_test)
+    np.testing.assert_allclose(rows + data.log_det, expected, rtol=1e-7)
+
+
+def test_a_seed_gives_the_same_patches():
+    first, again, other = (make_patches(smooth(), **SMALL | {"random_state": seed}) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.X_train, again.X_train)
+    np.testing.assert_array_equal(first.X_test, again.X_test)
+    assert not np.array_equal(first.X_test, other.X_test)
+
+
+def test_photographs_of_scikit_learn():
+    pytest.importorskip("PIL", reason="scikit-learn reads its photographs with Pillow")
+    images = [image.mean(axis=2) for image in load_sample_images().images]
+    data = make_patches(images, 16, 2000, random_state=0)
+    assert data.X_train.shape == (2000, 36)
+    assert data.X_test.shape == (1000, 36)
+    assert 0.5 < np.var(data.X_test) < 2
+
+
+@pytest.mark.shared
+def test_natural_images_are_heavier_than_a_gaussian():
+    with shared_data("natural/images.npz") as archive:
+        images = [archive[name] for name in archive]
+    data = make_patches(images, random_state=0)
+    assert data.X_train.shape == (10_000, 36)
+    assert np.mean(data.X_test**4) > 4 * np.mean(data.X_test**2) ** 2  # 3 of a Gaussian
+
+
+@pytest.mark.parametrize(
+    ("images", "error", "message"),
+    [
+        (smooth(1)[0], ValueError, r"images\[0\] has shape \(96,\)"),
+        (np.ones((2, 32, 32, 3)), ValueError, "mean over the channels"),
+        ([], ValueError, "at least one image"),
+        ([smooth(1)[0], np.full((64, 96), np.nan)], ValueError, r"images\[1\] holds NaN"),
+        (np.full((2, 64, 96), np.inf), ValueError, "images must be finite"),
+        (smooth() - 1, ValueError, "images must hold intensities from 0 upwards"),
+        (np.ones((3, 64, 7)), ValueError, r"size=8 is larger than images\[0\] of shape \(64, 7\)"),
+        (smooth(1, (20, 20)), ValueError, "block_size=32 leaves a single block"),
+        (smooth(3, (12, 12)), ValueError, "n_patches=400 is more than the 50 places"),
+        (np.full((3, 64, 96), 8.0), ValueError, "n_components=10 is more than the 0 dimensions"),
+        (np.tile(np.arange(96.0) % 4, (3, 64, 1)), ValueError, "n_components=10 is more than the 3 dimensions"),
+        (5, TypeError, "images must be a sequence of 2-D arrays of real numbers, got int"),
+        (["a"], TypeError, "images must be a sequence of 2-D arrays"),
+        (np.ones((2, 64, 96)) * 1j, TypeError, "images must be a sequence of 2-D arrays"),
+    ],
+)
+def test_images_that_can_not_be_used_are_refused(images, error, message):
+    with pytest.raises(error, match=message):
+        make_patches(images, **SMALL)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"size": 1},
+        {"n_patches": 1},
+        {"n_patches": 10**6},
+        {"n_components": 0},
+        {"n_components": 64},
+        {"n_patches": 10, "n_components": 10},
+        {"n_test": 0},
+        {"n_test": 10**6},
+        {"block_size": 7},
+    ],
+)
+def test_parameters_that_can_not_be_used_are_refused(options):
+    with pytest.raises(ValueError, match=list(options)[-1]):
+        make_patches(smooth(), **SMALL | options)

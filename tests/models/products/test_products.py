@@ -1,0 +1,221 @@
+"""Products of experts: densities, slopes, what is known in closed form, and what has no normaliser."""
+
+import numpy as np
+import pytest
+from continuous_models import (
+    assert_family_has_its_slopes,
+    assert_kernel_writes_all_values,
+    assert_programs_are_those_of_the_loops,
+    log_integral,
+    slopes,
+)
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import AIS, HAIS, Exact, ParallelTempering, ProductOfExperts
+from sklpf.models.products._experts import Experts, ProductFamily, sample_complete, tail_index
+
+RNG = np.random.default_rng(0)
+PLANE = np.array([[1.0, 0.4], [-0.3, 0.8], [0.5, -0.9]])
+EXPONENTS = np.array([1.2, 0.9, 1.5])
+
+
+def model(n_components, n_features, heavy, seed=0, **parameters):
+    rng = np.random.default_rng(seed)
+    filters = rng.normal(size=(n_components, n_features)) / np.sqrt(n_features)
+    exponents = rng.uniform(1, 2, n_components) * n_features / n_components if heavy else None
+    return ProductOfExperts.from_parameters(filters, exponents, random_state=0, **parameters)
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_slopes_are_those_of_differences(heavy):
+    family = ProductFamily(5, 3, heavy)
+    experts = Experts(RNG.normal(size=(5, 3)), RNG.uniform(0.5, 2, 5) if heavy else None)
+    x = RNG.normal(size=(4, 3))
+    assert_family_has_its_slopes(family, family.pack(experts), x, RNG)
+    for old, new in zip(experts[:2], family.unpack(family.pack(experts))):
+        assert old is new if old is None else np.allclose(old, new, rtol=1e-15)
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_the_slope_of_a_closed_log_partition(heavy):
+    family = ProductFamily(3, 3, heavy)
+    parameters = family.pack(Experts(RNG.normal(size=(3, 3)), np.array([0.8, 1.5, 3.0]) if heavy else None))
+    value, slope = family.log_partition(parameters)
+    expected = slopes(lambda parameters: family.log_partition(parameters)[0], parameters)
+    np.testing.assert_allclose(slope, expected, rtol=1e-6)
+    assert np.isfinite(value)
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_compiled_programs_are_the_plain_loops(heavy):
+    path = model(7, 4, heavy).path()
+    assert_kernel_writes_all_values(path)
+    assert_programs_are_those_of_the_loops(path)
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_whitening_leaves_log_z_and_gives_scales_of_about_one(heavy):
+    filters = RNG.normal(size=(4, 4)) * [1e-3, 1.0, 10.0, 1e4]
+    experts = Experts(filters, np.array([2.0, 1.5, 3.0, 2.5]) if heavy else None)
+    whitened, root = experts.whitened()
+    y = np.random.default_rng(1).normal(size=(20_000, 4))
+    np.testing.assert_allclose(
+        whitened.log_density(y[:5]), experts.log_density(y[:5] @ root.T) + np.linalg.slogdet(root)[1]
+    )
+    virial = -np.sum(whitened.grad(y) * y, axis=1)  # 4 on average, as for a density with an integral
+    assert abs(virial.mean() - 4) < 5 * virial.std() / np.sqrt(len(y))  # one seed; false alarm 6e-7
+
+
+# -- log Z -----------------------------------------------------------------------------------------
+def test_complete_products_by_quadrature():
+    laplace = ProductOfExperts.from_parameters(PLANE[:2])
+    assert laplace.estimate_log_partition().log_partition_ == pytest.approx(
+        log_integral(laplace._log_density, 60, 2401), abs=2e-3
+    )
+    for exponents in ([3.0, 4.0], [5.0, 3.5]):
+        heavy = ProductOfExperts.from_parameters(PLANE[:2], exponents)
+        expected = log_integral(heavy._log_density, 60, 1201)
+        assert heavy.estimate_log_partition().log_partition_ == pytest.approx(expected, abs=1e-3)
+        assert heavy.log_partition_std_error_ == 0
+        assert isinstance(heavy.partition_estimator_, Exact)
+
+
+@pytest.mark.parametrize("exponents", [None, 2.5 * EXPONENTS])
+def test_overcomplete_products_by_quadrature(exponents):
+    """z-bound 4 with t's quantiles, two intervals: false alarm 2e-4 or less."""
+    product = ProductOfExperts.from_parameters(PLANE, exponents, random_state=0)
+    expected = log_integral(product._log_density, 40, 1601)
+    result = product.estimate_log_partition().partition_estimator_.result_
+    assert result.converged
+    assert result.method == "HAIS"
+    assert result.std_error < 0.02
+    low, high = result.interval(0.9999)
+    assert low - 1e-3 < expected < high + 1e-3
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_scale_sign_and_permutation(heavy):
+    """log Z(c W) = log Z(W) - d log c. Signs and the order of experts change rounding alone."""
+    first = model(6, 4, heavy)
+    filters, exponents = first.components_, first.exponents_ if heavy else None
+    log_z = first.estimate_log_partition().log_partition_
+
+    def other(filters, exponents):
+        product = ProductOfExperts.from_parameters(filters, exponents, random_state=0)
+        return product.estimate_log_partition().log_partition_
+
+    assert other(3 * filters, exponents) == pytest.approx(log_z - 4 * np.log(3), abs=1e-6)
+    assert other(-filters, exponents) == pytest.approx(log_z, abs=1e-9)
+    order = np.array([3, 0, 5, 1, 2, 4])
+    turned = other(filters[order], exponents[order] if heavy else None)
+    assert turned == pytest.approx(log_z, abs=1e-6)
+
+
+def test_complete_products_by_sampling():
+    """Three estimators, intervals of 99.99 %: false alarm 3e-4."""
+    product = model(5, 5, True)
+    expected = Exact().fit(product).log_partition_
+    for estimator in (HAIS(random_state=0), AIS(random_state=0), ParallelTempering(random_state=0)):
+        estimator.fit(product)
+        assert estimator.converged_
+        low, high = estimator.result_.interval(0.9999)
+        assert low < expected < high
+
+
+# -- tails -----------------------------------------------------------------------------------------
+def test_the_tail_index():
+    assert tail_index(np.eye(3), np.array([2.0, 1.0, 3.0])) == 1.0  # 2 * 1 - 1: along an axis
+    equal = np.full(6, 0.4)
+    assert tail_index(np.ones((6, 2)), equal) == pytest.approx(min(2 * 5 * 0.4 - 1, 2 * 6 * 0.4 - 2))
+    assert tail_index(np.ones((3, 2)), np.array([0.1, 0.2, 5.0])) == pytest.approx(2 * 0.3 - 1)
+
+
+def test_tails_fall_as_the_index_says():
+    """Along the null space of the heaviest expert, integrated over the other direction."""
+    exponents = np.array([0.9, 1.1, 4.0])
+    experts, alpha = Experts(PLANE, exponents), tail_index(PLANE, exponents)
+    along = np.array([-PLANE[2, 1], PLANE[2, 0]]) / np.linalg.norm(PLANE[2])
+    across = np.array([along[1], -along[0]])
+    grid = np.linspace(-200, 200, 400_001)
+    radii = np.array([1e3, 1e4])
+    logs = [np.log(np.exp(experts.log_density(r * along + grid[:, np.newaxis] * across)).sum()) for r in radii]
+    assert -np.diff(logs)[0] / np.diff(np.log(radii))[0] == pytest.approx(alpha + 1, abs=0.05)
+
+
+def test_products_without_normaliser_are_refused():
+    with pytest.raises(ValueError, match="exponents_ are too small: the tail index of the product is -0.4"):
+        ProductOfExperts.from_parameters(PLANE, [0.1, 0.2, 5.0])
+    with pytest.raises(ValueError, match="components_ must span all 2 features"):
+        ProductOfExperts.from_parameters([[1.0, 2.0], [2.0, 4.0], [-1.0, -2.0]])
+    with pytest.raises(ValueError, match="components_ must span all 2 features"):
+        ProductOfExperts.from_parameters([[1.0, 2.0]])
+    with pytest.raises(ValueError, match="exponents must be above 0"):
+        ProductOfExperts.from_parameters(PLANE, [1.0, 0.0, 1.0])
+    with pytest.raises(ValueError, match=r"exponents must have shape \(3,\)"):
+        ProductOfExperts.from_parameters(PLANE, [1.0, 1.0])
+    fine = ProductOfExperts.from_parameters(PLANE, EXPONENTS)
+    fine.exponents_ = np.array([0.1, 0.2, 5.0])
+    with pytest.raises(ValueError, match="exponents_ are too small"):
+        fine.score(np.ones((2, 2)))
+
+
+def test_training_keeps_the_normaliser():
+    family = ProductFamily(5, 3, True)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        experts = Experts(rng.normal(size=(5, 3)), np.exp(rng.normal(-2, 1, 5)))
+        projected = family.unpack(family.project(family.pack(experts)))
+        before, after = tail_index(*experts[:2]), tail_index(*projected[:2])
+        assert after == pytest.approx(max(before, 0.5), abs=1e-6)
+        raised = projected.exponents > experts.exponents * (1 + 1e-12)
+        assert np.all(projected.exponents[~raised] >= projected.exponents[raised].max(initial=0) * (1 - 1e-6))
+
+
+def test_the_base_has_the_degrees_of_freedom_of_the_tails():
+    assert ProductOfExperts.from_parameters(PLANE, EXPONENTS).path().base.df == pytest.approx(
+        tail_index(PLANE, EXPONENTS)
+    )
+    assert ProductOfExperts.from_parameters(PLANE, 10 * EXPONENTS).path().base.df == 8
+
+
+# -- draws -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("heavy", [False, True])
+def test_exact_draws(heavy):
+    """Filter outputs are independent with known distributions; Kolmogorov-Smirnov, p > 1e-4 three times: 3e-4."""
+    experts = Experts(np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 0.5], [1.0, 0.0, 1.0]]), None)
+    law = [stats.laplace()] * 3
+    if heavy:
+        experts = experts._replace(exponents=np.array([1.0, 2.0, 3.0]))
+        law = [stats.t(2 * e - 1, scale=(2 * e - 1) ** -0.5) for e in experts.exponents]
+    u = sample_complete(experts, 4000, np.random.default_rng(0)) @ experts.filters.T
+    for column, distribution in zip(u.T, law):
+        assert stats.kstest(column, distribution.cdf).pvalue > 1e-4
+
+
+def test_samples_have_the_model_s_likelihood():
+    """By chains: E[x @ grad E] = d. 400 draws, 5 standard errors."""
+    product = model(6, 3, True)
+    X = product.sample(400, random_state=0)
+    virial = -np.sum(product._experts().grad(X) * X, axis=1)
+    assert abs(virial.mean() - 3) < 5 * virial.std() / 20
+    shifted = ProductOfExperts.from_parameters(PLANE[:2], mean=[100.0, -50.0])
+    np.testing.assert_allclose(shifted.sample(2000, random_state=0).mean(axis=0), [100, -50], atol=0.5)
+
+
+# -- fewer components than features ----------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore:the log-likelihood still rises")
+def test_fewer_components_have_filters_and_no_likelihood():
+    X = np.random.default_rng(0).laplace(size=(200, 4))
+    with pytest.warns(UserWarning, match="n_components=2 is below n_features=4.*no normaliser; raise it, or project"):
+        product = ProductOfExperts(2, max_iter=3, tol=10, random_state=0).fit(X)
+    assert product.transform(X).shape == (200, 2)
+    with pytest.warns(ConvergenceWarning, match="rows have no likelihood: n_components=2"):
+        assert product.score(X) == -np.inf
+    product.on_nonconvergence = "nan"
+    assert np.isnan(product.score(X))
+    product.on_nonconvergence = "raise"
+    with pytest.raises(RuntimeError, match="no normaliser"):
+        product.score_samples(X)
+    with pytest.raises(ValueError, match="components_ must span"):
+        product.path()

@@ -1,0 +1,150 @@
+"""ProductOfExperts as a scikit-learn estimator, and its training."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks as checks
+from third_party_checks import third_party_checks
+
+from sklpf import ProductOfExperts
+
+SMALL = ProductOfExperts(max_iter=2, n_chains=20, random_state=0)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:the log-likelihood still rises"),  # after two passes
+    pytest.mark.filterwarnings("ignore:n_components=1 is below"),  # the checks take one component
+    pytest.mark.filterwarnings("ignore:rows have no likelihood"),
+    pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names"),
+]
+
+
+def sources(n_samples, n_features=4, seed=0):
+    """Rows with independent heavy-tailed sources, scaled and shifted."""
+    rng = np.random.default_rng(seed)
+    mixing = rng.normal(size=(n_features, n_features)) * np.logspace(-1, 2, n_features)[:, np.newaxis]
+    return rng.standard_t(4, size=(n_samples, n_features)) @ mixing.T + 5
+
+
+@checks.parametrize_with_checks(
+    [
+        SMALL,
+        ProductOfExperts(expert="laplace", algorithm="ml", max_iter=2),
+        ProductOfExperts(algorithm="mpf", max_iter=2),
+        ProductOfExperts(12, max_iter=2, n_chains=20),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@third_party_checks
+def test_checks_that_third_parties_call_themselves(check):
+    check("ProductOfExperts", SMALL)
+
+
+@pytest.mark.parametrize("expert", ["student_t", "laplace"])
+def test_sampling_comes_close_to_maximum_likelihood(expert):
+    """Nats a row on new rows: .1 for contrastive divergence, .3 for probability flow, which uses its rows less well."""
+    X, new = np.split(sources(8000), 2)
+    best = ProductOfExperts(expert=expert, algorithm="ml", random_state=0).fit(X)
+    assert best.converged_
+    pcd = ProductOfExperts(expert=expert, random_state=0).fit(X)
+    flow = ProductOfExperts(expert=expert, algorithm="mpf", random_state=0).fit(X)
+    assert pcd.converged_
+    assert abs(pcd.score(new) - best.score(new)) < 0.1
+    assert abs(flow.score(new) - best.score(new)) < 0.3
+    assert best.loss_curve_[-1] == pytest.approx(-best.score(X), abs=0.01)
+
+
+def test_more_experts_than_features():
+    """Two clusters of directions that no three filters can explain."""
+    rng = np.random.default_rng(0)
+    axes = np.concatenate([np.eye(3), rng.normal(size=(6, 3))])
+    X = rng.laplace(size=(6000, 9)) ** 3 @ axes / 3
+    complete = ProductOfExperts(algorithm="ml", random_state=0).fit(X[:5000])
+    over = ProductOfExperts(9, random_state=0).fit(X[:5000])
+    assert over.score(X[5000:]) > complete.score(X[5000:]) + 0.05
+    assert over.partition_estimator_.converged_
+    interval = over.score_interval(X[5000:])
+    assert interval.partition[0] < interval.mean < interval.partition[1]
+    assert abs(over.loss_curve_[-1] + over.score(X[:5000])) < 0.1
+
+
+def test_scaled_and_shifted_rows_give_the_same_model():
+    X, scale = sources(500), np.array([1e-3, 1.0, 1e4, 10.0])
+    model = ProductOfExperts(5, max_iter=3, random_state=0)
+    first, second = model.fit(X), clone(model).fit(X * scale + 1e3)
+    expected = first.score_samples(X) - np.log(scale).sum()
+    np.testing.assert_allclose(second.score_samples(X * scale + 1e3), expected, rtol=0, atol=0.02)
+
+
+def test_the_same_seed_gives_the_same_bits_for_any_number_of_jobs():
+    X = sources(300)
+    for algorithm in ("pcd", "mpf"):
+        model = ProductOfExperts(6, algorithm=algorithm, max_iter=3, random_state=0)
+        first, second = model.fit(X), clone(model).set_params(n_jobs=2).fit(X)
+        np.testing.assert_array_equal(first.components_, second.components_)
+        np.testing.assert_array_equal(first.exponents_, second.exponents_)
+        np.testing.assert_array_equal(first.loss_curve_, second.loss_curve_)
+        np.testing.assert_array_equal(first.score_samples(X), second.score_samples(X))
+        assert not np.array_equal(first.components_, clone(model).set_params(random_state=1).fit(X).components_)
+
+
+def test_partial_fit_makes_a_step_at_a_time():
+    X, model = sources(2000), ProductOfExperts(random_state=0)
+    scores = []
+    for start in [*range(0, 2000, 200)] * 6:
+        model.partial_fit(X[start : start + 200])
+        scores.append(model.score(X))
+    assert scores[-1] > scores[0] + 0.1
+    fitted = clone(model).fit(X)
+    assert fitted.score(X) >= scores[-1] - 0.02
+    components = fitted.components_
+    fitted.partial_fit(X[:200])  # begins anew from X
+    assert not np.array_equal(components, fitted.components_)
+
+
+def test_verbose_prints_the_log_likelihood(capsys):
+    model = ProductOfExperts(max_iter=2, verbose=1, random_state=0).fit(sources(100))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert lines[1].startswith(f"[ProductOfExperts] Iteration 2, log-likelihood = {-model.loss_curve_[1]:.3f}, time")
+
+
+def test_training_that_has_not_settled_says_so():
+    with pytest.warns(ConvergenceWarning, match="the log-likelihood still rises after 2 passes: raise max_iter"):
+        model = ProductOfExperts(max_iter=2, random_state=0).fit(sources(100))
+    assert not model.converged_
+    assert model.n_iter_ == 2 == len(model.loss_curve_)
+
+
+def test_grid_search_over_a_pipeline():
+    pipeline = make_pipeline(PCA(whiten=True), ProductOfExperts(algorithm="mpf", random_state=0))
+    search = GridSearchCV(pipeline, {"productofexperts__expert": ["laplace", "student_t"]}, cv=2).fit(sources(600))
+    assert search.best_params_ == {"productofexperts__expert": "student_t"}
+    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
+
+
+def test_bad_input_is_named():
+    X = sources(50)
+    with pytest.raises(ValueError, match='algorithm="ml" needs n_components = n_features'):
+        ProductOfExperts(9, algorithm="ml").fit(X)
+    with pytest.raises(ValueError, match="X must be small enough for the squares"):
+        ProductOfExperts().fit(X * 1e200)
+    with pytest.raises(ValueError, match="training diverged: the parameters are no longer finite; lower learning_rate"):
+        ProductOfExperts(learning_rate=1e200, max_iter=2).fit(X)
+    model = ProductOfExperts(algorithm="ml", random_state=0).fit(X)
+    with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
+        model.sample(0)
+    X[3, 1] = np.nan
+    for method in (model.score, model.score_samples, model.transform, clone(model).fit, model.partial_fit):
+        with pytest.raises(ValueError, match="Input X contains NaN"):
+            method(X)
+    components = model.components_
+    model.components_ = components * np.nan
+    with pytest.raises(ValueError, match="components_ holds NaN or infinity, so there is no likelihood"):
+        model.score(sources(50))

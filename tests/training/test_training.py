@@ -1,0 +1,161 @@
+"""Training of a density that sklpf does not know: a Gaussian by its Cholesky factor."""
+
+import numpy as np
+import pytest
+
+from sklpf.training import (
+    Chains,
+    MaximumLikelihood,
+    MinimumProbabilityFlow,
+    PersistentContrastiveDivergence,
+    Settled,
+    train,
+)
+
+COVARIANCE = np.array([[1.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.5]])
+X = np.random.default_rng(0).multivariate_normal(np.zeros(3), COVARIANCE, size=4000)
+LOWER = np.tril_indices(3)
+
+
+class GaussianFamily:
+    """log f = -|Lᵀ x|² / 2 with a lower triangular L: -log Z = log |det L| - 3/2 log 2 pi."""
+
+    def factor(self, parameters):
+        factor = np.zeros((3, 3))
+        factor[LOWER] = parameters
+        return factor
+
+    def log_density(self, parameters, x):
+        return -0.5 * np.sum((x @ self.factor(parameters)) ** 2, axis=1)
+
+    def grad(self, parameters, x):
+        factor = self.factor(parameters)
+        return -x @ factor @ factor.T
+
+    def grad_parameters(self, parameters, x, weights):
+        return -((x * weights[:, np.newaxis]).T @ (x @ self.factor(parameters)))[LOWER]
+
+    def log_partition(self, parameters):
+        factor = self.factor(parameters)
+        return 1.5 * np.log(2 * np.pi) - np.linalg.slogdet(factor)[1], -np.linalg.inv(factor).T[LOWER]
+
+
+FAMILY, START = GaussianFamily(), np.eye(3)[LOWER]
+
+
+def loss(parameters):
+    return FAMILY.log_partition(parameters)[0] - FAMILY.log_density(parameters, X).mean()
+
+
+BEST = 0.5 * np.linalg.slogdet(2 * np.pi * np.e * X.T @ X / len(X))[1]
+
+
+def trainers():
+    rng = np.random.default_rng(0)
+    chains = Chains(rng.standard_normal((500, 3)), rng, n_leapfrog=5)
+    return {
+        "ml": (MaximumLikelihood(FAMILY, START, X), 1e-3),
+        "pcd": (PersistentContrastiveDivergence(FAMILY, START, X, chains, 200, 0.02), 0.01),
+        "mpf": (MinimumProbabilityFlow(FAMILY, START, X, np.random.default_rng(0)), 0.01),
+    }
+
+
+@pytest.mark.parametrize("name", ["ml", "pcd", "mpf"])
+def test_a_family_of_the_user_s_is_learned(name):
+    """To within a hundredth of a nat of the maximum; the moments of 500 chains leave about .002."""
+    trainer, excess = trainers()[name]
+    settled = Settled(loss, tol=1e-4)
+    n_passes, ended = train(trainer, 300, callbacks=[settled])
+    assert ended
+    assert len(settled.curve) == n_passes
+    assert -1e-9 < loss(trainer.parameters) - BEST < excess
+
+
+def test_constraints_hold_after_every_step():
+    class Narrow(GaussianFamily):
+        def project(self, parameters):
+            return np.minimum(parameters, 1.05)
+
+    rng = np.random.default_rng(0)
+    for trainer in (
+        PersistentContrastiveDivergence(Narrow(), START, X, Chains(np.zeros((50, 3)), rng), 200, 0.05),
+        MinimumProbabilityFlow(Narrow(), START, X, rng),
+    ):
+        for _ in range(3):
+            trainer.run()
+            assert trainer.parameters.max() <= 1.05
+        assert trainer.parameters.max() == 1.05  # the maximum lies beyond
+
+
+def test_a_pass_goes_through_all_rows_and_through_few_rows_several_times():
+    class Counts(GaussianFamily):
+        def grad_parameters(self, parameters, x, weights):
+            rows.append(len(x))
+            return super().grad_parameters(parameters, x, weights)
+
+    rng = np.random.default_rng(0)
+    for n, batch_size, n_rows, n_steps in ((130, 60, 130, 51), (4000, 40, 4000, 100), (3, 200, 3, 50)):
+        rows: list[int] = []
+        chains = Chains(np.zeros((7, 3)), rng, n_leapfrog=1)
+        PersistentContrastiveDivergence(Counts(), START, X[:n], chains, batch_size, 0.01).run()
+        assert len(rows) == 2 * n_steps
+        assert sum(rows[::2]) == n_rows * -(-n_steps // -(-n_rows // batch_size))
+
+
+# -- when training has settled ---------------------------------------------------------------------
+class Descent:
+    """Its loss falls by the learning rate at every pass, down to a floor."""
+
+    def __init__(self, floor):
+        self.parameters, self.learning_rate, self.floor = 10.0, 1.0, floor
+
+    def run(self):
+        self.parameters = max(self.parameters - self.learning_rate, self.floor)
+
+
+def test_the_rate_is_lowered_twice_before_training_ends():
+    trainer = Descent(floor=0.0)
+    settled = Settled(float, tol=0.01)
+    n_passes, ended = train(trainer, 100, callbacks=[settled])
+    assert ended
+    assert trainer.learning_rate == pytest.approx(0.09)
+    assert n_passes == 19 + 10 + 10  # 10 passes down, then two windows of 5 at the floor for each rate
+    np.testing.assert_array_equal(settled.curve[:11], [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0])
+
+
+def test_training_that_goes_on_falling_does_not_end():
+    assert train(Descent(floor=-1000.0), 60, callbacks=[Settled(float, tol=0.01)]) == (60, False)
+
+
+def test_a_trainer_without_a_rate_ends_when_it_settles_first():
+    trainer = Descent(floor=0.0)
+    del trainer.learning_rate
+    type(trainer).run, run = lambda self: None, type(trainer).run
+    try:
+        assert train(trainer, 100, callbacks=[Settled(float, tol=0.01)]) == (10, True)
+    finally:
+        type(trainer).run = run
+
+
+# -- chains ----------------------------------------------------------------------------------------
+def test_chains_follow_their_density_within_a_box():
+    """exp(-x - y² / 2) for x > 0 from a point: means and variances of 4000 chains within 4.5 standard errors.
+
+    Four numbers: false alarm 3e-5.
+    """
+    rng, bounds = np.random.default_rng(0), np.array([[0.0, -np.inf], [np.inf, np.inf]])
+    chains = Chains(np.ones((4000, 2)), rng, n_leapfrog=5, bounds=bounds)
+    for _ in range(100):
+        chains.move(lambda x: -x[:, 0] - x[:, 1] ** 2 / 2, lambda x: np.column_stack([-np.ones(len(x)), -x[:, 1]]))
+    assert chains.position[:, 0].min() >= 0
+    for values, mean, fourth in ((chains.position[:, 0], 1, 9), (chains.position[:, 1], 0, 3)):
+        assert abs(values.mean() - mean) < 4.5 / np.sqrt(4000)
+        assert abs(np.mean((values - mean) ** 2) - 1) < 4.5 * np.sqrt((fourth - 1) / 4000)
+
+
+def test_trajectories_that_run_away_are_rejected_and_shorten_the_steps():
+    chains = Chains(np.ones((10, 1)), np.random.default_rng(0), step_size=1.0)
+    chains.move(lambda x: -(x[:, 0] ** 8), lambda x: -8 * x**7)
+    assert np.all(np.isfinite(chains.position))
+    assert chains.acceptance < 0.5
+    assert chains.step_size < 1.0
