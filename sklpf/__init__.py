@@ -7,6 +7,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.models import BernoulliRBM as BernoulliRBM
     from sklpf.models import FactorialMixture as FactorialMixture
     from sklpf.models import LatentDirichletAllocation as LatentDirichletAllocation
+    from sklpf.models import MeanCovarianceRBM as MeanCovarianceRBM
     from sklpf.models import ProductOfExperts as ProductOfExperts
     from sklpf.models import compare as compare
     from sklpf.models._warm_up import warm_up as warm_up
@@ -44,6 +45,7 @@ _PUBLIC = {
     "HMC": "sklpf.transitions",
     "LeftToRight": "sklpf.partition",
     "LatentDirichletAllocation": "sklpf.models",
+    "MeanCovarianceRBM": "sklpf.models",
     "ParallelTempering": "sklpf.partition",
     "PartitionEstimator": "sklpf.partition",
     "PartitionResult": "sklpf.partition",

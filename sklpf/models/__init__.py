@@ -4,6 +4,7 @@ from sklpf.models._compare import compare
 from sklpf.models._scoring import ScoreInterval
 from sklpf.models.factorial import FactorialMixture, FactorialPath, FactorialPosterior
 from sklpf.models.lda import LatentDirichletAllocation, LDAPath
+from sklpf.models.mcrbm import MeanCovariancePath, MeanCovarianceRBM
 from sklpf.models.products import ProductOfExperts, ProductPath
 from sklpf.models.rbm import BernoulliRBM, RBMPath
 
@@ -14,6 +15,8 @@ __all__ = [
     "FactorialPosterior",
     "LDAPath",
     "LatentDirichletAllocation",
+    "MeanCovariancePath",
+    "MeanCovarianceRBM",
     "ProductOfExperts",
     "ProductPath",
     "RBMPath",

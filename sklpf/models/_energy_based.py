@@ -31,7 +31,6 @@ from sklpf.training import (
 )
 
 LARGEST_SEED = 2**31 - 1
-_MONITOR = HAIS(100, 200, random_state=0)  # of log Z after every pass
 
 
 class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator):
@@ -52,8 +51,9 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
     learning_rate: float
     n_jobs: int | None
     _log_volume = 0.0
+    _monitor: PartitionEstimator = HAIS(100, 200, random_state=0)  # of log Z after every pass
+    _rescale_chains = False  # whether rows have very different lengths, see `Chains`
     _parameter_constraints = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "algorithm": [StrOptions({"pcd", "mpf"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
@@ -144,7 +144,8 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
             return MaximumLikelihood(family, parameters, rows), rows
         if algorithm == "mpf":
             return MinimumProbabilityFlow(family, parameters, rows, rng), rows
-        chains = Chains(rng.standard_normal((self.n_chains, rows.shape[1])), rng, n_leapfrog=self.n_leapfrog)
+        start = rng.standard_normal((self.n_chains, rows.shape[1]))
+        chains = Chains(start, rng, n_leapfrog=self.n_leapfrog, rescale=self._rescale_chains)
         rates = self.batch_size, self.learning_rate
         return PersistentContrastiveDivergence(family, parameters, rows, chains, *rates), rows
 
@@ -152,7 +153,7 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         """Mean negative log-likelihood of the rows in nats; log Z by a short run with the same random numbers."""
         _check_finite(parameters)
         path = self._family_path(family, parameters)
-        estimator: PartitionEstimator = Exact() if has(path, ClosedForm) else clone(_MONITOR)
+        estimator: PartitionEstimator = Exact() if has(path, ClosedForm) else clone(self._monitor)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             log_partition = estimator.fit(path).log_partition_

@@ -11,6 +11,7 @@ from sklpf.transitions._pilot import reflect
 
 _RATE = 0.05  # of the step size's logarithm, for every unit of acceptance too many
 _LONGEST_STEP = 2.0
+_LENGTHENING = 0.5  # standard deviation of the logarithm that `rescale` multiplies a point by
 
 Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -33,6 +34,9 @@ class Chains:
         Mean acceptance probability that the step size is adapted to.
     bounds : ndarray of shape (2, d) or None, default=None
         Box whose sides reflect; they may be infinite.
+    rescale : bool, default=False
+        Whether every trajectory is followed by a Metropolis step that makes the point's distance from 0 longer or
+        shorter: for densities on all R^d whose points have very different lengths, between which trajectories are slow.
 
     Attributes
     ----------
@@ -42,19 +46,34 @@ class Chains:
         Mean acceptance probability of the last trajectory.
     """
 
-    def __init__(self, position, rng, *, n_leapfrog=10, step_size=0.1, target_acceptance=0.8, bounds=None):
+    def __init__(
+        self, position, rng, *, n_leapfrog=10, step_size=0.1, target_acceptance=0.8, bounds=None, rescale=False
+    ):
         self.position = np.array(position, dtype=np.float64)
         self.rng, self.n_leapfrog, self.step_size = rng, n_leapfrog, step_size
         self.target_acceptance, self.bounds, self.acceptance = target_acceptance, bounds, np.nan
+        self.rescale = rescale
 
     def move(self, log_density: Function, grad: Function) -> None:
         """Make one trajectory of every chain for the log density as it is now, up to a constant."""
         velocity = self.rng.standard_normal(self.position.shape)
-        energy = 0.5 * np.einsum("ij,ij->i", velocity, velocity) - log_density(self.position)
+        here = log_density(self.position)
+        energy = 0.5 * np.einsum("ij,ij->i", velocity, velocity) - here
         with np.errstate(all="ignore"):  # trajectories may run away, and are rejected then
             end, velocity = self.trajectory(grad, velocity)
-            log_rate = energy + log_density(end) - 0.5 * np.einsum("ij,ij->i", velocity, velocity)
+            there = log_density(end)
+            log_rate = energy + there - 0.5 * np.einsum("ij,ij->i", velocity, velocity)
         accept = self.rng.random(len(end)) < self.adapt(log_rate)
+        self.position = np.where(accept[:, np.newaxis], end, self.position)
+        if self.rescale:
+            self._rescale(log_density, np.where(accept, there, here))
+
+    def _rescale(self, log_density, here):
+        n, d = self.position.shape
+        lengthening = _LENGTHENING * self.rng.standard_normal(n)
+        end = self.position * np.exp(lengthening)[:, np.newaxis]
+        log_rate = log_density(end) - here + d * lengthening
+        accept = np.log(self.rng.random(n)) < log_rate
         self.position = np.where(accept[:, np.newaxis], end, self.position)
 
     def adapt(self, log_rate: NDArray[np.float64]) -> NDArray[np.float64]:

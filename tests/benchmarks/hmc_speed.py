@@ -1,11 +1,12 @@
-"""Time of an HMC step of products of experts, against their two matrix products, NumPy, JAX and blackjax.
+"""Time of an HMC step of products of experts and of a mean-covariance RBM, against their matrix products and peers.
 
     taskset -c 0 python tests/benchmarks/hmc_speed.py [python of an environment with jax and blackjax]
 
 Chains go up a ladder of 100 levels by moves of one leapfrog step, in float64 and on one thread. "ours" is the program
 that HAIS runs on a path whose author has written `evaluate`; "two functions" is `GeometricPath` on a log density and a
 gradient that numba compiled, each with its own W x. What is compared is called in turn; a ratio is the median of the
-rounds' ratios with its quartiles. "products" are the two matrix products of a step and nothing else.
+rounds' ratios with its quartiles. "products" are the matrix products of a step and nothing else: with the filters and
+back, and of the mean-covariance RBM with factors, pooling and mean components and back.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from sklpf._random import Stream
 from sklpf.kernels import OPTIONS, implements
 from sklpf.kernels import _programs as programs
 from sklpf.kernels._random import log64
+from sklpf.models import MeanCovariancePath
+from sklpf.models.mcrbm._units import Units
 from sklpf.paths._base import TemperedPath, map_state
 from sklpf.paths._geometric import Points
 from sklpf.paths._kernel_path import read_only
@@ -223,6 +226,30 @@ class Peers:
         return float(self.process.stdout.readline())
 
 
+@numba.njit
+def mcrbm_products(x, factors, pooling, filters, u, mean, slopes):
+    for _ in range(LEVELS - 1):
+        np.dot(x, factors.T, u)
+        np.dot(np.dot(u, pooling), pooling.T, u)
+        np.dot(u, factors, slopes)
+        np.dot(x, filters.T, mean)
+        np.dot(mean, filters, slopes)
+
+
+def mcrbm(d=36, K=144, n=64):
+    """A step of MeanCovarianceRBM(K, K, K) and its products: processor seconds of every round, {name: (rounds,)}."""
+    rng = np.random.default_rng(0)
+    factors, filters = 0.3 * rng.normal(size=(K, d)), 0.1 * rng.normal(size=(K, d))
+    pooling = np.eye(K) + 0.02 * rng.random((K, K))
+    units = Units(factors, pooling, filters, np.full(K, 2.0), np.full(K, -2.0), np.zeros(d), 1.0)
+    path = MeanCovariancePath(units, np.zeros(d), 1.0)
+    work = np.ones((n, d)), factors, pooling, filters, np.empty((n, K)), np.empty((n, K)), np.empty((n, d))
+    tuned = HMC().tune(path, KEY)
+    calls = {"ours": annealing(path, tuned, n), "products": partial(mcrbm_products, *work)}
+    rounds = [{name: clocked(call) for name, call in calls.items()} for _ in range(ROUNDS + 1)]
+    return {name: np.array([seconds[name] for seconds in rounds[1:]]) for name in calls}
+
+
 def clocked(function):
     began = time.process_time()
     function()
@@ -266,6 +293,10 @@ def main():
             f"{ratios['products']} ({case.target[0]})", ratios["two functions"], ratios["numpy"],
             f"{ratios.get('jax', '-')} ({case.target[1]})", ratios.get("blackjax", "-"),
         )  # fmt: skip
+    times = mcrbm()
+    ns = {name: np.median(seconds) / 64 / (LEVELS - 1) * 1e9 for name, seconds in times.items()}
+    share = f"{ratio(times['products'], times['ours'])} (0.7)"
+    row("mcrbm 36, 144/144/144", 64, f"{ns['ours']:.0f}", f"{ns['products']:.0f}", share, "-", "-", "-", "-")
 
 
 if __name__ == "__main__":

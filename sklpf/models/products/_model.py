@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._sklearn import StrOptions
+from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._energy_based import LARGEST_SEED, EnergyBasedModel
 from sklpf.models.products._experts import Experts, ProductFamily
@@ -110,6 +111,7 @@ class ProductOfExperts(EnergyBasedModel):
 
     _parameter_constraints = {
         **EnergyBasedModel._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "expert": [StrOptions({"student_t", "laplace"})],
         "algorithm": [StrOptions({"pcd", "mpf", "ml"})],
     }

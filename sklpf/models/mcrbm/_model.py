@@ -1,0 +1,333 @@
+"""MeanCovarianceRBM: hidden units that modulate the mean and the covariance of a Gaussian."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from sklpf._sklearn import Interval
+from sklpf.models._energy_based import LARGEST_SEED, EnergyBasedModel
+from sklpf.models.mcrbm._path import MeanCovariancePath
+from sklpf.models.mcrbm._units import Units, UnitsFamily, sigmoid
+from sklpf.partition import ParallelTempering, PartitionEstimator
+
+_FACTOR_LENGTH, _MEAN_COMPONENT, _POOLING = 0.2, 0.05, 0.01  # scales of what training starts from
+_COVARIANCE, _MEAN = 2.0, -2.0  # intercepts to start from: covariance units are on, mean units off
+_COUNT = [Interval(Integral, 1, None, closed="left"), None]
+
+
+class MeanCovarianceRBM(EnergyBasedModel):
+    """Mean-covariance restricted Boltzmann machine (Ranzato & Hinton 2010; Sohl-Dickstein & Culpepper 2012, eq. 39-40).
+
+    A density of rows in which binary hidden units are summed out: covariance units that say which filter outputs are
+    small now, mean units that shift the mean, and a Gaussian around. With z = (x - mean_) / scale_ and
+    n² = |z|² / n_features + ½,
+
+    log f(x) = sum_k softplus(intercept_covariance_[k] - ½ sum_f pooling_[f, k] (factors_[f] @ z)² / n²)
+    + sum_j softplus(intercept_mean_[j] + mean_components_[j] @ z) + intercept_visible_ @ z - |z|² / (2 noise_std_²).
+
+    The Gaussian rules in the end, so that every such f has a normaliser, which is estimated.
+
+    Parameters
+    ----------
+    n_factors : int or None, default=None
+        Filters whose squared outputs are pooled. None: n_features.
+    n_covariance : int or None, default=None
+        Covariance units. None: n_features.
+    n_mean : int or None, default=None
+        Mean units. None: n_features.
+    algorithm : {"pcd", "mpf"}, default="pcd"
+        Persistent contrastive divergence with Hamiltonian Monte Carlo, or minimum probability flow with Hamiltonian
+        connectivity.
+    learning_rate : float, default=0.01
+        Of "pcd", to begin with: it is lowered twice, when the log-likelihood no longer rises.
+    batch_size : int, default=200
+        Rows in a minibatch of "pcd". A pass goes through fewer than 50 minibatches several times.
+    n_chains : int, default=500
+        Persistent chains of "pcd".
+    n_leapfrog : int, default=5
+        Steps of their trajectories.
+    max_iter : int, default=200
+        Most passes over the data; of "mpf" most rounds of L-BFGS.
+    tol : float, default=0.01
+        Training has settled when the mean log-likelihood of five passes is not above that of the five before by so much
+        (nats a row).
+    verbose : int, default=0
+        Whether to print the log-likelihood after every pass.
+    random_state : int, RandomState or None, default=None
+        Training and the estimate of log Z depend on it alone.
+    partition_estimator : PartitionEstimator or None, default=None
+        How log Z is estimated; None is `ParallelTempering`. A `random_state` or `n_jobs` that it leaves at None are
+        taken from the model.
+    on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
+        What `score` and `score_samples` do when log Z is not to be trusted: return the number with a
+        ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
+    n_jobs : int or None, default=None
+        For the chains that estimate log Z, in threads unless ``joblib.parallel_config`` says otherwise. Never changes a
+        number.
+
+    Attributes
+    ----------
+    factors_ : ndarray of shape (n_factors, n_features)
+    pooling_ : ndarray of shape (n_factors, n_covariance)
+        Not negative: which factors a covariance unit looks at.
+    mean_components_ : ndarray of shape (n_mean, n_features)
+    intercept_covariance_ : ndarray of shape (n_covariance,)
+    intercept_mean_ : ndarray of shape (n_mean,)
+    intercept_visible_ : ndarray of shape (n_features,)
+    noise_std_ : float
+        Standard deviation of the Gaussian, in units of `scale_`; it is learned.
+    mean_ : ndarray of shape (n_features,)
+        Mean of the rows.
+    scale_ : float
+        Standard deviation of all values of X about it, one number for all features.
+    loss_curve_ : ndarray of shape (n_iter_,)
+        Mean negative log-likelihood of X after every pass, in nats, by a short estimate of log Z.
+    n_iter_ : int
+        Passes made.
+    converged_ : bool
+        Whether training has settled.
+    log_partition_, log_partition_std_error_, log_partition_interval_, partition_estimator_
+        See `estimate_log_partition`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    The model is for features of equal scale: whiten or standardise rows before, as in
+    ``make_pipeline(PCA(whiten=True), MeanCovarianceRBM())``. `fit` subtracts the mean and divides by one number, which
+    makes it independent of the unit that all features are measured in, and of nothing else. The ½ in n² is then half
+    the mean square of the rows. With mean_ = 0 and scale_ = 1, as `from_parameters` has them, f is the published form.
+
+    Training starts from one factor for every covariance unit, with little pooling besides, and learns the square roots
+    of `pooling_`, which keeps it from turning negative. The published code has the negative of `pooling_`, noise_std_
+    = 1, and factors of equal lengths.
+
+    On whitened image patches (36 features) "mpf" settled where it had started; "pcd" is the algorithm to begin with.
+
+    Chains of log Z start at N(noise_std_² intercept_visible_, noise_std_² I), what is left of f without units. Rows
+    with most covariance units on are short and hold much of the mass in little of the space: annealing (`HAIS`) finds
+    them late and, after training on image patches, seldom converges; `ParallelTempering` goes back and forth.
+
+    References
+    ----------
+    Ranzato, M. & Hinton, G. E. (2010). Modeling pixel means and covariances using factorized third-order Boltzmann
+    machines. CVPR.
+    Sohl-Dickstein, J. & Culpepper, B. J. (2012). Hamiltonian annealed importance sampling for partition function
+    estimation. arXiv:1205.1925.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import MeanCovarianceRBM
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 3)) * rng.choice([0.3, 1.5], size=(500, 1))
+    >>> model = MeanCovarianceRBM(algorithm="mpf", tol=0.1, random_state=0).fit(X)
+    >>> model.transform(X).shape
+    (500, 6)
+    """
+
+    _monitor = ParallelTempering(n_sweeps=512, random_state=0)
+    _rescale_chains = True  # rows with all covariance units on are short, those with few on are long
+    _parameter_constraints = {
+        **EnergyBasedModel._parameter_constraints,
+        "n_factors": _COUNT,
+        "n_covariance": _COUNT,
+        "n_mean": _COUNT,
+    }
+
+    def __init__(
+        self,
+        n_factors: int | None = None,
+        n_covariance: int | None = None,
+        n_mean: int | None = None,
+        *,
+        algorithm: Literal["pcd", "mpf"] = "pcd",
+        learning_rate: float = 0.01,
+        batch_size: int = 200,
+        n_chains: int = 500,
+        n_leapfrog: int = 5,
+        max_iter: int = 200,
+        tol: float = 0.01,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+        partition_estimator: PartitionEstimator | None = None,
+        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
+        n_jobs: int | None = None,
+    ):
+        self.n_factors = n_factors
+        self.n_covariance = n_covariance
+        self.n_mean = n_mean
+        self.algorithm = algorithm
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.n_chains = n_chains
+        self.n_leapfrog = n_leapfrog
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+        self.random_state = random_state
+        self.partition_estimator = partition_estimator
+        self.on_nonconvergence = on_nonconvergence
+        self.n_jobs = n_jobs
+
+    @classmethod
+    def from_parameters(
+        cls, factors, pooling, mean_components, *, intercept_covariance=None, intercept_mean=None,
+        intercept_visible=None, noise_std=1.0, mean=None, scale=1.0, **parameters,
+    ) -> Self:  # fmt: skip
+        """Return a fitted model with known parameters.
+
+        Parameters
+        ----------
+        factors : array-like of shape (n_factors, n_features)
+        pooling : array-like of shape (n_factors, n_covariance)
+            Not negative.
+        mean_components : array-like of shape (n_mean, n_features)
+        intercept_covariance, intercept_mean, intercept_visible, mean : array-like or None, default=None
+            Of shapes (n_covariance,), (n_mean,), (n_features,) and (n_features,). None is 0.
+        noise_std, scale : float, default=1.0
+        **parameters
+            Of the constructor, such as `partition_estimator` or `random_state`.
+
+        Returns
+        -------
+        model : MeanCovarianceRBM
+
+        Raises
+        ------
+        ValueError
+            If a value is not finite or not in its range, or a shape does not fit.
+        """
+        arrays = {"factors": factors, "pooling": pooling, "mean_components": mean_components}
+        factors, pooling, filters = (
+            check_array(array, dtype=np.float64, input_name=name, copy=True) for name, array in arrays.items()
+        )
+        n_factors, n_features = factors.shape
+        n_covariance, n_mean = pooling.shape[1], len(filters)
+        _check_shape("pooling", pooling, (n_factors, n_covariance))
+        _check_shape("mean_components", filters, (n_mean, n_features))
+        if not np.all(pooling >= 0):
+            raise ValueError("pooling must not be negative: it adds squares of factor outputs up")
+        for name, value in {"noise_std": noise_std, "scale": scale}.items():
+            if not (np.isfinite(value) and value > 0):
+                raise ValueError(f"{name} must be a number above 0, got {value!r}")
+        model = cls(**{"n_factors": n_factors, "n_covariance": n_covariance, "n_mean": n_mean, **parameters})
+        model._validate_params()
+        units = Units(
+            factors, pooling, filters,
+            _vector("intercept_covariance", intercept_covariance, n_covariance),
+            _vector("intercept_mean", intercept_mean, n_mean),
+            _vector("intercept_visible", intercept_visible, n_features), float(noise_std),
+        )  # fmt: skip
+        model.n_features_in_, model._n_features_out = n_features, n_covariance + n_mean
+        model.mean_, model.scale_ = _vector("mean", mean, n_features), float(scale)
+        model._keep(units)
+        model._partition_seed = int(check_random_state(model.random_state).randint(LARGEST_SEED))
+        return model
+
+    # -- training ------------------------------------------------------------------------------------
+    def _begin(self, X, rng):
+        n_features = X.shape[1]
+        sizes = (n_features if n is None else n for n in (self.n_factors, self.n_covariance, self.n_mean))
+        n_factors, n_covariance, n_mean = sizes
+        self.mean_, self.scale_ = X.mean(axis=0), _spread(X)
+        self._log_volume = -n_features * float(np.log(self.scale_))
+        self._n_features_out = n_covariance + n_mean
+        family = UnitsFamily(n_factors, n_covariance, n_mean, n_features)
+        return family, family.pack(_first_units(family, rng))
+
+    def _coordinates(self, X):
+        return (X - self.mean_) / self.scale_
+
+    def _family_path(self, family, parameters):
+        return MeanCovariancePath(family.unpack(parameters), np.zeros(family.n_features), 1.0)
+
+    def _store(self, family, parameters):
+        self._keep(family.unpack(parameters))
+
+    def _keep(self, units):
+        self.factors_, self.pooling_, self.mean_components_, *intercepts, self.noise_std_ = units
+        self.intercept_covariance_, self.intercept_mean_, self.intercept_visible_ = intercepts
+
+    # -- use -----------------------------------------------------------------------------------------
+    def transform(self, X) -> NDArray[np.float64]:
+        """Probabilities that hidden units are on, given the rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_covariance + n_mean)
+            Of the covariance units, then of the mean units.
+        """
+        return sigmoid(np.concatenate(self._units().inputs(self._coordinates(self._validate(X))), axis=1))
+
+    def path(self) -> MeanCovariancePath:
+        """Return the path from a Gaussian to this model.
+
+        Returns
+        -------
+        path : MeanCovariancePath
+
+        Raises
+        ------
+        ValueError
+            If a fitted attribute holds NaN or infinity.
+        """
+        check_is_fitted(self)
+        if not all(np.all(np.isfinite(part)) for part in self._fitted_arrays()):
+            raise ValueError("a fitted attribute holds NaN or infinity, so there is no likelihood; fit the model anew")
+        return MeanCovariancePath(self._units(), self.mean_, self.scale_)
+
+    def _units(self):
+        return Units(
+            self.factors_, self.pooling_, self.mean_components_, self.intercept_covariance_, self.intercept_mean_,
+            self.intercept_visible_, self.noise_std_,
+        )  # fmt: skip
+
+    def _log_density(self, X):
+        return self._units().log_density(self._coordinates(X))
+
+    def _fitted_arrays(self):
+        return tuple(np.asarray(part) for part in (*self._units(), self.mean_, self.scale_))
+
+
+def _first_units(family, rng) -> Units:
+    """Every covariance unit sees a factor of its own, and every factor is seen."""
+    (n_factors, n_features), (_, n_covariance), (n_mean, _) = family.shapes[:3]
+    factors = rng.standard_normal((n_factors, n_features))
+    factors *= _FACTOR_LENGTH / np.linalg.norm(factors, axis=1, keepdims=True)
+    pooling = _POOLING * rng.random((n_factors, n_covariance))
+    pairs = np.arange(max(n_factors, n_covariance))
+    pooling[pairs % n_factors, pairs % n_covariance] = 1.0
+    return Units(
+        factors, pooling, _MEAN_COMPONENT * rng.standard_normal((n_mean, n_features)),
+        np.full(n_covariance, _COVARIANCE), np.full(n_mean, _MEAN), np.zeros(n_features), 1.0,
+    )  # fmt: skip
+
+
+def _spread(X) -> float:
+    spread = float(np.sqrt(np.mean((X - X.mean(axis=0)) ** 2)))
+    if not np.isfinite(spread):
+        raise ValueError("X must be small enough for the squares of its values to be finite: rescale it")
+    return spread if spread > 0 else 1.0
+
+
+def _check_shape(name, array, shape) -> None:
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape} to fit the others, got {array.shape}")
+
+
+def _vector(name, values, n: int) -> NDArray[np.float64]:
+    values = np.zeros(n) if values is None else values
+    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name, copy=True)
+    _check_shape(name, values, (n,))
+    return values

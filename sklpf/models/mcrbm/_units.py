@@ -1,0 +1,107 @@
+"""Units that modulate the mean and the covariance of a Gaussian: log f, its gradients, and what trains it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+OFFSET = 0.5  # of the mean square that rows are normalised by: a part of the model
+
+
+class Units(NamedTuple):
+    """log f(z) = sum_k softplus(a_k) + sum_j softplus(b_j) + z @ intercept - |z|² / (2 noise_std²).
+
+    a = intercept_covariance - ½ (factors @ v)² @ pooling with v = z / sqrt(|z|² / d + ½), and b = intercept_mean +
+    filters @ z.
+    """
+
+    factors: Array  # (F, d)
+    pooling: Array  # (F, K), >= 0
+    filters: Array  # (J, d)
+    intercept_covariance: Array  # (K,)
+    intercept_mean: Array  # (J,)
+    intercept: Array  # (d,)
+    noise_std: float
+
+    def log_density(self, z: Array) -> Array:
+        """Return log f at points (n, d), shape (n,), in nats."""
+        covariance, mean = self.inputs(z)
+        outside = z @ self.intercept - np.einsum("ij,ij->i", z, z) / (2 * self.noise_std**2)
+        return _softplus(covariance).sum(axis=1) + _softplus(mean).sum(axis=1) + outside
+
+    def grad(self, z: Array) -> Array:
+        """Return the gradient of log f at points (n, d), shape (n, d)."""
+        norms, u, covariance, mean = self._forward(z)
+        forces = u * (sigmoid(covariance) @ self.pooling.T) / norms  # of the factors' outputs, downwards
+        along = np.einsum("ij,ij->i", forces, u)[:, np.newaxis] / (z.shape[1] * norms)
+        return self.intercept + sigmoid(mean) @ self.filters - forces @ self.factors + z * (along - self.noise_std**-2)
+
+    def inputs(self, z: Array) -> tuple[Array, Array]:
+        """Return what goes into the covariance units (n, K) and into the mean units (n, J)."""
+        return self._forward(z)[2:]
+
+    def _forward(self, z):
+        norms = np.sqrt(np.einsum("ij,ij->i", z, z) / z.shape[1] + OFFSET)[:, np.newaxis]
+        u = z @ self.factors.T / norms
+        covariance = self.intercept_covariance - 0.5 * u**2 @ self.pooling
+        return norms, u, covariance, self.intercept_mean + z @ self.filters.T
+
+
+def sigmoid(a: Array) -> Array:
+    """Return 1 / (1 + exp(-a)), to 1e-16 absolute."""
+    return 0.5 * np.tanh(0.5 * a) + 0.5
+
+
+def _softplus(a):
+    return np.maximum(a, 0.0) + np.log1p(np.exp(-np.abs(a)))
+
+
+class UnitsFamily:
+    """F factors, K covariance and J mean units on R^d with all parameters in one vector, to be trained.
+
+    The square roots of `pooling` and the logarithm of `noise_std` stand for these, which keeps them in their ranges.
+    """
+
+    def __init__(self, n_factors: int, n_covariance: int, n_mean: int, n_features: int):
+        self.n_features = n_features
+        self.shapes = (
+            (n_factors, n_features), (n_factors, n_covariance), (n_mean, n_features),
+            (n_covariance,), (n_mean,), (n_features,), (),
+        )  # fmt: skip
+        self.splits = np.cumsum([int(np.prod(shape)) for shape in self.shapes])[:-1]
+
+    def pack(self, units: Units) -> Array:
+        """Return the vector of some units."""
+        free = units._replace(pooling=np.sqrt(units.pooling), noise_std=np.log(units.noise_std))
+        return np.concatenate([np.ravel(part) for part in free])
+
+    def unpack(self, parameters: Array) -> Units:
+        """Return the units of a vector."""
+        free = Units(*self._parts(parameters))
+        return free._replace(pooling=free.pooling**2, noise_std=float(np.exp(free.noise_std)))
+
+    def _parts(self, parameters):
+        return [part.reshape(shape) for part, shape in zip(np.split(parameters, self.splits), self.shapes)]
+
+    def log_density(self, parameters: Array, x: Array) -> Array:
+        """Return log f at points (n, d), shape (n,), in nats."""
+        return self.unpack(parameters).log_density(x)
+
+    def grad(self, parameters: Array, x: Array) -> Array:
+        """Return the gradient of log f by the points, shape (n, d)."""
+        return self.unpack(parameters).grad(x)
+
+    def grad_parameters(self, parameters: Array, x: Array, weights: Array) -> Array:
+        """Return the gradient of weights @ log f by the parameters, shape (P,)."""
+        units, roots = self.unpack(parameters), self._parts(parameters)[1]
+        norms, u, covariance, mean = units._forward(x)
+        covariance, mean = (sigmoid(inputs) * weights[:, np.newaxis] for inputs in (covariance, mean))
+        factors = -(u * (covariance @ units.pooling.T) / norms).T @ x
+        pooling = -((u**2).T @ covariance) * roots
+        noise = weights @ np.einsum("ij,ij->i", x, x) / units.noise_std**2
+        slopes = factors, pooling, mean.T @ x, covariance.sum(axis=0), mean.sum(axis=0), weights @ x, noise
+        return np.concatenate([np.ravel(slope) for slope in slopes])

@@ -1,0 +1,151 @@
+"""MeanCovarianceRBM: its density, slopes, programs and log Z."""
+
+import numpy as np
+import pytest
+from continuous_models import (
+    assert_family_has_its_slopes,
+    assert_kernel_writes_all_values,
+    assert_programs_are_those_of_the_loops,
+    log_integral,
+)
+
+from sklpf import AIS, HAIS, MeanCovarianceRBM, ParallelTempering
+from sklpf.models.mcrbm._units import UnitsFamily
+
+ORDER = [3, 0, 4, 1, 2]
+
+
+def parameters(n_features, seed=0, n_factors=5, n_covariance=5, n_mean=5):
+    rng = np.random.default_rng(seed)
+    return {
+        "factors": rng.normal(size=(n_factors, n_features)),
+        "pooling": rng.uniform(0, 0.6, (n_factors, n_covariance)),
+        "mean_components": 0.5 * rng.normal(size=(n_mean, n_features)),
+        "intercept_covariance": rng.normal(1, 1, n_covariance),
+        "intercept_mean": rng.normal(-1, 1, n_mean),
+        "intercept_visible": 0.5 * rng.normal(size=n_features),
+        "noise_std": 1.2,
+    }
+
+
+def model(n_features, seed=0, **others):
+    return MeanCovarianceRBM.from_parameters(**{**parameters(n_features, seed), "random_state": 0, **others})
+
+
+def estimate(parameters):
+    machine = MeanCovarianceRBM.from_parameters(**parameters, random_state=0).estimate_log_partition()
+    return machine.log_partition_, machine.log_partition_std_error_
+
+
+def test_slopes_are_those_of_differences():
+    rng, family = np.random.default_rng(0), UnitsFamily(5, 4, 3, 2)
+    units = MeanCovarianceRBM.from_parameters(**parameters(2, 0, 5, 4, 3))._units()
+    assert_family_has_its_slopes(family, family.pack(units), rng.normal(size=(6, 2)), rng)
+    for old, new in zip(units, family.unpack(family.pack(units))):
+        np.testing.assert_allclose(old, new, rtol=1e-14)
+
+
+def test_the_density_is_that_of_the_energy():
+    """As the energy is written, without the shared parts: softplus by logaddexp, a row at a time."""
+    machine, rng = model(3, mean=[1.0, -2.0, 0.5], scale=2.5), np.random.default_rng(1)
+    X = rng.normal(size=(5, 3)) * 4
+    for x, value in zip(X, machine._log_f(X)[0]):
+        z = (x - machine.mean_) / 2.5
+        squares = (machine.factors_ @ z) ** 2 / (z @ z / 3 + 0.5)
+        energy = z @ z / (2 * 1.2**2) - machine.intercept_visible_ @ z
+        energy -= np.logaddexp(0, machine.intercept_covariance_ - 0.5 * squares @ machine.pooling_).sum()
+        energy -= np.logaddexp(0, machine.intercept_mean_ + machine.mean_components_ @ z).sum()
+        assert value == pytest.approx(-energy, abs=1e-12)
+
+
+@pytest.mark.parametrize(("n_covariance", "n_mean"), [(5, 3), (600, 1)])  # products of 512 factors at most
+def test_compiled_programs_are_the_plain_loops(n_covariance, n_mean):
+    numbers = parameters(4, 0, 7, n_covariance, n_mean)
+    path = MeanCovarianceRBM.from_parameters(**numbers, mean=np.ones(4), scale=3.0).path()
+    assert_kernel_writes_all_values(path)
+    if n_mean > 1:
+        assert_programs_are_those_of_the_loops(path)
+
+
+@pytest.mark.parametrize("estimator", [None, HAIS()], ids=["default", "hais"])
+@pytest.mark.parametrize("seed", range(3))
+def test_log_z_by_quadrature(seed, estimator):
+    """Three models in the plane, intervals of 99.99 %: false alarm 6e-4."""
+    machine = model(2, seed, mean=[0.5, -1.0], scale=2.0, partition_estimator=estimator)
+    expected = log_integral(lambda x: machine._log_f(x)[0], 30)
+    result = machine.estimate_log_partition().partition_estimator_.result_
+    assert result.method == ("ParallelTempering" if estimator is None else "HAIS")
+    assert result.converged
+    assert result.std_error < 0.02
+    low, high = result.interval(0.9999)
+    assert low - 1e-6 < expected < high + 1e-6
+
+
+def test_log_z_without_weights_is_closed():
+    """Units that see nothing are on or off: a Gaussian times 2 softplus sums, in any estimator."""
+    numbers = parameters(3) | {"pooling": np.zeros((5, 5)), "mean_components": np.zeros((5, 3))}
+    softplus = np.logaddexp(0, [numbers["intercept_covariance"], numbers["intercept_mean"]]).sum()
+    b, variance = numbers["intercept_visible"], 1.2**2
+    expected = softplus + 1.5 * np.log(2 * np.pi * variance) + variance * b @ b / 2 + 3 * np.log(0.1)
+    machine = MeanCovarianceRBM.from_parameters(**numbers, scale=0.1, random_state=0)
+    for estimator in (HAIS(20, 50), AIS(20, 50), ParallelTempering(n_sweeps=64)):
+        assert estimator.fit(machine).log_partition_ == pytest.approx(expected, abs=1e-9)
+
+
+def test_signs_and_the_order_of_units_do_not_matter():
+    """Signs of factors change nothing, and the order of units rounding alone; -x has the same log Z."""
+    first = parameters(3)
+    log_z, error = estimate(first)
+    assert estimate(first | {"factors": -first["factors"]})[0] == pytest.approx(log_z, abs=1e-9)
+    turned = {name: first[name][ORDER] for name in ("mean_components", "intercept_mean", "intercept_covariance")}
+    turned |= {"factors": first["factors"][ORDER], "pooling": first["pooling"][ORDER][:, ORDER]}
+    assert estimate(first | turned)[0] == pytest.approx(log_z, abs=1e-6)
+    mirrored, other_error = estimate(first | {name: -first[name] for name in ("mean_components", "intercept_visible")})
+    assert abs(mirrored - log_z) < 5 * np.hypot(error, other_error)  # one seed, false alarm below 1e-5
+
+
+def test_units_of_the_rows():
+    """Rows in other units: log Z grows by d log scale, and rows keep their likelihood but for that."""
+    X, first = np.random.default_rng(0).normal(size=(4, 3)), model(3)
+    other = model(3, mean=[5.0, 0.0, -5.0], scale=10.0)
+    np.testing.assert_allclose(
+        other.score_samples(10 * X + other.mean_), first.score_samples(X) - 3 * np.log(10), atol=1e-9
+    )
+    np.testing.assert_allclose(other.transform(10 * X + other.mean_), first.transform(X), atol=1e-12)
+
+
+def test_transform_gives_the_probabilities_of_hidden_units():
+    """By enumeration of one covariance and one mean unit: what the softplus functions sum out."""
+    machine = MeanCovarianceRBM.from_parameters(
+        [[1.0, 0.5]], [[0.7]], [[0.3, -0.4]], intercept_covariance=[0.2], intercept_mean=[-0.1]
+    )
+    x = np.array([[0.8, -1.5]])
+    covariance = 0.2 - 0.5 * 0.7 * (0.8 - 0.75) ** 2 / (x @ x.T / 2 + 0.5)[0, 0]
+    mean = -0.1 + 0.3 * 0.8 + 0.4 * 1.5
+    np.testing.assert_allclose(machine.transform(x), [[1 / (1 + np.exp(-covariance)), 1 / (1 + np.exp(-mean))]])
+
+
+def test_samples_have_the_model_s_virial():
+    """E[z @ grad log f] = -d. 1000 draws, 5 standard errors; draws are in the rows' units."""
+    machine = model(3, mean=[100.0, 0.0, 0.0], scale=3.0)
+    X = machine.sample(1000, random_state=0)
+    z = (X - machine.mean_) / 3
+    virial = -np.sum(machine._units().grad(z) * z, axis=1)
+    assert abs(virial.mean() - 3) < 5 * virial.std() / np.sqrt(1000)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"pooling": -np.ones((5, 5))}, "pooling must not be negative"),
+        ({"pooling": np.ones((4, 5))}, r"pooling must have shape \(5, 5\) to fit the others, got \(4, 5\)"),
+        ({"mean_components": np.ones((5, 2))}, r"mean_components must have shape \(5, 3\)"),
+        ({"intercept_visible": np.ones(2)}, r"intercept_visible must have shape \(3,\)"),
+        ({"intercept_mean": np.full(5, np.nan)}, "intercept_mean contains NaN"),
+        ({"noise_std": 0.0}, "noise_std must be a number above 0, got 0.0"),
+        ({"scale": -1.0}, "scale must be a number above 0"),
+    ],
+)
+def test_bad_parameters_are_named(change, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        MeanCovarianceRBM.from_parameters(**{**parameters(3), **change})
