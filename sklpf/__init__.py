@@ -7,6 +7,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.models import BernoulliRBM as BernoulliRBM
     from sklpf.models import FactorialMixture as FactorialMixture
     from sklpf.models import LatentDirichletAllocation as LatentDirichletAllocation
+    from sklpf.models import LinearGenerativeModel as LinearGenerativeModel
     from sklpf.models import compare as compare
     from sklpf.models._warm_up import warm_up as warm_up
     from sklpf.partition import AIS as AIS
@@ -43,6 +44,7 @@ _PUBLIC = {
     "HMC": "sklpf.transitions",
     "LeftToRight": "sklpf.partition",
     "LatentDirichletAllocation": "sklpf.models",
+    "LinearGenerativeModel": "sklpf.models",
     "ParallelTempering": "sklpf.partition",
     "PartitionEstimator": "sklpf.partition",
     "PartitionResult": "sklpf.partition",

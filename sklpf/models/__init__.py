@@ -4,6 +4,7 @@ from sklpf.models._compare import compare
 from sklpf.models._scoring import ScoreInterval
 from sklpf.models.factorial import FactorialMixture, FactorialPath, FactorialPosterior
 from sklpf.models.lda import LatentDirichletAllocation, LDAPath
+from sklpf.models.linear import LinearGenerativeModel, LinearPath
 from sklpf.models.rbm import BernoulliRBM, RBMPath
 
 __all__ = [
@@ -13,6 +14,8 @@ __all__ = [
     "FactorialPosterior",
     "LDAPath",
     "LatentDirichletAllocation",
+    "LinearGenerativeModel",
+    "LinearPath",
     "RBMPath",
     "ScoreInterval",
     "compare",

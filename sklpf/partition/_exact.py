@@ -1,4 +1,4 @@
-"""Exact: full enumeration of the smaller layer."""
+"""Exact: a closed form, or full enumeration of the smaller layer."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from scipy.special import logsumexp
 from sklpf._parallel import parallel_map
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._result import PartitionResult
-from sklpf.paths import Enumeration
-from sklpf.paths._capabilities import require
+from sklpf.paths import ClosedForm, Enumeration
+from sklpf.paths._capabilities import has, require
 
 MAX_LOG2_STATES = 25
 
 
 class Exact(PartitionEstimator):
-    """Log partition function by enumerating the states of the smaller layer in Gray-code order.
+    """Log partition function in closed form, where the path knows it, else by enumerating states in Gray-code order.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ class Exact(PartitionEstimator):
 
     Notes
     -----
-    Cost: 2 ** (units of the smaller layer) * (units of the other layer) operations of about a nanosecond. Float64
-    throughout. More than 25 units are refused.
+    Cost of an enumeration: 2 ** (units of the smaller layer) * (units of the other layer) operations of about a
+    nanosecond. Float64 throughout. More than 25 units are refused.
 
     Examples
     --------
@@ -59,15 +59,18 @@ class Exact(PartitionEstimator):
         self.n_jobs = n_jobs
 
     def _estimate(self, path, seed) -> PartitionResult:
+        if has(path, ClosedForm):
+            return _result(path.closed_log_partition(), {})
         check_enumerable(path)
         block_sums = self._block_sums(path)
-        return _result(path, float(logsumexp(block_sums)))
+        return _result(float(logsumexp(block_sums)), {"n_states": 2**path.log2_states})
 
     def _estimate_rows(self, path, rows, seeds) -> Iterator[PartitionResult]:
         if not hasattr(path, "enumerate_rows"):
             return super()._estimate_rows(path, rows, seeds)
         check_enumerable(path)
-        return (_result(path, log_partition) for log_partition in path.enumerate_rows(rows).tolist())
+        n_states = {"n_states": 2**path.log2_states}
+        return (_result(log_partition, n_states) for log_partition in path.enumerate_rows(rows).tolist())
 
     def _block_sums(self, path) -> NDArray[np.float64]:
         sum_block = functools.partial(_sum_block, path, len(path.ladder) - 1)
@@ -90,7 +93,7 @@ def check_enumerable(path) -> None:
         )
 
 
-def _result(path, log_partition):
+def _result(log_partition, diagnostics):
     if not np.isfinite(log_partition):
         raise ValueError(f"log Z is {log_partition}: the model is not normalisable; check its parameters")
     return PartitionResult(
@@ -98,7 +101,7 @@ def _result(path, log_partition):
         log_partition=log_partition,
         std_error=0.0,
         statement="exact",
-        diagnostics={"n_states": 2**path.log2_states},
+        diagnostics=diagnostics,
     )
 
 

@@ -6,6 +6,7 @@ from sklpf.paths._bases import Density, Gaussian, StudentT, Uniform
 from sklpf.paths._capabilities import (
     Base,
     BoundDraws,
+    ClosedForm,
     Continuous,
     DataStarts,
     Derivatives,
@@ -26,6 +27,7 @@ __all__ = [
     "LADDERS",
     "Base",
     "BoundDraws",
+    "ClosedForm",
     "Continuous",
     "DataStarts",
     "Density",

@@ -97,6 +97,13 @@ class Enumeration(Protocol):
         """Return the log weights of one block of states at a level, in nats."""
 
 
+class ClosedForm(Protocol):
+    """log Z is known."""
+
+    def closed_log_partition(self) -> float:
+        """Return log Z of the target, in nats."""
+
+
 class Rows(Protocol):
     """One log Z for each of `n_rows` rows of data, which share the model. ``row_cost(rows)`` may say what they cost."""
 
