@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.models import BernoulliRBM as BernoulliRBM
+    from sklpf.models import BilinearGenerativeModel as BilinearGenerativeModel
     from sklpf.models import FactorialMixture as FactorialMixture
     from sklpf.models import LatentDirichletAllocation as LatentDirichletAllocation
     from sklpf.models import LinearGenerativeModel as LinearGenerativeModel
@@ -37,6 +38,7 @@ _PUBLIC = {
     "BDMC": "sklpf.partition",
     "BernoulliRBM": "sklpf.models",
     "Exact": "sklpf.partition",
+    "BilinearGenerativeModel": "sklpf.models",
     "FactorialMixture": "sklpf.models",
     "Gaussian": "sklpf.paths",
     "GeometricPath": "sklpf.paths",

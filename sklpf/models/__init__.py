@@ -2,6 +2,7 @@
 
 from sklpf.models._compare import compare
 from sklpf.models._scoring import ScoreInterval
+from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
 from sklpf.models.factorial import FactorialMixture, FactorialPath, FactorialPosterior
 from sklpf.models.lda import LatentDirichletAllocation, LDAPath
 from sklpf.models.linear import LinearGenerativeModel, LinearPath
@@ -9,6 +10,8 @@ from sklpf.models.rbm import BernoulliRBM, RBMPath
 
 __all__ = [
     "BernoulliRBM",
+    "BilinearGenerativeModel",
+    "BilinearPath",
     "FactorialMixture",
     "FactorialPath",
     "FactorialPosterior",

@@ -9,8 +9,14 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
-from sklpf.models import BernoulliRBM, FactorialMixture, LatentDirichletAllocation
-from sklpf.partition import AIS, RTS, Exact, LeftToRight, ParallelTempering, PartitionEstimator
+from sklpf.models import (
+    BernoulliRBM,
+    BilinearGenerativeModel,
+    FactorialMixture,
+    LatentDirichletAllocation,
+    LinearGenerativeModel,
+)
+from sklpf.partition import AIS, HAIS, RTS, Exact, LeftToRight, ParallelTempering, PartitionEstimator
 
 _SAMPLERS: tuple[PartitionEstimator, ...] = (
     AIS(2, 3, random_state=0),
@@ -36,6 +42,7 @@ def warm_up() -> None:
             _train_and_score_rbm(dtype)
             _train_and_score_topics(dtype)
             _train_and_score_mixture(dtype)
+        _train_and_score_generative()
     logging.getLogger("sklpf").info("compiling, once: all kernels are ready after %.1f s", time.perf_counter() - began)
 
 
@@ -68,3 +75,9 @@ def _train_and_score_mixture(dtype) -> None:
     mixture.transform(X)
     for estimator in (Exact(), *_SAMPLERS):
         estimator.fit(mixture.path(X))
+
+
+def _train_and_score_generative() -> None:
+    X = np.eye(4, 6)
+    for model in (LinearGenerativeModel, BilinearGenerativeModel):
+        model(2, max_iter=1, partition_estimator=HAIS(2, 3), random_state=0).fit(X).score(X)
