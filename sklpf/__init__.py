@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.models import BernoulliRBM as BernoulliRBM
+    from sklpf.models import BilinearGenerativeModel as BilinearGenerativeModel
     from sklpf.models import FactorialMixture as FactorialMixture
     from sklpf.models import LatentDirichletAllocation as LatentDirichletAllocation
+    from sklpf.models import LinearGenerativeModel as LinearGenerativeModel
     from sklpf.models import MeanCovarianceRBM as MeanCovarianceRBM
     from sklpf.models import ProductOfExperts as ProductOfExperts
     from sklpf.models import compare as compare
@@ -38,6 +40,7 @@ _PUBLIC = {
     "BDMC": "sklpf.partition",
     "BernoulliRBM": "sklpf.models",
     "Exact": "sklpf.partition",
+    "BilinearGenerativeModel": "sklpf.models",
     "FactorialMixture": "sklpf.models",
     "Gaussian": "sklpf.paths",
     "GeometricPath": "sklpf.paths",
@@ -46,6 +49,7 @@ _PUBLIC = {
     "LeftToRight": "sklpf.partition",
     "LatentDirichletAllocation": "sklpf.models",
     "MeanCovarianceRBM": "sklpf.models",
+    "LinearGenerativeModel": "sklpf.models",
     "ParallelTempering": "sklpf.partition",
     "PartitionEstimator": "sklpf.partition",
     "PartitionResult": "sklpf.partition",

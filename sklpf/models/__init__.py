@@ -2,14 +2,18 @@
 
 from sklpf.models._compare import compare
 from sklpf.models._scoring import ScoreInterval
+from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
 from sklpf.models.factorial import FactorialMixture, FactorialPath, FactorialPosterior
 from sklpf.models.lda import LatentDirichletAllocation, LDAPath
+from sklpf.models.linear import LinearGenerativeModel, LinearPath
 from sklpf.models.mcrbm import MeanCovariancePath, MeanCovarianceRBM
 from sklpf.models.products import ProductOfExperts, ProductPath
 from sklpf.models.rbm import BernoulliRBM, RBMPath
 
 __all__ = [
     "BernoulliRBM",
+    "BilinearGenerativeModel",
+    "BilinearPath",
     "FactorialMixture",
     "FactorialPath",
     "FactorialPosterior",
@@ -19,6 +23,8 @@ __all__ = [
     "MeanCovarianceRBM",
     "ProductOfExperts",
     "ProductPath",
+    "LinearGenerativeModel",
+    "LinearPath",
     "RBMPath",
     "ScoreInterval",
     "compare",

@@ -9,8 +9,16 @@ import warnings
 import numpy as np
 import scipy.sparse as sp
 
-from sklpf.models import BernoulliRBM, FactorialMixture, LatentDirichletAllocation, ProductOfExperts
-from sklpf.partition import AIS, RTS, Exact, LeftToRight, ParallelTempering, PartitionEstimator
+from sklpf.models import (
+    BernoulliRBM,
+    BilinearGenerativeModel,
+    FactorialMixture,
+    LatentDirichletAllocation,
+    LinearGenerativeModel,
+    MeanCovarianceRBM,
+    ProductOfExperts,
+)
+from sklpf.partition import AIS, HAIS, RTS, Exact, LeftToRight, ParallelTempering, PartitionEstimator
 
 _SAMPLERS: tuple[PartitionEstimator, ...] = (
     AIS(2, 3, random_state=0),
@@ -36,7 +44,8 @@ def warm_up() -> None:
             _train_and_score_rbm(dtype)
             _train_and_score_topics(dtype)
             _train_and_score_mixture(dtype)
-        _score_products()
+        _score_energies()
+        _train_and_score_generative()
     logging.getLogger("sklpf").info("compiling, once: all kernels are ready after %.1f s", time.perf_counter() - began)
 
 
@@ -62,11 +71,13 @@ def _train_and_score_topics(dtype) -> None:
         estimator.fit(lda.path(X))
 
 
-def _score_products() -> None:
+def _score_energies() -> None:
     for exponents in (None, [2.0, 2.0, 2.0]):
         product = ProductOfExperts.from_parameters(np.eye(3, 2) + 0.5, exponents)
         for estimator in _SAMPLERS:
             estimator.fit(product)
+    for estimator in _SAMPLERS:
+        estimator.fit(MeanCovarianceRBM.from_parameters(np.eye(3, 2), np.eye(3), np.eye(3, 2)))
 
 
 def _train_and_score_mixture(dtype) -> None:
@@ -76,3 +87,9 @@ def _train_and_score_mixture(dtype) -> None:
     mixture.transform(X)
     for estimator in (Exact(), *_SAMPLERS):
         estimator.fit(mixture.path(X))
+
+
+def _train_and_score_generative() -> None:
+    X = np.eye(4, 6)
+    for model in (LinearGenerativeModel, BilinearGenerativeModel):
+        model(2, max_iter=1, partition_estimator=HAIS(2, 3), random_state=0).fit(X).score(X)

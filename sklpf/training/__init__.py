@@ -2,6 +2,7 @@
 
 from sklpf.training._chains import Chains
 from sklpf.training._contrastive import PersistentContrastiveDivergence
+from sklpf.training._em import EM, LatentModel
 from sklpf.training._family import Family
 from sklpf.training._likelihood import MaximumLikelihood
 from sklpf.training._loop import train
@@ -9,8 +10,10 @@ from sklpf.training._mpf import MinimumProbabilityFlow
 from sklpf.training._settle import Settled
 
 __all__ = [
+    "EM",
     "Chains",
     "Family",
+    "LatentModel",
     "MaximumLikelihood",
     "MinimumProbabilityFlow",
     "PersistentContrastiveDivergence",

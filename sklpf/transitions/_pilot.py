@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -156,7 +157,9 @@ def _next_beta(gain, beta):
     low, high = 0.0, 1 - beta
     if not len(finite) or effective(high) >= needed:
         return 1.0
-    for _ in range(50):
+    for halving in itertools.count():
+        if halving >= 50 and low > 0:
+            break
         middle = (low + high) / 2
         low, high = (middle, high) if effective(middle) >= needed else (low, middle)
     return min(1.0, max(beta + low, np.nextafter(beta, 2)))

@@ -1,0 +1,132 @@
+"""LatentRowsPath: what the paths of generative models share whose rows each have latent variables on R^d."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklpf._numbers import as_float64
+from sklpf._random import Stream
+from sklpf.paths import TemperedPath
+from sklpf.paths._base import check_ladder
+from sklpf.paths._geometric import Points
+
+
+class LatentRowsPath(TemperedPath):
+    """One target for each row of X, the latent variables of that row: log Z is log p(x).
+
+    Chains live in coordinates of their own, in which the base is easy to draw from. A subclass names its kernels'
+    module in `_kernels`, sets `n_dimensions` and `n_features`, and defines `_at_row` (computes what all chains of a row
+    share), `simulate` (draws rows from the model), `_pack` (the NamedTuple that the kernels work on), and of a row's
+    path `sample_base`, `at` and `gradients`.
+    """
+
+    base_log_partition = 0.0
+    bounds: NDArray[np.float64] | None = None
+    n_chains_per_block = 64
+    n_dimensions: int
+    n_features: int
+    _kernels: str
+
+    def __init__(self, X: ArrayLike, ladder: ArrayLike):
+        self.X, self.ladder = _check_rows(X, self.n_features), check_ladder(ladder)
+        self.n_rows: int | None = len(self.X)
+
+    # -- rows ------------------------------------------------------------------------------------
+    def row(self, t: int) -> Self:
+        """Return the path of row t alone."""
+        return self._alone(self.X[t])
+
+    def row_content(self, t: int) -> bytes:
+        """Return row t."""
+        return self.X[t].tobytes()
+
+    def simulated_row(self, stream: Stream) -> Self:
+        """Return the path of one row drawn from the model."""
+        return self._alone(self.simulate(1, stream.generator())[0])
+
+    def _alone(self, x):
+        row = copy.copy(self)
+        row.X, row.n_rows = np.array(x), None
+        row._at_row()
+        return row
+
+    def _at_row(self) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define _at_row()")
+
+    def simulate(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return n rows drawn from the model, shape (n, n_features)."""
+        raise NotImplementedError(f"{type(self).__name__} must define simulate(n, rng)")
+
+    # -- states ----------------------------------------------------------------------------------
+    def position(self, state: Points) -> NDArray[np.float64]:
+        """Return the points, shape (n, n_dimensions)."""
+        return state.position
+
+    def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
+        return state.log_base, state.gain
+
+    def summary(self, state: Points) -> NDArray[np.float64]:
+        """Return the points."""
+        return state.position
+
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary."""
+        return self.n_dimensions
+
+    # -- what the kernels work on ----------------------------------------------------------------
+    def _pack(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define _pack()")
+
+    @property
+    def packed(self) -> Any:
+        """A row as the kernels want it."""
+        if "_packed" not in self.__dict__:
+            if self.n_rows is not None:
+                raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
+            self._packed = self._pack()
+        return self._packed
+
+    def kernel(self, name: str) -> Any:
+        """Return one of the compiled programs."""
+        return getattr(importlib.import_module(self._kernels), name)
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_packed"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.ladder = check_ladder(self.ladder)  # read-only again, as kernels are compiled for
+
+
+def check_components(components: ArrayLike, name: str = "components") -> NDArray[np.float64]:
+    """Return a copy of a matrix with finite entries or raise ValueError."""
+    components = as_float64(components, name, copy=True)
+    if components.ndim != 2 or 0 in components.shape:
+        raise ValueError(f"{name} must be a matrix with at least one row and column, got shape {components.shape}")
+    if not np.all(np.isfinite(components)):
+        raise ValueError(f"{name} must be finite; it holds NaN or infinity: fit the model anew")
+    return components
+
+
+def check_noise_std(noise_std: float) -> float:
+    """Return a positive finite number or raise ValueError."""
+    value = as_float64(noise_std, "noise_std")
+    if value.shape != () or not 0 < value < np.inf:
+        raise ValueError(f"noise_std must be positive and finite, got {noise_std}: without noise rows have no density")
+    return float(value)
+
+
+def _check_rows(X, n_features):
+    X = as_float64(X, "X", copy=True)
+    if X.ndim != 2 or X.shape[1] != n_features:
+        raise ValueError(f"X must have the shape (n_rows, {n_features}) to match components, got {X.shape}")
+    if not np.all(np.isfinite(X)):
+        raise ValueError("X must be finite; it holds NaN or infinity: impute or drop those rows")
+    return np.ascontiguousarray(X)

@@ -1,0 +1,128 @@
+"""The path of the bilinear generative model: one target, log p(x), for each row of data."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklpf._random import Stream
+from sklpf.models._latent_rows import LatentRowsPath, check_components, check_noise_std
+from sklpf.partition import HAIS, PartitionEstimator
+from sklpf.paths._geometric import Points
+from sklpf.paths._kernel_path import read_only
+
+_LOG_TAU = np.log(2 * np.pi)
+_N_TEMPERATURES, _TOL = 10_000, 0.2
+
+
+class BilinearPath(LatentRowsPath):
+    """Content c and style d >= 0 of x = Phi a + noise_std N(0, I) with a = (Theta c) * (Psi d), for each row x.
+
+    Sohl-Dickstein & Culpepper 2012, eq. 33 to 35: c_i has the density exp(-|c_i|) / 2 and d_j the density exp(-d_j).
+    The base is this prior, and log f_1 - log f_0 the log-likelihood. Chains live at (c, d) and are reflected at d = 0.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_features)
+        Rows whose likelihood is wanted, less the model's mean.
+    components : array-like of shape (n_components, n_features)
+        The transpose of Phi.
+    content_weights : array-like of shape (n_components, n_content)
+        Theta.
+    style_weights : array-like of shape (n_components, n_style)
+        Psi.
+    noise_std : float
+        Positive.
+    ladder : array-like of shape (n_levels,)
+        Inverse temperatures, increasing in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If shapes don't match, or a number isn't finite or in its range.
+    """
+
+    _kernels = "sklpf.models.bilinear._path_kernels"
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        components: ArrayLike,
+        content_weights: ArrayLike,
+        style_weights: ArrayLike,
+        noise_std: float,
+        ladder: ArrayLike = (0.0, 1.0),
+    ):
+        self.components, self.noise_std = check_components(components), check_noise_std(noise_std)
+        self.content_weights = _check_weights(content_weights, len(self.components), "content_weights")
+        self.style_weights = _check_weights(style_weights, len(self.components), "style_weights")
+        self.n_features, self.n_content = self.components.shape[1], self.content_weights.shape[1]
+        self.n_dimensions = self.n_content + self.style_weights.shape[1]
+        self.bounds = np.stack([np.full(self.n_dimensions, -np.inf), np.full(self.n_dimensions, np.inf)])
+        self.bounds[0, self.n_content :] = 0.0
+        super().__init__(X, ladder)
+        self.log_norm = -self.n_features * (np.log(self.noise_std) + _LOG_TAU / 2)
+
+    def _at_row(self):
+        pass  # all that chains share is the row itself
+
+    def _prior(self, n, rng):
+        shapes = (n, self.n_content), (n, self.n_dimensions - self.n_content)
+        return np.concatenate([rng.laplace(size=shapes[0]), rng.exponential(size=shapes[1])], axis=1)
+
+    def simulate(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return n rows drawn from the model, less its mean, shape (n, n_features)."""
+        return self.means(self._prior(n, rng)) + self.noise_std * rng.normal(size=(n, self.n_features))
+
+    def means(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Phi a at points (n, n_dimensions), shape (n, n_features)."""
+        content, style = self._factors(position)
+        return (content * style) @ self.components
+
+    def _factors(self, position):
+        c, d = position[:, : self.n_content], position[:, self.n_content :]
+        return c @ self.content_weights.T, d @ self.style_weights.T
+
+    def default_estimator(self) -> PartitionEstimator:
+        """Return `HAIS` with a standard error of 0.2 nats, for which a row takes at most 10,000 levels."""
+        return HAIS(n_temperatures=_N_TEMPERATURES, tol=_TOL)
+
+    # -- one row's densities ---------------------------------------------------------------------
+    def sample_base(self, n: int, stream: Stream) -> Points:
+        """Return n exact draws from the prior."""
+        return self.at(self._prior(n, stream.generator()))
+
+    def at(self, position: NDArray[np.float64]) -> Points:
+        """Return the state of chains at some points (n, n_dimensions)."""
+        log_base = -np.abs(position).sum(axis=1) - self.n_content * np.log(2)
+        residual = (self.X - self.means(position)) / self.noise_std
+        return Points(position, log_base, self.log_norm - 0.5 * np.sum(residual**2, axis=1))
+
+    def gradients(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the gradients of log f_0 and of log f_1 - log f_0, both (n, n_dimensions)."""
+        content, style = self._factors(state.position)
+        slope = (self.X - (content * style) @ self.components) @ self.components.T / self.noise_std**2
+        parts = (slope * style) @ self.content_weights, (slope * content) @ self.style_weights
+        base = -np.where(state.position > 0, 1.0, -1.0)
+        base[:, self.n_content :] = -1.0
+        return base, np.concatenate(parts, axis=1)
+
+    def _pack(self):
+        from sklpf.models.bilinear._path_kernels import Row
+
+        return Row(
+            x=read_only(self.X),
+            components=read_only(self.components),
+            content_weights=read_only(self.content_weights),
+            style_weights=read_only(self.style_weights),
+            precision=self.noise_std**-2,
+            log_norm=float(self.log_norm),
+            log_base_norm=float(-self.n_content * np.log(2)),
+        )
+
+
+def _check_weights(weights, n_components, name):
+    weights = check_components(weights, name)
+    if len(weights) != n_components:
+        raise ValueError(f"{name} must have a row for each of {n_components} components, got shape {weights.shape}")
+    return weights

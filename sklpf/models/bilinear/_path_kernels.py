@@ -1,0 +1,64 @@
+"""Numba kernels of the bilinear generative model's path: the density of one row's content and style."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sklpf.kernels import OPTIONS, implements, njit
+from sklpf.kernels import _programs as programs
+
+
+class Row(NamedTuple):
+    """One row and the model, read-only."""
+
+    x: np.ndarray  # (D,)
+    components: np.ndarray  # (K, D)
+    content_weights: np.ndarray  # (K, C)
+    style_weights: np.ndarray  # (K, S)
+    precision: float
+    log_norm: float  # of the likelihood
+    log_base_norm: float
+
+
+@implements(programs.evaluate, Row, fastmath={*OPTIONS["fastmath"], "reassoc"})  # sums that vectorise
+def _evaluate(row, position, values):
+    precision, n_content, x = row.precision, row.content_weights.shape[1], row.x
+    content = np.dot(np.ascontiguousarray(position[:, :n_content]), row.content_weights.T)
+    style = np.dot(np.ascontiguousarray(position[:, n_content:]), row.style_weights.T)
+    residual = np.dot(content * style, row.components)
+    n, d = position.shape
+    for c in range(n):
+        square, length = 0.0, 0.0
+        for j in range(residual.shape[1]):
+            r = x[j] - residual[c, j]
+            square += r * r
+            residual[c, j] = r * precision
+        for j in range(d):
+            z = position[c, j]
+            length += abs(z)
+            values.base_slope[c, j] = -1.0 if z > 0.0 or j >= n_content else 1.0
+        values.log_base[c] = row.log_base_norm - length
+        values.gain[c] = row.log_norm - 0.5 * precision * square
+    slope = np.dot(residual, row.components.T)
+    for c in range(n):
+        for k in range(slope.shape[1]):
+            u, s = content[c, k], slope[c, k]
+            content[c, k] = s * style[c, k]
+            style[c, k] = s * u
+    values.gain_slope[:, :n_content] = np.dot(content, row.content_weights)
+    values.gain_slope[:, n_content:] = np.dot(style, row.style_weights)
+
+
+@njit
+def anneal(model, state, betas, reverse, keys, log_weights):
+    programs.anneal(model, state, betas, reverse, keys, log_weights)
+
+
+@njit
+def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
+    programs.exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums)
+
+
+@njit
+def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
+    programs.temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)

@@ -1,0 +1,263 @@
+"""LinearGenerativeModel: rows as sums of independent causes with noise; `score` is a log-likelihood."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sklpf._parallel import one_blas_thread
+from sklpf._sklearn import Interval, StrOptions
+from sklpf.models._generative import centred, check_latent, repeated, train_by_em
+from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._validation import all_or_nothing, check_n_samples
+from sklpf.models.linear._path import GaussianPosterior, LinearPath
+from sklpf.models.linear._trainer import LaplaceCauses, gaussian_components, independent_components, sparse_causes
+from sklpf.partition import PartitionEstimator
+from sklpf.training import EM
+
+_LARGEST_SEED = 2**31 - 1
+
+
+class LinearGenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
+    """Rows as sums of independent causes with noise; `score` is a log-likelihood.
+
+    x = `mean_` + `components_`.T @ a + `noise_std` N(0, I) with causes a_i of density exp(-|a_i|) / 2 (sparse coding,
+    and independent component analysis with noise) or N(0, 1) (probabilistic PCA whose noise is known); see
+    Sohl-Dickstein & Culpepper 2012, eq. 30 to 32.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Number of causes, which may exceed the number of features. None: as many as features.
+    prior : {"laplace", "gaussian"}, default="laplace"
+        Of the causes.
+    noise_std : float, default=0.1
+        Standard deviation of the noise, in the units of X. It is not learned.
+    n_draws : int or None, default=None
+        Chains of causes for every row in the E-step: 1 is stochastic EM, more are Monte-Carlo EM (Bishop 2006, eq.
+        11.29). None: 1, or of few rows as many as make 200 chains.
+    tol : float, default=0.01
+        Training has settled when the mean of `loss_curve_` over 10 passes is not lower by more than that, in nats a
+        row, in the 10 passes after.
+    max_iter : int, default=200
+        Most passes until it has.
+    verbose : int, default=0
+        Whether to print the loss after every pass.
+    random_state : int, RandomState or None, default=None
+        Components, chains and the estimates of `score` depend on it alone.
+    partition_estimator : PartitionEstimator or None, default=None
+        How log p(x) of a row is computed. None: in closed form where the prior is Gaussian, else by `HAIS`. A
+        `random_state` or `n_jobs` that it leaves at None are taken from the model.
+    on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
+        What `score` and `score_samples` do with rows whose estimate is not to be trusted.
+    n_jobs : int or None, default=None
+        For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise. Never changes a number.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        What one unit of a cause adds to a row: the transpose of the mixing matrix Phi, as FactorAnalysis keeps it. (Of
+        FastICA it is ``mixing_.T`` that corresponds, not ``components_``, which unmix.) Signs and order are arbitrary.
+    mean_ : ndarray of shape (n_features,)
+        Means of the columns, as in FastICA.
+    loss_curve_ : ndarray of shape (n_iter_,)
+        Estimates of -log p(x) of the training rows, in nats a row, after every pass: thermodynamic integration by the
+        trapezoid rule of two points, with a bias of a few nats where causes are many more than features. With a
+        Gaussian prior its value.
+    n_iter_ : int
+        Passes.
+    converged_ : bool
+        Whether the loss settled.
+    partition_estimator_ : PartitionEstimator
+        Fitted to the rows that were scored last.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    With a Gaussian prior the components are those of greatest likelihood, in closed form. With a Laplace prior training
+    begins at FastICA's, scaled to causes of variance 2, beside which more of them start small and at random, and goes
+    on by `sklpf.training.EM` with natural-gradient M-steps. The likelihood has local optima.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import LinearGenerativeModel
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.laplace(size=(500, 2)) @ [[2.0, 1.0], [0.0, 1.0]]
+    >>> model = LinearGenerativeModel(random_state=0).fit(X)
+    >>> model.components_.shape
+    (2, 2)
+    """
+
+    _parameter_constraints = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "prior": [StrOptions({"laplace", "gaussian"})],
+        "noise_std": [Interval(Real, 0, None, closed="neither")],
+        "n_draws": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+        "partition_estimator": [PartitionEstimator, None],
+        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        prior: Literal["laplace", "gaussian"] = "laplace",
+        noise_std: float = 0.1,
+        n_draws: int | None = None,
+        tol: float = 0.01,
+        max_iter: int = 200,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+        partition_estimator: PartitionEstimator | None = None,
+        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
+        n_jobs: int | None = None,
+    ):
+        self.n_components = n_components
+        self.prior = prior
+        self.noise_std = noise_std
+        self.n_draws = n_draws
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.random_state = random_state
+        self.partition_estimator = partition_estimator
+        self.on_nonconvergence = on_nonconvergence
+        self.n_jobs = n_jobs
+
+    # -- training --------------------------------------------------------------------------------
+    @all_or_nothing
+    def fit(self, X, y=None) -> Self:
+        """Fit to X by maximum likelihood.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter can't be used, or if values of X are too large; the model is then as it was.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the loss still fell after `max_iter` passes.
+        """
+        self._validate_params()
+        X = centred(self, self._validate(X, reset=True))
+        n_components = X.shape[1] if self.n_components is None else self.n_components
+        rng = check_random_state(self.random_state)
+        with one_blas_thread():
+            if self.prior == "gaussian":
+                self._fit_gaussian(X, n_components)
+            else:
+                self._fit_laplace(X, n_components, rng)
+        self._n_features_out = n_components
+        self._partition_seed = int(rng.randint(_LARGEST_SEED))
+        return self
+
+    def _fit_gaussian(self, X, n_components):
+        self.components_ = gaussian_components(X, n_components, self.noise_std)
+        log_likelihood = GaussianPosterior(self.components_, self.noise_std, 1.0).log_likelihood(X)
+        self.loss_curve_, self.n_iter_, self.converged_ = np.array([-log_likelihood.mean()]), 1, True
+
+    def _fit_laplace(self, X, n_components, rng):
+        start = independent_components(X, n_components, rng)
+        rows = repeated(X, self.n_draws)
+        causes = LaplaceCauses(rows, start, self.noise_std)
+        draws = np.random.default_rng(rng.randint(_LARGEST_SEED))
+        em = EM(causes, draws.standard_normal((len(rows), n_components)), draws, tol=self.tol)
+        train_by_em(self, em)
+        self.components_ = causes.components
+
+    # -- causes ------------------------------------------------------------------------------------
+    def transform(self, X) -> NDArray[np.float64]:
+        """Most probable causes of every row.
+
+        With a Gaussian prior that is their posterior mean; with a Laplace prior a sparse code, by coordinate descent
+        (scikit-learn's `Lasso`).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        causes : ndarray of shape (n_samples, n_components)
+        """
+        X = self._scorable(X)
+        if self.prior == "gaussian":
+            return GaussianPosterior(self.components_, self.noise_std, 1.0).center(X)
+        return sparse_causes(X, self.components_, self.noise_std)
+
+    def inverse_transform(self, X) -> NDArray[np.float64]:
+        """Rows without noise that causes make.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Causes, such as `transform` returns.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        return check_latent(X, len(self.components_)) @ self.components_ + self.mean_
+
+    # -- log-likelihood ------------------------------------------------------------------------------
+    def path(self, X) -> LinearPath:
+        """Return the path with one target a row, whose normaliser is that row's likelihood.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        path : LinearPath
+        """
+        return LinearPath(self._scorable(X), self.components_, self.noise_std, self.prior)
+
+    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+        """Draw independent rows from the model, exactly.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        check_n_samples(n_samples)
+        rng = np.random.default_rng(check_random_state(random_state).randint(_LARGEST_SEED))
+        path = LinearPath(np.empty((0, len(self.mean_))), self.components_, self.noise_std, self.prior)
+        return path.simulate(n_samples, rng) + self.mean_
+
+    def _validate(self, X, reset=False):
+        return validate_data(self, X, reset=reset, dtype=np.float64, order="C")
+
+    def _scorable(self, X):
+        check_is_fitted(self)
+        return self._validate(X) - self.mean_

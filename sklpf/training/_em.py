@@ -1,0 +1,112 @@
+"""EM whose E-step draws latent variables by Hamiltonian Monte Carlo."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf.training._chains import Chains
+from sklpf.training._loop import train
+
+_WARM_UP = 20  # trajectories before the parameters first move
+_WINDOW = 10  # passes whose mean losses are compared
+_FORGETTING = 0.7  # rates fall as k^-0.7 once the loss has settled: their sum is infinite, that of their squares finite
+_FEWEST_SETTLING = 20  # passes with falling rates
+
+
+class LatentModel(Protocol):
+    """A model in training: its rows, its parameters as they are now, and a chain of latent variables for each row.
+
+    With several chains a row the rows are repeated. Positions (n, d) are coordinates in which the latent variables of a
+    row have scales of about one; they may depend on the parameters.
+    """
+
+    def log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return log p(row, latent) of every chain up to a constant, shape (n,)."""
+
+    def grad(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return its gradient, shape (n, d)."""
+
+    def maximise(self, position: NDArray[np.float64], rate: float) -> None:
+        """Move the parameters by a share `rate` of an M-step, given draws from p(latent | row)."""
+
+    def loss(self, position: NDArray[np.float64]) -> float:
+        """Return what training lowers, such as an estimate of -log p(row), in nats a row."""
+
+
+class EM:
+    """Monte-Carlo EM (Bishop 2006, eq. 11.28 and 11.29): an M-step after every trajectory of persistent chains.
+
+    One chain a row makes it stochastic EM, several the average over draws of eq. 11.29, without the constant factor.
+    Full M-steps go on until the loss no longer falls. Then their share decreases, which averages over the passes that
+    follow (Delyon, Lavielle & Moulines 1999), half as many again and at least 20.
+
+    Parameters
+    ----------
+    model : object
+        A `LatentModel`.
+    position : array-like of shape (n, d)
+        Where the chains start.
+    rng : numpy.random.Generator
+    n_leapfrog : int, default=10
+        Steps of a trajectory.
+    bounds : ndarray of shape (2, d) or None, default=None
+        Box of the positions.
+    tol : float, default=0.01
+        The loss has settled when its mean over 10 passes is not lower by more than that in the 10 passes after.
+
+    Attributes
+    ----------
+    losses : list of float
+        After every pass.
+    converged : bool
+        Whether the loss has settled.
+    chains : Chains
+    """
+
+    def __init__(self, model: Any, position, rng, *, n_leapfrog=10, bounds=None, tol=0.01):
+        self.model, self.tol = model, tol
+        self.losses: list[float] = []
+        self.chains = Chains(position, rng, n_leapfrog=n_leapfrog, bounds=bounds)
+        self._n_searching: int | None = None  # passes until the loss had settled
+
+    @property
+    def converged(self) -> bool:
+        """Whether the loss has settled."""
+        return self._n_searching is not None
+
+    def fit(self, max_iter: int, report=None) -> None:
+        """Make at most `max_iter` passes until the loss settles, and those with falling rates after them."""
+        for _ in range(_WARM_UP):
+            self.chains.move(self.model.log_density, self.model.grad)
+        train(self, max_iter + self._n_settling(max_iter), report=report, callbacks=[self._ended(max_iter)])
+
+    def run(self) -> None:
+        """Make one pass: a trajectory of every chain, and the M-step."""
+        self.chains.move(self.model.log_density, self.model.grad)
+        n_settled = 0 if self._n_searching is None else len(self.losses) - self._n_searching + 1
+        self.model.maximise(self.chains.position, (1 + n_settled) ** -_FORGETTING)
+        self.losses.append(self.model.loss(self.chains.position))
+
+    def _ended(self, max_iter):
+        """The callback that says whether training is over."""
+
+        def ended(trainer, iteration):
+            if self._n_searching is None and self._has_settled():
+                self._n_searching = iteration
+            if self._n_searching is None:
+                return iteration >= max_iter
+            return iteration >= self._n_searching + self._n_settling(self._n_searching)
+
+        return ended
+
+    def _n_settling(self, n_searching):
+        return max(_FEWEST_SETTLING, n_searching // 2)
+
+    def _has_settled(self):
+        if len(self.losses) < 2 * _WINDOW:
+            return False
+        before, now = np.mean(self.losses[-2 * _WINDOW : -_WINDOW]), np.mean(self.losses[-_WINDOW:])
+        return bool(before - now <= self.tol)

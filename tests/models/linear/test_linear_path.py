@@ -1,0 +1,176 @@
+"""The linear generative model's path: densities, kernels, quadrature, closed forms, symmetries and rows."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import chi2, multivariate_normal
+
+from sklpf import HAIS, Exact
+from sklpf._random import Stream, stream_key
+from sklpf.models import LinearPath
+from sklpf.paths._base import map_state
+from sklpf.runs import _plain, _programs
+from sklpf.testing import check_path, make_rows_problem
+from sklpf.transitions import HMC
+from sklpf.transitions._hmc_kernels import Values
+
+PRIORS = ("laplace", "gaussian")
+
+
+def model(n_components, n_features, n_rows=3, noise_std=0.3, prior="laplace", seed=0):
+    rng = np.random.default_rng(seed)
+    components = rng.normal(size=(n_components, n_features)) / np.sqrt(n_components)
+    path = LinearPath(np.zeros((1, n_features)), components, noise_std, prior)
+    return LinearPath(path.simulate(n_rows, rng), components, noise_std, prior)
+
+
+def log_joint(path, x, causes):
+    """log p(x, a) at causes (n, M)."""
+    residual = (x - causes @ path.components) / path.noise_std
+    log_likelihood = -0.5 * np.sum(residual**2, axis=1) - len(x) * np.log(path.noise_std * np.sqrt(2 * np.pi))
+    if path.prior == "gaussian":
+        return log_likelihood - 0.5 * np.sum(causes**2, axis=1) - causes.shape[1] / 2 * np.log(2 * np.pi)
+    return log_likelihood - np.abs(causes).sum(axis=1) - causes.shape[1] * np.log(2)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize(("n_components", "n_features"), [(3, 3), (5, 2), (2, 4)])
+def test_a_row_has_the_density_of_the_model(prior, n_components, n_features):
+    path = model(n_components, n_features, prior=prior)
+    row = path.row(1)
+    check_path(row.with_ladder([0, 0.3, 1]))
+    state = row.sample_base(7, Stream(stream_key(0)))
+    expected = log_joint(path, path.X[1], row.causes(state.position)) + np.linalg.slogdet(row.posterior.root)[1]
+    np.testing.assert_allclose(sum(row.ends(state)), expected, rtol=1e-10)
+    for j, step in enumerate(1e-5 * np.eye(n_components)):
+        up, down = (np.array(row.ends(row.at(state.position + sign * step))) for sign in (1, -1))
+        slopes = [gradient[:, j] for gradient in row.gradients(state)]
+        np.testing.assert_allclose((up - down) / 2e-5, slopes, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("n_components", [3, 8])
+def test_kernels_do_what_the_plain_methods_say(prior, n_components):
+    from sklpf.kernels import njit
+    from sklpf.kernels._programs import evaluate
+
+    @njit
+    def call(density, position, values):
+        evaluate(density, position, values)
+
+    row = model(n_components, 4, prior=prior).row(0).with_ladder(np.linspace(0, 1, 6))
+    state = row.sample_base(9, Stream(stream_key(1)))
+    values = Values(*(np.full(shape, np.nan) for shape in (9, 9, (9, n_components), (9, n_components))))
+    call(row.packed, state.position, values)
+    for found, expected in zip(values, (*row.ends(state), *row.gradients(state))):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+    move, stream = HMC().tune(row, stream_key(2)), Stream(stream_key(3))
+    memory, levels = move.init(row, state, stream.aside()), np.repeat(np.arange(6)[:, np.newaxis], 9, axis=1)
+    plain = _plain.anneal(row, move, state, memory, levels, stream.at(1))
+    fused = _programs.anneal(row, move, state, memory, levels, stream.at(1))
+    for found, expected in zip(fused, plain):
+        map_state(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10), found, expected)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3])
+def test_two_causes_agree_with_quadrature(n_features):
+    path = model(2, n_features)
+    grid = np.linspace(-14, 14, 1401)
+    causes = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
+    hais = HAIS(random_state=0).fit(path)
+    for t, x in enumerate(path.X):
+        expected = logsumexp(log_joint(path, x, causes)) + 2 * np.log(grid[1] - grid[0])
+        # 4.5 standard errors and the grid's own error: 9 rows, 6e-5 false alarms
+        assert abs(hais.log_partition_[t] - expected) < 4.5 * hais.log_partition_std_error_[t] + 1e-4
+    assert hais.converged_
+
+
+def z_squares(path, expected, **options):
+    hais = HAIS(random_state=0, **options).fit(path)
+    assert hais.converged_
+    return np.sum(((hais.log_partition_ - expected) / hais.log_partition_std_error_) ** 2)
+
+
+def test_orthogonal_components_agree_with_the_closed_form():
+    """The sum of squared z-scores of 60 rows, 1e-6 false alarms on either side."""
+    problem = make_rows_problem("laplace", 60, 8, 0.1)
+    path = LinearPath(problem.path.X, problem.path.mixing.T, 0.1)
+    low, high = chi2.ppf([1e-6, 1 - 1e-6], 60)
+    assert low < z_squares(path, problem.log_partition, n_temperatures=300) < high * 1.1
+
+
+def test_without_components_rows_are_noise():
+    """Eq. 41 of the paper. Every row is the same integral over causes: one z-score, 4.5 standard errors, 7e-6."""
+    X = np.random.default_rng(0).normal(size=(3, 4))
+    hais = HAIS(random_state=0).fit(LinearPath(X, np.zeros((6, 4)), 0.7))
+    expected = multivariate_normal(np.zeros(4), 0.49).logpdf(X)
+    assert np.all(np.abs(hais.log_partition_ - expected) < 4.5 * hais.log_partition_std_error_)
+    assert np.all(hais.log_partition_std_error_ < 0.1)
+    path = LinearPath(X, np.zeros((6, 4)), 0.7, "gaussian")
+    np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("n_components", "n_features"), [(4, 4), (7, 3), (2, 5)])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_a_gaussian_prior_has_a_closed_form_at_any_scale(n_components, n_features, scale):
+    path = model(n_components, n_features, prior="gaussian")
+    covariance = path.components.T @ path.components + 0.09 * np.eye(n_features)
+    expected = multivariate_normal(np.zeros(n_features), covariance).logpdf(path.X) - n_features * np.log(scale)
+    scaled = LinearPath(scale * path.X, scale * path.components, scale * 0.3, "gaussian")
+    exact = path.default_estimator().fit(scaled)
+    np.testing.assert_allclose(exact.log_partition_, expected, rtol=1e-10)
+    assert exact.result_.statement == "exact"
+    hais = HAIS(10, 3, random_state=0).fit(scaled)  # base and target are the same
+    np.testing.assert_allclose(hais.log_partition_, expected, rtol=1e-10)
+
+
+def test_a_large_scale_beside_the_noise_leaves_the_density_whole():
+    path = model(4, 4)
+    far = LinearPath(1e8 * path.X, 1e8 * path.components, 0.3)
+    row = far.row(0)
+    causes = row.causes(np.zeros((1, 4)))
+    np.testing.assert_allclose(causes @ far.components, far.X[:1], rtol=1e-8)
+    hais = HAIS(20, 50, random_state=0).fit(far)
+    expected = -np.abs(np.linalg.solve(far.components.T, far.X.T)).sum(axis=0) - 4 * np.log(2)
+    expected -= np.linalg.slogdet(far.components)[1]
+    np.testing.assert_allclose(hais.log_partition_, expected, atol=1e-5)
+
+
+def test_signs_and_order_of_the_components_do_not_matter():
+    path, rng = model(5, 3), np.random.default_rng(1)
+    turned = LinearPath(path.X, (path.components * rng.choice([-1, 1], size=(5, 1)))[rng.permutation(5)], 0.3)
+    one, two = (HAIS(random_state=0).fit(p) for p in (path, turned))
+    error = np.hypot(one.log_partition_std_error_, two.log_partition_std_error_)
+    # 4.5 standard errors of 3 rows: 2e-5 false alarms
+    assert np.all(np.abs(one.log_partition_ - two.log_partition_) < 4.5 * error)
+    assert np.all(error < 0.05)
+
+
+def test_a_row_is_not_touched_by_the_others():
+    path = model(6, 3, n_rows=5)
+    hais = HAIS(20, 50, random_state=0)
+    whole = hais.fit(path).log_partition_.copy()
+    for rows in ([3], [4, 0, 3], [1, 1, 2, 0]):
+        some = LinearPath(path.X[rows], path.components, 0.3)
+        np.testing.assert_array_equal(hais.fit(some).log_partition_, whole[rows])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"noise_std": 0.0}, "noise_std must be positive"),
+        ({"components": [[np.nan, 1.0]]}, "components must be finite"),
+        ({"components": [1.0, 2.0]}, "components must be a matrix"),
+        ({"X": [[np.nan, 1.0]]}, "X must be finite"),
+        ({"X": [[1.0]]}, r"X must have the shape \(n_rows, 2\)"),
+        ({"prior": "cauchy"}, "prior must be"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        LinearPath(**({"X": [[0.0, 1.0]], "components": [[1.0, 0.0]], "noise_std": 0.1} | change))
+
+
+def test_exact_says_what_a_laplace_prior_lacks():
+    with pytest.raises(TypeError, match="Exact needs a path"):
+        Exact().fit(model(3, 2))
