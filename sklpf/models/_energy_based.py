@@ -31,6 +31,7 @@ from sklpf.training import (
 )
 
 LARGEST_SEED = 2**31 - 1
+_FAST, _SLOW = 5, 15  # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
 
 
 class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator):
@@ -93,7 +94,8 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
             If the log-likelihood still rises after `max_iter` passes.
         """
         trainer, rows = self._trainer(X)
-        settled = Settled(lambda parameters: self._loss(trainer.family, parameters, rows), self.tol)
+        n_passes = _SLOW if self.algorithm == "mpf" else _FAST
+        settled = Settled(lambda parameters: self._loss(trainer.family, parameters, rows), self.tol, n_passes)
         report = self._report(settled) if self.verbose else None
         with np.errstate(all="ignore"):  # training that diverges is reported
             self.n_iter_, self.converged_ = train(trainer, self.max_iter, callbacks=[settled], report=report)

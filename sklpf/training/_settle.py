@@ -22,11 +22,11 @@ class Settled:
     loss : callable
         Of the trainer's parameters (P,).
     tol : float
-    n_passes : int, default=5
+    n_passes : int
         That a mean is taken over.
     """
 
-    def __init__(self, loss: Callable[[Any], float], tol: float, n_passes: int = 5):
+    def __init__(self, loss: Callable[[Any], float], tol: float, n_passes: int):
         self.loss, self.tol, self.n_passes = loss, tol, n_passes
         self.curve: list[float] = []
         self.n_rates, self.began = 1, 0

@@ -64,7 +64,7 @@ def trainers():
 def test_a_family_of_the_user_s_is_learned(name):
     """To within a hundredth of a nat of the maximum; the moments of 500 chains leave about .002."""
     trainer, excess = trainers()[name]
-    settled = Settled(loss, tol=1e-4)
+    settled = Settled(loss, 1e-4, 5)
     n_passes, ended = train(trainer, 300, callbacks=[settled])
     assert ended
     assert len(settled.curve) == n_passes
@@ -115,7 +115,7 @@ class Descent:
 
 def test_the_rate_is_lowered_twice_before_training_ends():
     trainer = Descent(floor=0.0)
-    settled = Settled(float, tol=0.01)
+    settled = Settled(float, 0.01, 5)
     n_passes, ended = train(trainer, 100, callbacks=[settled])
     assert ended
     assert trainer.learning_rate == pytest.approx(0.09)
@@ -124,7 +124,7 @@ def test_the_rate_is_lowered_twice_before_training_ends():
 
 
 def test_training_that_goes_on_falling_does_not_end():
-    assert train(Descent(floor=-1000.0), 60, callbacks=[Settled(float, tol=0.01)]) == (60, False)
+    assert train(Descent(floor=-1000.0), 60, callbacks=[Settled(float, 0.01, 5)]) == (60, False)
 
 
 def test_a_trainer_without_a_rate_ends_when_it_settles_first():
@@ -132,7 +132,7 @@ def test_a_trainer_without_a_rate_ends_when_it_settles_first():
     del trainer.learning_rate
     type(trainer).run, run = lambda self: None, type(trainer).run
     try:
-        assert train(trainer, 100, callbacks=[Settled(float, tol=0.01)]) == (10, True)
+        assert train(trainer, 100, callbacks=[Settled(float, 0.01, 5)]) == (10, True)
     finally:
         type(trainer).run = run
 

@@ -55,8 +55,8 @@ class MeanCovarianceRBM(EnergyBasedModel):
     max_iter : int, default=200
         Most passes over the data; of "mpf" most rounds of L-BFGS.
     tol : float, default=0.01
-        Training has settled when the mean log-likelihood of five passes is not above that of the five before by so much
-        (nats a row).
+        Training has settled when the mean log-likelihood of 5 passes (of "mpf" 15) is not above that of as many before
+        by so much (nats a row).
     verbose : int, default=0
         Whether to print the log-likelihood after every pass.
     random_state : int, RandomState or None, default=None
@@ -107,8 +107,6 @@ class MeanCovarianceRBM(EnergyBasedModel):
     Training starts from one factor for every covariance unit, with little pooling besides, and learns the square roots
     of `pooling_`, which keeps it from turning negative. The published code has the negative of `pooling_`, noise_std_
     = 1, and factors of equal lengths.
-
-    On whitened image patches (36 features) "mpf" settled where it had started; "pcd" is the algorithm to begin with.
 
     Chains of log Z start at N(noise_std_² intercept_visible_, noise_std_² I), what is left of f without units. Rows
     with most covariance units on are short and hold much of the mass in little of the space: annealing (`HAIS`) finds

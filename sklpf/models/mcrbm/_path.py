@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf.models.mcrbm._units import Units
+from sklpf.models.mcrbm._units import OFFSET, Units
 from sklpf.partition import ParallelTempering, PartitionEstimator
 from sklpf.paths import Gaussian, GeometricPath
 from sklpf.paths._geometric import Points
@@ -58,7 +58,7 @@ class MeanCovariancePath(GeometricPath):
         return PackedUnits(
             read_only(np.concatenate([units.factors, units.filters])), read_only(units.pooling),
             read_only(units.intercept_covariance), read_only(units.intercept_mean), base.mean,
-            units.noise_std**-2, constant, base.log_norm,
+            units.noise_std**-2, OFFSET, constant, base.log_norm,
         )  # fmt: skip
 
     def kernel(self, name: str) -> Any:

@@ -8,7 +8,6 @@ import numpy as np
 
 from sklpf.kernels import OPTIONS, exp64, implements, njit
 from sklpf.kernels import _programs as programs
-from sklpf.models.mcrbm._units import OFFSET
 
 _SUMS = {"fastmath": {*OPTIONS["fastmath"], "reassoc"}}  # sums that vectorise
 _AT_ONCE = 512  # factors of 1 to 2 whose product is no overflow
@@ -23,6 +22,7 @@ class PackedUnits(NamedTuple):
     intercept_mean: np.ndarray  # (J,)
     center: np.ndarray  # (d,), of the base
     precision: float
+    offset: float  # of the mean square that rows are normalised by
     constant: float  # log f_1 - log f_0 is this and the softplus functions of all units
     log_norm: float  # of the base
 
@@ -57,7 +57,7 @@ def _units(density, position, values):
         square = 0.0
         for j in range(d):
             square += position[c, j] * position[c, j]
-        roots[c] = 1.0 / math.sqrt(square / d + OFFSET)
+        roots[c] = 1.0 / math.sqrt(square / d + density.offset)
         for f in range(n_factors):
             outputs[c, f] *= roots[c]
             squares[c, f] = outputs[c, f] * outputs[c, f]

@@ -48,8 +48,8 @@ class ProductOfExperts(EnergyBasedModel):
     max_iter : int, default=200
         Most passes over the data; of "mpf" and "ml" most rounds of L-BFGS.
     tol : float, default=0.01
-        Training has settled when the mean log-likelihood of five passes is not above that of the five before by so much
-        (nats a row).
+        Training has settled when the mean log-likelihood of 5 passes (of "mpf" 15) is not above that of as many before
+        by so much (nats a row).
     verbose : int, default=0
         Whether to print the log-likelihood after every pass.
     random_state : int, RandomState or None, default=None
