@@ -32,9 +32,11 @@ from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from threadpoolctl import threadpool_limits
 
+from sklpf import BilinearGenerativeModel, LinearGenerativeModel, MeanCovarianceRBM, ProductOfExperts
 from sklpf.datasets import make_patches
 from sklpf.testing import find_shared_data
 
+UNITS = ("n_factors", "n_covariance", "n_mean")
 SIZES = {"train": 10_000, "test": 1000, "components": 36, "size": 16, "data-seed": 0}  # of the patches
 
 
@@ -75,6 +77,11 @@ class IndependentComponents(DensityMixin, BaseEstimator):
         return np.linalg.slogdet(self.unmixing_)[1] + density.logpdf(sources, scale=scale).sum(axis=1)
 
 
+def ours(model, parameters, seed):
+    """One of sklpf's models with its defaults but for `parameters`."""
+    return model(**parameters, random_state=seed, n_jobs=2)
+
+
 # ---- models ------------------------------------------------------------------------------------------
 class Model(NamedTuple):
     make: Callable  # seed -> an estimator with fit and score_samples
@@ -92,6 +99,30 @@ def models(d):
         "FastICA, logistic": Model(partial(IndependentComponents, "logistic")),
         "FastICA, Laplace": Model(partial(IndependentComponents, "laplace")),
         "GaussianMixture": Model(partial(chosen, mixture, [2, 4, 8, 16, 32])),
+        **{
+            f"linear generative, {name}": Model(partial(ours, LinearGenerativeModel, parameters), True)
+            for name, parameters in (
+                (f"Gaussian, {d}", {"prior": "gaussian"}),
+                (f"Laplace, {d}", {}),
+                (f"Laplace, {4 * d}", {"n_components": 4 * d}),
+            )
+        },
+        "bilinear generative": Model(partial(ours, BilinearGenerativeModel, {"n_content": 49, "n_style": 49}), True),
+        **products(d),
+        f"mean-covariance RBM, {d}": Model(partial(ours, MeanCovarianceRBM, {})),
+        f"mean-covariance RBM, {4 * d}": Model(partial(ours, MeanCovarianceRBM, dict.fromkeys(UNITS, 4 * d))),
+    }
+
+
+def products(d):
+    """Products of experts by expert, size and training."""
+    sizes = [(d, "ml"), (d, "pcd"), (2 * d, "pcd"), (4 * d, "pcd"), (4 * d, "mpf"), (8 * d, "pcd")]
+    return {
+        f"product of {name}, {n}, {algorithm}": Model(
+            partial(ours, ProductOfExperts, {"expert": expert, "n_components": n, "algorithm": algorithm})
+        )
+        for name, expert in (("Laplace", "laplace"), ("Student-t", "student_t"))
+        for n, algorithm in sizes
     }
 
 
