@@ -1,4 +1,4 @@
-"""HMC steps of products of experts in JAX: a peer of hmc_speed.py, which starts it in an environment that has JAX.
+"""HMC steps of the image models in JAX: a peer of hmc_speed.py, which starts it in an environment that has JAX.
 
 Reads lines "jax" and "blackjax" and answers each with the processor seconds of one call, after a first answer when
 both are compiled. One step is one leapfrog step with acceptance; both scan over all steps in one compiled call.
@@ -15,30 +15,51 @@ import numpy as np
 jax.config.update("jax_enable_x64", True)
 
 
-def densities(kind, W, strengths, df):
-    """log f_0, log f_1 - log f_0 of points (n, d), and both with their gradients by hand."""
-    d = W.shape[1]
+def densities(kind, arrays):
+    """Energies and forces of points (n, d), u = M x: log f_0 with its gradient, and log f_1 with its own, by hand."""
+    A = {name: jnp.array(value) for name, value in arrays.items()}
 
-    def base(x):
-        if kind == "laplace":
-            return -0.5 * jnp.sum(x * x, -1), -x
-        square = jnp.sum(x * x, -1)
-        return -0.5 * (df + d) * jnp.log1p(square / df), -x * ((df + d) / (df + square))[..., None]
+    def gaussian(x):
+        return -0.5 * jnp.sum(x * x, -1), -x
+
+    def heavy(x):
+        square, d = jnp.sum(x * x, -1), x.shape[-1]
+        return -0.5 * (A["df"] + d) * jnp.log1p(square / A["df"]), -x * ((A["df"] + d) / (A["df"] + square))[..., None]
+
+    def laplace(x):
+        u = x @ A["filters"].T
+        return -jnp.sum(jnp.abs(u), -1), -jnp.sign(u) @ A["filters"]
+
+    def student_t(x):
+        u = x @ A["filters"].T
+        s = 1 + u * u
+        return -jnp.sum(A["exponents"] * jnp.log(s), -1), -(2 * A["exponents"] * u / s) @ A["filters"]
+
+    def linear(x):
+        a = A["center"] + x @ A["root"]
+        log_base, slope = gaussian(x)
+        return log_base + jnp.sum(a * a / 4 - jnp.abs(a), -1), slope + (a / 2 - jnp.sign(a)) @ A["root"]
+
+    def mcrbm(x):
+        root = 1 / jnp.sqrt(jnp.sum(x * x, -1, keepdims=True) / x.shape[-1] + 0.5)
+        u = (x @ A["factors"].T) * root
+        covariance = A["intercept_covariance"] - 0.5 * (u * u) @ A["pooling"]
+        mean = A["intercept_mean"] + x @ A["filters"].T
+        log_base, slope = gaussian(x)
+        forces = u * (jax.nn.sigmoid(covariance) @ A["pooling"].T)
+        along = jnp.sum(forces * u, -1, keepdims=True) * root**2 / x.shape[-1]
+        slope = slope - (forces * root) @ A["factors"] + along * x + jax.nn.sigmoid(mean) @ A["filters"]
+        return log_base + jnp.sum(jax.nn.softplus(covariance), -1) + jnp.sum(jax.nn.softplus(mean), -1), slope
+
+    base = heavy if kind == "student-t" else gaussian
+    target = {"laplace": laplace, "student-t": student_t, "linear": linear, "mcrbm": mcrbm}[kind]
 
     def both(x):
-        u = x @ W.T
-        if kind == "laplace":
-            target, slope = -jnp.sum(jnp.abs(u), -1), -jnp.sign(u) @ W
-        else:
-            s = 1 + u * u
-            target, slope = -jnp.sum(strengths * jnp.log(s), -1), -(2 * strengths * u / s) @ W
-        log_base, base_slope = base(x)
-        return log_base, target - log_base, base_slope, slope - base_slope
+        (log_base, base_slope), (log_target, slope) = base(x), target(x)
+        return log_base, log_target - log_base, base_slope, slope - base_slope
 
     def log_density(x, beta):
-        u = W @ x
-        target = -jnp.sum(jnp.abs(u)) if kind == "laplace" else -jnp.sum(strengths * jnp.log1p(u * u))
-        return (1 - beta) * base(x)[0] + beta * target
+        return (1 - beta) * base(x)[0] + beta * target(x)[0]
 
     return both, log_density
 
@@ -89,10 +110,10 @@ def blackjax_steps(log_density, step, d):
 
 def main():
     case = json.loads(sys.argv[1])
-    rng = np.random.default_rng(0)
-    d, W = case["d"], jnp.array(rng.normal(size=(case["K"], case["d"])) / case["d"] ** 0.5)
-    x = rng.normal(size=(case["n"], d))
-    both, log_density = densities(case["kind"], W, jnp.full(case["K"], case["strength"]), case["df"])
+    with np.load(case["arrays"]) as arrays:
+        both, log_density = densities(case["kind"], dict(arrays))
+    d = case["d"]
+    x = np.random.default_rng(0).normal(size=(case["n"], d))
     functions = {
         "jax": ours(both, case["step"], 0.5),
         "blackjax": blackjax_steps(log_density, case["step"], d),
