@@ -25,7 +25,7 @@ from sklpf.datasets import make_patches
 from sklpf.testing import find_shared_data
 
 full = os.environ.get("SKLPF_FULL") == "1"
-size, d, n_train, n_test, n_rows = (16, 36, 10_000, 1000, 100) if full else (8, 10, 2000, 500, 20)
+size, d, n_train, n_test, n_rows = (16, 36, 10_000, 1000, 100) if full else (8, 8, 1500, 500, 10)
 file = find_shared_data("natural/images.npz") if full else None
 if file is None:
     images = [image.mean(axis=2) for image in load_sample_images().images]
@@ -79,12 +79,14 @@ for name, model in models.items():
 
 sizes = [d, 2 * d, 4 * d, 8 * d] if full else [d, 2 * d, 4 * d]
 curves = {}
-for expert in ("laplace", "student_t"):
+for expert, name in (("laplace", "Laplace"), ("student_t", "Student-t")):
     for n_components in sizes:
-        model = ProductOfExperts(n_components, expert, random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(X_train)
+        model = models.get(f"product of {name}, {n_components}")
+        if model is None:
+            model = ProductOfExperts(n_components, expert, random_state=0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit(X_train)
         for rows, X in (("training", X_train), ("test", X_test)):
             interval = model.score_interval(X)
             curves.setdefault((expert, rows), []).append((interval.mean, *interval.partition))

@@ -7,58 +7,61 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf.models.mcrbm._base import PeakMixture, curvature
 from sklpf.models.mcrbm._units import OFFSET, Units
-from sklpf.partition import ParallelTempering, PartitionEstimator
-from sklpf.paths import Gaussian, GeometricPath
+from sklpf.partition import HAIS, PartitionEstimator
+from sklpf.paths import GeometricPath
 from sklpf.paths._geometric import Points
 from sklpf.paths._kernel_path import read_only
 
+_N_LEVELS = 5000  # of the default estimator
+
 
 class MeanCovariancePath(GeometricPath):
-    """From N(noise_std² intercept, noise_std² I), what is left without units, to a MeanCovarianceRBM.
+    """From a mixture of Gaussians to a MeanCovarianceRBM.
 
-    Chains move in z = (x - mean) / scale.
+    Chains move in y, x = mean + scale axes @ y, whose axes are those of the covariance units' curvature at 0.
 
     Parameters
     ----------
     units : Units
-        Of z.
+        Of z = (x - mean) / scale.
     mean : ndarray of shape (d,)
     scale : float
     """
 
-    base: Gaussian
-    tails_are_known = True  # Gaussian ones with the base's variance, times at most exp(constant |z|)
+    base: PeakMixture
+    tails_are_known = True  # Gaussian ones with the widest's variance, times at most exp(constant |y|)
 
     def __init__(self, units: Units, mean: NDArray[np.float64], scale: float):
-        self.units, self.mean, self.scale = units, mean, scale
+        axes = np.linalg.eigh(curvature(units))[1]
+        turned = {name: getattr(units, name) @ axes for name in ("factors", "filters", "intercept")}
+        self.units, self.mean, self.axes = units._replace(**turned), mean, scale * axes
         self.constant = len(mean) * float(np.log(scale))
-        variance = units.noise_std**2
-        base = Gaussian(variance * units.intercept, variance)
-        super().__init__(self._log_density, grad=units.grad, base=base)
+        super().__init__(self._log_density, grad=self.units.grad, base=PeakMixture(self.units))
 
-    def _log_density(self, z):
-        return self.constant + self.units.log_density(z)
+    def _log_density(self, y):
+        return self.constant + self.units.log_density(y)
 
     def default_estimator(self) -> PartitionEstimator:
-        """Return what a model's ``partition_estimator=None`` stands for: annealing rarely finds the short rows."""
-        return ParallelTempering()
+        """Return what a model's ``partition_estimator=None`` stands for."""
+        return HAIS(n_temperatures=_N_LEVELS)
 
     def rows(self, state: Points) -> NDArray[np.float64]:
         """Return x of the chains, shape (n, d)."""
-        return self.mean + self.scale * state.position
+        return self.mean + state.position @ self.axes.T
 
     @property
     def packed(self) -> Any:
         """The units as compiled programs take them."""
         from sklpf.models.mcrbm._path_kernels import PackedUnits
 
-        units, base = self.units, self.base.packed
-        constant = self.constant + 0.5 * float(base.mean @ units.intercept) - base.log_norm
+        units, base = self.units, self.base
+        constant = self.constant + 0.5 * float(base.center @ units.intercept)
         return PackedUnits(
             read_only(np.concatenate([units.factors, units.filters])), read_only(units.pooling),
-            read_only(units.intercept_covariance), read_only(units.intercept_mean), base.mean,
-            units.noise_std**-2, OFFSET, constant, base.log_norm,
+            read_only(units.intercept_covariance), read_only(units.intercept_mean),
+            base.center, base.precisions, base.log_norms, OFFSET, constant,
         )  # fmt: skip
 
     def kernel(self, name: str) -> Any:

@@ -14,17 +14,17 @@ _AT_ONCE = 512  # factors of 1 to 2 whose product is no overflow
 
 
 class PackedUnits(NamedTuple):
-    """Units of z, from a Gaussian base with their precision."""
+    """Units of y, from a mixture of Gaussians of which the first is what is left without units."""
 
     filters: np.ndarray  # (F + J, d): factors, then filters of the mean units
     pooling: np.ndarray  # (F, K)
     intercept_covariance: np.ndarray  # (K,)
     intercept_mean: np.ndarray  # (J,)
-    center: np.ndarray  # (d,), of the base
-    precision: float
+    center: np.ndarray  # (d,), of the first
+    precisions: np.ndarray  # (S, d)
+    log_norms: np.ndarray  # (S,)
     offset: float  # of the mean square that rows are normalised by
-    constant: float  # log f_1 - log f_0 is this and the softplus functions of all units
-    log_norm: float  # of the base
+    constant: float  # log f is this, the first Gaussian's exponent, and the softplus functions of all units
 
 
 @functools.partial(njit, forceinline=True, **_SUMS)
@@ -78,14 +78,42 @@ def _units(density, position, values):
         gain[c] += _switch(mean)
         roots[c] *= roots[c] * along / d
     np.dot(outputs, density.filters, slopes)
+    center, precisions, precision = density.center, density.precisions, density.precisions[0, 0]
+    shares, pull = np.empty(precisions.shape[0]), np.empty(d)
     for c in range(n):
-        square = 0.0
+        z, off = position[c], 0.0
         for j in range(d):
-            off = position[c, j] - density.center[j]
-            square += off * off
-            base_slopes[c, j] = -density.precision * off
-            slopes[c, j] += roots[c] * position[c, j]
-        values.log_base[c] = density.log_norm - 0.5 * density.precision * square
+            off += (z[j] - center[j]) * (z[j] - center[j])
+        values.log_base[c] = _mix(density, z, precision * off, shares)
+        gain[c] -= 0.5 * precision * off + values.log_base[c]
+        for j in range(d):
+            pull[j] = 0.0
+        for s in range(shares.shape[0]):
+            for j in range(d):
+                pull[j] += shares[s] * precisions[s, j]
+        for j in range(d):
+            base_slopes[c, j] = shares[0] * precision * center[j] - pull[j] * z[j]
+            slopes[c, j] += roots[c] * z[j] - precision * (z[j] - center[j]) - base_slopes[c, j]
+
+
+@functools.partial(njit, forceinline=True, **_SUMS)
+def _mix(density, z, off, shares):
+    """The log density of the mixture at a point, and the shares of its parts."""
+    largest, total = -np.inf, 0.0
+    for s in range(shares.shape[0]):
+        exponent = off
+        if s > 0:
+            exponent = 0.0
+            for j in range(z.shape[0]):
+                exponent += density.precisions[s, j] * z[j] * z[j]
+        shares[s] = density.log_norms[s] - 0.5 * exponent
+        largest = max(largest, shares[s])
+    for s in range(shares.shape[0]):
+        shares[s] = exp64(shares[s] - largest)
+        total += shares[s]
+    for s in range(shares.shape[0]):
+        shares[s] /= total
+    return largest + math.log(total)
 
 
 @njit

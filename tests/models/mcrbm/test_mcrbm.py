@@ -7,6 +7,7 @@ from continuous_models import (
     assert_kernel_writes_all_values,
     assert_programs_are_those_of_the_loops,
     log_integral,
+    slopes,
 )
 
 from sklpf import AIS, HAIS, MeanCovarianceRBM, ParallelTempering
@@ -67,14 +68,14 @@ def test_compiled_programs_are_the_plain_loops(n_covariance, n_mean):
         assert_programs_are_those_of_the_loops(path)
 
 
-@pytest.mark.parametrize("estimator", [None, HAIS()], ids=["default", "hais"])
+@pytest.mark.parametrize("estimator", [None, ParallelTempering()], ids=["default", "tempering"])
 @pytest.mark.parametrize("seed", range(3))
 def test_log_z_by_quadrature(seed, estimator):
     """Three models in the plane, intervals of 99.99 %: false alarm 6e-4."""
     machine = model(2, seed, mean=[0.5, -1.0], scale=2.0, partition_estimator=estimator)
     expected = log_integral(lambda x: machine._log_f(x)[0], 30)
     result = machine.estimate_log_partition().partition_estimator_.result_
-    assert result.method == ("ParallelTempering" if estimator is None else "HAIS")
+    assert result.method == ("HAIS" if estimator is None else "ParallelTempering")
     assert result.converged
     assert result.std_error < 0.02
     low, high = result.interval(0.9999)
@@ -83,34 +84,38 @@ def test_log_z_by_quadrature(seed, estimator):
 
 def test_log_z_without_weights_is_closed():
     """Units that see nothing are on or off: a Gaussian times 2 softplus sums, in any estimator."""
-    numbers = parameters(3) | {"pooling": np.zeros((5, 5)), "mean_components": np.zeros((5, 3))}
+    weightless = {"pooling": np.zeros((5, 5)), "mean_components": np.zeros((5, 3)), "intercept_visible": np.zeros(3)}
+    numbers = parameters(3) | weightless
     softplus = np.logaddexp(0, [numbers["intercept_covariance"], numbers["intercept_mean"]]).sum()
-    b, variance = numbers["intercept_visible"], 1.2**2
-    expected = softplus + 1.5 * np.log(2 * np.pi * variance) + variance * b @ b / 2 + 3 * np.log(0.1)
+    expected = softplus + 1.5 * np.log(2 * np.pi * 1.2**2) + 3 * np.log(0.1)
     machine = MeanCovarianceRBM.from_parameters(**numbers, scale=0.1, random_state=0)
     for estimator in (HAIS(20, 50), AIS(20, 50), ParallelTempering(n_sweeps=64)):
         assert estimator.fit(machine).log_partition_ == pytest.approx(expected, abs=1e-9)
 
 
 def test_signs_and_the_order_of_units_do_not_matter():
-    """Signs of factors change nothing, and the order of units rounding alone; -x has the same log Z."""
+    """For log f but for rounding; -x has the same log Z. Two comparisons, 5 standard errors: false alarm 1e-6."""
     first = parameters(3)
     log_z, error = estimate(first)
     assert estimate(first | {"factors": -first["factors"]})[0] == pytest.approx(log_z, abs=1e-9)
     turned = {name: first[name][ORDER] for name in ("mean_components", "intercept_mean", "intercept_covariance")}
     turned |= {"factors": first["factors"][ORDER], "pooling": first["pooling"][ORDER][:, ORDER]}
-    assert estimate(first | turned)[0] == pytest.approx(log_z, abs=1e-6)
-    mirrored, other_error = estimate(first | {name: -first[name] for name in ("mean_components", "intercept_visible")})
-    assert abs(mirrored - log_z) < 5 * np.hypot(error, other_error)  # one seed, false alarm below 1e-5
+    machines = [MeanCovarianceRBM.from_parameters(**numbers) for numbers in (first, first | turned)]
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    np.testing.assert_allclose(machines[0]._log_density(X), machines[1]._log_density(X), rtol=1e-12)
+    mirror = {name: -first[name] for name in ("mean_components", "intercept_visible")}
+    for changes in (turned, mirror):
+        other, other_error = estimate(first | changes)
+        assert abs(other - log_z) < 5 * np.hypot(error, other_error)
 
 
 def test_units_of_the_rows():
-    """Rows in other units: log Z grows by d log scale, and rows keep their likelihood but for that."""
+    """Rows in other units: log f stays, and what is integrated grows by d log scale."""
     X, first = np.random.default_rng(0).normal(size=(4, 3)), model(3)
     other = model(3, mean=[5.0, 0.0, -5.0], scale=10.0)
-    np.testing.assert_allclose(
-        other.score_samples(10 * X + other.mean_), first.score_samples(X) - 3 * np.log(10), atol=1e-9
-    )
+    np.testing.assert_allclose(other._log_density(10 * X + other.mean_), first._log_density(X), rtol=1e-12)
+    grown = other.path().log_density(X) - first.path().log_density(X)
+    np.testing.assert_allclose(grown, 3 * np.log(10), rtol=1e-12)
     np.testing.assert_allclose(other.transform(10 * X + other.mean_), first.transform(X), atol=1e-12)
 
 
@@ -149,3 +154,26 @@ def test_samples_have_the_model_s_virial():
 def test_bad_parameters_are_named(change, sentence):
     with pytest.raises(ValueError, match=sentence):
         MeanCovarianceRBM.from_parameters(**{**parameters(3), **change})
+
+
+def test_the_base_is_normalised_and_knows_the_peak():
+    """A narrow peak at 0 beside a wide Gaussian, in the plane: by quadrature, and found by few chains."""
+    path = MeanCovarianceRBM.from_parameters(
+        8 * np.eye(2), np.eye(2), np.zeros((1, 2)), intercept_covariance=[6.0, 6.0], intercept_visible=[0.5, 0.0]
+    ).path()
+    assert log_integral(path.base.log_density, 8, 4001) == pytest.approx(0, abs=1e-6)
+    x = np.random.default_rng(0).normal(size=(3, 2))
+    expected = [slopes(lambda point: path.base.log_density(point[np.newaxis])[0], point) for point in x]
+    np.testing.assert_allclose(path.base.grad_log_density(x), expected, rtol=1e-6)
+    draws = path.base.sample(40_000, np.random.default_rng(0))
+    share = np.mean(np.linalg.norm(draws, axis=1) < 0.1)
+    grid = np.linspace(-0.1, 0.1, 401)
+    points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+    inside = (
+        np.exp(path.base.log_density(points[np.linalg.norm(points, axis=1) < 0.1])).sum() * (grid[1] - grid[0]) ** 2
+    )
+    assert abs(share - inside) < 0.003 + 4.5 * np.sqrt(inside * (1 - inside) / 40_000)  # false alarm 7e-6
+    hais = HAIS(20, 200, random_state=0).fit(path)
+    low, high = hais.result_.interval(0.9999)
+    assert hais.converged_
+    assert low - 1e-3 < log_integral(path.log_density, 8, 4001) < high + 1e-3

@@ -1,0 +1,65 @@
+"""The base of mean and covariance units: a mixture of Gaussians, from the wide one to the narrow peak of short rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from sklpf.models.mcrbm._units import OFFSET, Units, sigmoid
+from sklpf.paths._kernel_path import read_only
+
+Array = NDArray[np.float64]
+
+_STRENGTHS = 4.0 ** np.arange(-8, 2)  # of the covariance units' pull, in what it is at 0
+
+
+class PeakMixture:
+    """Equal parts of N(center, noise_std² I) and of N(0, (I / noise_std² + t H)⁻¹) for some t; it is normalised.
+
+    H is the curvature of the covariance units at 0, where most of them are on. Rows there are short: a narrow peak with
+    much of the mass, which chains from the wide Gaussian alone would seldom find. Points are in H's principal axes.
+
+    Parameters
+    ----------
+    units : Units
+        In coordinates in which `curvature` is diagonal.
+    """
+
+    normalised = True
+
+    def __init__(self, units: Units):
+        self.center = read_only(units.noise_std**2 * units.intercept)
+        self.n_dimensions = len(self.center)
+        self.scale = np.full(self.n_dimensions, units.noise_std)
+        strengths = np.concatenate([[0.0], _STRENGTHS])[:, np.newaxis]
+        self.precisions = read_only(units.noise_std**-2.0 + strengths * np.diag(curvature(units)))
+        log_volumes = 0.5 * np.log(self.precisions).sum(axis=1)
+        self.log_norms = read_only(log_volumes - self.n_dimensions / 2 * np.log(2 * np.pi) - np.log(len(strengths)))
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Return n independent draws, shape (n, d)."""
+        part = rng.integers(len(self.precisions), size=n)
+        draws = rng.standard_normal((n, self.n_dimensions)) / np.sqrt(self.precisions[part])
+        return draws + np.where(part[:, np.newaxis] == 0, self.center, 0.0)
+
+    def log_density(self, x: Array) -> Array:
+        """Return the log density at points (n, d), shape (n,), in nats."""
+        return logsumexp(self._parts(x), axis=1)
+
+    def grad_log_density(self, x: Array) -> Array:
+        """Return the gradient of `log_density` at points (n, d), shape (n, d)."""
+        parts = self._parts(x)
+        shares = np.exp(parts - logsumexp(parts, axis=1, keepdims=True))
+        return shares[:, :1] * self.precisions[0] * self.center - (shares @ self.precisions) * x
+
+    def _parts(self, x):
+        exponents = x**2 @ self.precisions.T
+        exponents[:, 0] = (x - self.center) ** 2 @ self.precisions[0]
+        return self.log_norms - 0.5 * exponents
+
+
+def curvature(units: Units) -> Array:
+    """Return the negative second derivative of the covariance units' part of log f at 0, (d, d)."""
+    weights = units.pooling @ sigmoid(units.intercept_covariance) / OFFSET
+    return (units.factors.T * weights) @ units.factors
