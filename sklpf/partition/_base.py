@@ -113,8 +113,10 @@ class PartitionEstimator(BaseEstimator):
 
     def _run(self, path: Path, seed: int) -> Any:
         """The run that _sample leaves, with the path's word on its own precision and what its tails say against it."""
-        measured = isinstance(path, GeometricPath) and not path.tails_are_known
-        doubts = doubt_tails(path, stream_key(seed, TAILS)) if measured else ()
+        doubts: tuple[str, ...] = ()
+        if isinstance(path, GeometricPath):
+            known = path.tail_doubts
+            doubts = doubt_tails(path, stream_key(seed, TAILS)) if known is None else known
         run = self._sample(path, seed)
         run = replace(run, doubts=doubts) if doubts else run
         return replace(run, log_f_rounding=path.log_f_rounding) if path.log_f_rounding else run

@@ -95,7 +95,7 @@ class GeometricPath(TemperedPath):
 
     has_walls = True
     n_chains_per_block = 64
-    tails_are_known = False  # a subclass that knows its base to have the right tails says True: they aren't measured
+    tail_doubts: tuple[str, ...] | None = None  # of a subclass that knows its tails; None: they are measured
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ class MeanCovariancePath(GeometricPath):
     """
 
     base: PeakMixture
-    tails_are_known = True  # Gaussian ones with the widest's variance, times at most exp(constant |y|)
+    tail_doubts = ()  # Gaussian ones with the widest's variance, times at most exp(constant |y|)
 
     def __init__(self, units: Units, mean: NDArray[np.float64], scale: float):
         axes = np.linalg.eigh(curvature(units))[1]

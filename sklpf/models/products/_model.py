@@ -86,10 +86,10 @@ class ProductOfExperts(EnergyBasedModel):
     Notes
     -----
     Student-t experts have an integral if the tail index of their product is above 0: the minimum over r = 1 …
-    n_features of 2 (sum of the n_components - n_features + r smallest exponents) - r. Training raises the smallest
-    exponents where it would fall below 0.5, and `score` refuses a product without normaliser. log Z is estimated from a
-    multivariate t with that index (at most 8) as its degrees of freedom: with lighter tails estimates are wrong without
-    showing it.
+    n_features of 2 (sum of the n_components - n_features + r smallest exponents) - r. `score` refuses a product without
+    normaliser, and training raises the smallest exponents where the index would fall below 1 (0.5 where log Z is
+    closed): with less, chains can't be trusted. log Z is estimated from a multivariate t with that index (at most 8) as
+    its degrees of freedom: with lighter tails estimates are wrong without showing it.
 
     Training runs in coordinates in which the rows have unit covariance.
 

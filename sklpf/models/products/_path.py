@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._random import Stream
-from sklpf.models.products._experts import Experts, closed_log_partition, sample_complete, tail_index
+from sklpf.models.products._experts import (
+    SMALLEST_TRUSTED_INDEX,
+    Experts,
+    closed_log_partition,
+    sample_complete,
+    tail_index,
+)
 from sklpf.partition import HAIS, Exact, PartitionEstimator
 from sklpf.paths import Gaussian, GeometricPath, StudentT
 from sklpf.paths._geometric import Points
@@ -38,17 +44,17 @@ class ProductPath(GeometricPath):
         If the product has no normaliser.
     """
 
-    tails_are_known = True
-
     def __init__(self, experts: Experts, mean: NDArray[np.float64]):
         _check(experts)
         self.mean = mean
         self.experts, self.root = experts.whitened()
+        self.tail_doubts = ()
         center = np.zeros(experts.filters.shape[1])
         if experts.exponents is None:
             base: Gaussian | StudentT = Gaussian(center, 1.0)
         else:
-            base = StudentT(center, 1.0, min(_MOST_DF, tail_index(experts.filters, experts.exponents)))
+            alpha = tail_index(experts.filters, experts.exponents)
+            base, self.tail_doubts = StudentT(center, 1.0, min(_MOST_DF, alpha)), _doubts(alpha)
         super().__init__(self.experts.log_density, grad=self.experts.grad, base=base)
 
     @property
@@ -99,6 +105,16 @@ class ProductPath(GeometricPath):
         from sklpf.models.products import _path_kernels
 
         return getattr(_path_kernels, name)
+
+
+def _doubts(alpha) -> tuple[str, ...]:
+    """Why chains are not to be trusted, where tails are so heavy that they stay for long far out."""
+    if alpha >= SMALLEST_TRUSTED_INDEX:
+        return ()
+    return (
+        "tails fall so slowly that chains hardly come back from them: the tail index of the product is "
+        f"{alpha:.3g} and must be at least {SMALLEST_TRUSTED_INDEX:g} for sampling; raise the smallest exponents_",
+    )
 
 
 def _check(experts: Experts) -> None:
