@@ -108,12 +108,20 @@ def run_pilot(path: Any, transition: Any, key: tuple[int, int]) -> Pilot:
             break
         new = 1.0 if len(records) >= _MOST_LEVELS else _next_beta(gain, beta)
         log_weights = (new - beta) * gain
-        chosen = rng.choice(n, size=n, p=np.exp(log_weights - logsumexp(log_weights)))
+        chosen = rng.choice(n, size=n, p=_shares(log_weights))
         chains = path.take(chains[0], chosen), take(chains[1], chosen)
         beta, n_moves = new, max(_N_MOVES // n, _FEWEST_MOVES)
     *numbers, counts = zip(*records)
     pilot = _make_pilot(list(zip(*numbers)), n * sum(counts))
     return pilot._replace(log_steps=_smooth(pilot.log_steps))
+
+
+def _shares(log_weights):
+    """Weights that add up to 1."""
+    shares = np.exp(log_weights - logsumexp(log_weights))
+    if not abs(shares.sum() - 1) < 1e-6:
+        raise ValueError("log f_1 - log f_0 is too large to be tempered: rescale the data, or give another base")
+    return shares
 
 
 def _tune_level(path, transition, beta, chains, root, log_step, n_moves, stream):

@@ -114,3 +114,10 @@ def test_bad_parameters_are_refused():
         BilinearGenerativeModel(n_style=0).fit(np.eye(3))
     with pytest.raises(ValueError, match="contains NaN"):
         clone(SMALL).fit([[np.nan, 1.0]])
+
+
+def test_rows_whose_densities_are_too_large_are_refused():
+    X = 1e100 * np.random.default_rng(0).normal(size=(20, 2))
+    model = BilinearGenerativeModel(max_iter=1, partition_estimator=HAIS(10, 30), random_state=0).fit(X)
+    with pytest.raises(ValueError, match="is too large to be tempered: rescale the data, or give another base"):
+        model.score(X)
