@@ -91,7 +91,7 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         Warns
         -----
         ConvergenceWarning
-            If the log-likelihood still rises after `max_iter` passes.
+            If the log-likelihood has not settled after `max_iter` passes.
         """
         trainer, rows = self._trainer(X)
         n_passes = _SLOW if self.algorithm == "mpf" else _FAST
@@ -102,7 +102,7 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         self.loss_curve_ = np.array(settled.curve)
         self._store(trainer.family, trainer.parameters)
         if not self.converged_:
-            warn(f"the log-likelihood still rises after {self.n_iter_} passes: raise max_iter", ConvergenceWarning)
+            warn(f"training has not settled after {self.n_iter_} passes: raise max_iter or tol", ConvergenceWarning)
         return self
 
     @all_or_nothing

@@ -34,7 +34,7 @@ def train_by_em(model: Any, em: Any) -> None:
     em.fit(model.max_iter, report=_report(model) if model.verbose else None)
     model.loss_curve_, model.n_iter_, model.converged_ = np.array(em.losses), len(em.losses), em.converged
     if not em.converged:
-        warn(f"the loss still falls after {model.max_iter} passes; raise max_iter or tol", ConvergenceWarning)
+        warn(f"training has not settled after {model.max_iter} passes: raise max_iter or tol", ConvergenceWarning)
 
 
 def check_latent(X: Any, n: int) -> NDArray[np.float64]:

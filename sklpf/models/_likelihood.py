@@ -106,7 +106,7 @@ class LogLikelihoodMixin(DensityMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
 
         Returns
         -------
@@ -126,7 +126,7 @@ class LogLikelihoodMixin(DensityMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
         y : ignored
 
         Returns
@@ -141,7 +141,7 @@ class LogLikelihoodMixin(DensityMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
             At least 2 rows.
         level : float, default=0.95
 

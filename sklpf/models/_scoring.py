@@ -56,7 +56,9 @@ def score_interval(values: NDArray[np.float64], below: float, above: float, leve
     """Return the interval of a mean over rows, given how far a common error reaches below and above it."""
     check_interval(len(values), level)
     mean, below, above = float(values.mean()), float(below), float(above)
-    half = float(student_t.ppf(0.5 + level / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
+    with np.errstate(invalid="ignore"):  # rows without likelihood
+        spread = values.std(ddof=1)
+    half = float(student_t.ppf(0.5 + level / 2, len(values) - 1) * spread / np.sqrt(len(values)))
     return ScoreInterval(
         mean=mean,
         sampling=(mean - half, mean + half),

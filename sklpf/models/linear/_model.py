@@ -38,7 +38,7 @@ class LinearGenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, R
     prior : {"laplace", "gaussian"}, default="laplace"
         Of the causes.
     noise_std : float, default=0.1
-        Standard deviation of the noise, in the units of X. It is not learned.
+        Standard deviation of the noise, in the units of X. It is not learned: choose it by cross-validation.
     n_draws : int or None, default=None
         Chains of causes for every row in the E-step: 1 is stochastic EM, more are Monte-Carlo EM (Bishop 2006, eq.
         11.29). None: 1, or of few rows as many as make 200 chains.

@@ -18,7 +18,7 @@ from sklpf.models.bilinear._trainer import BilinearLatents, starting_parameters
 SMALL = BilinearGenerativeModel(2, 2, 1, max_iter=3, partition_estimator=HAIS(20, 20), random_state=0)
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:the loss still falls"),
+    pytest.mark.filterwarnings("ignore:training has not settled"),
     pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted"),  # so few levels are for speed
     pytest.mark.filterwarnings(
         "ignore:X (does not have valid|has) feature names"

@@ -82,13 +82,13 @@ def test_a_seed_gives_the_same_bits():
 
 def test_a_loss_that_still_falls_is_said():
     X = laplace_rows(200, MIXING)
-    with pytest.warns(ConvergenceWarning, match="the loss still falls after 5 passes; raise max_iter or tol"):
+    with pytest.warns(ConvergenceWarning, match="training has not settled after 5 passes: raise max_iter or tol"):
         model = LinearGenerativeModel(max_iter=5, random_state=0).fit(X)
     assert not model.converged_
     assert model.n_iter_ == 5
 
 
-@pytest.mark.filterwarnings("ignore:the loss still falls")
+@pytest.mark.filterwarnings("ignore:training has not settled")
 @pytest.mark.parametrize("n_components", [None, 1, 7])
 @pytest.mark.parametrize("kind", ["one row", "few rows", "constant", "constant column", "large", "small", "steps"])
 def test_any_data_can_be_fitted(kind, n_components):

@@ -14,7 +14,7 @@ from sklpf import HAIS, LinearGenerativeModel
 SMALL = LinearGenerativeModel(2, max_iter=20, partition_estimator=HAIS(20, 30), random_state=0)
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:the loss still falls"),
+    pytest.mark.filterwarnings("ignore:training has not settled"),
     pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted"),  # so few levels are for speed
     pytest.mark.filterwarnings(
         "ignore:X (does not have valid|has) feature names"

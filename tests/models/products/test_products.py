@@ -212,7 +212,7 @@ def test_samples_have_the_model_s_likelihood():
 
 
 # -- fewer components than features ----------------------------------------------------------------
-@pytest.mark.filterwarnings("ignore:the log-likelihood still rises")
+@pytest.mark.filterwarnings("ignore:training has not settled")
 def test_fewer_components_have_filters_and_no_likelihood():
     X = np.random.default_rng(0).laplace(size=(200, 4))
     with pytest.warns(UserWarning, match="n_components=2 is below n_features=4.*no normaliser; raise it, or project"):

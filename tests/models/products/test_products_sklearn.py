@@ -15,7 +15,7 @@ from sklpf import ProductOfExperts
 SMALL = ProductOfExperts(max_iter=2, n_chains=20, random_state=0)
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:the log-likelihood still rises"),  # after two passes
+    pytest.mark.filterwarnings("ignore:training has not settled"),  # after two passes
     pytest.mark.filterwarnings("ignore:n_components=1 is below"),  # the checks take one component
     pytest.mark.filterwarnings("ignore:rows have no likelihood"),
     pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names"),
@@ -82,6 +82,13 @@ def test_scaled_and_shifted_rows_give_the_same_model():
     np.testing.assert_allclose(second.score_samples(X * scale + 1e3), expected, rtol=0, atol=0.02)
 
 
+@pytest.mark.parametrize("expert", ["student_t", "laplace"])
+def test_fewer_rows_than_features(expert):
+    """Directions without variance count as if they had a small one: there is a score, however high."""
+    model = ProductOfExperts(expert=expert, random_state=0).fit(sources(5, 13))
+    assert np.isfinite(model.score(sources(5, 13)))
+
+
 def test_the_same_seed_gives_the_same_bits_for_any_number_of_jobs():
     X = sources(300)
     for algorithm in ("pcd", "mpf"):
@@ -116,7 +123,7 @@ def test_verbose_prints_the_log_likelihood(capsys):
 
 
 def test_training_that_has_not_settled_says_so():
-    with pytest.warns(ConvergenceWarning, match="the log-likelihood still rises after 2 passes: raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="training has not settled after 2 passes: raise max_iter"):
         model = ProductOfExperts(max_iter=2, random_state=0).fit(sources(100))
     assert not model.converged_
     assert model.n_iter_ == 2 == len(model.loss_curve_)
