@@ -44,7 +44,8 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
     - ``_family_path(family, parameters)``: the path to a density of the family, in these coordinates;
     - ``_store(family, parameters)``: sets the fitted attributes;
     - ``_improper()``: why the model has no normaliser, or None;
-    - ``path()``, ``_log_f(X)``, ``_fitted_arrays()`` as `LogLikelihoodMixin` says; the path's ``rows(state)`` gives x.
+    - ``_log_density(X)``: log f of the rows, (n,);
+    - ``path()``, ``_fitted_arrays()`` as `LogLikelihoodMixin` says; the path's ``rows(state)`` gives x.
     """
 
     partition_estimator: PartitionEstimator | None

@@ -9,7 +9,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import validate_data
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, validate_data
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -53,6 +54,14 @@ def check_n_samples(n_samples) -> None:
     """Raise ValueError if it is no number of rows to draw."""
     if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
         raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
+
+
+def check_vector(values, n: int, name: str) -> NDArray[np.float64]:
+    """Return the values (n,) as float64 or raise ValueError."""
+    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
+    if values.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},) to fit components, got {values.shape}")
+    return values
 
 
 def check_indices(X) -> None:

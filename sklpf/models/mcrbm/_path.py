@@ -1,4 +1,4 @@
-"""The path from a Gaussian to the density of mean and covariance units."""
+"""The path from a mixture of Gaussians to the density of mean and covariance units."""
 
 from __future__ import annotations
 

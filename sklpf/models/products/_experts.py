@@ -49,7 +49,7 @@ class Experts(NamedTuple):
         weights = np.ones(len(self.filters)) if self.exponents is None else self.exponents
         size = np.sqrt(np.mean(self.filters**2))
         upper = np.linalg.qr(np.sqrt(weights)[:, np.newaxis] * (self.filters / size), mode="r")
-        root = np.linalg.inv(upper * np.sign(np.diag(upper))[:, np.newaxis]) / size  # of the precision's inverse
+        root = np.linalg.inv(upper * np.sign(np.diag(upper))[:, np.newaxis]) / size
         root = root * self._size(np.linalg.norm(self.filters @ root, axis=1))
         constant = self.constant + float(np.linalg.slogdet(root)[1])
         return Experts(self.filters @ root, self.exponents, constant), root

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._energy_based import LARGEST_SEED, EnergyBasedModel
+from sklpf.models._validation import check_vector
 from sklpf.models.products._experts import Experts, ProductFamily
 from sklpf.models.products._path import ProductPath
 from sklpf.partition import PartitionEstimator
@@ -178,10 +179,12 @@ class ProductOfExperts(EnergyBasedModel):
         model = cls(**{"n_components": n_components, "expert": expert, **parameters})
         model._validate_params()
         model.components_, model.n_features_in_, model._n_features_out = components, n_features, n_components
-        model.exponents_ = _vector(np.ones(n_components) if exponents is None else exponents, n_components, "exponents")
+        model.exponents_ = check_vector(
+            np.ones(n_components) if exponents is None else exponents, n_components, "exponents"
+        )
         if not np.all(model.exponents_ > 0):
             raise ValueError("exponents must be above 0: raise the smallest ones")
-        model.mean_ = _vector(np.zeros(n_features) if mean is None else mean, n_features, "mean")
+        model.mean_ = check_vector(np.zeros(n_features) if mean is None else mean, n_features, "mean")
         model._partition_seed = int(check_random_state(model.random_state).randint(LARGEST_SEED))
         model._heavy = exponents is not None
         model.path()
@@ -282,10 +285,3 @@ def _whitening(X, n: int) -> NDArray[np.float64]:
     scale = np.where(scale > 0, scale, 1.0)
     variances, axes = np.linalg.eigh(np.atleast_2d(np.cov((X / scale).T, bias=True)))
     return (axes / np.sqrt(np.maximum(variances, _SMALLEST_VARIANCE)) / scale[:, np.newaxis])[:, -n:]
-
-
-def _vector(values, n: int, name: str) -> NDArray[np.float64]:
-    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
-    if values.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},) to fit components, got {values.shape}")
-    return values

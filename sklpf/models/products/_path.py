@@ -37,7 +37,8 @@ class ProductPath(GeometricPath):
     ----------
     experts : Experts
         Of x - mean, with K >= d filters that span R^d.
-    mean : array-like of shape (d,)
+    mean : ndarray of shape (d,)
+
     Raises
     ------
     ValueError
@@ -48,13 +49,10 @@ class ProductPath(GeometricPath):
         _check(experts)
         self.mean = mean
         self.experts, self.root = experts.whitened()
-        self.tail_doubts = ()
         center = np.zeros(experts.filters.shape[1])
-        if experts.exponents is None:
-            base: Gaussian | StudentT = Gaussian(center, 1.0)
-        else:
-            alpha = tail_index(experts.filters, experts.exponents)
-            base, self.tail_doubts = StudentT(center, 1.0, min(_MOST_DF, alpha)), _doubts(alpha)
+        alpha = np.inf if experts.exponents is None else tail_index(experts.filters, experts.exponents)
+        self.tail_doubts = _doubts(alpha)
+        base = Gaussian(center, 1.0) if np.isinf(alpha) else StudentT(center, 1.0, min(_MOST_DF, alpha))
         super().__init__(self.experts.log_density, grad=self.experts.grad, base=base)
 
     @property

@@ -18,7 +18,7 @@ from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import default_estimator
-from sklpf.models._validation import all_or_nothing, check_indices, check_n_samples, validate_rows
+from sklpf.models._validation import all_or_nothing, check_indices, check_n_samples, check_vector, validate_rows
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm._trainer import LARGEST_SEED, Trainer
 from sklpf.partition import PartitionEstimator
@@ -248,8 +248,12 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         model._validate_params()
         rng = check_random_state(model.random_state)
         model.components_ = components
-        model.intercept_visible_ = _vector(intercept_visible, n_features, "intercept_visible").astype(components.dtype)
-        model.intercept_hidden_ = _vector(intercept_hidden, n_components, "intercept_hidden").astype(components.dtype)
+        model.intercept_visible_ = check_vector(intercept_visible, n_features, "intercept_visible").astype(
+            components.dtype
+        )
+        model.intercept_hidden_ = check_vector(intercept_hidden, n_components, "intercept_hidden").astype(
+            components.dtype
+        )
         model.h_samples_ = np.zeros((model.batch_size, n_components), dtype=components.dtype)
         model.n_features_in_ = n_features
         model._n_features_out = n_components
@@ -442,15 +446,8 @@ def _binary_rows(X) -> NDArray[np.bool_]:
     return rows
 
 
-def _vector(values, n: int, name: str) -> NDArray[np.float64]:
-    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
-    if values.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},) to fit components, got {values.shape}")
-    return values
-
-
 def _means(values, n: int, name: str) -> NDArray[np.float64]:
-    values = _vector(values, n, name)
+    values = check_vector(values, n, name)
     if not np.all((values >= 0) & (values <= 1)):
         raise ValueError(f"{name} must hold means of binary columns, between 0 and 1; take them from the training data")
     return values.clip(_SMALLEST_MEAN, 1 - _SMALLEST_MEAN)
