@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from numbers import Integral, Real
 from typing import Any, Self
@@ -101,7 +102,7 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         with np.errstate(all="ignore"):  # training that diverges is reported
             self.n_iter_, self.converged_ = train(trainer, self.max_iter, callbacks=[settled], report=report)
         self.loss_curve_ = np.array(settled.curve)
-        self._store(trainer.family, trainer.parameters)
+        self._keep_trained(trainer, rows)
         if not self.converged_:
             warn(f"training has not settled after {self.n_iter_} passes: raise max_iter or tol", ConvergenceWarning)
         return self
@@ -110,7 +111,8 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
     def partial_fit(self, X, y=None) -> Self:
         """Make one step of persistent contrastive divergence on X, one minibatch.
 
-        What is learned of the data's location and scale is that of the first call.
+        It goes on from where `fit` or the last call ended; a model of `from_parameters` begins anew. What is learned of
+        the data's location and scale is that of the first call.
 
         Parameters
         ----------
@@ -121,15 +123,25 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         -------
         self
         """
-        if not hasattr(self, "_pcd"):
-            self._pcd, rows = self._trainer(X, "pcd")
-        else:
-            rows = self._coordinates(self._validate(X))
         with np.errstate(all="ignore"):
-            self._pcd.step(rows)
-        _check_finite(self._pcd.parameters)
-        self._store(self._pcd.family, self._pcd.parameters)
+            if not hasattr(self, "_pcd"):
+                trainer, rows = self._trainer(X, "pcd")
+            else:
+                trainer, rows = copy.deepcopy(self._pcd), self._coordinates(self._validate(X))
+                trainer.learning_rate = self.learning_rate
+            trainer.step(rows)
+        _check_finite(trainer.parameters)
+        self._keep_trained(trainer, rows)
         return self
+
+    def _keep_trained(self, trainer, rows) -> None:
+        """Store what was learned, and the chains that `partial_fit` goes on with; no rows."""
+        self._store(trainer.family, trainer.parameters)
+        if not isinstance(trainer, PersistentContrastiveDivergence):
+            start, rng = np.resize(rows, (self.n_chains, rows.shape[1])), np.random.default_rng(self._partition_seed)
+            trainer = self._contrastive(trainer.family, trainer.parameters, rows, start, rng)
+        trainer.X = rows[:0].copy()
+        self._pcd = trainer
 
     def _trainer(self, X, algorithm=None):
         """What trains the model from the start, and the rows in its coordinates."""
@@ -148,9 +160,12 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         if algorithm == "mpf":
             return MinimumProbabilityFlow(family, parameters, rows, rng), rows
         start = rng.standard_normal((self.n_chains, rows.shape[1]))
+        return self._contrastive(family, parameters, rows, start, rng), rows
+
+    def _contrastive(self, family, parameters, rows, start, rng):
         chains = Chains(start, rng, n_leapfrog=self.n_leapfrog, rescale=self._rescale_chains)
         rates = self.batch_size, self.learning_rate
-        return PersistentContrastiveDivergence(family, parameters, rows, chains, *rates), rows
+        return PersistentContrastiveDivergence(family, parameters, rows, chains, *rates)
 
     def _loss(self, family, parameters, rows) -> float:
         """Mean negative log-likelihood of the rows in nats; log Z by a short run with the same random numbers."""

@@ -1,5 +1,7 @@
 """ProductOfExperts as a scikit-learn estimator, and its training."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -111,8 +113,21 @@ def test_partial_fit_makes_a_step_at_a_time():
     fitted = clone(model).fit(X)
     assert fitted.score(X) >= scores[-1] - 0.02
     components = fitted.components_
-    fitted.partial_fit(X[:200])  # begins anew from X
+    score, size = fitted.score(X), len(pickle.dumps(fitted._pcd))
+    fitted.set_params(learning_rate=1e-4).partial_fit(X[:200])  # goes on
     assert not np.array_equal(components, fitted.components_)
+    assert abs(fitted.score(X) - score) < 0.02
+    assert size < X.nbytes
+
+
+@pytest.mark.parametrize("algorithm", ["pcd", "mpf", "ml"])
+def test_partial_fit_goes_on_where_fit_ended(algorithm):
+    X = sources(1000)
+    model = ProductOfExperts(algorithm=algorithm, max_iter=20, tol=1e-2, random_state=0).fit(X)
+    score, components = model.score(X), model.components_
+    model.set_params(learning_rate=1e-4).partial_fit(X[:100])
+    assert 0 < np.abs(model.components_ - components).max() < 0.01 * np.abs(components).max()
+    assert abs(model.score(X) - score) < 0.02
 
 
 def test_verbose_prints_the_log_likelihood(capsys):
@@ -155,3 +170,12 @@ def test_bad_input_is_named():
     model.components_ = components * np.nan
     with pytest.raises(ValueError, match="components_ holds NaN or infinity, so there is no likelihood"):
         model.score(sources(50))
+
+
+def test_partial_fit_that_diverges_leaves_the_model_as_it_was():
+    X = sources(200)
+    model = ProductOfExperts(max_iter=2, random_state=0).fit(X)
+    score = model.score(X)
+    with pytest.raises(ValueError, match="diverged|finite"):
+        model.partial_fit(np.full((5, X.shape[1]), 1e308))
+    assert model.partial_fit(X).score(X) == pytest.approx(score, abs=1)
