@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
@@ -31,7 +32,6 @@ from sklpf.training import (
     train,
 )
 
-LARGEST_SEED = 2**31 - 1
 _FAST, _SLOW = 5, 15  # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
 
 
@@ -149,8 +149,8 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         self.__dict__.pop("_pcd", None)
         random_state = check_random_state(self.random_state)
-        self._partition_seed = int(random_state.randint(LARGEST_SEED))
-        rng = np.random.default_rng(random_state.randint(LARGEST_SEED))
+        self._partition_seed = draw_seed(random_state)
+        rng = np.random.default_rng(draw_seed(random_state))
         with np.errstate(over="ignore"):
             family, parameters = self._begin(X, rng)
             rows = self._coordinates(X)
@@ -205,10 +205,10 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         """
         check_is_fitted(self)
         check_n_samples(n_samples)
-        path, seed = self.path(), check_random_state(random_state).randint(LARGEST_SEED)
+        path, seed = self.path(), draw_seed(random_state)
         rng = np.random.default_rng(seed)
         if has(path, TargetDraws):
-            return path.rows(path.sample_target(n_samples, Stream(stream_key(int(seed)))))
+            return path.rows(path.sample_target(n_samples, Stream(stream_key(seed))))
         estimator: Any = self.partition_estimator
         if not hasattr(estimator, "sample"):
             estimator = ParallelTempering(n_jobs=self.n_jobs)

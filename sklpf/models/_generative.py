@@ -1,40 +1,153 @@
-"""What generative models of real rows share: centred rows, chains for them, training by EM."""
+"""GenerativeModel: what models share that explain real rows by latent variables and noise, learned by EM."""
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sklpf._parallel import one_blas_thread
+from sklpf._random import draw_seed
+from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
+from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._validation import all_or_nothing, check_n_samples
+from sklpf.partition import PartitionEstimator
+from sklpf.training import EM
 
 _ENOUGH_CHAINS = 200  # of few rows each has several
 
 
-def centred(model: Any, X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Set the model's `mean_` and return the rows less it."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        model.mean_ = X.mean(axis=0)
-        X = X - model.mean_
-        if not np.isfinite(np.sum(X**2)):
-            raise ValueError("X holds values too large to be squared; rescale X")
-    return X
+class GenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
+    """fit, path and sample of a model x = mean_ + function of latent variables + noise_std N(0, I).
 
+    A model has the parameters below, and defines
 
-def repeated(X: NDArray[np.float64], n_draws: int | None) -> NDArray[np.float64]:
-    """Return the rows once for each chain; None: few rows have several."""
-    return np.tile(X, (-(-_ENOUGH_CHAINS // len(X)) if n_draws is None else n_draws, 1))
+    - ``_learn(X, rng)``: sets what is learned from centred rows, and `_n_features_out`;
+    - ``_path(X)``: the path with one target for each of the centred rows X, which can ``simulate(n, rng)``.
+    """
 
+    n_draws: int | None
+    tol: float
+    max_iter: int
+    verbose: int
+    random_state: Any
+    mean_: NDArray[np.float64]
+    _parameter_constraints = {
+        "noise_std": [Interval(Real, 0, None, closed="neither")],
+        "n_draws": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+        "partition_estimator": [PartitionEstimator, None],
+        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
+        "n_jobs": [Integral, None],
+    }
 
-def train_by_em(model: Any, em: Any) -> None:
-    """Run an `EM` as the model's parameters say, keep its losses, and warn if they have not settled."""
-    em.fit(model.max_iter, report=_report(model) if model.verbose else None)
-    model.loss_curve_, model.n_iter_, model.converged_ = np.array(em.losses), len(em.losses), em.converged
-    if not em.converged:
-        warn(f"training has not settled after {model.max_iter} passes: raise max_iter or tol", ConvergenceWarning)
+    @all_or_nothing
+    def fit(self, X, y=None) -> Self:
+        """Fit to X by maximum likelihood.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter can't be used, or if values of X are too large; the model is then as it was.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the loss still fell after `max_iter` passes.
+        """
+        self._validate_params()
+        X = self._centred(self._validate(X, reset=True))
+        rng = check_random_state(self.random_state)
+        with one_blas_thread():
+            self._learn(X, rng)
+        self._partition_seed = draw_seed(rng)
+        return self
+
+    def _learn(self, X, rng) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define _learn(X, rng)")
+
+    def _centred(self, X):
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.mean_ = X.mean(axis=0)
+            X = X - self.mean_
+            if not np.isfinite(np.sum(X**2)):
+                raise ValueError("X holds values too large to be squared; rescale X")
+        return X
+
+    def _repeated(self, X):
+        """The rows once for each chain; of few rows each has several."""
+        return np.tile(X, (-(-_ENOUGH_CHAINS // len(X)) if self.n_draws is None else self.n_draws, 1))
+
+    def _train(self, latents, position, rng, **options) -> None:
+        """Train a `LatentModel` by EM as the parameters say, keep its losses, and warn if they have not settled."""
+        em = EM(latents, position, rng, tol=self.tol, **options)
+        em.fit(self.max_iter, report=self._report if self.verbose else None)
+        self.loss_curve_, self.n_iter_, self.converged_ = np.array(em.losses), len(em.losses), em.converged
+        if not em.converged:
+            warn(f"training has not settled after {self.max_iter} passes: raise max_iter or tol", ConvergenceWarning)
+
+    def _report(self, em, iteration, seconds) -> str:
+        return f"[{type(self).__name__}] Pass {iteration}, loss = {em.losses[-1]:.3f}, {seconds:.2f}s"
+
+    # -- log-likelihood ------------------------------------------------------------------------------
+    def path(self, X) -> Any:
+        """Return the path with one target a row, whose normaliser is that row's likelihood.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        path : Path
+        """
+        return self._path(self._scorable(X))
+
+    def _path(self, X) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define _path(X)")
+
+    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+        """Draw independent rows from the model, exactly.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        check_n_samples(n_samples)
+        path = self._path(np.empty((0, len(self.mean_))))
+        return path.simulate(n_samples, np.random.default_rng(draw_seed(random_state))) + self.mean_
+
+    def _validate(self, X, reset=False):
+        return validate_data(self, X, reset=reset, dtype=np.float64, order="C")
+
+    def _scorable(self, X):
+        check_is_fitted(self)
+        return self._validate(X) - self.mean_
 
 
 def check_latent(X: Any, n: int) -> NDArray[np.float64]:
@@ -43,8 +156,3 @@ def check_latent(X: Any, n: int) -> NDArray[np.float64]:
     if X.shape[1] != n:
         raise ValueError(f"X must have a column for each of {n} latent variables, got {X.shape[1]}")
     return X
-
-
-def _report(model):
-    name = type(model).__name__
-    return lambda em, iteration, seconds: f"[{name}] Pass {iteration}, loss = {em.losses[-1]:.3f}, {seconds:.2f}s"

@@ -11,12 +11,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import sklpf
 from sklpf._parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
-from sklpf._random import stream_key
+from sklpf._random import draw_seed, stream_key
 from sklpf._warnings import warn
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rows import each_row, estimate_rows
@@ -177,7 +176,7 @@ class PartitionEstimator(BaseEstimator):
             raise ValueError("checkpoint needs random_state to be an int, else an interrupted run can't be resumed")
         if isinstance(random_state, (int, np.integer)):
             return int(random_state)
-        return int(check_random_state(random_state).randint(2**31 - 1))
+        return draw_seed(random_state)
 
     def _transition(self, path: Path) -> Transition:
         transition = getattr(self, "transition", None) or default_move(path)

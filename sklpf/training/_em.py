@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sklpf.training._chains import Chains
 from sklpf.training._loop import train
+from sklpf.training._settle import has_settled
 
 _WARM_UP = 20  # trajectories before the parameters first move
 _WINDOW = 10  # passes whose mean losses are compared
@@ -94,7 +95,7 @@ class EM:
         """The callback that says whether training is over."""
 
         def ended(trainer, iteration):
-            if self._n_searching is None and self._has_settled():
+            if self._n_searching is None and has_settled(self.losses, self.tol, _WINDOW):
                 self._n_searching = iteration
             if self._n_searching is None:
                 return iteration >= max_iter
@@ -104,9 +105,3 @@ class EM:
 
     def _n_settling(self, n_searching):
         return max(_FEWEST_SETTLING, n_searching // 2)
-
-    def _has_settled(self):
-        if len(self.losses) < 2 * _WINDOW:
-            return False
-        before, now = np.mean(self.losses[-2 * _WINDOW : -_WINDOW]), np.mean(self.losses[-_WINDOW:])
-        return bool(before - now <= self.tol)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,19 @@ _LOWERED = 0.3  # what the learning rate is multiplied by
 _FEWEST_RATES = 3  # that are tried before training ends
 
 
+def has_settled(losses: Sequence[float], tol: float, n_passes: int) -> bool:
+    """Whether the mean of the last losses is not below that of as many before by `tol`."""
+    if len(losses) < 2 * n_passes:
+        return False
+    before, after = np.reshape(losses[-2 * n_passes :], (2, n_passes)).mean(axis=1)
+    return bool(before - after <= tol)
+
+
 class Settled:
     """A callback of `train` that keeps the loss after every pass, lowers the learning rate, and ends training.
 
-    The loss has settled if its mean over the last passes is not below that over as many before by `tol`. A trainer with
-    a `learning_rate` then goes on with a lower one, and ends when the third has settled too.
+    A trainer with a `learning_rate` goes on with a lower one when its loss has settled, and ends when it has with the
+    third too.
 
     Parameters
     ----------
@@ -33,11 +41,7 @@ class Settled:
 
     def __call__(self, trainer: Any, iteration: int) -> bool:
         self.curve.append(self.loss(trainer.parameters))
-        recent = self.curve[self.began :]
-        if len(recent) < 2 * self.n_passes:
-            return False
-        before, after = np.reshape(recent[-2 * self.n_passes :], (2, self.n_passes)).mean(axis=1)
-        if before - after > self.tol:
+        if not has_settled(self.curve[self.began :], self.tol, self.n_passes):
             return False
         if not hasattr(trainer, "learning_rate") or self.n_rates == _FEWEST_RATES:
             return True

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Literal, Self
+from numbers import Integral
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklpf._parallel import one_blas_thread
-from sklpf._sklearn import Interval, StrOptions
-from sklpf.models._generative import centred, repeated, train_by_em
-from sklpf.models._row_likelihood import RowLikelihoodMixin
-from sklpf.models._validation import all_or_nothing, check_n_samples
+from sklpf._random import draw_seed
+from sklpf._sklearn import Interval
+from sklpf.models._generative import GenerativeModel
 from sklpf.models.bilinear._path import BilinearPath
 from sklpf.models.bilinear._trainer import BilinearLatents, Parameters, posterior_modes, starting_parameters
 from sklpf.partition import PartitionEstimator
-from sklpf.training import EM
 
-_LARGEST_SEED = 2**31 - 1
 _N_LEAPFROG = 5
 
 
-class BilinearGenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
+class BilinearGenerativeModel(GenerativeModel):
     """Rows whose causes are products of content and style; `score` is a log-likelihood.
 
     x = `mean_` + Phi a + `noise_std` N(0, I) with a = (Theta c) * (Psi d), content c_i of density exp(-|c_i|) / 2 and
@@ -98,18 +91,10 @@ class BilinearGenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     """
 
     _parameter_constraints = {
+        **GenerativeModel._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "n_content": [Interval(Integral, 1, None, closed="left"), None],
         "n_style": [Interval(Integral, 1, None, closed="left"), None],
-        "noise_std": [Interval(Real, 0, None, closed="neither")],
-        "n_draws": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "partition_estimator": [PartitionEstimator, None],
-        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
-        "n_jobs": [Integral, None],
     }
 
     def __init__(
@@ -142,42 +127,14 @@ class BilinearGenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self.n_jobs = n_jobs
 
     # -- training --------------------------------------------------------------------------------
-    @all_or_nothing
-    def fit(self, X, y=None) -> Self:
-        """Fit to X by maximum likelihood.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter can't be used, or if values of X are too large; the model is then as it was.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the loss still fell after `max_iter` passes.
-        """
-        self._validate_params()
-        X = centred(self, self._validate(X, reset=True))
+    def _learn(self, X, rng):
         sizes = [X.shape[1] if n is None else n for n in (self.n_components, self.n_content, self.n_style)]
-        rng, rows = check_random_state(self.random_state), repeated(X, self.n_draws)
-        with one_blas_thread():
-            latents = BilinearLatents(rows, starting_parameters(X, sizes, rng), self.noise_std)
-            draws = np.random.default_rng(rng.randint(_LARGEST_SEED))
-            options = {"n_leapfrog": _N_LEAPFROG, "bounds": latents.bounds, "tol": self.tol}
-            train_by_em(self, EM(latents, latents.start(), draws, **options))
+        rows = self._repeated(X)
+        latents = BilinearLatents(rows, starting_parameters(X, sizes, rng), self.noise_std)
+        draws = np.random.default_rng(draw_seed(rng))
+        self._train(latents, latents.start(), draws, n_leapfrog=_N_LEAPFROG, bounds=latents.bounds)
         self.components_, self.content_weights_, self.style_weights_ = latents.parameters
         self._n_features_out = sum(sizes[1:])
-        self._partition_seed = int(rng.randint(_LARGEST_SEED))
-        return self
 
     # -- content and style -------------------------------------------------------------------------
     def transform(self, X) -> NDArray[np.float64]:
@@ -196,46 +153,8 @@ class BilinearGenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         return posterior_modes(X, self._parameters(), self.noise_std)
 
     # -- log-likelihood ------------------------------------------------------------------------------
-    def path(self, X) -> BilinearPath:
-        """Return the path with one target a row, whose normaliser is that row's likelihood.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        path : BilinearPath
-        """
-        return self._path(self._scorable(X))
-
-    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
-        """Draw independent rows from the model, exactly.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        """
-        check_is_fitted(self)
-        check_n_samples(n_samples)
-        rng = np.random.default_rng(check_random_state(random_state).randint(_LARGEST_SEED))
-        path = self._path(np.empty((0, len(self.mean_))))
-        return path.simulate(n_samples, rng) + self.mean_
-
     def _path(self, X):
         return BilinearPath(X, self.components_, self.content_weights_, self.style_weights_, self.noise_std)
 
     def _parameters(self):
         return Parameters(self.components_, self.content_weights_, self.style_weights_)
-
-    def _validate(self, X, reset=False):
-        return validate_data(self, X, reset=reset, dtype=np.float64, order="C")
-
-    def _scorable(self, X):
-        check_is_fitted(self)
-        return self._validate(X) - self.mean_

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklpf._numbers import as_float64
 from sklpf._parallel import parallel_map
+from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
@@ -33,7 +34,6 @@ from sklpf.variational import (
     temperature_schedule,
 )
 
-_LARGEST_SEED = 2**31 - 1
 _ROWS_AT_ONCE = 1024  # of transform
 _SETTLED, _MAX_SETTLING = 1e-6, 1000  # when the activations of a new row stop changing
 _POWER_STEPS = 15  # for the eigenvalues that "auto" needs; their scale is enough
@@ -227,7 +227,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         for _ in range(self.n_init - 1):
             best = max(best, self._climb(X, hyperparameters, temperature, rng), key=lambda run: run[1][-1].elbo)
         self._store(*best)
-        self._partition_seed = int(rng.randint(_LARGEST_SEED))
+        self._partition_seed = draw_seed(rng)
         if not self.converged_:
             warn(
                 f"the evidence lower bound still rises after {self.max_iter} sweeps at T = 1; raise max_iter or tol",
@@ -245,7 +245,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
             *hyperparameters,
             diagonal=self.covariance == "diag",
             learned=tuple(name for name in names if getattr(self, name) is None),
-            jitter=np.random.default_rng(rng.randint(_LARGEST_SEED)) if self.tempering == "annealed" else None,
+            jitter=np.random.default_rng(draw_seed(rng)) if self.tempering == "annealed" else None,
             n_jobs=self.n_jobs,
         )
         tempering = self._tempering(posterior, temperature)
@@ -390,7 +390,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         """
         check_is_fitted(self)
         check_n_samples(n_samples)
-        rng = np.random.default_rng(check_random_state(random_state).randint(_LARGEST_SEED))
+        rng = np.random.default_rng(draw_seed(random_state))
         n_components, n_features = self.components_.shape
         z = (rng.random((n_samples, n_components)) < self.activation_probability_).astype(np.float64)
         variance = self.noise_variance_ + np.einsum("nk,kj,nj->n", z, self.component_covariance_, z)

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._validation import all_or_nothing, validate_rows
@@ -23,8 +24,6 @@ from sklpf.models.lda._tempering import SMOOTHING, Cooling, Corpus, Heat, start_
 from sklpf.models.lda._trainer import Evaluation, Steps, Trainer, check_priors, check_tokens, draw_topics
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
-
-_LARGEST_SEED = 2**31 - 1
 
 
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
@@ -304,7 +303,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.doc_topic_prior_ = np.full(self.n_components, float(alpha)) if self.learn_doc_topic_prior else alpha
         self.topic_word_prior_, self.temperatures_, self.n_batch_iter_, self.n_iter_ = eta, np.empty(0), 1, 0
         self.random_state_ = check_random_state(self.random_state)
-        self._partition_seed = int(copy.deepcopy(self.random_state_).randint(_LARGEST_SEED))
+        self._partition_seed = draw_seed(copy.deepcopy(self.random_state_))
         self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
         self._cooling = self._start_cooling(X, n_corpus, batch_size, n_passes)
         for name in ("bound_", "elbo_"):

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Literal, Self
+from numbers import Integral
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from sklpf._parallel import one_blas_thread
+from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
-from sklpf.models._generative import centred, check_latent, repeated, train_by_em
-from sklpf.models._row_likelihood import RowLikelihoodMixin
-from sklpf.models._validation import all_or_nothing, check_n_samples
+from sklpf.models._generative import GenerativeModel, check_latent
 from sklpf.models.linear._path import GaussianPosterior, LinearPath
 from sklpf.models.linear._trainer import LaplaceCauses, gaussian_components, independent_components, sparse_causes
 from sklpf.partition import PartitionEstimator
-from sklpf.training import EM
-
-_LARGEST_SEED = 2**31 - 1
 
 
-class LinearGenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
+class LinearGenerativeModel(GenerativeModel):
     """Rows as sums of independent causes with noise; `score` is a log-likelihood.
 
     x = `mean_` + `components_`.T @ a + `noise_std` N(0, I) with causes a_i of density exp(-|a_i|) / 2 (sparse coding,
@@ -97,17 +90,9 @@ class LinearGenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, R
     """
 
     _parameter_constraints = {
+        **GenerativeModel._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "prior": [StrOptions({"laplace", "gaussian"})],
-        "noise_std": [Interval(Real, 0, None, closed="neither")],
-        "n_draws": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "partition_estimator": [PartitionEstimator, None],
-        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
-        "n_jobs": [Integral, None],
     }
 
     def __init__(
@@ -138,54 +123,22 @@ class LinearGenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, R
         self.n_jobs = n_jobs
 
     # -- training --------------------------------------------------------------------------------
-    @all_or_nothing
-    def fit(self, X, y=None) -> Self:
-        """Fit to X by maximum likelihood.
+    def _learn(self, X, rng):
+        self._n_features_out = X.shape[1] if self.n_components is None else self.n_components
+        if self.prior == "gaussian":
+            self._fit_gaussian(X)
+        else:
+            self._fit_laplace(X, rng)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter can't be used, or if values of X are too large; the model is then as it was.
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the loss still fell after `max_iter` passes.
-        """
-        self._validate_params()
-        X = centred(self, self._validate(X, reset=True))
-        n_components = X.shape[1] if self.n_components is None else self.n_components
-        rng = check_random_state(self.random_state)
-        with one_blas_thread():
-            if self.prior == "gaussian":
-                self._fit_gaussian(X, n_components)
-            else:
-                self._fit_laplace(X, n_components, rng)
-        self._n_features_out = n_components
-        self._partition_seed = int(rng.randint(_LARGEST_SEED))
-        return self
-
-    def _fit_gaussian(self, X, n_components):
-        self.components_ = gaussian_components(X, n_components, self.noise_std)
+    def _fit_gaussian(self, X):
+        self.components_ = gaussian_components(X, self._n_features_out, self.noise_std)
         log_likelihood = GaussianPosterior(self.components_, self.noise_std, 1.0).log_likelihood(X)
         self.loss_curve_, self.n_iter_, self.converged_ = np.array([-log_likelihood.mean()]), 1, True
 
-    def _fit_laplace(self, X, n_components, rng):
-        start = independent_components(X, n_components, rng)
-        rows = repeated(X, self.n_draws)
-        causes = LaplaceCauses(rows, start, self.noise_std)
-        draws = np.random.default_rng(rng.randint(_LARGEST_SEED))
-        em = EM(causes, draws.standard_normal((len(rows), n_components)), draws, tol=self.tol)
-        train_by_em(self, em)
+    def _fit_laplace(self, X, rng):
+        start, rows = independent_components(X, self._n_features_out, rng), self._repeated(X)
+        causes, draws = LaplaceCauses(rows, start, self.noise_std), np.random.default_rng(draw_seed(rng))
+        self._train(causes, draws.standard_normal((len(rows), len(start))), draws)
         self.components_ = causes.components
 
     # -- causes ------------------------------------------------------------------------------------
@@ -224,40 +177,5 @@ class LinearGenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, R
         return check_latent(X, len(self.components_)) @ self.components_ + self.mean_
 
     # -- log-likelihood ------------------------------------------------------------------------------
-    def path(self, X) -> LinearPath:
-        """Return the path with one target a row, whose normaliser is that row's likelihood.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        path : LinearPath
-        """
-        return LinearPath(self._scorable(X), self.components_, self.noise_std, self.prior)
-
-    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
-        """Draw independent rows from the model, exactly.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-        random_state : int, RandomState or None, default=None
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        """
-        check_is_fitted(self)
-        check_n_samples(n_samples)
-        rng = np.random.default_rng(check_random_state(random_state).randint(_LARGEST_SEED))
-        path = LinearPath(np.empty((0, len(self.mean_))), self.components_, self.noise_std, self.prior)
-        return path.simulate(n_samples, rng) + self.mean_
-
-    def _validate(self, X, reset=False):
-        return validate_data(self, X, reset=reset, dtype=np.float64, order="C")
-
-    def _scorable(self, X):
-        check_is_fitted(self)
-        return self._validate(X) - self.mean_
+    def _path(self, X):
+        return LinearPath(X, self.components_, self.noise_std, self.prior)

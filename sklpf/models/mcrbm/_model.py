@@ -7,11 +7,12 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf._random import draw_seed
 from sklpf._sklearn import Interval
-from sklpf.models._energy_based import LARGEST_SEED, EnergyBasedModel
+from sklpf.models._energy_based import EnergyBasedModel
 from sklpf.models.mcrbm._path import MeanCovariancePath
 from sklpf.models.mcrbm._units import Units, UnitsFamily, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
@@ -228,7 +229,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         model.n_features_in_, model._n_features_out = n_features, n_covariance + n_mean
         model.mean_, model.scale_ = _vector("mean", mean, n_features), float(scale)
         model._keep(units)
-        model._partition_seed = int(check_random_state(model.random_state).randint(LARGEST_SEED))
+        model._partition_seed = draw_seed(model.random_state)
         return model
 
     # -- training ------------------------------------------------------------------------------------

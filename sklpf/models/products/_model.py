@@ -7,12 +7,13 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
-from sklpf.models._energy_based import LARGEST_SEED, EnergyBasedModel
+from sklpf.models._energy_based import EnergyBasedModel
 from sklpf.models._validation import check_vector
 from sklpf.models.products._experts import Experts, ProductFamily
 from sklpf.models.products._path import ProductPath
@@ -185,7 +186,7 @@ class ProductOfExperts(EnergyBasedModel):
         if not np.all(model.exponents_ > 0):
             raise ValueError("exponents must be above 0: raise the smallest ones")
         model.mean_ = check_vector(np.zeros(n_features) if mean is None else mean, n_features, "mean")
-        model._partition_seed = int(check_random_state(model.random_state).randint(LARGEST_SEED))
+        model._partition_seed = draw_seed(model.random_state)
         model._heavy = exponents is not None
         model.path()
         return model
