@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 # what a random number is for, the fourth word of the Philox counter: two parts of a move, swaps and redraws of levels,
 # acceptance, and the generators that paths in NumPy are given
@@ -20,6 +19,8 @@ _LARGEST_SEED = 2**31 - 1
 
 def draw_seed(random_state) -> int:
     """A seed drawn from a RandomState, or from the one that an int or None stands for."""
+    from sklearn.utils import check_random_state  # kernels import this module, and need no scikit-learn
+
     return int(check_random_state(random_state).randint(_LARGEST_SEED))
 
 
