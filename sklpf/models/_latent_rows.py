@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +13,10 @@ from sklpf._random import Stream
 from sklpf.paths import TemperedPath
 from sklpf.paths._base import check_ladder
 from sklpf.paths._geometric import Points
+from sklpf.paths._kernel_path import CompiledPrograms
 
 
-class LatentRowsPath(TemperedPath):
+class LatentRowsPath(CompiledPrograms, TemperedPath):
     """One target for each row of X, the latent variables of that row: log Z is log p(x).
 
     Chains live in coordinates of their own, in which the base is easy to draw from. A subclass names its kernels'
@@ -30,7 +30,6 @@ class LatentRowsPath(TemperedPath):
     n_chains_per_block = 64
     n_dimensions: int
     n_features: int
-    _kernels: str
 
     def __init__(self, X: ArrayLike, ladder: ArrayLike):
         self.X, self.ladder = _check_rows(X, self.n_features), check_ladder(ladder)
@@ -92,10 +91,6 @@ class LatentRowsPath(TemperedPath):
                 raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
             self._packed = self._pack()
         return self._packed
-
-    def kernel(self, name: str) -> Any:
-        """Return one of the compiled programs."""
-        return getattr(importlib.import_module(self._kernels), name)
 
     def __getstate__(self):
         return {name: value for name, value in self.__dict__.items() if name != "_packed"}

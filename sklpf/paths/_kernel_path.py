@@ -12,14 +12,22 @@ from sklpf._random import Stream
 from sklpf.paths._base import Path, map_state, n_chains
 
 
-class KernelPath(Path):
-    """A path whose hooks are implemented in a module of numba kernels (see `sklpf.kernels`).
-
-    A subclass names that module in `_kernels` and defines `_pack`. Programs run on `packed` and a state that they
-    change in place.
-    """
+class CompiledPrograms:
+    """A path with programs that are compiled for it, in the module of numba kernels that `_kernels` names."""
 
     _kernels: str
+
+    def kernel(self, name: str) -> Any:
+        """Return one of the compiled programs."""
+        return getattr(importlib.import_module(self._kernels), name)
+
+
+class KernelPath(CompiledPrograms, Path):
+    """A path whose hooks are implemented in a module of numba kernels (see `sklpf.kernels`).
+
+    A subclass defines `_pack`. Programs run on `packed` and a state that they
+    change in place.
+    """
 
     def _pack(self) -> Any:
         """Return the NamedTuple of read-only arrays and numbers that the hooks are chosen by and work on."""
@@ -40,10 +48,6 @@ class KernelPath(Path):
         self.__dict__.update(state)
         self.ladder = self.ladder.view()
         self.ladder.setflags(write=False)  # pickling forgets it, and kernels are compiled for read-only ladders
-
-    def kernel(self, name: str) -> Any:
-        """Return one of the compiled programs."""
-        return getattr(importlib.import_module(self._kernels), name)
 
     def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return log f_k of every chain at its own level, in nats."""

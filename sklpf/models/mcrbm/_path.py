@@ -12,12 +12,12 @@ from sklpf.models.mcrbm._units import OFFSET, Units
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import GeometricPath
 from sklpf.paths._geometric import Points
-from sklpf.paths._kernel_path import read_only
+from sklpf.paths._kernel_path import CompiledPrograms, read_only
 
 _N_LEVELS = 5000  # of the default estimator
 
 
-class MeanCovariancePath(GeometricPath):
+class MeanCovariancePath(CompiledPrograms, GeometricPath):
     """From a mixture of Gaussians to a MeanCovarianceRBM.
 
     Chains move in y, x = mean + scale axes @ y, whose axes are those of the covariance units' curvature at 0.
@@ -30,6 +30,7 @@ class MeanCovariancePath(GeometricPath):
     scale : float
     """
 
+    _kernels = "sklpf.models.mcrbm._path_kernels"
     base: PeakMixture
     tail_doubts = ()  # Gaussian ones with the widest's variance, times at most exp(constant |y|)
 
@@ -63,9 +64,3 @@ class MeanCovariancePath(GeometricPath):
             read_only(units.intercept_covariance), read_only(units.intercept_mean),
             base.center, base.precisions, base.log_norms, OFFSET, constant,
         )  # fmt: skip
-
-    def kernel(self, name: str) -> Any:
-        """Return one of the compiled programs."""
-        from sklpf.models.mcrbm import _path_kernels
-
-        return getattr(_path_kernels, name)

@@ -19,13 +19,13 @@ from sklpf.models.products._experts import (
 from sklpf.partition import HAIS, Exact, PartitionEstimator
 from sklpf.paths import Gaussian, GeometricPath, StudentT
 from sklpf.paths._geometric import Points
-from sklpf.paths._kernel_path import read_only
+from sklpf.paths._kernel_path import CompiledPrograms, read_only
 
 _MOST_DF = 8.0  # of the base
 _N_LEVELS = 5000  # of the default estimator: with 1000, two in five runs on 72 experts with heavy tails don't converge
 
 
-class ProductPath(GeometricPath):
+class ProductPath(CompiledPrograms, GeometricPath):
     """From a base with the right tails to a product of experts, in coordinates y of scales about one.
 
     x = mean + root @ y.
@@ -44,6 +44,8 @@ class ProductPath(GeometricPath):
     ValueError
         If the product has no normaliser.
     """
+
+    _kernels = "sklpf.models.products._path_kernels"
 
     def __init__(self, experts: Experts, mean: NDArray[np.float64]):
         _check(experts)
@@ -97,12 +99,6 @@ class ProductPath(GeometricPath):
         if self.experts.exponents is None:
             return LaplaceExperts(filters, constant, packed.log_norm)
         return StudentTExperts(filters, read_only(self.experts.exponents), constant, packed.df, packed.log_norm)
-
-    def kernel(self, name: str) -> Any:
-        """Return one of the compiled programs."""
-        from sklpf.models.products import _path_kernels
-
-        return getattr(_path_kernels, name)
 
 
 def _doubts(alpha) -> tuple[str, ...]:
