@@ -285,4 +285,10 @@ def _whitening(X, n: int) -> NDArray[np.float64]:
         raise ValueError("X must be small enough for the squares of its values to be finite: rescale it")
     scale = np.where(scale > 0, scale, 1.0)
     variances, axes = np.linalg.eigh(np.atleast_2d(np.cov((X / scale).T, bias=True)))
+    n_flat = int(np.sum(variances[-n:] < _SMALLEST_VARIANCE))
+    if n_flat:
+        warn(
+            f"X has no variance along {n_flat} of {n} directions (constant columns, or fewer rows than features): the "
+            "likelihood there is that of a small one assumed, so drop such columns or project X onto fewer features"
+        )
     return (axes / np.sqrt(np.maximum(variances, _SMALLEST_VARIANCE)) / scale[:, np.newaxis])[:, -n:]

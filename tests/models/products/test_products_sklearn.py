@@ -86,8 +86,9 @@ def test_scaled_and_shifted_rows_give_the_same_model():
 
 @pytest.mark.parametrize("expert", ["student_t", "laplace"])
 def test_fewer_rows_than_features(expert):
-    """Directions without variance count as if they had a small one: there is a score, however high."""
-    model = ProductOfExperts(expert=expert, random_state=0).fit(sources(5, 13))
+    """Directions without variance count as if they had a small one: there is a score, however high, and a warning."""
+    with pytest.warns(UserWarning, match="no variance along 9 of 13 directions"):
+        model = ProductOfExperts(expert=expert, random_state=0).fit(sources(5, 13))
     assert np.isfinite(model.score(sources(5, 13)))
 
 
