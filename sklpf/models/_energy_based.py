@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
-from sklpf.models._scoring import report
+from sklpf.models._scoring import Scored, report
 from sklpf.models._validation import all_or_nothing, check_n_samples
 from sklpf.partition import HAIS, Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths import ClosedForm, Stream, TargetDraws, stream_key
@@ -207,8 +207,9 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         if reason is None:
             return super()._scored(X, level)
         n_rows = len(self._validate(X))
-        report(self, f"rows have no likelihood: {reason}")
-        return np.full(n_rows, np.nan if self.on_nonconvergence == "nan" else -np.inf), 0.0, 0.0
+        reason = f"rows have no likelihood: {reason}"
+        report(self, reason)
+        return Scored(np.full(n_rows, np.nan if self.on_nonconvergence == "nan" else -np.inf), 0.0, 0.0, (reason,))
 
     def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         X = self._validate(X)

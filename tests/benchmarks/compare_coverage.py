@@ -1,0 +1,124 @@
+"""Does the interval of log Z_b - log Z_a cover? Direct ratios and differences on pairs of RBMs that can be enumerated.
+
+    python tests/benchmarks/compare_coverage.py [repeats] [pair ...]
+
+prints the rows of the table in doc/benchmarks/compare.md. All log Z come from ParallelTempering, none is exact, and the
+direct run is made however far the models are apart.
+"""
+
+import copy
+import sys
+import time
+import warnings
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+from sklpf import BernoulliRBM, Exact, ParallelTempering
+from sklpf.models.ratio import _direct
+from sklpf.testing import make_rbm_problem
+
+DIGITS = (load_digits().data > 7).astype(float)
+
+
+def trained(n_components, n_iter, seed=0):
+    rbm = BernoulliRBM(n_components, learning_rate=0.05, n_iter=n_iter, random_state=seed)
+    return rbm.fit(DIGITS[:1200])
+
+
+def one_more_step(model):
+    return copy.deepcopy(model).partial_fit(DIGITS[:1200])
+
+
+def scaled(model, factor):
+    arrays = (model.components_, model.intercept_visible_, model.intercept_hidden_)
+    return BernoulliRBM.from_parameters(*(factor * array for array in arrays), model.visible_mean_)
+
+
+def problem(kind):
+    path = make_rbm_problem(kind).path
+    mean = 1 / (1 + np.exp(-path.base_logit))
+    return BernoulliRBM.from_parameters(path.components, path.intercept_visible, path.intercept_hidden, mean)
+
+
+def with_hidden(model, change):
+    other = copy.deepcopy(model)
+    other.intercept_hidden_ = other.intercept_hidden_ + change
+    return other
+
+
+def perturbed(model, scale):
+    other, rng = copy.deepcopy(model), np.random.default_rng(1)
+    other.components_ = other.components_ + rng.normal(scale=scale, size=other.components_.shape)
+    return other
+
+
+PAIRS = {
+    "16 units, one step more": lambda: (trained(16, 30), one_more_step(trained(16, 30))),
+    "16 units, 29 and 30 passes": lambda: (trained(16, 29), trained(16, 30)),
+    "16 units, two seeds": lambda: (trained(16, 30), trained(16, 30, 1)),
+    "8 and 16 units": lambda: (trained(8, 30), trained(16, 30)),
+    "16 units, parameters x 2, one step": lambda: tuple(
+        scaled(model, 2) for model in (trained(16, 30), one_more_step(trained(16, 30)))
+    ),
+    "hard, perturbed": lambda: (problem("hard"), perturbed(problem("hard"), 0.05)),
+    "two modes, the second heavier": lambda: (
+        problem("two modes"), with_hidden(problem("two modes"), np.repeat([0.0, 0.2], 5))
+    ),
+    "far mode, heavier": lambda: (problem("far mode"), with_hidden(problem("far mode"), 0.5)),
+}  # fmt: skip
+
+
+def with_seed(model, seed):
+    model = copy.deepcopy(model).set_params(partition_estimator=ParallelTempering(), n_jobs=1)
+    model.__dict__.pop("_kept_partition", None)
+    model._partition_seed = seed
+    return model
+
+
+def one(a, b, seed):
+    """(estimate, standard error, low, high, trusted) of the direct ratio and of the difference."""
+    a, b = with_seed(a, 2 * seed), with_seed(b, 2 * seed + 1)
+    first, second = (model.estimate_log_partition().partition_estimator_.result_ for model in (a, b))
+    below, above = (np.hypot(*(r.interval()[1] - r.log_partition for r in (first, second))) for _ in range(2))
+    value, error = second.log_partition - first.log_partition, np.hypot(first.std_error, second.std_error)
+    difference = value, error, value - below, value + above, first.converged and second.converged
+    path = a._ratio_path(b)
+    estimator = ParallelTempering(
+        _direct.N_GROUPS, n_sweeps=_direct._N_SWEEPS, random_state=a._partition_seed, n_jobs=1
+    )
+    result = estimator.fit(path).result_
+    trusted = result.converged and not path.doubts
+    return (result.log_partition, result.std_error, *result.interval(), trusted), difference
+
+
+def main(n_repeats, names):
+    warnings.simplefilter("ignore")
+    print("| pair | spread | runs | trusted | covered | error | joint z > 3 | difference: trusted | covered | error |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for name in names:
+        started = time.process_time()
+        a, b = PAIRS[name]()
+        first, second = (copy.deepcopy(model).set_params(partition_estimator=Exact()) for model in (a, b))
+        truth = second.estimate_log_partition().log_partition_ - first.estimate_log_partition().log_partition_
+        draws = first.sample(2000, random_state=0)
+        spread = np.std(a._log_f(draws)[0] - b._log_f(draws)[0])
+        runs = np.array([one(a, b, seed) for seed in range(n_repeats)], dtype=float)
+        direct, difference = runs[:, 0], runs[:, 1]
+        far = np.abs(direct[:, 0] - difference[:, 0]) > 3 * np.hypot(direct[:, 1], difference[:, 1])
+        cells = [name, f"{spread:.2f}", n_repeats, *summary(direct, truth)]
+        trusted = (direct[:, 4] == 1) & (difference[:, 4] == 1)
+        cells += [f"{np.sum(far & trusted)} of {np.sum(trusted)}", *summary(difference, truth)]
+        print("| " + " | ".join(map(str, cells)) + f" | {time.process_time() - started:.0f} s", flush=True)
+
+
+def summary(runs, truth):
+    """Trusted runs, how many of these cover, and the root mean square error of these (nats)."""
+    runs = runs[runs[:, 4] == 1]
+    covered = (runs[:, 2] <= truth) & (truth <= runs[:, 3])
+    error = f"{np.sqrt(np.mean((runs[:, 0] - truth) ** 2)):.3f}" if len(runs) else "-"
+    return len(runs), covered.sum(), error
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100, sys.argv[2:] or list(PAIRS))
