@@ -118,5 +118,9 @@ def _last_step(name, model, X):
 def _equal(rows, others) -> bool:
     if rows is others:
         return True
+    if np.shape(rows) != np.shape(others):
+        return False
+    if sp.issparse(rows) and sp.issparse(others):
+        return (rows != others).nnz == 0
     rows, others = (X.toarray() if sp.issparse(X) else np.asarray(X) for X in (rows, others))
-    return rows.shape == others.shape and bool(np.all((rows == others) | ((rows != rows) & (others != others))))
+    return bool(np.all((rows == others) | ((rows != rows) & (others != others))))  # the models refuse NaN

@@ -1,8 +1,9 @@
-"""Does the interval of log Z_b - log Z_a cover? Direct ratios and differences on pairs of RBMs that can be enumerated.
+"""Does the interval of log Z_b - log Z_a cover, and when is the direct ratio the better one?
 
-    python tests/benchmarks/compare_coverage.py [repeats] [pair ...]
+    python tests/benchmarks/compare_coverage.py coverage 100 [pair ...]
+    python tests/benchmarks/compare_coverage.py errors 3 [pair ...]
 
-prints the rows of the table in doc/benchmarks/compare.md. All log Z come from ParallelTempering, none is exact, and the
+print the rows of the tables in doc/benchmarks/compare.md. All log Z come from ParallelTempering, none is exact, and the
 direct run is made however far the models are apart.
 """
 
@@ -21,8 +22,8 @@ from sklpf.testing import make_rbm_problem
 DIGITS = (load_digits().data > 7).astype(float)
 
 
-def trained(n_components, n_iter, seed=0):
-    rbm = BernoulliRBM(n_components, learning_rate=0.05, n_iter=n_iter, random_state=seed)
+def trained(n_components, n_iter, seed=0, learning_rate=0.05):
+    rbm = BernoulliRBM(n_components, learning_rate=learning_rate, n_iter=n_iter, random_state=seed)
     return rbm.fit(DIGITS[:1200])
 
 
@@ -69,6 +70,19 @@ PAIRS = {
 }  # fmt: skip
 
 
+LARGER = {
+    "64 units, one step more": lambda: (trained(64, 30), one_more_step(trained(64, 30))),
+    "64 units, learning rates 0.05 and 0.04": lambda: (trained(64, 30), trained(64, 30, learning_rate=0.04)),
+    "64 units, 29 and 30 passes": lambda: (trained(64, 29), trained(64, 30)),
+    "64 units, 20 and 30 passes": lambda: (trained(64, 20), trained(64, 30)),
+    "64 units, two seeds": lambda: (trained(64, 30), trained(64, 30, 1)),
+    "48 and 64 units": lambda: (trained(48, 30), trained(64, 30)),
+    "128 units, one step more": lambda: (trained(128, 30), one_more_step(trained(128, 30))),
+    "128 units, 29 and 30 passes": lambda: (trained(128, 29), trained(128, 30)),
+    "64 and 128 units": lambda: (trained(64, 30), trained(128, 30)),
+}
+
+
 def with_seed(model, seed):
     model = copy.deepcopy(model).set_params(partition_estimator=ParallelTempering(), n_jobs=1)
     model.__dict__.pop("_kept_partition", None)
@@ -92,22 +106,23 @@ def one(a, b, seed):
     return (result.log_partition, result.std_error, *result.interval(), trusted), difference
 
 
-def main(n_repeats, names):
-    warnings.simplefilter("ignore")
+def spread(a, b, rows):
+    return float(np.std(a._log_f(rows)[0] - b._log_f(rows)[0]))
+
+
+def coverage(n_repeats, names):
     print("| pair | spread | runs | trusted | covered | error | joint z > 3 | difference: trusted | covered | error |")
     print("|---|---|---|---|---|---|---|---|---|---|")
-    for name in names:
+    for name in names or PAIRS:
         started = time.process_time()
         a, b = PAIRS[name]()
         first, second = (copy.deepcopy(model).set_params(partition_estimator=Exact()) for model in (a, b))
         truth = second.estimate_log_partition().log_partition_ - first.estimate_log_partition().log_partition_
-        draws = first.sample(2000, random_state=0)
-        spread = np.std(a._log_f(draws)[0] - b._log_f(draws)[0])
         runs = np.array([one(a, b, seed) for seed in range(n_repeats)], dtype=float)
         direct, difference = runs[:, 0], runs[:, 1]
         far = np.abs(direct[:, 0] - difference[:, 0]) > 3 * np.hypot(direct[:, 1], difference[:, 1])
-        cells = [name, f"{spread:.2f}", n_repeats, *summary(direct, truth)]
         trusted = (direct[:, 4] == 1) & (difference[:, 4] == 1)
+        cells = [name, f"{spread(a, b, first.sample(2000, random_state=0)):.2f}", n_repeats, *summary(direct, truth)]
         cells += [f"{np.sum(far & trusted)} of {np.sum(trusted)}", *summary(difference, truth)]
         print("| " + " | ".join(map(str, cells)) + f" | {time.process_time() - started:.0f} s", flush=True)
 
@@ -120,5 +135,21 @@ def summary(runs, truth):
     return len(runs), covered.sum(), error
 
 
+def errors(n_repeats, names):
+    print("| pair | spread | direct: trusted | standard error | difference: trusted | standard error |")
+    print("|---|---|---|---|---|---|")
+    for name in names or LARGER:
+        started = time.process_time()
+        a, b = LARGER[name]()
+        runs = np.array([one(a, b, seed) for seed in range(n_repeats)], dtype=float)
+        size = np.sqrt(np.mean(runs[:, :, 1] ** 2, axis=0))
+        cells = [name, f"{spread(a, b, DIGITS[1200:]):.2f}"]
+        for trusted, error in zip(runs[:, :, 4].sum(axis=0), size):
+            cells += [f"{trusted:.0f} of {n_repeats}", f"{error:.3f}"]
+        print("| " + " | ".join(cells) + f" | {time.process_time() - started:.0f} s", flush=True)
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100, sys.argv[2:] or list(PAIRS))
+    warnings.simplefilter("ignore")
+    task, n_repeats, *names = sys.argv[1:]
+    {"coverage": coverage, "errors": errors}[task](int(n_repeats), names)

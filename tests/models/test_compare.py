@@ -183,7 +183,9 @@ def test_pipelines_are_compared_by_what_their_last_steps_say():
     assert compare(make_pipeline(large), small, X[1200:]) == expected  # a pipeline in a pipeline
     assert compare(make_pipeline(large[-1]), small[-1], TEST) == expected  # no transformer
     assert compare(make_pipeline(FunctionTransformer(), large[-1]), small[-1], TEST) == expected
-    assert compare(make_pipeline(FunctionTransformer(csr_matrix), large[-1]), small[-1], TEST) == expected
+    sparse = make_pipeline(FunctionTransformer(csr_matrix), large[-1])
+    assert compare(sparse, small[-1], TEST) == expected
+    assert compare(sparse, make_pipeline(FunctionTransformer(csr_matrix), small[-1]), TEST) == expected
 
 
 def test_pipelines_with_other_preprocessing_are_refused():
@@ -192,6 +194,9 @@ def test_pipelines_with_other_preprocessing_are_refused():
     scaled = make_pipeline(StandardScaler(), ProductOfExperts(algorithm="ml", random_state=0)).fit(X)
     with pytest.raises(ValueError, match="model_a and model_b score different rows, as their preprocessing differs"):
         compare(bare, scaled, X)
+    for other in (lambda X: 2 * X, lambda X: X[:50], lambda X: csr_matrix(2 * X)):
+        with pytest.raises(ValueError, match="different rows"):
+            compare(bare, make_pipeline(FunctionTransformer(other), bare), X)
     with pytest.raises(TypeError, match="model_b must be a model of sklpf.*got sklearn.preprocessing"):
         compare(scaled, scaled[:-1], X)
 
