@@ -149,6 +149,7 @@ class LogLikelihoodMixin(DensityMixin):
         Returns
         -------
         interval : ScoreInterval
+            ``mean``, its intervals ``sampling``, ``partition`` (log Z) and ``combined``, ``converged`` and ``reasons``.
         """
         return score_interval(self._scored(X, level), level)
 
