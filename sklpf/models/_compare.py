@@ -37,8 +37,8 @@ def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") ->
     -------
     interval : ScoreInterval
         ``mean``, its intervals ``sampling``, ``partition`` (the two log Z) and ``combined``, ``converged`` and
-        ``reasons``; ``method`` says which ratio was used. Not converged if one of the models' numbers is not trusted, or
-        if both ratios differ by more than 3 joint standard errors.
+        ``reasons``; ``method`` says which ratio was used. Not converged if one of the models' numbers is not trusted,
+        or if both ratios differ by more than 3 joint standard errors.
 
     Raises
     ------
