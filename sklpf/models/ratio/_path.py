@@ -19,7 +19,7 @@ from sklpf.uncertainty import between_groups
 
 _N_DRAWS = 128  # of each model, for every ladder
 _LEAST_ALIKE = 0.5
-_WORK_PER_SEGMENT = 2e9  # weights times sweeps, about a second
+_WORK_PER_SEGMENT = 2e10  # weights times sweeps, about a second
 _MOST_BETWEEN = 0.1  # of the draws' variance, between ladders: about 1 / 128 where draws are independent
 
 

@@ -160,6 +160,17 @@ def test_ratio_of_enumerable_models(scale, tempered):
     assert result.std_error < 0.1
 
 
+def test_the_interval_covers():
+    a, b = models(1.0)
+    truth = b.estimate_log_partition().log_partition_ - a.estimate_log_partition().log_partition_
+    covered = 0
+    for seed in range(30):
+        a._partition_seed = seed  # other draws
+        low, high = ParallelTempering(n_sweeps=256, random_state=seed).fit(a._ratio_path(b)).log_partition_interval_
+        covered += low <= truth <= high
+    assert covered >= 23  # Binomial(30, 0.95): fewer with probability 8e-5
+
+
 def test_a_model_against_itself_has_no_error():
     a = models(1.0)[0]
     result = ParallelTempering(n_sweeps=64, random_state=0).fit(a._ratio_path(copy.deepcopy(a))).result_
