@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.models import MeanCovarianceRBM as MeanCovarianceRBM
     from sklpf.models import ProductOfExperts as ProductOfExperts
     from sklpf.models import compare as compare
+    from sklpf.models import compare_models as compare_models
     from sklpf.models._warm_up import warm_up as warm_up
     from sklpf.partition import AIS as AIS
     from sklpf.partition import BDMC as BDMC
@@ -62,6 +63,7 @@ _PUBLIC = {
     "StudentT": "sklpf.paths",
     "Uniform": "sklpf.paths",
     "compare": "sklpf.models",
+    "compare_models": "sklpf.models",
     "warm_up": "sklpf.models._warm_up",
 }
 

@@ -52,6 +52,8 @@ def use_rbm(X):
         for estimator in estimators(weights=weights):
             estimator.fit(model)
     model.set_params(partition_estimator=None, n_jobs=2).sample(3)
+    model.set_params(partition_estimator=ParallelTempering(n_sweeps=64))
+    ParallelTempering(2, 4, 64, random_state=0).fit(model._ratio_path(model))
 
 
 def use_topics(X):

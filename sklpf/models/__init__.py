@@ -1,6 +1,7 @@
 """Models with a log-likelihood, in the conventions of the scikit-learn classes that they replace."""
 
 from sklpf.models._compare import compare
+from sklpf.models._compare_models import ModelComparison, compare_models
 from sklpf.models._scoring import ScoreInterval
 from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
 from sklpf.models.factorial import FactorialMixture, FactorialPath, FactorialPosterior
@@ -21,6 +22,7 @@ __all__ = [
     "LatentDirichletAllocation",
     "MeanCovariancePath",
     "MeanCovarianceRBM",
+    "ModelComparison",
     "ProductOfExperts",
     "ProductPath",
     "LinearGenerativeModel",
@@ -28,4 +30,5 @@ __all__ = [
     "RBMPath",
     "ScoreInterval",
     "compare",
+    "compare_models",
 ]

@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
 import numpy as np
+import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
 
-from sklpf.models._scoring import ScoreInterval, score_interval
+from sklpf.models._scoring import Scored, ScoreInterval, report, score_interval
+from sklpf.models.ratio._direct import check_ratio, direct_ratio, disagreement
 
 
-def compare(model_a, model_b, X, level: float = 0.95) -> ScoreInterval:
+def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") -> ScoreInterval:
     """Mean over rows of log p_a(x) - log p_b(x), in nats; positive where `model_a` is better.
 
     Rows are paired: what makes a row hard for both models cancels, so the interval is narrower than two scores suggest.
-    The errors of the two means that come from estimated log Z are added once, in quadrature.
+    The errors of the two means that come from estimated log Z are added once, in quadrature; of two RBMs that differ
+    little the ratio of their Z is estimated directly, which has a smaller error.
 
     Parameters
     ----------
-    model_a, model_b : fitted models
+    model_a, model_b : fitted models, or pipelines that end in one
         With `score_samples` and `score_interval`, such as `BernoulliRBM` or `FactorialMixture`.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Held-out rows, at least 2, the same for both.
+        Held-out rows, at least 2, the same for both. Pipelines transform them, and must arrive at the same rows.
     level : float, default=0.95
+    ratio : {"auto", "difference"}, default="auto"
+        "difference" takes the difference of two log Z always. "auto" also runs chains along a path from one model to
+        the other if both are a `BernoulliRBM`, log Z of at least one is no exact one, both are trusted, and the
+        standard deviation over the rows of X of log f_a(x) - log f_b(x) is at most 2.5 nats; and uses
+        that ratio if its run converged.
 
     Returns
     -------
     interval : ScoreInterval
+        ``mean``, its intervals ``sampling``, ``partition`` (the two log Z) and ``combined``, ``converged`` and
+        ``reasons``; ``method`` says which ratio was used. Not converged if one of the models' numbers is not trusted,
+        or if both ratios differ by more than 3 joint standard errors.
 
     Raises
     ------
     TypeError
         If a model has no log-likelihood with an error.
+    ValueError
+        If pipelines arrive at different rows, whose densities can't be compared.
 
     Examples
     --------
@@ -40,12 +57,71 @@ def compare(model_a, model_b, X, level: float = 0.95) -> ScoreInterval:
     >>> round(compare(skewed, fair, X).mean, 4)
     0.4264
     """
-    for name, model in (("model_a", model_a), ("model_b", model_b)):
-        if not hasattr(model, "_scored"):
-            raise TypeError(
-                f"{name} must be a model of sklpf with score_samples and score_interval (a pipeline's last step, say), "
-                f"got {type(model).__module__}.{type(model).__name__}"
+    check_ratio(ratio)
+    a, b = score_all({"model_a": model_a, "model_b": model_b}, X, level)
+    return paired(a, b, level, ratio)
+
+
+class Entrant(NamedTuple):
+    """A model of a comparison, and what it says about the rows."""
+
+    name: str
+    model: Any
+    scored: Scored
+
+
+def score_all(models: Mapping[str, Any], X, level: float) -> list[Entrant]:
+    """Score the rows by every model, which must be the same rows once pipelines have transformed them."""
+    entrants = [(name, *_last_step(name, model, X)) for name, model in models.items()]
+    first, _, rows = entrants[0]
+    for name, _, others in entrants[1:]:
+        if not _equal(rows, others):
+            raise ValueError(
+                f"{first} and {name} score different rows, as their preprocessing differs: densities of different rows "
+                "can't be compared; preprocess X before, or in all pipelines by the same steps"
             )
-    values_a, below_a, above_a = model_a._scored(X, level)
-    values_b, below_b, above_b = model_b._scored(X, level)
-    return score_interval(values_a - values_b, np.hypot(below_a, above_b), np.hypot(above_a, below_b), level)
+    return [Entrant(name, model, model._scored(rows, level)) for name, model, rows in entrants]
+
+
+def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
+    """The paired difference of two models on the same rows."""
+    reasons = [f"{entrant.name}: {reason}" for entrant in (a, b) for reason in entrant.scored.reasons]
+    with np.errstate(invalid="ignore"):  # rows that have the likelihood 0 under both
+        values = a.scored.values - b.scored.values
+    below, above = np.hypot(a.scored.below, b.scored.above), np.hypot(a.scored.above, b.scored.below)
+    direct = direct_ratio(a.model, b.model, values) if ratio == "auto" and not reasons else None
+    if direct is None:
+        return score_interval(Scored(values, below, above, tuple(reasons)), level, "difference")
+    low, high = direct.interval(level)
+    doubt = disagreement(direct, a, b)
+    values = values + direct.log_partition - (b.model.log_partition_ - a.model.log_partition_)
+    if doubt is not None:
+        report(a.model, doubt)
+        reasons.append(doubt)
+        values = np.full_like(values, np.nan) if a.model.on_nonconvergence == "nan" else values
+    scored = Scored(values, direct.log_partition - low, high - direct.log_partition, tuple(reasons))
+    return score_interval(scored, level, "direct")
+
+
+def _last_step(name, model, X):
+    """The model itself and the rows that it scores."""
+    while isinstance(model, Pipeline):
+        X = model[:-1].transform(X) if len(model) > 1 else X
+        model = model[-1]
+    if not hasattr(model, "_scored"):
+        raise TypeError(
+            f"{name} must be a model of sklpf with score_samples and score_interval, or a pipeline that ends in one, "
+            f"got {type(model).__module__}.{type(model).__name__}"
+        )
+    return model, X
+
+
+def _equal(rows, others) -> bool:
+    if rows is others:
+        return True
+    if np.shape(rows) != np.shape(others):
+        return False
+    if sp.issparse(rows) and sp.issparse(others):
+        return (rows != others).nnz == 0
+    rows, others = (X.toarray() if sp.issparse(X) else np.asarray(X) for X in (rows, others))
+    return bool(np.all((rows == others) | ((rows != rows) & (others != others))))  # the models refuse NaN

@@ -18,7 +18,7 @@ from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
-from sklpf.models._scoring import report
+from sklpf.models._scoring import Scored, report
 from sklpf.models._validation import all_or_nothing, check_n_samples
 from sklpf.partition import HAIS, Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths import ClosedForm, Stream, TargetDraws, stream_key
@@ -222,8 +222,9 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         if reason is None:
             return super()._scored(X, level)
         n_rows = len(self._validate(X))
-        report(self, f"rows have no likelihood: {reason}")
-        return np.full(n_rows, np.nan if self.on_nonconvergence == "nan" else -np.inf), 0.0, 0.0
+        reason = f"rows have no likelihood: {reason}"
+        report(self, reason)
+        return Scored(np.full(n_rows, np.nan if self.on_nonconvergence == "nan" else -np.inf), 0.0, 0.0, (reason,))
 
     def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         X = self._validate(X)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklpf._parallel import fingerprint
 from sklpf.models._scoring import (
+    Scored,
     ScoreInterval,
     check_interval,
     configured_estimator,
@@ -148,21 +149,24 @@ class LogLikelihoodMixin(DensityMixin):
         Returns
         -------
         interval : ScoreInterval
+            ``mean``, its intervals ``sampling``, ``partition`` (log Z) and ``combined``, ``converged`` and ``reasons``.
         """
-        return score_interval(*self._scored(X, level), level)
+        return score_interval(self._scored(X, level), level)
 
-    def _scored(self, X, level: float | None = None) -> tuple[NDArray[np.float64], float, float]:
-        """Log-likelihood of every row, and how far the error that all rows share reaches below and above their mean."""
+    def _scored(self, X, level: float | None = None) -> Scored:
         values, possible = self._log_f(X)
         if level is not None:
             check_interval(len(values), level)
         result = self._partition().result_
-        reason = distrust(result)
+        reason, reasons = distrust(result), []
         if reason is not None:
-            report(self, f"log Z is not to be trusted: {reason}")
+            reasons.append(f"log Z is not to be trusted: {reason}")
         if not possible.all():
-            report(self, f"{np.sum(~possible)} of {len(values)} rows of X have no likelihood: {self._impossible}")
+            reasons.append(f"{np.sum(~possible)} of {len(values)} rows of X have no likelihood: {self._impossible}")
+        for sentence in reasons:
+            report(self, sentence)
         if self.on_nonconvergence == "nan":
             values = np.where(possible & (reason is None), values, np.nan)
         low, high = result.interval(0.95 if level is None else level)
-        return values - result.log_partition, high - result.log_partition, result.log_partition - low
+        log_partition = result.log_partition
+        return Scored(values - log_partition, high - log_partition, log_partition - low, tuple(reasons))

@@ -8,6 +8,7 @@ from scipy.stats import norm
 from sklearn.base import DensityMixin
 
 from sklpf.models._scoring import (
+    Scored,
     ScoreInterval,
     check_interval,
     configured_estimator,
@@ -101,22 +102,23 @@ class RowLikelihoodMixin(DensityMixin):
             ``partition`` is the Monte-Carlo part: zero where rows are enumerated; else it shrinks with more rows, but
             for the bias of a logarithm of estimates (half the mean squared standard error), which widens it upwards.
         """
-        return score_interval(*self._scored(X, level), level)
+        return score_interval(self._scored(X, level), level)
 
-    def _scored(self, X, level: float | None = None) -> tuple[NDArray[np.float64], float, float]:
-        """Log-likelihood of every row, and how far the Monte-Carlo error of their mean reaches below and above it."""
+    def _scored(self, X, level: float | None = None) -> Scored:
         path = self.path(X)
         if level is not None:
             check_interval(path.n_rows, level)
         result = self._row_partition(X, path).result_
         values, (trusted, reason) = result.log_partition, _trust(result)
+        reasons: tuple[str, ...] = ()
         if reason is not None and _is_negligible(values, trusted):
             log(f"rows that are not trusted are too few to move the mean: {reason}")
         elif reason is not None:
-            report(self, f"likelihoods are not to be trusted: {reason}")
+            reasons = (f"likelihoods are not to be trusted: {reason}",)
+            report(self, *reasons)
             if self.on_nonconvergence == "nan":
                 values = np.where(trusted, values, np.nan)
-        return values, *_mean_error(result, 0.95 if level is None else level)
+        return Scored(values, *_mean_error(result, 0.95 if level is None else level), reasons)
 
     def _row_partition(self, X, path=None) -> PartitionEstimator:
         """The partition estimator fitted to the rows."""

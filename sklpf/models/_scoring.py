@@ -6,7 +6,7 @@ import logging
 import warnings
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ log = logging.getLogger("sklpf").warning
 class ScoreInterval:
     """A mean log-likelihood per row, or a mean difference of two, with its two sources of error (nats).
 
+    Where the mean is not finite all intervals consist of it alone, and `reasons` says why it is not.
+
     Attributes
     ----------
     mean : float
@@ -35,6 +37,13 @@ class ScoreInterval:
         Both: the half-widths of each side are added in quadrature.
     level : float
         Probability with which each interval covers.
+    converged : bool
+        Whether the numbers can be trusted.
+    reasons : tuple of str
+        Why not, one sentence a reason; empty when converged.
+    method : str
+        Of a difference, where that of the two log Z is from: "direct" is a run along a path from one model to the
+        other, "difference" are the two estimates. Empty for one model.
     """
 
     mean: float
@@ -42,6 +51,19 @@ class ScoreInterval:
     partition: tuple[float, float]
     combined: tuple[float, float]
     level: float
+    converged: bool = True
+    reasons: tuple[str, ...] = ()
+    method: str = ""
+
+
+class Scored(NamedTuple):
+    """Log-likelihoods of rows (n,), how far the error that they share reaches below and above their mean, and why
+    the numbers are not trusted."""
+
+    values: NDArray[np.float64]
+    below: float
+    above: float
+    reasons: tuple[str, ...] = ()
 
 
 def check_interval(n_rows: int, level: float) -> None:
@@ -52,19 +74,24 @@ def check_interval(n_rows: int, level: float) -> None:
         raise ValueError("X must have at least 2 rows, else its sampling error can't be estimated")
 
 
-def score_interval(values: NDArray[np.float64], below: float, above: float, level: float) -> ScoreInterval:
+def score_interval(scored: Scored, level: float, method: str = "") -> ScoreInterval:
     """Return the interval of a mean over rows, given how far a common error reaches below and above it."""
+    values, below, above, reasons = scored
     check_interval(len(values), level)
-    mean, below, above = float(values.mean()), float(below), float(above)
-    with np.errstate(invalid="ignore"):  # rows without likelihood
-        spread = values.std(ddof=1)
-    half = float(student_t.ppf(0.5 + level / 2, len(values) - 1) * spread / np.sqrt(len(values)))
+    mean, n = float(values.mean()), len(values)
+    if not np.isfinite(mean):
+        reasons = reasons or (f"the mean is {mean}, since some rows have the likelihood 0",)
+        return ScoreInterval(mean, (mean, mean), (mean, mean), (mean, mean), level, False, reasons, method)
+    half = float(student_t.ppf(0.5 + level / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
     return ScoreInterval(
         mean=mean,
         sampling=(mean - half, mean + half),
-        partition=(mean - below, mean + above),
+        partition=(mean - float(below), mean + float(above)),
         combined=(mean - float(np.hypot(half, below)), mean + float(np.hypot(half, above))),
         level=level,
+        converged=not reasons,
+        reasons=reasons,
+        method=method,
     )
 
 

@@ -58,6 +58,7 @@ def _train_and_score_rbm(dtype) -> None:
     for weights in ("marginal", "joint"):
         for estimator in (Exact(), *_SAMPLERS):
             estimator.fit(rbm.path(weights=weights))
+    ParallelTempering(2, 3, 32, random_state=0).fit(rbm._ratio_path(rbm))
 
 
 def _train_and_score_topics(dtype) -> None:

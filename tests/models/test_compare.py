@@ -1,13 +1,21 @@
 """compare: the paired difference of two models' held-out log-likelihoods."""
 
+import copy
+import warnings
+
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from scipy.stats import t as student_t
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer, FunctionTransformer, StandardScaler
 
-from sklpf import AIS, BernoulliRBM, FactorialMixture, compare
+from sklpf import AIS, BernoulliRBM, FactorialMixture, ParallelTempering, ProductOfExperts, compare
 from sklpf.models import ScoreInterval
+from sklpf.models.ratio import _direct
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 TRAIN, TEST = BINARY[:1200], BINARY[1200:]
@@ -37,7 +45,7 @@ def test_difference_is_paired():
 def test_errors_of_log_z_are_added_once():
     ais = AIS(n_chains=200, n_temperatures=101)
     a, b = trained(12, partition_estimator=ais), trained(8, partition_estimator=ais)
-    few, many = compare(a, b, TEST), compare(a, b, np.tile(TEST, (4, 1)))
+    few, many = (compare(a, b, X, ratio="difference") for X in (TEST, np.tile(TEST, (4, 1))))
     common = np.hypot(*(np.diff(model.log_partition_interval_)[0] / 2 for model in (a, b)))
     for result in (few, many):
         np.testing.assert_allclose(result.partition, (result.mean - common, result.mean + common))
@@ -83,8 +91,120 @@ def test_models_with_a_likelihood_for_each_row():
     assert abs(estimated.mean - exact.mean) < 2.5 * half  # 4.9 standard errors: false alarm 1e-6
 
 
+# ---- the direct ratio ------------------------------------------------------------------------------
+def two_stages(n_components=12, **options):
+    """A model whose log Z is estimated, and the same after one more step on all rows."""
+    options = {"partition_estimator": ParallelTempering(n_sweeps=512), "n_jobs": 1} | options
+    before = trained(n_components, **options)
+    return before, copy.deepcopy(before).partial_fit(TRAIN)
+
+
+def exact_difference(a, b):
+    return compare(*(copy.deepcopy(model).set_params(partition_estimator=None) for model in (a, b)), TEST)
+
+
+def test_of_models_that_differ_little_the_ratio_is_direct():
+    a, b = two_stages()
+    direct, difference = compare(b, a, TEST), compare(b, a, TEST, ratio="difference")
+    assert (direct.method, difference.method) == ("direct", "difference")
+    assert direct.converged
+    assert direct.reasons == ()
+    width = np.diff(direct.partition)[0]
+    assert width < 0.7 * np.diff(difference.partition)[0]
+    # 99.999 % of a t with 9 degrees of freedom: 3.8 times as far as 95 %
+    assert abs(direct.mean - exact_difference(b, a).mean) < 3.8 * width / 2
+    assert direct.mean == compare(b, a, TEST).mean  # the same bits
+
+
+def test_exact_models_and_such_that_differ_much_are_not_sampled(monkeypatch):
+    monkeypatch.setattr(BernoulliRBM, "_ratio_path", None)  # would raise where it is called
+    assert compare(trained(12), trained(11), TEST).method == "difference"
+    a = trained(12, partition_estimator=AIS(50, 50))
+    b = BernoulliRBM.from_parameters(np.zeros((1, 64)), np.zeros(64), np.zeros(1))
+    assert np.std(a.score_samples(TEST) - b.score_samples(TEST)) > 2.5
+    assert compare(a, b, TEST).method == "difference"
+
+
+def test_a_direct_run_that_does_not_converge_is_not_used(monkeypatch):
+    a, b = two_stages()
+    monkeypatch.setattr(_direct, "_N_SWEEPS", 32)
+    monkeypatch.setattr("sklpf.models.ratio._path._MOST_BETWEEN", -1.0)  # all draws are doubted
+    found = compare(b, a, TEST)
+    assert found == compare(b, a, TEST, ratio="difference")
+    assert found.converged
+
+
+def test_ratios_that_disagree_are_not_converged(monkeypatch):
+    monkeypatch.setattr(_direct, "_MOST_APART", 1e-3)
+    monkeypatch.setattr(_direct, "_N_SWEEPS", 512)
+    a, b = two_stages()
+    with pytest.warns(ConvergenceWarning, match=r"ratio of model_b's Z to model_a's .* nats apart"):
+        found = compare(b, a, TEST)
+    assert not found.converged
+    assert "joint standard errors" in found.reasons[0]
+    b.set_params(on_nonconvergence="nan")
+    assert np.isnan(compare(b, a, TEST).mean)
+
+
+# ---- what is not trusted, and what has no likelihood -----------------------------------------------
+def test_what_is_not_trusted_is_said_with_the_models_name():
+    a, b = two_stages()
+    a.set_params(partition_estimator=ParallelTempering(n_sweeps=512, tol=1e-9))
+    with pytest.warns(ConvergenceWarning, match="above tol"):
+        found = compare(b, a, TEST)
+    assert found.method == "difference"
+    assert not found.converged
+    assert found.reasons[0].startswith("model_b: log Z is not to be trusted")
+
+
+def test_a_model_without_normaliser():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    proper = ProductOfExperts(algorithm="ml", random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of training
+        improper = ProductOfExperts(2, max_iter=1, random_state=0).fit(X)
+    with pytest.warns(ConvergenceWarning, match="no likelihood"):
+        found = compare(improper, proper, X)
+    assert found.mean == -np.inf
+    assert found.combined == found.sampling == found.partition == (-np.inf, -np.inf)
+    assert not found.converged
+    assert "model_a: rows have no likelihood" in found.reasons[0]
+    with pytest.warns(ConvergenceWarning, match="no likelihood"):
+        assert improper.score_interval(X).combined == (-np.inf, -np.inf)
+
+
+# ---- pipelines -----------------------------------------------------------------------------------
+def test_pipelines_are_compared_by_what_their_last_steps_say():
+    X = load_digits().data
+    small, large = (make_pipeline(Binarizer(threshold=7), BernoulliRBM(n, n_iter=3, random_state=0)) for n in (4, 8))
+    small.fit(X[:1200]), large.fit(X[:1200])
+    expected = compare(large[-1], small[-1], TEST)
+    assert compare(large, small, X[1200:]) == expected
+    assert compare(make_pipeline(large), small, X[1200:]) == expected  # a pipeline in a pipeline
+    assert compare(make_pipeline(large[-1]), small[-1], TEST) == expected  # no transformer
+    assert compare(make_pipeline(FunctionTransformer(), large[-1]), small[-1], TEST) == expected
+    sparse = make_pipeline(FunctionTransformer(csr_matrix), large[-1])
+    assert compare(sparse, small[-1], TEST) == expected
+    assert compare(sparse, make_pipeline(FunctionTransformer(csr_matrix), small[-1]), TEST) == expected
+
+
+def test_pipelines_with_other_preprocessing_are_refused():
+    X = np.random.default_rng(0).normal(size=(100, 3)) * [1, 2, 3]
+    bare = ProductOfExperts(algorithm="ml", random_state=0).fit(X)
+    scaled = make_pipeline(StandardScaler(), ProductOfExperts(algorithm="ml", random_state=0)).fit(X)
+    with pytest.raises(ValueError, match="model_a and model_b score different rows, as their preprocessing differs"):
+        compare(bare, scaled, X)
+    for other in (lambda X: 2 * X, lambda X: X[:50], lambda X: csr_matrix(2 * X)):
+        with pytest.raises(ValueError, match="different rows"):
+            compare(bare, make_pipeline(FunctionTransformer(other), bare), X)
+    with pytest.raises(TypeError, match="model_b must be a model of sklpf.*got sklearn.preprocessing"):
+        compare(scaled, scaled[:-1], X)
+
+
 def test_bad_input():
     model = trained(4)
+    with pytest.raises(ValueError, match='ratio must be "auto" or "difference"'):
+        compare(model, model, TEST, ratio="direct")
     with pytest.raises(TypeError, match="model_b must be a model of sklpf.*got sklearn.neighbors.*KernelDensity"):
         compare(model, KernelDensity().fit(TRAIN), TEST)
     with pytest.raises(ValueError, match="level must lie"):

@@ -398,6 +398,14 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self._check_finite()
         return self._validate(X)
 
+    def _ratio_path(self, other):
+        """The path from this model to another of the same visible units, None if there is none."""
+        from sklpf.models.ratio._path import ratio_path
+
+        if not isinstance(other, BernoulliRBM) or other.n_features_in_ != self.n_features_in_:
+            return None
+        return ratio_path(self, other)
+
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
 
     def _fitted_arrays(self):

@@ -1,0 +1,139 @@
+"""compare_models: a table of models, paired against the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sklpf.models._compare import paired, score_all
+from sklpf.models._scoring import ScoreInterval, score_interval
+from sklpf.models.ratio._direct import check_ratio
+
+
+@dataclass(frozen=True)
+class ModelComparison:
+    """Held-out log-likelihoods of several models of the same rows (nats).
+
+    Attributes
+    ----------
+    scores : dict of str to ScoreInterval
+        Every model's mean log-likelihood per row, the best first: by the mean, those that did not converge last.
+    differences : dict of str to ScoreInterval
+        Mean difference from the first model, paired by rows, of every other one; usually negative.
+    """
+
+    scores: dict[str, ScoreInterval]
+    differences: dict[str, ScoreInterval]
+
+    @property
+    def best(self) -> str:
+        """Name of the model with the largest mean among those that converged."""
+        return next(iter(self.scores))
+
+    def to_frame(self) -> Any:
+        """Return a pandas.DataFrame with a row for every model.
+
+        Columns: mean, low and high (combined interval), difference, difference_low and difference_high (from the best
+        model, 0 for itself), converged, and reasons in one string.
+        """
+        import pandas as pd
+
+        rows = [self._row(name) for name in self.scores]
+        return pd.DataFrame(rows, index=pd.Index(self.scores, name="model"))
+
+    def _row(self, name):
+        score, difference = self.scores[name], self.differences.get(name)
+        apart = (0.0, 0.0, 0.0) if difference is None else (difference.mean, *difference.combined)
+        reasons = score.reasons if difference is None else difference.reasons
+        return {
+            "mean": score.mean,
+            "low": score.combined[0],
+            "high": score.combined[1],
+            **dict(zip(("difference", "difference_low", "difference_high"), apart)),
+            "converged": not reasons,
+            "reasons": "; ".join(reasons),
+        }
+
+    def __str__(self) -> str:
+        table = [("", "log-likelihood", "difference from the first", "")]
+        for name in self.scores:
+            row = self._row(name)
+            apart = _interval(row["difference"], row["difference_low"], row["difference_high"])
+            table.append(
+                (
+                    name,
+                    _interval(row["mean"], row["low"], row["high"]),
+                    apart if name in self.differences else "",
+                    "" if row["converged"] else f"not converged: {row['reasons']}",
+                )
+            )
+        widths = [max(map(len, column)) for column in zip(*table)]
+        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in table)
+
+
+def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: str = "auto") -> ModelComparison:
+    """Compare several models by their mean log-likelihood of the same rows, paired against the best.
+
+    The best is chosen by these rows, so that differences from it are a little too large where several are about as
+    good; an interval that excludes 0 says that this model and the best differ, for one pair and not for all at once.
+
+    Parameters
+    ----------
+    models : dict of str to fitted model or pipeline
+        At least 2, by name; as `compare` takes them.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Held-out rows, at least 2, the same for all.
+    level : float, default=0.95
+    ratio : {"auto", "difference"}, default="auto"
+        As in `compare`.
+
+    Returns
+    -------
+    comparison : ModelComparison
+        Prints as a table; `to_frame` gives a pandas.DataFrame.
+
+    Raises
+    ------
+    TypeError
+        If `models` is no dict, or holds something that has no log-likelihood with an error.
+    ValueError
+        With fewer than 2 models, or if pipelines arrive at different rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import BernoulliRBM, compare_models
+    >>> fair, skewed = (
+    ...     BernoulliRBM.from_parameters(np.zeros((1, 2)), np.full(2, c), np.zeros(1)) for c in (0.0, 1.0)
+    ... )
+    >>> X = np.array([[1, 1], [1, 0], [1, 1]])
+    >>> print(compare_models({"fair": fair, "skewed": skewed}, X))
+            log-likelihood           difference from the first
+    skewed  -0.96 [-2.39, 0.47]
+    fair    -1.39 [-1.39, -1.39]     -0.43 [-1.86, 1.01]
+    """
+    if not isinstance(models, Mapping):
+        raise TypeError(f"models must be a dict of names and fitted models, got {type(models).__name__}")
+    if len(models) < 2:
+        raise ValueError(f"models must hold at least 2 models to be compared, got {len(models)}")
+    check_ratio(ratio)
+    entrants = score_all({str(name): model for name, model in models.items()}, X, level)
+    scores = {entrant.name: score_interval(entrant.scored, level) for entrant in entrants}
+    entrants.sort(key=lambda entrant: _rank(scores[entrant.name]))
+    best, *others = entrants
+    return ModelComparison(
+        scores={entrant.name: scores[entrant.name] for entrant in entrants},
+        differences={other.name: paired(other, best, level, ratio) for other in others},
+    )
+
+
+def _rank(score: ScoreInterval) -> tuple[bool, float]:
+    """What models are sorted by: converged ones first, then by the mean; NaN last."""
+    return not score.converged, np.inf if np.isnan(score.mean) else -score.mean
+
+
+def _interval(mean: float, low: float, high: float) -> str:
+    return f"{mean:.2f} [{low:.2f}, {high:.2f}]" if np.isfinite(mean) else f"{mean}"

@@ -1,0 +1,56 @@
+"""The log ratio of two models' Z by a run along a path from one to the other: when it is made, and what it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf.models._scoring import fit_quietly
+from sklpf.partition import ParallelTempering, PartitionResult
+
+N_GROUPS = 10  # independent ladders, each with draws of the two models of its own
+_N_SWEEPS = 4096
+_MOST_SPREAD = 2.5  # nats; beyond, the difference of two log Z has the smaller error (doc/benchmarks/compare.md)
+_MOST_APART = 3.0  # joint standard errors
+
+
+def check_ratio(ratio: str) -> None:
+    """Raise ValueError if there is no such ratio."""
+    if not isinstance(ratio, str) or ratio not in ("auto", "difference"):
+        raise ValueError(f'ratio must be "auto" or "difference", got {ratio!r}')
+
+
+def direct_ratio(model_a: Any, model_b: Any, values: NDArray[np.float64]) -> PartitionResult | None:
+    """log Z_b - log Z_a by replica exchange on the path from a to b; None where there is none, or it did not converge.
+
+    Whether a run is made depends on nothing that is random: on the models' classes and on the spread of
+    log p_a(x) - log p_b(x) over the rows, `values`, which no log Z changes.
+    """
+    if not hasattr(model_a, "_ratio_path") or not np.std(values) <= _MOST_SPREAD:
+        return None
+    if all(model.partition_estimator_.result_.statement == "exact" for model in (model_a, model_b)):
+        return None
+    path = model_a._ratio_path(model_b)
+    if path is None or path.doubts:
+        return None
+    estimator = ParallelTempering(
+        N_GROUPS, n_sweeps=_N_SWEEPS, random_state=model_a._partition_seed, n_jobs=model_a.n_jobs
+    )
+    result = fit_quietly(estimator, path).result_
+    return result if result.converged else None
+
+
+def disagreement(direct: PartitionResult, a: Any, b: Any) -> str | None:
+    """A sentence if the direct ratio and the difference of two log Z are too far apart, else None."""
+    first, second = (entrant.model.partition_estimator_.result_ for entrant in (a, b))
+    apart = direct.log_partition - (second.log_partition - first.log_partition)
+    error = float(np.sqrt(direct.std_error**2 + first.std_error**2 + second.std_error**2))
+    if abs(apart) <= _MOST_APART * error:
+        return None
+    return (
+        f"the direct ratio of {b.name}'s Z to {a.name}'s and the difference of their log Z are {abs(apart):.2g} nats "
+        f"apart, more than {_MOST_APART:g} joint standard errors ({error:.2g}): one of the three runs missed a part of "
+        "a model; give a longer partition_estimator"
+    )

@@ -1,0 +1,155 @@
+"""Does the interval of log Z_b - log Z_a cover, and when is the direct ratio the better one?
+
+    python tests/benchmarks/compare_coverage.py coverage 100 [pair ...]
+    python tests/benchmarks/compare_coverage.py errors 3 [pair ...]
+
+print the rows of the tables in doc/benchmarks/compare.md. All log Z come from ParallelTempering, none is exact, and the
+direct run is made however far the models are apart.
+"""
+
+import copy
+import sys
+import time
+import warnings
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+from sklpf import BernoulliRBM, Exact, ParallelTempering
+from sklpf.models.ratio import _direct
+from sklpf.testing import make_rbm_problem
+
+DIGITS = (load_digits().data > 7).astype(float)
+
+
+def trained(n_components, n_iter, seed=0, learning_rate=0.05):
+    rbm = BernoulliRBM(n_components, learning_rate=learning_rate, n_iter=n_iter, random_state=seed)
+    return rbm.fit(DIGITS[:1200])
+
+
+def one_more_step(model):
+    return copy.deepcopy(model).partial_fit(DIGITS[:1200])
+
+
+def scaled(model, factor):
+    arrays = (model.components_, model.intercept_visible_, model.intercept_hidden_)
+    return BernoulliRBM.from_parameters(*(factor * array for array in arrays), model.visible_mean_)
+
+
+def problem(kind):
+    path = make_rbm_problem(kind).path
+    mean = 1 / (1 + np.exp(-path.base_logit))
+    return BernoulliRBM.from_parameters(path.components, path.intercept_visible, path.intercept_hidden, mean)
+
+
+def with_hidden(model, change):
+    other = copy.deepcopy(model)
+    other.intercept_hidden_ = other.intercept_hidden_ + change
+    return other
+
+
+def perturbed(model, scale):
+    other, rng = copy.deepcopy(model), np.random.default_rng(1)
+    other.components_ = other.components_ + rng.normal(scale=scale, size=other.components_.shape)
+    return other
+
+
+PAIRS = {
+    "16 units, one step more": lambda: (trained(16, 30), one_more_step(trained(16, 30))),
+    "16 units, 29 and 30 passes": lambda: (trained(16, 29), trained(16, 30)),
+    "16 units, two seeds": lambda: (trained(16, 30), trained(16, 30, 1)),
+    "8 and 16 units": lambda: (trained(8, 30), trained(16, 30)),
+    "16 units, parameters x 2, one step": lambda: tuple(
+        scaled(model, 2) for model in (trained(16, 30), one_more_step(trained(16, 30)))
+    ),
+    "hard, perturbed": lambda: (problem("hard"), perturbed(problem("hard"), 0.05)),
+    "two modes, the second heavier": lambda: (
+        problem("two modes"), with_hidden(problem("two modes"), np.repeat([0.0, 0.2], 5))
+    ),
+    "far mode, heavier": lambda: (problem("far mode"), with_hidden(problem("far mode"), 0.5)),
+}  # fmt: skip
+
+
+LARGER = {
+    "64 units, one step more": lambda: (trained(64, 30), one_more_step(trained(64, 30))),
+    "64 units, learning rates 0.05 and 0.04": lambda: (trained(64, 30), trained(64, 30, learning_rate=0.04)),
+    "64 units, 29 and 30 passes": lambda: (trained(64, 29), trained(64, 30)),
+    "64 units, 20 and 30 passes": lambda: (trained(64, 20), trained(64, 30)),
+    "64 units, two seeds": lambda: (trained(64, 30), trained(64, 30, 1)),
+    "48 and 64 units": lambda: (trained(48, 30), trained(64, 30)),
+    "128 units, one step more": lambda: (trained(128, 30), one_more_step(trained(128, 30))),
+    "128 units, 29 and 30 passes": lambda: (trained(128, 29), trained(128, 30)),
+    "64 and 128 units": lambda: (trained(64, 30), trained(128, 30)),
+}
+
+
+def with_seed(model, seed):
+    model = copy.deepcopy(model).set_params(partition_estimator=ParallelTempering(), n_jobs=1)
+    model.__dict__.pop("_kept_partition", None)
+    model._partition_seed = seed
+    return model
+
+
+def one(a, b, seed):
+    """(estimate, standard error, low, high, trusted) of the direct ratio and of the difference."""
+    a, b = with_seed(a, 2 * seed), with_seed(b, 2 * seed + 1)
+    first, second = (model.estimate_log_partition().partition_estimator_.result_ for model in (a, b))
+    below, above = (np.hypot(*(r.interval()[1] - r.log_partition for r in (first, second))) for _ in range(2))
+    value, error = second.log_partition - first.log_partition, np.hypot(first.std_error, second.std_error)
+    difference = value, error, value - below, value + above, first.converged and second.converged
+    path = a._ratio_path(b)
+    estimator = ParallelTempering(
+        _direct.N_GROUPS, n_sweeps=_direct._N_SWEEPS, random_state=a._partition_seed, n_jobs=1
+    )
+    result = estimator.fit(path).result_
+    trusted = result.converged and not path.doubts
+    return (result.log_partition, result.std_error, *result.interval(), trusted), difference
+
+
+def spread(a, b, rows):
+    return float(np.std(a._log_f(rows)[0] - b._log_f(rows)[0]))
+
+
+def coverage(n_repeats, names):
+    print("| pair | spread | runs | trusted | covered | error | joint z > 3 | difference: trusted | covered | error |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for name in names or PAIRS:
+        started = time.process_time()
+        a, b = PAIRS[name]()
+        first, second = (copy.deepcopy(model).set_params(partition_estimator=Exact()) for model in (a, b))
+        truth = second.estimate_log_partition().log_partition_ - first.estimate_log_partition().log_partition_
+        runs = np.array([one(a, b, seed) for seed in range(n_repeats)], dtype=float)
+        direct, difference = runs[:, 0], runs[:, 1]
+        far = np.abs(direct[:, 0] - difference[:, 0]) > 3 * np.hypot(direct[:, 1], difference[:, 1])
+        trusted = (direct[:, 4] == 1) & (difference[:, 4] == 1)
+        cells = [name, f"{spread(a, b, first.sample(2000, random_state=0)):.2f}", n_repeats, *summary(direct, truth)]
+        cells += [f"{np.sum(far & trusted)} of {np.sum(trusted)}", *summary(difference, truth)]
+        print("| " + " | ".join(map(str, cells)) + f" | {time.process_time() - started:.0f} s", flush=True)
+
+
+def summary(runs, truth):
+    """Trusted runs, how many of these cover, and the root mean square error of these (nats)."""
+    runs = runs[runs[:, 4] == 1]
+    covered = (runs[:, 2] <= truth) & (truth <= runs[:, 3])
+    error = f"{np.sqrt(np.mean((runs[:, 0] - truth) ** 2)):.3f}" if len(runs) else "-"
+    return len(runs), covered.sum(), error
+
+
+def errors(n_repeats, names):
+    print("| pair | spread | direct: trusted | standard error | difference: trusted | standard error |")
+    print("|---|---|---|---|---|---|")
+    for name in names or LARGER:
+        started = time.process_time()
+        a, b = LARGER[name]()
+        runs = np.array([one(a, b, seed) for seed in range(n_repeats)], dtype=float)
+        size = np.sqrt(np.mean(runs[:, :, 1] ** 2, axis=0))
+        cells = [name, f"{spread(a, b, DIGITS[1200:]):.2f}"]
+        for trusted, error in zip(runs[:, :, 4].sum(axis=0), size):
+            cells += [f"{trusted:.0f} of {n_repeats}", f"{error:.3f}"]
+        print("| " + " | ".join(cells) + f" | {time.process_time() - started:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    task, n_repeats, *names = sys.argv[1:]
+    {"coverage": coverage, "errors": errors}[task](int(n_repeats), names)

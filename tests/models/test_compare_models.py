@@ -1,0 +1,87 @@
+"""compare_models: the table of several models."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import BernoulliRBM, ParallelTempering, ProductOfExperts, compare, compare_models
+from sklpf.models import ModelComparison
+
+BINARY = (load_digits().data > 7).astype(np.float64)
+TRAIN, TEST = BINARY[:1200], BINARY[1200:]
+
+
+def trained(n_components, **options):
+    return BernoulliRBM(n_components, batch_size=50, n_iter=15, random_state=0, **options).fit(TRAIN)
+
+
+def test_models_are_paired_against_the_best():
+    models = {f"{n} units": trained(n) for n in (2, 12, 6)}
+    found = compare_models(models, TEST, level=0.9)
+    assert isinstance(found, ModelComparison)
+    assert list(found.scores) == ["12 units", "6 units", "2 units"]
+    assert found.best == "12 units"
+    assert found.scores["6 units"] == models["6 units"].score_interval(TEST, 0.9)
+    for name in ("6 units", "2 units"):
+        assert found.differences[name] == compare(models[name], models["12 units"], TEST, 0.9)
+        assert found.differences[name].mean < 0
+    assert "12 units" not in found.differences
+
+
+def test_to_frame():
+    found = compare_models({"a": trained(2), "b": trained(6)}, TEST)
+    frame = found.to_frame()
+    assert list(frame.index) == ["b", "a"]
+    assert frame.index.name == "model"
+    assert list(frame.columns) == [
+        "mean", "low", "high", "difference", "difference_low", "difference_high", "converged", "reasons",
+    ]  # fmt: skip
+    assert tuple(frame.loc["a", ["mean", "difference"]]) == (found.scores["a"].mean, found.differences["a"].mean)
+    assert tuple(frame.loc["a", ["difference_low", "difference_high"]]) == found.differences["a"].combined
+    assert tuple(frame.loc["b", ["difference", "difference_low", "difference_high"]]) == (0, 0, 0)
+    assert frame["converged"].all()
+    assert frame["converged"].dtype == bool
+
+
+def test_models_that_are_not_trusted_come_last_with_the_reason():
+    untrusted = trained(12, partition_estimator=ParallelTempering(n_sweeps=512, tol=1e-9), on_nonconvergence="nan")
+    found = compare_models({"good": untrusted, "worse": trained(2)}, TEST)
+    assert found.best == "worse"
+    assert not found.scores["good"].converged
+    assert not found.differences["good"].converged
+    frame = found.to_frame()
+    assert list(frame["converged"]) == [True, False]
+    assert "above tol" in frame.loc["good", "reasons"]
+    assert "not converged: good: log Z is not to be trusted" in str(found)
+
+
+def test_a_model_without_normaliser():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    proper = ProductOfExperts(algorithm="ml", random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of training
+        improper = ProductOfExperts(2, max_iter=1, random_state=0).fit(X)
+    with pytest.warns(ConvergenceWarning, match="no likelihood"):
+        found = compare_models({"improper": improper, "proper": proper}, X)
+    assert found.best == "proper"
+    assert found.differences["improper"].mean == -np.inf
+    last = str(found).splitlines()[-1]
+    assert last.startswith("improper  -inf")
+    assert "not converged: improper: rows have no likelihood" in last
+
+
+def test_bad_input():
+    model = trained(2)
+    with pytest.raises(TypeError, match="models must be a dict"):
+        compare_models([model, model], TEST)
+    with pytest.raises(ValueError, match="at least 2 models"):
+        compare_models({"one": model}, TEST)
+    with pytest.raises(TypeError, match="two must be a model of sklpf"):
+        compare_models({"one": model, "two": 2}, TEST)
+    with pytest.raises(ValueError, match="ratio must be"):
+        compare_models({"one": model, "two": model}, TEST, ratio=None)
+    with pytest.raises(ValueError, match="level must lie"):
+        compare_models({"one": model, "two": model}, TEST, level=2)
