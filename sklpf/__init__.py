@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import RAISE as RAISE
     from sklpf.partition import RTS as RTS
     from sklpf.partition import Exact as Exact
+    from sklpf.partition import ImportanceSampling as ImportanceSampling
     from sklpf.partition import LeftToRight as LeftToRight
     from sklpf.partition import ParallelTempering as ParallelTempering
     from sklpf.partition import PartitionEstimator as PartitionEstimator
@@ -46,6 +47,7 @@ _PUBLIC = {
     "GeometricPath": "sklpf.paths",
     "HAIS": "sklpf.partition",
     "HMC": "sklpf.transitions",
+    "ImportanceSampling": "sklpf.partition",
     "LeftToRight": "sklpf.partition",
     "LatentDirichletAllocation": "sklpf.models",
     "MeanCovarianceRBM": "sklpf.models",

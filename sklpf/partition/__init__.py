@@ -5,6 +5,7 @@ from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bdmc import BDMC
 from sklpf.partition._exact import Exact
 from sklpf.partition._hais import HAIS
+from sklpf.partition._importance_sampling import ImportanceSampling
 from sklpf.partition._left_to_right import LeftToRight
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._raise import RAISE
@@ -18,6 +19,7 @@ __all__ = [
     "RAISE",
     "RTS",
     "Exact",
+    "ImportanceSampling",
     "LeftToRight",
     "ParallelTempering",
     "PartitionEstimator",

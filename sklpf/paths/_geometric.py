@@ -121,6 +121,11 @@ class GeometricPath(TemperedPath):
         self.ladder = check_ladder(ladder)
         self._check_functions()
 
+    def with_base(self, base: Any) -> GeometricPath:
+        """Return the path to the same density from another base."""
+        options = {"grad": self.grad, "bounds": self.bounds, "vectorized": self.vectorized, "ladder": self.ladder}
+        return GeometricPath(self.log_density, base=base, **options)
+
     @property
     def base_log_partition(self) -> float | None:  # type: ignore[override]
         """0.0 where the base is normalised, else None."""
