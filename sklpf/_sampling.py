@@ -45,7 +45,9 @@ def inverse_cdf_sample(
     array([1.011, 0.314, 0.042])
     """
     if not callable(quantile):
-        raise TypeError(f"quantile must be a function of numbers in (0, 1), such as scipy.stats.norm.ppf, got {quantile!r}")
+        raise TypeError(
+            f"quantile must be a function of numbers in (0, 1), such as scipy.stats.norm.ppf, got {quantile!r}"
+        )
     n, rng = _count(n), check_random_state(random_state)
     uniforms = np.maximum(rng.random_sample(n), np.finfo(float).tiny)  # 0 comes once in 2^53 numbers
     draws = np.asarray(quantile(uniforms), dtype=np.float64)
@@ -86,7 +88,7 @@ def importance_resample(samples: Any, log_weights: ArrayLike, n: int, random_sta
     samples, log_weights = np.asarray(samples), as_float64(log_weights, "log_weights")
     if log_weights.ndim != 1 or samples.ndim == 0 or len(samples) != len(log_weights) or len(samples) == 0:
         raise ValueError(
-            f"log_weights must have one number for each of the samples, got shapes {log_weights.shape} and {samples.shape}"
+            f"log_weights must have one number for each sample, got shapes {log_weights.shape} and {samples.shape}"
         )
     if np.any(np.isnan(log_weights) | (log_weights == np.inf)) or np.all(log_weights == -np.inf):
         raise ValueError("log_weights must be numbers or -inf, and at least one of them a number: check the densities")

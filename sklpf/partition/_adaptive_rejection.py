@@ -71,7 +71,9 @@ class AdaptiveRejection(PartitionEstimator):
         hull = _hull(path)
         low, high = hull.refine(self.tol)
         n = hull.n_evaluations
-        reasons = () if high - low < self.tol else (f"after {n} points the bounds differ by {high - low:.2g}: raise tol",)
+        reasons = (
+            () if high - low < self.tol else (f"after {n} points the bounds differ by {high - low:.2g}: raise tol",)
+        )
         return PartitionResult(
             method="AdaptiveRejection",
             log_partition=(low + high) / 2,

@@ -145,7 +145,9 @@ class AIS(PartitionEstimator):
         }
         diagnostics |= move_diagnostics(run)
         log_partition = run.base_log_partition + estimate.log_mean
-        reasons = weight_alarms(n, diagnostics, self._remedy) + bound_alarms(run.bound, log_partition, std_error, diagnostics)
+        reasons = weight_alarms(n, diagnostics, self._remedy) + bound_alarms(
+            run.bound, log_partition, std_error, diagnostics
+        )
         return PartitionResult(
             method=type(self).__name__,
             log_partition=log_partition,

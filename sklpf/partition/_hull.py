@@ -13,6 +13,7 @@ Array = NDArray[np.float64]
 _ROUNDING = 1e-11  # of log f, relative to its size, by which it may seem convex
 _MOST_STEPS = 200  # outwards, each twice as long as the one before
 _MOST_POINTS = 20_000
+_SHARE_CHECKED = 0.382  # of an interval: off its middle, where a point may lie by design
 _NEAREST = 0.05  # of an interval, from a new point to its ends
 
 
@@ -116,7 +117,7 @@ class Hull:
 
     # -- n points cut the line into n + 1 intervals, the first and the last of which are tails ----------
     def upper(self) -> tuple[Pieces, NDArray[np.int64]]:
-        """The lines above log f, and the interval of each: those from the left of all intervals, then from the right."""
+        """The lines above log f, and the interval of each: those from the left of every one, then from the right."""
         x, h, slope = self.x, self.h, np.diff(self.h) / np.diff(self.x)
         left, right = np.r_[self.low, x], np.r_[x, self.high]
         from_left, from_right = np.r_[0.0, 0.0, slope], np.r_[slope, 0.0, 0.0]
@@ -143,7 +144,11 @@ class Hull:
         return np.r_[-np.inf, chords.log_masses(), -np.inf]
 
     def refine(self, tol: float) -> tuple[float, float]:
-        """Add points until the bounds of the log of f's integral differ by less than `tol`; return the bounds."""
+        """Add points until the bounds of the log of f's integral differ by less than `tol`; return the bounds.
+
+        Each interval then gets another point: where three points happen to lie on a line nothing else would look.
+        """
+        checked = False
         while True:
             (pieces, of), log_lower = self.upper(), self.lower_log_masses()
             log_upper = pieces.log_masses()
@@ -151,9 +156,11 @@ class Hull:
             gaps = np.bincount(of, np.exp(log_upper - high), len(log_lower)) - np.exp(log_lower - high)
             points = self._between()[gaps > 0.5 * tol / len(gaps)]
             points = np.setdiff1d(points, np.r_[self.low, self.x, self.high])
-            if high - low < tol or not len(points) or len(self.x) + len(points) > _MOST_POINTS:
+            ends = high - low < tol or not len(points) or len(self.x) + len(points) > _MOST_POINTS
+            if ends and checked:
                 return low, max(low, high)
-            self._add(points)
+            self._add(self.x[:-1] + _SHARE_CHECKED * np.diff(self.x) if ends else points)
+            checked = checked or ends
 
     def _between(self) -> Array:
         """A point in each interval: near where the lines meet, or 2 lengths of decay out into an open tail."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 
 import numpy as np
@@ -139,7 +139,10 @@ class MarkovMixture(PartitionEstimator):
         tempering = ParallelTempering(2 * n_groups, n_sweeps=self.n_sweeps, **options)
         state, run = tempering._draw(path, 2 * n, np.random.default_rng(stream_key(seed, _STATES)))
         ladder = np.arange(2 * n) % (2 * n_groups)
-        centres, rng = path.take(state, np.flatnonzero(ladder < n_groups)), np.random.default_rng(stream_key(seed, _DRAWS))
+        centres, rng = (
+            path.take(state, np.flatnonzero(ladder < n_groups)),
+            np.random.default_rng(stream_key(seed, _DRAWS)),
+        )
         drawn = path.mixture_log_weights(centres, path.draw_conditional(centres, rng))
         others = path.mixture_log_weights(centres, path.take(state, np.flatnonzero(ladder >= n_groups)))
         return MixtureRun(rng.permutation(drawn).reshape(n_groups, -1), others.reshape(-1, n_groups).T, run)
@@ -147,7 +150,7 @@ class MarkovMixture(PartitionEstimator):
     def _combine(self, run) -> PartitionResult:
         drawn, others, n_groups = run.mixture_draws, run.model_draws, len(run.model_draws)
         log_partition, std_error = jackknife(lambda keep: bar(drawn[keep].ravel(), -others[keep].ravel()), n_groups)
-        before = ParallelTempering()._combine(run.tempering)
+        before = ParallelTempering()._combine(replace(run.tempering, bound=None))
         diagnostics = {
             "effective_share": effective_sample_size(drawn.ravel()) / drawn.size,
             "overlap": overlap(drawn.ravel(), -others.ravel(), float(log_partition)),
@@ -175,6 +178,6 @@ def _alarms(diagnostics) -> list[str]:
     if min(share, shared) >= _FEWEST:
         return []
     return [
-        f"the centres don't cover the model: {share:.1%} of the mixture's weights count, and its draws overlap with the "
-        f"model's by {shared:.1%}, of at least {_FEWEST:.0%}: raise n_centres, or take another estimator"
+        f"the centres don't cover the model: {share:.1%} of the mixture's weights count, and its draws overlap with "
+        f"the model's by {shared:.1%}, of at least {_FEWEST:.0%}: raise n_centres, or take another estimator"
     ]

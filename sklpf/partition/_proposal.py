@@ -11,7 +11,7 @@ from sklpf._random import Stream
 from sklpf.paths import GeometricPath
 from sklpf.paths._as_base import as_base
 from sklpf.paths._capabilities import require_base
-from sklpf.runs._plan import check_alive, check_finite
+from sklpf.runs._plan import check_finite
 
 
 class Draws(NamedTuple):

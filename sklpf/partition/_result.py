@@ -36,7 +36,8 @@ class PartitionResult:
     statement : {"exact", "enclosed", "estimate", "lower bound", "upper bound", "conservative, not a bound", \
             "approximate"}
         What kind of number this is. One that is enclosed lies half-way between two certain bounds, `std_error` from
-        either, and these are its `interval` at any level. A bound holds in expectation, and `interval` turns it into a one-sided one.
+        either, and these are its `interval` at any level. A bound holds in expectation, and `interval` turns it into a
+        one-sided one.
         Of rows that differ in kind "approximate", unless some are exact and the others estimates.
     converged : bool
         False if the numbers should not be trusted; `reasons` says why. With rows: whether all converged.
@@ -81,8 +82,9 @@ class PartitionResult:
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
         """Return the interval that covers log Z with probability `level`, in nats: two floats or two arrays (T,).
 
-        Two-sided with Student t quantiles for an estimate, for an enclosed number its two bounds. A bound gives a one-sided interval by Markov's inequality
-        (P(log Z < lower bound - log(1 / delta)) <= delta); a statement that is neither gives (-inf, inf).
+        Two-sided with Student t quantiles for an estimate, for an enclosed number its two bounds. A bound gives a
+        one-sided interval by Markov's inequality (P(log Z < lower bound - log(1 / delta)) <= delta); a statement that
+        is neither gives (-inf, inf).
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie strictly between 0 and 1, got {level}")
