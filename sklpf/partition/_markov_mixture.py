@@ -135,8 +135,13 @@ class MarkovMixture(PartitionEstimator):
         require(path, ConditionalDraws, "MarkovMixture")
         n_groups = int(self.n_ladders)
         n = n_groups * -(-int(self.n_centres) // n_groups)
-        options = {"transition": self.transition, "checkpoint": self.checkpoint, "n_jobs": self.n_jobs}
-        tempering = ParallelTempering(2 * n_groups, n_sweeps=self.n_sweeps, **options)
+        tempering = ParallelTempering(
+            2 * n_groups,
+            n_sweeps=self.n_sweeps,
+            transition=self.transition,
+            checkpoint=self.checkpoint,
+            n_jobs=self.n_jobs,
+        )
         state, run = tempering._draw(path, 2 * n, np.random.default_rng(stream_key(seed, _STATES)))
         ladder = np.arange(2 * n) % (2 * n_groups)
         centres, rng = (

@@ -123,8 +123,15 @@ class GeometricPath(TemperedPath):
 
     def with_base(self, base: Any) -> GeometricPath:
         """Return the path to the same density from another base."""
-        options = {"grad": self.grad, "bounds": self.bounds, "vectorized": self.vectorized, "ladder": self.ladder}
-        return GeometricPath(self.log_density, base=base, **options)
+        bounds = None if self.bounds is None else (self.bounds[0], self.bounds[1])
+        return GeometricPath(
+            self.log_density,
+            grad=self.grad,
+            base=base,
+            bounds=bounds,
+            vectorized=self.vectorized,
+            ladder=self.ladder,
+        )
 
     @property
     def base_log_partition(self) -> float | None:  # type: ignore[override]
