@@ -4,6 +4,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
+    from sklpf._sampling import importance_resample as importance_resample
+    from sklpf._sampling import inverse_cdf_sample as inverse_cdf_sample
     from sklpf.models import BernoulliRBM as BernoulliRBM
     from sklpf.models import BilinearGenerativeModel as BilinearGenerativeModel
     from sklpf.models import FactorialMixture as FactorialMixture
@@ -19,16 +21,21 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import HAIS as HAIS
     from sklpf.partition import RAISE as RAISE
     from sklpf.partition import RTS as RTS
+    from sklpf.partition import AdaptiveRejection as AdaptiveRejection
     from sklpf.partition import Exact as Exact
+    from sklpf.partition import ImportanceSampling as ImportanceSampling
     from sklpf.partition import LeftToRight as LeftToRight
+    from sklpf.partition import MarkovMixture as MarkovMixture
     from sklpf.partition import ParallelTempering as ParallelTempering
     from sklpf.partition import PartitionEstimator as PartitionEstimator
     from sklpf.partition import PartitionResult as PartitionResult
+    from sklpf.partition import RejectionSampling as RejectionSampling
     from sklpf.paths import Gaussian as Gaussian
     from sklpf.paths import GeometricPath as GeometricPath
     from sklpf.paths import Path as Path
     from sklpf.paths import StudentT as StudentT
     from sklpf.paths import Uniform as Uniform
+    from sklpf.paths import iterated_conditional_modes as iterated_conditional_modes
     from sklpf.transitions import HMC as HMC
     from sklpf.transitions import RandomWalk as RandomWalk
     from sklpf.transitions import Slice as Slice
@@ -38,6 +45,7 @@ __version__ = "0.1.0"
 # name -> module; imported at first use, so that `import sklpf` costs nothing
 _PUBLIC = {
     "AIS": "sklpf.partition",
+    "AdaptiveRejection": "sklpf.partition",
     "BDMC": "sklpf.partition",
     "BernoulliRBM": "sklpf.models",
     "Exact": "sklpf.partition",
@@ -47,10 +55,12 @@ _PUBLIC = {
     "GeometricPath": "sklpf.paths",
     "HAIS": "sklpf.partition",
     "HMC": "sklpf.transitions",
+    "ImportanceSampling": "sklpf.partition",
     "LeftToRight": "sklpf.partition",
     "LatentDirichletAllocation": "sklpf.models",
     "MeanCovarianceRBM": "sklpf.models",
     "LinearGenerativeModel": "sklpf.models",
+    "MarkovMixture": "sklpf.partition",
     "ParallelTempering": "sklpf.partition",
     "PartitionEstimator": "sklpf.partition",
     "PartitionResult": "sklpf.partition",
@@ -58,12 +68,16 @@ _PUBLIC = {
     "ProductOfExperts": "sklpf.models",
     "RAISE": "sklpf.partition",
     "RTS": "sklpf.partition",
+    "RejectionSampling": "sklpf.partition",
     "RandomWalk": "sklpf.transitions",
     "Slice": "sklpf.transitions",
     "StudentT": "sklpf.paths",
     "Uniform": "sklpf.paths",
     "compare": "sklpf.models",
     "compare_models": "sklpf.models",
+    "importance_resample": "sklpf._sampling",
+    "inverse_cdf_sample": "sklpf._sampling",
+    "iterated_conditional_modes": "sklpf.paths",
     "warm_up": "sklpf.models._warm_up",
 }
 

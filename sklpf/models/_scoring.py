@@ -125,7 +125,7 @@ def fit_quietly(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
 # -- trust -------------------------------------------------------------------------------------------
 def is_estimate(result: PartitionResult) -> bool:
     """Whether a result is no bound and no approximation."""
-    return result.statement in ("exact", "estimate")
+    return result.statement in ("exact", "enclosed", "estimate")
 
 
 def distrust(result: PartitionResult) -> str | None:

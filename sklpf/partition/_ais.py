@@ -110,29 +110,24 @@ class AIS(PartitionEstimator):
         self.n_jobs = n_jobs
 
     _run_class = AnnealingRun
+    _remedy = "raise n_temperatures or n_chains"
 
     def _sample(self, path, seed) -> AnnealingRun:
+        return self._up_and_down(path, self.n_chains, seed)
+
+    def _up_and_down(self, path, n, seed) -> AnnealingRun:
+        """The weights of n chains that go up, and of those that go back down from where they ended."""
         base_log_partition = require_base(path, type(self).__name__)
         checkpoint = self._checkpoint(path, seed)
-        path, transition, n_pilot = self._plan(path, seed, self.n_chains)
+        path, transition, n_pilot = self._plan(path, seed, n)
         bound = lower_bound(path, stream_key(seed, BOUND))
         key, checks = stream_key(seed, _MAIN), stream_key(seed, _CHECK)
-        up, state, acceptance = anneal_up(path, transition, self.n_chains, key, self.n_jobs, checkpoint)
-        ends = path.take(state, self._going_back(up, Stream(checks).generator()))
+        up, state, acceptance = anneal_up(path, transition, n, key, self.n_jobs, checkpoint)
+        ends = path.take(state, _going_back(up, Stream(checks).generator()))
         down = anneal_down(path, transition, ends, 1, checks, self.n_jobs, checkpoint, n_settling=_SETTLING)
         n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1) + len(down) * _SETTLING
         frozen = acceptance, transition.pilot
         return AnnealingRun(path.ladder, base_log_partition, up, down, "ends", bound, *frozen, n_sweeps)
-
-    def _going_back(self, log_weights, rng):
-        """A quarter of the chains, at least 10, drawn in proportion to their weights (systematic resampling).
-
-        A chain that was left behind in a tail has hardly any weight, and is no draw from the target.
-        """
-        check_alive(log_weights)
-        n = min(self.n_chains, max(_FEWEST_BACK, self.n_chains // 4))
-        shares = np.cumsum(np.exp(log_weights - logsumexp(log_weights)))
-        return np.minimum(np.searchsorted(shares, (rng.random() + np.arange(n)) / n), self.n_chains - 1)
 
     def _combine(self, run) -> PartitionResult:
         if run.up is None or run.down is None:
@@ -150,7 +145,9 @@ class AIS(PartitionEstimator):
         }
         diagnostics |= move_diagnostics(run)
         log_partition = run.base_log_partition + estimate.log_mean
-        reasons = _alarms(n, diagnostics) + bound_alarms(run.bound, log_partition, std_error, diagnostics)
+        reasons = weight_alarms(n, diagnostics, self._remedy) + bound_alarms(
+            run.bound, log_partition, std_error, diagnostics
+        )
         return PartitionResult(
             method=type(self).__name__,
             log_partition=log_partition,
@@ -164,15 +161,27 @@ class AIS(PartitionEstimator):
         )
 
 
-def _alarms(n: int, diagnostics) -> list[str]:
-    here, there = diagnostics["effective_sample_size"], diagnostics["effective_sample_size_from_target"]
+def _going_back(log_weights, rng):
+    """A quarter of the chains, at least 10, drawn in proportion to their weights (systematic resampling).
+
+    A chain that was left behind in a tail has hardly any weight, and is no draw from the target.
+    """
+    check_alive(log_weights)
+    n_chains = len(log_weights)
+    n = min(n_chains, max(_FEWEST_BACK, n_chains // 4))
+    shares = np.cumsum(np.exp(log_weights - logsumexp(log_weights)))
+    return np.minimum(np.searchsorted(shares, (rng.random() + np.arange(n)) / n), n_chains - 1)
+
+
+def weight_alarms(n: int, diagnostics, remedy: str) -> list[str]:
+    """A sentence if too few of n weights count, as they say themselves or as chains from the target say."""
+    here, there = diagnostics["effective_sample_size"], diagnostics.get("effective_sample_size_from_target", n)
     needed = max(_FEWEST_EFFECTIVE, min(_ENOUGH_EFFECTIVE, n / 4))
     if here < needed:
-        return [f"only {here:.1f} of {n} weights count: raise n_temperatures or n_chains"]
+        return [f"only {here:.1f} of {n} weights count: {remedy}"]
     if there < needed:
         return [
-            f"chains that go back down from where they ended show that only {there:.1f} of {n} weights count: raise "
-            "n_temperatures or n_chains"
+            f"chains that go back down from where they ended show that only {there:.1f} of {n} weights count: {remedy}"
         ]
     return []
 

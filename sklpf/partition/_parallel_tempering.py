@@ -164,6 +164,10 @@ class ParallelTempering(PartitionEstimator):
         Draws are taken from every ladder in turn, 2 + 2 Lambda scans apart (the time of a round trip), so they are
         nearly independent if the run converged, but not exact.
         """
+        return self._draw(path, n, rng)[0]
+
+    def _draw(self, path, n, rng) -> tuple[Any, ExchangeRun]:
+        """The state of n chains, chain i from ladder i modulo n_ladders, and the last round before, with all sweeps."""
         ladders, transition, run = self._run_rounds(path, int(rng.integers(2**31)))
         gap = int(np.ceil(2 + 2 * run.rejection.sum()))
         target = len(run.ladder) - 1
@@ -174,7 +178,8 @@ class ParallelTempering(PartitionEstimator):
                 break
             ladders, _ = run_round(ladders, transition, run.shift, gap, key, "sample", self.n_jobs, first_scan=n_scans)
             drawn += [path.take(state, np.flatnonzero(levels == target)) for state, _, levels in ladders.chains]
-        return concatenate(drawn[:n])
+        n_sweeps = run.n_sweeps + gap * len(drawn) * len(run.ladder)
+        return concatenate(drawn[:n]), replace(run, n_sweeps=n_sweeps)
 
     # -- rounds --------------------------------------------------------------------------------
     def _run_rounds(self, path, seed) -> tuple[Ladders, Transition, ExchangeRun]:

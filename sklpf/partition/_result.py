@@ -33,8 +33,11 @@ class PartitionResult:
         Standard error of `log_partition` in nats; 0 for exact results, NaN for numbers that are no estimate.
     degrees_of_freedom : float or ndarray of shape (T,)
         Of the Student t quantile in `interval`; inf for a normal quantile or an exact value.
-    statement : {"exact", "estimate", "lower bound", "upper bound", "conservative, not a bound", "approximate"}
-        What kind of number this is. A bound holds in expectation, and `interval` turns it into a one-sided one.
+    statement : {"exact", "enclosed", "estimate", "lower bound", "upper bound", "conservative, not a bound", \
+            "approximate"}
+        What kind of number this is. One that is enclosed lies half-way between two certain bounds, `std_error` from
+        either, and these are its `interval` at any level. A bound holds in expectation, and `interval` turns it into a
+        one-sided one.
         Of rows that differ in kind "approximate", unless some are exact and the others estimates.
     converged : bool
         False if the numbers should not be trusted; `reasons` says why. With rows: whether all converged.
@@ -79,8 +82,9 @@ class PartitionResult:
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
         """Return the interval that covers log Z with probability `level`, in nats: two floats or two arrays (T,).
 
-        Two-sided with Student t quantiles for an estimate. A bound gives a one-sided interval by Markov's inequality
-        (P(log Z < lower bound - log(1 / delta)) <= delta); a statement that is neither gives (-inf, inf).
+        Two-sided with Student t quantiles for an estimate, for an enclosed number its two bounds. A bound gives a
+        one-sided interval by Markov's inequality (P(log Z < lower bound - log(1 / delta)) <= delta); a statement that
+        is neither gives (-inf, inf).
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie strictly between 0 and 1, got {level}")
@@ -94,6 +98,8 @@ class PartitionResult:
             return markov, math.inf
         if self.statement == "upper bound":
             return math.inf, markov
+        if self.statement == "enclosed":
+            return self.std_error, self.std_error
         if self.statement in ("conservative, not a bound", "approximate"):
             return math.inf, math.inf
         half = student_t.ppf(0.5 + level / 2, self.degrees_of_freedom) * self.std_error

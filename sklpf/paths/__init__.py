@@ -7,6 +7,8 @@ from sklpf.paths._capabilities import (
     Base,
     BoundDraws,
     ClosedForm,
+    ConditionalDraws,
+    ConditionalModes,
     Continuous,
     DataStarts,
     Derivatives,
@@ -20,6 +22,7 @@ from sklpf.paths._capabilities import (
     TargetDraws,
     require_base,
 )
+from sklpf.paths._conditional_modes import Modes, iterated_conditional_modes
 from sklpf.paths._geometric import GeometricPath
 from sklpf.paths._ladders import LADDERS, make_ladder
 
@@ -28,6 +31,8 @@ __all__ = [
     "Base",
     "BoundDraws",
     "ClosedForm",
+    "ConditionalDraws",
+    "ConditionalModes",
     "Continuous",
     "DataStarts",
     "Density",
@@ -38,6 +43,7 @@ __all__ = [
     "GeometricPath",
     "GibbsMove",
     "Gradients",
+    "Modes",
     "Path",
     "Proposal",
     "Rows",
@@ -47,6 +53,7 @@ __all__ = [
     "TargetDraws",
     "TemperedPath",
     "Uniform",
+    "iterated_conditional_modes",
     "make_ladder",
     "require_base",
     "stream_key",

@@ -16,8 +16,8 @@ class Path:
     Subclass it to bring your own density. Required: `log_f`. For annealing and tempering from base draws also
     `sample_base` and a declared `base_log_partition`; and one kind of move: `gibbs` or `propose`. What else a path may
     offer is listed, in groups, by the protocols of `sklpf.paths`: `Base`, `GibbsMove`, `Proposal`, `Continuous`,
-    `Gradients`, `Derivatives`, `TargetDraws`, `BoundDraws`, `DataStarts`, `Enumeration`, `ClosedForm`,
-    `Rows`, `SimulatedRows`, `Filters`.
+    `Gradients`, `Derivatives`, `TargetDraws`, `BoundDraws`, `ConditionalDraws`, `ConditionalModes`, `DataStarts`,
+    `Enumeration`, `ClosedForm`, `Rows`, `SimulatedRows`, `Filters`.
     ``default_estimator()``, where it is defined, returns what a model's ``partition_estimator=None`` stands for.
 
     Attributes

@@ -78,6 +78,32 @@ class BoundDraws(Protocol):
         """
 
 
+class ConditionalDraws(Protocol):
+    """A Gibbs step at the target draws all variables from a density T(c, x) that is known, given hidden ones of c.
+
+    f is the target's density of x.
+    """
+
+    def draw_conditional(self, centres: Any, rng: np.random.Generator) -> Any:
+        """Return the state of as many chains: a draw from T(c, .) for each centre c."""
+
+    def mixture_log_weights(self, centres: Any, state: Any) -> NDArray[np.float64]:
+        """Return log f(x) - log mean_l T(c_l, x) of every chain, shape (n,), in nats."""
+
+
+class ConditionalModes(Protocol):
+    """Each block of variables is known at its most probable values given the others."""
+
+    def log_joint(self, state: Any) -> NDArray[np.float64]:
+        """Return the target's log density of all variables, hidden ones too, of every chain, shape (n,), in nats."""
+
+    def conditional_modes(self, state: Any) -> Any:
+        """Return the state after each block, in turn, was set to its mode given the others.
+
+        Where several values are equally probable a block keeps its own.
+        """
+
+
 class DataStarts(Protocol):
     """Chains can start at rows of data. ``complete(state, level, stream)``, where it exists, draws what such a start
     leaves open (latent variables) from its conditional distribution."""

@@ -121,6 +121,18 @@ class GeometricPath(TemperedPath):
         self.ladder = check_ladder(ladder)
         self._check_functions()
 
+    def with_base(self, base: Any) -> GeometricPath:
+        """Return the path to the same density from another base."""
+        bounds = None if self.bounds is None else (self.bounds[0], self.bounds[1])
+        return GeometricPath(
+            self.log_density,
+            grad=self.grad,
+            base=base,
+            bounds=bounds,
+            vectorized=self.vectorized,
+            ladder=self.ladder,
+        )
+
     @property
     def base_log_partition(self) -> float | None:  # type: ignore[override]
         """0.0 where the base is normalised, else None."""

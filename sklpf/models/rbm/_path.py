@@ -19,6 +19,7 @@ _LOG2 = np.log(2.0)
 _MAX_EXACT = 20  # 2^20 states take about a second
 _UNITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
 _CENTRES, _CENTRE_SWEEPS, _BOUND_GROUPS = 100, 50, 10
+_ROWS_AT_ONCE = 1000
 _WORK_PER_SEGMENT = 2e10  # weights times sweeps of one block, about a second
 
 
@@ -114,22 +115,21 @@ class RBMPath(KernelPath):
     # -- states --------------------------------------------------------------------------------
     def state_from_rows(self, v: ArrayLike) -> RBMState:
         """Return chains that start at the visible rows v (n, n_visible) of 0 and 1, hidden units off."""
-        from sklpf.models.rbm._path_kernels import refresh_fields
-
         v = np.asarray(v)
         if v.ndim != 2 or v.shape[1] != len(self.base_logit):
             raise ValueError(f"visible rows must have the shape (n, {len(self.base_logit)}), got {v.shape}")
         if not np.all((v == 0) | (v == 1)):
             raise ValueError("visible rows must hold 0 and 1 only: binarise them first")
         v = np.array(v, dtype=np.uint8, order="C")
+        return self._state(v, np.zeros((len(v), len(self.components)), dtype=np.uint8))
+
+    def _state(self, v, h) -> RBMState:
+        """Chains with these units (uint8), and the inputs that belong to them."""
+        from sklpf.models.rbm._path_kernels import refresh_fields
+
         packed = self.packed
-        h = np.zeros((len(v), len(self.components)), dtype=np.uint8)
-        state = RBMState(
-            v,
-            h,
-            np.empty((len(v), packed.by_visible.shape[1]), dtype=np.float32),
-            np.empty((len(v), packed.by_hidden.shape[1]), dtype=np.float32),
-        )
+        hidden_field = np.empty((len(v), packed.by_visible.shape[1]), dtype=np.float32)
+        state = RBMState(v, h, hidden_field, np.empty((len(v), packed.by_hidden.shape[1]), dtype=np.float32))
         refresh_fields(packed, *state)
         return state
 
@@ -173,15 +173,39 @@ class RBMPath(KernelPath):
         state = self.state_from_rows(np.concatenate([visible, rng.random(means.shape) < means]))
         betas = np.ones((_CENTRE_SWEEPS + 1, _CENTRES))
         self.kernel("anneal")(self.packed, state, betas, False, stream.at(1).keys, np.zeros(_CENTRES))
-        fields = self._visible_fields(state.h)
-        means, log_norms = expit(fields), np.logaddexp(0, fields).sum(axis=1)
-        log_weights = []
-        for _ in range(_BOUND_GROUPS):
-            v = (rng.random(means.shape) < means).astype(np.float64)
-            log_f = v @ self.intercept_visible
-            log_f += np.logaddexp(0, v @ self.components.T + self.intercept_hidden).sum(axis=1)
-            log_weights.append(log_f - log_mean_exp(v @ fields.T - log_norms, axis=1))
-        return np.array(log_weights)
+        draws = (self.draw_conditional(state, rng) for _ in range(_BOUND_GROUPS))
+        return np.array([self.mixture_log_weights(state, drawn) for drawn in draws])
+
+    def draw_conditional(self, centres: RBMState, rng: np.random.Generator) -> RBMState:
+        """Return chains whose visible units are drawn given the hidden ones of each centre; hidden units are off."""
+        means = expit(self._visible_fields(centres.h))
+        return self.state_from_rows(rng.random(means.shape) < means)
+
+    def mixture_log_weights(self, centres: RBMState, state: RBMState) -> NDArray[np.float64]:
+        """Return log f(v) - log mean_l p(v | h_l), shape (n,), the h_l those of the centres (PRML 11.73)."""
+        fields = self._visible_fields(centres.h)
+        log_norms = np.logaddexp(0, fields).sum(axis=1)
+        parts = np.array_split(state.v, -(-len(state.v) // _ROWS_AT_ONCE))
+        return np.concatenate([self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1) for v in parts])
+
+    # -- modes ---------------------------------------------------------------------------------
+    def log_joint(self, state: RBMState) -> NDArray[np.float64]:
+        """Return log f(v, h) of the RBM, whichever of the densities the path's weights take, shape (n,), in nats."""
+        h = np.asarray(state.h, dtype=np.float64)
+        return np.sum(state.v * self._visible_fields(h), axis=1) + h @ self.intercept_hidden
+
+    def conditional_modes(self, state: RBMState) -> RBMState:
+        """Return the chains with h at its mode given v, and then v at its mode given h."""
+        h = _at_mode(self._hidden_fields(state.v), state.h)
+        v = _at_mode(self._visible_fields(h), state.v)
+        return self._state(v, h)
+
+    def _hidden_fields(self, visible):
+        return np.asarray(visible, dtype=np.float64) @ self.components.T + self.intercept_hidden
+
+    def _log_f_of_rows(self, v):
+        """log f(v) of rows of visible units in double precision."""
+        return v @ self.intercept_visible + np.logaddexp(0, self._hidden_fields(v)).sum(axis=1)
 
     def _visible_fields(self, hidden):
         return np.asarray(hidden, dtype=np.float64) @ self.components + self.intercept_visible
@@ -253,6 +277,11 @@ def _check_parameters(components, intercept_visible, intercept_hidden, base_mean
             raise ValueError(f"{name} must be finite; it holds NaN or infinity: fit the model anew")
     if not np.all((base_mean > 0) & (base_mean < 1)):
         raise ValueError("base_mean must lie strictly between 0 and 1; smooth the means of constant columns")
+
+
+def _at_mode(fields, units):
+    """Units (uint8) that are on where their input is positive, and stay as they are where it is 0."""
+    return np.where(fields == 0, units, fields > 0).astype(np.uint8)
 
 
 def _aligned(array):

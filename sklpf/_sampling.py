@@ -1,0 +1,102 @@
+"""Elementary samplers: inverse transformation, and resampling by weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from sklearn.utils import check_random_state
+
+from sklpf._numbers import as_float64
+
+RandomState = int | np.random.RandomState | None
+
+
+def inverse_cdf_sample(
+    quantile: Callable[[NDArray[np.float64]], ArrayLike], n: int, random_state: RandomState = None
+) -> NDArray[np.float64]:
+    """Return n independent draws of a distribution on the line: its quantiles at uniform numbers (Bishop 2006, 11.6).
+
+    Parameters
+    ----------
+    quantile : callable
+        The inverse of the cumulative distribution function, of an array (n,) in (0, 1): ``ppf`` of a distribution of
+        scipy.stats, say.
+    n : int
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Raises
+    ------
+    TypeError
+        If quantile is no function.
+    ValueError
+        If n is not positive, or quantile gives another shape or NaN.
+
+    Examples
+    --------
+    >>> inverse_cdf_sample(lambda u: -np.log1p(-u), 3, random_state=0).round(3)  # exponential
+    array([0.796, 1.256, 0.923])
+    """
+    if not callable(quantile):
+        raise TypeError(
+            f"quantile must be a function of numbers in (0, 1), such as scipy.stats.norm.ppf, got {quantile!r}"
+        )
+    n, rng = _count(n), check_random_state(random_state)
+    uniforms = np.maximum(rng.random_sample(n), np.finfo(float).tiny)  # 0 comes once in 2^53 numbers
+    draws = np.asarray(quantile(uniforms), dtype=np.float64)
+    if draws.shape != (n,) or np.isnan(draws).any():
+        shown = f"shape {draws.shape}" if draws.shape != (n,) else f"NaN at {uniforms[np.isnan(draws)][0]:.4g}"
+        raise ValueError(f"quantile must give a number for each of {n} numbers in (0, 1), got {shown}")
+    return draws
+
+
+def importance_resample(samples: Any, log_weights: ArrayLike, n: int, random_state: RandomState = None) -> Any:
+    """Return n draws, with replacement, from samples in proportion to their weights (SIR; Bishop 2006, 11.1.5).
+
+    Where the samples come from q and the weights are p / q the result is distributed as p in the limit of many
+    samples: of far more than n, and with an effective number, (sum w)^2 / sum w^2, far above n.
+
+    Parameters
+    ----------
+    samples : array-like of shape (m, ...)
+    log_weights : array-like of shape (m,)
+        Logs of the weights in nats, up to a constant; -inf is a weight of 0.
+    n : int
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    ndarray of shape (n, ...)
+
+    Raises
+    ------
+    ValueError
+        If shapes don't match, n is not positive, or the weights hold NaN, +inf or nothing above 0.
+
+    Examples
+    --------
+    >>> importance_resample(["a", "b", "c"], [0.0, -np.inf, 0.0], 4, random_state=1)
+    array(['a', 'c', 'a', 'a'], dtype='<U1')
+    """
+    samples, log_weights = np.asarray(samples), as_float64(log_weights, "log_weights")
+    if log_weights.ndim != 1 or samples.ndim == 0 or len(samples) != len(log_weights) or len(samples) == 0:
+        raise ValueError(
+            f"log_weights must have one number for each sample, got shapes {log_weights.shape} and {samples.shape}"
+        )
+    if np.any(np.isnan(log_weights) | (log_weights == np.inf)) or np.all(log_weights == -np.inf):
+        raise ValueError("log_weights must be numbers or -inf, and at least one of them a number: check the densities")
+    n, rng = _count(n), check_random_state(random_state)
+    return samples[rng.choice(len(samples), size=n, p=np.exp(log_weights - logsumexp(log_weights)))]
+
+
+def _count(n) -> int:
+    if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
+        raise ValueError(f"n must be a positive whole number, got {n!r}")
+    return int(n)

@@ -1,0 +1,188 @@
+"""MarkovMixture: a mixture of Gibbs steps from stored states as proposal, two-sided by Bennett's acceptance ratio."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklpf._random import stream_key
+from sklpf._sklearn import Interval
+from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._bound import bound_alarms
+from sklpf.partition._options import SAMPLING
+from sklpf.partition._parallel_tempering import ParallelTempering
+from sklpf.partition._result import PartitionResult
+from sklpf.paths import ConditionalDraws
+from sklpf.paths._capabilities import require
+from sklpf.reweighting import bar, effective_sample_size, overlap
+from sklpf.runs._exchange import ExchangeRun
+from sklpf.transitions import Transition
+from sklpf.uncertainty import jackknife, log_mean_exp
+
+_STATES, _DRAWS = 1, 2  # random streams
+_FEWEST = 0.1  # share of weights that count
+
+
+@dataclass(frozen=True)
+class MixtureRun:
+    """Log weights f / p_G of draws of a mixture p_G and of draws of the model.
+
+    Attributes
+    ----------
+    mixture_draws, model_draws : ndarray of shape (G, n)
+        By group; the model's draws in a group come from one ladder.
+    tempering : ExchangeRun
+        The last round before the draws of the run that centres and the model's draws come from.
+    log_f_rounding : float
+        Size of the rounding errors of log_f in nats, where the path names one.
+    doubts : tuple of str
+        What was found against the path before anything was sampled: reasons not to trust any result.
+    """
+
+    mixture_draws: NDArray[np.float64]
+    model_draws: NDArray[np.float64]
+    tempering: ExchangeRun
+    log_f_rounding: float = 0.0
+    doubts: tuple[str, ...] = ()
+
+
+class MarkovMixture(PartitionEstimator):
+    """Importance sampling from a mixture of Markov steps p_G(x) = mean_l T(c_l, x) (Bishop 2006, eq. 11.73).
+
+    The centres c_l are states of a short run of `ParallelTempering`, and T is a Gibbs step whose density is known: on
+    an RBM p(v | h_l). Draws of p_G and draws of the model, from other ladders than the centres, are compared by
+    Bennett's acceptance ratio. A model with few modes is covered by its centres, and the error is then far below that
+    of the tempering run.
+
+    Parameters
+    ----------
+    n_centres : int, default=1000
+        Centres L, as many draws of the mixture and as many of the model, rounded up to a multiple of `n_ladders`.
+    n_ladders : int, default=10
+        Independent ladders G that the model's draws come from, and as many that the centres come from.
+    n_sweeps : int, default=2048
+        Sweeps of every chain of the tempering run before the first draw.
+    weights, base, transition, checkpoint, random_state, n_jobs
+        As in `AIS`.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
+        See `PartitionEstimator`. The standard error is a jackknife over the ladders of the model's draws, given the
+        centres; the interval uses Student t with G - 1 degrees of freedom. ``result_.diagnostics`` holds
+        ``effective_share`` (of the mixture's draws), ``overlap`` of the two kinds of draws, the ``one_sided``
+        estimate from the mixture's draws alone, and ``tempering``, that of the tempering run.
+
+    Raises
+    ------
+    TypeError
+        If the path has no such step (`ConditionalDraws`).
+
+    Notes
+    -----
+    Not converged if less than a tenth of the mixture's weights count, or the two kinds of draws overlap by less: the
+    model has more modes than the centres cover. Nor if the tempering run didn't converge, whose alarms are repeated, or
+    if the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import BernoulliRBM, MarkovMixture
+    >>> rng = np.random.default_rng(0)
+    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> mixture = MarkovMixture(n_centres=200, n_sweeps=256, random_state=0).fit(rbm)
+    >>> bool(mixture.log_partition_std_error_ < 0.02)
+    True
+    """
+
+    _parameter_constraints = {
+        **SAMPLING,
+        "n_centres": [Interval(Integral, 20, None, closed="left")],
+        "n_ladders": [Interval(Integral, 2, None, closed="left")],
+        "n_sweeps": ParallelTempering._parameter_constraints["n_sweeps"],
+    }
+
+    def __init__(
+        self,
+        n_centres: int = 1000,
+        n_ladders: int = 10,
+        n_sweeps: int = 2048,
+        *,
+        weights: str | None = None,
+        base: str | ArrayLike | None = None,
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ):
+        self.n_centres = n_centres
+        self.n_ladders = n_ladders
+        self.n_sweeps = n_sweeps
+        self.weights = weights
+        self.base = base
+        self.transition = transition
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    _run_class = MixtureRun
+
+    def _sample(self, path, seed) -> MixtureRun:
+        require(path, ConditionalDraws, "MarkovMixture")
+        n_groups = int(self.n_ladders)
+        n = n_groups * -(-int(self.n_centres) // n_groups)
+        tempering = ParallelTempering(
+            2 * n_groups,
+            n_sweeps=self.n_sweeps,
+            transition=self.transition,
+            checkpoint=self.checkpoint,
+            n_jobs=self.n_jobs,
+        )
+        state, run = tempering._draw(path, 2 * n, np.random.default_rng(stream_key(seed, _STATES)))
+        ladder = np.arange(2 * n) % (2 * n_groups)
+        centres, rng = (
+            path.take(state, np.flatnonzero(ladder < n_groups)),
+            np.random.default_rng(stream_key(seed, _DRAWS)),
+        )
+        drawn = path.mixture_log_weights(centres, path.draw_conditional(centres, rng))
+        others = path.mixture_log_weights(centres, path.take(state, np.flatnonzero(ladder >= n_groups)))
+        return MixtureRun(rng.permutation(drawn).reshape(n_groups, -1), others.reshape(-1, n_groups).T, run)
+
+    def _combine(self, run) -> PartitionResult:
+        drawn, others, n_groups = run.mixture_draws, run.model_draws, len(run.model_draws)
+        log_partition, std_error = jackknife(lambda keep: bar(drawn[keep].ravel(), -others[keep].ravel()), n_groups)
+        before = ParallelTempering()._combine(replace(run.tempering, bound=None))
+        diagnostics = {
+            "effective_share": effective_sample_size(drawn.ravel()) / drawn.size,
+            "overlap": overlap(drawn.ravel(), -others.ravel(), float(log_partition)),
+            "one_sided": float(log_mean_exp(drawn)),
+            "tempering": before.log_partition,
+        }
+        reasons = _alarms(diagnostics) + [f"the tempering run: {reason}" for reason in before.reasons]
+        reasons += bound_alarms(run.tempering.bound, float(log_partition), float(std_error), diagnostics)
+        return PartitionResult(
+            method="MarkovMixture",
+            log_partition=float(log_partition),
+            std_error=float(std_error),
+            degrees_of_freedom=n_groups - 1,
+            converged=not reasons,
+            reasons=tuple(reasons),
+            n_sweeps=run.tempering.n_sweeps,
+            ladder=run.tempering.ladder,
+            diagnostics=diagnostics,
+        )
+
+
+def _alarms(diagnostics) -> list[str]:
+    """A sentence if the centres don't cover the model."""
+    share, shared = diagnostics["effective_share"], diagnostics["overlap"]
+    if min(share, shared) >= _FEWEST:
+        return []
+    return [
+        f"the centres don't cover the model: {share:.1%} of the mixture's weights count, and its draws overlap with "
+        f"the model's by {shared:.1%}, of at least {_FEWEST:.0%}: raise n_centres, or take another estimator"
+    ]

@@ -1,0 +1,56 @@
+"""Independent draws from a path's base, or from a proposal in its place, with their weights."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._random import Stream
+from sklpf.paths import GeometricPath
+from sklpf.paths._as_base import as_base
+from sklpf.paths._capabilities import require_base
+from sklpf.runs._plan import check_finite
+
+
+class Draws(NamedTuple):
+    """Draws x from the base, log f_1(x) - log f_0(x) of each (n,), and log Z_0."""
+
+    state: Any
+    log_weights: NDArray[np.float64]
+    base_log_partition: float
+
+
+def base_draws(path: Any, n: int, stream: Stream, who: str) -> Draws:
+    """Return n draws from the base with their weights."""
+    base_log_partition = require_base(path, who)
+    path = path.with_ladder([0.0, 1.0])
+    state = path.sample_base(n, stream)
+    vectors = path.log_f_ladder(state)
+    log_weights = check_finite(vectors[:, 1] - vectors[:, 0], allow_zero=path.has_walls)
+    return Draws(state, log_weights, base_log_partition)
+
+
+def proposing(path: Any, proposal: Any) -> Any:
+    """Return the path to the same density from a proposal in the place of its base.
+
+    Raises
+    ------
+    TypeError
+        If the path is not to a density on R^d, or the proposal is none.
+    ValueError
+        If the proposal doesn't fit the path.
+    """
+    if proposal is None:
+        return path
+    if not isinstance(path, GeometricPath):
+        raise TypeError(
+            f"proposal must be None for a {type(path).__name__}: proposals are for a GeometricPath, a density on R^d; "
+            "give the path or the model another base"
+        )
+    try:
+        base = as_base(proposal, path.n_dimensions)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"proposal can't be used: {error}") from error
+    return path.with_base(base)

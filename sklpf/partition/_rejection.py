@@ -1,0 +1,181 @@
+"""RejectionSampling: exact draws from the target, and log Z from the share that is accepted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import beta, norm
+
+from sklpf._random import Stream, stream_key
+from sklpf._sklearn import Interval
+from sklpf.partition._base import BOUND, PartitionEstimator
+from sklpf.partition._bound import bound_alarms, lower_bound
+from sklpf.partition._proposal import base_draws, proposing
+from sklpf.partition._result import PartitionResult
+
+_DRAWS, _ACCEPTS = 1, 2  # random streams
+_FEWEST = 10  # accepted draws
+_ROUNDING = 1e-9  # by which log f may exceed the bound, relative to its size
+
+
+@dataclass(frozen=True)
+class RejectionRun:
+    """What rejection sampling leaves.
+
+    Attributes
+    ----------
+    n_samples, n_accepted : int
+        Draws from the proposal, and how many of them were kept.
+    log_bound, base_log_partition : float
+        In nats.
+    bound : ndarray or None
+        Logs of independent estimates of Z that are not too large on average, made without the base.
+    log_f_rounding : float
+        Size of the rounding errors of log_f in nats, where the path names one.
+    doubts : tuple of str
+        What was found against the path before anything was sampled: reasons not to trust any result.
+    """
+
+    n_samples: int
+    n_accepted: int
+    log_bound: float
+    base_log_partition: float
+    bound: NDArray[np.float64] | None = None
+    log_f_rounding: float = 0.0
+    doubts: tuple[str, ...] = ()
+
+
+class RejectionSampling(PartitionEstimator):
+    """Rejection sampling under a known bound f(x) <= k q(x) (Bishop 2006, eq. 11.13 and below).
+
+    A draw x from q is accepted with probability f(x) / (k q(x)). Accepted draws are exact and independent draws from
+    the target, and the share of draws that is accepted estimates Z / k.
+
+    Parameters
+    ----------
+    log_bound : float
+        log k in nats: an upper bound of log f - log q everywhere, q being the path's base f_0 or the proposal.
+    n_samples : int, default=10000
+        Independent draws from q.
+    proposal : object or None, default=None
+        As in `ImportanceSampling`.
+    weights, base, random_state
+        As in `AIS`.
+
+    Attributes
+    ----------
+    samples_ : ndarray of shape (n_accepted, d) or state
+        The draws that were accepted: points where the path is on R^d, else a state of the path. Of one log Z only.
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
+        See `PartitionEstimator`. The standard error is such that the 95 % interval, which is symmetric about log Z,
+        just includes that of Clopper & Pearson (1934), which covers in at least 95 % of the runs for any number of
+        draws. ``result_.diagnostics`` holds ``acceptance`` and ``n_accepted``.
+
+    Raises
+    ------
+    ValueError
+        If log f exceeds the bound at one of the draws: what was accepted is then no sample of the target.
+
+    Notes
+    -----
+    Not converged if fewer than 10 draws are accepted (if none is, log Z is -inf), if the tails of a density on R^d are
+    heavier than the proposal's, so that no bound exists, or if the path has a lower bound of log Z that is exceeded. A
+    bound that is violated only where no draw falls can't be seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import GeometricPath, RejectionSampling, Uniform
+    >>> path = GeometricPath(lambda x: -np.sum(x, axis=1), base=Uniform(0.0, 2.0), bounds=(0, 2))
+    >>> rejection = RejectionSampling(log_bound=np.log(2), random_state=0).fit(path)  # f = e^-x <= 1, q = 1 / 2
+    >>> bool(abs(rejection.log_partition_ - np.log(1 - np.exp(-2))) < 0.05), rejection.samples_.shape[1]
+    (True, 1)
+    """
+
+    _parameter_constraints = {
+        "log_bound": [Interval(Real, None, None, closed="neither")],
+        "n_samples": [Interval(Integral, 2, None, closed="left")],
+        "proposal": "no_validation",
+        "weights": [str, None],
+        "base": [str, "array-like", None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        log_bound: float,
+        n_samples: int = 10_000,
+        *,
+        proposal: Any = None,
+        weights: str | None = None,
+        base: str | ArrayLike | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.log_bound = log_bound
+        self.n_samples = n_samples
+        self.proposal = proposal
+        self.weights = weights
+        self.base = base
+        self.random_state = random_state
+
+    _run_class = RejectionRun
+
+    def _as_path(self, path):
+        return proposing(super()._as_path(path), self.proposal)
+
+    def _sample(self, path, seed) -> RejectionRun:
+        draws = base_draws(path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "RejectionSampling")
+        log_ratios = draws.log_weights - self.log_bound
+        self._check_bound(path, draws)
+        uniforms = Stream(stream_key(seed, _ACCEPTS)).generator().random(self.n_samples)
+        accepted = path.take(draws.state, np.flatnonzero(np.log1p(-uniforms) < log_ratios))
+        self.samples_ = path.position(accepted) if hasattr(path, "position") else accepted
+        n_accepted = int(np.sum(np.log1p(-uniforms) < log_ratios))
+        bound = lower_bound(path, stream_key(seed, BOUND))
+        return RejectionRun(self.n_samples, n_accepted, float(self.log_bound), draws.base_log_partition, bound)
+
+    def _check_bound(self, path, draws) -> None:
+        worst = int(np.argmax(draws.log_weights))
+        found = draws.log_weights[worst]
+        if found <= self.log_bound + path.log_f_rounding + _ROUNDING * max(1.0, abs(self.log_bound)):
+            return
+        state = path.take(draws.state, [worst])
+        point = np.asarray(state[0] if isinstance(state, tuple) else state)[0]
+        shown = np.array2string(point, precision=4, threshold=8, separator=", ")
+        raise ValueError(
+            f"log_bound is no bound: log f - log q is {found:.6g} at {shown}, above log_bound = {self.log_bound:.6g}: "
+            "raise it to a number that log f - log q exceeds nowhere"
+        )
+
+    def _combine(self, run) -> PartitionResult:
+        k, n = run.n_accepted, run.n_samples
+        diagnostics: dict[str, Any] = {"acceptance": k / n, "n_accepted": k}
+        log_bound = run.base_log_partition + run.log_bound
+        if k == 0:
+            most = log_bound + np.log(-np.expm1(np.log(0.05) / n))
+            reason = f"none of {n} draws was accepted (so that log Z is below {most:.4g} with 95 % certainty)"
+            result = PartitionResult("RejectionSampling", -np.inf, np.nan, diagnostics=diagnostics)
+            return result.no_estimate("approximate", f"{reason}: lower log_bound if you can, or take another estimator")
+        log_partition, std_error = log_bound + float(np.log(k / n)), _std_error(k, n)
+        reasons = bound_alarms(run.bound, log_partition, std_error, diagnostics)
+        if k < _FEWEST:
+            reasons.append(f"only {k} of {n} draws were accepted: raise n_samples, or lower log_bound if you can")
+        return PartitionResult(
+            method="RejectionSampling",
+            log_partition=log_partition,
+            std_error=std_error,
+            converged=not reasons,
+            reasons=tuple(reasons),
+            diagnostics=diagnostics,
+        )
+
+
+def _std_error(k: int, n: int) -> float:
+    """Such that log(k / n) and 1.96 of it to either side include the interval of Clopper & Pearson."""
+    low = beta.ppf(0.025, k, n - k + 1)
+    high = beta.ppf(0.975, k + 1, n - k) if k < n else 1.0
+    return float(max(np.log(k / n / low), np.log(high * n / k)) / norm.ppf(0.975))

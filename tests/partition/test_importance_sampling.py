@@ -1,0 +1,154 @@
+"""ImportanceSampling: unbiased weights, honest intervals, proposals, and what chains at the target see."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.stats import binom
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import BernoulliRBM, Gaussian, GeometricPath, ImportanceSampling, StudentT, Uniform
+from sklpf.paths import Path
+from sklpf.testing import check_partition_estimator, make_density_problem, make_rbm_problem, make_rows_problem
+from sklpf.uncertainty import log_mean_exp
+
+NORMAL = np.log(2 * np.pi)
+
+
+def normal(x):
+    return -np.sum(x**2, axis=1) / 2
+
+
+PATH = GeometricPath(normal, base=Gaussian(np.zeros(2), 2.0))
+
+
+def fit(path, seed=0, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return ImportanceSampling(random_state=seed, **options).fit(path)
+
+
+def test_it_keeps_the_contract_of_an_estimator():
+    check_partition_estimator(ImportanceSampling(1000), ("normal", PATH, NORMAL))
+
+
+def test_the_mean_weight_is_unbiased():
+    """t-test over 40 runs of 50 draws; a false alarm in 6e-5."""
+    weights = [np.exp(log_mean_exp(fit(PATH, s, n_samples=50).run_.up) - NORMAL) for s in range(40)]
+    z = (np.mean(weights) - 1) / stats.sem(weights)
+    assert abs(z) < 4.5
+
+
+def test_converged_intervals_cover():
+    """Over 12 seeds of each; fails in 1e-4 of the cases where intervals cover 94 %."""
+    converged, covered = 0, 0
+    for kind in ("gaussian 2-D, condition 1", "two gaussians 2-D", "beta-binomial"):
+        problem = make_density_problem(kind)
+        for seed in range(12):
+            fitted = fit(problem.path, seed, n_samples=400)
+            low, high = fitted.log_partition_interval_
+            converged += fitted.converged_
+            covered += fitted.converged_ and low <= problem.log_partition <= high
+    assert converged >= 24  # of 36: flagging everything is no way out
+    assert covered >= binom.ppf(1e-4, converged, 0.94)
+
+
+@pytest.mark.parametrize("kind", ["medium", "digits", "hard", "two modes", "far mode"])
+@pytest.mark.parametrize("n_samples", [20, 3000])
+def test_on_rbms_it_says_that_it_is_lost(kind, n_samples):
+    for seed in range(3):
+        assert not fit(make_rbm_problem(kind).path, seed, n_samples=n_samples).converged_
+
+
+@pytest.mark.parametrize("scale", [0.3, 0.5])
+def test_light_proposals_are_flagged_by_chains_at_the_target(scale):
+    """Weights of infinite variance; with N(0, .25) half of the runs have enough effective ones of their own."""
+    for seed in range(4):
+        assert not fit(PATH, seed, n_samples=1000, proposal=Gaussian(np.zeros(2), scale**2)).converged_
+
+
+def test_proposals_whose_tails_fall_too_soon_are_flagged_before():
+    heavy = GeometricPath(lambda x: -2 * np.log1p(x[:, 0] ** 2), base=StudentT(0.0, 1.0, df=2))
+    assert fit(heavy).converged_
+    with pytest.warns(ConvergenceWarning, match="tails are heavier"):
+        ImportanceSampling(proposal=stats.norm(0, 3), random_state=0).fit(heavy)
+
+
+@pytest.mark.parametrize(
+    "proposal",
+    [
+        Gaussian(np.zeros(2), 1.5),
+        StudentT(np.zeros(2), 1.0, df=4),
+        stats.multivariate_normal([0.1, 0], [[1.5, 0.2], [0.2, 1.5]]),
+        stats.multivariate_t([0, 0], df=5),
+        [stats.norm(0, 1.2), stats.logistic(0, 1)],
+    ],
+    ids=str,
+)
+def test_proposals_stand_in_for_the_base(proposal):
+    """5 proposals; |error| of 4.5 standard errors: a false alarm in 4e-5."""
+    away = GeometricPath(normal, base=Gaussian(np.full(2, 50.0), 1.0))
+    fitted = fit(away, n_samples=2000, proposal=proposal)
+    assert fitted.converged_
+    assert abs(fitted.log_partition_ - NORMAL) < 4.5 * fitted.log_partition_std_error_
+
+
+class Coin(Path):
+    """Two states with f = 1 and f = 3, a uniform base, and no moves."""
+
+    base_log_partition = 0.0
+
+    def __init__(self, heavy=3.0):
+        self.heavy = heavy
+
+    def log_f(self, state, levels):
+        return np.where(levels == 0, -np.log(2), np.where(state == 1, np.log(self.heavy), 0.0))
+
+    def sample_base(self, n, stream):
+        return stream.generator().integers(2, size=n)
+
+
+def test_without_moves_the_number_is_a_lower_bound():
+    fitted = fit(Coin())
+    assert fitted.result_.statement == "lower bound"
+    assert fitted.converged_
+    low, high = fitted.log_partition_interval_
+    assert low <= np.log(4) <= high == np.inf
+    assert abs(fitted.log_partition_ - np.log(4)) < 4.5 * fitted.log_partition_std_error_  # a false alarm in 7e-6
+
+
+def test_rows_are_estimated_one_by_one():
+    problem = make_rows_problem(n_rows=4)
+    fitted = fit(problem.path, n_samples=500)
+    assert fitted.log_partition_.shape == np.shape(problem.log_partition)
+    with pytest.raises(TypeError, match="proposal must be None"):
+        fit(problem.path, proposal=Gaussian(0.0, 1.0))
+
+
+def test_bad_proposals_are_refused():
+    for proposal in (3.0, "prior", object()):
+        with pytest.raises(TypeError, match="proposal can't be used: base must be"):
+            fit(PATH, proposal=proposal)
+    with pytest.raises(ValueError, match="proposal can't be used: base must have 2 dimensions"):
+        fit(PATH, proposal=Gaussian(0.0, 1.0))
+    with pytest.raises(ValueError, match="bounds must be the box"):
+        fit(PATH, proposal=Uniform([-1, -1], [1, 1]))
+    with pytest.raises(TypeError, match="proposal must be None for a RBMPath"):
+        fit(make_rbm_problem("easy").path, proposal=Gaussian(0.0, 1.0))
+    with pytest.raises(TypeError, match="proposal must be None for a RBMPath"):
+        fit(BernoulliRBM.from_parameters(np.zeros((2, 3)), np.zeros(3), np.zeros(2)), proposal=stats.norm())
+    narrow = [stats.expon(), stats.norm(0, 2)]
+    with pytest.raises(ValueError, match="base has density 0 at"):
+        fit(PATH, proposal=narrow)
+    for options in ({"n_samples": 1}, {"n_samples": 2.5}):
+        with pytest.raises(ValueError, match="n_samples"):
+            fit(PATH, **options)
+
+
+def test_a_base_that_misses_the_target_altogether():
+    def far(x):
+        return np.where(np.abs(x[:, 0] - 100) < 1, 0.0, -np.inf)
+
+    with pytest.raises(ValueError, match="base draws no point where the target has mass"):
+        fit(GeometricPath(far, base=Gaussian(0.0, 1.0)))

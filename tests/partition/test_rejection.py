@@ -1,0 +1,105 @@
+"""RejectionSampling: exact draws, an interval that covers for any number of them, bounds that are none."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import Gaussian, GeometricPath, RejectionSampling, StudentT
+from sklpf.models import RBMPath
+from sklpf.partition._rejection import RejectionRun
+from sklpf.testing import check_partition_estimator
+
+NORMAL = np.log(2 * np.pi) / 2
+
+
+def normal(x):
+    return -np.sum(x**2, axis=1) / 2
+
+
+PATH = GeometricPath(normal, base=StudentT(0.0, 1.0, df=3))
+BOUND = float(
+    np.max(normal(np.linspace(-5, 5, 9999)[:, None]) - PATH.base.log_density(np.linspace(-5, 5, 9999)[:, None]))
+)
+LOG_BOUND = BOUND + 0.01
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_accepted_draws_are_from_the_target(seed):
+    """10 tests at p > 1e-4: a false alarm in 1e-3."""
+    fitted = RejectionSampling(LOG_BOUND, 3000, random_state=seed).fit(PATH)
+    assert stats.kstest(fitted.samples_[:, 0], stats.norm.cdf).pvalue > 1e-4
+    assert len(fitted.samples_) == fitted.result_.diagnostics["n_accepted"]
+
+
+def test_the_acceptance_rate_gives_log_z():
+    check_partition_estimator(RejectionSampling(LOG_BOUND), ("normal", PATH, NORMAL))
+
+
+def test_the_accepted_number_is_unbiased():
+    """z-test of the mean acceptance over 100 runs of 500 draws; a false alarm in 6e-6."""
+    rates = [
+        RejectionSampling(LOG_BOUND, 500, random_state=s).fit(PATH).result_.diagnostics["acceptance"]
+        for s in range(100)
+    ]
+    share = np.exp(NORMAL - LOG_BOUND)
+    z = (np.mean(rates) - share) / np.sqrt(share * (1 - share) / 50_000)
+    assert abs(z) < 4.5
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.5, 0.9, 0.97, 0.9999])
+@pytest.mark.parametrize("n", [50, 1000])
+def test_the_interval_covers_by_enumeration(share, n):
+    """Over all numbers of accepted draws that would be trusted or not, but for none: no randomness."""
+    covered = 0.0
+    for k in range(1, n + 1):
+        low, high = RejectionSampling(0.0)._combine(RejectionRun(n, k, 0.0, 0.0)).interval()
+        covered += stats.binom.pmf(k, n, share) * (low <= np.log(share) <= high)
+    assert covered >= 0.95 * (1 - stats.binom.pmf(0, n, share)) - 1e-9
+
+
+def test_few_accepted_draws_are_not_trusted():
+    with pytest.warns(ConvergenceWarning, match=r"only \d of 50 draws were accepted"):
+        RejectionSampling(LOG_BOUND + 2.5, 50, random_state=0).fit(PATH)
+    with pytest.warns(ConvergenceWarning, match="none of 20 draws was accepted"):
+        fitted = RejectionSampling(LOG_BOUND + 20, 20, random_state=0).fit(PATH)
+    assert fitted.log_partition_ == -np.inf
+    assert fitted.samples_.shape == (0, 1)
+
+
+@pytest.mark.parametrize("log_bound", [BOUND - 0.1, -50.0])
+def test_a_bound_that_is_exceeded_is_an_error_with_the_point(log_bound):
+    with pytest.raises(ValueError, match=r"log_bound is no bound: log f - log q is \S+ at \["):
+        RejectionSampling(log_bound, random_state=0).fit(PATH)
+
+
+def test_tails_that_no_bound_can_hold_are_flagged():
+    heavy = GeometricPath(lambda x: -2 * np.log1p(x[:, 0] ** 2), base=Gaussian(0.0, 1.0))
+    with pytest.warns(ConvergenceWarning, match="tails are heavier"):
+        assert not RejectionSampling(30.0, random_state=0).fit(heavy).converged_
+
+
+def test_a_proposal_stands_in_for_the_base():
+    away = GeometricPath(normal, base=Gaussian(50.0, 1.0))
+    fitted = RejectionSampling(LOG_BOUND, proposal=stats.t(3), random_state=0).fit(away)
+    assert abs(fitted.log_partition_ - NORMAL) < 4.5 * fitted.log_partition_std_error_  # a false alarm in 7e-6
+
+
+def test_an_rbm_under_the_bound_of_its_weights():
+    path = RBMPath([[1.0, -0.5, 0.3]], np.zeros(3), [0.2], np.full(3, 0.5))
+    rows = np.array([[i >> j & 1 for j in range(3)] for i in range(8)])
+    log_f = np.logaddexp(0, rows @ path.components.T + 0.2).sum(axis=1)
+    log_bound = log_f.max() + 3 * np.log(2)
+    fitted = RejectionSampling(log_bound, random_state=0).fit(path)
+    assert abs(fitted.log_partition_ - np.logaddexp.reduce(log_f)) < 4.5 * fitted.log_partition_std_error_
+    assert len(fitted.samples_.v) == fitted.run_.n_accepted
+    with pytest.raises(ValueError, match=r"at \[1, 0, 1\]"):
+        RejectionSampling(log_bound - 0.01, random_state=0).fit(path)
+
+
+@pytest.mark.parametrize(
+    "options", [{"log_bound": np.nan}, {"log_bound": np.inf}, {"log_bound": None}, {"n_samples": 1}]
+)
+def test_bad_parameters_are_refused(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        RejectionSampling(**{"log_bound": 1.0, **options}).fit(PATH)

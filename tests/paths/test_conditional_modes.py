@@ -1,0 +1,79 @@
+"""Iterated conditional modes against enumeration of all states of a small RBM."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from sklpf import Gaussian, GeometricPath, iterated_conditional_modes
+from sklpf.models import RBMPath
+from sklpf.paths import Path, Stream, stream_key
+
+
+def small_path(seed=0, weights="marginal", n_hidden=4, n_visible=6):
+    rng = np.random.default_rng(seed)
+    shapes = (n_hidden, n_visible), n_visible, n_hidden
+    return RBMPath(*(rng.normal(scale=1.5, size=shape) for shape in shapes), np.full(n_visible, 0.5), weights=weights)
+
+
+def log_f(path, v, h):
+    return v @ path.components.T @ h + v @ path.intercept_visible + h @ path.intercept_hidden
+
+
+def states(n):
+    return np.array(list(itertools.product([0, 1], repeat=n)))
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+@pytest.mark.parametrize("seed", range(3))
+def test_it_ends_where_neither_layer_can_be_improved(seed, weights):
+    path = small_path(seed, weights)
+    visible, hidden = states(6), states(4)
+    modes = iterated_conditional_modes(path, path.state_from_rows(visible))
+    for v, h, value in zip(modes.state.v, modes.state.h, modes.log_f[-1]):
+        assert value == pytest.approx(log_f(path, v, h))
+        assert value == pytest.approx(max(log_f(path, v, other) for other in hidden))
+        assert value == pytest.approx(max(log_f(path, other, h) for other in visible))
+    best = max(log_f(path, v, h) for v in visible for h in hidden)
+    assert modes.log_f[-1].max() == pytest.approx(best)  # from all rows the highest mode is among them
+
+
+def test_log_f_never_falls():
+    path = small_path(5, n_hidden=30, n_visible=50)
+    modes = iterated_conditional_modes(path, path.sample_base(200, Stream(stream_key(0))))
+    assert np.diff(modes.log_f, axis=0).min() >= -1e-9
+    assert len(modes.log_f) > 3
+
+
+def test_the_state_it_ends_in_is_a_state():
+    path = small_path(1)
+    state = iterated_conditional_modes(path, path.state_from_rows(states(6))).state
+    rebuilt = path.state_from_rows(state.v)
+    assert np.array_equal(state.hidden_field, rebuilt.hidden_field)
+    assert np.allclose(state.visible_field[:, :6], state.h @ path.components + path.intercept_visible, atol=1e-5)
+
+
+def test_without_weights_nothing_moves():
+    path = RBMPath(np.zeros((2, 3)), np.zeros(3), np.zeros(2), np.full(3, 0.5))
+    start = path.state_from_rows(states(3))
+    modes = iterated_conditional_modes(path, start)
+    assert np.array_equal(modes.state.v, start.v)
+    assert np.array_equal(modes.log_f, np.zeros((2, 8)))
+
+
+class Descending(Path):
+    def log_joint(self, state):
+        return -state
+
+    def conditional_modes(self, state):
+        return state + 1.0
+
+
+def test_bad_input_is_refused():
+    path = GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian(0.0, 1.0))
+    with pytest.raises(TypeError, match="iterated_conditional_modes needs a path with the method log_joint"):
+        iterated_conditional_modes(path, None)
+    with pytest.raises(ValueError, match="log_joint falls"):
+        iterated_conditional_modes(Descending(), np.zeros(3))
+    with pytest.raises(ValueError, match="state must have"):
+        iterated_conditional_modes(Descending(), np.array([np.nan]))
