@@ -61,7 +61,8 @@ class PartitionEstimator(BaseEstimator):
         ----------
         path : Path, fitted model or run
             A model is anything with a method ``path(**options)``; of a model with a likelihood for each row give
-            ``model.path(X)``. A run, ``run_`` of an estimator of the same kind, is only read anew.
+            ``model.path(X)``. A run, ``run_`` of an estimator of the same kind (of `ParallelTempering` or `RTS` where
+            the estimator only reweights), is only read anew.
         y : ignored
 
         Returns
@@ -88,17 +89,20 @@ class PartitionEstimator(BaseEstimator):
         else:
             with one_blas_thread(), removing_checkpoints():
                 result = self._estimate_path(self._as_path(path))
-        self.result_ = replace(result, seconds=time.perf_counter() - started)
-        self.log_partition_ = result.log_partition
-        self.log_partition_std_error_ = result.std_error
-        self.log_partition_interval_ = result.interval()
-        self.converged_ = result.converged
+        self._keep(replace(result, seconds=time.perf_counter() - started))
         if not result.converged:
             warn(f"{result.method} did not converge: " + "; ".join(result.reasons), ConvergenceWarning)
         return self
 
+    def _keep(self, result: PartitionResult) -> None:
+        self.result_ = result
+        self.log_partition_ = result.log_partition
+        self.log_partition_std_error_ = result.std_error
+        self.log_partition_interval_ = result.interval()
+        self.converged_ = result.converged
+
     # -- what a subclass defines: _sample and _combine, or _estimate alone ---------------------------
-    _run_class: type | None = None  # of what _sample returns
+    _run_class: type | tuple[type, ...] | None = None  # of what _sample returns
 
     def _sample(self, path: Path, seed: int) -> Any:
         """Run chains on the path and return what they leave."""
@@ -213,6 +217,8 @@ def _instead(name: str) -> str:
     """What to do with a model of another library, where its name says what it is."""
     if "rbm" in name.lower() or "boltzmann" in name.lower():
         return "; BernoulliRBM.from_parameters takes the weights of another library's RBM"
+    if name.endswith("Run"):
+        return "; BAR, MBAR, ThermodynamicIntegration and compare_estimates read runs of ParallelTempering and of RTS"
     if "lda" in name.lower() or "dirichlet" in name.lower():
         return "; of another library's topic model take sklpf.models.LDAPath(topics, doc_topic_prior, X)"
     return ""

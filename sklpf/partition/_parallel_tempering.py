@@ -79,6 +79,10 @@ class ParallelTempering(PartitionEstimator):
         holds ``rejection`` (K - 1,), ``barrier`` (Lambda), ``round_trips`` (G,), ``ladder_log_partitions`` (G,),
         ``between_ladders`` (the share of the target states' variance that lies between ladders), ``drift_t`` and
         ``direction_t`` (the t statistics behind two alarms), and ``plain_bound`` where the path has one.
+    run_ : ExchangeRun
+        What the last round left, for `BAR`, `MBAR` and the other estimators that reweight: sums, and of at most 20,000
+        states their slopes d log f / d beta and vectors log f_k(x) (0.3 MB where log f is linear in beta, else 12 bytes
+        more a state and level).
 
     Notes
     -----
@@ -235,7 +239,7 @@ class ParallelTempering(PartitionEstimator):
         pair_sums, counts = run.pairs(half)
         if (self.bridge if self.estimator == "deprecated" else self.estimator) == "bar":
             return bar_ratios(pair_sums, run.shift, counts)
-        both, first = stepping_stones(pair_sums, run.shift, counts), _first_pair(run)
+        both, first = stepping_stones(pair_sums, run.shift, counts), first_pair(run)
         return lambda keep: np.r_[both(keep)[0, :first], both(keep)[:, first:].sum(axis=0) / 2]
 
     def _combine(self, run) -> PartitionResult:
@@ -272,7 +276,7 @@ class ParallelTempering(PartitionEstimator):
         n_ladders = len(run.round_trips)
         first, second = (self._ratios(run, half) for half in (0, 1))
         pair_sums, counts = run.pairs()
-        both, pair = stepping_stones(pair_sums, run.shift, counts), _first_pair(run)
+        both, pair = stepping_stones(pair_sums, run.shift, counts), first_pair(run)
         return (
             difference(lambda keep: first(keep).sum() - second(keep).sum(), n_ladders),
             difference(lambda keep: np.subtract(*both(keep))[pair:].sum(), n_ladders),
@@ -302,7 +306,7 @@ class ParallelTempering(PartitionEstimator):
         return reasons
 
 
-def _first_pair(run) -> int:
+def first_pair(run) -> int:
     """The first pair with a reverse ratio: 1 where the base has draws with f_1 = 0, which level 1 does not see."""
     return int(np.any(run.level_sums[:, :, 0, 1] == -np.inf))
 

@@ -29,6 +29,16 @@ class Samples(NamedTuple):
     levels: NDArray[np.int64]
     groups: NDArray[np.int64]
 
+    def of(self, keep: NDArray[np.int64]) -> Samples:
+        """Those of some groups."""
+        chosen = np.isin(self.groups, keep)
+        return Samples(*(array[chosen] for array in self))
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """States of every level, shape (K,)."""
+        return np.bincount(self.levels, minlength=self.vectors.shape[1])
+
 
 class LevelRun(Protocol):
     """A run whose chains are in equilibrium at K levels, in G independent groups."""
