@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from sklpf._sklearn import StrOptions
+from sklpf.partition._level_process import level_process_curve
 from sklpf.partition._mbar import mbar_curve
 from sklpf.partition._reweighting import ReweightingEstimator, bar_curve
 from sklpf.reweighting import RULES, integrate, level_moments, reweighted_slopes
@@ -20,8 +21,9 @@ _NOISE = 3.0  # standard errors of it that are no error of quadrature
 class ThermodynamicIntegration(ReweightingEstimator):
     """Thermodynamic integration (Carlson et al. 2016, eqs. 20 and 21; Friel, Hurn & Wyse 2014).
 
-    log Z is the integral over beta of d log Z / d beta = E U, where U = d log f / d beta. The run kept the sums of U, of
-    U^2 and of dU / d beta at every level, and so also knows d^2 log Z / d beta^2 = Var U + E dU / d beta.
+    log Z is the integral over beta of d log Z / d beta = E U, where U = d log f / d beta. The run kept the sums of U,
+    U^2 and dU / d beta at every level (of every fourth scan of `ParallelTempering`), and so also knows
+    d^2 log Z / d beta^2 = Var U + E dU / d beta.
 
     Parameters
     ----------
@@ -43,7 +45,8 @@ class ThermodynamicIntegration(ReweightingEstimator):
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, sampler_, run_
         See `ReweightingEstimator`. ``result_.diagnostics`` also holds ``left_log_partition`` and
         ``right_log_partition``, between which log Z lies, but for noise, where log f is linear in beta; and
-        ``quadrature_error``, the difference from `BAR` on the same run, which has no such error.
+        ``quadrature_error``, the difference from `BAR` or from `LevelProcess` on the same run, which have no such
+        error: from the one that is closer to the same states.
 
     Notes
     -----
@@ -106,27 +109,31 @@ class ThermodynamicIntegration(ReweightingEstimator):
 
         def moments(keep):
             chosen, own = samples.of(keep), level_moments(sums[keep].sum(axis=0), run.ladder)
-            if zeta is None:
-                log_pseudo_prior = -np.r_[0.0, np.cumsum(run.shift)]
-            else:
-                log_pseudo_prior = np.log(chosen.counts) - zeta(keep)
-            return own._replace(slope=reweighted_slopes(chosen.vectors, chosen.slopes, log_pseudo_prior))
+            mixture = -np.r_[0.0, np.cumsum(run.shift)] if zeta is None else np.log(chosen.counts) - zeta(keep)
+            return own._replace(slope=reweighted_slopes(chosen.vectors, chosen.slopes, mixture))
 
         return moments
 
     def _doubts(self, run, diagnostics, std_error):
-        everything, bar, own = np.arange(run.n_groups), bar_curve(run), self._curve(run)
+        everything, own = np.arange(run.n_groups), self._curve(run)
         sandwich = {f"{side}_log_partition": self._curve(run, side)(everything)[-1] for side in ("left", "right")}
-        error, noise = jackknife(lambda keep: own(keep)[-1] - bar(keep)[-1], run.n_groups)
+        error, noise = self._quadrature_error(run, own)
         diagnostics.update({name: float(run.base_log_partition + value) for name, value in sandwich.items()})
         diagnostics["quadrature_error"] = float(error)
         if not abs(error) > max(_LARGEST_SHARE * std_error, _NOISE * noise, 1e-9):
             return []
         diagnostics["approximate"] = True
-        advice = (
-            "raise n_temperatures" if self.rule == "corrected" else 'take rule="corrected", or raise n_temperatures'
-        )
+        advice = "" if self.rule == "corrected" else 'take rule="corrected", or '
         return [
             f"the integral over {len(run.ladder)} levels is {error:+.2g} nats off for its standard error of "
-            f"{std_error:.2g}: {advice}"
+            f"{std_error:.2g}: {advice}raise n_temperatures"
         ]
+
+    def _quadrature_error(self, run, own):
+        """Difference from what needs no quadrature, and its standard error."""
+        exact = [bar_curve(run), level_process_curve(run)]
+
+        def differences(keep):
+            return [own(keep)[-1] - curve(keep)[-1] for curve in exact]
+
+        return min(zip(*jackknife(differences, run.n_groups)), key=lambda pair: pair[1])

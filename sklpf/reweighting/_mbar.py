@@ -65,8 +65,8 @@ def overlap_matrix(vectors: NDArray, counts: NDArray, zeta: NDArray) -> NDArray[
     """Overlap of the levels that have samples, in the symmetric form (Klimovich, Shirts & Mobley 2015).
 
     O_kl = sum_i W_ik W_il / sqrt(n_k n_l), where W_ik = n_k f_k(x_i) / Z_k / sum_j n_j f_j(x_i) / Z_j is the
-    probability that sample i came from level k. It has the eigenvalues of the stochastic matrix sum_i W_ik W_il / n_l: the largest
-    is 1, and a second one near 1 says that levels fall into two parts that share no samples.
+    probability that sample i came from level k. It has the eigenvalues of the stochastic matrix sum_i W_ik W_il / n_l:
+    the largest is 1, and a second one near 1 says that levels fall into two parts that share no samples.
 
     Parameters
     ----------
