@@ -93,7 +93,7 @@ class ReweightingEstimator(PartitionEstimator):
         degrees of freedom). ``result_.diagnostics`` holds the ``sampler_log_partition`` and the ``difference`` from it
         with its ``difference_std_error`` (jackknife too, since both come from the same states), in nats.
     sampler_ : PartitionEstimator
-        The fitted sampler, unless `fit` got a run.
+        The fitted sampler, unless `fit` got a run; its run is ``run_``.
     run_ : ExchangeRun or TemperingRun
 
     Notes
@@ -149,7 +149,6 @@ class ReweightingEstimator(PartitionEstimator):
 
     def _run(self, path, seed):
         run = self.sampler_._run(path, self.sampler_._seed())
-        self.sampler_.run_ = run
         self.sampler_._keep(self.sampler_._read(run))
         return run
 
@@ -178,13 +177,15 @@ class ReweightingEstimator(PartitionEstimator):
                 f"{self._method} differs from {own.result.method} on the same run by {between.value:+.2g} nats (t = "
                 f"{between.t:.1f}): raise n_sweeps or n_temperatures"
             )
-        reasons += bound_alarms(run.bound, log_partition, std_error, diagnostics)
+        statement = "approximate" if diagnostics.pop("approximate", False) else "estimate"
+        if statement == "estimate":
+            reasons += bound_alarms(run.bound, log_partition, std_error, diagnostics)
         return PartitionResult(
             method=self._method,
             log_partition=log_partition,
             std_error=std_error,
             degrees_of_freedom=run.n_groups - 1,
-            statement="approximate" if diagnostics.pop("approximate", False) else "estimate",
+            statement=statement,
             converged=not reasons,
             reasons=tuple(dict.fromkeys(reasons)),
             n_sweeps=run.n_sweeps,

@@ -97,7 +97,7 @@ class ExchangeRun:
     @property
     def samples(self) -> Samples:
         """The states that were kept."""
-        slopes = self.slopes.reshape(-1, self.slopes.shape[-1])
+        slopes = self.slopes.reshape(self.vector_levels.size, self.slopes.shape[-1])
         if self.log_q is None:
             vectors = linear_vectors(self.ladder, slopes)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, log_softmax
 
 from sklpf._limits import MAX_EXPONENT, RECORD_EVERY
@@ -197,8 +198,8 @@ class Records:
     def __init__(self, path, state):
         n, n_levels = n_chains(state), len(path.ladder)
         n_slopes = n_levels if has(path, Derivatives) else 0
-        shapes = {np.float64: [(0, n, n_levels), (0, n, n_slopes)], np.int64: [(0, n)]}
-        self._parts = [[np.empty(shape, dtype)] for dtype, some in shapes.items() for shape in some]
+        vectors, slopes, levels = np.empty((0, n, n_levels)), np.empty((0, n, n_slopes)), np.empty((0, n), np.int64)
+        self._parts: list[list[NDArray]] = [[vectors], [slopes], [levels]]
 
     def add(self, *arrays):
         """Keep vectors (n, K), slopes (n, K) and levels (n,)."""

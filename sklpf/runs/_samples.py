@@ -32,7 +32,7 @@ class Samples(NamedTuple):
     def of(self, keep: NDArray[np.int64]) -> Samples:
         """Those of some groups."""
         chosen = np.isin(self.groups, keep)
-        return Samples(*(array[chosen] for array in self))
+        return Samples(self.vectors[chosen], self.slopes[chosen], self.levels[chosen], self.groups[chosen])
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -78,7 +78,7 @@ def fewest_columns(slopes: NDArray[np.float64]) -> NDArray[np.floating]:
     return slopes.astype(np.float32)
 
 
-def linear_vectors(ladder: NDArray[np.float64], gains: NDArray[np.float64]) -> NDArray[np.float64]:
+def linear_vectors(ladder: NDArray[np.float64], gains: NDArray[np.floating]) -> NDArray[np.float64]:
     """beta_k (log f_1 - log f_0), shape (N, K), of gains (N, 1), which may be -inf."""
     with np.errstate(invalid="ignore"):
         return np.where(ladder == 0, 0.0, ladder * gains)

@@ -157,7 +157,7 @@ class TemperingRun:
     def samples(self) -> Samples:
         """The states that were kept."""
         last, n_levels = self.rounds[-1], len(self.ladder)
-        slopes = last.slopes.reshape(-1, last.slopes.shape[-1])
+        slopes = last.slopes.reshape(last.vector_levels.size, last.slopes.shape[-1])
         groups = np.repeat(np.arange(self.n_groups), np.diff(self.first) * last.vector_levels.shape[1])
         return Samples(last.vectors.reshape(-1, n_levels), slopes, last.vector_levels.ravel(), groups)
 
