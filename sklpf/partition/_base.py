@@ -126,13 +126,8 @@ class PartitionEstimator(BaseEstimator):
         return replace(run, log_f_rounding=path.log_f_rounding) if path.log_f_rounding else run
 
     def _read(self, run: Any) -> PartitionResult:
-        """The result of a run, not converged where log_f was too imprecise or the path was in doubt before."""
-        result, rounding = self._combine(run), getattr(run, "log_f_rounding", 0.0)
-        reasons = getattr(run, "doubts", ())
-        if rounding > _MOST_ROUNDING:
-            large = f"the model's parameters are so large that log_f is rounded by {rounding:.2g} nats: rescale them"
-            reasons = (*reasons, large)
-        return replace(result, converged=False, reasons=(*result.reasons, *reasons)) if reasons else result
+        """The result of a run, with what was known against it before."""
+        return doubted(self._combine(run), run)
 
     def _estimate_rows(self, path: Path, rows, seeds) -> Iterator[PartitionResult]:
         """One result for each of some rows of a path with rows."""
@@ -205,6 +200,15 @@ class PartitionEstimator(BaseEstimator):
         versions = (sklpf.__version__, np.__version__, numba.__version__)
         parts = (type(self), path, path.ladder, path.n_moves_per_segment)  # the last two may belong to the class
         return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))
+
+
+def doubted(result: PartitionResult, run: Any) -> PartitionResult:
+    """A run's result, not converged where log_f was too imprecise or the path was in doubt before."""
+    reasons, rounding = getattr(run, "doubts", ()), getattr(run, "log_f_rounding", 0.0)
+    if rounding > _MOST_ROUNDING:
+        large = f"the model's parameters are so large that log_f is rounded by {rounding:.2g} nats: rescale them"
+        reasons = (*reasons, large)
+    return replace(result, converged=False, reasons=(*result.reasons, *reasons)) if reasons else result
 
 
 def _refuse(options, known, owner) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sklpf._parallel import one_blas_thread
-from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._base import PartitionEstimator, doubted
 from sklpf.partition._bound import bound_alarms
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import PartitionResult
@@ -38,9 +38,9 @@ def own_reading(run: Any) -> Own:
     """The estimate of the sampler that left a run, with its alarms."""
     check_run(run)
     if isinstance(run, ExchangeRun):
-        return Own(ParallelTempering()._combine(run), bar_curve(run))
+        return Own(ParallelTempering()._read(run), bar_curve(run))
     verdict = judge(run.first, run.rounds, Pooled(*run.previous), True)
-    return Own(RTS()._result(run, verdict), verdict.pooled)
+    return Own(doubted(RTS()._result(run, verdict), run), verdict.pooled)
 
 
 def bar_curve(run: LevelRun) -> Curve:
@@ -153,7 +153,7 @@ class ReweightingEstimator(PartitionEstimator):
         return run
 
     # -- estimate ------------------------------------------------------------------------------------
-    def _combine(self, run) -> PartitionResult:
+    def _read(self, run) -> PartitionResult:
         return self._beside(run, own_reading(run))
 
     def _beside(self, run, own: Own) -> PartitionResult:

@@ -23,15 +23,16 @@ from sklpf import (
     Exact,
     LevelProcess,
     ParallelTempering,
+    RandomWalk,
     SteppingStone,
     ThermodynamicIntegration,
     compare_estimates,
 )
 from sklpf.models import LDAPath
 from sklpf.partition._reweighting import own_reading
-from sklpf.paths import Gaussian, GeometricPath
+from sklpf.paths import Gaussian, GeometricPath, Uniform
 from sklpf.reweighting import rts_curve
-from sklpf.testing import hidden_mode_problem, make_rbm_problem
+from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
 
 T_BOUND = 4.8
 METHODS = {
@@ -196,6 +197,31 @@ def test_a_method_is_never_surer_than_the_run_it_reads():
         assert any("no round trip" in reason for reason in result.reasons)
 
 
+def test_doubts_and_rounding_of_a_run_stay_with_it(exchange):
+    run = replace(exchange.run_, doubts=("the tails are in doubt",), log_f_rounding=1.0)
+    for result in (*compare_estimates(run).results, quietly(BAR(), run).result_):
+        assert not result.converged
+        assert [reason.split(" so ")[0] for reason in result.reasons[:2]] == [
+            "the tails are in doubt",
+            "the model's parameters are",
+        ]
+
+
+def test_base_draws_where_the_target_is_zero():
+    """A half of the square: the first ratio needs no states with f_1 = 0 at level 1, and slopes are infinite."""
+    path = GeometricPath(
+        lambda x: np.where(x[:, 0] > 0.5, 0.0, -np.inf), base=Uniform([0.0, 0.0], [1.0, 1.0]), bounds=([0, 0], [1, 1])
+    )
+    sampler = ParallelTempering(n_temperatures=4, n_sweeps=512, transition=RandomWalk(), random_state=0)
+    sampler = quietly(sampler, path)
+    for name in ("BAR", "MBAR", "forward", "reverse", "LevelProcess"):
+        result = quietly(METHODS[name], sampler.run_).result_
+        assert abs(result.log_partition + np.log(2)) < T_BOUND * result.std_error
+    with pytest.raises(ValueError, match="draws where the target is 0"):
+        ThermodynamicIntegration().fit(sampler.run_)
+    assert len(compare_estimates(sampler.run_).results) == 5
+
+
 @pytest.mark.parametrize("rule", ["left", "right", "trapezoid"])
 def test_integrals_over_few_levels_say_so(rule):
     problem = make_rbm_problem("digits")
@@ -257,6 +283,13 @@ def test_converged_intervals_cover():
     for converged, covered in np.moveaxis(np.array(rows), 0, 2):
         assert converged.sum() >= 24
         assert covered[converged].sum() >= binom.ppf(4e-4, converged.sum(), 0.94)
+
+
+@pytest.mark.parametrize("kind", [BAR, MBAR, SteppingStone, LevelProcess, ThermodynamicIntegration])
+def test_keeps_the_contract_of_an_estimator(kind):
+    problem = make_rbm_problem("easy")
+    sampler = ParallelTempering(n_temperatures=6, n_sweeps=256, random_state=0)
+    check_partition_estimator(kind(sampler, random_state=0), problem)
 
 
 # ---- what can't be read -------------------------------------------------------------------------------
