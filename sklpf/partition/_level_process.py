@@ -40,7 +40,7 @@ class LevelProcess(ReweightingEstimator):
     >>> from sklpf import RTS, BernoulliRBM, LevelProcess
     >>> rng = np.random.default_rng(0)
     >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
-    >>> rts = RTS(random_state=0).fit(rbm)
+    >>> rts = RTS(n_temperatures=20, n_sweeps=1000, random_state=0).fit(rbm)
     >>> bool(abs(LevelProcess().fit(rts.run_).log_partition_ - rts.log_partition_) < 0.05)
     True
     """
@@ -48,7 +48,7 @@ class LevelProcess(ReweightingEstimator):
     def _curve(self, run):
         return level_process_curve(run)
 
-    def _doubts(self, run, diagnostics, std_error):
+    def _doubts(self, run, curve, diagnostics, std_error):
         fewest = int(run.samples.counts.min())
         diagnostics["fewest_states"] = fewest
         if fewest >= _FEWEST_STATES:

@@ -51,8 +51,8 @@ class MBAR(ReweightingEstimator):
     def _curve(self, run):
         return mbar_curve(run)
 
-    def _doubts(self, run, diagnostics, std_error):
-        samples, zeta = run.samples, mbar_curve(run)(np.arange(run.n_groups))
+    def _doubts(self, run, curve, diagnostics, std_error):
+        samples, zeta = run.samples, curve(np.arange(run.n_groups))
         matrix = overlap_matrix(samples.vectors, samples.counts, zeta)
         pairs = np.array([_pair_overlap(samples, zeta, k) for k in range(len(zeta) - 1)])
         second = float(np.linalg.eigvalsh(matrix)[-2]) if len(matrix) > 1 else np.nan

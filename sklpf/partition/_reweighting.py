@@ -74,7 +74,7 @@ class ReweightingEstimator(PartitionEstimator):
     """Base class of the estimators that read what a sampler left.
 
     A subclass defines ``_curve(run)``, which returns log Z_k - log Z_0 (K,) as a function of the groups to use, and
-    may define ``_doubts(run, value)``, sentences that speak against its number.
+    may define ``_doubts(run, curve, diagnostics, std_error)``, sentences that speak against its number.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class ReweightingEstimator(PartitionEstimator):
     def _curve(self, run: LevelRun) -> Curve:
         raise NotImplementedError(f"{type(self).__name__} must define _curve(run)")
 
-    def _doubts(self, run: LevelRun, diagnostics: dict[str, Any], std_error: float) -> list[str]:
+    def _doubts(self, run: LevelRun, curve: Curve, diagnostics: dict[str, Any], std_error: float) -> list[str]:
         """Sentences against the number; what was found goes to the diagnostics."""
         return []
 
@@ -159,7 +159,7 @@ class ReweightingEstimator(PartitionEstimator):
     def _beside(self, run, own: Own) -> PartitionResult:
         """The result of a run whose sampler says `own`."""
         with one_blas_thread():
-            curve_of = self._curve(run)
+            curve_of = _remembered(self._curve(run))
             values, errors = jackknife(lambda keep: _with_difference(curve_of(keep), own.curve(keep)), run.n_groups)
         curve, std_error = values[:-1], float(errors[-2])
         between = Difference(values[-1], t_ratio(values[-1], errors[-1]) if errors[-1] > 0 else 0.0)
@@ -169,7 +169,7 @@ class ReweightingEstimator(PartitionEstimator):
             "difference": float(between.value),
             "difference_std_error": float(errors[-1]),
         }
-        reasons = [*own.result.reasons, *self._doubts(run, diagnostics, std_error)]
+        reasons = [*own.result.reasons, *self._doubts(run, curve_of, diagnostics, std_error)]
         if not np.isfinite([log_partition, std_error]).all():
             reasons.append("the states of neighbouring levels do not overlap at all: raise n_temperatures")
         elif between.alarms(run.n_groups):
@@ -193,6 +193,19 @@ class ReweightingEstimator(PartitionEstimator):
             log_partition_curve=run.base_log_partition + curve,
             diagnostics=diagnostics,
         )
+
+
+def _remembered(curve: Curve) -> Curve:
+    """The same function, which computes no value twice."""
+    known: dict[bytes, NDArray] = {}
+
+    def remembered(keep):
+        key = np.asarray(keep).tobytes()
+        if key not in known:
+            known[key] = curve(keep)
+        return known[key]
+
+    return remembered
 
 
 def _with_difference(curve, own):

@@ -93,9 +93,9 @@ class ThermodynamicIntegration(ReweightingEstimator):
     def _method(self):
         return f"ThermodynamicIntegration ({self.rule}{', Rao-Blackwell' if self.rao_blackwell else ''})"
 
-    def _curve(self, run, rule=None):
+    def _curve(self, run):
         moments = self._moments(run)
-        return lambda keep: integrate(run.ladder, moments(keep), self.rule if rule is None else rule)
+        return lambda keep: integrate(run.ladder, moments(keep), self.rule)
 
     def _moments(self, run):
         samples, sums = run.samples, run.level_sums.sum(axis=0)
@@ -114,11 +114,12 @@ class ThermodynamicIntegration(ReweightingEstimator):
 
         return moments
 
-    def _doubts(self, run, diagnostics, std_error):
-        everything, own = np.arange(run.n_groups), self._curve(run)
-        sandwich = {f"{side}_log_partition": self._curve(run, side)(everything)[-1] for side in ("left", "right")}
-        error, noise = self._quadrature_error(run, own)
-        diagnostics.update({name: float(run.base_log_partition + value) for name, value in sandwich.items()})
+    def _doubts(self, run, curve, diagnostics, std_error):
+        moments = self._moments(run)(np.arange(run.n_groups))
+        for side in ("left", "right"):
+            value = run.base_log_partition + integrate(run.ladder, moments, side)[-1]
+            diagnostics[f"{side}_log_partition"] = float(value)
+        error, noise = _quadrature_error(run, curve)
         diagnostics["quadrature_error"] = float(error)
         if not abs(error) > max(_LARGEST_SHARE * std_error, _NOISE * noise, 1e-9):
             return []
@@ -129,11 +130,12 @@ class ThermodynamicIntegration(ReweightingEstimator):
             f"{std_error:.2g}: {advice}raise n_temperatures"
         ]
 
-    def _quadrature_error(self, run, own):
-        """Difference from what needs no quadrature, and its standard error."""
-        exact = [bar_curve(run), level_process_curve(run)]
 
-        def differences(keep):
-            return [own(keep)[-1] - curve(keep)[-1] for curve in exact]
+def _quadrature_error(run, integral):
+    """Difference from what needs no quadrature, and its standard error."""
+    exact = [bar_curve(run), level_process_curve(run)]
 
-        return min(zip(*jackknife(differences, run.n_groups)), key=lambda pair: pair[1])
+    def differences(keep):
+        return [integral(keep)[-1] - curve(keep)[-1] for curve in exact]
+
+    return min(zip(*jackknife(differences, run.n_groups)), key=lambda pair: pair[1])
