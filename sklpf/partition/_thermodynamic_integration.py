@@ -45,8 +45,8 @@ class ThermodynamicIntegration(ReweightingEstimator):
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, sampler_, run_
         See `ReweightingEstimator`. ``result_.diagnostics`` also holds ``left_log_partition`` and
         ``right_log_partition``, between which log Z lies, but for noise, where log f is linear in beta; and
-        ``quadrature_error``, the difference from `BAR` or from `LevelProcess` on the same run, which have no such
-        error: from the one that is closer to the same states.
+        ``quadrature_error``, the difference from `BAR` or `LevelProcess` on the same run, which have none, or from the
+        corrected rule, which has less: from the one where it has the smallest standard error.
 
     Notes
     -----
@@ -115,11 +115,14 @@ class ThermodynamicIntegration(ReweightingEstimator):
         return moments
 
     def _doubts(self, run, curve, diagnostics, std_error):
-        moments = self._moments(run)(np.arange(run.n_groups))
+        moments, everything = self._moments(run), np.arange(run.n_groups)
         for side in ("left", "right"):
-            value = run.base_log_partition + integrate(run.ladder, moments, side)[-1]
+            value = run.base_log_partition + integrate(run.ladder, moments(everything), side)[-1]
             diagnostics[f"{side}_log_partition"] = float(value)
-        error, noise = _quadrature_error(run, curve)
+        closest = [bar_curve(run), level_process_curve(run)]
+        if self.rule != "corrected":
+            closest.append(lambda keep: integrate(run.ladder, moments(keep), "corrected"))
+        error, noise = _quadrature_error(curve, closest, run.n_groups)
         diagnostics["quadrature_error"] = float(error)
         if not abs(error) > max(_LARGEST_SHARE * std_error, _NOISE * noise, 1e-9):
             return []
@@ -131,11 +134,10 @@ class ThermodynamicIntegration(ReweightingEstimator):
         ]
 
 
-def _quadrature_error(run, integral):
-    """Difference from what needs no quadrature, and its standard error."""
-    exact = [bar_curve(run), level_process_curve(run)]
+def _quadrature_error(integral, closest, n_groups):
+    """Difference from what has less of it, and its standard error: of those given the one with the smallest."""
 
     def differences(keep):
-        return [integral(keep)[-1] - curve(keep)[-1] for curve in exact]
+        return [integral(keep)[-1] - curve(keep)[-1] for curve in closest]
 
-    return min(zip(*jackknife(differences, run.n_groups)), key=lambda pair: pair[1])
+    return min(zip(*jackknife(differences, n_groups)), key=lambda pair: pair[1])
