@@ -17,8 +17,10 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.models import compare_models as compare_models
     from sklpf.models._warm_up import warm_up as warm_up
     from sklpf.partition import AIS as AIS
+    from sklpf.partition import BAR as BAR
     from sklpf.partition import BDMC as BDMC
     from sklpf.partition import HAIS as HAIS
+    from sklpf.partition import MBAR as MBAR
     from sklpf.partition import RAISE as RAISE
     from sklpf.partition import RTS as RTS
     from sklpf.partition import AdaptiveRejection as AdaptiveRejection
@@ -30,6 +32,13 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import PartitionEstimator as PartitionEstimator
     from sklpf.partition import PartitionResult as PartitionResult
     from sklpf.partition import RejectionSampling as RejectionSampling
+    from sklpf.partition import LevelProcess as LevelProcess
+    from sklpf.partition import ParallelTempering as ParallelTempering
+    from sklpf.partition import PartitionEstimator as PartitionEstimator
+    from sklpf.partition import PartitionResult as PartitionResult
+    from sklpf.partition import SteppingStone as SteppingStone
+    from sklpf.partition import ThermodynamicIntegration as ThermodynamicIntegration
+    from sklpf.partition import compare_estimates as compare_estimates
     from sklpf.paths import Gaussian as Gaussian
     from sklpf.paths import GeometricPath as GeometricPath
     from sklpf.paths import Path as Path
@@ -44,6 +53,12 @@ __version__ = "0.1.0"
 
 # name -> module; imported at first use, so that `import sklpf` costs nothing
 _PUBLIC = {
+    "BAR": "sklpf.partition",
+    "MBAR": "sklpf.partition",
+    "SteppingStone": "sklpf.partition",
+    "LevelProcess": "sklpf.partition",
+    "ThermodynamicIntegration": "sklpf.partition",
+    "compare_estimates": "sklpf.partition",
     "AIS": "sklpf.partition",
     "AdaptiveRejection": "sklpf.partition",
     "BDMC": "sklpf.partition",

@@ -122,6 +122,10 @@ class ExchangeSums(NamedTuple):
     levels: np.ndarray  # (G, K, 4): see `add_derivatives`
     summaries: np.ndarray  # (G, 2, S): of states at the target, their sums and the sums of squares
     trips: np.ndarray  # (G,)
+    stride: int  # scans from one record to the next; 0 for none
+    vectors: np.ndarray  # (n_records, n, K): log f_k(x)
+    slopes: np.ndarray  # (n_records, n, K): d log f / d beta
+    vector_levels: np.ndarray  # (n_records, n): the level that x was moved at
 
 
 class TemperSums(NamedTuple):
@@ -132,6 +136,8 @@ class TemperSums(NamedTuple):
     levels: np.ndarray  # (K, 4): see `add_derivatives`
     vectors: np.ndarray  # (n_records, n, K): log f_k(x)
     vector_levels: np.ndarray  # (n_records, n): the level that x was moved at
+    slopes: np.ndarray  # (n_records, n, K): d log f / d beta
+    pairs: np.ndarray  # (K - 1, 4): see `add_bridges`
 
 
 @program
@@ -140,7 +146,7 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
     n, n_levels = levels.shape[0], ladder.shape[0]
     work, betas = scratch(model, state), np.empty(n)
     up, down, chain_at = np.empty(n), np.empty(n), np.empty(n_levels, np.int64)
-    summary = np.empty(sums.summaries.shape[2])
+    summary, record = np.empty(sums.summaries.shape[2]), 0
     for t in range(n_scans):
         now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
         for c in range(n):
@@ -156,6 +162,12 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
                 add_summary(model, state, c, summary, sums.summaries[c // n_levels])
             if now.step % RECORD_EVERY == 0:
                 add_derivatives(model, state, c, beta, work, sums.levels[c // n_levels, level])
+        if sums.stride > 0 and now.step % sums.stride == 0:
+            for c in range(n):
+                log_ladder(model, state, c, ladder, work, sums.vectors[record, c])
+                write_slopes(model, state, c, ladder, work, sums.slopes[record, c])
+                sums.vector_levels[record, c] = levels[c]
+            record += 1
         for start in range(0, n, n_levels):
             i = start // n_levels
             sums.trips[i] += swap_levels(up, down, levels, ends, shift, start, now, chain_at, sums.pairs[i])
@@ -179,7 +191,9 @@ def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per
             if t % stride == 0:
                 for k in range(n_levels):
                     sums.vectors[t // stride, c, k] = log_densities[k]
+                write_slopes(model, state, c, ladder, work, sums.slopes[t // stride, c])
                 sums.vector_levels[t // stride, c] = levels[c]
+            add_bridges(log_densities, log_pseudo_prior, levels[c], sums.pairs)
             add_derivatives(model, state, c, betas[c], work, sums.levels[levels[c]])
             random_bits(bits, 1, now.key0, now.key1, now.step, now.chain + c, REDRAW)
             levels[c] = redraw(log_densities, log_pseudo_prior, uniform(bits[0]), sums.q[c], cumulative)
@@ -218,6 +232,34 @@ def add_derivatives(model, state, c, beta, work, sums):
     sums[1] += first
     sums[2] += first * first
     sums[3] += second
+
+
+@program
+def write_slopes(model, state, c, ladder, work, out):
+    """Write d log f / d beta at every level to out (K,); it is asked for twice where log f is linear in beta."""
+    last = ladder.shape[0] - 1
+    first, first_bend = derivatives(model, state, c, ladder[0], work)
+    final, final_bend = derivatives(model, state, c, ladder[last], work)
+    linear = first == final and first_bend == 0.0 and final_bend == 0.0
+    out[0], out[last] = first, final
+    for k in range(1, last):
+        out[k] = first
+        if not linear:
+            out[k], _ = derivatives(model, state, c, ladder[k], work)
+
+
+@njit
+def add_bridges(log_densities, log_pseudo_prior, level, sums):
+    """Add what a state at `level` says of the pairs with its neighbours to sums (K - 1, 4), as the plain loop says."""
+    here = log_densities[level] + log_pseudo_prior[level]
+    if level + 1 < log_densities.shape[0]:
+        ratio = exp64(min(log_densities[level + 1] + log_pseudo_prior[level + 1] - here, MAX_EXPONENT))
+        sums[level, 0] += ratio / (1.0 + ratio)
+        sums[level, 2] += ratio
+    if level > 0:
+        ratio = exp64(min(log_densities[level - 1] + log_pseudo_prior[level - 1] - here, MAX_EXPONENT))
+        sums[level - 1, 1] += ratio / (1.0 + ratio)
+        sums[level - 1, 3] += ratio
 
 
 @program

@@ -60,7 +60,8 @@ class PartitionEstimator(BaseEstimator):
         ----------
         path : Path, fitted model or run
             A model is anything with a method ``path(**options)``; of a model with a likelihood for each row give
-            ``model.path(X)``. A run, ``run_`` of an estimator of the same kind, is only read anew.
+            ``model.path(X)``. A run, ``run_`` of an estimator of the same kind (of `ParallelTempering` or `RTS` where
+            the estimator only reweights), is only read anew.
         y : ignored
 
         Returns
@@ -87,17 +88,20 @@ class PartitionEstimator(BaseEstimator):
         else:
             with one_blas_thread(), removing_checkpoints():
                 result = self._estimate_path(self._as_path(path))
-        self.result_ = replace(result, seconds=time.perf_counter() - started)
-        self.log_partition_ = result.log_partition
-        self.log_partition_std_error_ = result.std_error
-        self.log_partition_interval_ = result.interval()
-        self.converged_ = result.converged
+        self._keep(replace(result, seconds=time.perf_counter() - started))
         if not result.converged:
             warn(f"{result.method} did not converge: " + "; ".join(result.reasons), ConvergenceWarning)
         return self
 
+    def _keep(self, result: PartitionResult) -> None:
+        self.result_ = result
+        self.log_partition_ = result.log_partition
+        self.log_partition_std_error_ = result.std_error
+        self.log_partition_interval_ = result.interval()
+        self.converged_ = result.converged
+
     # -- what a subclass defines: _sample and _combine, or _estimate alone ---------------------------
-    _run_class: type | None = None  # of what _sample returns
+    _run_class: type | tuple[type, ...] | None = None  # of what _sample returns
 
     def _sample(self, path: Path, seed: int) -> Any:
         """Run chains on the path and return what they leave."""
@@ -121,13 +125,8 @@ class PartitionEstimator(BaseEstimator):
         return replace(run, log_f_rounding=path.log_f_rounding) if path.log_f_rounding else run
 
     def _read(self, run: Any) -> PartitionResult:
-        """The result of a run, not converged where log_f was too imprecise or the path was in doubt before."""
-        result, rounding = self._combine(run), getattr(run, "log_f_rounding", 0.0)
-        reasons = getattr(run, "doubts", ())
-        if rounding > _MOST_ROUNDING:
-            large = f"the model's parameters are so large that log_f is rounded by {rounding:.2g} nats: rescale them"
-            reasons = (*reasons, large)
-        return replace(result, converged=False, reasons=(*result.reasons, *reasons)) if reasons else result
+        """The result of a run, with what was known against it before."""
+        return doubted(self._combine(run), run)
 
     def _estimate_rows(self, path: Path, rows, seeds) -> Iterator[PartitionResult]:
         """One result for each of some rows of a path with rows."""
@@ -202,6 +201,15 @@ class PartitionEstimator(BaseEstimator):
         return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))
 
 
+def doubted(result: PartitionResult, run: Any) -> PartitionResult:
+    """A run's result, not converged where log_f was too imprecise or the path was in doubt before."""
+    reasons, rounding = getattr(run, "doubts", ()), getattr(run, "log_f_rounding", 0.0)
+    if rounding > _MOST_ROUNDING:
+        large = f"the model's parameters are so large that log_f is rounded by {rounding:.2g} nats: rescale them"
+        reasons = (*reasons, large)
+    return replace(result, converged=False, reasons=(*result.reasons, *reasons)) if reasons else result
+
+
 def _refuse(options, known, owner) -> None:
     for name in options:
         if name not in known:
@@ -212,6 +220,8 @@ def _instead(name: str) -> str:
     """What to do with a model of another library, where its name says what it is."""
     if "rbm" in name.lower() or "boltzmann" in name.lower():
         return "; BernoulliRBM.from_parameters takes the weights of another library's RBM"
+    if name.endswith("Run"):
+        return "; BAR, MBAR, ThermodynamicIntegration and compare_estimates read runs of ParallelTempering and of RTS"
     if "lda" in name.lower() or "dirichlet" in name.lower():
         return "; of another library's topic model take sklpf.models.LDAPath(topics, doc_topic_prior, X)"
     return ""

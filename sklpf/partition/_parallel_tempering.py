@@ -34,6 +34,7 @@ _FEWEST, _MOST = 6, 60  # levels that "auto" chooses between
 _MOST_BETWEEN = (
     0.1  # of the variance of states at the target, between ladders: a round of 30 independent states a ladder
 )
+_MOST_KEPT = 20_000  # states of which a round keeps vectors
 _MOST_SHIFTED = 300.0  # nats by which a ratio may differ from its reference; sums of exp are cut off beyond 600
 
 
@@ -78,6 +79,10 @@ class ParallelTempering(PartitionEstimator):
         holds ``rejection`` (K - 1,), ``barrier`` (Lambda), ``round_trips`` (G,), ``ladder_log_partitions`` (G,),
         ``between_ladders`` (the share of the target states' variance that lies between ladders), ``drift_t`` and
         ``direction_t`` (the t statistics behind two alarms), and ``plain_bound`` where the path has one.
+    run_ : ExchangeRun
+        What the last round left, for `BAR`, `MBAR` and the other estimators that reweight: sums, and of at most 20,000
+        states their slopes d log f / d beta and vectors log f_k(x) (0.3 MB where log f is linear in beta, else 12 bytes
+        more a state and level).
 
     Notes
     -----
@@ -195,8 +200,9 @@ class ParallelTempering(PartitionEstimator):
         while i < len(lengths):
             n_scans = lengths[i]
             key = stream_key(seed, 1, i)
+            n_kept = _MOST_KEPT if self.tol is not None or i + 1 >= len(lengths) else 0
             ladders, run = run_round(
-                ladders, transition, shift, n_scans, key, f"round{i}", self.n_jobs, checkpoint=checkpoint
+                ladders, transition, shift, n_scans, key, f"round{i}", self.n_jobs, checkpoint=checkpoint, n_kept=n_kept
             )
             n_sweeps += int(self.n_ladders) * len(path.ladder) * n_scans
             run = replace(run, base_log_partition=base_log_partition, bound=bound, n_sweeps=n_sweeps)
@@ -235,10 +241,10 @@ class ParallelTempering(PartitionEstimator):
     # -- estimate ------------------------------------------------------------------------------
     def _ratios(self, run, half: int | None = None):
         """A function of ladders' indices: log Z_(k+1) / Z_k (K - 1,)."""
-        pair_sums, n_scans = run.pairs(half)
+        pair_sums, counts = run.pairs(half)
         if (self.bridge if self.estimator == "deprecated" else self.estimator) == "bar":
-            return bar_ratios(pair_sums, run.shift)
-        both, first = stepping_stones(pair_sums, run.shift, n_scans), _first_pair(run)
+            return bar_ratios(pair_sums, run.shift, counts)
+        both, first = stepping_stones(pair_sums, run.shift, counts), first_pair(run)
         return lambda keep: np.r_[both(keep)[0, :first], both(keep)[:, first:].sum(axis=0) / 2]
 
     def _combine(self, run) -> PartitionResult:
@@ -274,7 +280,8 @@ class ParallelTempering(PartitionEstimator):
         """First less second half of a round, and forward less reverse ratios."""
         n_ladders = len(run.round_trips)
         first, second = (self._ratios(run, half) for half in (0, 1))
-        both, pair = stepping_stones(run.pairs()[0], run.shift, run.n_scans), _first_pair(run)
+        pair_sums, counts = run.pairs()
+        both, pair = stepping_stones(pair_sums, run.shift, counts), first_pair(run)
         return (
             difference(lambda keep: first(keep).sum() - second(keep).sum(), n_ladders),
             difference(lambda keep: np.subtract(*both(keep))[pair:].sum(), n_ladders),
@@ -304,7 +311,7 @@ class ParallelTempering(PartitionEstimator):
         return reasons
 
 
-def _first_pair(run) -> int:
+def first_pair(run) -> int:
     """The first pair with a reverse ratio: 1 where the base has draws with f_1 = 0, which level 1 does not see."""
     return int(np.any(run.level_sums[:, :, 0, 1] == -np.inf))
 

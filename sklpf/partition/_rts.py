@@ -19,6 +19,7 @@ from sklpf.partition._result import PartitionResult
 from sklpf.partition._rts_judge import ALL, CROSSED, N_GROUPS, TOLERANCE, judge, largest_move, pool_rounds
 from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import Pooled
+from sklpf.runs._exchange import ExchangeRun
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import doubling
 from sklpf.runs._tempering import START, Round, Setup, TemperingRun, pool_groups, run_round
@@ -90,11 +91,13 @@ class RTS(PartitionEstimator):
         - ``crossed``, the share of chains that visited both ends of the ladder in production, for every group (10,);
         - ``effective_draws``, how many independent draws an average chain was worth;
         - ``mbar_log_partition``, MBAR's log Z_target - log Z_base from the same samples;
+        - ``bar_log_partition`` and ``bar_std_error``, the same difference by `BAR` from all states of the last round;
         - ``mbar_t``, ``drift_t`` and ``largest_move``, the tests behind the alarms;
         - ``n_rounds`` of production and ``sweeps_per_redraw``.
 
         ``run_.rounds`` hold about 5000 systematically thinned vectors log f_k(x) with the levels at which these x were
-        moved: the samples that MBAR and other reweighting estimators need.
+        moved and the slopes d log f / d beta: 4 MB at 100 levels. Reweighting estimators (`BAR`, `MBAR`,
+        `ThermodynamicIntegration`, …) read the last round of ``run_``.
 
     Notes
     -----
@@ -167,6 +170,14 @@ class RTS(PartitionEstimator):
 
     _run_class = TemperingRun
 
+    def _as_path(self, path):
+        if isinstance(path, ExchangeRun):
+            raise ValueError(
+                "path must be a run of RTS: one of ParallelTempering has equally many states at every level, which "
+                "makes averaged level probabilities look far more certain than they are; take BAR or MBAR"
+            )
+        return super()._as_path(path)
+
     def _sample(self, path, seed) -> TemperingRun:
         base_log_partition = require_base(path, "RTS")
         checkpoint = self._checkpoint(path, seed)
@@ -183,7 +194,9 @@ class RTS(PartitionEstimator):
         return TemperingRun(path.ladder, base_log_partition, first, rounds, previous, redraws, bound, n_sweeps)
 
     def _combine(self, run) -> PartitionResult:
-        verdict = judge(run.first, run.rounds, Pooled(*run.previous), self.rao_blackwell)
+        return self._result(run, judge(run.first, run.rounds, Pooled(*run.previous), self.rao_blackwell))
+
+    def _result(self, run, verdict) -> PartitionResult:
         log_partition = float(run.base_log_partition + verdict.curve[-1])
         diagnostics = {**verdict.diagnostics, "sweeps_per_redraw": run.sweeps_per_redraw}
         reasons = verdict.reasons + bound_alarms(run.bound, log_partition, verdict.std_error, diagnostics)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from sklpf.reweighting import Pooled, bias, influence, mbar, rts_curve, standard_error
+from sklpf.reweighting import Pooled, bar_ratios, bias, influence, mbar, rts_curve, standard_error
 from sklpf.runs._tempering import Round, pool_groups
 from sklpf.uncertainty import Difference, jackknife, t_bound, t_ratio
 
@@ -48,6 +48,8 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
     move = largest_move(pool_rounds(first, [last], rao_blackwell), old, t_bound(N_GROUPS, len(curve)))
     drift = _drift(first, last, rao_blackwell)
     mbar_value, from_mbar = _cross_check(first, used, pooled)
+    neighbours = bar_ratios(last.pairs()[0], -np.diff(last.log_pseudo_prior), last.pairs()[1])
+    bar_value, bar_error = jackknife(lambda keep: neighbours(keep).sum(), N_GROUPS)
     crossed = np.array([group.mean() for group in np.split(last.crossed, first[1:-1])])
     diagnostics = {
         "chain_std_error": chain,
@@ -59,6 +61,8 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
         "effective_draws": _effective_draws(last, shares[-1]),
         "mbar_log_partition": mbar_value,
         "mbar_t": from_mbar.t,
+        "bar_log_partition": float(bar_value),
+        "bar_std_error": float(bar_error),
         "drift_t": drift.t,
         "largest_move": move,
         "n_rounds": len(rounds),

@@ -3,10 +3,13 @@
 from sklpf.reweighting._bar import bar, overlap
 from sklpf.reweighting._bridges import bar_ratios, stepping_stones
 from sklpf.reweighting._importance import MeanWeight, effective_sample_size, mean_weight, seen_from_target
-from sklpf.reweighting._mbar import mbar
+from sklpf.reweighting._level_process import level_process, stationary
+from sklpf.reweighting._mbar import mbar, overlap_matrix
 from sklpf.reweighting._rts import Pooled, bias, combine_rounds, influence, rts_curve, standard_error
+from sklpf.reweighting._thermodynamic import RULES, integrate, level_moments, reweighted_slopes
 
 __all__ = [
+    "RULES",
     "MeanWeight",
     "Pooled",
     "bar",
@@ -15,11 +18,17 @@ __all__ = [
     "combine_rounds",
     "effective_sample_size",
     "influence",
+    "integrate",
+    "level_moments",
+    "level_process",
     "mbar",
     "mean_weight",
     "overlap",
+    "overlap_matrix",
+    "reweighted_slopes",
     "rts_curve",
     "seen_from_target",
     "standard_error",
+    "stationary",
     "stepping_stones",
 ]

@@ -61,6 +61,27 @@ def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None, 
     return curve - curve[0]
 
 
+def overlap_matrix(vectors: NDArray, counts: NDArray, zeta: NDArray) -> NDArray[np.float64]:
+    """Overlap of the levels that have samples, in the symmetric form (Klimovich, Shirts & Mobley 2015).
+
+    O_kl = sum_i W_ik W_il / sqrt(n_k n_l), where W_ik = n_k f_k(x_i) / Z_k / sum_j n_j f_j(x_i) / Z_j is the
+    probability that sample i came from level k. It has the eigenvalues of the stochastic matrix sum_i W_ik W_il / n_l:
+    the largest is 1, and a second one near 1 says that levels fall into two parts that share no samples.
+
+    Parameters
+    ----------
+    vectors, counts
+        As in `mbar`.
+    zeta : ndarray of shape (K,)
+        log Z_k in nats, but for a constant.
+    """
+    sampled = np.flatnonzero(counts)
+    n = np.asarray(counts, dtype=float)[sampled]
+    log_weights = vectors[:, sampled] + np.log(n) - np.asarray(zeta)[sampled]
+    weights = np.exp(log_weights - _log_mixture(log_weights, 0.0))
+    return weights.T @ weights / np.sqrt(np.outer(n, n))
+
+
 def _check(vectors, counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     vectors, counts = as_float64(vectors, "vectors"), as_float64(counts, "counts")
     if vectors.ndim != 2 or counts.shape != vectors.shape[1:]:

@@ -8,12 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 
+from sklpf._limits import RECORD_EVERY
 from sklpf._parallel import run_segments
 from sklpf._random import Stream
+from sklpf.paths import Derivatives
 from sklpf.paths._base import concatenate, n_chains, take
+from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_finite, segments
+from sklpf.runs._samples import Samples, fewest_columns, linear_vectors
 
 _MOST_DRAWS = 1000  # of a ladder's chains, until all are where the target has mass
 
@@ -39,6 +44,14 @@ class ExchangeRun:
         Sums of the path's summaries of states at the target, and of their squares.
     n_scans : int
     round_trips : ndarray of shape (G,)
+    slopes : ndarray of shape (G, n_kept, K), (G, n_kept, 1) or (G, n_kept, 0)
+        Of a systematic thinning of the states: U at every level; one number where U is the same at all (log f is linear
+        in beta), none where the path has no derivatives. float32 where there are K.
+    log_q : ndarray of shape (G, n_kept, K) or None
+        Of the same states log softmax_k(log f_k(x) - log Z_k by `shift`), float32 as in `Round`; None where U, which is
+        then log f_1 - log f_0, says the same.
+    vector_levels : ndarray of shape (G, n_kept)
+        The levels at which these x were moved.
     bound : ndarray or None
         Logs of independent estimates of Z that are not too large on average, made without the base.
     n_sweeps : int
@@ -57,6 +70,9 @@ class ExchangeRun:
     summaries: NDArray[np.float64]
     n_scans: int
     round_trips: NDArray[np.int64]
+    slopes: NDArray[np.floating]
+    log_q: NDArray[np.float32] | None
+    vector_levels: NDArray[np.int64]
     bound: NDArray[np.float64] | None = None
     n_sweeps: int = 0
     log_f_rounding: float = 0.0
@@ -67,11 +83,27 @@ class ExchangeRun:
         """Mean rejection probability of every pair of neighbouring levels, shape (K - 1,)."""
         return self.pair_sums[..., 4].mean(axis=(0, 1)) * 2 / self.n_scans
 
-    def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], int]:
-        """Sums over pairs (G, K - 1, 5) of both halves or of one, and the scans in them."""
-        if half is None:
-            return self.pair_sums.sum(axis=0), self.n_scans
-        return self.pair_sums[half], (self.n_scans + half) // 2
+    @property
+    def n_groups(self) -> int:
+        """Independent ladders G."""
+        return len(self.round_trips)
+
+    def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Sums over pairs (G, K - 1, 5) of both halves or of one, and the states of every level in them (G, K)."""
+        sums = self.pair_sums.sum(axis=0) if half is None else self.pair_sums[half]
+        n_scans = self.n_scans if half is None else (self.n_scans + half) // 2
+        return sums, np.full((self.n_groups, len(self.ladder)), float(n_scans))
+
+    @property
+    def samples(self) -> Samples:
+        """The states that were kept."""
+        slopes = self.slopes.reshape(self.vector_levels.size, self.slopes.shape[-1])
+        if self.log_q is None:
+            vectors = linear_vectors(self.ladder, slopes)
+        else:
+            vectors = self.log_q.reshape(-1, len(self.ladder)) + np.r_[0, np.cumsum(self.shift)]
+        groups = np.repeat(np.arange(self.n_groups), self.vector_levels.shape[1])
+        return Samples(vectors, slopes, self.vector_levels.ravel(), groups)
 
 
 class Ladders(NamedTuple):
@@ -120,22 +152,31 @@ def move_ladders(ladders: Ladders, path) -> Ladders:
     return Ladders(path, chains)
 
 
-def run_round(ladders: Ladders, transition, shift, n_scans, key, stage, n_jobs=None, checkpoint=None, first_scan=0):
-    """One round of scans; returns where the ladders stand and the round's `ExchangeRun`."""
+def run_round(
+    ladders: Ladders, transition, shift, n_scans, key, stage, n_jobs=None, checkpoint=None, first_scan=0, n_kept=0
+):
+    """One round of scans; returns where the ladders stand and the round's `ExchangeRun`.
+
+    Of all its states at most `n_kept` are kept, those of every fourth scan or of fewer.
+    """
     path = ladders.path
+    most_records = max(1, n_kept // (len(ladders.chains) * len(path.ladder)))
+    stride = max(RECORD_EVERY, -(-n_scans // most_records)) if n_kept else 0
     half = n_scans // 2
     bounds = segments(half, path.n_moves_per_segment)
     bounds += [half + scan for scan in segments(n_scans - half, path.n_moves_per_segment)][1:]
     carries = run_segments(
         functools.partial(_begin, ladders),
-        functools.partial(_advance, path, transition, key, shift, half, first_scan, bounds),
+        functools.partial(_advance, path, transition, key, shift, stride, half, first_scan, bounds),
         len(ladders.chains),
         len(bounds) - 1,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage=stage,
     )
-    states, memories, levels, _, pair_sums, level_sums, summaries, trips = zip(*carries)
+    states, memories, levels, _, pair_sums, level_sums, summaries, trips, *kept = zip(*carries)
+    vectors, all_slopes, vector_levels = (np.stack([_joined(part) for part in parts]) for parts in kept)
+    slopes = fewest_columns(all_slopes)
     run = ExchangeRun(
         ladder=path.ladder,
         base_log_partition=0.0,
@@ -145,6 +186,9 @@ def run_round(ladders: Ladders, transition, shift, n_scans, key, stage, n_jobs=N
         summaries=np.concatenate(summaries),
         n_scans=n_scans,
         round_trips=np.concatenate(trips),
+        slopes=slopes,
+        log_q=None if slopes.shape[-1] == 1 else _log_q(vectors, shift),
+        vector_levels=vector_levels,
     )
     return Ladders(path, list(zip(states, memories, levels))), run
 
@@ -155,17 +199,31 @@ def _begin(ladders, block):
     summaries = np.zeros((1, 2, ladders.path.summary(ladders.path.take(state, [0])).shape[1]))
     ends, pair_sums = np.zeros(n_levels, dtype=np.int64), np.zeros((2, 1, n_levels - 1, 5))
     level_sums, trips = np.zeros((2, 1, n_levels, 4)), np.zeros(1, dtype=np.int64)
-    return state, memory, levels, ends, pair_sums, level_sums, summaries, trips
+    n_slopes = n_levels if has(ladders.path, Derivatives) else 0
+    vectors, slopes = np.empty((0, n_levels, n_levels)), np.empty((0, n_levels, n_slopes))
+    kept = vectors, slopes, np.empty((0, n_levels), dtype=np.int64)
+    return state, memory, levels, ends, pair_sums, level_sums, summaries, trips, *kept
 
 
-def _advance(path, transition, key, shift, half, first_scan, bounds, block, segment, carry):
-    state, memory, levels, ends, pair_sums, level_sums, summaries, trips = carry
+def _log_q(vectors, shift):
+    return log_softmax(vectors - np.r_[0, np.cumsum(shift)], axis=-1).astype(np.float32)
+
+
+def _joined(records):
+    """Records (n_records, K, …) of a ladder's chains as one sequence of states."""
+    return records.reshape(records.shape[0] * records.shape[1], *records.shape[2:])
+
+
+def _advance(path, transition, key, shift, stride, half, first_scan, bounds, block, segment, carry):
+    state, memory, levels, ends, pair_sums, level_sums, summaries, trips, *kept = carry
     begin, end = bounds[segment], bounds[segment + 1]
     stream, part = Stream(key, block * n_chains(state), first_scan + begin), int(begin >= half)
-    state, memory, levels, ends, pairs, more, more_summaries, round_trips = programs.exchange(
-        path, transition, state, memory, levels, ends, shift, end - begin, stream
+    state, memory, levels, ends, pairs, more, more_summaries, round_trips, *records = programs.exchange(
+        path, transition, state, memory, levels, ends, shift, end - begin, stream, stride
     )
+    kept = [np.concatenate(parts) for parts in zip(kept, records)] if len(records[0]) else kept
     pair_sums, level_sums = pair_sums.copy(), level_sums.copy()
     pair_sums[part] += pairs
     level_sums[part] += more
-    return state, memory, levels, ends, pair_sums, level_sums, summaries + more_summaries, trips + round_trips
+    summaries, trips = summaries + more_summaries, trips + round_trips
+    return state, memory, levels, ends, pair_sums, level_sums, summaries, trips, *kept

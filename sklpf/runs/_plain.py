@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, log_softmax
 
 from sklpf._limits import MAX_EXPONENT, RECORD_EVERY
@@ -35,7 +36,7 @@ def anneal(path, transition, state, memory, levels, stream, reverse=False):
     return state, memory, log_weights
 
 
-def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream):
+def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream, stride=0):
     """Replica exchange of K consecutive chains a ladder, even and odd pairs in turn (Syed et al. 2022).
 
     Parameters
@@ -46,6 +47,8 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
         Which end of the ladder a chain has visited last: -1 base, 1 target (after the base), 0 none.
     shift : ndarray of shape (K - 1,)
         Approximate log Z_(k+1) / Z_k.
+    stride : int, default=0
+        The scans at steps that it divides are recorded; 0 records none.
 
     Returns
     -------
@@ -59,6 +62,12 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
         Sums of the target states' summaries and of their squares.
     trips : ndarray of shape (n_ladders,)
         Round trips.
+    vectors : ndarray of shape (n_records, n, K)
+        log f_k(x) after the moves of the recorded scans.
+    slopes : ndarray of shape (n_records, n, K)
+        d log f / d beta of these x at every level; (n_records, n, 0) where the path has no derivatives.
+    vector_levels : ndarray of shape (n_records, n)
+        The level that each x was moved at.
     """
     n_levels = len(path.ladder)
     levels, ends = levels.reshape(-1, n_levels).copy(), ends.reshape(-1, n_levels).copy()
@@ -66,7 +75,7 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
     ladder_of = np.repeat(np.arange(len(levels)), n_levels)
     pair_sums, level_sums = np.zeros((len(levels), n_levels - 1, 5)), np.zeros((len(levels), n_levels, 4))
     summaries = np.zeros((len(levels), 2, path.summary(path.take(state, [0])).shape[1]))
-    trips = np.zeros(len(levels), dtype=np.int64)
+    trips, records = np.zeros(len(levels), dtype=np.int64), Records(path, state)
     for t in range(n_scans):
         now = stream.at(stream.step + t)
         state, memory = transition.move(path, state, memory, levels.ravel(), now)
@@ -74,6 +83,8 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
         summaries = summaries + np.stack([summary, summary**2], axis=1)
         if now.step % RECORD_EVERY == 0:
             add_derivatives(path, state, levels.ravel(), level_sums, ladder_of)
+        if stride and now.step % stride == 0:
+            records.add(path.log_f_ladder(state), slopes(path, state), levels.ravel())
         here = path.log_f(state, levels.ravel())
         up = path.log_f(state, np.minimum(levels + 1, n_levels - 1).ravel()) - here
         down = path.log_f(state, np.maximum(levels - 1, 0).ravel()) - here
@@ -91,7 +102,7 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
         trips += np.sum((levels == 0) & (ends == 1), axis=1)
         ends[(levels == n_levels - 1) & (ends == -1)] = 1
         ends[levels == 0] = -1
-    return state, memory, levels.ravel(), ends.ravel(), pair_sums, level_sums, summaries, trips
+    return state, memory, levels.ravel(), ends.ravel(), pair_sums, level_sums, summaries, trips, *records.arrays
 
 
 def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream):
@@ -102,7 +113,7 @@ def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws,
     log_pseudo_prior : ndarray of shape (K,)
         log r_k minus the estimate of log Z_k.
     stride : int
-        Every `stride`-th redraw keeps its vector log f_k(x).
+        Every `stride`-th redraw is recorded.
 
     Returns
     -------
@@ -114,14 +125,20 @@ def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws,
     level_sums : ndarray of shape (K, 4)
         As `add_derivatives` says, of the states that levels are redrawn for.
     vectors : ndarray of shape (n_records, n, K)
+        log f_k(x).
     vector_levels : ndarray of shape (n_records, n)
-        The level that each kept x was moved at, before the redraw.
+        The level that each x was moved at, before the redraw.
+    slopes : ndarray of shape (n_records, n, K)
+        As in `exchange`.
+    pair_sums : ndarray of shape (K - 1, 4)
+        As the first four in `exchange`, of the states that levels are redrawn for; the shift of a pair is minus the
+        difference of its log pseudo-priors.
     """
     levels = levels.copy()
     n, chains = len(levels), np.arange(len(levels))
     log_q_sums = np.full((n, len(path.ladder)), -np.inf)
     counts, level_sums = np.zeros(log_q_sums.shape, dtype=np.int64), np.zeros((1, len(path.ladder), 4))
-    vectors, vector_levels = [], []
+    pair_sums, records = np.zeros((len(path.ladder) - 1, 4)), Records(path, state)
     for t in range(n_redraws):
         for s in range(sweeps_per_redraw):
             now = stream.at(stream.step + t * sweeps_per_redraw + s)
@@ -129,8 +146,8 @@ def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws,
         add_derivatives(path, state, levels, level_sums, np.zeros(n, dtype=int))
         log_densities = path.log_f_ladder(state)
         if t % stride == 0:
-            vectors.append(log_densities)
-            vector_levels.append(levels)
+            records.add(log_densities, slopes(path, state), levels)
+        add_bridges(log_densities + log_pseudo_prior, levels, pair_sums)
         log_q = log_softmax(log_densities + log_pseudo_prior, axis=1)
         with np.errstate(invalid="ignore"):  # a log_f that is not a number stays one in the sums
             log_q_sums = np.logaddexp(log_q_sums, log_q)
@@ -138,7 +155,9 @@ def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws,
         threshold = now.uniform(n, REDRAW) * cumulative[:, -1]
         levels = np.sum(cumulative[:, :-1] < threshold[:, np.newaxis], axis=1)
         counts[chains, levels] += 1
-    return state, memory, levels, log_q_sums, counts, level_sums[0], np.array(vectors), np.array(vector_levels)
+    vectors, kept_slopes, vector_levels = records.arrays
+    kept = vectors, vector_levels, kept_slopes
+    return state, memory, levels, log_q_sums, counts, level_sums[0], *kept, pair_sums
 
 
 def add_derivatives(path, state, levels, sums, group):
@@ -148,3 +167,46 @@ def add_derivatives(path, state, levels, sums, group):
     """
     first, second = path.derivatives(state, levels).T if has(path, Derivatives) else np.zeros((2, len(levels)))
     np.add.at(sums, (group, levels), np.stack([np.ones_like(first), first, first**2, second], axis=1))
+
+
+def add_bridges(log_weights, levels, sums):
+    """Add what states at their levels say of the pairs with their neighbours to sums (K - 1, 4); see `temper`."""
+    here = log_weights[np.arange(len(levels)), levels]
+    for i, step in enumerate((1, -1)):
+        inside = (levels + step >= 0) & (levels + step < log_weights.shape[1])
+        other = log_weights[inside, levels[inside] + step]
+        ratios, pairs = np.minimum(other - here[inside], MAX_EXPONENT), np.minimum(levels, levels + step)[inside]
+        np.add.at(sums[:, i], pairs, expit(ratios))
+        np.add.at(sums[:, i + 2], pairs, np.exp(ratios))
+
+
+def slopes(path, state):
+    """d log f / d beta of every chain at every level, shape (n, K); (n, 0) where the path has no derivatives."""
+    n, n_levels = n_chains(state), len(path.ladder)
+    if not has(path, Derivatives):
+        return np.empty((n, 0))
+    ends = [path.derivatives(state, np.full(n, k)) for k in (0, n_levels - 1)]
+    if np.array_equal(ends[0][:, 0], ends[1][:, 0]) and not np.any([end[:, 1] for end in ends]):
+        return np.repeat(ends[0][:, :1], n_levels, axis=1)  # linear in beta
+    inner = [path.derivatives(state, np.full(n, k)) for k in range(1, n_levels - 1)]
+    return np.stack([found[:, 0] for found in (ends[0], *inner, ends[1])], axis=1)
+
+
+class Records:
+    """States that a program keeps a record of: log f and its slope at every level, and the level of the move."""
+
+    def __init__(self, path, state):
+        n, n_levels = n_chains(state), len(path.ladder)
+        n_slopes = n_levels if has(path, Derivatives) else 0
+        vectors, slopes, levels = np.empty((0, n, n_levels)), np.empty((0, n, n_slopes)), np.empty((0, n), np.int64)
+        self._parts: list[list[NDArray]] = [[vectors], [slopes], [levels]]
+
+    def add(self, *arrays):
+        """Keep vectors (n, K), slopes (n, K) and levels (n,)."""
+        for parts, array in zip(self._parts, arrays):
+            parts.append(array[np.newaxis].copy())
+
+    @property
+    def arrays(self):
+        """Vectors, slopes and levels, records first."""
+        return tuple(np.concatenate(parts) for parts in self._parts)

@@ -22,29 +22,34 @@ def anneal(path, transition, state, memory, levels, stream, reverse=False):
     return _plain.anneal(path, transition, state, memory, levels, stream, reverse)
 
 
-def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream):
+def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream, stride=0):
     """See the plain loop of this name."""
     model = transition.compiled(path)
     if model is not None:
         with contextlib.suppress(BadValue):
-            return _exchange(path, model, state, memory, levels, ends, shift, n_scans, stream)
-    return _plain.exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream)
+            return _exchange(path, model, state, memory, levels, ends, shift, n_scans, stream, stride)
+    return _plain.exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream, stride)
 
 
-def _exchange(path, model, state, memory, levels, ends, shift, n_scans, stream):
+def _exchange(path, model, state, memory, levels, ends, shift, n_scans, stream, stride):
     from sklpf.kernels._programs import ExchangeSums
 
     moving, levels, ends = _copies(state, memory), np.array(levels), np.array(ends)
     n_levels = len(path.ladder)
     n = len(levels) // n_levels
+    n_records = len(range(-stream.step % stride, n_scans, stride)) if stride else 0
     sums = ExchangeSums(
         pairs=np.zeros((n, n_levels - 1, 5)),
         levels=np.zeros((n, n_levels, 4)),
         summaries=np.zeros((n, 2, path.n_summaries)),
         trips=np.zeros(n, dtype=np.int64),
+        stride=stride,
+        vectors=np.empty((n_records, len(levels), n_levels)),
+        slopes=np.empty((n_records, len(levels), n_levels)),
+        vector_levels=np.empty((n_records, len(levels)), dtype=np.int64),
     )
     path.kernel("exchange")(model, moving, levels, ends, path.ladder, shift, n_scans, stream.keys, sums)
-    return *_parts(moving, memory), levels, ends, *sums
+    return *_parts(moving, memory), levels, ends, *sums[:4], *sums[5:]
 
 
 def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream):
@@ -68,6 +73,8 @@ def _temper(path, model, state, memory, levels, log_pseudo_prior, n_redraws, swe
         levels=np.zeros((n_levels, 4)),
         vectors=np.empty((n_records, n, n_levels)),
         vector_levels=np.empty((n_records, n), dtype=np.int64),
+        slopes=np.empty((n_records, n, n_levels)),
+        pairs=np.zeros((n_levels - 1, 4)),
     )
     path.kernel("temper")(model, moving, levels, path.ladder, log_pseudo_prior, *order, stream.keys, sums)
     with np.errstate(divide="ignore"):

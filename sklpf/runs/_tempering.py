@@ -12,8 +12,11 @@ from scipy.special import log_softmax, logsumexp
 
 from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
+from sklpf.paths import Derivatives
+from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_finite, segments
+from sklpf.runs._samples import Samples, fewest_columns
 
 START, LEVELS, PILOT, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
 _LOWEST = -1300.0  # log of the smallest sum of q(k | x) that is told from 0
@@ -41,6 +44,11 @@ class Round:
         there to 1e-7.
     vector_levels : ndarray of shape (M, n_kept)
         The levels at which these x were moved.
+    slopes : ndarray of shape (M, n_kept, K), (M, n_kept, 1) or (M, n_kept, 0)
+        U of these x, as in `ExchangeRun`.
+    pair_sums : ndarray of shape (2, G, K - 1, 4)
+        As in `ExchangeRun`, of both halves, but for rejections; the shift of a pair is minus the difference of its log
+        pseudo-priors.
     """
 
     log_pseudo_prior: NDArray[np.float64]
@@ -50,6 +58,8 @@ class Round:
     level_sums: NDArray[np.float64]
     log_q: NDArray[np.float32]
     vector_levels: NDArray[np.int64]
+    slopes: NDArray[np.floating]
+    pair_sums: NDArray[np.float64]
 
     @property
     def vectors(self) -> NDArray[np.float64]:
@@ -70,7 +80,13 @@ class Round:
 
     def thinned(self) -> Round:
         """Drop every other kept vector."""
-        return replace(self, log_q=self.log_q[:, ::2].copy(), vector_levels=self.vector_levels[:, ::2].copy())
+        kept = {name: getattr(self, name)[:, ::2].copy() for name in ("log_q", "vector_levels", "slopes")}
+        return replace(self, **kept)
+
+    def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Sums over pairs (G, K - 1, 4) of both halves or of one, and the states of every level in them (G, K)."""
+        sums, counts = self.pair_sums, self.level_sums[..., 0]
+        return (sums.sum(axis=0), counts.sum(axis=0)) if half is None else (sums[half], counts[half])
 
     @property
     def crossed(self) -> NDArray[np.bool_]:
@@ -116,6 +132,34 @@ class TemperingRun:
     n_sweeps: int
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
+
+    # -- what reweighting reads (see `LevelRun`) is that of the last round, which is half of the production or all of it
+    @property
+    def n_groups(self) -> int:
+        """Independent groups G of chains."""
+        return len(self.first) - 1
+
+    @property
+    def shift(self) -> NDArray[np.float64]:
+        """Reference of the sums over pairs, shape (K - 1,)."""
+        return -np.diff(self.rounds[-1].log_pseudo_prior)
+
+    @property
+    def level_sums(self) -> NDArray[np.float64]:
+        """Number of states, sums of U, U^2 and dU / dbeta: shape (2, G, K, 4)."""
+        return self.rounds[-1].level_sums
+
+    def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Sums over pairs (G, K - 1, 4) of both halves or of one, and the states of every level in them (G, K)."""
+        return self.rounds[-1].pairs(half)
+
+    @property
+    def samples(self) -> Samples:
+        """The states that were kept."""
+        last, n_levels = self.rounds[-1], len(self.ladder)
+        slopes = last.slopes.reshape(last.vector_levels.size, last.slopes.shape[-1])
+        groups = np.repeat(np.arange(self.n_groups), np.diff(self.first) * last.vector_levels.shape[1])
+        return Samples(last.vectors.reshape(-1, n_levels), slopes, last.vector_levels.ravel(), groups)
 
 
 def pool_groups(first: NDArray[np.int64], log_terms: NDArray, axis: int) -> NDArray:
@@ -164,7 +208,7 @@ def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redra
     bounds = segments(half, length) + [half + redraw for redraw in segments(n_redraws - half, length)[1:]]
     thinning = stride, every if n_kept else 0
     carries = run_segments(
-        functools.partial(_begin, chains, len(log_pseudo_prior)),
+        functools.partial(_begin, setup.path, chains),
         functools.partial(_advance, setup, name, log_pseudo_prior, thinning, half, bounds),
         setup.n_groups,
         len(bounds) - 1,
@@ -172,7 +216,9 @@ def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redra
         **setup.options,
     )
     states, memories, levels, *sums = zip(*carries)
-    log_q_sums, counts, level_sums, log_q, vector_levels = (np.concatenate(parts, axis=1) for parts in sums)
+    log_q_sums, counts, level_sums, log_q, vector_levels, slopes, pair_sums = (
+        np.concatenate(parts, axis=1) for parts in sums
+    )
     left = Round(
         log_pseudo_prior=log_pseudo_prior,
         n_redraws=n_redraws,
@@ -181,6 +227,8 @@ def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redra
         level_sums=level_sums,
         log_q=log_q.swapaxes(0, 1).copy(),  # sums over it depend on its layout, which pickling would change
         vector_levels=vector_levels.swapaxes(0, 1).copy(),
+        slopes=fewest_columns(slopes.swapaxes(0, 1).copy()),
+        pair_sums=pair_sums,
     )
     return list(zip(states, memories, levels)), left
 
@@ -192,29 +240,32 @@ def _thinning(stride, longest):
     return longest, longest, -(-stride // longest)
 
 
-def _begin(chains, n_levels, group):
+def _begin(path, chains, group):
     state, memory, levels = chains[group]
-    n = len(levels)
+    n, n_levels = len(levels), len(path.ladder)
     log_q_sums, counts = np.full((2, n, n_levels), -np.inf), np.zeros((2, n, n_levels), dtype=np.int64)
     log_q, vector_levels = np.empty((0, n, n_levels), dtype=np.float32), np.empty((0, n), dtype=np.int64)
-    return state, memory, levels, log_q_sums, counts, np.zeros((2, 1, n_levels, 4)), log_q, vector_levels
+    slopes = np.empty((0, n, n_levels if has(path, Derivatives) else 0))
+    level_sums, pair_sums = np.zeros((2, 1, n_levels, 4)), np.zeros((2, 1, n_levels - 1, 4))
+    return state, memory, levels, log_q_sums, counts, level_sums, log_q, vector_levels, slopes, pair_sums
 
 
 def _advance(setup, name, log_pseudo_prior, thinning, half, bounds, group, segment, carry):
-    state, memory, levels, log_q_sums, counts, level_sums, log_q, vector_levels = carry
+    state, memory, levels, log_q_sums, counts, level_sums, log_q, vector_levels, slopes, pair_sums = carry
     (stride, every), part = thinning, int(bounds[segment] >= half)
     begin, end = bounds[segment], bounds[segment + 1]
     stream = setup.stream(_ROUND, group, begin * setup.sweeps_per_redraw + 1, *name)
     order = end - begin, setup.sweeps_per_redraw, stride
-    state, memory, levels, more_sums, drawn, derivatives, vectors, more_levels = programs.temper(
+    state, memory, levels, more_sums, drawn, derivatives, vectors, more_levels, more_slopes, pairs = programs.temper(
         setup.path, setup.transition, state, memory, levels, log_pseudo_prior, *order, stream
     )
-    log_q_sums, counts, level_sums = log_q_sums.copy(), counts.copy(), level_sums.copy()
+    log_q_sums, counts, level_sums, pair_sums = (a.copy() for a in (log_q_sums, counts, level_sums, pair_sums))
     log_q_sums[part] = np.logaddexp(log_q_sums[part], check_finite(more_sums, allow_zero=True))
     counts[part] += drawn
     level_sums[part, 0] += derivatives
+    pair_sums[part, 0] += pairs
     if every and segment % every == 0:
         more_log_q = log_softmax(vectors + log_pseudo_prior, axis=2).astype(np.float32)
         log_q = np.concatenate([log_q, more_log_q])
-        vector_levels = np.concatenate([vector_levels, more_levels])
-    return state, memory, levels, log_q_sums, counts, level_sums, log_q, vector_levels
+        vector_levels, slopes = np.concatenate([vector_levels, more_levels]), np.concatenate([slopes, more_slopes])
+    return state, memory, levels, log_q_sums, counts, level_sums, log_q, vector_levels, slopes, pair_sums

@@ -8,6 +8,10 @@ intervals, "traps" every estimator, short and long, where the base or the ladder
 ImportanceSampling and MarkovMixture on the problems and on the traps that aren't trained on MNIST. Prints Markdown. A
 row fails the band if at least 40 runs converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94).
 Problems on NLTCS and MNIST need the reference data (see SKLPF_DATA) and are left out without it.
+intervals, "traps" every estimator, short and long, where the base or the ladder misses most of the model, "reweighting"
+all methods that read one run, on a run of ParallelTempering and one of RTS for each seed. Prints Markdown. A row fails
+the band if at least 40 runs converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94). Problems on
+NLTCS and MNIST need the reference data (see SKLPF_DATA) and are left out without it.
 """
 
 from __future__ import annotations
@@ -25,7 +29,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import BernoulliRBM as ScikitRBM
 
 from sklpf import AIS, BDMC, RTS, BernoulliRBM, Exact, ImportanceSampling, MarkovMixture, ParallelTempering
+from sklpf import (
+    AIS,
+    BAR,
+    BDMC,
+    MBAR,
+    RTS,
+    BernoulliRBM,
+    Exact,
+    LevelProcess,
+    ParallelTempering,
+    SteppingStone,
+    ThermodynamicIntegration,
+)
 from sklpf.models.rbm._path import RBMPath
+from sklpf.partition._reweighting import own_reading
 from sklpf.testing import find_shared_data, make_rbm_problem
 
 _TINY = 1e-6  # nats: smaller standard errors are judged by the error itself
@@ -136,6 +154,23 @@ GRIDS = {
         {"random, 12 hidden, easy": lambda: make_rbm_problem("easy").path, **PROBLEMS, **UNTRAINED},
         ELEMENTARY,
     ),
+    "reweighting": (
+        PROBLEMS,
+        {
+            "ParallelTempering, 1024 sweeps": ParallelTempering(n_sweeps=1024),
+            "RTS, 30 levels, 1024 sweeps": RTS(n_temperatures=30, n_sweeps=1024),
+        },
+    ),
+}
+METHODS = {
+    "BAR": BAR(),
+    "MBAR": MBAR(),
+    "SteppingStone": SteppingStone(),
+    "SteppingStone, forward": SteppingStone(direction="forward"),
+    "LevelProcess": LevelProcess(),
+    "TI, trapezoid": ThermodynamicIntegration(rule="trapezoid"),
+    "TI, corrected": ThermodynamicIntegration(),
+    "TI, corrected, Rao-Blackwell": ThermodynamicIntegration(rao_blackwell=True),
 }
 
 
@@ -145,15 +180,39 @@ def run(path, estimator, seeds):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             fitted = estimator.set_params(random_state=seed).fit(path)
-        interval = fitted.log_partition_interval_
-        rows.append((fitted.log_partition_, fitted.log_partition_std_error_, *interval, fitted.converged_))
+        rows.append(numbers(fitted.result_))
     return rows
 
 
-def measure(path, estimator, n_seeds, n_jobs):
+def numbers(result):
+    return result.log_partition, result.std_error, *result.interval(), result.converged
+
+
+def read_by_all(path, sampler, seeds):
+    """Of every seed's run what the sampler and each method say, (1 + methods, 5)."""
+    rows = []
+    for seed in seeds:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted = sampler.set_params(random_state=seed).fit(path)
+        own = own_reading(fitted.run_)
+        results = [own.result, *(method._beside(fitted.run_, own) for method in METHODS.values())]
+        rows.append([numbers(result) for result in results])
+    return rows
+
+
+def measure(path, estimator, n_seeds, n_jobs, run=run):
     batches = np.array_split(np.arange(n_seeds), 4 * n_jobs)
     results = Parallel(n_jobs=n_jobs)(delayed(run)(path, estimator, b.tolist()) for b in batches if len(b))
     return np.array([row for batch in results for row in batch], dtype=float).T
+
+
+def measured(path, name, estimator, n_seeds, n_jobs, grid):
+    """Name and numbers (5, n_seeds) of every line of the table that an estimator makes."""
+    if grid != "reweighting":
+        return {name: measure(path, estimator, n_seeds, n_jobs)}
+    values = measure(path, estimator, n_seeds, n_jobs, read_by_all)
+    return dict(zip([name, *(f"its {method}" for method in METHODS)], values.swapaxes(0, 1)))
 
 
 def summarise(exact, exact_error, values):
@@ -161,7 +220,8 @@ def summarise(exact, exact_error, values):
     value, error, low, high, converged = values
     converged, off = converged.astype(bool), value - exact
     reach = np.hypot((high - low) / 2, 1.96 * exact_error)
-    covered = np.where(error > _TINY, np.abs((low + high) / 2 - exact) <= reach, np.abs(off) < _TINY)
+    with np.errstate(invalid="ignore"):  # approximations have no interval, and have not converged
+        covered = np.where(error > _TINY, np.abs((low + high) / 2 - exact) <= reach, np.abs(off) < _TINY)
     wrong = converged & (np.abs(off) > np.maximum(3 * np.hypot(error, exact_error), _TINY))
     pooled = converged & (error > _TINY)
     return off, error, converged, covered, wrong, pooled
@@ -192,18 +252,18 @@ def main():
         shown = f"{exact:.3f}" + (f" ± {exact_error:.3f}" if exact_error else "")
         for name, estimator in estimators.items():
             n_seeds = max(40, args.seeds // 4) if "400 x 1000" in name else args.seeds
-            off, error, converged, covered, wrong, pooled = summarise(
-                exact, exact_error, measure(path, estimator, n_seeds, args.jobs)
-            )
-            n, hits = int(converged.sum()), int(covered[converged].sum())
-            totals += int(covered[pooled].sum()), int(pooled.sum())
-            verdict = "-" if n < 40 else "fails" if hits < binom.ppf(5e-4, n, 0.94) else "holds"
-            share = f"{hits} of {n}" + (f", {hits / n:.0%}" if n else "")
-            print(
-                f"| {problem} | {shown} | {name} | {off.mean():+.3f} | {np.sqrt(np.mean(off**2)):.3f} | "
-                f"{np.nanmedian(error):.3f} | {converged.mean():.0%} | {share} | {wrong.sum()} | {verdict} |",
-                flush=True,
-            )
+            lines = measured(path, name, estimator, n_seeds, args.jobs, args.grid)
+            for line, values in lines.items():
+                off, error, converged, covered, wrong, pooled = summarise(exact, exact_error, values)
+                n, hits = int(converged.sum()), int(covered[converged].sum())
+                totals += int(covered[pooled].sum()), int(pooled.sum())
+                verdict = "-" if n < 40 else "fails" if hits < binom.ppf(5e-4, n, 0.94) else "holds"
+                share = f"{hits} of {n}" + (f", {hits / n:.0%}" if n else "")
+                print(
+                    f"| {problem} | {shown} | {line} | {off.mean():+.3f} | {np.sqrt(np.mean(off**2)):.3f} | "
+                    f"{np.nanmedian(error):.3f} | {converged.mean():.0%} | {share} | {wrong.sum()} | {verdict} |",
+                    flush=True,
+                )
     print(f"\npooled coverage of converged runs: {totals[0] / max(totals[1], 1):.1%} ({totals[0]} of {totals[1]})")
 
 

@@ -47,7 +47,7 @@ def assert_programs_are_those_of_the_loops(path, rtol=1e-9):
     memory, levels = move.init(path, state, stream.aside()), np.arange(n_levels)
     orders = {
         "anneal": (np.repeat(levels[:, np.newaxis], n_levels, axis=1), stream),
-        "exchange": (levels, np.zeros(n_levels, dtype=int), np.zeros(n_levels - 1), 9, stream.at(1)),
+        "exchange": (levels, np.zeros(n_levels, dtype=int), np.zeros(n_levels - 1), 9, stream.at(1), 2),
         "temper": (levels, np.zeros(n_levels), 9, 2, 3, stream.at(1)),
     }
     for name, order in orders.items():

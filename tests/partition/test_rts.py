@@ -181,7 +181,7 @@ def test_a_run_is_small_and_serves_mbar_as_well_as_with_all_digits():
     rts = RTS(random_state=0).fit(make_rbm_problem("easy").path)
     (last,) = rts.run_.rounds
     assert last.log_q.dtype == np.float32
-    assert len(pickle.dumps(rts)) < 3e6
+    assert len(pickle.dumps(rts)) < 5e6  # 5000 vectors and slopes of 100 levels, 2 MB each
     np.testing.assert_allclose(np.exp(last.log_q).sum(axis=2), 1, rtol=1e-5)
     n_levels = len(rts.run_.ladder)
     counts = np.bincount(last.vector_levels.ravel(), minlength=n_levels)

@@ -79,7 +79,7 @@ def test_exchange_and_temper_are_those_of_the_plain_loops(kind):
     move, stream, n_levels = HMC(metric="dense").tune(path, (3, 4)), Stream((1, 2), 5), len(LADDER)
     state = path.sample_base(n_levels, stream)
     memory, levels, ends = move.init(path, state, stream.aside()), np.arange(n_levels), np.zeros(n_levels, dtype=int)
-    order = levels, ends, np.zeros(n_levels - 1), 9, stream.at(1)
+    order = levels, ends, np.zeros(n_levels - 1), 9, stream.at(1), 2
     looped = _plain.exchange(path, move, state, memory, *order)
     fused = _programs.exchange(compiled, move, state, memory, *order)
     for old, new in zip((*looped[0], *looped[1], *looped[2:]), (*fused[0], *fused[1], *fused[2:])):

@@ -1,6 +1,7 @@
 """The programs as plain loops, with moves and densities that can be followed by hand."""
 
 import numpy as np
+from scipy.special import expit
 
 from sklpf._random import Stream
 from sklpf.paths import Path
@@ -61,3 +62,47 @@ def test_exchange_counts_round_trips():
         path, Recorder(), zeros, (), levels, np.zeros(4, dtype=int), np.zeros(3), n_scans, Stream((1, 2))
     )
     assert 4 * (n_scans // 8 - 2) <= result[7][0] <= 4 * n_scans // 8
+
+
+class Curved(Linear):
+    """log f_beta(x) = beta^2 x."""
+
+    def log_f(self, state, levels):
+        return self.ladder[levels] ** 2 * state
+
+    def derivatives(self, state, levels):
+        return np.stack([2 * self.ladder[levels] * state, 2 * state], axis=1)
+
+
+def test_records_are_those_of_the_scans_that_the_stride_divides():
+    path, levels, start = Curved(), np.arange(4), np.arange(4.0)
+    order = start, (), levels, np.zeros(4, dtype=int), np.zeros(3), 7, Stream((1, 2), step=4)
+    *_, vectors, slopes, at = _plain.exchange(path, Recorder(), *order, stride=3)
+    # steps 6 and 9 are the scans 2 and 5, after whose moves x is 3 and 6 more
+    for i, moved in enumerate((3, 6)):
+        np.testing.assert_array_equal(vectors[i], path.ladder**2 * (start + moved)[:, np.newaxis])
+        np.testing.assert_array_equal(slopes[i], 2 * path.ladder * (start + moved)[:, np.newaxis])
+        np.testing.assert_array_equal(np.sort(at[i]), levels)
+    *_, vectors, slopes, at = _plain.exchange(path, Recorder(), *order)
+    assert vectors.shape == slopes.shape == (0, 4, 4)
+    assert at.shape == (0, 4)
+
+
+def test_slopes_that_do_not_depend_on_beta_are_asked_for_twice():
+    asked = []
+
+    class Straight(Linear):
+        def derivatives(self, state, levels):
+            asked.append(levels[0])
+            return np.stack([state, np.zeros_like(state)], axis=1)
+
+    np.testing.assert_array_equal(_plain.slopes(Straight(), np.array([1.0, 2.0])), [[1] * 4, [2] * 4])
+    assert asked == [0, 3]
+    assert _plain.slopes(Linear(), np.array([1.0, 2.0])).shape == (2, 0)
+
+
+def test_tempering_sums_what_states_say_of_the_pairs_with_their_neighbours():
+    sums, log_weights = np.zeros((2, 4)), np.array([[1.0, 3.0, 2.5], [0.0, 1000.0, -np.inf]])
+    _plain.add_bridges(log_weights, np.array([1, 0]), sums)
+    np.testing.assert_allclose(sums[0], [expit(600), expit(-2), np.exp(600), np.exp(-2)])
+    np.testing.assert_allclose(sums[1], [expit(-0.5), 0, np.exp(-0.5), 0])

@@ -288,10 +288,10 @@ def test_fused_exchange_equals_the_loop(weights, n_levels):
     levels = np.tile(np.arange(n_levels), 3)
     shift = np.linspace(-1, 1, n_levels - 1)
     arguments = (state, (), levels, np.zeros(n, dtype=np.int64), shift, 301, STREAM.at(3))
-    fused, _, fused_levels, fused_ends, fused_sums, level_sums, summaries, fused_trips = _programs.exchange(
-        path, Gibbs(), *arguments
+    fused, _, fused_levels, fused_ends, fused_sums, level_sums, summaries, fused_trips, *kept = _programs.exchange(
+        path, Gibbs(), *arguments, stride=7
     )
-    looped, _, *expected = _plain.exchange(path, Gibbs(), *arguments)
+    looped, _, *expected = _plain.exchange(path, Gibbs(), *arguments, stride=7)
     assert_states_equal(fused, looped)
     np.testing.assert_array_equal(fused_levels, expected[0])
     np.testing.assert_array_equal(fused_ends, expected[1])
@@ -301,6 +301,11 @@ def test_fused_exchange_equals_the_loop(weights, n_levels):
     np.testing.assert_allclose(summaries, expected[4], rtol=1e-6)
     assert summaries.shape == (3, 2, 9)
     np.testing.assert_array_equal(fused_trips, expected[5])
+    np.testing.assert_allclose(kept[0], expected[6], rtol=1e-12)
+    np.testing.assert_allclose(kept[1], expected[7], rtol=1e-6)  # float32 sums
+    np.testing.assert_array_equal(kept[2], expected[8])
+    assert kept[0].shape == kept[1].shape == (43, n, n_levels)  # steps 7, 14, …, 301 of 3 to 303
+    assert np.all(kept[1] == kept[1][..., :1]) == (weights == "joint")
     assert fused_trips.min() > 0  # the comparison saw round trips
     assert not np.array_equal(fused_levels, levels)
     np.testing.assert_array_equal(np.sort(fused_levels.reshape(3, -1), axis=1), levels.reshape(3, -1))
@@ -338,7 +343,7 @@ def test_fused_tempering_equals_the_loop(weights, n_redraws, sweeps_per_redraw, 
         path.sample_base(n, STREAM.at(0)), (), np.zeros(n, dtype=np.int64), prior, n_redraws, sweeps_per_redraw, stride,
         STREAM,
     )  # fmt: skip
-    fused, _, levels, log_q_sums, counts, level_sums, vectors, vector_levels = _programs.temper(
+    fused, _, levels, log_q_sums, counts, level_sums, vectors, vector_levels, slopes, pairs = _programs.temper(
         path, Gibbs(), *arguments
     )
     looped, _, *expected = _plain.temper(path, Gibbs(), *arguments)
@@ -350,6 +355,8 @@ def test_fused_tempering_equals_the_loop(weights, n_redraws, sweeps_per_redraw, 
     assert level_sums[:, 0].sum() == n * n_redraws
     np.testing.assert_allclose(vectors, expected[4], rtol=1e-12)
     np.testing.assert_array_equal(vector_levels, expected[5])
+    np.testing.assert_allclose(slopes, expected[6], rtol=1e-6)  # float32 sums
+    np.testing.assert_allclose(pairs, expected[7], rtol=1e-6)  # float32 in every log ratio
     assert vectors.shape == (-(-n_redraws // stride), n, 20)
     assert np.all(counts.sum(axis=1) == n_redraws)
     assert len(np.unique(levels)) > 1

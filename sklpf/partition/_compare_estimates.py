@@ -1,0 +1,95 @@
+"""compare_estimates: what every way to read one run says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sklpf.partition._bar import BAR
+from sklpf.partition._level_process import LevelProcess
+from sklpf.partition._mbar import MBAR
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._reweighting import own_reading
+from sklpf.partition._stepping_stone import SteppingStone
+from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
+
+_COLUMNS = ("method", "log_partition", "low", "high", "difference", "difference_std_error", "converged")
+
+
+@dataclass(frozen=True)
+class EstimateComparison:
+    """Estimates of one log Z from one run; printed it is a line for each.
+
+    Attributes
+    ----------
+    results : tuple of PartitionResult
+        The sampler's own first, then those of the estimators that reweight. Their differences from the first are in
+        ``diagnostics["difference"]``, in nats, with ``diagnostics["difference_std_error"]`` by a jackknife over the
+        run's groups: the same states are behind both, so that they differ by less than two independent estimates.
+    """
+
+    results: tuple[PartitionResult, ...]
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each method."""
+        import pandas as pd
+
+        return pd.DataFrame([self._row(result) for result in self.results], columns=_COLUMNS).set_index("method")
+
+    def _row(self, result):
+        differs = [result.diagnostics.get(name, 0.0) for name in ("difference", "difference_std_error")]
+        return result.method, result.log_partition, *result.interval(), *differs, result.converged
+
+    def __str__(self):
+        width = max(len(result.method) for result in self.results)
+        lines = [f"{'method':<{width}}  {'log Z':>12}  {'95 % interval':^26}  difference"]
+        for method, value, low, high, differs, error, converged in map(self._row, self.results):
+            beside = "" if error == 0 and differs == 0 else f"{differs:+.4f} ± {error:.4f}"
+            line = f"{method:<{width}}  {value:>12.4f}  [{low:>11.4f}, {high:>11.4f}]  {beside}"
+            lines.append(line.rstrip() if converged else f"{line}  not converged")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def compare_estimates(run: Any) -> EstimateComparison:
+    """Read one run by every method: their values, 95 % intervals, and how far each is from the sampler's own.
+
+    A difference that is many times its standard error says that one of the two is wrong: levels that don't overlap, an
+    integral over too few levels, or chains that have not spread over the ladder.
+
+    Parameters
+    ----------
+    run : ExchangeRun or TemperingRun
+        ``run_`` of a fitted `ParallelTempering` or `RTS`.
+
+    Returns
+    -------
+    EstimateComparison
+        Methods that can't read this run are left out (`ThermodynamicIntegration` needs derivatives).
+
+    Raises
+    ------
+    TypeError
+        If `run` is no such run.
+    ValueError
+        If it has fewer than two independent groups, or no states.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import BernoulliRBM, ParallelTempering, compare_estimates
+    >>> rng = np.random.default_rng(0)
+    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> comparison = compare_estimates(ParallelTempering(random_state=0).fit(rbm).run_)
+    >>> [result.method for result in comparison.results][:3]
+    ['ParallelTempering', 'BAR', 'MBAR']
+    """
+    own = own_reading(run)
+    methods = [BAR(), MBAR(), SteppingStone(), LevelProcess()]
+    slopes = run.samples.slopes
+    if slopes.shape[1] and np.isfinite(run.level_sums).all():
+        methods.append(ThermodynamicIntegration())
+    return EstimateComparison((own.result, *(method._beside(run, own) for method in methods)))

@@ -1,0 +1,67 @@
+"""LevelProcess: shares of levels as the stationary law of the process that redraws them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sklpf.partition._reweighting import Curve, ReweightingEstimator, kept_samples
+from sklpf.reweighting import level_process
+from sklpf.runs._samples import LevelRun
+
+_FEWEST_STATES = 10
+
+
+class LevelProcess(ReweightingEstimator):
+    """Stationary law of the process level → state → level (Carlson et al. 2016, appendix G).
+
+    `RTS` takes the average of q(k | x) over all states for the share of level k, which is right once the chains have
+    spread over the ladder. Here that average is taken over the states of each level apart, which gives a transition
+    matrix between levels, and its stationary law is the share: states need to be in equilibrium at their own levels
+    only. It reads the states that the run kept, as `MBAR` does.
+
+    Parameters
+    ----------
+    sampler, random_state, n_jobs
+        See `ReweightingEstimator`.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, sampler_, run_
+        See `ReweightingEstimator`. ``result_.diagnostics["fewest_states"]`` is the number of kept states at the level
+        that has the fewest.
+
+    Notes
+    -----
+    Not converged, besides what `ReweightingEstimator` says, if fewer than 10 kept states are at some level.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import RTS, BernoulliRBM, LevelProcess
+    >>> rng = np.random.default_rng(0)
+    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> rts = RTS(n_temperatures=20, n_sweeps=1000, random_state=0).fit(rbm)
+    >>> bool(abs(LevelProcess().fit(rts.run_).log_partition_ - rts.log_partition_) < 0.05)
+    True
+    """
+
+    def _curve(self, run):
+        return level_process_curve(run)
+
+    def _doubts(self, run, curve, diagnostics, std_error):
+        fewest = int(run.samples.counts.min())
+        diagnostics["fewest_states"] = fewest
+        if fewest >= _FEWEST_STATES:
+            return []
+        return [f"only {fewest} kept states are at some level, less than {_FEWEST_STATES}: raise n_sweeps"]
+
+
+def level_process_curve(run: LevelRun) -> Curve:
+    """The stationary law's estimate from the kept states, as a function of the groups to use."""
+    samples, log_pseudo_prior = kept_samples(run), -np.r_[0.0, np.cumsum(run.shift)]
+
+    def curve(keep):
+        chosen = samples.of(keep)
+        return level_process(chosen.vectors, chosen.levels, log_pseudo_prior)
+
+    return curve

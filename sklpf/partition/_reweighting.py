@@ -1,0 +1,212 @@
+"""ReweightingEstimator: what estimators share that read a run of a sampler, without chains of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from sklpf._parallel import one_blas_thread
+from sklpf.partition._base import PartitionEstimator, doubted
+from sklpf.partition._bound import bound_alarms
+from sklpf.partition._parallel_tempering import ParallelTempering
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._rts import RTS
+from sklpf.partition._rts_judge import judge
+from sklpf.reweighting import Pooled, bar_ratios
+from sklpf.runs._annealing import AnnealingRun
+from sklpf.runs._exchange import ExchangeRun
+from sklpf.runs._samples import LevelRun, Samples
+from sklpf.runs._tempering import TemperingRun
+from sklpf.uncertainty import Difference, jackknife, t_ratio
+
+Curve = Callable[[NDArray], NDArray]  # log Z_k - log Z_0 (K,) of the groups to use
+
+
+class Own(NamedTuple):
+    """What the sampler of a run says: its result, and its estimate as a function of groups."""
+
+    result: PartitionResult
+    curve: Curve
+
+
+def own_reading(run: Any) -> Own:
+    """The estimate of the sampler that left a run, with its alarms."""
+    check_run(run)
+    if isinstance(run, ExchangeRun):
+        return Own(ParallelTempering()._read(run), bar_curve(run))
+    verdict = judge(run.first, run.rounds, Pooled(*run.previous), True)
+    return Own(doubted(RTS()._result(run, verdict), run), verdict.pooled)
+
+
+def bar_curve(run: LevelRun) -> Curve:
+    """The estimate from pairs of neighbouring levels."""
+    pair_sums, counts = run.pairs()
+    ratios = bar_ratios(pair_sums, run.shift, counts)
+    return lambda keep: np.r_[0.0, np.cumsum(ratios(keep))]
+
+
+def kept_samples(run: LevelRun) -> Samples:
+    """The states that a run kept; ValueError if it kept none."""
+    samples = run.samples
+    if not len(samples.levels):
+        raise ValueError("run has kept no states with their vectors: fit the sampler anew")
+    return samples
+
+
+def check_run(run: Any) -> None:
+    """Raise TypeError or ValueError unless a run can be reweighted."""
+    if not isinstance(run, (ExchangeRun, TemperingRun)):
+        raise TypeError(
+            f"run must be run_ of a fitted ParallelTempering or RTS, got {type(run).__module__}.{type(run).__name__}"
+        )
+    if run.n_groups < 2:
+        raise ValueError(f"run must have at least 2 independent groups, got {run.n_groups}: raise n_ladders")
+    if not run.pairs()[1].sum(axis=1).min() > 0:
+        raise ValueError("run holds no states: fit the sampler anew")
+
+
+class ReweightingEstimator(PartitionEstimator):
+    """Base class of the estimators that read what a sampler left.
+
+    A subclass defines ``_curve(run)``, which returns log Z_k - log Z_0 (K,) as a function of the groups to use, and
+    may define ``_doubts(run, curve, diagnostics, std_error)``, sentences that speak against its number.
+
+    Parameters
+    ----------
+    sampler : ParallelTempering, RTS or None, default=None
+        What moves the chains where `fit` gets a model or a path: it is cloned, fitted and kept as ``sampler_``. None is
+        a ParallelTempering with this estimator's `random_state` and `n_jobs`. A run that `fit` gets is read as it is.
+    random_state : int, RandomState or None, default=None
+        Of the default sampler.
+    n_jobs : int or None, default=None
+        Of the default sampler.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
+        See `PartitionEstimator`. The error is a jackknife over the run's independent groups (Student t with G - 1
+        degrees of freedom). ``result_.diagnostics`` holds the ``sampler_log_partition`` and the ``difference`` from it
+        with its ``difference_std_error`` (jackknife too, since both come from the same states), in nats.
+    sampler_ : PartitionEstimator
+        The fitted sampler, unless `fit` got a run; its run is ``run_``.
+    run_ : ExchangeRun or TemperingRun
+
+    Notes
+    -----
+    Not converged if the run's own sampler would not be, whatever this method says; or if the two differ by more than
+    0.01 nats and by chance in less than 0.1 % of the runs.
+    """
+
+    _parameter_constraints = {
+        "sampler": [ParallelTempering, RTS, None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+    _run_class = (ExchangeRun, TemperingRun)
+
+    def __init__(self, sampler=None, *, random_state=None, n_jobs=None):
+        self.sampler = sampler
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, path, y=None):
+        self.__dict__.pop("sampler_", None)
+        return super().fit(path, y)
+
+    fit.__doc__ = PartitionEstimator.fit.__doc__
+
+    # -- what a subclass defines ---------------------------------------------------------------------
+    def _curve(self, run: LevelRun) -> Curve:
+        raise NotImplementedError(f"{type(self).__name__} must define _curve(run)")
+
+    def _doubts(self, run: LevelRun, curve: Curve, diagnostics: dict[str, Any], std_error: float) -> list[str]:
+        """Sentences against the number; what was found goes to the diagnostics."""
+        return []
+
+    @property
+    def _method(self) -> str:
+        return type(self).__name__
+
+    # -- sampling ------------------------------------------------------------------------------------
+    def _as_path(self, path):
+        if isinstance(path, AnnealingRun):
+            check_run(path)
+        seeded = ParallelTempering(random_state=self._seed(), n_jobs=self.n_jobs)
+        self.sampler_ = seeded if self.sampler is None else clone(self.sampler)
+        self.sampler_._validate_params()
+        path = self.sampler_._as_path(path)
+        if path.n_rows is not None:
+            raise ValueError(
+                f"path must have one log Z for {type(self).__name__}: give path.row(t) for row t, or take "
+                "ParallelTempering, which estimates that of every row"
+            )
+        return path
+
+    def _run(self, path, seed):
+        run = self.sampler_._run(path, self.sampler_._seed())
+        self.sampler_._keep(self.sampler_._read(run))
+        return run
+
+    # -- estimate ------------------------------------------------------------------------------------
+    def _read(self, run) -> PartitionResult:
+        return self._beside(run, own_reading(run))
+
+    def _beside(self, run, own: Own) -> PartitionResult:
+        """The result of a run whose sampler says `own`."""
+        with one_blas_thread():
+            curve_of = _remembered(self._curve(run))
+            values, errors = jackknife(lambda keep: _with_difference(curve_of(keep), own.curve(keep)), run.n_groups)
+        curve, std_error = values[:-1], float(errors[-2])
+        between = Difference(values[-1], t_ratio(values[-1], errors[-1]) if errors[-1] > 0 else 0.0)
+        log_partition = float(run.base_log_partition + curve[-1])
+        diagnostics = {
+            "sampler_log_partition": own.result.log_partition,
+            "difference": float(between.value),
+            "difference_std_error": float(errors[-1]),
+        }
+        reasons = [*own.result.reasons, *self._doubts(run, curve_of, diagnostics, std_error)]
+        if not np.isfinite([log_partition, std_error]).all():
+            reasons.append("the states of neighbouring levels do not overlap at all: raise n_temperatures")
+        elif between.alarms(run.n_groups):
+            reasons.append(
+                f"{self._method} differs from {own.result.method} on the same run by {between.value:+.2g} nats (t = "
+                f"{between.t:.1f}): raise n_sweeps or n_temperatures"
+            )
+        statement = "approximate" if diagnostics.pop("approximate", False) else "estimate"
+        if statement == "estimate":
+            reasons += bound_alarms(run.bound, log_partition, std_error, diagnostics)
+        return PartitionResult(
+            method=self._method,
+            log_partition=log_partition,
+            std_error=std_error,
+            degrees_of_freedom=run.n_groups - 1,
+            statement=statement,
+            converged=not reasons,
+            reasons=tuple(dict.fromkeys(reasons)),
+            n_sweeps=run.n_sweeps,
+            ladder=run.ladder,
+            log_partition_curve=run.base_log_partition + curve,
+            diagnostics=diagnostics,
+        )
+
+
+def _remembered(curve: Curve) -> Curve:
+    """The same function, which computes no value twice."""
+    known: dict[bytes, NDArray] = {}
+
+    def remembered(keep):
+        key = np.asarray(keep).tobytes()
+        if key not in known:
+            known[key] = curve(keep)
+        return known[key]
+
+    return remembered
+
+
+def _with_difference(curve, own):
+    return np.r_[curve, curve[-1] - own[-1]]

@@ -1,0 +1,143 @@
+"""ThermodynamicIntegration: log Z as the integral of its slope over the ladder of a run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from sklpf._sklearn import StrOptions
+from sklpf.partition._level_process import level_process_curve
+from sklpf.partition._mbar import mbar_curve
+from sklpf.partition._reweighting import ReweightingEstimator, bar_curve
+from sklpf.reweighting import RULES, integrate, level_moments, reweighted_slopes
+from sklpf.runs._exchange import ExchangeRun
+from sklpf.uncertainty import jackknife
+
+_LARGEST_SHARE = 0.5  # of the standard error that the error of quadrature may be
+_NOISE = 3.0  # standard errors of it that are no error of quadrature
+
+
+class ThermodynamicIntegration(ReweightingEstimator):
+    """Thermodynamic integration (Carlson et al. 2016, eqs. 20 and 21; Friel, Hurn & Wyse 2014).
+
+    log Z is the integral over beta of d log Z / d beta = E U, where U = d log f / d beta. The run kept the sums of U,
+    U^2 and dU / d beta at every level (of every fourth scan of `ParallelTempering`), and so also knows
+    d^2 log Z / d beta^2 = Var U + E dU / d beta.
+
+    Parameters
+    ----------
+    sampler : ParallelTempering, RTS or None, default=None
+        See `ReweightingEstimator`.
+    rule : {"left", "right", "trapezoid", "corrected", "simpson"}, default="corrected"
+        How the slopes at the levels are integrated. "corrected" is the trapezoidal rule less h^2 / 12 times the
+        change of the second derivative. "left" and "right" are sums of Riemann: too small and too large, where log f is
+        linear in beta.
+    rao_blackwell : bool, default=False
+        Take E U at every level from the kept states of all levels (TI-RB), instead of the states of that level. On a
+        run of `RTS` this gives its number, but for thinning and quadrature. On one of `ParallelTempering` the weights
+        of the states are those of `MBAR`.
+    random_state, n_jobs
+        See `ReweightingEstimator`.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, sampler_, run_
+        See `ReweightingEstimator`. ``result_.diagnostics`` also holds ``left_log_partition`` and
+        ``right_log_partition``, between which log Z lies, but for noise, where log f is linear in beta; and
+        ``quadrature_error``, the difference from `BAR` or `LevelProcess` on the same run, which have none, or from the
+        corrected rule, which has less: from the one where it has the smallest standard error.
+
+    Notes
+    -----
+    Not converged, besides what `ReweightingEstimator` says, if the error of quadrature is larger than half the standard
+    error and than three of its own. The statement is then "approximate", and the interval infinite.
+
+    Raises
+    ------
+    ValueError
+        If the run's path has no `derivatives`, or its base draws points where the target is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import BernoulliRBM, ParallelTempering, ThermodynamicIntegration
+    >>> rng = np.random.default_rng(0)
+    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> tempering = ParallelTempering(random_state=0).fit(rbm)
+    >>> corrected = ThermodynamicIntegration().fit(tempering.run_)
+    >>> bool(abs(corrected.log_partition_ - tempering.log_partition_) < 0.05)
+    True
+    """
+
+    _parameter_constraints = {
+        **ReweightingEstimator._parameter_constraints,
+        "rule": [StrOptions(set(RULES))],
+        "rao_blackwell": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        sampler=None,
+        *,
+        rule: Literal["left", "right", "trapezoid", "corrected", "simpson"] = "corrected",
+        rao_blackwell: bool = False,
+        random_state=None,
+        n_jobs: int | None = None,
+    ):
+        super().__init__(sampler, random_state=random_state, n_jobs=n_jobs)
+        self.rule = rule
+        self.rao_blackwell = rao_blackwell
+
+    @property
+    def _method(self):
+        return f"ThermodynamicIntegration ({self.rule}{', Rao-Blackwell' if self.rao_blackwell else ''})"
+
+    def _curve(self, run):
+        moments = self._moments(run)
+        return lambda keep: integrate(run.ladder, moments(keep), self.rule)
+
+    def _moments(self, run):
+        samples, sums = run.samples, run.level_sums.sum(axis=0)
+        if not samples.slopes.shape[1]:
+            raise ValueError("run must come from a path with the method derivatives(state, levels): take BAR")
+        if not np.isfinite(sums).all():
+            raise ValueError("run must come from a base without draws where the target is 0: take BAR, or another base")
+        if not self.rao_blackwell:
+            return lambda keep: level_moments(sums[keep].sum(axis=0), run.ladder)
+        zeta = mbar_curve(run) if isinstance(run, ExchangeRun) else None
+
+        def moments(keep):
+            chosen, own = samples.of(keep), level_moments(sums[keep].sum(axis=0), run.ladder)
+            mixture = -np.r_[0.0, np.cumsum(run.shift)] if zeta is None else np.log(chosen.counts) - zeta(keep)
+            return own._replace(slope=reweighted_slopes(chosen.vectors, chosen.slopes, mixture))
+
+        return moments
+
+    def _doubts(self, run, curve, diagnostics, std_error):
+        moments, everything = self._moments(run), np.arange(run.n_groups)
+        for side in ("left", "right"):
+            value = run.base_log_partition + integrate(run.ladder, moments(everything), side)[-1]
+            diagnostics[f"{side}_log_partition"] = float(value)
+        closest = [bar_curve(run), level_process_curve(run)]
+        if self.rule != "corrected":
+            closest.append(lambda keep: integrate(run.ladder, moments(keep), "corrected"))
+        error, noise = _quadrature_error(curve, closest, run.n_groups)
+        diagnostics["quadrature_error"] = float(error)
+        if not abs(error) > max(_LARGEST_SHARE * std_error, _NOISE * noise, 1e-9):
+            return []
+        diagnostics["approximate"] = True
+        advice = "" if self.rule == "corrected" else 'take rule="corrected", or '
+        return [
+            f"the integral over {len(run.ladder)} levels is {error:+.2g} nats off for its standard error of "
+            f"{std_error:.2g}: {advice}raise n_temperatures"
+        ]
+
+
+def _quadrature_error(integral, closest, n_groups):
+    """Difference from what has less of it, and its standard error: of those given the one with the smallest."""
+
+    def differences(keep):
+        return [integral(keep)[-1] - curve(keep)[-1] for curve in closest]
+
+    return min(zip(*jackknife(differences, n_groups)), key=lambda pair: pair[1])

@@ -1,0 +1,84 @@
+"""What reweighting reads of a run, whichever program left it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Samples(NamedTuple):
+    """The N states that a run kept, a systematic thinning.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (N, K)
+        log f_k(x) at every level, but for a constant of every x, in nats.
+    slopes : ndarray of shape (N, K), (N, 1) or (N, 0)
+        U = d log f / d beta at every level; one number where it is the same at all, none where the path has no
+        derivatives.
+    levels : ndarray of shape (N,)
+        The level that each x was moved at.
+    groups : ndarray of shape (N,)
+        Its independent group.
+    """
+
+    vectors: NDArray[np.float64]
+    slopes: NDArray[np.floating]
+    levels: NDArray[np.int64]
+    groups: NDArray[np.int64]
+
+    def of(self, keep: NDArray[np.int64]) -> Samples:
+        """Those of some groups."""
+        chosen = np.isin(self.groups, keep)
+        return Samples(self.vectors[chosen], self.slopes[chosen], self.levels[chosen], self.groups[chosen])
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """States of every level, shape (K,)."""
+        return np.bincount(self.levels, minlength=self.vectors.shape[1])
+
+
+class LevelRun(Protocol):
+    """A run whose chains are in equilibrium at K levels, in G independent groups."""
+
+    @property
+    def ladder(self) -> NDArray[np.float64]:
+        """Inverse temperatures, shape (K,)."""
+
+    @property
+    def base_log_partition(self) -> float:
+        """log Z_0 in nats."""
+
+    @property
+    def n_groups(self) -> int:
+        """G."""
+
+    @property
+    def shift(self) -> NDArray[np.float64]:
+        """Reference of the sums over pairs, shape (K - 1,)."""
+
+    @property
+    def level_sums(self) -> NDArray[np.float64]:
+        """Number of states, sums of U, U^2 and dU / dbeta, of both halves: shape (2, G, K, 4)."""
+
+    def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Sums over pairs (G, K - 1, 4 or more) of both halves or of one, and the states in them (G, K)."""
+
+    @property
+    def samples(self) -> Samples:
+        """The states that were kept."""
+
+
+def fewest_columns(slopes: NDArray[np.float64]) -> NDArray[np.floating]:
+    """Slopes (..., K) as a run keeps them: one float64 where they are the same at all levels, else float32."""
+    if np.array_equal(slopes, np.broadcast_to(slopes[..., :1], slopes.shape)):
+        return slopes[..., :1].copy()
+    return slopes.astype(np.float32)
+
+
+def linear_vectors(ladder: NDArray[np.float64], gains: NDArray[np.floating]) -> NDArray[np.float64]:
+    """beta_k (log f_1 - log f_0), shape (N, K), of gains (N, 1), which may be -inf."""
+    with np.errstate(invalid="ignore"):
+        return np.where(ladder == 0, 0.0, ladder * gains)

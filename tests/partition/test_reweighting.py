@@ -1,0 +1,350 @@
+"""Estimators that read a run: right values from the runs of both samplers, identities, alarms and bad input.
+
+z-bound 4.8 with 9 degrees of freedom: 1e-3 a comparison, of which there are 28 on fixed seeds.
+"""
+
+import pickle
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import binom
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import (
+    AIS,
+    BAR,
+    MBAR,
+    RTS,
+    BernoulliRBM,
+    Exact,
+    LevelProcess,
+    ParallelTempering,
+    RandomWalk,
+    SteppingStone,
+    ThermodynamicIntegration,
+    compare_estimates,
+)
+from sklpf.models import LDAPath
+from sklpf.partition._reweighting import own_reading
+from sklpf.paths import Gaussian, GeometricPath, Uniform
+from sklpf.reweighting import rts_curve
+from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
+
+T_BOUND = 4.8
+METHODS = {
+    "BAR": BAR(),
+    "MBAR": MBAR(),
+    "forward": SteppingStone(direction="forward"),
+    "reverse": SteppingStone(direction="reverse"),
+    "LevelProcess": LevelProcess(),
+    "TI": ThermodynamicIntegration(),
+    "TI-RB": ThermodynamicIntegration(rao_blackwell=True),
+}
+SAMPLERS = {
+    "exchange": ParallelTempering(n_temperatures=12, n_sweeps=1024, random_state=1),
+    "tempering": RTS(100, 25, n_sweeps=1200, random_state=1),
+}
+
+
+def quietly(estimator, path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return clone(estimator).fit(path)
+
+
+@pytest.fixture(scope="module", params=[(s, w) for s in SAMPLERS for w in ("marginal", "joint")], ids=str)
+def sampled(request):
+    name, weights = request.param
+    problem = make_rbm_problem("digits", weights=weights)
+    return problem, clone(SAMPLERS[name]).fit(problem.path)
+
+
+@pytest.fixture(scope="module")
+def exchange():
+    return ParallelTempering(n_sweeps=256, random_state=0).fit(make_rbm_problem("easy").path)
+
+
+@pytest.fixture(scope="module")
+def tempering():
+    return RTS(50, 12, n_sweeps=600, random_state=0).fit(make_rbm_problem("easy").path)
+
+
+# ---- values -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", METHODS)
+def test_is_right_at_a_known_log_partition(sampled, name):
+    problem, sampler = sampled
+    method = quietly(METHODS[name], sampler.run_)
+    assert method.run_ is sampler.run_
+    assert method.result_.degrees_of_freedom == 9
+    error = method.log_partition_std_error_
+    assert 0 < error < 0.15
+    assert abs(method.log_partition_ - problem.log_partition) < T_BOUND * error
+    difference = method.result_.diagnostics["difference"]
+    assert difference == pytest.approx(method.log_partition_ - sampler.log_partition_, abs=1e-9)
+
+
+def test_curves_match_enumeration_at_every_level():
+    problem = make_rbm_problem("digits")
+    run = ParallelTempering(n_temperatures=10, n_sweeps=1024, random_state=2).fit(problem.path).run_
+    exact = [Exact().fit(problem.path.with_ladder([0, beta])).log_partition_ for beta in run.ladder[1:]]
+    for method in METHODS.values():
+        result = quietly(method, run).result_
+        # an error grows along the ladder to the one that is said: 5 of these hold for all levels together
+        np.testing.assert_allclose(result.log_partition_curve[1:], exact, atol=5 * result.std_error)
+
+
+def test_bar_is_parallel_tempering_itself(exchange):
+    again = BAR().fit(exchange.run_)
+    assert again.log_partition_ == exchange.log_partition_
+    assert again.log_partition_std_error_ == pytest.approx(exchange.log_partition_std_error_, rel=1e-12)
+    sampled = BAR(random_state=0).fit(make_rbm_problem("easy").path)  # 4096 sweeps
+    full = ParallelTempering(random_state=0).fit(make_rbm_problem("easy").path)
+    assert sampled.log_partition_ == full.log_partition_
+    assert sampled.sampler_.log_partition_ == full.log_partition_
+    assert not hasattr(again, "sampler_")
+
+
+def test_a_given_sampler_is_cloned_and_fitted(tempering):
+    sampler = RTS(50, 12, n_sweeps=600, random_state=0)
+    method = BAR(sampler).fit(make_rbm_problem("easy").path)
+    assert not hasattr(sampler, "result_")
+    assert method.sampler_.log_partition_ == tempering.log_partition_
+    bar = tempering.result_.diagnostics["bar_log_partition"]
+    assert method.log_partition_ == bar + tempering.run_.base_log_partition
+    assert method.log_partition_std_error_ == pytest.approx(tempering.result_.diagnostics["bar_std_error"])
+
+
+def test_rao_blackwell_integration_is_rts_of_the_kept_states(tempering):
+    """But for quadrature (appendix C), which the corrected rule makes small."""
+    samples, log_pseudo_prior = tempering.run_.samples, tempering.run_.rounds[-1].log_pseudo_prior
+    log_q = samples.vectors + log_pseudo_prior
+    log_shares = logsumexp(log_q - logsumexp(log_q, axis=1, keepdims=True), axis=0)
+    integral = ThermodynamicIntegration(rao_blackwell=True).fit(tempering.run_)
+    expected = tempering.run_.base_log_partition + rts_curve(log_pseudo_prior, log_shares)[-1]
+    assert integral.log_partition_ == pytest.approx(expected, abs=2e-3)
+
+
+def test_left_and_right_sums_lie_on_both_sides_of_a_tempered_path():
+    """U = log f_1 - log f_0 of the joint path does not depend on beta, so that log Z is convex."""
+    problem = make_rbm_problem("easy", weights="joint")
+    run = ParallelTempering(n_temperatures=8, n_sweeps=512, random_state=0).fit(problem.path).run_
+    assert run.log_q is None
+    assert run.slopes.shape[-1] == 1
+    diagnostics = ThermodynamicIntegration().fit(run).result_.diagnostics
+    assert diagnostics["left_log_partition"] < problem.log_partition < diagnostics["right_log_partition"]
+
+
+def test_a_density_of_the_users_own():
+    path = GeometricPath(lambda x: -0.5 * np.sum((x - 1) ** 2, axis=1), base=Gaussian(np.zeros(2), 4 * np.eye(2)))
+    sampler = ParallelTempering(n_sweeps=256, random_state=0).fit(path)
+    for method in METHODS.values():
+        result = quietly(method, sampler.run_)
+        assert abs(result.log_partition_ - np.log(2 * np.pi)) < T_BOUND * result.log_partition_std_error_
+
+
+# ---- what a run keeps ---------------------------------------------------------------------------------
+def test_vectors_are_those_of_the_levels_they_were_moved_at(sampled):
+    """At equilibrium log f of x is largest, against log Z, near the level that x was moved at."""
+    _, sampler = sampled
+    samples, run = sampler.run_.samples, sampler.run_
+    assert len(samples.levels) == len(samples.vectors) == len(samples.slopes) == len(samples.groups) <= 20_000
+    assert np.all(np.bincount(samples.groups, minlength=10) > 0)
+    curve = sampler.result_.log_partition_curve
+    likeliest = (samples.vectors - curve).argmax(axis=1)
+    assert np.corrcoef(likeliest, samples.levels)[0, 1] > 0.5
+    steps = np.diff(samples.vectors, axis=1) / np.diff(run.ladder)
+    slopes = np.broadcast_to(samples.slopes, samples.vectors.shape)
+    # log f is convex in beta: a chord's slope lies between those at its ends; float32 of numbers up to 1e3
+    assert np.all(steps > slopes[:, :-1] - 0.05)
+    assert np.all(steps < slopes[:, 1:] + 0.05)
+
+
+def test_the_most_that_is_kept_and_the_same_for_any_number_of_jobs_and_segments():
+    path = make_rbm_problem("easy").path
+    reference = ParallelTempering(n_ladders=4, n_temperatures=10, n_sweeps=4096, random_state=3).fit(path).run_
+    assert 15_000 < reference.vector_levels.size <= 20_000
+
+    class Short(type(path)):
+        n_moves_per_segment = 37
+
+    path.__class__ = Short
+    other = ParallelTempering(n_ladders=4, n_temperatures=10, n_sweeps=4096, random_state=3, n_jobs=2).fit(path).run_
+    np.testing.assert_array_equal(other.vector_levels, reference.vector_levels)
+    np.testing.assert_array_equal(other.slopes, reference.slopes)
+
+
+def test_models_keep_no_vectors():
+    rng = np.random.default_rng(0)
+    X = rng.integers(2, size=(60, 30)).astype(float)
+    for estimator in (ParallelTempering(n_sweeps=256), MBAR(ParallelTempering(n_sweeps=256, random_state=0))):
+        rbm = BernoulliRBM(4, n_iter=1, partition_estimator=estimator, random_state=0).fit(X)
+        before = len(pickle.dumps(rbm))
+        assert np.isfinite(rbm.score(X))
+        assert len(pickle.dumps(rbm)) < before + 20_000
+
+
+# ---- alarms -------------------------------------------------------------------------------------------
+def test_a_method_is_never_surer_than_the_run_it_reads():
+    path = make_rbm_problem("sharp digits").path
+    run = quietly(ParallelTempering(n_sweeps=48, random_state=0), path).run_
+    for method in METHODS.values():
+        result = quietly(method, run).result_
+        assert not result.converged
+        assert any("no round trip" in reason for reason in result.reasons)
+
+
+def test_doubts_and_rounding_of_a_run_stay_with_it(exchange):
+    run = replace(exchange.run_, doubts=("the tails are in doubt",), log_f_rounding=1.0)
+    for result in (*compare_estimates(run).results, quietly(BAR(), run).result_):
+        assert not result.converged
+        assert [reason.split(" so ")[0] for reason in result.reasons[:2]] == [
+            "the tails are in doubt",
+            "the model's parameters are",
+        ]
+
+
+def test_base_draws_where_the_target_is_zero():
+    """A half of the square: the first ratio needs no states with f_1 = 0 at level 1, and slopes are infinite."""
+    path = GeometricPath(
+        lambda x: np.where(x[:, 0] > 0.5, 0.0, -np.inf), base=Uniform([0.0, 0.0], [1.0, 1.0]), bounds=([0, 0], [1, 1])
+    )
+    sampler = ParallelTempering(n_temperatures=4, n_sweeps=512, transition=RandomWalk(), random_state=0)
+    sampler = quietly(sampler, path)
+    for name in ("BAR", "MBAR", "forward", "reverse", "LevelProcess"):
+        result = quietly(METHODS[name], sampler.run_).result_
+        assert abs(result.log_partition + np.log(2)) < T_BOUND * result.std_error
+    with pytest.raises(ValueError, match="draws where the target is 0"):
+        ThermodynamicIntegration().fit(sampler.run_)
+    assert len(compare_estimates(sampler.run_).results) == 5
+
+
+@pytest.mark.parametrize("rule", ["left", "right", "trapezoid"])
+def test_integrals_over_few_levels_say_so(rule):
+    problem = make_rbm_problem("digits")
+    run = ParallelTempering(n_temperatures=6, n_sweeps=512, random_state=0).fit(problem.path).run_
+    method = ThermodynamicIntegration(rule=rule)
+    with pytest.warns(ConvergenceWarning, match="the integral over 6 levels is"):
+        method.fit(run)
+    assert method.result_.statement == "approximate"
+    assert method.log_partition_interval_ == (-np.inf, np.inf)
+
+
+def test_levels_that_do_not_overlap_are_refused():
+    path = make_rbm_problem("hard").path
+    run = quietly(ParallelTempering(n_temperatures=3, n_sweeps=256, random_state=0), path).run_
+    result = quietly(MBAR(), run).result_
+    assert any("overlap by" in reason for reason in result.reasons)
+    assert not result.converged
+    assert result.diagnostics["neighbour_overlap"].min() < 0.03
+    assert result.diagnostics["second_eigenvalue"] > 0.9
+
+
+# ---- all together -------------------------------------------------------------------------------------
+def test_comparison_is_a_line_a_method(exchange, tempering):
+    for sampler in (exchange, tempering):
+        comparison = compare_estimates(sampler.run_)
+        lines = str(comparison).splitlines()
+        assert lines == repr(comparison).splitlines()
+        assert len(lines) == 1 + len(comparison.results) == 7
+        assert lines[1].split()[0] == type(sampler).__name__
+        assert f"{sampler.log_partition_:.4f}" in lines[1]
+        assert comparison.results[0].log_partition == sampler.log_partition_
+
+
+def test_comparison_as_a_frame(exchange):
+    pytest.importorskip("pandas")
+    frame = compare_estimates(exchange.run_).to_frame()
+    assert list(frame.index[:2]) == ["ParallelTempering", "BAR"]
+    assert frame.loc["BAR", "difference"] == pytest.approx(0, abs=1e-9)
+    assert frame.loc["MBAR", "difference_std_error"] > 0
+
+
+def test_converged_intervals_cover():
+    """A thinned form of the grid "reweighting" of tests/benchmarks/interval_coverage.py: 15 runs on each of two models.
+
+    Methods of one run are not independent: each is judged alone. 30 intervals that cover 94 % lose 8 or more in 4e-4 of
+    the cases, which is 2e-3 for the four of them; of 30 runs 24 must converge.
+    """
+    methods = [METHODS[name] for name in ("BAR", "MBAR", "LevelProcess", "TI")]
+    rows = []
+    for kind in ("easy", "digits"):
+        problem = make_rbm_problem(kind)
+        for seed in range(15):
+            run = quietly(ParallelTempering(n_temperatures=10, n_sweeps=256, random_state=seed), problem.path).run_
+            own = own_reading(run)
+            results = [method._beside(run, own) for method in methods]
+            bounds = [result.interval() for result in results]
+            covered = [low <= problem.log_partition <= high for low, high in bounds]
+            rows.append(list(zip([result.converged for result in results], covered)))
+    for converged, covered in np.moveaxis(np.array(rows), 0, 2):
+        assert converged.sum() >= 24
+        assert covered[converged].sum() >= binom.ppf(4e-4, converged.sum(), 0.94)
+
+
+@pytest.mark.parametrize("kind", [BAR, MBAR, SteppingStone, LevelProcess, ThermodynamicIntegration])
+def test_keeps_the_contract_of_an_estimator(kind):
+    problem = make_rbm_problem("easy")
+    sampler = ParallelTempering(n_temperatures=6, n_sweeps=256, random_state=0)
+    check_partition_estimator(kind(sampler, random_state=0), problem)
+
+
+# ---- what can't be read -------------------------------------------------------------------------------
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_what_no_method_can_read(method, exchange):
+    path = make_rbm_problem("easy").path
+    with pytest.raises(TypeError, match="run must be run_ of a fitted ParallelTempering or RTS"):
+        clone(method).fit(quietly(AIS(20, 20, random_state=0), path).run_)
+    with pytest.raises(TypeError, match="path must be a fitted model of sklpf or a path"):
+        clone(method).fit(np.zeros(3))
+    run = exchange.run_
+    arrays = ("pair_sums", "level_sums")
+    one = {name: getattr(run, name)[:, :1] for name in arrays}
+    groups = {name: getattr(run, name)[:1] for name in ("summaries", "round_trips", "slopes", "log_q", "vector_levels")}
+    with pytest.raises(ValueError, match="at least 2 independent groups, got 1: raise n_ladders"):
+        clone(method).fit(replace(run, **one, **groups))
+    with pytest.raises(ValueError, match="run holds no states"):
+        clone(method).fit(replace(run, n_scans=0))
+    rows = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3], [1, 0, 0]])
+    with pytest.raises(ValueError, match=r"path must have one log Z.*path\.row\(t\)"):
+        clone(method).fit(rows)
+
+
+def test_comparison_names_what_it_cannot_read():
+    with pytest.raises(TypeError, match=r"run must be run_ of a fitted ParallelTempering or RTS, got builtins\.int"):
+        compare_estimates(3)
+
+
+def test_rts_refuses_a_run_of_equally_many_states_a_level(exchange, tempering):
+    with pytest.raises(ValueError, match="path must be a run of RTS.*equally many states"):
+        RTS().fit(exchange.run_)
+    with pytest.raises(TypeError, match="BAR, MBAR"):
+        ParallelTempering().fit(tempering.run_)
+    counted = RTS(rao_blackwell=False).fit(tempering.run_)
+    assert counted.result_.method == "TS"
+
+
+def test_runs_without_slopes_or_vectors(exchange):
+    path = hidden_mode_problem().path
+    type_without = type("Plain", (type(path),), {"derivatives": property(lambda self: self.no_such_attribute)})
+    path.__class__ = type_without
+    run = ParallelTempering(4, n_temperatures=4, n_sweeps=256, random_state=0).fit(path).run_
+    with pytest.raises(ValueError, match="run must come from a path with the method derivatives"):
+        ThermodynamicIntegration().fit(run)
+    assert [result.method for result in compare_estimates(run).results][-1] == "LevelProcess"
+    kept = ("slopes", "log_q", "vector_levels")
+    bare = replace(exchange.run_, **{name: getattr(exchange.run_, name)[:, :0] for name in kept})
+    for method in (MBAR(), LevelProcess(), ThermodynamicIntegration(rao_blackwell=True)):
+        with pytest.raises(ValueError, match="run has kept no states"):
+            method.fit(bare)
+
+
+def test_bad_parameters_are_named(exchange):
+    for method, name in ((SteppingStone(direction="up"), "direction"), (ThermodynamicIntegration(rule="mid"), "rule")):
+        with pytest.raises(ValueError, match=f"'{name}' parameter"):
+            method.fit(exchange.run_)
+    with pytest.raises(ValueError, match="'sampler' parameter"):
+        BAR(AIS()).fit(exchange.run_)

@@ -1,0 +1,59 @@
+"""Rules of quadrature, moments and reweighted slopes on functions whose integrals are known."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, logsumexp
+
+from sklpf.reweighting import RULES, integrate, level_moments, reweighted_slopes, rts_curve
+from sklpf.reweighting._thermodynamic import Moments
+
+LADDER = np.array([0.0, 0.1, 0.25, 0.4, 0.7, 1.0])
+
+
+def exact(k):
+    """log Z = exp(beta) - 1 up to level k, a convex function, as on tempered paths."""
+    return np.expm1(LADDER[k])
+
+
+def test_rules_on_a_convex_curve():
+    moments = Moments(np.exp(LADDER), np.exp(LADDER))
+    curves = {rule: integrate(LADDER, moments, rule) for rule in RULES}
+    assert all(curve.shape == LADDER.shape and curve[0] == 0 for curve in curves.values())
+    assert np.all(curves["left"][1:] < exact(slice(1, None)))
+    assert np.all(curves["right"][1:] > exact(slice(1, None)))
+    off = {rule: abs(curve[-1] - exact(-1)) for rule, curve in curves.items()}
+    assert off["corrected"] < 1e-4 < off["trapezoid"] < 0.02 < off["left"]
+    assert off["simpson"] < off["trapezoid"] / 4
+
+
+def test_corrected_rule_is_exact_for_cubics():
+    """The integral of a quartic: the trapezoidal rule with both corrections of its ends is exact for a cubic slope."""
+    slope, curvature = 4 * LADDER**3 - 6 * LADDER + 2, 12 * LADDER**2 - 6
+    curve = integrate(LADDER, Moments(slope, curvature), "corrected")
+    np.testing.assert_allclose(curve, LADDER**4 - 3 * LADDER**2 + 2 * LADDER, atol=1e-14)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_two_levels(rule):
+    curve = integrate(np.array([0.0, 1.0]), Moments(np.array([1.0, 3.0]), np.array([2.0, 2.0])), rule)
+    assert curve[1] == {"left": 1.0, "right": 3.0}.get(rule, 2.0)
+
+
+def test_moments_and_levels_without_states():
+    sums = np.array([[4.0, 8.0, 20.0, 2.0], [0, 0, 0, 0], [2.0, 8.0, 34.0, 1.0]])
+    slope, curvature = level_moments(sums, np.array([0.0, 0.25, 1.0]))
+    np.testing.assert_allclose(slope, [2.0, 2.5, 4.0])
+    np.testing.assert_allclose(curvature, [1.5, 1.5, 1.5])
+
+
+def test_reweighted_slopes_integrate_to_the_estimate_of_rts():
+    """Appendix C: what RTS returns is the integral of the reweighted slopes; 400 levels leave 1e-4 of quadrature."""
+    rng, ladder = np.random.default_rng(0), np.linspace(0, 1, 400)
+    gains = rng.normal(3.0, 2.0, size=(50, 1))
+    vectors, log_pseudo_prior = ladder * gains, -3.0 * ladder
+    slopes = reweighted_slopes(vectors, gains, log_pseudo_prior)
+    log_q = log_softmax(vectors + log_pseudo_prior, axis=1)
+    rts = rts_curve(log_pseudo_prior, logsumexp(log_q, axis=0))
+    integral = integrate(ladder, Moments(slopes, np.zeros(400)), "trapezoid")
+    np.testing.assert_allclose(integral, rts, atol=1e-4)
+    np.testing.assert_allclose(reweighted_slopes(vectors, np.repeat(gains, 400, axis=1), log_pseudo_prior), slopes)
