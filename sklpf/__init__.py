@@ -18,11 +18,13 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import HAIS as HAIS
     from sklpf.partition import RAISE as RAISE
     from sklpf.partition import RTS as RTS
+    from sklpf.partition import SAMS as SAMS
     from sklpf.partition import Exact as Exact
     from sklpf.partition import LeftToRight as LeftToRight
     from sklpf.partition import ParallelTempering as ParallelTempering
     from sklpf.partition import PartitionEstimator as PartitionEstimator
     from sklpf.partition import PartitionResult as PartitionResult
+    from sklpf.partition import WangLandau as WangLandau
     from sklpf.paths import Gaussian as Gaussian
     from sklpf.paths import GeometricPath as GeometricPath
     from sklpf.paths import Path as Path
@@ -57,10 +59,12 @@ _PUBLIC = {
     "ProductOfExperts": "sklpf.models",
     "RAISE": "sklpf.partition",
     "RTS": "sklpf.partition",
+    "SAMS": "sklpf.partition",
     "RandomWalk": "sklpf.transitions",
     "Slice": "sklpf.transitions",
     "StudentT": "sklpf.paths",
     "Uniform": "sklpf.paths",
+    "WangLandau": "sklpf.partition",
     "compare": "sklpf.models",
     "warm_up": "sklpf.models._warm_up",
 }

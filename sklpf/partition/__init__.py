@@ -10,6 +10,8 @@ from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._raise import RAISE
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rts import RTS
+from sklpf.partition._sams import SAMS
+from sklpf.partition._wang_landau import WangLandau
 
 __all__ = [
     "AIS",
@@ -17,9 +19,11 @@ __all__ = [
     "HAIS",
     "RAISE",
     "RTS",
+    "SAMS",
     "Exact",
     "LeftToRight",
     "ParallelTempering",
     "PartitionEstimator",
     "PartitionResult",
+    "WangLandau",
 ]

@@ -4,9 +4,10 @@
 
 "defaults" runs AIS, RTS and ParallelTempering on every problem, "ais" AIS with few and many chains and levels, "large"
 AIS on RBMs that can't be enumerated, where a long run of ParallelTempering is the reference and its error widens the
-intervals, "traps" every estimator, short and long, where the base or the ladder misses most of the model. Prints
-Markdown. A row fails the band if at least 40 runs converged and fewer of them cover than the 0.05 % quantile of
-Bin(n, 0.94). Problems on NLTCS and MNIST need the reference data (see SKLPF_DATA) and are left out without it.
+intervals, "traps" every estimator, short and long, where the base or the ladder misses most of the model, "adaptive"
+and "adaptive traps" the kinds of simulated tempering at equal sweeps. Prints Markdown. A row fails the band if at least
+40 runs converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94). Problems on NLTCS and MNIST need the
+reference data (see SKLPF_DATA) and are left out without it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import BernoulliRBM as ScikitRBM
 
-from sklpf import AIS, BDMC, RTS, BernoulliRBM, Exact, ParallelTempering
+from sklpf import AIS, BDMC, RTS, SAMS, BernoulliRBM, Exact, ParallelTempering, WangLandau
 from sklpf.models.rbm._path import RBMPath
 from sklpf.testing import find_shared_data, make_rbm_problem
 
@@ -119,11 +120,19 @@ AIS_GRID = {f"AIS, {n} x {k}": AIS(n, k) for n, k in itertools.product((10, 30, 
 LARGE_GRID = {
     f"AIS, {n} x {k}": AIS(n, k) for n, k in [(10, 1000), (100, 1000), (400, 1000), (10, 10_000), (100, 10_000)]
 }
+ADAPTIVE = {
+    "RTS": RTS(50, 40, 1500),
+    "SAMS": SAMS(50, 40, 1500),
+    "SAMS, binary": SAMS(50, 40, 1500, update="binary"),
+    "WangLandau": WangLandau(50, 40, 1500),
+}
 GRIDS = {
     "defaults": (PROBLEMS, DEFAULTS),
     "ais": (PROBLEMS, AIS_GRID),
     "large": (LARGE, LARGE_GRID),
     "traps": (TRAPS, SHORT),
+    "adaptive": (PROBLEMS, ADAPTIVE),
+    "adaptive traps": (TRAPS, ADAPTIVE),
 }
 
 
