@@ -12,6 +12,8 @@ from sklpf.partition._rts_judge import ALL, pool_rounds
 from sklpf.runs._adaptive import GainRule, adapt
 from sklpf.runs._tempering import Adaptation
 
+_LARGEST_ERROR = 1.0  # nats by which a frozen log Z_k may differ from the result: levels are then visited unevenly
+
 
 class AdaptiveTempering(RTS):
     """Simulated tempering whose weights follow the visits of the chains until they are frozen.
@@ -38,7 +40,7 @@ class AdaptiveTempering(RTS):
             curve=adapted.curve,
             estimate=pool_rounds(setup.first, adapted.recent, True, sizes),
             used=used + n_redraws * setup.sweeps_per_redraw,
-            adaptation=Adaptation(type(self).__name__, **adapted.history, settled=rule.settled),
+            adaptation=Adaptation(type(self).__name__, adapted.curve, **adapted.history, settled=rule.settled),
         )
 
     def _combine(self, run) -> PartitionResult:
@@ -47,6 +49,9 @@ class AdaptiveTempering(RTS):
             raise ValueError(f"run must be one that {name} left; read this one with the estimator that left it, or RTS")
         result = super()._combine(run)
         reasons = result.reasons
+        off = float(np.abs(result.log_partition_curve - run.base_log_partition - adaptation.curve).max())
+        if off > _LARGEST_ERROR:
+            reasons = (f"the frozen weights were off by {off:.1f} nats: raise n_sweeps", *reasons)
         if not adaptation.settled:
             reasons = (f"{self._unsettled} (evenness {adaptation.evenness[-1]:.2f}): raise n_sweeps", *reasons)
         history = {f"adaptive_{field}": getattr(adaptation, field) for field in ("n_draws", "gain", "evenness")}

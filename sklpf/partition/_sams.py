@@ -86,7 +86,8 @@ class SAMS(AdaptiveTempering):
 
     Notes
     -----
-    Not converged if visits have not become even within the adaptive phase, or for the reasons of `RTS`.
+    Not converged if visits have not become even within the adaptive phase, if a frozen log Z_k differs from the result
+    by more than 1 nat, or for the reasons of `RTS`.
 
     Draws of all chains count together, as if the chains took turns. An update takes one redraw of every chain at first,
     a tenth of those before it later, when gains are small; it moves no level by more than 1 nat, the most that a single

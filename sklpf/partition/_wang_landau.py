@@ -74,7 +74,8 @@ class WangLandau(AdaptiveTempering):
 
     Notes
     -----
-    Not converged if gamma has not come down to K / t within the adaptive phase, or for the reasons of `RTS`.
+    Not converged if gamma has not come down to K / t within the adaptive phase, if a frozen log Z_k differs from the
+    result by more than 1 nat, or for the reasons of `RTS`.
 
     An update takes one redraw of every chain at first, a tenth of those before it later; it moves no level by more than
     1 nat.

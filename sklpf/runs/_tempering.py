@@ -82,12 +82,14 @@ class Round:
 
 @dataclass(frozen=True)
 class Adaptation:
-    """What the updates of an adaptive phase did, one entry each.
+    """What an adaptive phase found, and what its updates did.
 
     Attributes
     ----------
     method : str
         The estimator whose phase it is.
+    curve : ndarray of shape (K,)
+        The estimates log Z_k - log Z_0 that were frozen.
     n_draws : ndarray of shape (n_updates,)
         Draws of a level by all chains together, this update's included.
     gain : ndarray of shape (n_updates,)
@@ -101,6 +103,7 @@ class Adaptation:
     """
 
     method: str
+    curve: NDArray[np.float64]
     n_draws: NDArray[np.int64]
     gain: NDArray[np.float64]
     evenness: NDArray[np.float64]

@@ -121,10 +121,10 @@ LARGE_GRID = {
     f"AIS, {n} x {k}": AIS(n, k) for n, k in [(10, 1000), (100, 1000), (400, 1000), (10, 10_000), (100, 10_000)]
 }
 ADAPTIVE = {
-    "RTS": RTS(50, 40, 1500),
-    "SAMS": SAMS(50, 40, 1500),
-    "SAMS, binary": SAMS(50, 40, 1500, update="binary"),
-    "WangLandau": WangLandau(50, 40, 1500),
+    "RTS": RTS(50, 30, 1000),
+    "SAMS": SAMS(50, 30, 1000),
+    "SAMS, binary": SAMS(50, 30, 1000, update="binary"),
+    "WangLandau": WangLandau(50, 30, 1000),
 }
 GRIDS = {
     "defaults": (PROBLEMS, DEFAULTS),
