@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import RAISE as RAISE
     from sklpf.partition import RTS as RTS
     from sklpf.partition import AdaptiveRejection as AdaptiveRejection
+    from sklpf.partition import SAMS as SAMS
     from sklpf.partition import Exact as Exact
     from sklpf.partition import ImportanceSampling as ImportanceSampling
     from sklpf.partition import LeftToRight as LeftToRight
@@ -39,6 +40,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import SteppingStone as SteppingStone
     from sklpf.partition import ThermodynamicIntegration as ThermodynamicIntegration
     from sklpf.partition import compare_estimates as compare_estimates
+    from sklpf.partition import WangLandau as WangLandau
     from sklpf.paths import Gaussian as Gaussian
     from sklpf.paths import GeometricPath as GeometricPath
     from sklpf.paths import Path as Path
@@ -84,10 +86,12 @@ _PUBLIC = {
     "RAISE": "sklpf.partition",
     "RTS": "sklpf.partition",
     "RejectionSampling": "sklpf.partition",
+    "SAMS": "sklpf.partition",
     "RandomWalk": "sklpf.transitions",
     "Slice": "sklpf.transitions",
     "StudentT": "sklpf.paths",
     "Uniform": "sklpf.paths",
+    "WangLandau": "sklpf.partition",
     "compare": "sklpf.models",
     "compare_models": "sklpf.models",
     "importance_resample": "sklpf._sampling",

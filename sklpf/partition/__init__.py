@@ -20,6 +20,8 @@ from sklpf.partition._result import PartitionResult
 from sklpf.partition._rts import RTS
 from sklpf.partition._stepping_stone import SteppingStone
 from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
+from sklpf.partition._sams import SAMS
+from sklpf.partition._wang_landau import WangLandau
 
 __all__ = [
     "BAR",
@@ -34,6 +36,7 @@ __all__ = [
     "RAISE",
     "RTS",
     "AdaptiveRejection",
+    "SAMS",
     "Exact",
     "ImportanceSampling",
     "LeftToRight",
@@ -42,4 +45,5 @@ __all__ = [
     "PartitionEstimator",
     "PartitionResult",
     "RejectionSampling",
+    "WangLandau",
 ]

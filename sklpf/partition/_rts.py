@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from numbers import Integral, Real
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 
 from sklpf._random import stream_key
@@ -22,7 +22,7 @@ from sklpf.reweighting import Pooled
 from sklpf.runs._exchange import ExchangeRun
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import doubling
-from sklpf.runs._tempering import START, Round, Setup, TemperingRun, pool_groups, run_round
+from sklpf.runs._tempering import START, Adaptation, Round, Setup, TemperingRun, pool_groups, run_round
 from sklpf.transitions import Transition
 
 _SHORTEST_ROUND = 8  # redraws of the first burn-in round
@@ -30,6 +30,16 @@ _PAPER_ROUNDS, _PAPER_SWEEPS = 10, 50
 _MOST_SWEEPS_PER_REDRAW = 3
 _NOISE = 3.0  # burn-in ends when log Z_k moves by less than this many standard errors
 _MAX_VECTORS = 5_000
+
+
+class Start(NamedTuple):
+    """What production begins with: chains, weights log Z_k - log Z_0 (K,), an estimate of them, a chain's sweeps."""
+
+    chains: list[tuple[Any, tuple, NDArray[np.int64]]]
+    curve: NDArray[np.float64]
+    estimate: Pooled
+    used: int
+    adaptation: Adaptation | None = None
 
 
 class RTS(PartitionEstimator):
@@ -179,19 +189,20 @@ class RTS(PartitionEstimator):
         return super()._as_path(path)
 
     def _sample(self, path, seed) -> TemperingRun:
-        base_log_partition = require_base(path, "RTS")
+        base_log_partition = require_base(path, type(self).__name__)
         checkpoint = self._checkpoint(path, seed)
         path, transition, n_moves = self._plan(path, seed, self.n_chains)
         first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
         options = {"n_jobs": self.n_jobs, "checkpoint": checkpoint}
         setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options)
         log_prior = _log_prior(self.prior, path.ladder)
-        initialise = self._paper_rounds if self.init == "paper" else self._pilot_and_burn_in
-        rounds, previous, n_sweeps = self._produce(setup, log_prior, *initialise(setup, log_prior))
+        start = self._initialise(setup, log_prior)
+        rounds, previous, n_sweeps = self._produce(setup, log_prior, start)
         n_sweeps = n_moves + n_sweeps * self.n_chains
         bound = lower_bound(path, stream_key(seed, BOUND))
         redraws = setup.sweeps_per_redraw
-        return TemperingRun(path.ladder, base_log_partition, first, rounds, previous, redraws, bound, n_sweeps)
+        parts = first, rounds, previous, redraws, bound, n_sweeps, start.adaptation
+        return TemperingRun(path.ladder, base_log_partition, *parts)
 
     def _combine(self, run) -> PartitionResult:
         return self._result(run, judge(run.first, run.rounds, Pooled(*run.previous), self.rao_blackwell))
@@ -223,18 +234,26 @@ class RTS(PartitionEstimator):
             raise ValueError(f"n_sweeps must be at least {16 * n} with {n} sweeps per redraw, got {self.n_sweeps}")
         return int(n)
 
-    # -- initialisation: returns the groups' chains, the estimate of the curve and the sweeps used ---
-    def _pilot_and_burn_in(self, setup, log_prior):
+    # -- initialisation --------------------------------------------------------------------------
+    def _initialise(self, setup, log_prior) -> Start:
+        return (self._paper_rounds if self.init == "paper" else self._pilot_and_burn_in)(setup, log_prior)
+
+    def _pilot(self, setup, log_prior):
+        """The groups' chains, the estimate of the curve and a chain's sweeps."""
         used = self.n_sweeps // 4
         chains, log_weights = run_pilot(setup, log_prior, used)
-        estimate = Pooled(np.zeros((1, len(log_prior))), pool_groups(setup.first, log_weights, axis=0)[np.newaxis])
+        sums = pool_groups(setup.first, log_weights, axis=0)
+        return chains, Pooled(np.zeros((1, len(log_prior))), sums[np.newaxis]), used
+
+    def _pilot_and_burn_in(self, setup, log_prior):
+        chains, estimate, used = self._pilot(setup, log_prior)
         for i, n_redraws in enumerate(doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)):
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
             old, estimate = estimate, pool_rounds(setup.first, [last], self.rao_blackwell)
             used += n_redraws * setup.sweeps_per_redraw
             if largest_move(estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
                 break
-        return chains, estimate, used
+        return Start(chains, estimate(ALL), estimate, used)
 
     def _paper_rounds(self, setup, log_prior):
         n_levels, used = len(log_prior), 0
@@ -249,23 +268,24 @@ class RTS(PartitionEstimator):
             shares = np.exp(estimate.log_shares(ALL)[0])
             if np.abs(np.exp(log_prior) - shares).max() < TOLERANCE / n_levels:
                 break
-        return chains, estimate, used
+        return Start(chains, estimate(ALL), estimate, used)
 
     # -- production ------------------------------------------------------------------------------
-    def _produce(self, setup, log_prior, chains, estimate, used):
+    def _produce(self, setup, log_prior, start):
         """One round, or with `tol` as many as it takes; returns them, the last one's estimate and a chain's sweeps."""
         most = max(self.n_sweeps, 50 * self.n_sweeps if self.max_sweeps is None else self.max_sweeps)
+        chains, curve, estimate, used, _ = start
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
         rounds: list[Round] = []
         while True:
             n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
-            chains, last = run_round(setup, (1, len(rounds)), chains, log_prior - estimate(ALL), n_redraws, n_kept)
+            chains, last = run_round(setup, (1, len(rounds)), chains, log_prior - curve, n_redraws, n_kept)
             rounds, previous = [*(earlier.thinned() for earlier in rounds), last], estimate
             used += n_redraws * setup.sweeps_per_redraw
             if self.tol is None:
                 break
             verdict = judge(setup.first, rounds, previous, self.rao_blackwell)
-            estimate = verdict.pooled
+            estimate, curve = verdict.pooled, verdict.pooled(ALL)
             n_redraws = min(sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw)
             if (verdict.std_error <= self.tol and not verdict.reasons) or n_redraws < 2:
                 break

@@ -97,6 +97,37 @@ class Round:
 
 
 @dataclass(frozen=True)
+class Adaptation:
+    """What an adaptive phase found, and what its updates did.
+
+    Attributes
+    ----------
+    method : str
+        The estimator whose phase it is.
+    curve : ndarray of shape (K,)
+        The estimates log Z_k - log Z_0 that were frozen.
+    n_draws : ndarray of shape (n_updates,)
+        Draws of a level by all chains together, this update's included.
+    gain : ndarray of shape (n_updates,)
+        By which (share of visits) / r_k was multiplied.
+    evenness : ndarray of shape (n_updates,)
+        Of the visits that the rule looked at; 1 is perfect.
+    log_partition : ndarray of shape (n_updates,)
+        log Z_target - log Z_base after the update.
+    settled : bool
+        Whether the gain has begun to fall as 1 / draws.
+    """
+
+    method: str
+    curve: NDArray[np.float64]
+    n_draws: NDArray[np.int64]
+    gain: NDArray[np.float64]
+    evenness: NDArray[np.float64]
+    log_partition: NDArray[np.float64]
+    settled: bool
+
+
+@dataclass(frozen=True)
 class TemperingRun:
     """Rounds of simulated tempering after burn-in.
 
@@ -116,6 +147,8 @@ class TemperingRun:
         Logs of independent estimates of Z that are not too large on average, made without the base.
     n_sweeps : int
         Sweeps of all chains together, pilot and burn-in included.
+    adaptation : Adaptation or None
+        How the weights were found, where by an adaptive phase.
     log_f_rounding : float
         Size of the rounding errors of log_f in nats, where the path names one.
     doubts : tuple of str
@@ -130,6 +163,7 @@ class TemperingRun:
     sweeps_per_redraw: int
     bound: NDArray[np.float64] | None
     n_sweeps: int
+    adaptation: Adaptation | None = None
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
 

@@ -12,6 +12,10 @@ intervals, "traps" every estimator, short and long, where the base or the ladder
 all methods that read one run, on a run of ParallelTempering and one of RTS for each seed. Prints Markdown. A row fails
 the band if at least 40 runs converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94). Problems on
 NLTCS and MNIST need the reference data (see SKLPF_DATA) and are left out without it.
+intervals, "traps" every estimator, short and long, where the base or the ladder misses most of the model, "adaptive"
+and "adaptive traps" the kinds of simulated tempering at equal sweeps. Prints Markdown. A row fails the band if at least
+40 runs converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94). Problems on NLTCS and MNIST need the
+reference data (see SKLPF_DATA) and are left out without it.
 """
 
 from __future__ import annotations
@@ -42,6 +46,7 @@ from sklpf import (
     SteppingStone,
     ThermodynamicIntegration,
 )
+from sklpf import AIS, BDMC, RTS, SAMS, BernoulliRBM, Exact, ParallelTempering, WangLandau
 from sklpf.models.rbm._path import RBMPath
 from sklpf.partition._reweighting import own_reading
 from sklpf.testing import find_shared_data, make_rbm_problem
@@ -145,11 +150,19 @@ ELEMENTARY = {
     "MarkovMixture": MarkovMixture(),
 }
 UNTRAINED = {name: make for name, make in TRAPS.items() if "MNIST" not in name}
+ADAPTIVE = {
+    "RTS": RTS(50, 30, 1000),
+    "SAMS": SAMS(50, 30, 1000),
+    "SAMS, binary": SAMS(50, 30, 1000, update="binary"),
+    "WangLandau": WangLandau(50, 30, 1000),
+}
 GRIDS = {
     "defaults": (PROBLEMS, DEFAULTS),
     "ais": (PROBLEMS, AIS_GRID),
     "large": (LARGE, LARGE_GRID),
     "traps": (TRAPS, SHORT),
+    "adaptive": (PROBLEMS, ADAPTIVE),
+    "adaptive traps": (TRAPS, ADAPTIVE),
     "elementary": (
         {"random, 12 hidden, easy": lambda: make_rbm_problem("easy").path, **PROBLEMS, **UNTRAINED},
         ELEMENTARY,

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, BDMC, RAISE, RTS, LeftToRight, ParallelTempering
+from sklpf import AIS, BDMC, RAISE, RTS, SAMS, LeftToRight, ParallelTempering, WangLandau
 from sklpf.models import LDAPath
 from sklpf.runs import AnnealingRun, ExchangeRun, TemperingRun
 from sklpf.testing import make_rbm_problem
@@ -23,6 +23,8 @@ FITTED = {
     "RTS": (RTS(50, 12, n_sweeps=600, random_state=0), PROBLEM.path),
     "TS": (RTS(50, 12, n_sweeps=600, rao_blackwell=False, random_state=0), PROBLEM.path),
     "RTS with tol": (RTS(50, 12, n_sweeps=300, tol=0.02, random_state=0), PROBLEM.path),
+    "SAMS": (SAMS(50, 12, n_sweeps=600, random_state=0), PROBLEM.path),
+    "WangLandau": (WangLandau(50, 12, n_sweeps=300, tol=0.02, random_state=0), PROBLEM.path),
     "ParallelTempering": (ParallelTempering(5, n_sweeps=256, random_state=0), PROBLEM.path),
     "stepping stones": (ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", random_state=0), PROBLEM.path),
     "LeftToRight": (LeftToRight(20, random_state=0), DOCUMENT),

@@ -1,0 +1,60 @@
+"""What SAMS and WangLandau share: weights that adapt, then rounds of RTS with these weights frozen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._rts import RTS, Start
+from sklpf.partition._rts_judge import ALL, pool_rounds
+from sklpf.runs._adaptive import GainRule, adapt
+from sklpf.runs._tempering import Adaptation
+
+_LARGEST_ERROR = 1.0  # nats by which a frozen log Z_k may differ from the result: levels are then visited unevenly
+
+
+class AdaptiveTempering(RTS):
+    """Simulated tempering whose weights follow the visits of the chains until they are frozen.
+
+    A subclass says how far (`_rule`), whether visits are probabilities or drawn levels (`update`), and what it means
+    where the gain has not settled (`_unsettled`).
+    """
+
+    rao_blackwell = True  # in the frozen rounds
+    update: str
+    _unsettled: str
+
+    def _rule(self, log_prior) -> GainRule:
+        raise NotImplementedError
+
+    def _initialise(self, setup, log_prior) -> Start:
+        chains, pilot, used = self._pilot(setup, log_prior)
+        n_redraws = max(1, self.n_sweeps // 4 // setup.sweeps_per_redraw)
+        rule = self._rule(log_prior)
+        adapted = adapt(setup, chains, log_prior, pilot(ALL), n_redraws, rule, self.update == "rao-blackwell")
+        sizes = np.array([float(r.n_redraws) for r in adapted.recent])
+        return Start(
+            chains=adapted.chains,
+            curve=adapted.curve,
+            estimate=pool_rounds(setup.first, adapted.recent, True, sizes),
+            used=used + n_redraws * setup.sweeps_per_redraw,
+            adaptation=Adaptation(type(self).__name__, adapted.curve, **adapted.history, settled=rule.settled),
+        )
+
+    def _combine(self, run) -> PartitionResult:
+        adaptation, name = run.adaptation, type(self).__name__
+        if adaptation is None or adaptation.method != name:
+            raise ValueError(f"run must be one that {name} left; read this one with the estimator that left it, or RTS")
+        result = super()._combine(run)
+        reasons = result.reasons
+        off = float(np.abs(result.log_partition_curve - run.base_log_partition - adaptation.curve).max())
+        if off > _LARGEST_ERROR:
+            reasons = (f"the frozen weights were off by {off:.1f} nats: raise n_sweeps", *reasons)
+        if not adaptation.settled:
+            reasons = (f"{self._unsettled} (evenness {adaptation.evenness[-1]:.2f}): raise n_sweeps", *reasons)
+        history = {f"adaptive_{field}": getattr(adaptation, field) for field in ("n_draws", "gain", "evenness")}
+        history["adaptive_log_partition"] = run.base_log_partition + adaptation.log_partition
+        diagnostics = {**result.diagnostics, **history}
+        return replace(result, method=name, converged=not reasons, reasons=reasons, diagnostics=diagnostics)

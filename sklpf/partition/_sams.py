@@ -1,0 +1,153 @@
+"""SAMS: self-adjusted mixture sampling."""
+
+from __future__ import annotations
+
+import os
+from numbers import Real
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sklpf._sklearn import Interval, StrOptions
+from sklpf.partition._adaptive import AdaptiveTempering
+from sklpf.partition._rts import RTS
+from sklpf.transitions import Transition
+
+_EVEN = 0.8  # the gain settles when no level's share of the visits is off by more than 1 - _EVEN of itself
+
+
+class TwoStageGain:
+    """min(r_min, t^-b) of the t-th draw until visits were even at t0, then min(r_min, 1 / (t - t0 + t0^b))."""
+
+    def __init__(self, prior, exponent):
+        self.prior, self.exponent = prior, exponent
+        self.visits, self.n_draws, self.settled_at = np.zeros(len(prior)), 0, None
+
+    @property
+    def settled(self) -> bool:
+        return self.settled_at is not None
+
+    def gain(self, n_draws):
+        t, t0 = self.n_draws + n_draws, self.settled_at
+        slow = t**-self.exponent if t0 is None else 1 / (t - t0 + t0**self.exponent)
+        return n_draws * min(self.prior.min(), slow)
+
+    def observe(self, shares, n_draws):
+        self.n_draws += n_draws
+        self.visits = self.visits + n_draws * shares
+        evenness = 1 - np.max(np.abs(self.visits / self.n_draws / self.prior - 1))
+        if not self.settled and evenness > _EVEN:
+            self.settled_at = self.n_draws
+        return evenness
+
+
+class SAMS(AdaptiveTempering):
+    """Self-adjusted mixture sampling (Tan 2017), with a frozen phase that gives the number and its error.
+
+    Chains walk up and down the ladder as in `RTS`. The estimates that decide where they go are moved by stochastic
+    approximation,
+
+        log Z_k += gamma_t (q(k | x) / r_k - q(0 | x) / r_0),
+
+    with gains gamma_t = min(r_min, t^-b) of the t-th draw until, at t0, every level has been visited within 20 % as
+    often as it should be, and min(r_min, 1 / (t - t0 + t0^b)) then. A pilot that takes a quarter of the sweeps gives
+    the first estimates and places the chains, as in `RTS`; another quarter adapts. The estimates are then frozen, and
+    the other half of the sweeps gives the result: its value, its error and its alarms are those of `RTS`.
+
+    Parameters
+    ----------
+    n_chains : int, default=100
+        At least 10, in 10 groups. All move the same estimates; the groups share nothing else.
+    n_temperatures, n_sweeps, tol, max_sweeps, ladder, prior, sweeps_per_redraw
+        As in `RTS`. With `tol` later rounds run with what the rounds before have found.
+    update : {"rao-blackwell", "binary"}, default="rao-blackwell"
+        What the estimates follow: the probabilities q(k | x), or the drawn levels, 1 for the level drawn and 0 for all
+        others, which is noisier and has no part in the frozen phase.
+    exponent : float, default=0.8
+        b, between 1/2 and 1 (both excluded).
+    weights, base, transition, checkpoint, random_state, n_jobs
+        As in `AIS`.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
+        See `PartitionEstimator` and `RTS`, whose diagnostics these are (nats), and of every update
+
+        - ``adaptive_n_draws``, the draws of all chains until then;
+        - ``adaptive_gain``, by which the visits were multiplied: the gains of its draws together;
+        - ``adaptive_evenness``, 1 - max_k abs(share_k / r_k - 1) of all visits until then;
+        - ``adaptive_log_partition``, the estimate of log Z: no result, its error is unknown.
+
+    Raises
+    ------
+    ValueError
+        If a parameter can't be used.
+
+    Notes
+    -----
+    Not converged if visits have not become even within the adaptive phase, if a frozen log Z_k differs from the result
+    by more than 1 nat, or for the reasons of `RTS`.
+
+    Draws of all chains count together, as if the chains took turns. An update takes one redraw of every chain at first,
+    a tenth of those before it later, when gains are small; it moves no level by more than 1 nat, the most that a single
+    draw can. Without the pilot, estimates that are 50 nats off would take more draws to move than most runs have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import SAMS, BernoulliRBM
+    >>> rng = np.random.default_rng(0)
+    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> sams = SAMS(n_sweeps=1000, random_state=0).fit(rbm)
+    >>> bool(sams.log_partition_std_error_ < 0.05)
+    True
+    """
+
+    _parameter_constraints = {
+        **{name: rule for name, rule in RTS._parameter_constraints.items() if name not in ("rao_blackwell", "init")},
+        "update": [StrOptions({"rao-blackwell", "binary"})],
+        "exponent": [Interval(Real, 0.5, 1, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        n_chains: int = 100,
+        n_temperatures: int = 100,
+        n_sweeps: int = 4000,
+        *,
+        tol: float | None = None,
+        max_sweeps: int | None = None,
+        ladder: str | ArrayLike = "linear",
+        prior: Literal["uniform"] | float | ArrayLike = "uniform",
+        update: Literal["rao-blackwell", "binary"] = "rao-blackwell",
+        exponent: float = 0.8,
+        sweeps_per_redraw: int | None = None,
+        weights: str | None = None,
+        base: str | ArrayLike | None = None,
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ):
+        self.n_chains = n_chains
+        self.n_temperatures = n_temperatures
+        self.n_sweeps = n_sweeps
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.ladder = ladder
+        self.prior = prior
+        self.update = update
+        self.exponent = exponent
+        self.sweeps_per_redraw = sweeps_per_redraw
+        self.weights = weights
+        self.base = base
+        self.transition = transition
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    _unsettled = "levels were not visited evenly while the weights adapted"
+
+    def _rule(self, log_prior):
+        return TwoStageGain(np.exp(log_prior), self.exponent)
