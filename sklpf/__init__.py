@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import HAIS as HAIS
     from sklpf.partition import RAISE as RAISE
     from sklpf.partition import RTS as RTS
+    from sklpf.partition import SMC as SMC
     from sklpf.partition import Exact as Exact
     from sklpf.partition import LeftToRight as LeftToRight
     from sklpf.partition import ParallelTempering as ParallelTempering
@@ -57,6 +58,7 @@ _PUBLIC = {
     "ProductOfExperts": "sklpf.models",
     "RAISE": "sklpf.partition",
     "RTS": "sklpf.partition",
+    "SMC": "sklpf.partition",
     "RandomWalk": "sklpf.transitions",
     "Slice": "sklpf.transitions",
     "StudentT": "sklpf.paths",

@@ -10,6 +10,7 @@ from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._raise import RAISE
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rts import RTS
+from sklpf.partition._smc import SMC
 
 __all__ = [
     "AIS",
@@ -17,6 +18,7 @@ __all__ = [
     "HAIS",
     "RAISE",
     "RTS",
+    "SMC",
     "Exact",
     "LeftToRight",
     "ParallelTempering",

@@ -1,0 +1,178 @@
+"""Populations of particles that go up the ladder and are resampled on their way: sequential Monte Carlo samplers."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._parallel import run_segments
+from sklpf._random import REDRAW, Stream
+from sklpf.paths._base import take
+from sklpf.runs import _programs as programs
+from sklpf.runs._plan import check_finite, segments
+
+
+@dataclass(frozen=True)
+class PopulationRun:
+    """What G independent populations of N particles leave of their way up a ladder of K levels.
+
+    Attributes
+    ----------
+    ladder : ndarray of shape (K,)
+    base_log_partition : float
+        log Z_0 in nats.
+    log_means : ndarray of shape (G, K)
+        Every population's log Z_k / Z_0; its exponential is unbiased.
+    effective_sizes : ndarray of shape (G, K)
+        Effective number of particles at every level, before they are resampled there; 0 if all weights are.
+    resampled : ndarray of shape (G, K)
+        1 where the particles were resampled.
+    log_weights : ndarray of shape (G, N)
+        Log of the weight of all descendants of each particle that started, -inf where there are none: their mean within
+        a population is its estimate. Without resampling these are the weights of annealed importance sampling.
+    summaries : ndarray of shape (G, 2, S)
+        Weighted means of the path's summaries of the states at the target, and of their squares.
+    bound : ndarray or None
+        Logs of independent estimates of Z that are not too large on average, made without the base.
+    acceptance : ndarray or None
+        Mean acceptance probability at every level but the first; None if no move is rejected.
+    pilot : object or None
+        Step sizes of the moves at some inverse temperatures, of moves that were tuned.
+    n_sweeps : int
+        Sweeps of all particles together.
+    log_f_rounding : float
+        Size of the rounding errors of log_f in nats, where the path names one.
+    doubts : tuple of str
+        What was found against the path before anything was sampled: reasons not to trust any result.
+    """
+
+    ladder: NDArray[np.float64]
+    base_log_partition: float
+    log_means: NDArray[np.float64]
+    effective_sizes: NDArray[np.float64]
+    resampled: NDArray[np.int64]
+    log_weights: NDArray[np.float64]
+    summaries: NDArray[np.float64]
+    bound: NDArray[np.float64] | None = None
+    acceptance: NDArray[np.float64] | None = None
+    pilot: Any = None
+    n_sweeps: int = 0
+    log_f_rounding: float = 0.0
+    doubts: tuple[str, ...] = ()
+
+
+class Population(NamedTuple):
+    """One population at a level: its particles, the log of its estimate so far, and what happened at every level."""
+
+    state: Any
+    memory: tuple
+    log_weights: NDArray[np.float64]  # (N,), with a mean of 1 on the way, since the last resampling
+    log_mean: NDArray[np.float64]  # (): log of the product of the mean weights at earlier resamplings
+    ancestors: NDArray[np.int64]  # (N,)
+    records: NDArray[np.float64]  # (levels passed, 4): log mean, effective size, resampled, sum of acceptance
+
+
+def climb(path, transition, n_populations, n_particles, resample_at, key, n_jobs=None, checkpoint=None):
+    """Populations that went up the whole ladder from exact base draws (Del Moral, Doucet & Jasra 2006).
+
+    At every level particles are weighted, resampled if their effective number is less than `resample_at` times
+    n_particles, and moved.
+    """
+    bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
+    return run_segments(
+        functools.partial(_begin, path, transition, key, n_particles),
+        functools.partial(_advance, path, transition, key, resample_at, bounds),
+        n_populations,
+        len(bounds) - 1,
+        n_jobs=n_jobs,
+        checkpoint=checkpoint,
+        stage="populations",
+    )
+
+
+def _begin(path, transition, key, n, block) -> Population:
+    stream = Stream(key, block * n)
+    state = path.sample_base(n, stream)
+    memory = transition.init(path, state, stream.aside())
+    return Population(state, memory, np.zeros(n), np.zeros(()), np.arange(n), np.empty((0, 4)))
+
+
+def _advance(path, transition, key, resample_at, bounds, block, segment, population) -> Population:
+    n = len(population.ancestors)
+    for level in range(bounds[segment], bounds[segment + 1]):
+        stream = Stream(key, block * n, level + 1)
+        population = _step(path, transition, resample_at, stream, level, population)
+    return population
+
+
+def _step(path, transition, resample_at, stream, level, population) -> Population:
+    """One level up. Particles that are then resampled have moved in vain: they move anew, from where they were."""
+    state, memory, log_weights, log_mean, ancestors, records = population
+    n = len(ancestors)
+    levels = np.full((2, n), [[level], [level + 1]])
+    with np.errstate(invalid="ignore"):  # inf - inf: reported here
+        moved = programs.anneal(path, transition, state, memory, levels, stream)
+    log_weights = log_weights + check_finite(moved[2], allow_zero=path.has_walls)
+    mean, effective = mean_and_size(log_weights)
+    total, resample = log_mean + mean, 0 < effective < resample_at * n
+    if resample:
+        chosen = systematic(log_weights, n, float(stream.aside().uniform(1, REDRAW)[0]))
+        state, memory, ancestors = path.take(state, chosen), take(memory, chosen), ancestors[chosen]
+        log_weights, log_mean = np.zeros(n), total
+        levels = np.full((2, n), level + 1)
+        moved = programs.anneal(path, transition, state, memory, levels, stream)
+    before, after = transition.accepted(memory), transition.accepted(moved[1])
+    rate = np.nan if before is None else np.sum(after - before) / n
+    records = np.concatenate([records, [[float(total), effective, resample, rate]]])
+    return Population(moved[0], moved[1], log_weights, np.asarray(log_mean), ancestors, records)
+
+
+def family_weights(population: Population) -> NDArray[np.float64]:
+    """Log of the weight of the descendants of every particle that started, (N,)."""
+    log_weights = population.log_mean + population.log_weights
+    largest = log_weights.max()
+    if largest == -np.inf:
+        return log_weights
+    sums = np.bincount(population.ancestors, weights=np.exp(log_weights - largest), minlength=len(log_weights))
+    with np.errstate(divide="ignore"):
+        return largest + np.log(sums)
+
+
+def target_summaries(path, population: Population) -> NDArray[np.float64]:
+    """Weighted means of the summaries of a population's states and of their squares, (2, S); NaN without weights."""
+    summary = path.summary(population.state)
+    if population.log_weights.max() == -np.inf:
+        return np.full((2, summary.shape[1]), np.nan)
+    weights = np.exp(population.log_weights - population.log_weights.max())
+    return np.stack([weights @ summary, weights @ summary**2]) / weights.sum()
+
+
+def mean_and_size(log_weights: NDArray[np.float64]) -> tuple[float, float]:
+    """Log of the mean of exp(log_weights), and (sum w)^2 / sum w^2; -inf and 0 if all weights are 0."""
+    largest = log_weights.max()
+    if largest == -np.inf:
+        return -np.inf, 0.0
+    weights = np.exp(log_weights - largest)
+    total = weights.sum()
+    return float(largest + np.log(total / len(weights))), float(total**2 / (weights @ weights))
+
+
+def systematic(log_weights: NDArray[np.float64], n: int, uniform: float) -> NDArray[np.int64]:
+    """Indices (n,) of systematic resampling: each index comes up n w times, rounded up or down, and so on average.
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (m,)
+        Not all -inf.
+    n : int
+    uniform : float
+        In [0, 1).
+    """
+    weights = np.exp(log_weights - log_weights.max())
+    shares = np.cumsum(weights)
+    index = np.searchsorted(shares, (uniform + np.arange(n)) * (shares[-1] / n), side="right")
+    return np.minimum(index, np.flatnonzero(weights)[-1])
