@@ -137,7 +137,8 @@ class SMC(PartitionEstimator):
         """
         run, plan, populations = self._climb(path, int(rng.integers(2**31)))
         log_weights = np.concatenate([p.log_mean + p.log_weights for p in populations])
-        state = path.take(concatenate([p.state for p in populations]), systematic(log_weights, n, rng.random()))
+        chosen = rng.permutation(systematic(log_weights, n, rng.random()))
+        state = path.take(concatenate([p.state for p in populations]), chosen)
         key = stream_key(int(rng.integers(2**31)), _DRAWS)
         return settle(plan.path, plan.transition, state, _SETTLING, key, self.n_jobs)
 

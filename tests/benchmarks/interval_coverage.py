@@ -4,9 +4,10 @@
 
 "defaults" runs AIS, RTS and ParallelTempering on every problem, "ais" AIS with few and many chains and levels, "large"
 AIS on RBMs that can't be enumerated, where a long run of ParallelTempering is the reference and its error widens the
-intervals, "traps" every estimator, short and long, where the base or the ladder misses most of the model. Prints
-Markdown. A row fails the band if at least 40 runs converged and fewer of them cover than the 0.05 % quantile of
-Bin(n, 0.94). Problems on NLTCS and MNIST need the reference data (see SKLPF_DATA) and are left out without it.
+intervals, "traps" every estimator, short and long, where the base or the ladder misses most of the model, "smc" and
+"smc traps" SMC, short and long, beside AIS and ParallelTempering. Prints Markdown; ms is the median CPU time of a run.
+A row fails the band if at least 40 runs converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94).
+Problems on NLTCS and MNIST need the reference data (see SKLPF_DATA) and are left out without it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
+import time
 import warnings
 
 import numpy as np
@@ -23,7 +25,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import BernoulliRBM as ScikitRBM
 
-from sklpf import AIS, BDMC, RTS, BernoulliRBM, Exact, ParallelTempering
+from sklpf import AIS, BDMC, RTS, SMC, BernoulliRBM, Exact, ParallelTempering
 from sklpf.models.rbm._path import RBMPath
 from sklpf.testing import find_shared_data, make_rbm_problem
 
@@ -119,8 +121,15 @@ AIS_GRID = {f"AIS, {n} x {k}": AIS(n, k) for n, k in itertools.product((10, 30, 
 LARGE_GRID = {
     f"AIS, {n} x {k}": AIS(n, k) for n, k in [(10, 1000), (100, 1000), (400, 1000), (10, 10_000), (100, 10_000)]
 }
+SMC_GRID = {
+    **{f"SMC, 10 x {n} x {k}": SMC(n, k) for n, k in [(10, 10), (100, 10), (100, 30), (100, 100)]},
+    "AIS, 100 x 1000": AIS(),
+    "ParallelTempering, 1024 sweeps": ParallelTempering(n_sweeps=1024),
+}
 GRIDS = {
     "defaults": (PROBLEMS, DEFAULTS),
+    "smc": (PROBLEMS, SMC_GRID),
+    "smc traps": (TRAPS, SMC_GRID),
     "ais": (PROBLEMS, AIS_GRID),
     "large": (LARGE, LARGE_GRID),
     "traps": (TRAPS, SHORT),
@@ -132,9 +141,11 @@ def run(path, estimator, seeds):
     for seed in seeds:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
+            started = time.process_time()
             fitted = estimator.set_params(random_state=seed).fit(path)
+            spent = time.process_time() - started
         interval = fitted.log_partition_interval_
-        rows.append((fitted.log_partition_, fitted.log_partition_std_error_, *interval, fitted.converged_))
+        rows.append((fitted.log_partition_, fitted.log_partition_std_error_, *interval, fitted.converged_, spent))
     return rows
 
 
@@ -146,7 +157,7 @@ def measure(path, estimator, n_seeds, n_jobs):
 
 def summarise(exact, exact_error, values):
     """Bias, standard errors, which runs converged, cover and are wrong by 3 SE, and which count in the pooled share."""
-    value, error, low, high, converged = values
+    value, error, low, high, converged, _ = values
     converged, off = converged.astype(bool), value - exact
     reach = np.hypot((high - low) / 2, 1.96 * exact_error)
     covered = np.where(error > _TINY, np.abs((low + high) / 2 - exact) <= reach, np.abs(off) < _TINY)
@@ -163,10 +174,9 @@ def main():
     parser.add_argument("--problems", default="")
     args = parser.parse_args()
     problems, estimators = GRIDS[args.grid]
-    print(
-        "| problem | log Z | estimator | bias | RMSE | median SE | converged | covers | converged and 3 SE off | band |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    heads = ["problem", "log Z", "estimator", "bias", "RMSE", "median SE", "ms", "converged", "covers"]
+    heads += ["converged and 3 SE off", "band"]
+    print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     totals = np.zeros(2, dtype=int)
     for problem, make_path in problems.items():
         if args.problems and args.problems not in problem:
@@ -180,16 +190,16 @@ def main():
         shown = f"{exact:.3f}" + (f" ± {exact_error:.3f}" if exact_error else "")
         for name, estimator in estimators.items():
             n_seeds = max(40, args.seeds // 4) if "400 x 1000" in name else args.seeds
-            off, error, converged, covered, wrong, pooled = summarise(
-                exact, exact_error, measure(path, estimator, n_seeds, args.jobs)
-            )
+            values = measure(path, estimator, n_seeds, args.jobs)
+            off, error, converged, covered, wrong, pooled = summarise(exact, exact_error, values)
             n, hits = int(converged.sum()), int(covered[converged].sum())
             totals += int(covered[pooled].sum()), int(pooled.sum())
             verdict = "-" if n < 40 else "fails" if hits < binom.ppf(5e-4, n, 0.94) else "holds"
             share = f"{hits} of {n}" + (f", {hits / n:.0%}" if n else "")
             print(
                 f"| {problem} | {shown} | {name} | {off.mean():+.3f} | {np.sqrt(np.mean(off**2)):.3f} | "
-                f"{np.nanmedian(error):.3f} | {converged.mean():.0%} | {share} | {wrong.sum()} | {verdict} |",
+                f"{np.nanmedian(error):.3f} | {1000 * np.median(values[5]):.0f} | {converged.mean():.0%} | {share} | "
+                f"{wrong.sum()} | {verdict} |",
                 flush=True,
             )
     print(f"\npooled coverage of converged runs: {totals[0] / max(totals[1], 1):.1%} ({totals[0]} of {totals[1]})")

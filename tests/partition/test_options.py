@@ -5,15 +5,16 @@ import inspect
 import numpy as np
 import pytest
 
-from sklpf import AIS, BDMC, RAISE, RTS, BernoulliRBM, Exact, LeftToRight, ParallelTempering
+from sklpf import AIS, BDMC, RAISE, RTS, SMC, BernoulliRBM, Exact, LeftToRight, ParallelTempering
 from sklpf.testing import hidden_mode_problem
 
-WITH_OPTIONS = (AIS, BDMC, RAISE, RTS, ParallelTempering)
+WITH_OPTIONS = (AIS, BDMC, RAISE, RTS, SMC, ParallelTempering)
 SMALL = {
     AIS: {"n_chains": 8, "n_temperatures": 50},
     BDMC: {"n_chains": 20, "n_temperatures": 50},
     RAISE: {"n_starts": 2, "n_temperatures": 50},
     RTS: {"n_chains": 10, "n_temperatures": 5, "n_sweeps": 300},
+    SMC: {"n_particles": 8, "n_temperatures": 20},
     ParallelTempering: {"n_ladders": 3, "n_sweeps": 256},
 }
 
