@@ -102,16 +102,17 @@ def _begin(path, transition, key, n, block) -> Population:
 
 
 def _advance(path, transition, key, resample_at, bounds, block, segment, population) -> Population:
-    n = len(population.ancestors)
+    n, records = len(population.ancestors), [population.records]
     for level in range(bounds[segment], bounds[segment + 1]):
         stream = Stream(key, block * n, level + 1)
-        population = _step(path, transition, resample_at, stream, level, population)
-    return population
+        population, record = _step(path, transition, resample_at, stream, level, population)
+        records.append(np.array([record], dtype=float))
+    return population._replace(records=np.concatenate(records))
 
 
-def _step(path, transition, resample_at, stream, level, population) -> Population:
+def _step(path, transition, resample_at, stream, level, population) -> tuple[Population, tuple]:
     """One level up. Particles that are then resampled have moved in vain: they move anew, from where they were."""
-    state, memory, log_weights, log_mean, ancestors, records = population
+    state, memory, log_weights, log_mean, ancestors, _ = population
     n = len(ancestors)
     levels = np.full((2, n), [[level], [level + 1]])
     with np.errstate(invalid="ignore"):  # inf - inf: reported here
@@ -127,8 +128,14 @@ def _step(path, transition, resample_at, stream, level, population) -> Populatio
         moved = programs.anneal(path, transition, state, memory, levels, stream)
     before, after = transition.accepted(memory), transition.accepted(moved[1])
     rate = np.nan if before is None else np.sum(after - before) / n
-    records = np.concatenate([records, [[float(total), effective, resample, rate]]])
-    return Population(moved[0], moved[1], log_weights, np.asarray(log_mean), ancestors, records)
+    population = population._replace(
+        state=moved[0],
+        memory=moved[1],
+        log_weights=log_weights,
+        log_mean=np.asarray(log_mean),
+        ancestors=ancestors,
+    )
+    return population, (float(total), effective, resample, rate)
 
 
 def family_weights(population: Population) -> NDArray[np.float64]:
