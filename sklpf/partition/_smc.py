@@ -28,7 +28,7 @@ from sklpf.uncertainty import between_groups, log_mean_exp
 
 _MAIN, _DRAWS = 1, 2  # random streams; that of the pilot is 0
 _SETTLING = 100  # sweeps at the target after the last resampling of draws
-_ENOUGH_FAMILIES = 50.0  # that must count, or half of the particles where these are fewer
+_ENOUGH_FAMILIES, _LARGE_SHARE = 100.0, 2 / 3  # families that must count, or share of the particles if that is less
 _MOST_BETWEEN, _INDEPENDENT = 0.1, 2.0  # variance between populations: the share, or its multiple of 1 / N, allowed
 
 
@@ -74,10 +74,10 @@ class SMC(PartitionEstimator):
     The standard error is the larger of two: that of the mean of G estimates, and that of the mean of G N weights, each
     the weight of all descendants of one particle that started (Lee & Whiteley 2018).
 
-    Not converged if fewer than 50 families count (half of all particles if that is less); if more than a tenth of the
-    variance of the states at the target (``path.summary``), or 2 / N if that is more, lies between populations, which
-    then sit in different modes; or if the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`)
-    and it is exceeded. A mode that no population has entered raises no alarm.
+    Not converged if fewer than 100 families count (two thirds of all particles if that is less); if more than a tenth
+    of the variance of the states at the target (``path.summary``), or 2 / N if that is more, lies between populations,
+    which then sit in different modes; or if the path has a lower bound of log Z that owes nothing to its base
+    (`BoundDraws`) and it is exceeded. A mode that no population has entered raises no alarm.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def _between_populations(run, alive) -> float:
 def _alarms(run, diagnostics) -> list[str]:
     n_particles, n_all = run.log_weights.shape[1], run.log_weights.size
     reasons, effective = [], diagnostics["effective_families"]
-    if effective < min(_ENOUGH_FAMILIES, n_all / 2):
+    if effective < min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all):
         reasons.append(
             f"only {effective:.1f} of {n_all} particles have descendants that count: raise n_temperatures or "
             "n_particles"
