@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._parallel import removing_checkpoints
-from sklpf._random import stream_key
+from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
 from sklpf.partition._ais import move_diagnostics
 from sklpf.partition._base import BOUND, PartitionEstimator
@@ -19,15 +20,16 @@ from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
-from sklpf.reweighting import effective_sample_size, mean_weight
+from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
 from sklpf.runs._annealing import settle
 from sklpf.runs._plan import check_alive
-from sklpf.runs._populations import PopulationRun, climb, family_weights, systematic, target_summaries
+from sklpf.runs._populations import PopulationRun, climb, descend, family_weights, systematic, target_summaries
 from sklpf.transitions import Transition
 from sklpf.uncertainty import between_groups, log_mean_exp
 
-_MAIN, _DRAWS = 1, 2  # random streams; that of the pilot is 0
-_SETTLING = 100  # sweeps at the target after the last resampling of draws
+_MAIN, _DRAWS, _SETTLE, _DOWN = 1, 2, 3, 4  # random streams; that of the pilot is 0
+_SETTLING = 100  # sweeps at the target after the last resampling
+_FEWEST_BACK = 10  # chains that go back down, or N
 _ENOUGH_FAMILIES, _LARGE_SHARE = 100.0, 2 / 3  # families that must count, or share of the particles if that is less
 _MOST_BETWEEN, _INDEPENDENT = 0.1, 2.0  # variance between populations: the share, or its multiple of 1 / N, allowed
 
@@ -63,21 +65,25 @@ class SMC(PartitionEstimator):
         uses Student t with G - 1 degrees of freedom. ``result_.diagnostics`` holds ``log_partition_by_population``
         (G,); ``effective_sizes`` (G, K), of the particles at every level before they are resampled; ``n_resamplings``
         and ``families`` (G,), how often particles were resampled, and how many of those that started have
-        descendants at the target; ``effective_families``, how many count in the estimate; ``between_populations``, the
-        share of the target states' variance that lies between populations; the standard errors ``group_std_error``
-        and ``family_std_error``; ``acceptance`` and ``step_sizes`` of moves that have them; ``lower_bound``: log Z is
+        descendants at the target; ``effective_families``, how many count in the estimate, and
+        ``effective_families_from_target``; ``between_populations``, the share of the target states' variance that lies
+        between populations; the standard errors ``group_std_error``, ``family_std_error`` and ``reverse_std_error``;
+        ``acceptance`` and ``step_sizes`` of moves that have them; ``lower_bound``: log Z is
         below it with probability at most 5 %, whatever the particles have missed; and ``plain_bound`` where the path
         has one.
 
     Notes
     -----
     The standard error is the larger of two: that of the mean of G estimates, and that of the mean of G N weights, each
-    the weight of all descendants of one particle that started (Lee & Whiteley 2018).
+    the weight of all descendants of one particle that started (Lee & Whiteley 2018). Weights that a run has not met
+    don't show in either. Therefore N particles (at least 10), drawn by weight, move on for 100 sweeps at the target and
+    go back down the ladder; what they meet on the way says how the estimate of a population that held them would vary.
+    Where that is more, the variance is the mean of the two.
 
-    Not converged if fewer than 100 families count (two thirds of all particles if that is less); if more than a tenth
-    of the variance of the states at the target (``path.summary``), or 2 / N if that is more, lies between populations,
-    which then sit in different modes; or if the path has a lower bound of log Z that owes nothing to its base
-    (`BoundDraws`) and it is exceeded. A mode that no population has entered raises no alarm.
+    Not converged if fewer than 100 families count (two thirds of all particles if that is less), or fewer than half as
+    many as seen from the target; if more than a tenth of the variance of the states at the target (``path.summary``),
+    or 2 / N if that is more, lies between populations, which then sit in different modes; or if the path has a lower
+    bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded. A mode that no population has entered raises no alarm.
 
     Examples
     --------
@@ -127,7 +133,12 @@ class SMC(PartitionEstimator):
     _run_class = PopulationRun
 
     def _sample(self, path, seed) -> PopulationRun:
-        return self._climb(path, seed)[0]
+        run, plan, populations = self._climb(path, seed)
+        checkpoint, n_back = self._checkpoint(path, seed), max(_FEWEST_BACK, self.n_particles)
+        settling, key = stream_key(seed, _SETTLE), stream_key(seed, _DOWN)
+        ends = self._at_target(plan, populations, n_back, Stream(key).generator(), settling, checkpoint)
+        down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint)
+        return replace(run, down=down, n_sweeps=run.n_sweeps + n_back * (_SETTLING + down.shape[1]))
 
     @removing_checkpoints()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
@@ -135,12 +146,16 @@ class SMC(PartitionEstimator):
 
         They make 100 sweeps at the target after that. Draws are as good as the run: approximate, and not independent.
         """
-        run, plan, populations = self._climb(path, int(rng.integers(2**31)))
-        log_weights = np.concatenate([p.log_mean + p.log_weights for p in populations])
-        chosen = rng.permutation(systematic(log_weights, n, rng.random()))
-        state = path.take(concatenate([p.state for p in populations]), chosen)
+        plan, populations = self._climb(path, int(rng.integers(2**31)))[1:]
         key = stream_key(int(rng.integers(2**31)), _DRAWS)
-        return settle(plan.path, plan.transition, state, _SETTLING, key, self.n_jobs)
+        return self._at_target(plan, populations, n, rng, key)
+
+    def _at_target(self, plan, populations, n, rng, key, checkpoint=None):
+        """Particles of all populations, drawn by weight, that have moved on at the target."""
+        log_weights = np.concatenate([population.log_mean + population.log_weights for population in populations])
+        chosen = rng.permutation(systematic(log_weights, n, rng.random()))
+        starts = plan.path.take(concatenate([population.state for population in populations]), chosen)
+        return settle(plan.path, plan.transition, starts, _SETTLING, key, self.n_jobs, checkpoint)
 
     def _climb(self, path, seed):
         base_log_partition = require_base(path, "SMC")
@@ -162,6 +177,7 @@ class SMC(PartitionEstimator):
             resampled=_from_base(records[..., 2], 0).astype(np.int64),
             log_weights=log_weights,
             summaries=np.array([target_summaries(path, population) for population in populations]),
+            down=np.empty((0, len(plan.path.ladder) - 1)),
             bound=bound,
             acceptance=None if np.isnan(rates).any() else rates,
             pilot=plan.transition.pilot,
@@ -173,16 +189,22 @@ class SMC(PartitionEstimator):
         by_population = log_mean_exp(run.log_weights, axis=1)
         groups, families = mean_weight(by_population), mean_weight(run.log_weights.ravel())
         log_partition = run.base_log_partition + groups.log_mean
-        std_error = max(groups.std_error, families.delta)
+        std_error, alive = max(groups.std_error, families.delta), by_population > -np.inf
+        n_populations, n_particles = run.log_weights.shape
+        variance = population_seen_from_target(run.down, run.resampled[alive], run.log_means[alive], n_particles)
+        from_target = float(np.sqrt(variance / n_populations))
+        std_error = max(std_error, float(np.sqrt((std_error**2 + from_target**2) / 2)))
         diagnostics = {
             "log_partition_by_population": run.base_log_partition + by_population,
             "effective_sizes": run.effective_sizes,
             "n_resamplings": run.resampled.sum(axis=1),
             "families": np.sum(run.log_weights > -np.inf, axis=1),
             "effective_families": effective_sample_size(run.log_weights.ravel()),
-            "between_populations": _between_populations(run, by_population > -np.inf),
+            "effective_families_from_target": n_populations / (variance + 1 / n_particles),
+            "between_populations": _between_populations(run, alive),
             "group_std_error": groups.std_error,
             "family_std_error": families.delta,
+            "reverse_std_error": from_target,
             "lower_bound": log_partition - np.log(20),
         }
         diagnostics |= move_diagnostics(run)
@@ -214,12 +236,13 @@ def _between_populations(run, alive) -> float:
 
 def _alarms(run, diagnostics) -> list[str]:
     n_particles, n_all = run.log_weights.shape[1], run.log_weights.size
-    reasons, effective = [], diagnostics["effective_families"]
-    if effective < min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all):
-        reasons.append(
-            f"only {effective:.1f} of {n_all} particles have descendants that count: raise n_temperatures or "
-            "n_particles"
-        )
+    reasons, needed = [], min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all)
+    here, there = diagnostics["effective_families"], diagnostics["effective_families_from_target"]
+    count = f"of {n_all} particles have descendants that count: raise n_temperatures or n_particles"
+    if here < needed:
+        reasons.append(f"only {here:.1f} {count}")
+    elif there < needed / 2:
+        reasons.append(f"chains that go back down from the target show that only {there:.1f} {count}")
     between = diagnostics["between_populations"]
     if not between <= max(_MOST_BETWEEN, _INDEPENDENT / n_particles):
         reasons.append(

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from sklpf._parallel import run_segments
 from sklpf._random import REDRAW, Stream
-from sklpf.paths._base import take
+from sklpf.paths._base import n_chains, take
 from sklpf.runs import _programs as programs
-from sklpf.runs._plan import check_finite, segments
+from sklpf.runs._plan import check_finite, equal_blocks, segments
+
+_LARGEST_BLOCK = 32  # of chains that go down
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class PopulationRun:
         a population is its estimate. Without resampling these are the weights of annealed importance sampling.
     summaries : ndarray of shape (G, 2, S)
         Weighted means of the path's summaries of the states at the target, and of their squares.
+    down : ndarray of shape (n, K - 1)
+        log f_(k+1) - log f_k of chains that went down from the target, where they left level k + 1.
     bound : ndarray or None
         Logs of independent estimates of Z that are not too large on average, made without the base.
     acceptance : ndarray or None
@@ -57,6 +61,7 @@ class PopulationRun:
     resampled: NDArray[np.int64]
     log_weights: NDArray[np.float64]
     summaries: NDArray[np.float64]
+    down: NDArray[np.float64]
     bound: NDArray[np.float64] | None = None
     acceptance: NDArray[np.float64] | None = None
     pilot: Any = None
@@ -136,6 +141,42 @@ def _step(path, transition, resample_at, stream, level, population) -> tuple[Pop
         ancestors=ancestors,
     )
     return population, (float(total), effective, resample, rate)
+
+
+def descend(path, transition, starts, key, n_jobs=None, checkpoint=None) -> NDArray[np.float64]:
+    """log f_(k+1) - log f_k (n, K - 1) of chains that go down from the target, where they left level k + 1."""
+    blocks = equal_blocks(n_chains(starts), path.n_chains_per_block or _LARGEST_BLOCK, 1)
+    first = np.concatenate([[0], np.cumsum(blocks)])
+    bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
+    carries = run_segments(
+        functools.partial(_begin_down, path, transition, starts, key, first),
+        functools.partial(_advance_down, path, transition, key, first, bounds),
+        len(blocks),
+        len(bounds) - 1,
+        n_jobs=n_jobs,
+        checkpoint=checkpoint,
+        stage="down",
+    )
+    return np.concatenate([rises for _, _, rises in carries])[:, ::-1].copy()
+
+
+def _begin_down(path, transition, starts, key, first, block):
+    state = path.take(starts, np.arange(first[block], first[block + 1]))
+    memory = transition.init(path, state, Stream(key, int(first[block])).aside())
+    return state, memory, np.empty((first[block + 1] - first[block], 0))
+
+
+def _advance_down(path, transition, key, first, bounds, block, segment, carry):
+    state, memory, rises = carry
+    n, top = len(rises), len(path.ladder) - 1
+    columns = [rises]
+    for step in range(bounds[segment], bounds[segment + 1]):
+        levels = np.full((2, n), [[top - step], [top - step - 1]])
+        stream = Stream(key, int(first[block]), step + 1)
+        with np.errstate(invalid="ignore"):
+            state, memory, fall = programs.anneal(path, transition, state, memory, levels, stream, reverse=True)
+        columns.append(-check_finite(fall, allow_zero=path.has_walls)[:, np.newaxis])
+    return state, memory, np.concatenate(columns, axis=1)
 
 
 def family_weights(population: Population) -> NDArray[np.float64]:

@@ -58,13 +58,25 @@ def test_diagnostics_agree_with_their_definitions():
     weights = np.exp(run.log_weights - run.log_weights.max()).ravel()
     assert diagnostics["effective_families"] == pytest.approx(weights.sum() ** 2 / np.sum(weights**2))
     assert diagnostics["family_std_error"] == pytest.approx(weights.std(ddof=1) / weights.mean() / np.sqrt(180))
-    assert smc.log_partition_std_error_ == max(diagnostics["group_std_error"], diagnostics["family_std_error"])
+    forward, reverse = max(diagnostics["group_std_error"], diagnostics["family_std_error"]), run.down
+    up = np.column_stack([np.zeros(30), np.cumsum(reverse, axis=1)])  # as many chains go back down
+    growth = []
+    for g in range(6):
+        cuts = [0, *np.flatnonzero(run.resampled[g][:-1]), 19]
+        relative = np.exp(np.diff(up[:, cuts]) - np.diff(run.log_means[g, cuts]))
+        growth.append(np.prod(1 + (relative - 1) / 30, axis=1))
+    variance = np.mean(growth) - 1
+    assert diagnostics["reverse_std_error"] == pytest.approx(np.sqrt(variance / 6))
+    assert diagnostics["effective_families_from_target"] == pytest.approx(1 / (variance / 6 + 1 / 180))
+    expected = max(forward, np.sqrt((forward**2 + variance / 6) / 2))
+    assert smc.log_partition_std_error_ == pytest.approx(expected)
     assert diagnostics["lower_bound"] == pytest.approx(smc.log_partition_ - np.log(20))
     np.testing.assert_array_equal(diagnostics["families"], np.sum(run.log_weights > -np.inf, axis=1))
     assert diagnostics["effective_sizes"].shape == run.resampled.shape == (6, 20)
     np.testing.assert_array_equal(run.resampled[:, 1:], diagnostics["effective_sizes"][:, 1:] < 15)
     assert result.degrees_of_freedom == 5
-    assert result.n_sweeps == 30 * (6 * 19 + run.resampled.sum())  # those that are resampled move anew
+    # those that are resampled move anew; as many as one population has go back down
+    assert result.n_sweeps == 30 * (6 * 19 + run.resampled.sum() + 100 + 19)
     assert "log_partition_by_population" not in result.without_samples().diagnostics
 
 
@@ -91,6 +103,13 @@ def test_few_families_are_an_alarm():
     with pytest.warns(ConvergenceWarning, match=r"particles have descendants that count: raise n_temperatures"):
         smc = SMC(20, 10, random_state=0).fit(make_rbm_problem("hard").path)
     assert not smc.converged_
+
+
+def test_heavy_weights_that_no_particle_has_met_are_an_alarm():
+    smc = quietly(SMC(n_temperatures=100, random_state=0), make_density_problem("student-t 36-D").path)
+    assert smc.result_.diagnostics["effective_families"] > 100  # by itself the run looks well, and is 5 errors low
+    assert not smc.converged_
+    assert "chains that go back down from the target show that only" in smc.result_.reasons[0]
 
 
 def test_populations_in_different_modes_are_an_alarm():
@@ -197,9 +216,10 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(short, tmp_path, monkeypa
         Checkpoint, "save", lambda self, *arguments: (calls.append(arguments[:2]), save(self, *arguments))
     )
     resumed = quietly(SMC(**options, checkpoint=tmp_path, n_jobs=2), short).run_
-    for name in ("log_means", "effective_sizes", "resampled", "log_weights", "summaries", "n_sweeps"):
+    for name in ("log_means", "effective_sizes", "resampled", "log_weights", "summaries", "down", "n_sweeps"):
         np.testing.assert_array_equal(getattr(resumed, name), getattr(uninterrupted, name))
-    assert len(calls) == len(set(calls)) == 4 * 5  # no segment of the 4 populations ran twice
+    # no segment of the 4 populations, and of the block that settles (15 segments) and goes down, ran twice
+    assert len(calls) == len(set(calls))
     assert not list(tmp_path.iterdir())
 
 

@@ -85,7 +85,7 @@ def sums(estimator):
         "RAISE": lambda: [run.down],
         "BDMC": lambda: [run.up, run.down],
         "RTS": lambda: [run.rounds[-1].log_q_sums, run.rounds[-1].level_sums],
-        "SMC": lambda: [run.log_means, run.log_weights, run.summaries],
+        "SMC": lambda: [run.log_means, run.log_weights, run.summaries, run.down],
         "ParallelTempering": lambda: [run.pair_sums, run.level_sums, run.summaries],
     }[type(estimator).__name__]()
     return np.concatenate([np.ravel(array) for array in arrays])
