@@ -83,7 +83,8 @@ class SMC(PartitionEstimator):
     Not converged if fewer than 100 families count (two thirds of all particles if that is less), or fewer than half as
     many as seen from the target; if more than a tenth of the variance of the states at the target (``path.summary``),
     or 2 / N if that is more, lies between populations, which then sit in different modes; or if the path has a lower
-    bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded. A mode that no population has entered raises no alarm.
+    bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded. A mode that no population has
+    entered raises no alarm.
 
     Examples
     --------

@@ -126,7 +126,7 @@ def test_a_mode_that_no_population_enters_is_missed_with_a_tiny_error_bar():
 
 
 # ---- paths of other kinds -------------------------------------------------------------------------------
-DENSITIES = ["gaussian 2-D, condition 1", "two gaussians 2-D", "student-t 6-D", "beta-binomial"]
+DENSITIES = ["gaussian 2-D, condition 1", "two gaussians 2-D", "laplace 6-D", "beta-binomial"]
 
 
 @pytest.mark.parametrize("kind", DENSITIES)
