@@ -86,9 +86,9 @@ def population_seen_from_target(down: NDArray, resampled: NDArray, log_means: ND
         cuts = np.r_[0, np.flatnonzero(resampled[g, 1:-1]) + 1, up.shape[1] - 1]
         with np.errstate(over="ignore"):
             relative = np.exp(np.diff(up[:, cuts], axis=1) - np.diff(log_means[g, cuts]))
-        growth[g] = np.log1p((relative - 1) / n_particles).sum(axis=1)
+        growth[g] = np.sum(np.log1p((relative - 1) / n_particles), axis=1)
     with np.errstate(over="ignore"):
-        return float(np.expm1(max(log_mean_exp(growth), 0.0)))
+        return float(np.expm1(max(float(log_mean_exp(growth)), 0.0)))
 
 
 def effective_sample_size(log_weights: NDArray[np.float64]) -> float:
