@@ -40,7 +40,6 @@ def runs(estimator, problem, n_seeds):
         (AIS(100, 300), 150),
         (ParallelTempering(n_sweeps=512), 150),
         (RTS(20, 20, 500), 100),
-        (SMC(100, 30), 150),
     ],
 )
 def test_converged_intervals_cover(estimator, fewest):
