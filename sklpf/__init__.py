@@ -23,24 +23,22 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import MBAR as MBAR
     from sklpf.partition import RAISE as RAISE
     from sklpf.partition import RTS as RTS
-    from sklpf.partition import AdaptiveRejection as AdaptiveRejection
     from sklpf.partition import SAMS as SAMS
+    from sklpf.partition import SMC as SMC
+    from sklpf.partition import AdaptiveRejection as AdaptiveRejection
     from sklpf.partition import Exact as Exact
     from sklpf.partition import ImportanceSampling as ImportanceSampling
     from sklpf.partition import LeftToRight as LeftToRight
+    from sklpf.partition import LevelProcess as LevelProcess
     from sklpf.partition import MarkovMixture as MarkovMixture
     from sklpf.partition import ParallelTempering as ParallelTempering
     from sklpf.partition import PartitionEstimator as PartitionEstimator
     from sklpf.partition import PartitionResult as PartitionResult
     from sklpf.partition import RejectionSampling as RejectionSampling
-    from sklpf.partition import LevelProcess as LevelProcess
-    from sklpf.partition import ParallelTempering as ParallelTempering
-    from sklpf.partition import PartitionEstimator as PartitionEstimator
-    from sklpf.partition import PartitionResult as PartitionResult
     from sklpf.partition import SteppingStone as SteppingStone
     from sklpf.partition import ThermodynamicIntegration as ThermodynamicIntegration
-    from sklpf.partition import compare_estimates as compare_estimates
     from sklpf.partition import WangLandau as WangLandau
+    from sklpf.partition import compare_estimates as compare_estimates
     from sklpf.paths import Gaussian as Gaussian
     from sklpf.paths import GeometricPath as GeometricPath
     from sklpf.paths import Path as Path
@@ -55,29 +53,26 @@ __version__ = "0.1.0"
 
 # name -> module; imported at first use, so that `import sklpf` costs nothing
 _PUBLIC = {
-    "BAR": "sklpf.partition",
-    "MBAR": "sklpf.partition",
-    "SteppingStone": "sklpf.partition",
-    "LevelProcess": "sklpf.partition",
-    "ThermodynamicIntegration": "sklpf.partition",
-    "compare_estimates": "sklpf.partition",
     "AIS": "sklpf.partition",
     "AdaptiveRejection": "sklpf.partition",
+    "BAR": "sklpf.partition",
     "BDMC": "sklpf.partition",
     "BernoulliRBM": "sklpf.models",
-    "Exact": "sklpf.partition",
     "BilinearGenerativeModel": "sklpf.models",
+    "Exact": "sklpf.partition",
     "FactorialMixture": "sklpf.models",
     "Gaussian": "sklpf.paths",
     "GeometricPath": "sklpf.paths",
     "HAIS": "sklpf.partition",
     "HMC": "sklpf.transitions",
     "ImportanceSampling": "sklpf.partition",
-    "LeftToRight": "sklpf.partition",
     "LatentDirichletAllocation": "sklpf.models",
-    "MeanCovarianceRBM": "sklpf.models",
+    "LeftToRight": "sklpf.partition",
+    "LevelProcess": "sklpf.partition",
     "LinearGenerativeModel": "sklpf.models",
+    "MBAR": "sklpf.partition",
     "MarkovMixture": "sklpf.partition",
+    "MeanCovarianceRBM": "sklpf.models",
     "ParallelTempering": "sklpf.partition",
     "PartitionEstimator": "sklpf.partition",
     "PartitionResult": "sklpf.partition",
@@ -85,14 +80,18 @@ _PUBLIC = {
     "ProductOfExperts": "sklpf.models",
     "RAISE": "sklpf.partition",
     "RTS": "sklpf.partition",
+    "RandomWalk": "sklpf.transitions",
     "RejectionSampling": "sklpf.partition",
     "SAMS": "sklpf.partition",
-    "RandomWalk": "sklpf.transitions",
+    "SMC": "sklpf.partition",
     "Slice": "sklpf.transitions",
+    "SteppingStone": "sklpf.partition",
     "StudentT": "sklpf.paths",
+    "ThermodynamicIntegration": "sklpf.partition",
     "Uniform": "sklpf.paths",
     "WangLandau": "sklpf.partition",
     "compare": "sklpf.models",
+    "compare_estimates": "sklpf.partition",
     "compare_models": "sklpf.models",
     "importance_resample": "sklpf._sampling",
     "inverse_cdf_sample": "sklpf._sampling",

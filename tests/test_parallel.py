@@ -16,7 +16,7 @@ from joblib import parallel_config
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._parallel import Checkpoint, fingerprint, parallel_map, removing_checkpoints, run_segments
-from sklpf.partition import AIS, BDMC, RAISE, RTS, LeftToRight, ParallelTempering
+from sklpf.partition import AIS, BDMC, RAISE, RTS, SMC, LeftToRight, ParallelTempering
 from sklpf.paths import Path
 from sklpf.runs._plan import equal_blocks, segments
 from sklpf.testing import HiddenModePath, hidden_mode_problem, make_rbm_problem
@@ -348,7 +348,7 @@ def test_a_failed_save_leaves_the_file_before(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("directory", [5, b"bytes", 0.5])
-@pytest.mark.parametrize("estimator", [AIS, BDMC, RAISE, RTS, LeftToRight, ParallelTempering])
+@pytest.mark.parametrize("estimator", [AIS, BDMC, RAISE, RTS, SMC, LeftToRight, ParallelTempering])
 def test_checkpoint_is_checked_as_other_parameters_are(estimator, directory):
     with pytest.raises(ValueError, match=f"The 'checkpoint' parameter of {estimator.__name__} must be an instance of"):
         estimator(checkpoint=directory, random_state=0).fit(hidden_mode_problem(4).path)
@@ -433,7 +433,7 @@ def uninterrupted(tmp_path_factory):
 CRASH = """
 import os, sys
 from joblib import parallel_config
-from sklpf.partition import AIS, BDMC, RAISE, RTS, LeftToRight, ParallelTempering
+from sklpf.partition import AIS, BDMC, RAISE, RTS, SMC, LeftToRight, ParallelTempering
 from sklpf.paths import Path
 from sklpf.testing import HiddenModePath
 

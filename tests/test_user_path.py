@@ -73,6 +73,7 @@ PROBLEMS = {"gibbs": (ring_problem(), Gibbs()), "propose": (Problem("two bumps",
 BUDGETS = {
     "AIS": {"n_temperatures": 200},
     "RTS": {"n_temperatures": 6, "n_sweeps": 600},
+    "SMC": {"n_temperatures": 40},
     "ParallelTempering": {"n_temperatures": 5, "n_sweeps": 512},
 }
 

@@ -13,7 +13,17 @@ from numba.core.dispatcher import Dispatcher
 
 import sklpf
 import sklpf.kernels  # which listens to the compiler
-from sklpf import AIS, BDMC, RAISE, RTS, BernoulliRBM, FactorialMixture, LatentDirichletAllocation, ParallelTempering
+from sklpf import (
+    AIS,
+    BDMC,
+    RAISE,
+    RTS,
+    SMC,
+    BernoulliRBM,
+    FactorialMixture,
+    LatentDirichletAllocation,
+    ParallelTempering,
+)
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((40, 30)) < 0.4).astype(float)
@@ -23,6 +33,7 @@ ESTIMATORS = (
     AIS(4, 40, ladder="adaptive"),
     RTS(10, 5, 320, sweeps_per_redraw=1),
     ParallelTempering(2, 3, 64),
+    SMC(4, 10, 2),
     RAISE(10, 10, 10),
     BDMC(4, 10),
 )
@@ -64,7 +75,7 @@ def use_topics(X):
         model.completion_score(X)
         model.partial_fit(X).score(X[:3])
         model.set_params(doc_topic_prior=0.2, n_jobs=2).fit(X)
-    for estimator in estimators(weights=None)[:4]:
+    for estimator in estimators(weights=None)[:5]:
         estimator.fit(model.path(X[:2]))
 
 
@@ -73,7 +84,7 @@ def use_mixture(X):
         model = FactorialMixture(4, max_iter=3, random_state=0, **options).fit(X)
         model.transform(X)
         model.score(X[:3])
-    for estimator in estimators(weights=None)[:4]:
+    for estimator in estimators(weights=None)[:5]:
         estimator.fit(model.path(X[:2]))
 
 

@@ -18,12 +18,13 @@ from sklpf.models import (
     MeanCovarianceRBM,
     ProductOfExperts,
 )
-from sklpf.partition import AIS, HAIS, RTS, Exact, LeftToRight, ParallelTempering, PartitionEstimator
+from sklpf.partition import AIS, HAIS, RTS, SMC, Exact, LeftToRight, ParallelTempering, PartitionEstimator
 
 _SAMPLERS: tuple[PartitionEstimator, ...] = (
     AIS(2, 3, random_state=0),
     RTS(10, 3, 16, sweeps_per_redraw=1, random_state=0),
     ParallelTempering(2, 3, 32, random_state=0),
+    SMC(2, 3, 2, random_state=0),
 )
 
 

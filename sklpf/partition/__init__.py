@@ -10,40 +10,42 @@ from sklpf.partition._exact import Exact
 from sklpf.partition._hais import HAIS
 from sklpf.partition._importance_sampling import ImportanceSampling
 from sklpf.partition._left_to_right import LeftToRight
-from sklpf.partition._markov_mixture import MarkovMixture
 from sklpf.partition._level_process import LevelProcess
+from sklpf.partition._markov_mixture import MarkovMixture
 from sklpf.partition._mbar import MBAR
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._raise import RAISE
 from sklpf.partition._rejection import RejectionSampling
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rts import RTS
+from sklpf.partition._sams import SAMS
+from sklpf.partition._smc import SMC
 from sklpf.partition._stepping_stone import SteppingStone
 from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
-from sklpf.partition._sams import SAMS
 from sklpf.partition._wang_landau import WangLandau
 
 __all__ = [
-    "BAR",
-    "MBAR",
-    "SteppingStone",
-    "LevelProcess",
-    "ThermodynamicIntegration",
-    "compare_estimates",
     "AIS",
-    "BDMC",
-    "HAIS",
-    "RAISE",
-    "RTS",
     "AdaptiveRejection",
-    "SAMS",
+    "BAR",
+    "BDMC",
     "Exact",
+    "HAIS",
     "ImportanceSampling",
     "LeftToRight",
+    "LevelProcess",
+    "MBAR",
     "MarkovMixture",
     "ParallelTempering",
     "PartitionEstimator",
     "PartitionResult",
+    "RAISE",
+    "RTS",
     "RejectionSampling",
+    "SAMS",
+    "SMC",
+    "SteppingStone",
+    "ThermodynamicIntegration",
     "WangLandau",
+    "compare_estimates",
 ]

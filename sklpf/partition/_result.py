@@ -16,6 +16,10 @@ _SAMPLES = (
     "reverse_log_weights",
     "log_partition_by_start",
     "ladder_log_partitions",
+    "log_partition_by_population",
+    "effective_sizes",
+    "n_resamplings",
+    "families",
 )
 
 

@@ -2,7 +2,13 @@
 
 from sklpf.reweighting._bar import bar, overlap
 from sklpf.reweighting._bridges import bar_ratios, stepping_stones
-from sklpf.reweighting._importance import MeanWeight, effective_sample_size, mean_weight, seen_from_target
+from sklpf.reweighting._importance import (
+    MeanWeight,
+    effective_sample_size,
+    mean_weight,
+    population_seen_from_target,
+    seen_from_target,
+)
 from sklpf.reweighting._level_process import level_process, stationary
 from sklpf.reweighting._mbar import mbar, overlap_matrix
 from sklpf.reweighting._rts import Pooled, bias, combine_rounds, influence, rts_curve, standard_error
@@ -27,6 +33,7 @@ __all__ = [
     "overlap_matrix",
     "reweighted_slopes",
     "rts_curve",
+    "population_seen_from_target",
     "seen_from_target",
     "standard_error",
     "stationary",

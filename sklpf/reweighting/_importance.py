@@ -63,6 +63,34 @@ def seen_from_target(log_weights: NDArray[np.float64], log_mean: float, alive: f
     return SeenFromTarget(variance, float(np.exp(min(log_mean - up, 0.0))))
 
 
+def population_seen_from_target(down: NDArray, resampled: NDArray, log_means: NDArray, n_particles: int) -> float:
+    """Relative variance of a population's estimate of Z, as chains that went down from the target say.
+
+    A population that holds a draw from the target, with its path, has the estimate Z' with E Z' / Z = E Z_hat^2 / Z^2.
+    Its other N - 1 particles are taken for average ones: then the draw multiplies the mean weight between one
+    resampling and the next by 1 + (r - 1) / N, r its own weight there relative to that mean.
+
+    Parameters
+    ----------
+    down : ndarray of shape (n, K - 1)
+        log f_(k+1) - log f_k of the chains on their way.
+    resampled : ndarray of shape (G, K)
+        Whether the populations were resampled at each level.
+    log_means : ndarray of shape (G, K)
+        Their estimates of log Z_k / Z_0, all finite.
+    n_particles : int
+    """
+    up = np.column_stack([np.zeros(len(down)), np.cumsum(down, axis=1)])
+    growth = np.empty((len(log_means), len(down)))
+    for g in range(len(log_means)):
+        cuts = np.r_[0, np.flatnonzero(resampled[g, 1:-1]) + 1, up.shape[1] - 1]
+        with np.errstate(over="ignore"):
+            relative = np.exp(np.diff(up[:, cuts], axis=1) - np.diff(log_means[g, cuts]))
+        growth[g] = np.sum(np.log1p((relative - 1) / n_particles), axis=1)
+    with np.errstate(over="ignore"):
+        return float(np.expm1(max(float(log_mean_exp(growth)), 0.0)))
+
+
 def effective_sample_size(log_weights: NDArray[np.float64]) -> float:
     """(sum w)^2 / sum w^2."""
     return float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights)))

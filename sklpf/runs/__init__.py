@@ -2,6 +2,7 @@
 
 from sklpf.runs._annealing import AnnealingRun
 from sklpf.runs._exchange import ExchangeRun
+from sklpf.runs._populations import PopulationRun
 from sklpf.runs._tempering import Round, TemperingRun
 
-__all__ = ["AnnealingRun", "ExchangeRun", "Round", "TemperingRun"]
+__all__ = ["AnnealingRun", "ExchangeRun", "PopulationRun", "Round", "TemperingRun"]

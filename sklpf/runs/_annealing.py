@@ -88,6 +88,13 @@ def anneal_down(path, transition, starts, n_chains_per_start, key, n_jobs=None, 
     return arrivals.log_weights.reshape(-1, n_chains_per_start)
 
 
+def settle(path, transition, starts, n_sweeps, key, n_jobs=None, checkpoint=None) -> Any:
+    """The state of chains that made `n_sweeps` sweeps at the target."""
+    order = np.full(n_sweeps + 1, len(path.ladder) - 1)
+    start = functools.partial(_from_starts, path, key, starts, 1)
+    return _anneal(path, transition, start, order, n_chains(starts), key, n_jobs, checkpoint).state
+
+
 def _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=False) -> Arrivals:
     """start(first, n) returns the state of the chains first, …, first + n - 1; sweep 0 of the stream is its own."""
     together = path.n_chains_per_block

@@ -5,16 +5,11 @@
 "defaults" runs AIS, RTS and ParallelTempering on every problem, "ais" AIS with few and many chains and levels, "large"
 AIS on RBMs that can't be enumerated, where a long run of ParallelTempering is the reference and its error widens the
 intervals, "traps" every estimator, short and long, where the base or the ladder misses most of the model, "elementary"
-ImportanceSampling and MarkovMixture on the problems and on the traps that aren't trained on MNIST. Prints Markdown. A
-row fails the band if at least 40 runs converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94).
-Problems on NLTCS and MNIST need the reference data (see SKLPF_DATA) and are left out without it.
-intervals, "traps" every estimator, short and long, where the base or the ladder misses most of the model, "reweighting"
-all methods that read one run, on a run of ParallelTempering and one of RTS for each seed. Prints Markdown. A row fails
-the band if at least 40 runs converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94). Problems on
-NLTCS and MNIST need the reference data (see SKLPF_DATA) and are left out without it.
-intervals, "traps" every estimator, short and long, where the base or the ladder misses most of the model, "adaptive"
-and "adaptive traps" the kinds of simulated tempering at equal sweeps. Prints Markdown. A row fails the band if at least
-40 runs converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94). Problems on NLTCS and MNIST need the
+ImportanceSampling and MarkovMixture on the problems and on the traps that aren't trained on MNIST, "reweighting" all
+methods that read one run, on a run of ParallelTempering and one of RTS for each seed, "adaptive" and "adaptive traps"
+the kinds of simulated tempering at equal sweeps, "smc" and "smc traps" SMC, short and long, beside AIS and
+ParallelTempering. Prints Markdown; ms is the median CPU time of a run. A row fails the band if at least 40 runs
+converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94). Problems on NLTCS and MNIST need the
 reference data (see SKLPF_DATA) and are left out without it.
 """
 
@@ -23,6 +18,7 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
+import time
 import warnings
 
 import numpy as np
@@ -32,21 +28,24 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import BernoulliRBM as ScikitRBM
 
-from sklpf import AIS, BDMC, RTS, BernoulliRBM, Exact, ImportanceSampling, MarkovMixture, ParallelTempering
 from sklpf import (
     AIS,
     BAR,
     BDMC,
     MBAR,
     RTS,
+    SAMS,
+    SMC,
     BernoulliRBM,
     Exact,
+    ImportanceSampling,
     LevelProcess,
+    MarkovMixture,
     ParallelTempering,
     SteppingStone,
     ThermodynamicIntegration,
+    WangLandau,
 )
-from sklpf import AIS, BDMC, RTS, SAMS, BernoulliRBM, Exact, ParallelTempering, WangLandau
 from sklpf.models.rbm._path import RBMPath
 from sklpf.partition._reweighting import own_reading
 from sklpf.testing import find_shared_data, make_rbm_problem
@@ -156,8 +155,15 @@ ADAPTIVE = {
     "SAMS, binary": SAMS(50, 30, 1000, update="binary"),
     "WangLandau": WangLandau(50, 30, 1000),
 }
+SMC_GRID = {
+    **{f"SMC, 10 x {n} x {k}": SMC(n, k) for n, k in [(10, 10), (100, 10), (100, 30), (100, 100)]},
+    "AIS, 100 x 1000": AIS(),
+    "ParallelTempering, 1024 sweeps": ParallelTempering(n_sweeps=1024),
+}
 GRIDS = {
     "defaults": (PROBLEMS, DEFAULTS),
+    "smc": (PROBLEMS, SMC_GRID),
+    "smc traps": (TRAPS, SMC_GRID),
     "ais": (PROBLEMS, AIS_GRID),
     "large": (LARGE, LARGE_GRID),
     "traps": (TRAPS, SHORT),
@@ -192,17 +198,18 @@ def run(path, estimator, seeds):
     for seed in seeds:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
+            started = time.process_time()
             fitted = estimator.set_params(random_state=seed).fit(path)
-        rows.append(numbers(fitted.result_))
+        rows.append(numbers(fitted.result_, time.process_time() - started))
     return rows
 
 
-def numbers(result):
-    return result.log_partition, result.std_error, *result.interval(), result.converged
+def numbers(result, seconds=np.nan):
+    return result.log_partition, result.std_error, *result.interval(), result.converged, seconds
 
 
 def read_by_all(path, sampler, seeds):
-    """Of every seed's run what the sampler and each method say, (1 + methods, 5)."""
+    """Of every seed's run what the sampler and each method say, (1 + methods, 6)."""
     rows = []
     for seed in seeds:
         with warnings.catch_warnings():
@@ -221,7 +228,7 @@ def measure(path, estimator, n_seeds, n_jobs, run=run):
 
 
 def measured(path, name, estimator, n_seeds, n_jobs, grid):
-    """Name and numbers (5, n_seeds) of every line of the table that an estimator makes."""
+    """Name and numbers (6, n_seeds) of every line of the table that an estimator makes."""
     if grid != "reweighting":
         return {name: measure(path, estimator, n_seeds, n_jobs)}
     values = measure(path, estimator, n_seeds, n_jobs, read_by_all)
@@ -230,7 +237,7 @@ def measured(path, name, estimator, n_seeds, n_jobs, grid):
 
 def summarise(exact, exact_error, values):
     """Bias, standard errors, which runs converged, cover and are wrong by 3 SE, and which count in the pooled share."""
-    value, error, low, high, converged = values
+    value, error, low, high, converged, _ = values
     converged, off = converged.astype(bool), value - exact
     reach = np.hypot((high - low) / 2, 1.96 * exact_error)
     with np.errstate(invalid="ignore"):  # approximations have no interval, and have not converged
@@ -248,10 +255,9 @@ def main():
     parser.add_argument("--problems", default="")
     args = parser.parse_args()
     problems, estimators = GRIDS[args.grid]
-    print(
-        "| problem | log Z | estimator | bias | RMSE | median SE | converged | covers | converged and 3 SE off | band |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    heads = ["problem", "log Z", "estimator", "bias", "RMSE", "median SE", "ms", "converged", "covers"]
+    heads += ["converged and 3 SE off", "band"]
+    print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     totals = np.zeros(2, dtype=int)
     for problem, make_path in problems.items():
         if args.problems and args.problems not in problem:
@@ -274,7 +280,8 @@ def main():
                 share = f"{hits} of {n}" + (f", {hits / n:.0%}" if n else "")
                 print(
                     f"| {problem} | {shown} | {line} | {off.mean():+.3f} | {np.sqrt(np.mean(off**2)):.3f} | "
-                    f"{np.nanmedian(error):.3f} | {converged.mean():.0%} | {share} | {wrong.sum()} | {verdict} |",
+                    f"{np.nanmedian(error):.3f} | {1000 * np.median(values[5]):.0f} | {converged.mean():.0%} | "
+                    f"{share} | {wrong.sum()} | {verdict} |",
                     flush=True,
                 )
     print(f"\npooled coverage of converged runs: {totals[0] / max(totals[1], 1):.1%} ({totals[0]} of {totals[1]})")

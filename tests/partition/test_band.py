@@ -11,7 +11,7 @@ from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, BDMC, RTS, ParallelTempering
+from sklpf import AIS, BDMC, RTS, SMC, ParallelTempering
 from sklpf.testing import make_rbm_problem
 
 FALSE_ALARM = 1e-4
@@ -60,6 +60,8 @@ def test_converged_intervals_cover(estimator, fewest):
         AIS(20, 100),
         BDMC(n_temperatures=300),
         RTS(50, 30, 400),
+        SMC(20, 20),
+        SMC(),
         ParallelTempering(n_sweeps=256),
         ParallelTempering(n_sweeps=2048, tol=0.1),
     ],

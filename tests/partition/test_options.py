@@ -5,10 +5,10 @@ import inspect
 import numpy as np
 import pytest
 
-from sklpf import AIS, BDMC, RAISE, RTS, SAMS, BernoulliRBM, Exact, LeftToRight, ParallelTempering, WangLandau
+from sklpf import AIS, BDMC, RAISE, RTS, SAMS, SMC, BernoulliRBM, Exact, LeftToRight, ParallelTempering, WangLandau
 from sklpf.testing import hidden_mode_problem
 
-WITH_OPTIONS = (AIS, BDMC, RAISE, RTS, SAMS, WangLandau, ParallelTempering)
+WITH_OPTIONS = (AIS, BDMC, RAISE, RTS, SAMS, WangLandau, SMC, ParallelTempering)
 SMALL = {
     AIS: {"n_chains": 8, "n_temperatures": 50},
     BDMC: {"n_chains": 20, "n_temperatures": 50},
@@ -16,6 +16,7 @@ SMALL = {
     RTS: {"n_chains": 10, "n_temperatures": 5, "n_sweeps": 300},
     SAMS: {"n_chains": 10, "n_temperatures": 5, "n_sweeps": 300},
     WangLandau: {"n_chains": 10, "n_temperatures": 5, "n_sweeps": 300},
+    SMC: {"n_particles": 8, "n_temperatures": 20},
     ParallelTempering: {"n_ladders": 3, "n_sweeps": 256},
 }
 

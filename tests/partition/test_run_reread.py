@@ -9,9 +9,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, BDMC, RAISE, RTS, SAMS, LeftToRight, ParallelTempering, WangLandau
+from sklpf import AIS, BDMC, RAISE, RTS, SAMS, SMC, LeftToRight, ParallelTempering, WangLandau
 from sklpf.models import LDAPath
-from sklpf.runs import AnnealingRun, ExchangeRun, TemperingRun
+from sklpf.runs import AnnealingRun, ExchangeRun, PopulationRun, TemperingRun
 from sklpf.testing import make_rbm_problem
 
 PROBLEM = make_rbm_problem("easy")
@@ -27,6 +27,7 @@ FITTED = {
     "WangLandau": (WangLandau(50, 12, n_sweeps=300, tol=0.02, random_state=0), PROBLEM.path),
     "ParallelTempering": (ParallelTempering(5, n_sweeps=256, random_state=0), PROBLEM.path),
     "stepping stones": (ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", random_state=0), PROBLEM.path),
+    "SMC": (SMC(20, 20, random_state=0), PROBLEM.path),
     "LeftToRight": (LeftToRight(20, random_state=0), DOCUMENT),
 }
 
@@ -141,6 +142,7 @@ RUNS = {
     AnnealingRun: AIS(20, 20, random_state=0),
     TemperingRun: RTS(20, 5, n_sweeps=200, random_state=0),
     ExchangeRun: ParallelTempering(3, n_sweeps=64, random_state=0),
+    PopulationRun: SMC(5, 5, 2, random_state=0),
 }
 
 
@@ -148,7 +150,7 @@ RUNS = {
 def test_a_foreign_run_is_refused(kind):
     run = quietly(clone(RUNS[kind]), PROBLEM.path).run_
     assert type(run) is kind
-    for estimator in (AIS(), RAISE(), BDMC(), RTS(), ParallelTempering(), LeftToRight()):
+    for estimator in (AIS(), RAISE(), BDMC(), RTS(), SMC(), ParallelTempering(), LeftToRight()):
         if not isinstance(run, estimator._run_class):
             message = rf"path must be a fitted model of sklpf or a path.*{kind.__name__}|path must be a run of RTS"
             with pytest.raises((TypeError, ValueError), match=message):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from sklpf import AIS, BDMC, RAISE, RTS, Exact, ParallelTempering
+from sklpf import AIS, BDMC, RAISE, RTS, SMC, Exact, ParallelTempering
 from sklpf._parallel import Checkpoint
 from sklpf._random import ACCEPT
 from sklpf.paths import Path, TemperedPath
@@ -67,6 +67,7 @@ ESTIMATORS = {
     "RAISE": RAISE(20, 10, 150, random_state=0),
     "BDMC": BDMC(100, 150, random_state=0),
     "RTS": RTS(50, 5, n_sweeps=600, random_state=0),
+    "SMC": SMC(20, 150, ladder="linear", random_state=0),
     "ParallelTempering": ParallelTempering(10, 4, 256, random_state=0),
 }
 
@@ -84,6 +85,7 @@ def sums(estimator):
         "RAISE": lambda: [run.down],
         "BDMC": lambda: [run.up, run.down],
         "RTS": lambda: [run.rounds[-1].log_q_sums, run.rounds[-1].level_sums],
+        "SMC": lambda: [run.log_means, run.log_weights, run.summaries, run.down],
         "ParallelTempering": lambda: [run.pair_sums, run.level_sums, run.summaries],
     }[type(estimator).__name__]()
     return np.concatenate([np.ravel(array) for array in arrays])

@@ -1,0 +1,253 @@
+"""SMC: sequential Monte Carlo samplers, populations of particles that are resampled on their way up the ladder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sklpf._parallel import removing_checkpoints
+from sklpf._random import Stream, stream_key
+from sklpf._sklearn import Interval
+from sklpf.partition._ais import move_diagnostics
+from sklpf.partition._base import BOUND, PartitionEstimator
+from sklpf.partition._bound import bound_alarms, lower_bound
+from sklpf.partition._options import ANNEALING
+from sklpf.partition._result import PartitionResult
+from sklpf.paths._base import concatenate
+from sklpf.paths._capabilities import require_base
+from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
+from sklpf.runs._annealing import settle
+from sklpf.runs._plan import check_alive
+from sklpf.runs._populations import PopulationRun, climb, descend, family_weights, systematic, target_summaries
+from sklpf.transitions import Transition
+from sklpf.uncertainty import between_groups, log_mean_exp
+
+_MAIN, _DRAWS, _SETTLE, _DOWN = 1, 2, 3, 4  # random streams; that of the pilot is 0
+_SETTLING = 100  # sweeps at the target after the last resampling
+_FEWEST_BACK = 10  # chains that go back down, or N
+_ENOUGH_FAMILIES, _LARGE_SHARE = 100.0, 2 / 3  # families that must count, or share of the particles if that is less
+_MOST_BETWEEN, _INDEPENDENT = 0.1, 2.0  # variance between populations: the share, or its multiple of 1 / N, allowed
+
+
+class SMC(PartitionEstimator):
+    """Sequential Monte Carlo sampler (Del Moral, Doucet & Jasra 2006).
+
+    Independent populations of particles start at exact base draws. At every level each particle's weight takes the
+    ratio f_(k+1)(x) / f_k(x); where weights have become uneven the population is resampled in proportion to them
+    (systematic resampling), and all its particles move. The product of a population's mean weights is unbiased for
+    Z / Z_0 on a fixed ladder. Without resampling this is `AIS`.
+
+    Parameters
+    ----------
+    n_particles : int, default=100
+        Particles N of every population.
+    n_temperatures : int, default=100
+        Levels K of the ladder, base and target included: each particle makes K - 1 sweeps.
+    n_populations : int, default=10
+        Independent populations G, at least 2: the error bar is taken between them.
+    ladder : {"linear", "power", "sigmoid", "salakhutdinov-murray", "adaptive"} or array-like, default="adaptive"
+        As in `AIS`: "adaptive" is placed by a pilot and then frozen, so that estimates stay unbiased.
+    resample_at : float, default=0.5
+        A population is resampled where its effective number of particles is below this share of N: 0 never does, 1
+        does at nearly every level.
+    weights, base, transition, checkpoint, random_state, n_jobs
+        As in `AIS`.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
+        See `PartitionEstimator`. The estimate is the log of the mean of the populations' estimates, and the interval
+        uses Student t with G - 1 degrees of freedom. ``result_.diagnostics`` holds ``log_partition_by_population``
+        (G,); ``effective_sizes`` (G, K), of the particles at every level before they are resampled; ``n_resamplings``
+        and ``families`` (G,), how often particles were resampled, and how many of those that started have
+        descendants at the target; ``effective_families``, how many count in the estimate, and
+        ``effective_families_from_target``; ``between_populations``, the share of the target states' variance that lies
+        between populations; the standard errors ``group_std_error``, ``family_std_error`` and ``reverse_std_error``;
+        ``acceptance`` and ``step_sizes`` of moves that have them; ``lower_bound``: log Z is
+        below it with probability at most 5 %, whatever the particles have missed; and ``plain_bound`` where the path
+        has one.
+
+    Notes
+    -----
+    The standard error is the larger of two: that of the mean of G estimates, and that of the mean of G N weights, each
+    the weight of all descendants of one particle that started (Lee & Whiteley 2018). Weights that a run has not met
+    don't show in either. Therefore N particles (at least 10), drawn by weight, move on for 100 sweeps at the target and
+    go back down the ladder; what they meet on the way says how the estimate of a population that held them would vary.
+    Where that is more, the variance is the mean of the two.
+
+    Not converged if fewer than 100 families count (two thirds of all particles if that is less), or fewer than half as
+    many as seen from the target; if more than a tenth of the variance of the states at the target (``path.summary``),
+    or 2 / N if that is more, lies between populations, which then sit in different modes; or if the path has a lower
+    bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded. A mode that no population has
+    entered raises no alarm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import SMC, BernoulliRBM
+    >>> rng = np.random.default_rng(0)
+    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> smc = SMC(random_state=0).fit(rbm)
+    >>> bool(smc.log_partition_std_error_ < 0.05)
+    True
+    """
+
+    _parameter_constraints = {
+        **ANNEALING,
+        "n_particles": [Interval(Integral, 2, None, closed="left")],
+        "n_populations": [Interval(Integral, 2, None, closed="left")],
+        "resample_at": [Interval(Real, 0, 1, closed="both")],
+    }
+
+    def __init__(
+        self,
+        n_particles: int = 100,
+        n_temperatures: int = 100,
+        n_populations: int = 10,
+        *,
+        ladder: str | ArrayLike = "adaptive",
+        resample_at: float = 0.5,
+        weights: str | None = None,
+        base: str | ArrayLike | None = None,
+        transition: Transition | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ):
+        self.n_particles = n_particles
+        self.n_temperatures = n_temperatures
+        self.n_populations = n_populations
+        self.ladder = ladder
+        self.resample_at = resample_at
+        self.weights = weights
+        self.base = base
+        self.transition = transition
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    _run_class = PopulationRun
+
+    def _sample(self, path, seed) -> PopulationRun:
+        run, plan, populations = self._climb(path, seed)
+        checkpoint, n_back = self._checkpoint(path, seed), max(_FEWEST_BACK, self.n_particles)
+        settling, key = stream_key(seed, _SETTLE), stream_key(seed, _DOWN)
+        ends = self._at_target(plan, populations, n_back, Stream(key).generator(), settling, checkpoint)
+        down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint)
+        return replace(run, down=down, n_sweeps=run.n_sweeps + n_back * (_SETTLING + down.shape[1]))
+
+    @removing_checkpoints()
+    def sample(self, path, n: int, rng: np.random.Generator) -> Any:
+        """Return a state of n chains, drawn from the populations of a run on `path` in proportion to their weights.
+
+        They make 100 sweeps at the target after that. Draws are as good as the run: approximate, and not independent.
+        """
+        plan, populations = self._climb(path, int(rng.integers(2**31)))[1:]
+        key = stream_key(int(rng.integers(2**31)), _DRAWS)
+        return self._at_target(plan, populations, n, rng, key)
+
+    def _at_target(self, plan, populations, n, rng, key, checkpoint=None):
+        """Particles of all populations, drawn by weight, that have moved on at the target."""
+        log_weights = np.concatenate([population.log_mean + population.log_weights for population in populations])
+        chosen = rng.permutation(systematic(log_weights, n, rng.random()))
+        starts = plan.path.take(concatenate([population.state for population in populations]), chosen)
+        return settle(plan.path, plan.transition, starts, _SETTLING, key, self.n_jobs, checkpoint)
+
+    def _climb(self, path, seed):
+        base_log_partition = require_base(path, "SMC")
+        checkpoint = self._checkpoint(path, seed)
+        plan = self._plan(path, seed, self.n_particles)
+        bound = lower_bound(plan.path, stream_key(seed, BOUND))
+        size = self.n_populations, self.n_particles, self.resample_at
+        populations = climb(plan.path, plan.transition, *size, stream_key(seed, _MAIN), self.n_jobs, checkpoint)
+        log_weights = np.array([family_weights(population) for population in populations])
+        check_alive(log_weights.ravel())
+        records = np.array([population.records for population in populations])
+        rates = records[..., 3].mean(axis=0)
+        n_moves = self.n_particles * (len(plan.path.ladder) - 1) * self.n_populations
+        run = PopulationRun(
+            ladder=plan.path.ladder,
+            base_log_partition=base_log_partition,
+            log_means=_from_base(records[..., 0], 0.0),
+            effective_sizes=_from_base(records[..., 1], self.n_particles),
+            resampled=_from_base(records[..., 2], 0).astype(np.int64),
+            log_weights=log_weights,
+            summaries=np.array([target_summaries(path, population) for population in populations]),
+            down=np.empty((0, len(plan.path.ladder) - 1)),
+            bound=bound,
+            acceptance=None if np.isnan(rates).any() else rates,
+            pilot=plan.transition.pilot,
+            n_sweeps=plan.n_sweeps + n_moves + self.n_particles * int(records[..., 2].sum()),
+        )
+        return run, plan, populations
+
+    def _combine(self, run) -> PartitionResult:
+        by_population = log_mean_exp(run.log_weights, axis=1)
+        groups, families = mean_weight(by_population), mean_weight(run.log_weights.ravel())
+        log_partition = run.base_log_partition + groups.log_mean
+        std_error, alive = max(groups.std_error, families.delta), by_population > -np.inf
+        n_populations, n_particles = run.log_weights.shape
+        variance = population_seen_from_target(run.down, run.resampled[alive], run.log_means[alive], n_particles)
+        from_target = float(np.sqrt(variance / n_populations))
+        std_error = max(std_error, float(np.sqrt((std_error**2 + from_target**2) / 2)))
+        diagnostics = {
+            "log_partition_by_population": run.base_log_partition + by_population,
+            "effective_sizes": run.effective_sizes,
+            "n_resamplings": run.resampled.sum(axis=1),
+            "families": np.sum(run.log_weights > -np.inf, axis=1),
+            "effective_families": effective_sample_size(run.log_weights.ravel()),
+            "effective_families_from_target": n_populations / (variance + 1 / n_particles),
+            "between_populations": _between_populations(run, alive),
+            "group_std_error": groups.std_error,
+            "family_std_error": families.delta,
+            "reverse_std_error": from_target,
+            "lower_bound": log_partition - np.log(20),
+        }
+        diagnostics |= move_diagnostics(run)
+        reasons = _alarms(run, diagnostics) + bound_alarms(run.bound, log_partition, std_error, diagnostics)
+        return PartitionResult(
+            method="SMC",
+            log_partition=log_partition,
+            std_error=std_error,
+            degrees_of_freedom=len(by_population) - 1,
+            converged=not reasons,
+            reasons=tuple(reasons),
+            n_sweeps=run.n_sweeps,
+            ladder=run.ladder,
+            log_partition_curve=run.base_log_partition + log_mean_exp(run.log_means, axis=0),
+            diagnostics=diagnostics,
+        )
+
+
+def _from_base(records, first):
+    """Numbers of every population at the levels above the base (G, K - 1), with those of the base before them."""
+    return np.column_stack([np.full(len(records), float(first)), records])
+
+
+def _between_populations(run, alive) -> float:
+    """Share of the variance of the states at the target that lies between populations; NaN if fewer than 2 live."""
+    means, squares = run.summaries[alive].swapaxes(0, 1)
+    return between_groups(means, squares, 1) if len(means) > 1 else np.nan
+
+
+def _alarms(run, diagnostics) -> list[str]:
+    n_particles, n_all = run.log_weights.shape[1], run.log_weights.size
+    reasons, needed = [], min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all)
+    here, there = diagnostics["effective_families"], diagnostics["effective_families_from_target"]
+    count = f"of {n_all} particles have descendants that count: raise n_temperatures or n_particles"
+    if here < needed:
+        reasons.append(f"only {here:.1f} {count}")
+    elif there < needed / 2:
+        reasons.append(f"chains that go back down from the target show that only {there:.1f} {count}")
+    between = diagnostics["between_populations"]
+    if not between <= max(_MOST_BETWEEN, _INDEPENDENT / n_particles):
+        reasons.append(
+            f"populations differ in their states at the target ({between:.0%} of the variance lies between them), so "
+            "they sit in different modes: raise n_particles or n_temperatures"
+        )
+    return reasons

@@ -1,0 +1,226 @@
+"""Populations of particles that go up the ladder and are resampled on their way: sequential Monte Carlo samplers."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._parallel import run_segments
+from sklpf._random import REDRAW, Stream
+from sklpf.paths._base import n_chains, take
+from sklpf.runs import _programs as programs
+from sklpf.runs._plan import check_finite, equal_blocks, segments
+
+_LARGEST_BLOCK = 32  # of chains that go down
+
+
+@dataclass(frozen=True)
+class PopulationRun:
+    """What G independent populations of N particles leave of their way up a ladder of K levels.
+
+    Attributes
+    ----------
+    ladder : ndarray of shape (K,)
+    base_log_partition : float
+        log Z_0 in nats.
+    log_means : ndarray of shape (G, K)
+        Every population's log Z_k / Z_0; its exponential is unbiased.
+    effective_sizes : ndarray of shape (G, K)
+        Effective number of particles at every level, before they are resampled there; 0 if all weights are.
+    resampled : ndarray of shape (G, K)
+        1 where the particles were resampled.
+    log_weights : ndarray of shape (G, N)
+        Log of the weight of all descendants of each particle that started, -inf where there are none: their mean within
+        a population is its estimate. Without resampling these are the weights of annealed importance sampling.
+    summaries : ndarray of shape (G, 2, S)
+        Weighted means of the path's summaries of the states at the target, and of their squares.
+    down : ndarray of shape (n, K - 1)
+        log f_(k+1) - log f_k of chains that went down from the target, where they left level k + 1.
+    bound : ndarray or None
+        Logs of independent estimates of Z that are not too large on average, made without the base.
+    acceptance : ndarray or None
+        Mean acceptance probability at every level but the first; None if no move is rejected.
+    pilot : object or None
+        Step sizes of the moves at some inverse temperatures, of moves that were tuned.
+    n_sweeps : int
+        Sweeps of all particles together.
+    log_f_rounding : float
+        Size of the rounding errors of log_f in nats, where the path names one.
+    doubts : tuple of str
+        What was found against the path before anything was sampled: reasons not to trust any result.
+    """
+
+    ladder: NDArray[np.float64]
+    base_log_partition: float
+    log_means: NDArray[np.float64]
+    effective_sizes: NDArray[np.float64]
+    resampled: NDArray[np.int64]
+    log_weights: NDArray[np.float64]
+    summaries: NDArray[np.float64]
+    down: NDArray[np.float64]
+    bound: NDArray[np.float64] | None = None
+    acceptance: NDArray[np.float64] | None = None
+    pilot: Any = None
+    n_sweeps: int = 0
+    log_f_rounding: float = 0.0
+    doubts: tuple[str, ...] = ()
+
+
+class Population(NamedTuple):
+    """One population at a level: its particles, the log of its estimate so far, and what happened at every level."""
+
+    state: Any
+    memory: tuple
+    log_weights: NDArray[np.float64]  # (N,), with a mean of 1 on the way, since the last resampling
+    log_mean: NDArray[np.float64]  # (): log of the product of the mean weights at earlier resamplings
+    ancestors: NDArray[np.int64]  # (N,)
+    records: NDArray[np.float64]  # (levels passed, 4): log mean, effective size, resampled, sum of acceptance
+
+
+def climb(path, transition, n_populations, n_particles, resample_at, key, n_jobs=None, checkpoint=None):
+    """Populations that went up the whole ladder from exact base draws (Del Moral, Doucet & Jasra 2006).
+
+    At every level particles are weighted, resampled if their effective number is less than `resample_at` times
+    n_particles, and moved.
+    """
+    bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
+    return run_segments(
+        functools.partial(_begin, path, transition, key, n_particles),
+        functools.partial(_advance, path, transition, key, resample_at, bounds),
+        n_populations,
+        len(bounds) - 1,
+        n_jobs=n_jobs,
+        checkpoint=checkpoint,
+        stage="populations",
+    )
+
+
+def _begin(path, transition, key, n, block) -> Population:
+    stream = Stream(key, block * n)
+    state = path.sample_base(n, stream)
+    memory = transition.init(path, state, stream.aside())
+    return Population(state, memory, np.zeros(n), np.zeros(()), np.arange(n), np.empty((0, 4)))
+
+
+def _advance(path, transition, key, resample_at, bounds, block, segment, population) -> Population:
+    n, records = len(population.ancestors), [population.records]
+    for level in range(bounds[segment], bounds[segment + 1]):
+        stream = Stream(key, block * n, level + 1)
+        population, record = _step(path, transition, resample_at, stream, level, population)
+        records.append(np.array([record], dtype=float))
+    return population._replace(records=np.concatenate(records))
+
+
+def _step(path, transition, resample_at, stream, level, population) -> tuple[Population, tuple]:
+    """One level up. Particles that are then resampled have moved in vain: they move anew, from where they were."""
+    state, memory, log_weights, log_mean, ancestors, _ = population
+    n = len(ancestors)
+    levels = np.full((2, n), [[level], [level + 1]])
+    with np.errstate(invalid="ignore"):  # inf - inf: reported here
+        moved = programs.anneal(path, transition, state, memory, levels, stream)
+    log_weights = log_weights + check_finite(moved[2], allow_zero=path.has_walls)
+    mean, effective = mean_and_size(log_weights)
+    total, resample = log_mean + mean, 0 < effective < resample_at * n
+    if resample:
+        chosen = systematic(log_weights, n, float(stream.aside().uniform(1, REDRAW)[0]))
+        state, memory, ancestors = path.take(state, chosen), take(memory, chosen), ancestors[chosen]
+        log_weights, log_mean = np.zeros(n), total
+        levels = np.full((2, n), level + 1)
+        moved = programs.anneal(path, transition, state, memory, levels, stream)
+    before, after = transition.accepted(memory), transition.accepted(moved[1])
+    rate = np.nan if before is None else np.sum(after - before) / n
+    population = population._replace(
+        state=moved[0],
+        memory=moved[1],
+        log_weights=log_weights,
+        log_mean=np.asarray(log_mean),
+        ancestors=ancestors,
+    )
+    return population, (float(total), effective, resample, rate)
+
+
+def descend(path, transition, starts, key, n_jobs=None, checkpoint=None) -> NDArray[np.float64]:
+    """log f_(k+1) - log f_k (n, K - 1) of chains that go down from the target, where they left level k + 1."""
+    blocks = equal_blocks(n_chains(starts), path.n_chains_per_block or _LARGEST_BLOCK, 1)
+    first = np.concatenate([[0], np.cumsum(blocks)])
+    bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
+    carries = run_segments(
+        functools.partial(_begin_down, path, transition, starts, key, first),
+        functools.partial(_advance_down, path, transition, key, first, bounds),
+        len(blocks),
+        len(bounds) - 1,
+        n_jobs=n_jobs,
+        checkpoint=checkpoint,
+        stage="down",
+    )
+    return np.concatenate([rises for _, _, rises in carries])[:, ::-1].copy()
+
+
+def _begin_down(path, transition, starts, key, first, block):
+    state = path.take(starts, np.arange(first[block], first[block + 1]))
+    memory = transition.init(path, state, Stream(key, int(first[block])).aside())
+    return state, memory, np.empty((first[block + 1] - first[block], 0))
+
+
+def _advance_down(path, transition, key, first, bounds, block, segment, carry):
+    state, memory, rises = carry
+    n, top = len(rises), len(path.ladder) - 1
+    columns = [rises]
+    for step in range(bounds[segment], bounds[segment + 1]):
+        levels = np.full((2, n), [[top - step], [top - step - 1]])
+        stream = Stream(key, int(first[block]), step + 1)
+        with np.errstate(invalid="ignore"):
+            state, memory, fall = programs.anneal(path, transition, state, memory, levels, stream, reverse=True)
+        columns.append(-check_finite(fall, allow_zero=path.has_walls)[:, np.newaxis])
+    return state, memory, np.concatenate(columns, axis=1)
+
+
+def family_weights(population: Population) -> NDArray[np.float64]:
+    """Log of the weight of the descendants of every particle that started, (N,)."""
+    log_weights = population.log_mean + population.log_weights
+    largest = log_weights.max()
+    if largest == -np.inf:
+        return log_weights
+    sums = np.bincount(population.ancestors, weights=np.exp(log_weights - largest), minlength=len(log_weights))
+    with np.errstate(divide="ignore"):
+        return largest + np.log(sums)
+
+
+def target_summaries(path, population: Population) -> NDArray[np.float64]:
+    """Weighted means of the summaries of a population's states and of their squares, (2, S); NaN without weights."""
+    summary = path.summary(population.state)
+    if population.log_weights.max() == -np.inf:
+        return np.full((2, summary.shape[1]), np.nan)
+    weights = np.exp(population.log_weights - population.log_weights.max())
+    return np.stack([weights @ summary, weights @ summary**2]) / weights.sum()
+
+
+def mean_and_size(log_weights: NDArray[np.float64]) -> tuple[float, float]:
+    """Log of the mean of exp(log_weights), and (sum w)^2 / sum w^2; -inf and 0 if all weights are 0."""
+    largest = log_weights.max()
+    if largest == -np.inf:
+        return -np.inf, 0.0
+    weights = np.exp(log_weights - largest)
+    total = weights.sum()
+    return float(largest + np.log(total / len(weights))), float(total**2 / (weights @ weights))
+
+
+def systematic(log_weights: NDArray[np.float64], n: int, uniform: float) -> NDArray[np.int64]:
+    """Indices (n,) of systematic resampling: each index comes up n w times, rounded up or down, and so on average.
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (m,)
+        Not all -inf.
+    n : int
+    uniform : float
+        In [0, 1).
+    """
+    weights = np.exp(log_weights - log_weights.max())
+    shares = np.cumsum(weights)
+    index = np.searchsorted(shares, (uniform + np.arange(n)) * (shares[-1] / n), side="right")
+    return np.minimum(index, np.flatnonzero(weights)[-1])

@@ -1,0 +1,278 @@
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import AIS, SMC, BernoulliRBM, RandomWalk
+from sklpf._parallel import Checkpoint
+from sklpf.models import LDAPath, RBMPath
+from sklpf.paths import LADDERS
+from sklpf.testing import (
+    check_partition_estimator,
+    hidden_mode_problem,
+    make_density_problem,
+    make_rbm_problem,
+    shared_data,
+)
+from sklpf.uncertainty import log_mean_exp
+
+
+def quietly(estimator, path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return estimator.fit(path)
+
+
+@pytest.mark.parametrize("kind", ["easy", "medium", "hard", "digits"])
+def test_keeps_the_contract(kind):
+    check_partition_estimator(SMC(), make_rbm_problem(kind))  # 2e-4; the same bits again and on two jobs
+
+
+@pytest.mark.parametrize("ladder", [*LADDERS, "adaptive", (0.0, 0.01, *np.linspace(0.05, 1, 20))])
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+def test_any_ladder_is_unbiased(ladder, weights):
+    problem = make_rbm_problem("easy", weights=weights)
+    smc = quietly(SMC(20, 20, 50, ladder=ladder, resample_at=0.9, random_state=0), problem.path)
+    relative = np.exp(smc.result_.diagnostics["log_partition_by_population"] - problem.log_partition)
+    assert abs(relative.mean() - 1) < 4.5 * relative.std(ddof=1) / np.sqrt(50)  # t with 49 df: false alarm 4e-5 each
+
+
+def test_diagnostics_agree_with_their_definitions():
+    problem = make_rbm_problem("medium")
+    smc = quietly(SMC(30, 20, 6, ladder="linear", random_state=0), problem.path)
+    run, result = smc.run_, smc.result_
+    diagnostics = result.diagnostics
+    by_population = diagnostics["log_partition_by_population"]
+    np.testing.assert_allclose(by_population, run.log_means[:, -1], atol=1e-10)
+    assert smc.log_partition_ == pytest.approx(log_mean_exp(by_population))
+    np.testing.assert_allclose(result.log_partition_curve, log_mean_exp(run.log_means, axis=0))
+    assert result.log_partition_curve[-1] == pytest.approx(smc.log_partition_)
+    relative = np.exp(by_population - by_population.max())
+    without = np.log([np.delete(relative, g).mean() for g in range(6)])
+    jackknife = np.sqrt(5 / 6 * np.sum((without - without.mean()) ** 2))
+    delta = relative.std(ddof=1) / relative.mean() / np.sqrt(6)
+    assert diagnostics["group_std_error"] == pytest.approx(max(jackknife, delta))
+    weights = np.exp(run.log_weights - run.log_weights.max()).ravel()
+    assert diagnostics["effective_families"] == pytest.approx(weights.sum() ** 2 / np.sum(weights**2))
+    assert diagnostics["family_std_error"] == pytest.approx(weights.std(ddof=1) / weights.mean() / np.sqrt(180))
+    forward, reverse = max(diagnostics["group_std_error"], diagnostics["family_std_error"]), run.down
+    up = np.column_stack([np.zeros(30), np.cumsum(reverse, axis=1)])  # as many chains go back down
+    growth = []
+    for g in range(6):
+        cuts = [0, *np.flatnonzero(run.resampled[g][:-1]), 19]
+        relative = np.exp(np.diff(up[:, cuts]) - np.diff(run.log_means[g, cuts]))
+        growth.append(np.prod(1 + (relative - 1) / 30, axis=1))
+    variance = np.mean(growth) - 1
+    assert diagnostics["reverse_std_error"] == pytest.approx(np.sqrt(variance / 6))
+    assert diagnostics["effective_families_from_target"] == pytest.approx(1 / (variance / 6 + 1 / 180))
+    expected = max(forward, np.sqrt((forward**2 + variance / 6) / 2))
+    assert smc.log_partition_std_error_ == pytest.approx(expected)
+    assert diagnostics["lower_bound"] == pytest.approx(smc.log_partition_ - np.log(20))
+    np.testing.assert_array_equal(diagnostics["families"], np.sum(run.log_weights > -np.inf, axis=1))
+    assert diagnostics["effective_sizes"].shape == run.resampled.shape == (6, 20)
+    np.testing.assert_array_equal(run.resampled[:, 1:], diagnostics["effective_sizes"][:, 1:] < 15)
+    assert result.degrees_of_freedom == 5
+    # those that are resampled move anew; as many as one population has go back down
+    assert result.n_sweeps == 30 * (6 * 19 + run.resampled.sum() + 100 + 19)
+    assert "log_partition_by_population" not in result.without_samples().diagnostics
+
+
+def test_without_resampling_it_is_annealed_importance_sampling():
+    path = make_rbm_problem("digits").path
+    smc = quietly(SMC(10, 50, 4, ladder="linear", resample_at=0, random_state=3), path)
+    ais = quietly(AIS(40, 50, random_state=3), path)  # the same random numbers
+    np.testing.assert_allclose(smc.run_.log_weights.ravel(), ais.run_.up, rtol=0, atol=1e-9)
+    assert smc.log_partition_ == pytest.approx(ais.log_partition_, abs=1e-9)
+    assert smc.result_.diagnostics["family_std_error"] == pytest.approx(ais.result_.diagnostics["delta_std_error"])
+    assert not smc.run_.resampled.any()
+
+
+def test_converged_intervals_cover():
+    """Over 20 runs on each of three models; fails in 1e-4 of the cases where intervals cover 94 %."""
+    converged = covered = 0
+    for kind in ("easy", "medium", "digits"):
+        problem = make_rbm_problem(kind)
+        for seed in range(20):
+            smc = quietly(SMC(100, 25, random_state=seed), problem.path)
+            low, high = smc.log_partition_interval_
+            converged += smc.converged_
+            covered += smc.converged_ and low <= problem.log_partition <= high
+    assert converged >= 48  # of 60: flagging everything is no way out
+    assert covered >= binom.ppf(1e-4, converged, 0.94)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_one_sided_bound_holds_even_for_useless_runs():
+    problem, above = make_rbm_problem("hard"), 0
+    for seed in range(60):
+        smc = SMC(3, 4, 2, random_state=seed).fit(problem.path)
+        above += smc.result_.diagnostics["lower_bound"] > problem.log_partition
+    assert above <= binom.ppf(1 - 1e-5, 60, 0.05)  # at most 5 % by Markov's inequality; false alarm 1e-5
+
+
+def test_few_families_are_an_alarm():
+    with pytest.warns(ConvergenceWarning, match=r"particles have descendants that count: raise n_temperatures"):
+        smc = SMC(20, 10, random_state=0).fit(make_rbm_problem("hard").path)
+    assert not smc.converged_
+
+
+def test_heavy_weights_that_no_particle_has_met_are_an_alarm():
+    smc = quietly(SMC(n_temperatures=100, random_state=0), make_density_problem("student-t 36-D").path)
+    assert smc.result_.diagnostics["effective_families"] > 100  # by itself the run looks well, and is 5 errors low
+    assert not smc.converged_
+    assert "chains that go back down from the target show that only" in smc.result_.reasons[0]
+
+
+def test_populations_in_different_modes_are_an_alarm():
+    with pytest.warns(ConvergenceWarning, match=r"populations differ in their states at the target \(\d+% of"):
+        smc = SMC(random_state=0).fit(make_density_problem("two gaussians 2-D, base on one").path)
+    assert smc.result_.diagnostics["between_populations"] > 0.1
+
+
+def test_a_mode_that_no_population_enters_is_missed_with_a_tiny_error_bar():
+    # what the guide warns of: forward runs can't see a mode that they never visit
+    smc = SMC(16, 100, random_state=0).fit(hidden_mode_problem(64).path)
+    assert smc.log_partition_ == pytest.approx(np.log(0.5), abs=1e-6)
+    assert smc.converged_
+
+
+# ---- paths of other kinds -------------------------------------------------------------------------------
+DENSITIES = ["gaussian 2-D, condition 1", "two gaussians 2-D", "laplace 6-D", "beta-binomial"]
+
+
+@pytest.mark.parametrize("kind", DENSITIES)
+def test_densities(kind):
+    check_partition_estimator(SMC(n_temperatures=40), make_density_problem(kind))
+
+
+def test_moves_that_are_tuned_show_their_acceptance():
+    problem = make_density_problem("gaussian 2-D, condition 1")
+    smc = SMC(n_temperatures=30, transition=RandomWalk(), random_state=0).fit(problem.path)
+    assert smc.converged_
+    acceptance, steps = (smc.result_.diagnostics[name] for name in ("acceptance", "step_sizes"))
+    assert acceptance.shape == steps.shape == (30,)
+    assert np.isnan(acceptance[0])
+    assert np.all((acceptance[1:] > 0.1) & (acceptance[1:] < 0.6))
+    # t with 9 degrees of freedom: false alarm 2e-4
+    assert abs(smc.log_partition_ - problem.log_partition) < 6 * smc.log_partition_std_error_
+
+
+def test_rows():
+    path = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3], [1, 0, 0], [4, 1, 3]])
+    smc = SMC(30, 20, random_state=0).fit(path)
+    assert smc.converged_
+    assert smc.log_partition_[0] == smc.log_partition_[2]
+    alone = SMC(30, 20, random_state=0).fit(LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[1, 0, 0]]))
+    assert smc.log_partition_[1] == alone.log_partition_[0]
+
+
+def test_a_base_without_the_target_is_named():
+    path = hidden_mode_problem(4).path
+    path.has_walls = True
+    path.log_f = lambda state, levels: np.where(levels > 0, -np.inf, 0.0)
+    with pytest.raises(ValueError, match="every chain has weight 0: the base draws no point where f > 0"):
+        SMC(5, 5, ladder="linear", random_state=0).fit(path)
+
+
+# ---- draws from the target --------------------------------------------------------------------------------
+def test_sample_gives_draws_from_the_target():
+    problem = make_rbm_problem("easy")
+    path, n = problem.path, 2000
+    state = SMC(random_state=0).sample(path, n, np.random.default_rng(0))
+    sums = [np.logaddexp.reduce(path.enumerate_block(block, 1)) for block in range(path.n_enumeration_blocks)]
+    exact = path.sample_enumerated(np.array(sums), n, np.random.default_rng(1))
+    assert state.v.shape == (n, 64)
+    difference = state.v.mean(axis=0) - exact.v.mean(axis=0)
+    error = np.sqrt((state.v.var(axis=0) + exact.v.var(axis=0)) / n)
+    # 64 means; draws share ancestors, 100 sweeps back: 5.5 errors of independent draws are a false alarm of 2e-6
+    assert np.all(np.abs(difference) < 5.5 * error)
+
+
+def test_models_draw_from_it():
+    rng = np.random.default_rng(0)
+    model = BernoulliRBM.from_parameters(rng.normal(size=(3, 5)), np.zeros(5), np.zeros(3))
+    model.set_params(partition_estimator=SMC(20, 20, random_state=0))
+    assert model.sample(30, random_state=0).shape == (30, 5)
+
+
+# ---- reproducible bits ------------------------------------------------------------------------------------
+class ShortSegments(RBMPath):
+    n_moves_per_segment = 7
+
+
+@pytest.fixture(scope="module")
+def short():
+    path = make_rbm_problem("digits").path
+    path = path.with_ladder(path.ladder)
+    path.__class__ = ShortSegments
+    return path
+
+
+@pytest.mark.parametrize("n_saved", [0, 1, 9])
+def test_an_interrupted_run_goes_on_with_the_same_bits(short, tmp_path, monkeypatch, n_saved):
+    options = {"n_particles": 10, "n_temperatures": 30, "n_populations": 4, "resample_at": 0.9, "random_state": 0}
+    uninterrupted, save, calls = quietly(SMC(**options), short).run_, Checkpoint.save, []
+
+    def save_some(self, *arguments):
+        if len(calls) == n_saved:
+            raise KeyboardInterrupt
+        calls.append(arguments[:2])
+        save(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", save_some)
+        with pytest.raises(KeyboardInterrupt):
+            quietly(SMC(**options, checkpoint=tmp_path), short)
+    monkeypatch.setattr(
+        Checkpoint, "save", lambda self, *arguments: (calls.append(arguments[:2]), save(self, *arguments))
+    )
+    resumed = quietly(SMC(**options, checkpoint=tmp_path, n_jobs=2), short).run_
+    for name in ("log_means", "effective_sizes", "resampled", "log_weights", "summaries", "down", "n_sweeps"):
+        np.testing.assert_array_equal(getattr(resumed, name), getattr(uninterrupted, name))
+    # no segment of the 4 populations, and of the block that settles (15 segments) and goes down, ran twice
+    assert len(calls) == len(set(calls))
+    assert not list(tmp_path.iterdir())
+
+
+def test_random_state():
+    path = make_rbm_problem("easy").path
+    first, second = (quietly(SMC(10, 10, random_state=seed), path) for seed in (1, 2))
+    assert first.log_partition_ != second.log_partition_
+    assert quietly(clone(first), path).log_partition_ == first.log_partition_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_particles": 1}, "n_particles"),
+        ({"n_populations": 1}, "n_populations"),
+        ({"n_temperatures": 1}, "n_temperatures"),
+        ({"resample_at": -0.1}, "resample_at"),
+        ({"resample_at": 1.1}, "resample_at"),
+        ({"resample_at": np.nan}, "resample_at"),
+        ({"resample_at": None}, "resample_at"),
+        ({"ladder": "cubic"}, "ladder"),
+        ({"ladder": [0.1, 1]}, "ladder must begin at 0"),
+        ({"transition": "gibbs"}, "transition"),
+        ({"checkpoint": 5}, "checkpoint"),
+        ({"random_state": -1}, "random_state"),
+    ],
+)
+def test_rejects_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        SMC(**{"random_state": 0, **parameters}).fit(make_rbm_problem("easy").path)
+
+
+@pytest.mark.shared
+def test_reference_model():
+    with shared_data("rbm/mnist_h10.npz") as data, shared_data("binary/mnist.npz") as mnist:
+        parameters = [data[key] for key in ("components", "intercept_visible", "intercept_hidden")]
+        exact = float(data["exact_log_partition"])
+        X = np.unpackbits(mnist["train"], axis=1)[:, : int(mnist["n_features"])]
+    smc = SMC(random_state=0).fit(RBMPath(*parameters, (X.sum(axis=0) + 1) / (len(X) + 2)))
+    assert smc.converged_
+    # t with 9 degrees of freedom: 6.0 standard errors are a false alarm of 2e-4
+    assert abs(smc.log_partition_ - exact) < 6.0 * smc.log_partition_std_error_
