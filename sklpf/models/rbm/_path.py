@@ -133,6 +133,10 @@ class RBMPath(KernelPath):
         refresh_fields(packed, *state)
         return state
 
+    def rows(self, state: RBMState) -> NDArray[np.uint8]:
+        """Return the visible rows of all chains, shape (n, n_visible)."""
+        return state.v
+
     def sample_base(self, n: int, stream: Stream) -> RBMState:
         """Return n exact draws from level 0: one sweep at beta = 0, where both layers are independent."""
         state = self.state_from_rows(np.zeros((n, len(self.base_logit))))

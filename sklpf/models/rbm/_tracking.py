@@ -1,0 +1,109 @@
+"""log Z of an RBM while it trains: what lies between the model and the callbacks that follow it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.model_selection import train_test_split
+
+from sklpf.models.rbm._path import RBMPath
+from sklpf.training import EarlyStopping, LogPartitionTracker
+
+ATTRIBUTES = (
+    "log_partition_curve_",
+    "log_partition_std_errors_",
+    "validation_scores_",
+    "validation_score_std_errors_",
+    "best_iteration_",
+)
+_MOVES_PER_ROW = 0.2  # of particles, for every row of a pass: they cost about as much as a third of a row's step
+_WORK_PER_PASS = 2e8  # weights times moves of a particle that a pass may cost anyway, less than 0.1 s
+
+
+def split(model, X, rng) -> tuple[Any, Any]:
+    """Rows to train on and rows to validate on, the latter None without `early_stopping`."""
+    if not model.early_stopping:
+        return X, None
+    if model.track_log_partition == "rts":
+        raise ValueError(
+            'early_stopping needs the error of log Z, which track_log_partition="rts" has none of: choose "particles"'
+        )
+    X, held_out = train_test_split(X, test_size=model.validation_fraction, random_state=rng)
+    held_out = held_out.toarray() if sp.issparse(held_out) else held_out
+    if not np.all((held_out == 0) | (held_out == 1)):
+        raise ValueError("early_stopping needs rows of 0 and 1, others have no likelihood: binarise X")
+    return X, held_out
+
+
+def make_tracker(model, n_rows: int, before: LogPartitionTracker | None = None) -> LogPartitionTracker:
+    """The tracker of a model that sees `n_rows` rows in a pass, which may go on from where another one stands.
+
+    It draws nothing from the model's generator.
+    """
+    method = model.track_log_partition or "particles"
+    tracker = LogPartitionTracker(
+        functools.partial(_path, model.visible_mean_),
+        _parameters,
+        model._partition_seed,
+        method,
+        n_moves=max(_MOVES_PER_ROW * n_rows, _WORK_PER_PASS / model.components_.size),
+    )
+    return tracker if before is None or before.method != method else tracker.after(before)
+
+
+class Monitor:
+    """The callbacks of a fit, and what they leave on the model.
+
+    Parameters
+    ----------
+    model : BernoulliRBM
+    X_validation : ndarray of shape (n_rows, n_features) or None
+        Rows of 0 and 1; None does without early stopping.
+    n_rows : int
+        Rows of a pass.
+    """
+
+    def __init__(self, model, X_validation, n_rows: int):
+        self.callbacks: list[Any] = []
+        if X_validation is not None or model.track_log_partition:
+            self.callbacks.append(make_tracker(model, n_rows))
+        if X_validation is not None:
+            log_f = functools.partial(_mean_log_f, X_validation)
+            rule = model.tol, model.n_iter_no_change
+            self.callbacks.append(EarlyStopping(self.callbacks[0], log_f, _weights_and_chains, *rule))
+
+    def store(self, model, trainer) -> None:
+        """Write what was seen to the model, and the best weights to the trainer."""
+        if self.callbacks:
+            store_curve(model, self.callbacks[0])
+        if len(self.callbacks) == 2 and self.callbacks[1].best_iteration:
+            stopping = self.callbacks[1]
+            model.validation_scores_ = np.array(stopping.scores)
+            model.validation_score_std_errors_ = np.array(stopping.std_errors)
+            model.best_iteration_ = stopping.best_iteration
+            trainer.by_visible, trainer.by_hidden, trainer.h = stopping.best
+
+
+def store_curve(model, tracker) -> None:
+    """Write log Z after every pass to the model."""
+    model.log_partition_curve_ = np.array([estimate.log_partition for estimate in tracker.estimates])
+    model.log_partition_std_errors_ = np.array([estimate.std_error for estimate in tracker.estimates])
+
+
+def _path(visible_mean, parameters) -> RBMPath:
+    return RBMPath(*parameters, visible_mean)
+
+
+def _parameters(trainer):
+    return trainer.parameters
+
+
+def _weights_and_chains(trainer):
+    return trainer.by_visible.copy(), trainer.by_hidden.copy(), trainer.h.copy()
+
+
+def _mean_log_f(X, path) -> float:
+    return float(np.mean(path.log_f(path.state_from_rows(X), np.full(len(X), len(path.ladder) - 1))))
