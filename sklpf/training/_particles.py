@@ -71,11 +71,10 @@ class Particles:
 
     def spread(self, path: Any) -> float:
         """Standard deviation over particles of log f_new - log f_old, in nats."""
-        return float(np.std(self._gain(path.with_ladder(self.path.ladder))[0]))
+        return float(np.std(self._gain(path)[0]))
 
     def update(self, path: Any) -> None:
-        """Follow the model to its new parameters, those of the target of `path`."""
-        path = path.with_ladder(self.path.ladder)
+        """Follow the model to its new parameters, those of the target of `path`, whose ladder is the same."""
         gain, state = self._gain(path)
         self.path, self.state, self.log_weights = path, state, self.log_weights + gain
         stream = Stream(stream_key(self.seed, _FOLLOW), 0, self.n_updates)
@@ -162,8 +161,7 @@ class TemperedChains:
         return self.setup.path
 
     def update(self, path: Any) -> None:
-        """Follow the model to its new parameters, those of the target of `path`."""
-        path = path.with_ladder(self.path.ladder)
+        """Follow the model to its new parameters, those of the target of `path`, whose ladder is the same."""
         self.chains = [(carried(self.path, path, state), *rest) for state, *rest in self.chains]
         self.setup = self.setup._replace(path=path)
         log_pseudo_prior = self.log_prior - self.curve

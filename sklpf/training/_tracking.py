@@ -7,16 +7,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sklpf._random import stream_key
 from sklpf.training._particles import Estimate, Particles, TemperedChains
 from sklpf.uncertainty import jackknife, log_mean_exp, t_bound
 
-Parameters = tuple[NDArray, ...]
-
 _STEP = 0.03  # nats: spread of log f_new - log f_old over particles that one step between two passes should have
 _MOST_STEPS, _MOST_TEMPERATURES = 100, 1600
+_PATH_COST = 100  # of a step's path and its states, in moves of a particle
 _PASS_STEPS = 25  # between two passes of chains that can't tell how many they need
 
 
@@ -48,9 +46,8 @@ class LogPartitionTracker:
     Parameters
     ----------
     path_of : callable
-        Gives the path of a model with given parameters, a tuple of arrays.
-    parameters_of : callable
-        Gives the parameters of a trainer.
+        Gives the path of the model that a trainer has arrived at. One with a method ``between(other, share)``, the path
+        of a model whose parameters are that share of the way to another's, is followed in several steps.
     seed : int
     method : {"particles", "rts"}, default="particles"
         "rts" carries tempered chains along (Carlson et al. 2016, equation 24), without an error bar and without
@@ -72,14 +69,13 @@ class LogPartitionTracker:
 
     def __init__(
         self,
-        path_of: Callable[[Parameters], Any],
-        parameters_of: Callable[[Any], Parameters],
+        path_of: Callable[[Any], Any],
         seed: int,
         method: str = "particles",
         max_std_error: float = 0.1,
         n_moves: float = np.inf,
     ):
-        self.path_of, self.parameters_of, self.seed, self.method = path_of, parameters_of, seed, method
+        self.path_of, self.seed, self.method = path_of, seed, method
         self.max_std_error, self.n_moves = max_std_error, n_moves
         self.estimates: list[Estimate] = []
         self.anchors: list[Anchor] = []
@@ -87,43 +83,42 @@ class LogPartitionTracker:
 
     def __call__(self, trainer: Any, iteration: int) -> bool:
         """Estimate log Z after a pass; never ends training."""
-        self.update(self.parameters_of(trainer))
+        self.update(self.path_of(trainer))
         return False
 
-    def update(self, parameters: Parameters) -> None:
-        """Follow the model to its new parameters and estimate log Z there."""
-        parameters = tuple(np.array(part, dtype=np.float64) for part in parameters)
-        self.path = self.path_of(parameters)
-        tracked = None
+    def update(self, path: Any) -> None:
+        """Follow the model to the target of `path` and estimate log Z there."""
+        self.path, estimate = path, None
         if self.estimates:
-            self._follow(parameters)
-            tracked = self.chains.estimate()
-        if tracked is None or self._anchor_is_due(tracked):
-            tracked = self._anchor(tracked)
-        self.parameters = parameters
-        self.estimates.append(tracked)
+            self._follow()
+            estimate = self.chains.estimate()
+        if estimate is None or self._anchor_is_due(estimate):
+            estimate = self._anchor(estimate)
+        self.estimates.append(estimate)
 
     def after(self, other: LogPartitionTracker) -> LogPartitionTracker:
         """Return one that goes on from where another stands, which stays as it is, with the options of this one."""
         tracker = copy.copy(other)
-        tracker.path_of, tracker.parameters_of, tracker.n_moves = self.path_of, self.parameters_of, self.n_moves
+        tracker.path_of, tracker.n_moves = self.path_of, self.n_moves
         tracker.estimates, tracker.anchors = list(other.estimates), list(other.anchors)
         tracker.chains = copy.copy(other.chains)
         return tracker
 
-    def _follow(self, parameters) -> None:
-        before, n_steps = self.chains.n_moves, self._n_steps()
+    def _follow(self) -> None:
+        start = self.chains.path
+        self.path = self.path.with_ladder(start.ladder)
+        n_steps = self._n_steps()
         for step in range(1, n_steps):
-            share = step / n_steps
-            between = (old + share * (new - old) for old, new in zip(self.parameters, parameters))
-            self.chains.update(self.path_of(tuple(between)))
+            self.chains.update(start.between(self.path, step / n_steps))
         self.chains.update(self.path)
-        self.spent += self.chains.n_moves - before
+        self.spent += n_steps * (self.chains.n_chains + _PATH_COST)
 
     def _n_steps(self) -> int:
+        if not hasattr(self.path, "between"):
+            return 1
         if self.method == "rts":
             return _PASS_STEPS
-        affordable = 0.7 * self.n_moves / self.chains.n_chains
+        affordable = 0.7 * self.n_moves / (self.chains.n_chains + _PATH_COST)
         return int(np.clip(np.ceil(self.chains.spread(self.path) / _STEP), 1, min(_MOST_STEPS, max(1, affordable))))
 
     def _anchor_is_due(self, tracked: Estimate) -> bool:

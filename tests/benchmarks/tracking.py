@@ -47,7 +47,8 @@ def watched(learning_rate, seed):
     truth: list[float] = []
 
     def enumerate_it(trainer, iteration):
-        truth.append(enumerate_log_partition(monitor.callbacks[0].path, 1))
+        path = monitor.callbacks[0].path
+        truth.append(enumerate_log_partition(path, len(path.ladder) - 1))
 
     train(trainer, N_PASSES, callbacks=[*monitor.callbacks, enumerate_it])
     tracker, stopping = monitor.callbacks

@@ -238,7 +238,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
 
     def _track(self, trainer) -> None:
         tracker = make_tracker(self, trainer.X.shape[0], before=self.__dict__.get("_tracker"))
-        tracker.update(trainer.parameters)
+        tracker(trainer, 1)
         self._tracker = tracker
         store_curve(self, tracker)
 
