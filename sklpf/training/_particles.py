@@ -21,12 +21,16 @@ from sklpf.uncertainty import jackknife, log_mean_exp
 
 _PILOT, _TUNE, _ANNEAL, _FOLLOW = range(4)  # what random streams are for
 _N_GROUPS, _LEVELS_AT_ONCE = 10, 5  # after so many levels of the ladder particles may be resampled
+_FEWEST, _MOST_APART = 0.5, 1.0  # share of the particles that count in one step; nats between groups
 _N_CHAINS, _N_LEVELS, _SLOPE, _GAIN = 100, 100, 2.0, 0.2  # of equation 24: r_k in proportion to exp(2 beta_k), alpha
 _SWEEPS, _PILOT_SWEEPS = 5, 400  # of every tempered chain after an update, and at the start
 
 
 class Estimate(NamedTuple):
-    """log Z in nats, its standard error, and the groups' own estimates (G,), whose exponentials are unbiased."""
+    """log Z in nats, its standard error (inf: unknown, NaN: there is none), and the groups' own estimates (G,).
+
+    The exponentials of the latter are unbiased.
+    """
 
     log_partition: float
     std_error: float
@@ -61,7 +65,7 @@ class Particles:
         base_log_partition, n = require_base(path, "The tracking of log Z"), self.n_chains
         plan = plan_run(path, default_move(path), "adaptive", self.n_temperatures, n, self.seed, _PILOT, _TUNE)
         self.path, self.transition, self.n_moves = plan.path, plan.transition, plan.n_sweeps
-        self.log_weights, self.log_means = np.zeros(n), np.full(_N_GROUPS, base_log_partition)
+        self.log_weights, self.log_means, self.fewest = np.zeros(n), np.full(_N_GROUPS, base_log_partition), 1.0
         stream = Stream(stream_key(self.seed, _ANNEAL))
         self.state = self.path.sample_base(n, stream)
         self.memory = self.transition.init(self.path, self.state, stream.aside())
@@ -76,22 +80,29 @@ class Particles:
     def update(self, path: Any) -> None:
         """Follow the model to its new parameters, those of the target of `path`, whose ladder is the same."""
         gain, state = self._gain(path)
-        self.path, self.state, self.log_weights = path, state, self.log_weights + gain
+        self.path, self.state = path, state
+        self._weigh(gain)
         stream = Stream(stream_key(self.seed, _FOLLOW), 0, self.n_updates)
         self.memory = self.transition.init(path, state, stream.aside())
         self._move(np.full(2, len(path.ladder) - 1), stream)
         self.n_updates += 1
 
     def estimate(self) -> Estimate:
-        """log Z of the target that was followed last, with the jackknife's error over groups."""
+        """log Z of the target that was followed last, with the jackknife's error over groups.
+
+        The error is inf, unknown, once a single step has left less than half of all particles, or where groups differ
+        by more than a nat: their mean then rests on weights that were not seen.
+        """
         groups = self.log_means + log_mean_exp(self.log_weights.reshape(_N_GROUPS, -1), axis=1)
         value, std_error = jackknife(lambda keep: log_mean_exp(groups[keep]), _N_GROUPS)
-        return Estimate(float(value), float(std_error), groups)
+        lost = self.fewest < _FEWEST or groups.std(ddof=1) > _MOST_APART
+        return Estimate(float(value), np.inf if lost else float(std_error), groups)
 
     def _gain(self, path):
         """log f_new - log f_old of every particle, and their state on the new path."""
         state, last = carried(self.path, path, self.state), np.full(self.n_chains, len(path.ladder) - 1)
-        return path.log_f(state, last) - self.path.log_f(self.state, last), state
+        gain = path.log_f(state, last) - self.path.log_f(self.state, last)
+        return check_finite(gain, allow_zero=path.has_walls), state
 
     def _move(self, levels, stream) -> None:
         """Move at each of the levels but the first, weighted on the way, after resampling where it is needed."""
@@ -101,8 +112,14 @@ class Particles:
             self.state, self.memory, gain = programs.anneal(
                 self.path, self.transition, self.state, self.memory, levels, stream
             )
-        self.log_weights = check_finite(self.log_weights + gain, allow_zero=self.path.has_walls)
+        self._weigh(gain)
         self.n_moves += gain.size * (len(levels) - 1)
+
+    def _weigh(self, gain) -> None:
+        """Multiply the weights, and see how many particles count by this step alone."""
+        self.log_weights = check_finite(self.log_weights + gain, allow_zero=self.path.has_walls)
+        weights = np.exp(gain - gain.max())
+        self.fewest = min(self.fewest, float(weights.mean() ** 2 / np.mean(weights**2)))
 
     def _resample(self, stream) -> None:
         """Resample the groups in which too few particles count (systematically)."""

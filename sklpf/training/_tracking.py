@@ -13,7 +13,7 @@ from sklpf.training._particles import Estimate, Particles, TemperedChains
 from sklpf.uncertainty import jackknife, log_mean_exp, t_bound
 
 _STEP = 0.03  # nats: spread of log f_new - log f_old over particles that one step between two passes should have
-_MOST_STEPS, _MOST_TEMPERATURES = 100, 1600
+_MOST_STEPS, _FEWEST_TEMPERATURES, _MOST_TEMPERATURES = 100, 100, 1600
 _PATH_COST = 100  # of a step's path and its states, in moves of a particle
 _PASS_STEPS = 25  # between two passes of chains that can't tell how many they need
 
@@ -79,7 +79,7 @@ class LogPartitionTracker:
         self.max_std_error, self.n_moves = max_std_error, n_moves
         self.estimates: list[Estimate] = []
         self.anchors: list[Anchor] = []
-        self.n_temperatures, self.spent, self.next_anchor = 100, 0, 1
+        self.n_temperatures, self.spent, self.next_anchor = _FEWEST_TEMPERATURES, 0, 1
 
     def __call__(self, trainer: Any, iteration: int) -> bool:
         """Estimate log Z after a pass; never ends training."""
@@ -124,14 +124,19 @@ class LogPartitionTracker:
     def _anchor_is_due(self, tracked: Estimate) -> bool:
         iteration = len(self.estimates) + 1
         due = iteration >= self.next_anchor or not tracked.std_error <= self.max_std_error
-        cost = self.chains.n_chains * self.n_temperatures
-        return due and self.method != "rts" and self.spent + cost <= self.n_moves * iteration
+        return due and self.method != "rts" and self._affordable_levels(iteration) >= _FEWEST_TEMPERATURES
+
+    def _affordable_levels(self, iteration) -> float:
+        return (self.n_moves * iteration - self.spent) / self.chains.n_chains
 
     def _anchor(self, tracked: Estimate | None) -> Estimate:
         iteration = len(self.estimates) + 1
         self.next_anchor = 2 * iteration
         seed = stream_key(self.seed, iteration)[0]
-        chains: Any = TemperedChains(seed) if self.method == "rts" else Particles(seed, 100, self.n_temperatures)
+        n_levels = self.n_temperatures
+        if tracked is not None:
+            n_levels = int(min(n_levels, self._affordable_levels(iteration)))
+        chains: Any = TemperedChains(seed) if self.method == "rts" else Particles(seed, n_temperatures=n_levels)
         chains.start(self.path)
         self.spent += chains.n_moves
         anchor = Anchor(iteration, chains.estimate(), tracked)
@@ -165,7 +170,7 @@ class EarlyStopping:
     scores, std_errors : list of float
         Mean log-likelihood of the held-out rows after every pass, in nats, and its error from that of log Z.
     best_iteration : int
-        The pass with the highest score, from 1.
+        The pass with the highest score, from 1; 0 while log Z is not known after any.
     best : object
         Its snapshot.
     """
@@ -183,6 +188,8 @@ class EarlyStopping:
         score = float(self.log_f(self.tracker.path)) - now.log_partition
         self.scores.append(score)
         self.std_errors.append(now.std_error)
+        if not np.isfinite(now.std_error):
+            return False
         if self.best_iteration == 0:
             self.best_score, self.best_groups = -np.inf, now.groups
         rise = score - self.best_score

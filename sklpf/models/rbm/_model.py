@@ -90,13 +90,14 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     partition_estimator_ : PartitionEstimator
         The fitted estimator of log Z, its ``result_`` without samples; exists once log Z has been estimated.
     log_partition_curve_, log_partition_std_errors_ : ndarray of shape (n_passes,)
-        log Z in nats after every pass and its standard error (NaN of "rts"); exist if log Z was tracked. With
-        `early_stopping` the curve goes on beyond the pass whose weights were kept.
+        log Z in nats after every pass and its standard error (NaN of "rts", inf where it could not be followed);
+        exist if log Z was tracked. With `early_stopping` the curve goes on beyond the pass whose weights were kept.
     validation_scores_, validation_score_std_errors_ : ndarray of shape (n_passes,)
         Mean log-likelihood in nats of the rows set aside by `early_stopping` after every pass, and its error from that
         of log Z.
     best_iteration_ : int
-        The pass (from 1) with the highest of these scores, whose weights were kept.
+        The pass (from 1) with the highest of these scores, whose weights were kept; the last one if log Z is not known
+        after any.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

@@ -119,11 +119,11 @@ class RBMPath(KernelPath):
         """
         path, ends = copy.copy(other), (self.packed, other.packed)
         names = ("by_visible", "by_hidden", "hidden_bias", "visible_bias")
-        mixed = {name: _mixed(*(getattr(end, name) for end in ends), share) for name in names}
+        mixed = {name: _mixed(getattr(ends[0], name), getattr(ends[1], name), share) for name in names}
         path.components = mixed["by_hidden"][:, : len(self.intercept_visible)]
         path.intercept_visible = mixed["visible_bias"][0, : len(self.intercept_visible)]
         path.intercept_hidden = mixed["hidden_bias"][0, : len(self.intercept_hidden)]
-        path._pack_kept = other.packed._replace(**mixed)
+        path.__dict__["_pack_kept"] = other.packed._replace(**mixed)
         return path
 
     # -- states --------------------------------------------------------------------------------

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
+from sklpf._warnings import warn
 from sklpf.models.rbm._path import RBMPath
 from sklpf.training import EarlyStopping, LogPartitionTracker
 
@@ -20,7 +22,7 @@ ATTRIBUTES = (
     "best_iteration_",
 )
 _MOVES_PER_ROW, _MOVES_PER_BATCH = 0.25, 1.5  # of particles: up to a fifth of the time of a pass
-_WORK_PER_PASS = 2e8  # weights times moves of a particle that a pass may cost anyway, less than 0.1 s
+_WORK_PER_PASS = 8e8  # weights times moves of a particle that a pass may cost anyway, 0.02 s
 
 
 def split(model, X, rng) -> tuple[Any, Any]:
@@ -77,14 +79,28 @@ class Monitor:
 
     def store(self, model, trainer) -> None:
         """Write what was seen to the model, and the best weights to the trainer."""
-        if self.callbacks:
-            store_curve(model, self.callbacks[0])
-        if len(self.callbacks) == 2 and self.callbacks[1].best_iteration:
-            stopping = self.callbacks[1]
-            model.validation_scores_ = np.array(stopping.scores)
-            model.validation_score_std_errors_ = np.array(stopping.std_errors)
+        if not self.callbacks:
+            return
+        store_curve(model, self.callbacks[0])
+        n_lost = int(np.isinf(model.log_partition_std_errors_).sum())
+        if n_lost:
+            n_passes = len(model.log_partition_std_errors_)
+            warn(
+                f"log Z could not be followed in {n_lost} of {n_passes} passes, whose standard errors are inf: lower "
+                "learning_rate, or track it no longer and let score estimate log Z",
+                ConvergenceWarning,
+            )
+        if len(self.callbacks) == 2:
+            self._store_best(model, trainer, self.callbacks[1])
+
+    def _store_best(self, model, trainer, stopping) -> None:
+        model.validation_scores_ = np.array(stopping.scores)
+        model.validation_score_std_errors_ = np.array(stopping.std_errors)
+        if stopping.best_iteration:
             model.best_iteration_ = stopping.best_iteration
             trainer.by_visible, trainer.by_hidden, trainer.h = stopping.best
+        else:
+            model.best_iteration_ = len(stopping.scores)
 
 
 def store_curve(model, tracker) -> None:
@@ -95,7 +111,8 @@ def store_curve(model, tracker) -> None:
 
 def path_of(visible_mean, trainer) -> RBMPath:
     """The path from units with these means to the model that a trainer has arrived at."""
-    return RBMPath(*trainer.parameters, visible_mean)
+    components, intercept_visible, intercept_hidden = trainer.parameters
+    return RBMPath(components, intercept_visible, intercept_hidden, visible_mean)
 
 
 def _weights_and_chains(trainer):
