@@ -41,7 +41,7 @@ class LogPartitionTracker:
     after the next, in as many steps as their weights ask for. That is far shorter than the way that training takes,
     whose steps to and fro would add up. A full estimate from the base takes the place of the particles after passes 1,
     2, 4, 8, … and whenever their standard error exceeds `max_std_error`, if it is the more precise one, or if the two
-    differ by more than chance.
+    differ by more than chance. Between full estimates the standard error does not fall.
 
     Parameters
     ----------
@@ -92,6 +92,8 @@ class LogPartitionTracker:
         if self.estimates:
             self._follow()
             estimate = self.chains.estimate()
+            largest = max(estimate.std_error, self.estimates[-1].std_error)  # errors add up: a lower one is chance
+            estimate = estimate._replace(std_error=largest)
         if estimate is None or self._anchor_is_due(estimate):
             estimate = self._anchor(estimate)
         self.estimates.append(estimate)
