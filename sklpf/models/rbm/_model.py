@@ -219,11 +219,11 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         ValueError
             If training diverges, or with `early_stopping`; the model then stays as it was before.
         """
-        if self.early_stopping:
-            raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
         first = not hasattr(self, "components_")
         if first:
             self._validate_params()
+        if self.early_stopping:
+            raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
         X = self._training_rows(X, reset=first)
         if not hasattr(self, "random_state_"):
             self.random_state_ = check_random_state(self.random_state)
