@@ -2,7 +2,7 @@
 
 import numpy as np
 from sklearn.utils import _param_validation
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, Options, StrOptions
 
 
 class Interval(_param_validation.Interval):
@@ -12,4 +12,4 @@ class Interval(_param_validation.Interval):
         return not isinstance(val, (bool, np.bool_)) and super().is_satisfied_by(val)
 
 
-__all__ = ["HasMethods", "Interval", "StrOptions"]
+__all__ = ["HasMethods", "Interval", "Options", "StrOptions"]

@@ -8,12 +8,15 @@ from sklpf.training._likelihood import MaximumLikelihood
 from sklpf.training._loop import train
 from sklpf.training._mpf import MinimumProbabilityFlow
 from sklpf.training._settle import Settled
+from sklpf.training._tracking import EarlyStopping, LogPartitionTracker
 
 __all__ = [
     "EM",
     "Chains",
+    "EarlyStopping",
     "Family",
     "LatentModel",
+    "LogPartitionTracker",
     "MaximumLikelihood",
     "MinimumProbabilityFlow",
     "PersistentContrastiveDivergence",

@@ -14,12 +14,13 @@ from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._sklearn import Interval, StrOptions
+from sklpf._sklearn import Interval, Options, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import default_estimator
 from sklpf.models._validation import all_or_nothing, check_indices, check_n_samples, check_vector, validate_rows
 from sklpf.models.rbm._path import RBMPath
+from sklpf.models.rbm._tracking import ATTRIBUTES, Monitor, make_tracker, split, store_curve
 from sklpf.models.rbm._trainer import LARGEST_SEED, Trainer
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
@@ -59,6 +60,20 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         1: return the number with a ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
         For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
+    early_stopping : bool, default=False
+        Whether to set rows aside, score them after every pass, end training when they get no better, and keep the
+        weights of the best pass. They must be rows of 0 and 1. It implies ``track_log_partition="particles"``.
+    validation_fraction : float, default=0.1
+        Share of the rows that `early_stopping` sets aside.
+    n_iter_no_change : int, default=5
+        Passes in a row that must bring nothing before `early_stopping` ends training.
+    tol : float, default=1e-4
+        What a pass must bring, in nats of the mean log-likelihood; it brings nothing if its score plus the standard
+        error of its distance to the best one is not higher than that by `tol`.
+    track_log_partition : {False, "particles", "rts"}, default=False
+        Whether to estimate log Z after every pass of `fit` and after every `partial_fit`, which changes no other
+        number. "particles" weights and moves particles along from pass to pass, with an error bar, and checks them by
+        full estimates; "rts" carries tempered chains along (Carlson et al. 2016, equation 24), without an error bar.
 
     Attributes
     ----------
@@ -74,6 +89,15 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         log Z in nats, its standard error and 95 % interval; exist once log Z has been estimated.
     partition_estimator_ : PartitionEstimator
         The fitted estimator of log Z, its ``result_`` without samples; exists once log Z has been estimated.
+    log_partition_curve_, log_partition_std_errors_ : ndarray of shape (n_passes,)
+        log Z in nats after every pass and its standard error (NaN of "rts", inf where it could not be followed);
+        exist if log Z was tracked. With `early_stopping` the curve goes on beyond the pass whose weights were kept.
+    validation_scores_, validation_score_std_errors_ : ndarray of shape (n_passes,)
+        Mean log-likelihood in nats of the rows set aside by `early_stopping` after every pass, and its error from that
+        of log Z.
+    best_iteration_ : int
+        The pass (from 1) with the highest of these scores, whose weights were kept; the last one if log Z is not known
+        after any.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -103,6 +127,11 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         "partition_estimator": [PartitionEstimator, None],
         "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
         "n_jobs": [Integral, None],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "track_log_partition": [StrOptions({"particles", "rts"}), Options(bool, {False})],
     }
 
     def __init__(
@@ -117,6 +146,11 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         partition_estimator: PartitionEstimator | None = None,
         on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
         n_jobs: int | None = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        tol: float = 1e-4,
+        track_log_partition: Literal[False, "particles", "rts"] = False,
     ):
         self.n_components = n_components
         self.learning_rate = learning_rate
@@ -127,6 +161,11 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self.partition_estimator = partition_estimator
         self.on_nonconvergence = on_nonconvergence
         self.n_jobs = n_jobs
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.track_log_partition = track_log_partition
 
     # -- training --------------------------------------------------------------------------------
     @all_or_nothing
@@ -146,15 +185,19 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         Raises
         ------
         ValueError
-            If training diverges; the model then stays as it was before.
+            If training diverges, or `early_stopping` can't score the rows; the model then stays as it was before.
         """
         self._validate_params()
         X = self._training_rows(X, reset=True)
         rng = check_random_state(self.random_state)
+        X, X_validation = split(self, X, rng)
         self._initialise(X, rng)
         self._count(X)
         trainer = Trainer(self, X, self.batch_size, rng)
-        train(trainer, self.n_iter, report=self._report if self.verbose else None)
+        monitor = Monitor(self, X_validation, X.shape[0])
+        report = self._report if self.verbose else None
+        train(trainer, self.n_iter, report=report, callbacks=monitor.callbacks)
+        monitor.store(self, trainer)
         trainer.store(self)
         return self
 
@@ -170,10 +213,17 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If training diverges, or with `early_stopping`; the model then stays as it was before.
         """
         first = not hasattr(self, "components_")
         if first:
             self._validate_params()
+        if self.early_stopping:
+            raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
         X = self._training_rows(X, reset=first)
         if not hasattr(self, "random_state_"):
             self.random_state_ = check_random_state(self.random_state)
@@ -183,7 +233,15 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         trainer = Trainer(self, X, X.shape[0], self.random_state_)
         trainer.run()
         trainer.store(self)
+        if self.track_log_partition:
+            self._track(trainer)
         return self
+
+    def _track(self, trainer) -> None:
+        tracker = make_tracker(self, trainer.X.shape[0], before=self.__dict__.get("_tracker"))
+        tracker(trainer, 1)
+        self._tracker = tracker
+        store_curve(self, tracker)
 
     def _training_rows(self, X, reset):
         """X validated, with a warning if values lie outside [0, 1] by more than rounding."""
@@ -202,6 +260,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self._n_features_out = self.n_components
         self._n_seen, self._visible_sum = 0, np.zeros(n_features)
         self._partition_seed = int(rng.randint(LARGEST_SEED))
+        for name in (*ATTRIBUTES, "_tracker"):
+            self.__dict__.pop(name, None)
 
     def _count(self, X) -> None:
         self._n_seen += X.shape[0]

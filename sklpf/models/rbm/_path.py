@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -112,6 +113,20 @@ class RBMPath(KernelPath):
         sweep = n_hidden * n_visible + 120 * (n_hidden + n_visible) + 5_000
         return len(self.ladder) * (7 * n_hidden + 1_400) / sweep
 
+    def between(self, other: RBMPath, share: float) -> RBMPath:
+        """Return the path to the RBM whose parameters, in float32, are `share` of the way from this one's to another's.
+
+        Its base is the other's.
+        """
+        path, ends = copy.copy(other), (self.packed, other.packed)
+        names = ("by_visible", "by_hidden", "hidden_bias", "visible_bias")
+        mixed = {name: _mixed(getattr(ends[0], name), getattr(ends[1], name), share) for name in names}
+        path.components = mixed["by_hidden"][:, : len(self.intercept_visible)]
+        path.intercept_visible = mixed["visible_bias"][0, : len(self.intercept_visible)]
+        path.intercept_hidden = mixed["hidden_bias"][0, : len(self.intercept_hidden)]
+        path.__dict__["_pack_kept"] = other.packed._replace(**mixed)
+        return path
+
     # -- states --------------------------------------------------------------------------------
     def state_from_rows(self, v: ArrayLike) -> RBMState:
         """Return chains that start at the visible rows v (n, n_visible) of 0 and 1, hidden units off."""
@@ -132,6 +147,10 @@ class RBMPath(KernelPath):
         state = RBMState(v, h, hidden_field, np.empty((len(v), packed.by_hidden.shape[1]), dtype=np.float32))
         refresh_fields(packed, *state)
         return state
+
+    def rows(self, state: RBMState) -> NDArray[np.uint8]:
+        """Return the visible rows of all chains, shape (n, n_visible)."""
+        return state.v
 
     def sample_base(self, n: int, stream: Stream) -> RBMState:
         """Return n exact draws from level 0: one sweep at beta = 0, where both layers are independent."""
@@ -291,6 +310,16 @@ def _aligned(array):
     padded[:, : array.shape[1]] = array
     padded.setflags(write=False)
     return padded
+
+
+def _mixed(start, end, share):
+    """start + share (end - start), laid out like both."""
+    mixed = aligned_zeros(*start.shape)
+    np.subtract(end, start, out=mixed)
+    mixed *= np.float32(share)
+    mixed += start
+    mixed.setflags(write=False)
+    return mixed
 
 
 def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:

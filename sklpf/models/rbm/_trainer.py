@@ -63,15 +63,20 @@ class Trainer:
             )  # fmt: skip
             self.step += len(edges) - 1
 
-    def store(self, model) -> None:
-        """Write weights and chains to the model, in its dtype; ValueError if training has diverged."""
-        n_components, n_features = model.components_.shape
+    @property
+    def parameters(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+        """Weights (J, M), visible (M,) and hidden biases (J,); ValueError if training has diverged."""
         if not np.all(np.isfinite(self.by_hidden)):
             raise ValueError("training diverged: the weights are no longer finite; lower learning_rate or rescale X")
+        n_visible, n_hidden = len(self.by_visible) - 1, len(self.by_hidden) - 1
+        hidden_bias = self.by_visible[-1, :n_hidden]
+        return self.by_hidden[:-1, :n_visible], self.by_hidden[-1, :n_visible], hidden_bias
+
+    def store(self, model) -> None:
+        """Write weights and chains to the model, in its dtype; ValueError if training has diverged."""
         dtype = model.components_.dtype
-        model.components_ = self.by_hidden[:-1, :n_features].astype(dtype)
-        model.intercept_visible_ = self.by_hidden[-1, :n_features].astype(dtype)
-        model.intercept_hidden_ = self.by_visible[-1, :n_components].astype(dtype)
+        parameters = (part.astype(dtype) for part in self.parameters)
+        model.components_, model.intercept_visible_, model.intercept_hidden_ = parameters
         model.h_samples_ = self.h.astype(dtype)
 
 

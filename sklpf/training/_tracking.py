@@ -1,0 +1,208 @@
+"""Callbacks of `train`: log Z after every pass, and the end of training by the likelihood of held-out rows."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sklpf._random import stream_key
+from sklpf.training._particles import Estimate, Particles, TemperedChains
+from sklpf.uncertainty import jackknife, log_mean_exp, t_bound
+
+_STEP = 0.03  # nats: spread of log f_new - log f_old over particles that one step between two passes should have
+_MOST_STEPS, _FEWEST_TEMPERATURES, _MOST_TEMPERATURES = 100, 100, 1600
+_PATH_COST = 100  # of a step's path and its states, in moves of a particle
+_PASS_STEPS = 25  # between two passes of chains that can't tell how many they need
+
+
+class Anchor(NamedTuple):
+    """A full estimate of log Z after a pass (from 1), beside what had been tracked until then (None at first)."""
+
+    iteration: int
+    full: Estimate
+    tracked: Estimate | None
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether the two differ by more than chance, which happens in 0.1 % of the cases."""
+        if self.tracked is None:
+            return False
+        bound = t_bound(len(self.full.groups)) * np.hypot(self.full.std_error, self.tracked.std_error)
+        return bool(abs(self.full.log_partition - self.tracked.log_partition) > bound)
+
+
+class LogPartitionTracker:
+    """A callback of `train` that follows log Z of a model from pass to pass.
+
+    Particles that live at the model are taken along the straight line from its parameters after one pass to those
+    after the next, in as many steps as their weights ask for. That is far shorter than the way that training takes,
+    whose steps to and fro would add up. A full estimate from the base takes the place of the particles after passes 1,
+    2, 4, 8, … and whenever their standard error exceeds `max_std_error`, if it is the more precise one, or if the two
+    differ by more than chance. Between full estimates the standard error does not fall.
+
+    Parameters
+    ----------
+    path_of : callable
+        Gives the path of the model that a trainer has arrived at. One with a method ``between(other, share)``, the path
+        of a model whose parameters are that share of the way to another's, is followed in several steps.
+    seed : int
+    method : {"particles", "rts"}, default="particles"
+        "rts" carries tempered chains along (Carlson et al. 2016, equation 24), without an error bar and without
+        further full estimates.
+    max_std_error : float, default=0.1
+        In nats.
+    n_moves : float, default=inf
+        Moves of a particle that a pass may cost on average. What is left over is spent on full estimates; the first
+        one is always made.
+
+    Attributes
+    ----------
+    estimates : list of Estimate
+        After every pass.
+    anchors : list of Anchor
+    path : Path
+        That of the model after the last pass.
+    """
+
+    def __init__(
+        self,
+        path_of: Callable[[Any], Any],
+        seed: int,
+        method: str = "particles",
+        max_std_error: float = 0.1,
+        n_moves: float = np.inf,
+    ):
+        self.path_of, self.seed, self.method = path_of, seed, method
+        self.max_std_error, self.n_moves = max_std_error, n_moves
+        self.estimates: list[Estimate] = []
+        self.anchors: list[Anchor] = []
+        self.n_temperatures, self.spent, self.next_anchor = _FEWEST_TEMPERATURES, 0, 1
+
+    def __call__(self, trainer: Any, iteration: int) -> bool:
+        """Estimate log Z after a pass; never ends training."""
+        self.update(self.path_of(trainer))
+        return False
+
+    def update(self, path: Any) -> None:
+        """Follow the model to the target of `path` and estimate log Z there."""
+        self.path, estimate = path, None
+        if self.estimates:
+            self._follow()
+            estimate = self.chains.estimate()
+            largest = max(estimate.std_error, self.estimates[-1].std_error)  # errors add up: a lower one is chance
+            estimate = estimate._replace(std_error=largest)
+        if estimate is None or self._anchor_is_due(estimate):
+            estimate = self._anchor(estimate)
+        self.estimates.append(estimate)
+
+    def after(self, other: LogPartitionTracker) -> LogPartitionTracker:
+        """Return one that goes on from where another stands, which stays as it is, with the options of this one."""
+        tracker = copy.copy(other)
+        tracker.path_of, tracker.n_moves = self.path_of, self.n_moves
+        tracker.estimates, tracker.anchors = list(other.estimates), list(other.anchors)
+        tracker.chains = copy.copy(other.chains)
+        return tracker
+
+    def _follow(self) -> None:
+        start = self.chains.path
+        self.path = self.path.with_ladder(start.ladder)
+        n_steps = self._n_steps()
+        for step in range(1, n_steps):
+            self.chains.update(start.between(self.path, step / n_steps))
+        self.chains.update(self.path)
+        self.spent += n_steps * (self.chains.n_chains + _PATH_COST)
+
+    def _n_steps(self) -> int:
+        if not hasattr(self.path, "between"):
+            return 1
+        if self.method == "rts":
+            return _PASS_STEPS
+        affordable = 0.7 * self.n_moves / (self.chains.n_chains + _PATH_COST)
+        return int(np.clip(np.ceil(self.chains.spread(self.path) / _STEP), 1, min(_MOST_STEPS, max(1, affordable))))
+
+    def _anchor_is_due(self, tracked: Estimate) -> bool:
+        iteration = len(self.estimates) + 1
+        due = iteration >= self.next_anchor or not tracked.std_error <= self.max_std_error
+        return due and self.method != "rts" and self._affordable_levels(iteration) >= _FEWEST_TEMPERATURES
+
+    def _affordable_levels(self, iteration) -> float:
+        return (self.n_moves * iteration - self.spent) / self.chains.n_chains
+
+    def _anchor(self, tracked: Estimate | None) -> Estimate:
+        iteration = len(self.estimates) + 1
+        self.next_anchor = 2 * iteration
+        seed = stream_key(self.seed, iteration)[0]
+        n_levels = self.n_temperatures
+        if tracked is not None:
+            n_levels = int(min(n_levels, self._affordable_levels(iteration)))
+        chains: Any = TemperedChains(seed) if self.method == "rts" else Particles(seed, n_temperatures=n_levels)
+        chains.start(self.path)
+        self.spent += chains.n_moves
+        anchor = Anchor(iteration, chains.estimate(), tracked)
+        self.anchors.append(anchor)
+        if anchor.full.std_error > self.max_std_error / 2:
+            self.n_temperatures = min(2 * self.n_temperatures, _MOST_TEMPERATURES)
+        if tracked is not None and tracked.std_error < anchor.full.std_error and not anchor.disagrees:
+            return tracked
+        self.chains = chains
+        return anchor.full
+
+
+class EarlyStopping:
+    """A callback of `train`, after a tracker, that keeps the pass with the best held-out likelihood and ends training.
+
+    Training ends after `n_iter_no_change` passes that are not better than the best one by `tol`, even by one standard
+    error of the difference, in which the errors that two passes share cancel.
+
+    Parameters
+    ----------
+    tracker : LogPartitionTracker
+    log_f : callable
+        Mean log f of the held-out rows, in nats, given the path of the model.
+    snapshot : callable
+        Copies what of the trainer is kept.
+    tol : float
+    n_iter_no_change : int
+
+    Attributes
+    ----------
+    scores, std_errors : list of float
+        Mean log-likelihood of the held-out rows after every pass, in nats, and its error from that of log Z.
+    best_iteration : int
+        The pass with the highest score, from 1; 0 while log Z is not known after any.
+    best : object
+        Its snapshot.
+    """
+
+    def __init__(self, tracker, log_f, snapshot, tol: float, n_iter_no_change: int):
+        self.tracker, self.log_f, self.snapshot = tracker, log_f, snapshot
+        self.tol, self.n_iter_no_change = tol, n_iter_no_change
+        self.scores: list[float] = []
+        self.std_errors: list[float] = []
+        self.best_iteration, self.n_without = 0, 0
+
+    def __call__(self, trainer: Any, iteration: int) -> bool:
+        """Score the pass; true ends training."""
+        now = self.tracker.estimates[-1]
+        score = float(self.log_f(self.tracker.path)) - now.log_partition
+        self.scores.append(score)
+        self.std_errors.append(now.std_error)
+        if not np.isfinite(now.std_error):
+            return False
+        if self.best_iteration == 0:
+            self.best_score, self.best_groups = -np.inf, now.groups
+        rise = score - self.best_score
+        better = rise + _difference_error(now.groups, self.best_groups) >= self.tol
+        self.n_without = 0 if better else self.n_without + 1
+        if rise > 0:
+            self.best_score, self.best_groups, self.best_iteration = score, now.groups, iteration
+            self.best = self.snapshot(trainer)
+        return self.n_without >= self.n_iter_no_change
+
+
+def _difference_error(groups, others) -> float:
+    """Standard error of the difference of two estimates of log Z by groups that may be the same ones."""
+    return float(jackknife(lambda keep: log_mean_exp(groups[keep]) - log_mean_exp(others[keep]), len(groups))[1])

@@ -1,0 +1,157 @@
+"""log Z tracked while RBMs train: does the interval cover, how far off is it, what does it cost?
+
+    python tests/benchmarks/tracking.py coverage [--seeds 50] [--folder tracking] [--report]
+    python tests/benchmarks/tracking.py cost
+
+coverage: 16 hidden units on scikit-learn's digits, four learning rates, 40 passes; log Z of every pass is enumerated.
+Every training is appended to a file in the folder: an interrupted benchmark goes on where it stopped, --report prints
+the table of what is there. cost: 784 visible and 500 hidden units on binarised MNIST, processor time with and without.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from types import SimpleNamespace
+
+import numpy as np
+from measure import binary_mnist, row, table
+from scipy.stats import t as student_t
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from sklpf import BernoulliRBM
+from sklpf.models.rbm._path import enumerate_log_partition
+from sklpf.models.rbm._tracking import Monitor
+from sklpf.models.rbm._trainer import Trainer
+from sklpf.training import EarlyStopping, train
+
+RATES = (0.01, 0.02, 0.05, 0.1)
+N_PASSES, N_HIDDEN, N_GROUPS = 40, 16, 10
+WIDE, WIDER = student_t.ppf([0.975, 0.995], N_GROUPS - 1)
+
+
+# ---- coverage ----------------------------------------------------------------------------------------
+def watched(learning_rate, seed):
+    """What one training leaves: truth, tracked values, their groups and held-out log f of every pass."""
+    X = (load_digits().data > 7).astype(np.float64)
+    options = {"early_stopping": True, "n_iter_no_change": 10**6, "learning_rate": learning_rate}
+    model = BernoulliRBM(N_HIDDEN, random_state=seed, **options)
+    rng = np.random.RandomState(seed)
+    X, held_out = train_test_split(model._training_rows(X, reset=True), test_size=0.1, random_state=rng)
+    model._initialise(X, rng)
+    model._count(X)
+    trainer, monitor = Trainer(model, X, 10, rng), Monitor(model, held_out, len(X))
+    truth: list[float] = []
+
+    def enumerate_it(trainer, iteration):
+        path = monitor.callbacks[0].path
+        truth.append(enumerate_log_partition(path, len(path.ladder) - 1))
+
+    train(trainer, N_PASSES, callbacks=[*monitor.callbacks, enumerate_it])
+    tracker, stopping = monitor.callbacks
+    values = np.array([(estimate.log_partition, estimate.std_error) for estimate in tracker.estimates])
+    return {
+        "rate": learning_rate,
+        "seed": seed,
+        "truth": truth,
+        "tracked": values[:, 0].tolist(),
+        "std_error": values[:, 1].tolist(),
+        "groups": [estimate.groups.tolist() for estimate in tracker.estimates],
+        "log_f": (np.array(stopping.scores) + values[:, 0]).tolist(),
+        "anchors": len(tracker.anchors),
+        "disagreements": sum(anchor.disagrees for anchor in tracker.anchors),
+    }
+
+
+def kept(run):
+    """How far the kept pass lies below the best one so far, and its own error, both in nats, under early stopping."""
+    tracker, passes = SimpleNamespace(estimates=[], path=None), iter(run["log_f"])
+    stopping = EarlyStopping(tracker, lambda path: next(passes), lambda trainer: None, 1e-4, 5)
+    for iteration, numbers in enumerate(zip(run["tracked"], run["std_error"], run["groups"]), 1):
+        value, std_error, groups = numbers
+        tracker.estimates.append(SimpleNamespace(log_partition=value, std_error=std_error, groups=np.array(groups)))
+        if stopping(None, iteration):
+            break
+    exact = np.array(run["log_f"][:iteration]) - run["truth"][:iteration]
+    chosen = stopping.best_iteration - 1
+    return exact.max() - exact[chosen], run["std_error"][chosen], iteration
+
+
+def report(runs):
+    table(
+        "learning rate", "trainings", "passes covered", "99 % interval", "RMSE", "median SE", "full estimates", "kept"
+    )
+    for rates in [*((rate,) for rate in RATES), RATES]:
+        some = [run for run in runs if run["rate"] in rates]
+        if not some:
+            continue
+        errors = np.array([np.subtract(run["tracked"], run["truth"]) for run in some])
+        std_errors = np.array([run["std_error"] for run in some])
+        by_training = (np.abs(errors) <= WIDE * std_errors).mean(axis=1)
+        half = student_t.ppf(0.995, len(some) - 1) * by_training.std(ddof=1) / np.sqrt(len(some))
+        below = [kept(run) for run in some]
+        good = np.mean([gap <= max(0.1, 2 * std_error) for gap, std_error, _ in below])
+        within = np.mean([gap <= 0.1 for gap, _, _ in below])
+        row(
+            ", ".join(map(str, rates)),
+            len(some),
+            f"{by_training.mean():.1%} ({by_training.mean() - half:.1%} to {by_training.mean() + half:.1%})",
+            f"{(np.abs(errors) <= WIDER * std_errors).mean():.1%}",
+            f"{np.sqrt(np.mean(errors**2)):.3f}",
+            f"{np.median(std_errors):.3f}",
+            f"{np.mean([run['anchors'] for run in some]):.1f}, {sum(run['disagreements'] for run in some)} disagree",
+            f"{good:.0%} (within 0.1: {within:.0%}), after {np.median([n for _, _, n in below]):.0f} passes",
+        )
+
+
+def coverage(seeds, folder, only_report):
+    os.makedirs(folder, exist_ok=True)
+    file = os.path.join(folder, "trainings.jsonl")
+    runs = []
+    if os.path.exists(file):
+        with open(file, encoding="utf-8") as lines:
+            runs = [json.loads(line) for line in lines]
+    done = {(run["rate"], run["seed"]) for run in runs}
+    for seed in range(0 if only_report else seeds):
+        for rate in RATES:
+            if (rate, seed) not in done:
+                runs.append(watched(rate, seed))
+                with open(file, "a", encoding="utf-8") as out:
+                    out.write(json.dumps(runs[-1]) + "\n")
+    report(runs)
+
+
+# ---- cost --------------------------------------------------------------------------------------------
+def cost():
+    X = binary_mnist("train")
+    table("rows", "batch_size", "passes", "seconds", "tracked", "more", "followed")
+    for n_rows, batch_size in ((5000, 10), (20_000, 10), (20_000, 100)):
+        seconds, options = [], {"learning_rate": 0.05, "batch_size": batch_size, "n_iter": 10, "random_state": 0}
+        for method in (False, "particles"):
+            model = BernoulliRBM(500, track_log_partition=method, **options)
+            began = time.process_time()
+            model.fit(X[:n_rows])
+            seconds.append(time.process_time() - began)
+        followed = np.isfinite(model.log_partition_std_errors_).sum()
+        more = seconds[1] / seconds[0] - 1
+        row(n_rows, batch_size, 10, f"{seconds[0]:.2f}", f"{seconds[1]:.2f}", f"{more:.0%}", f"{followed} of 10")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["coverage", "cost"])
+    parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument("--folder", default="tracking")
+    parser.add_argument("--report", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.what == "cost":
+        cost()
+    else:
+        coverage(arguments.seeds, arguments.folder, arguments.report)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""log Z while an RBM trains: against enumeration, and what tracking must leave alone."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.stats import t as student_t
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+
+from sklpf import BernoulliRBM, Exact
+from sklpf.models.rbm._tracking import Monitor
+from sklpf.models.rbm._trainer import Trainer
+from sklpf.training import train
+
+BINARY = (load_digits().data > 7).astype(np.float64)
+OPTIONS = {"n_components": 10, "learning_rate": 0.05, "random_state": 0, "n_iter": 12}
+WEIGHTS = ("components_", "intercept_visible_", "intercept_hidden_", "h_samples_")
+
+
+def rbm(**options):
+    return BernoulliRBM(**(OPTIONS | options))
+
+
+def assert_same(model, other):
+    for name in WEIGHTS:
+        np.testing.assert_array_equal(getattr(model, name), getattr(other, name))
+
+
+@pytest.fixture(scope="module")
+def tracked():
+    """A model, and the truth after every pass."""
+    model = rbm(track_log_partition="particles")
+    rng = np.random.RandomState(0)
+    X = model._training_rows(BINARY, reset=True)
+    model._initialise(X, rng)
+    model._count(X)
+    trainer, monitor, truth = Trainer(model, X, 10, rng), Monitor(model, None, len(X)), []
+
+    def enumerate_it(trainer, iteration):
+        truth.append(Exact().fit(monitor.callbacks[0].path).log_partition_)
+
+    train(trainer, model.n_iter, callbacks=[*monitor.callbacks, enumerate_it])
+    monitor.store(model, trainer)
+    trainer.store(model)
+    return model, np.array(truth)
+
+
+def test_tracked_values_are_near_the_truth(tracked):
+    model, truth = tracked
+    errors, std_errors = model.log_partition_curve_ - truth, model.log_partition_std_errors_
+    assert np.all(std_errors < 0.11)
+    # 12 passes, each beyond the bound with probability 8e-5: false alarm 1e-3 at most
+    assert np.all(np.abs(errors) < student_t.isf(4e-5, 9) * std_errors)
+
+
+def test_tracking_changes_no_other_number(tracked):
+    plain, model = rbm().fit(BINARY), rbm(track_log_partition="particles").fit(BINARY)
+    assert_same(plain, model)
+    assert plain._partition_seed == model._partition_seed
+    assert not hasattr(plain, "log_partition_curve_")
+    np.testing.assert_array_equal(model.log_partition_curve_, tracked[0].log_partition_curve_)
+
+
+def test_tempered_chains_follow_without_an_error(tracked):
+    plain, model = rbm(n_iter=3).fit(BINARY), rbm(n_iter=3, track_log_partition="rts").fit(BINARY)
+    assert_same(plain, model)
+    assert np.all(np.isnan(model.log_partition_std_errors_))
+    assert np.abs(model.log_partition_curve_ - tracked[1][:3]).max() < 0.5
+
+
+def test_early_stopping_keeps_the_best_pass():
+    model = rbm(early_stopping=True, n_iter_no_change=3, n_iter=40, learning_rate=0.1).fit(BINARY)
+    scores = model.validation_scores_
+    assert len(scores) < 40
+    assert model.best_iteration_ == np.argmax(scores) + 1
+    X, held_out = train_test_split(BINARY, test_size=0.1, random_state=np.random.RandomState(0))
+    error = model.score(held_out) - scores.max()
+    assert abs(error) < student_t.isf(5e-4, 9) * model.validation_score_std_errors_[np.argmax(scores)]
+    np.testing.assert_allclose(model.visible_mean_, (X.sum(axis=0) + 1) / (len(X) + 2))
+
+
+def test_rows_may_be_sparse():
+    dense, sparse = (rbm(early_stopping=True, n_iter=2).fit(X) for X in (BINARY, sp.csr_matrix(BINARY)))
+    assert_same(dense, sparse)
+    np.testing.assert_array_equal(dense.validation_scores_, sparse.validation_scores_)
+
+
+def test_partial_fit_goes_on(tracked):
+    model, plain = rbm(track_log_partition="particles"), rbm()
+    for first in range(0, 300, 50):
+        plain.partial_fit(BINARY[first : first + 50])
+        model = pickle.loads(pickle.dumps(model.partial_fit(BINARY[first : first + 50])))
+    assert_same(plain, model)
+    curve, std_errors = model.log_partition_curve_, model.log_partition_std_errors_
+    assert curve.shape == (6,)
+    # false alarm 1e-3
+    assert abs(curve[-1] - Exact().fit(model).log_partition_) < student_t.isf(5e-4, 9) * std_errors[-1]
+
+
+def test_a_partial_fit_that_fails_leaves_the_tracker_alone():
+    model, other = (rbm(track_log_partition="particles") for _ in range(2))
+    for fitted in (model, other):
+        fitted.partial_fit(BINARY[:50])
+    with pytest.raises(ValueError, match="finite"), np.errstate(all="ignore"):
+        model.set_params(learning_rate=1e38).partial_fit(BINARY[:50])
+    for fitted in (model.set_params(learning_rate=0.05), other):
+        fitted.random_state_.seed(1)
+        fitted.partial_fit(BINARY[50:100])
+    np.testing.assert_array_equal(model.log_partition_curve_, other.log_partition_curve_)
+
+
+def test_a_fit_without_tracking_leaves_nothing_behind():
+    model = rbm(n_iter=2, early_stopping=True).fit(BINARY)
+    model.set_params(early_stopping=False).fit(BINARY)
+    assert not any(hasattr(model, name) for name in ("validation_scores_", "best_iteration_", "log_partition_curve_"))
+
+
+def test_what_can_not_be_followed_is_not_known():
+    with pytest.warns(ConvergenceWarning, match="could not be followed in [1-9]"):
+        model = rbm(n_components=300, learning_rate=1.0, n_iter=3, track_log_partition="particles").fit(BINARY)
+    assert np.isinf(model.log_partition_std_errors_).any()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"early_stopping": True, "track_log_partition": "rts"}, 'choose "particles"'),
+        ({"early_stopping": True, "validation_fraction": 0.0}, "validation_fraction"),
+        ({"early_stopping": True, "tol": -1.0}, "tol"),
+        ({"early_stopping": True, "n_iter_no_change": 0}, "n_iter_no_change"),
+        ({"track_log_partition": "ais"}, "track_log_partition"),
+        ({"track_log_partition": True}, "track_log_partition"),
+    ],
+)
+def test_parameters_that_can_not_be_used(options, message):
+    with pytest.raises(ValueError, match=message):
+        clone(rbm(**options)).fit(BINARY)
+
+
+def test_early_stopping_needs_binary_rows_and_passes():
+    with pytest.raises(ValueError, match="binarise X"):
+        rbm(early_stopping=True).fit(load_digits().data / 16)
+    with pytest.raises(ValueError, match="call fit"):
+        rbm(early_stopping=True).partial_fit(BINARY)
