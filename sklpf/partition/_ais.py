@@ -7,7 +7,6 @@ from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
@@ -19,6 +18,7 @@ from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import effective_sample_size, mean_weight, seen_from_target
 from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up
 from sklpf.runs._plan import check_alive
+from sklpf.runs._populations import systematic
 from sklpf.transitions import Transition
 from sklpf.uncertainty import pareto_shape
 
@@ -168,9 +168,7 @@ def _going_back(log_weights, rng):
     """
     check_alive(log_weights)
     n_chains = len(log_weights)
-    n = min(n_chains, max(_FEWEST_BACK, n_chains // 4))
-    shares = np.cumsum(np.exp(log_weights - logsumexp(log_weights)))
-    return np.minimum(np.searchsorted(shares, (rng.random() + np.arange(n)) / n), n_chains - 1)
+    return systematic(log_weights, min(n_chains, max(_FEWEST_BACK, n_chains // 4)), rng.random())
 
 
 def weight_alarms(n: int, diagnostics, remedy: str) -> list[str]:

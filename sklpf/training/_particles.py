@@ -15,6 +15,7 @@ from sklpf.paths._capabilities import has, require_base
 from sklpf.runs import _programs as programs
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import check_finite, plan_run
+from sklpf.runs._populations import systematic
 from sklpf.runs._tempering import Setup, run_round
 from sklpf.transitions import default_move
 from sklpf.uncertainty import jackknife, log_mean_exp
@@ -132,9 +133,7 @@ class Particles:
             return
         index, uniforms = np.arange(self.n_chains).reshape(by_group.shape), stream.uniform(_N_GROUPS, REDRAW)
         for g in poor:
-            edges = np.cumsum(weights[g])
-            chosen = np.searchsorted(edges, (uniforms[g] + np.arange(n)) * (edges[-1] / n), side="right")
-            index[g] = g * n + np.minimum(chosen, n - 1)
+            index[g] = g * n + systematic(by_group[g], n, uniforms[g])
         self.log_means, by_group = self.log_means.copy(), by_group.copy()
         self.log_means[poor] += largest[poor] + np.log(totals[poor] / n)
         by_group[poor] = 0.0
