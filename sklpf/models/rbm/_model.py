@@ -14,6 +14,7 @@ from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, Options, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
@@ -21,7 +22,7 @@ from sklpf.models._scoring import default_estimator
 from sklpf.models._validation import all_or_nothing, check_indices, check_n_samples, check_vector, validate_rows
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm._tracking import ATTRIBUTES, Monitor, make_tracker, split, store_curve
-from sklpf.models.rbm._trainer import LARGEST_SEED, Trainer
+from sklpf.models.rbm._trainer import Trainer
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 
@@ -259,7 +260,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self.h_samples_ = np.zeros((self.batch_size, self.n_components), dtype=dtype)
         self._n_features_out = self.n_components
         self._n_seen, self._visible_sum = 0, np.zeros(n_features)
-        self._partition_seed = int(rng.randint(LARGEST_SEED))
+        self._partition_seed = draw_seed(rng)
         for name in (*ATTRIBUTES, "_tracker"):
             self.__dict__.pop(name, None)
 
@@ -317,7 +318,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         model.h_samples_ = np.zeros((model.batch_size, n_components), dtype=components.dtype)
         model.n_features_in_ = n_features
         model._n_features_out = n_components
-        model._partition_seed = int(rng.randint(LARGEST_SEED))
+        model._partition_seed = draw_seed(rng)
         model._n_seen, model._visible_sum = 0, np.zeros(n_features)
         if visible_mean is None:
             model.visible_mean_ = _short_run_mean(model)
@@ -441,7 +442,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         """
         path = self.path()
         check_n_samples(n_samples)
-        rng = np.random.default_rng(check_random_state(random_state).randint(LARGEST_SEED))
+        rng = np.random.default_rng(draw_seed(random_state))
         estimator: Any = self.partition_estimator
         if not hasattr(estimator, "sample"):
             estimator = default_estimator(path).set_params(n_jobs=self.n_jobs)

@@ -7,11 +7,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from sklpf._random import stream_key
+from sklpf._random import draw_seed, stream_key
 from sklpf.models.rbm._path import aligned_zeros
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
-LARGEST_SEED = 2**31 - 1
 
 
 class Trainer:
@@ -43,7 +42,7 @@ class Trainer:
             _zeros(self.batch_size + len(self.h), n_components),
         )
         self.learning_rate, self.step = float(model.learning_rate), 0
-        self.key = stream_key(int(rng.randint(LARGEST_SEED)))
+        self.key = stream_key(draw_seed(rng))
         at_once = max(1, _VALUES_AT_ONCE // (self.batch_size * n_features)) * self.batch_size
         self.chunks = list(gen_batches(X.shape[0], at_once))
         self.lists: tuple | None = None
