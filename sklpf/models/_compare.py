@@ -96,9 +96,10 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
     doubt = disagreement(direct, a, b)
     values = values + direct.log_partition - (b.model.log_partition_ - a.model.log_partition_)
     if doubt is not None:
-        report(a.model, doubt)
+        strictest = max((a.model, b.model), key=lambda model: ("warn", "nan", "raise").index(model.on_nonconvergence))
+        report(strictest, doubt)
         reasons.append(doubt)
-        values = np.full_like(values, np.nan) if a.model.on_nonconvergence == "nan" else values
+        values = np.full_like(values, np.nan) if strictest.on_nonconvergence == "nan" else values
     scored = Scored(values, direct.log_partition - low, high - direct.log_partition, tuple(reasons))
     return score_interval(scored, level, "direct")
 

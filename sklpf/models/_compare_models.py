@@ -119,6 +119,8 @@ def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: 
         raise TypeError(f"models must be a dict of names and fitted models, got {type(models).__name__}")
     if len(models) < 2:
         raise ValueError(f"models must hold at least 2 models to be compared, got {len(models)}")
+    if len({str(name) for name in models}) < len(models):
+        raise ValueError(f"models must have different names, got {list(models)}")
     check_ratio(ratio)
     entrants = score_all({str(name): model for name, model in models.items()}, X, level)
     scores = {entrant.name: score_interval(entrant.scored, level) for entrant in entrants}

@@ -118,7 +118,8 @@ def fit_quietly(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
         warnings.simplefilter("ignore", ConvergenceWarning)
         estimator.fit(path)
     estimator.result_ = estimator.result_.without_samples()
-    estimator.__dict__.pop("run_", None)
+    for name in ("run_", "samples_", "sampler_"):
+        estimator.__dict__.pop(name, None)
     return estimator
 
 

@@ -44,7 +44,7 @@ def proposing(path: Any, proposal: Any) -> Any:
     """
     if proposal is None:
         return path
-    if not isinstance(path, GeometricPath):
+    if not isinstance(path, GeometricPath) or hasattr(path, "rows"):  # a model's path has coordinates of its own
         raise TypeError(
             f"proposal must be None for a {type(path).__name__}: proposals are for a GeometricPath, a density on R^d; "
             "give the path or the model another base"

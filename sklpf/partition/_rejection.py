@@ -124,6 +124,12 @@ class RejectionSampling(PartitionEstimator):
 
     _run_class = RejectionRun
 
+    def fit(self, path, y=None):
+        self.__dict__.pop("samples_", None)
+        return super().fit(path, y)
+
+    fit.__doc__ = PartitionEstimator.fit.__doc__
+
     def _as_path(self, path):
         return proposing(super()._as_path(path), self.proposal)
 
@@ -133,7 +139,7 @@ class RejectionSampling(PartitionEstimator):
         self._check_bound(path, draws)
         uniforms = Stream(stream_key(seed, _ACCEPTS)).generator().random(self.n_samples)
         accepted = path.take(draws.state, np.flatnonzero(np.log1p(-uniforms) < log_ratios))
-        self.samples_ = path.position(accepted) if hasattr(path, "position") else accepted
+        self.samples_ = _points(path, accepted)
         n_accepted = int(np.sum(np.log1p(-uniforms) < log_ratios))
         bound = lower_bound(path, stream_key(seed, BOUND))
         return RejectionRun(self.n_samples, n_accepted, float(self.log_bound), draws.base_log_partition, bound)
@@ -179,3 +185,11 @@ def _std_error(k: int, n: int) -> float:
     low = beta.ppf(0.025, k, n - k + 1)
     high = beta.ppf(0.975, k + 1, n - k) if k < n else 1.0
     return float(max(np.log(k / n / low), np.log(high * n / k)) / norm.ppf(0.975))
+
+
+def _points(path, state):
+    """The rows or points of chains; of a path that knows neither, their state."""
+    for name in ("rows", "position"):
+        if hasattr(path, name):
+            return getattr(path, name)(state)
+    return state

@@ -220,9 +220,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         ValueError
             If training diverges, or with `early_stopping`; the model then stays as it was before.
         """
+        self._validate_params()
         first = not hasattr(self, "components_")
-        if first:
-            self._validate_params()
         if self.early_stopping:
             raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
         X = self._training_rows(X, reset=first)
@@ -236,6 +235,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         trainer.store(self)
         if self.track_log_partition:
             self._track(trainer)
+        else:
+            self._forget_tracking()
         return self
 
     def _track(self, trainer) -> None:
@@ -261,6 +262,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self._n_features_out = self.n_components
         self._n_seen, self._visible_sum = 0, np.zeros(n_features)
         self._partition_seed = draw_seed(rng)
+        self._forget_tracking()
+
+    def _forget_tracking(self) -> None:
         for name in (*ATTRIBUTES, "_tracker"):
             self.__dict__.pop(name, None)
 
