@@ -12,7 +12,8 @@ from sklpf._random import stream_key
 from sklpf.models import RBMPath
 from sklpf.paths import Path
 from sklpf.runs._annealing import anneal_up
-from sklpf.runs._populations import climb, family_weights, mean_and_size, systematic, target_summaries
+from sklpf.runs._populations import climb, family_weights, target_summaries
+from sklpf.runs._resampling import mean_and_size, systematic
 from sklpf.testing import make_rbm_problem
 from sklpf.transitions import Gibbs
 
