@@ -92,6 +92,13 @@ class SMC(PartitionEstimator):
     bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded. A mode that no population has
     entered raises no alarm.
 
+    Waste-free populations are unbiased as well. Where moves don't mix, only their N / P chains count: give them more
+    particles on fewer levels than the others (``n_particles=500, n_temperatures=20`` makes as many sweeps as the
+    default). All particles descend from a few that started, so that families say nothing: the standard error is that
+    of the mean of G estimates, ``family_std_error`` is NaN, and ``effective_families`` is the number of independent
+    particles with that error. Chains that go back down take P states at every level, and the alarms on both counts and
+    on the populations' states are the same, with N / P in place of N.
+
     Examples
     --------
     >>> import numpy as np
@@ -221,7 +228,7 @@ class SMC(PartitionEstimator):
         n_populations, n_particles = run.log_weights.shape
         if run.chain_length is None:
             std_error, count = max(std_error, families.delta), effective_sample_size(run.log_weights.ravel())
-        else:
+        else:  # a few chains leave a few families, whatever their weights are
             count = 1 / (std_error**2 + 1 / run.log_weights.size)
         variance = population_seen_from_target(run.down, run.resampled[alive], run.log_means[alive], run.n_starts)
         from_target = float(np.sqrt(variance / n_populations))
@@ -235,7 +242,7 @@ class SMC(PartitionEstimator):
             "effective_families_from_target": n_populations / (variance + 1 / n_particles),
             "between_populations": _between_populations(run, alive),
             "group_std_error": groups.std_error,
-            "family_std_error": families.delta,
+            "family_std_error": families.delta if run.chain_length is None else np.nan,
             "reverse_std_error": from_target,
             "lower_bound": log_partition - np.log(20),
         }
@@ -270,7 +277,8 @@ def _alarms(run, diagnostics) -> list[str]:
     n_all = run.log_weights.size
     reasons, needed = [], min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all)
     here, there = diagnostics["effective_families"], diagnostics["effective_families_from_target"]
-    count = f"of {n_all} particles have descendants that count: raise n_temperatures or n_particles"
+    they = "have descendants that count" if run.chain_length is None else "count"
+    count = f"of {n_all} particles {they}: raise n_temperatures or n_particles"
     if here < needed:
         reasons.append(f"only {here:.1f} {count}")
     elif there < needed / 2:

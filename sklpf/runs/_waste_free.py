@@ -61,7 +61,8 @@ def _walk(path, transition, start, level, n_moves, stream, reverse=False) -> lis
     levels = np.full((2, n_chains(state)), level)
     for move in range(n_moves):
         now = stream.at(stream.step + move)
-        state, memory, _ = programs.anneal(path, transition, state, memory, levels, now, reverse=reverse)
+        with np.errstate(invalid="ignore"):  # inf - inf of particles without weight
+            state, memory, _ = programs.anneal(path, transition, state, memory, levels, now, reverse=reverse)
         passed.append((state, memory))
     return passed
 
