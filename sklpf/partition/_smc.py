@@ -97,7 +97,9 @@ class SMC(PartitionEstimator):
     default). All particles descend from a few that started, so that families say nothing: the standard error is that
     of the mean of G estimates, ``family_std_error`` is NaN, and ``effective_families`` is the number of independent
     particles with that error. Chains that go back down take P states at every level, and the alarms on both counts and
-    on the populations' states are the same, with N / P in place of N.
+    on the populations' states are the same, with N / P in place of N. Of the particles that are rare on a level, and
+    may lead to another mode, only one in P goes on to the next, so that all populations lose modes that some of the
+    standard ones find: the run is not converged where no lower bound (`BoundDraws`) would show that.
 
     Examples
     --------
@@ -288,5 +290,10 @@ def _alarms(run, diagnostics) -> list[str]:
         reasons.append(
             f"populations differ in their states at the target ({between:.0%} of the variance lies between them), so "
             "they sit in different modes: raise n_particles or n_temperatures"
+        )
+    if run.chain_length is not None and run.bound is None:
+        reasons.append(
+            "waste-free populations drop rare particles at every level, and this path has no lower bound of log Z that "
+            'owes nothing to its base and would show lost modes: use variant="standard"'
         )
     return reasons
