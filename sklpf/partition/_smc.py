@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from sklpf._parallel import removing_checkpoints
 from sklpf._random import Stream, stream_key
-from sklpf._sklearn import Interval
+from sklpf._sklearn import Interval, StrOptions
 from sklpf.partition._ais import move_diagnostics
 from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
@@ -23,7 +23,8 @@ from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
 from sklpf.runs._annealing import settle
 from sklpf.runs._plan import check_alive
-from sklpf.runs._populations import PopulationRun, climb, descend, family_weights, systematic, target_summaries
+from sklpf.runs._populations import PopulationRun, climb, descend, family_weights, target_summaries
+from sklpf.runs._resampling import systematic
 from sklpf.transitions import Transition
 from sklpf.uncertainty import between_groups, log_mean_exp
 
@@ -54,7 +55,12 @@ class SMC(PartitionEstimator):
         As in `AIS`: "adaptive" is placed by a pilot and then frozen, so that estimates stay unbiased.
     resample_at : float, default=0.5
         A population is resampled where its effective number of particles is below this share of N: 0 never does, 1
-        does at nearly every level.
+        does at nearly every level. Waste-free populations always are.
+    variant : {"standard", "waste-free"}, default="standard"
+        "waste-free" (Dau & Chopin 2022): at every level N / P particles are drawn by weight and move P - 1 times, and
+        all the states that they pass are the particles of that level.
+    chain_length : int, default=10
+        P of "waste-free", at least 2: it must divide n_particles into at least 2 chains.
     weights, base, transition, checkpoint, random_state, n_jobs
         As in `AIS`.
 
@@ -86,6 +92,15 @@ class SMC(PartitionEstimator):
     bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded. A mode that no population has
     entered raises no alarm.
 
+    Waste-free populations are unbiased as well. Where moves don't mix, only their N / P chains count: give them more
+    particles on fewer levels than the others (``n_particles=500, n_temperatures=20`` makes as many sweeps as the
+    default). All particles descend from a few that started, so that families say nothing: the standard error is that
+    of the mean of G estimates, ``family_std_error`` is NaN, and ``effective_families`` is the number of independent
+    particles with that error. Chains that go back down take P states at every level, and the alarms on both counts and
+    on the populations' states are the same, with N / P in place of N. Of the particles that are rare on a level, and
+    may lead to another mode, only one in P goes on to the next, so that all populations lose modes that some of the
+    standard ones find: the run is not converged where no lower bound (`BoundDraws`) would show that.
+
     Examples
     --------
     >>> import numpy as np
@@ -102,6 +117,8 @@ class SMC(PartitionEstimator):
         "n_particles": [Interval(Integral, 2, None, closed="left")],
         "n_populations": [Interval(Integral, 2, None, closed="left")],
         "resample_at": [Interval(Real, 0, 1, closed="both")],
+        "variant": [StrOptions({"standard", "waste-free"})],
+        "chain_length": [Interval(Integral, 2, None, closed="left")],
     }
 
     def __init__(
@@ -112,6 +129,8 @@ class SMC(PartitionEstimator):
         *,
         ladder: str | ArrayLike = "adaptive",
         resample_at: float = 0.5,
+        variant: str = "standard",
+        chain_length: int = 10,
         weights: str | None = None,
         base: str | ArrayLike | None = None,
         transition: Transition | None = None,
@@ -124,6 +143,8 @@ class SMC(PartitionEstimator):
         self.n_populations = n_populations
         self.ladder = ladder
         self.resample_at = resample_at
+        self.variant = variant
+        self.chain_length = chain_length
         self.weights = weights
         self.base = base
         self.transition = transition
@@ -135,11 +156,12 @@ class SMC(PartitionEstimator):
 
     def _sample(self, path, seed) -> PopulationRun:
         run, plan, populations = self._climb(path, seed)
-        checkpoint, n_back = self._checkpoint(path, seed), max(_FEWEST_BACK, self.n_particles)
+        chain_length, n_moves = run.chain_length, (run.chain_length or 2) - 1
+        checkpoint, n_back = self._checkpoint(path, seed), max(_FEWEST_BACK, run.n_starts)
         settling, key = stream_key(seed, _SETTLE), stream_key(seed, _DOWN)
         ends = self._at_target(plan, populations, n_back, Stream(key).generator(), settling, checkpoint)
-        down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint)
-        return replace(run, down=down, n_sweeps=run.n_sweeps + n_back * (_SETTLING + down.shape[1]))
+        down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint, chain_length)
+        return replace(run, down=down, n_sweeps=run.n_sweeps + n_back * (_SETTLING + n_moves * down.shape[1]))
 
     @removing_checkpoints()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
@@ -159,17 +181,20 @@ class SMC(PartitionEstimator):
         return settle(plan.path, plan.transition, starts, _SETTLING, key, self.n_jobs, checkpoint)
 
     def _climb(self, path, seed):
-        base_log_partition = require_base(path, "SMC")
+        base_log_partition, chain_length = require_base(path, "SMC"), self._chain_length()
         checkpoint = self._checkpoint(path, seed)
         plan = self._plan(path, seed, self.n_particles)
         bound = lower_bound(plan.path, stream_key(seed, BOUND))
         size = self.n_populations, self.n_particles, self.resample_at
-        populations = climb(plan.path, plan.transition, *size, stream_key(seed, _MAIN), self.n_jobs, checkpoint)
+        how = self.n_jobs, checkpoint, chain_length
+        populations = climb(plan.path, plan.transition, *size, stream_key(seed, _MAIN), *how)
         log_weights = np.array([family_weights(population) for population in populations])
         check_alive(log_weights.ravel())
         records = np.array([population.records for population in populations])
         rates = records[..., 3].mean(axis=0)
-        n_moves = self.n_particles * (len(plan.path.ladder) - 1) * self.n_populations
+        per_level = self.n_particles - (self.n_particles // chain_length if chain_length else 0)
+        n_moves = per_level * (len(plan.path.ladder) - 1) * self.n_populations
+        anew = 0 if chain_length else self.n_particles * int(records[..., 2].sum())
         run = PopulationRun(
             ladder=plan.path.ladder,
             base_log_partition=base_log_partition,
@@ -182,17 +207,32 @@ class SMC(PartitionEstimator):
             bound=bound,
             acceptance=None if np.isnan(rates).any() else rates,
             pilot=plan.transition.pilot,
-            n_sweeps=plan.n_sweeps + n_moves + self.n_particles * int(records[..., 2].sum()),
+            n_sweeps=plan.n_sweeps + n_moves + anew,
+            chain_length=chain_length,
         )
         return run, plan, populations
+
+    def _chain_length(self) -> int | None:
+        if self.variant == "standard":
+            return None
+        if self.n_particles % self.chain_length or self.n_particles < 2 * self.chain_length:
+            raise ValueError(
+                f"n_particles must be a multiple of chain_length and at least twice as large, got {self.n_particles} "
+                f"and {self.chain_length}: waste-free populations resample n_particles / chain_length particles"
+            )
+        return self.chain_length
 
     def _combine(self, run) -> PartitionResult:
         by_population = log_mean_exp(run.log_weights, axis=1)
         groups, families = mean_weight(by_population), mean_weight(run.log_weights.ravel())
         log_partition = run.base_log_partition + groups.log_mean
-        std_error, alive = max(groups.std_error, families.delta), by_population > -np.inf
+        std_error, alive = groups.std_error, by_population > -np.inf
         n_populations, n_particles = run.log_weights.shape
-        variance = population_seen_from_target(run.down, run.resampled[alive], run.log_means[alive], n_particles)
+        if run.chain_length is None:
+            std_error, count = max(std_error, families.delta), effective_sample_size(run.log_weights.ravel())
+        else:  # a few chains leave a few families, whatever their weights are
+            count = 1 / (std_error**2 + 1 / run.log_weights.size)
+        variance = population_seen_from_target(run.down, run.resampled[alive], run.log_means[alive], run.n_starts)
         from_target = float(np.sqrt(variance / n_populations))
         std_error = max(std_error, float(np.sqrt((std_error**2 + from_target**2) / 2)))
         diagnostics = {
@@ -200,11 +240,11 @@ class SMC(PartitionEstimator):
             "effective_sizes": run.effective_sizes,
             "n_resamplings": run.resampled.sum(axis=1),
             "families": np.sum(run.log_weights > -np.inf, axis=1),
-            "effective_families": effective_sample_size(run.log_weights.ravel()),
+            "effective_families": count,
             "effective_families_from_target": n_populations / (variance + 1 / n_particles),
             "between_populations": _between_populations(run, alive),
             "group_std_error": groups.std_error,
-            "family_std_error": families.delta,
+            "family_std_error": families.delta if run.chain_length is None else np.nan,
             "reverse_std_error": from_target,
             "lower_bound": log_partition - np.log(20),
         }
@@ -236,18 +276,24 @@ def _between_populations(run, alive) -> float:
 
 
 def _alarms(run, diagnostics) -> list[str]:
-    n_particles, n_all = run.log_weights.shape[1], run.log_weights.size
+    n_all = run.log_weights.size
     reasons, needed = [], min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all)
     here, there = diagnostics["effective_families"], diagnostics["effective_families_from_target"]
-    count = f"of {n_all} particles have descendants that count: raise n_temperatures or n_particles"
+    they = "have descendants that count" if run.chain_length is None else "count"
+    count = f"of {n_all} particles {they}: raise n_temperatures or n_particles"
     if here < needed:
         reasons.append(f"only {here:.1f} {count}")
     elif there < needed / 2:
         reasons.append(f"chains that go back down from the target show that only {there:.1f} {count}")
     between = diagnostics["between_populations"]
-    if not between <= max(_MOST_BETWEEN, _INDEPENDENT / n_particles):
+    if not between <= max(_MOST_BETWEEN, _INDEPENDENT / run.n_starts):
         reasons.append(
             f"populations differ in their states at the target ({between:.0%} of the variance lies between them), so "
             "they sit in different modes: raise n_particles or n_temperatures"
+        )
+    if run.chain_length is not None and run.bound is None:
+        reasons.append(
+            "waste-free populations drop rare particles at every level, and this path has no lower bound of log Z that "
+            'owes nothing to its base and would show lost modes: use variant="standard"'
         )
     return reasons

@@ -14,6 +14,8 @@ from sklpf._random import REDRAW, Stream
 from sklpf.paths._base import n_chains, take
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_finite, equal_blocks, segments
+from sklpf.runs._resampling import mean_and_size, systematic
+from sklpf.runs._waste_free import waste_free_fall, waste_free_step
 
 _LARGEST_BLOCK = 32  # of chains that go down
 
@@ -39,7 +41,8 @@ class PopulationRun:
     summaries : ndarray of shape (G, 2, S)
         Weighted means of the path's summaries of the states at the target, and of their squares.
     down : ndarray of shape (n, K - 1)
-        log f_(k+1) - log f_k of chains that went down from the target, where they left level k + 1.
+        log f_(k+1) - log f_k of chains that went down from the target, where they left level k + 1; of waste-free
+        populations the log of the mean ratio over the P states at level k.
     bound : ndarray or None
         Logs of independent estimates of Z that are not too large on average, made without the base.
     acceptance : ndarray or None
@@ -48,6 +51,8 @@ class PopulationRun:
         Step sizes of the moves at some inverse temperatures, of moves that were tuned.
     n_sweeps : int
         Sweeps of all particles together.
+    chain_length : int or None
+        P of waste-free populations.
     log_f_rounding : float
         Size of the rounding errors of log_f in nats, where the path names one.
     doubts : tuple of str
@@ -66,8 +71,14 @@ class PopulationRun:
     acceptance: NDArray[np.float64] | None = None
     pilot: Any = None
     n_sweeps: int = 0
+    chain_length: int | None = None
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
+
+    @property
+    def n_starts(self) -> int:
+        """Particles of a population that are drawn by weight where it is resampled."""
+        return self.log_weights.shape[1] // (self.chain_length or 1)
 
 
 class Population(NamedTuple):
@@ -81,16 +92,18 @@ class Population(NamedTuple):
     records: NDArray[np.float64]  # (levels passed, 4): log mean, effective size, resampled, sum of acceptance
 
 
-def climb(path, transition, n_populations, n_particles, resample_at, key, n_jobs=None, checkpoint=None):
+def climb(
+    path, transition, n_populations, n_particles, resample_at, key, n_jobs=None, checkpoint=None, chain_length=None
+):
     """Populations that went up the whole ladder from exact base draws (Del Moral, Doucet & Jasra 2006).
 
     At every level particles are weighted, resampled if their effective number is less than `resample_at` times
-    n_particles, and moved.
+    n_particles, and moved. With a `chain_length` they are waste-free and always resampled.
     """
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
     return run_segments(
         functools.partial(_begin, path, transition, key, n_particles),
-        functools.partial(_advance, path, transition, key, resample_at, bounds),
+        functools.partial(_advance, path, transition, key, resample_at, chain_length, bounds),
         n_populations,
         len(bounds) - 1,
         n_jobs=n_jobs,
@@ -106,11 +119,14 @@ def _begin(path, transition, key, n, block) -> Population:
     return Population(state, memory, np.zeros(n), np.zeros(()), np.arange(n), np.empty((0, 4)))
 
 
-def _advance(path, transition, key, resample_at, bounds, block, segment, population) -> Population:
+def _advance(path, transition, key, resample_at, chain_length, bounds, block, segment, population) -> Population:
     n, records = len(population.ancestors), [population.records]
     for level in range(bounds[segment], bounds[segment + 1]):
-        stream = Stream(key, block * n, level + 1)
-        population, record = _step(path, transition, resample_at, stream, level, population)
+        if chain_length is None:
+            stream = Stream(key, block * n, level + 1)
+            population, record = _step(path, transition, resample_at, stream, level, population)
+        else:
+            population, record = waste_free_step(path, transition, chain_length, key, level, block, population)
         records.append(np.array([record], dtype=float))
     return population._replace(records=np.concatenate(records))
 
@@ -143,14 +159,14 @@ def _step(path, transition, resample_at, stream, level, population) -> tuple[Pop
     return population, (float(total), effective, resample, rate)
 
 
-def descend(path, transition, starts, key, n_jobs=None, checkpoint=None) -> NDArray[np.float64]:
-    """log f_(k+1) - log f_k (n, K - 1) of chains that go down from the target, where they left level k + 1."""
+def descend(path, transition, starts, key, n_jobs=None, checkpoint=None, chain_length=None) -> NDArray[np.float64]:
+    """log f_(k+1) - log f_k (n, K - 1) of chains that go down from the target; see `PopulationRun`."""
     blocks = equal_blocks(n_chains(starts), path.n_chains_per_block or _LARGEST_BLOCK, 1)
     first = np.concatenate([[0], np.cumsum(blocks)])
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
     carries = run_segments(
         functools.partial(_begin_down, path, transition, starts, key, first),
-        functools.partial(_advance_down, path, transition, key, first, bounds),
+        functools.partial(_advance_down, path, transition, key, chain_length, first, bounds),
         len(blocks),
         len(bounds) - 1,
         n_jobs=n_jobs,
@@ -166,17 +182,25 @@ def _begin_down(path, transition, starts, key, first, block):
     return state, memory, np.empty((first[block + 1] - first[block], 0))
 
 
-def _advance_down(path, transition, key, first, bounds, block, segment, carry):
+def _advance_down(path, transition, key, chain_length, first, bounds, block, segment, carry):
     state, memory, rises = carry
-    n, top = len(rises), len(path.ladder) - 1
-    columns = [rises]
+    columns, start = [rises], int(first[block])
     for step in range(bounds[segment], bounds[segment + 1]):
-        levels = np.full((2, n), [[top - step], [top - step - 1]])
-        stream = Stream(key, int(first[block]), step + 1)
-        with np.errstate(invalid="ignore"):
-            state, memory, fall = programs.anneal(path, transition, state, memory, levels, stream, reverse=True)
-        columns.append(-check_finite(fall, allow_zero=path.has_walls)[:, np.newaxis])
+        if chain_length is None:
+            state, memory, rise = _fall(path, transition, Stream(key, start, step + 1), step, state, memory)
+        else:
+            state, memory, rise = waste_free_fall(path, transition, chain_length, key, start, step, state, memory)
+        columns.append(rise[:, np.newaxis])
     return state, memory, np.concatenate(columns, axis=1)
+
+
+def _fall(path, transition, stream, step, state, memory):
+    """One level down."""
+    level = len(path.ladder) - 1 - step
+    levels = np.full((2, n_chains(state)), [[level], [level - 1]])
+    with np.errstate(invalid="ignore"):
+        state, memory, fall = programs.anneal(path, transition, state, memory, levels, stream, reverse=True)
+    return state, memory, -check_finite(fall, allow_zero=path.has_walls)
 
 
 def family_weights(population: Population) -> NDArray[np.float64]:
@@ -197,30 +221,3 @@ def target_summaries(path, population: Population) -> NDArray[np.float64]:
         return np.full((2, summary.shape[1]), np.nan)
     weights = np.exp(population.log_weights - population.log_weights.max())
     return np.stack([weights @ summary, weights @ summary**2]) / weights.sum()
-
-
-def mean_and_size(log_weights: NDArray[np.float64]) -> tuple[float, float]:
-    """Log of the mean of exp(log_weights), and (sum w)^2 / sum w^2; -inf and 0 if all weights are 0."""
-    largest = log_weights.max()
-    if largest == -np.inf:
-        return -np.inf, 0.0
-    weights = np.exp(log_weights - largest)
-    total = weights.sum()
-    return float(largest + np.log(total / len(weights))), float(total**2 / (weights @ weights))
-
-
-def systematic(log_weights: NDArray[np.float64], n: int, uniform: float) -> NDArray[np.int64]:
-    """Indices (n,) of systematic resampling: each index comes up n w times, rounded up or down, and so on average.
-
-    Parameters
-    ----------
-    log_weights : ndarray of shape (m,)
-        Not all -inf.
-    n : int
-    uniform : float
-        In [0, 1).
-    """
-    weights = np.exp(log_weights - log_weights.max())
-    shares = np.cumsum(weights)
-    index = np.searchsorted(shares, (uniform + np.arange(n)) * (shares[-1] / n), side="right")
-    return np.minimum(index, np.flatnonzero(weights)[-1])

@@ -12,7 +12,8 @@ from sklpf._random import stream_key
 from sklpf.models import RBMPath
 from sklpf.paths import Path
 from sklpf.runs._annealing import anneal_up
-from sklpf.runs._populations import climb, family_weights, mean_and_size, systematic, target_summaries
+from sklpf.runs._populations import climb, descend, family_weights, target_summaries
+from sklpf.runs._resampling import mean_and_size, systematic
 from sklpf.testing import make_rbm_problem
 from sklpf.transitions import Gibbs
 
@@ -77,6 +78,37 @@ def test_every_level_is_estimated():
         assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(500)
 
 
+@pytest.mark.parametrize(("n_particles", "chain_length"), [(4, 2), (12, 4), (30, 15)])
+def test_every_level_of_waste_free_populations_is_unbiased(n_particles, chain_length):
+    path, _ = easy(6)
+    populations = grow(path, 500, n_particles, 0.5, chain_length=chain_length)
+    curves = np.array([population.records[:, 0] for population in populations])
+    for level, beta in enumerate(path.ladder[1:]):
+        relative = np.exp(curves[:, level] - Exact().fit(path.with_ladder([0, beta])).log_partition_)
+        assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(500)
+    assert np.all([population.records[:, 2] == 1 for population in populations])
+
+
+def test_waste_free_particles_are_the_chains_of_those_drawn_by_weight():
+    path, _ = easy(4)
+    population = grow(path, 1, 60, 0.5, chain_length=5)[0]
+    assert population.state.v.shape == (60, 64)
+    np.testing.assert_array_equal(population.log_weights, 0)
+    np.testing.assert_array_equal(population.ancestors.reshape(5, 12), np.tile(population.ancestors[:12], (5, 1)))
+    log_weights = family_weights(population)
+    assert logsumexp(log_weights) - np.log(60) == pytest.approx(population.records[-1, 0], abs=1e-10)
+
+
+@pytest.mark.parametrize("chain_length", [None, 2, 6])
+def test_chains_that_go_down_from_exact_draws_give_the_inverse_without_bias(chain_length):
+    path, exact = easy(8)
+    sums = [np.logaddexp.reduce(path.enumerate_block(block, 1)) for block in range(path.n_enumeration_blocks)]
+    starts = path.sample_enumerated(np.array(sums), 2000, np.random.default_rng(0))
+    down = descend(path, Gibbs(), starts, KEY, chain_length=chain_length)
+    relative = np.exp(exact - down.sum(axis=1))  # a chain met from the target has 1 / mean ratio = Z_k / Z_(k+1)
+    assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(2000)
+
+
 def test_without_resampling_particles_are_the_chains_of_annealing():
     path, _ = easy(41)
     populations, arrivals = grow(path, 4, 10, 0.0), anneal_up(path, Gibbs(), 40, KEY)
@@ -103,16 +135,17 @@ def same(first, second):
         np.testing.assert_array_equal(one.state.v, other.state.v)
 
 
-def test_segments_and_jobs_do_not_change_a_bit():
+@pytest.mark.parametrize("chain_length", [None, 4])
+def test_segments_and_jobs_do_not_change_a_bit(chain_length):
     class ShortSegments(RBMPath):
         n_moves_per_segment = 7
 
     path, _ = easy(41)
     short = path.with_ladder(path.ladder)
     short.__class__ = ShortSegments
-    reference = grow(path, 5, 12, 0.9, n_jobs=1)
-    same(reference, grow(short, 5, 12, 0.9, n_jobs=1))
-    same(reference, grow(short, 5, 12, 0.9, n_jobs=2))
+    reference = grow(path, 5, 12, 0.9, n_jobs=1, chain_length=chain_length)
+    same(reference, grow(short, 5, 12, 0.9, n_jobs=1, chain_length=chain_length))
+    same(reference, grow(short, 5, 12, 0.9, n_jobs=2, chain_length=chain_length))
 
 
 # ---- walls ----------------------------------------------------------------------------------------------
@@ -149,10 +182,21 @@ def test_populations_that_die_count_as_zero(resample_at):
     assert dead.records[-1, 1] == 0
 
 
-def test_values_that_are_no_numbers_are_refused():
+def test_waste_free_populations_that_die_count_as_zero():
+    populations = grow(Shrinking(), 1000, 4, 0.5, chain_length=2)
+    estimates = np.exp([population.records[-1, 0] for population in populations])
+    assert np.mean(estimates == 0) > 0.005
+    assert abs(estimates.mean() - 0.4) < Z_BOUND * estimates.std(ddof=1) / np.sqrt(1000)
+    dead = next(population for population in populations if population.records[-1, 0] == -np.inf)
+    assert np.all(family_weights(dead) == -np.inf)
+    assert dead.records[-1, 1] == dead.records[-1, 2] == 0
+
+
+@pytest.mark.parametrize("chain_length", [None, 3])
+def test_values_that_are_no_numbers_are_refused(chain_length):
     class Broken(Shrinking):
         def log_f(self, state, levels):
             return np.where(levels == 2, np.nan, 0.0)
 
     with pytest.raises(ValueError, match="log_f gave values that are not finite"):
-        grow(Broken(), 2, 3, 0.5)
+        grow(Broken(), 2, 6, 0.5, chain_length=chain_length)
