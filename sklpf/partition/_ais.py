@@ -18,7 +18,7 @@ from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import effective_sample_size, mean_weight, seen_from_target
 from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up
 from sklpf.runs._plan import check_alive
-from sklpf.runs._populations import systematic
+from sklpf.runs._resampling import systematic
 from sklpf.transitions import Transition
 from sklpf.uncertainty import pareto_shape
 
