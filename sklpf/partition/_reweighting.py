@@ -16,8 +16,8 @@ from sklpf.partition._bound import bound_alarms
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rts import RTS
-from sklpf.partition._rts_judge import judge
-from sklpf.reweighting import Pooled, bar_ratios
+from sklpf.partition._rts_judge import judge, started_from
+from sklpf.reweighting import bar_ratios, with_first_ratio
 from sklpf.runs._annealing import AnnealingRun
 from sklpf.runs._exchange import ExchangeRun
 from sklpf.runs._samples import LevelRun, Samples
@@ -39,7 +39,7 @@ def own_reading(run: Any) -> Own:
     check_run(run)
     if isinstance(run, ExchangeRun):
         return Own(ParallelTempering()._read(run), bar_curve(run))
-    verdict = judge(run.first, run.rounds, Pooled(*run.previous), True)
+    verdict = judge(run.first, run.rounds, started_from(run), True)
     return Own(doubted(RTS()._result(run, verdict), run), verdict.pooled)
 
 
@@ -159,9 +159,10 @@ class ReweightingEstimator(PartitionEstimator):
     def _beside(self, run, own: Own) -> PartitionResult:
         """The result of a run whose sampler says `own`."""
         with one_blas_thread():
-            curve_of = _remembered(self._curve(run))
+            read, ratio = self._curve(run), getattr(run, "first_ratio", None)
+            curve_of = _remembered(lambda keep: with_first_ratio(read(keep), ratio))
             values, errors = jackknife(lambda keep: _with_difference(curve_of(keep), own.curve(keep)), run.n_groups)
-        curve, std_error = values[:-1], float(errors[-2])
+        curve, std_error = values[:-1], float(np.hypot(errors[-2], 0.0 if ratio is None else ratio.std_error))
         between = Difference(values[-1], t_ratio(values[-1], errors[-1]) if errors[-1] > 0 else 0.0)
         log_partition = float(run.base_log_partition + curve[-1])
         diagnostics = {

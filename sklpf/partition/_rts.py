@@ -12,11 +12,21 @@ from scipy.special import log_softmax
 
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
-from sklpf.partition._base import BOUND, PartitionEstimator
+from sklpf.partition._base import BOUND, WALLS, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._rts_judge import ALL, CROSSED, N_GROUPS, TOLERANCE, judge, largest_move, pool_rounds
+from sklpf.partition._rts_judge import (
+    ALL,
+    CROSSED,
+    N_GROUPS,
+    TOLERANCE,
+    judge,
+    largest_move,
+    pool_rounds,
+    started_from,
+)
+from sklpf.partition._walls import first_ratio
 from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import Pooled
 from sklpf.runs._exchange import ExchangeRun
@@ -194,18 +204,20 @@ class RTS(PartitionEstimator):
         path, transition, n_moves = self._plan(path, seed, self.n_chains)
         first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
         options = {"n_jobs": self.n_jobs, "checkpoint": checkpoint}
-        setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options)
+        known = first_ratio(path, self.n_chains * self.n_sweeps, self.tol, stream_key(seed, WALLS))
+        ratio, n_draws, doubts = known or (None, 0, ())
+        setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options, ratio)
         log_prior = _log_prior(self.prior, path.ladder)
         start = self._initialise(setup, log_prior)
         rounds, previous, n_sweeps = self._produce(setup, log_prior, start)
-        n_sweeps = n_moves + n_sweeps * self.n_chains
+        n_sweeps = n_moves + n_draws + n_sweeps * self.n_chains
         bound = lower_bound(path, stream_key(seed, BOUND))
         redraws = setup.sweeps_per_redraw
         parts = first, rounds, previous, redraws, bound, n_sweeps, start.adaptation
-        return TemperingRun(path.ladder, base_log_partition, *parts)
+        return TemperingRun(path.ladder, base_log_partition, *parts, doubts=doubts, first_ratio=ratio)
 
     def _combine(self, run) -> PartitionResult:
-        return self._result(run, judge(run.first, run.rounds, Pooled(*run.previous), self.rao_blackwell))
+        return self._result(run, judge(run.first, run.rounds, started_from(run), self.rao_blackwell))
 
     def _result(self, run, verdict) -> PartitionResult:
         log_partition = float(run.base_log_partition + verdict.curve[-1])
@@ -243,13 +255,14 @@ class RTS(PartitionEstimator):
         used = self.n_sweeps // 4
         chains, log_weights = run_pilot(setup, log_prior, used)
         sums = pool_groups(setup.first, log_weights, axis=0)
-        return chains, Pooled(np.zeros((1, len(log_prior))), sums[np.newaxis]), used
+        estimate = Pooled(np.zeros((1, len(log_prior))), sums[np.newaxis], first_ratio=setup.first_ratio)
+        return chains, estimate, used
 
     def _pilot_and_burn_in(self, setup, log_prior):
         chains, estimate, used = self._pilot(setup, log_prior)
         for i, n_redraws in enumerate(doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)):
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
-            old, estimate = estimate, pool_rounds(setup.first, [last], self.rao_blackwell)
+            old, estimate = estimate, self._pool(setup, last)
             used += n_redraws * setup.sweeps_per_redraw
             if largest_move(estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
                 break
@@ -258,17 +271,21 @@ class RTS(PartitionEstimator):
     def _paper_rounds(self, setup, log_prior):
         n_levels, used = len(log_prior), 0
         chains = [setup.base_chains(START, group) for group in range(setup.n_groups)]
-        estimate = Pooled(np.zeros((1, n_levels)), np.zeros((1, N_GROUPS, n_levels)))
+        sums = np.zeros((1, N_GROUPS, n_levels))
+        estimate = Pooled(np.zeros((1, n_levels)), sums, first_ratio=setup.first_ratio)
         n_redraws = max(1, min(_PAPER_SWEEPS, self.n_sweeps // 4) // setup.sweeps_per_redraw)
         length = n_redraws * setup.sweeps_per_redraw
         for i in range(min(_PAPER_ROUNDS, self.n_sweeps // (2 * length))):
             chains = setup.with_fresh_levels(chains, i)
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
-            estimate, used = pool_rounds(setup.first, [last], self.rao_blackwell), used + length
+            estimate, used = self._pool(setup, last), used + length
             shares = np.exp(estimate.log_shares(ALL)[0])
             if np.abs(np.exp(log_prior) - shares).max() < TOLERANCE / n_levels:
                 break
         return Start(chains, estimate(ALL), estimate, used)
+
+    def _pool(self, setup, last) -> Pooled:
+        return pool_rounds(setup.first, [last], self.rao_blackwell, first_ratio=setup.first_ratio)
 
     # -- production ------------------------------------------------------------------------------
     def _produce(self, setup, log_prior, start):

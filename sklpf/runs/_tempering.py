@@ -14,8 +14,9 @@ from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
 from sklpf.paths import Derivatives
 from sklpf.paths._capabilities import has
+from sklpf.reweighting import MeanWeight
 from sklpf.runs import _programs as programs
-from sklpf.runs._plan import check_finite, segments
+from sklpf.runs._plan import check_finite, draw_alive, segments
 from sklpf.runs._samples import Samples, fewest_columns
 
 START, LEVELS, PILOT, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
@@ -153,6 +154,8 @@ class TemperingRun:
         Size of the rounding errors of log_f in nats, where the path names one.
     doubts : tuple of str
         What was found against the path before anything was sampled: reasons not to trust any result.
+    first_ratio : MeanWeight or None
+        log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
     """
 
     ladder: NDArray[np.float64]
@@ -166,6 +169,7 @@ class TemperingRun:
     adaptation: Adaptation | None = None
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
+    first_ratio: MeanWeight | None = None
 
     # -- what reweighting reads (see `LevelRun`) is that of the last round, which is half of the production or all of it
     @property
@@ -211,6 +215,7 @@ class Setup(NamedTuple):
     seed: int
     sweeps_per_redraw: int
     options: dict[str, Any]  # n_jobs and checkpoint of run_segments
+    first_ratio: MeanWeight | None = None  # log Z_1 / Z_0, where the base draws points at which the target is 0
 
     @property
     def n_groups(self) -> int:
@@ -221,9 +226,9 @@ class Setup(NamedTuple):
         return Stream(stream_key(self.seed, stage, *name), int(self.first[group]), step)
 
     def base_chains(self, stage: int, group: int) -> tuple[Any, tuple, NDArray[np.int64]]:
-        """Base draws of a group, at level 0."""
+        """Base draws of a group, at level 0; only where the target has mass."""
         n, stream = int(self.first[group + 1] - self.first[group]), self.stream(stage, group)
-        state = self.path.sample_base(n, stream)
+        state = self.path.sample_base(n, stream) if self.first_ratio is None else draw_alive(self.path, n, stream)
         return state, self.transition.init(self.path, state, stream.aside()), np.zeros(n, dtype=np.int64)
 
     def with_fresh_levels(self, chains: list, name: int) -> list:
