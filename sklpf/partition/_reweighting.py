@@ -46,8 +46,14 @@ def own_reading(run: Any) -> Own:
 def bar_curve(run: LevelRun) -> Curve:
     """The estimate from pairs of neighbouring levels."""
     pair_sums, counts = run.pairs()
-    ratios = bar_ratios(pair_sums, run.shift, counts)
-    return lambda keep: np.r_[0.0, np.cumsum(ratios(keep))]
+    ratios, known = bar_ratios(pair_sums, run.shift, counts), known_ratio(run)
+    return lambda keep: np.r_[0.0, np.cumsum(np.r_[known, ratios(keep)[len(known) :]])]
+
+
+def known_ratio(run: LevelRun) -> list[float]:
+    """log Z_1 / Z_0 where a run knows it from base draws, else nothing."""
+    first = getattr(run, "first_ratio", None)
+    return [] if first is None else [first.log_mean]
 
 
 def kept_samples(run: LevelRun) -> Samples:

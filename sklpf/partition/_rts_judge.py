@@ -98,7 +98,7 @@ def started_from(run: TemperingRun) -> Pooled:
 
 def _sum_of(ratios, first_ratio):
     """Of the ratios of neighbouring levels."""
-    return with_first_ratio(np.r_[0.0, np.cumsum(ratios)], first_ratio)[-1] if first_ratio else ratios.sum()
+    return ratios.sum() if first_ratio is None else first_ratio.log_mean + ratios[1:].sum()
 
 
 # -- tests -------------------------------------------------------------------------------------------

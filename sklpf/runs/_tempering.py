@@ -50,6 +50,8 @@ class Round:
     pair_sums : ndarray of shape (2, G, K - 1, 4)
         As in `ExchangeRun`, of both halves, but for rejections; the shift of a pair is minus the difference of its log
         pseudo-priors.
+    origin : int
+        The first level that counts as an end of the ladder: 1 where log Z_1 / Z_0 comes from base draws.
     """
 
     log_pseudo_prior: NDArray[np.float64]
@@ -61,6 +63,7 @@ class Round:
     vector_levels: NDArray[np.int64]
     slopes: NDArray[np.floating]
     pair_sums: NDArray[np.float64]
+    origin: int = 0
 
     @property
     def vectors(self) -> NDArray[np.float64]:
@@ -94,7 +97,7 @@ class Round:
         """Which chains visited both ends of the ladder, shape (M,): its lowest and its highest tenth."""
         visits = self.counts.sum(axis=0) > 0
         n_end = max(1, round(_END_SHARE * visits.shape[1]))
-        return visits[:, :n_end].any(axis=1) & visits[:, -n_end:].any(axis=1)
+        return visits[:, : max(n_end, self.origin + 1)].any(axis=1) & visits[:, -n_end:].any(axis=1)
 
 
 @dataclass(frozen=True)
@@ -268,6 +271,7 @@ def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redra
         vector_levels=vector_levels.swapaxes(0, 1).copy(),
         slopes=fewest_columns(slopes.swapaxes(0, 1).copy()),
         pair_sums=pair_sums,
+        origin=int(setup.first_ratio is not None),
     )
     return list(zip(states, memories, levels)), left
 
