@@ -178,7 +178,7 @@ class ReweightingEstimator(PartitionEstimator):
         }
         reasons = [*own.result.reasons, *self._doubts(run, curve_of, diagnostics, std_error)]
         if not np.isfinite([log_partition, std_error]).all():
-            reasons.append("the states of neighbouring levels do not overlap at all: raise n_temperatures")
+            reasons.append(_missing_states(run))
         elif between.alarms(run.n_groups):
             reasons.append(
                 f"{self._method} differs from {own.result.method} on the same run by {between.value:+.2g} nats (t = "
@@ -200,6 +200,15 @@ class ReweightingEstimator(PartitionEstimator):
             log_partition_curve=run.base_log_partition + curve,
             diagnostics=diagnostics,
         )
+
+
+def _missing_states(run) -> str:
+    """Why a number can't be had."""
+    seen = np.count_nonzero(run.pairs()[1][:, len(known_ratio(run)) :], axis=0)
+    few = int(np.sum(seen < 2))
+    if not few:
+        return "the states of neighbouring levels do not overlap at all: raise n_temperatures"
+    return f"{few} of {len(seen)} levels have states of fewer than two groups of chains: raise n_sweeps"
 
 
 def _remembered(curve: Curve) -> Curve:

@@ -306,7 +306,8 @@ class RTS(PartitionEstimator):
             n_redraws = min(sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw)
             if (verdict.std_error <= self.tol and not verdict.reasons) or n_redraws < 2:
                 break
-        return tuple(rounds), (previous.log_pseudo_prior, previous.log_sums, previous.sizes), used
+        parts = previous.log_pseudo_prior, previous.log_sums, previous.sizes, previous.log_extra
+        return tuple(rounds), parts, used
 
 
 def _log_prior(prior, ladder):

@@ -80,6 +80,8 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
         "n_rounds": len(rounds),
     }
     reasons = _alarms(crossed, last.crossed.mean(), move, drift, from_mbar)
+    if not shares[:, :, [origin, -1]].any(axis=(0, 1)).all():
+        reasons.append("no chain drew one of the ladder's ends in production: raise n_sweeps")
     return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
 
 
@@ -140,9 +142,14 @@ def _cross_check(first, rounds, pooled):
 
 def _own_influence(r, shares, origin):
     """Influence of every chain on one round's estimate for the target."""
-    with np.errstate(divide="ignore"):
-        zeta = rts_curve(r.log_pseudo_prior, np.log(shares.mean(axis=0)))
+    zeta = rts_curve(r.log_pseudo_prior, np.log(_mean_shares(r, shares)))
     return influence(r.log_pseudo_prior[np.newaxis], shares[np.newaxis], np.ones(1), zeta, -1, origin)
+
+
+def _mean_shares(r, shares):
+    """Averages over chains; where no chain drew a level, that of the paper's tenth of a count."""
+    mean = shares.mean(axis=0)
+    return np.where(mean > 0, mean, np.exp(_LOG_EXTRA_COUNT) / (len(shares) * r.n_redraws))
 
 
 def _effective_size(r, shares, origin) -> float:
@@ -153,7 +160,7 @@ def _effective_size(r, shares, origin) -> float:
 def _effective_draws(r, shares, origin) -> float:
     """Independent draws that a chain was worth: the variance of its influence at one time over that of its average."""
     q = np.exp(r.log_q)
-    mean = shares.mean(axis=0)
+    mean = _mean_shares(r, shares)
     single = q[..., -1] / mean[-1] - q[..., origin] / mean[origin]
     variance = _own_influence(r, shares, origin).var(ddof=1)
     return float(single.var() / variance) if variance > 0 else np.inf

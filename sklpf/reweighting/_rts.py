@@ -95,8 +95,13 @@ def standard_error(influences: NDArray) -> float:
 
 
 def bias(shares: NDArray, origin: int = 0) -> float:
-    """Second-order bias of log Z_(K-1) - log Z_origin of one round in nats (equation 15), from chains' averages (M, K)."""
-    ends = shares[:, [origin, -1]] / shares[:, [origin, -1]].mean(axis=0)
+    """Second-order bias of log Z_(K-1) - log Z_origin of one round in nats (equation 15), from chains' averages (M, K).
+
+    NaN where one of the two is 0 in all chains.
+    """
+    ends = shares[:, [origin, -1]]
+    with np.errstate(invalid="ignore"):  # 0 / 0 where no chain was at an end
+        ends = ends / ends.mean(axis=0)
     variances = ends.var(axis=0, ddof=1) / len(shares)
     return float(variances[0] - variances[1]) / 2
 

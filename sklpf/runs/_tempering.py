@@ -145,7 +145,7 @@ class TemperingRun:
     rounds : tuple of Round
     previous : tuple
         Log pseudo-priors (T, K), log sums of every group (T, G, K) and sizes (T,) of the rounds from which the last
-        round's estimate came.
+        round's estimate came, and the log of what is added to the pooled sums.
     sweeps_per_redraw : int
     bound : ndarray or None
         Logs of independent estimates of Z that are not too large on average, made without the base.
@@ -165,7 +165,7 @@ class TemperingRun:
     base_log_partition: float
     first: NDArray[np.int64]
     rounds: tuple[Round, ...]
-    previous: tuple[NDArray, NDArray, NDArray]
+    previous: tuple[NDArray, NDArray, NDArray, float]
     sweeps_per_redraw: int
     bound: NDArray[np.float64] | None
     n_sweeps: int
