@@ -85,7 +85,9 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
     return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
 
 
-def pool_rounds(first, rounds: Sequence[Round], rao_blackwell: bool, sizes=(1.0,), halves=(0, 1), first_ratio=None) -> Pooled:
+def pool_rounds(
+    first, rounds: Sequence[Round], rao_blackwell: bool, sizes=(1.0,), halves=(0, 1), first_ratio=None
+) -> Pooled:
     """The estimate of rounds as a function of the groups to use."""
     sums = [pool_groups(first, r.log_sums(rao_blackwell, halves), axis=0) for r in rounds]
     log_extra = -np.inf if rao_blackwell else _LOG_EXTRA_COUNT
