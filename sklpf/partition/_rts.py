@@ -125,14 +125,15 @@ class RTS(PartitionEstimator):
     of a group) visited both the lowest and the highest tenth of the levels in production; if the halves of the last
     round disagree, or MBAR does, which does not assume that the chains have spread over the ladder (each by more than
     0.01 nats); if the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded;
-    or if `tol` is not reached;
-    or if an end of the ladder was never drawn, where counts are used (`rao_blackwell` False). Each test has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that no
-    chain has visited raises no alarm.
+    if `tol` is not reached; or if counts are used (`rao_blackwell` False) and an end of the ladder was never drawn.
+    Each test has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that no chain has visited raises no
+    alarm.
 
     Where at least 1 % of 1000 base draws fall on points at which the target is 0, chains seldom come back from there,
-    and their visits don't say what share of the base these points have. log Z_1 / Z_0 is then the mean of f_1 / f_0 over
-    independent base draws, a quarter as many as there are sweeps (more for `tol`), with its error; chains begin where
-    the target has mass, and level 1 counts as the ladder's lower end. Not converged if too few of these draws count.
+    and their visits don't say what share of the base these points have. log Z_1 / Z_0 is then the mean of f_1 / f_0
+    over independent base draws, a quarter as many as there are sweeps (more for `tol`), with its error; chains begin
+    where the target has mass, and level 1 counts as the ladder's lower end. Not converged if too few of these draws
+    count.
 
     Examples
     --------
