@@ -38,7 +38,7 @@ class AdaptiveTempering(RTS):
         return Start(
             chains=adapted.chains,
             curve=adapted.curve,
-            estimate=pool_rounds(setup.first, adapted.recent, True, sizes),
+            estimate=pool_rounds(setup.first, adapted.recent, True, sizes, first_ratio=setup.first_ratio),
             used=used + n_redraws * setup.sweeps_per_redraw,
             adaptation=Adaptation(type(self).__name__, adapted.curve, **adapted.history, settled=rule.settled),
         )

@@ -25,7 +25,8 @@ from sklpf.runs._plan import Plan, plan_run
 from sklpf.transitions import Transition, default_move
 
 _MOST_ROUNDING = 0.05  # nats
-TUNE, BOUND, TAILS = 6, 8, 9  # random streams: moves are tuned, bounds are drawn, rays and their pilot are
+TUNE, BOUND, TAILS, WALLS = 6, 8, 9, 10  # random streams: moves are tuned, bounds, rays with their pilot, and the
+# first ratio of levels are drawn
 
 
 class PartitionEstimator(BaseEstimator):
@@ -121,7 +122,7 @@ class PartitionEstimator(BaseEstimator):
             known = path.tail_doubts
             doubts = doubt_tails(path, stream_key(seed, TAILS)) if known is None else known
         run = self._sample(path, seed)
-        run = replace(run, doubts=doubts) if doubts else run
+        run = replace(run, doubts=(*doubts, *run.doubts)) if doubts else run
         return replace(run, log_f_rounding=path.log_f_rounding) if path.log_f_rounding else run
 
     def _read(self, run: Any) -> PartitionResult:

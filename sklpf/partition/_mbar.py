@@ -59,6 +59,9 @@ class MBAR(ReweightingEstimator):
         diagnostics.update(
             overlap_matrix=matrix, second_eigenvalue=second, neighbour_overlap=pairs, n_states=len(samples.levels)
         )
+        empty = int(np.sum(samples.counts == 0))
+        if empty:
+            return [f"{empty} of {len(zeta)} levels have no kept states: raise n_sweeps"]
         if pairs.min() >= _LEAST_OVERLAP:
             return []
         return [

@@ -16,8 +16,8 @@ from sklpf.partition._bound import bound_alarms
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rts import RTS
-from sklpf.partition._rts_judge import judge
-from sklpf.reweighting import Pooled, bar_ratios
+from sklpf.partition._rts_judge import judge, started_from
+from sklpf.reweighting import bar_ratios, with_first_ratio
 from sklpf.runs._annealing import AnnealingRun
 from sklpf.runs._exchange import ExchangeRun
 from sklpf.runs._samples import LevelRun, Samples
@@ -39,15 +39,21 @@ def own_reading(run: Any) -> Own:
     check_run(run)
     if isinstance(run, ExchangeRun):
         return Own(ParallelTempering()._read(run), bar_curve(run))
-    verdict = judge(run.first, run.rounds, Pooled(*run.previous), True)
+    verdict = judge(run.first, run.rounds, started_from(run), True)
     return Own(doubted(RTS()._result(run, verdict), run), verdict.pooled)
 
 
 def bar_curve(run: LevelRun) -> Curve:
     """The estimate from pairs of neighbouring levels."""
     pair_sums, counts = run.pairs()
-    ratios = bar_ratios(pair_sums, run.shift, counts)
-    return lambda keep: np.r_[0.0, np.cumsum(ratios(keep))]
+    ratios, known = bar_ratios(pair_sums, run.shift, counts), known_ratio(run)
+    return lambda keep: np.r_[0.0, np.cumsum(np.r_[known, ratios(keep)[len(known) :]])]
+
+
+def known_ratio(run: LevelRun) -> list[float]:
+    """log Z_1 / Z_0 where a run knows it from base draws, else nothing."""
+    first = getattr(run, "first_ratio", None)
+    return [] if first is None else [first.log_mean]
 
 
 def kept_samples(run: LevelRun) -> Samples:
@@ -159,9 +165,10 @@ class ReweightingEstimator(PartitionEstimator):
     def _beside(self, run, own: Own) -> PartitionResult:
         """The result of a run whose sampler says `own`."""
         with one_blas_thread():
-            curve_of = _remembered(self._curve(run))
+            read, ratio = self._curve(run), getattr(run, "first_ratio", None)
+            curve_of = _remembered(lambda keep: with_first_ratio(read(keep), ratio))
             values, errors = jackknife(lambda keep: _with_difference(curve_of(keep), own.curve(keep)), run.n_groups)
-        curve, std_error = values[:-1], float(errors[-2])
+        curve, std_error = values[:-1], float(np.hypot(errors[-2], 0.0 if ratio is None else ratio.std_error))
         between = Difference(values[-1], t_ratio(values[-1], errors[-1]) if errors[-1] > 0 else 0.0)
         log_partition = float(run.base_log_partition + curve[-1])
         diagnostics = {
@@ -171,7 +178,7 @@ class ReweightingEstimator(PartitionEstimator):
         }
         reasons = [*own.result.reasons, *self._doubts(run, curve_of, diagnostics, std_error)]
         if not np.isfinite([log_partition, std_error]).all():
-            reasons.append("the states of neighbouring levels do not overlap at all: raise n_temperatures")
+            reasons.append(_missing_states(run))
         elif between.alarms(run.n_groups):
             reasons.append(
                 f"{self._method} differs from {own.result.method} on the same run by {between.value:+.2g} nats (t = "
@@ -193,6 +200,15 @@ class ReweightingEstimator(PartitionEstimator):
             log_partition_curve=run.base_log_partition + curve,
             diagnostics=diagnostics,
         )
+
+
+def _missing_states(run) -> str:
+    """Why a number can't be had."""
+    seen = np.count_nonzero(run.pairs()[1][:, len(known_ratio(run)) :], axis=0)
+    few = int(np.sum(seen < 2))
+    if not few:
+        return "the states of neighbouring levels do not overlap at all: raise n_temperatures"
+    return f"{few} of {len(seen)} levels have states of fewer than two groups of chains: raise n_sweeps"
 
 
 def _remembered(curve: Curve) -> Curve:

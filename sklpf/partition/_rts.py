@@ -12,11 +12,21 @@ from scipy.special import log_softmax
 
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
-from sklpf.partition._base import BOUND, PartitionEstimator
+from sklpf.partition._base import BOUND, WALLS, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._rts_judge import ALL, CROSSED, N_GROUPS, TOLERANCE, judge, largest_move, pool_rounds
+from sklpf.partition._rts_judge import (
+    ALL,
+    CROSSED,
+    N_GROUPS,
+    TOLERANCE,
+    judge,
+    largest_move,
+    pool_rounds,
+    started_from,
+)
+from sklpf.partition._walls import first_ratio
 from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import Pooled
 from sklpf.runs._exchange import ExchangeRun
@@ -115,8 +125,15 @@ class RTS(PartitionEstimator):
     of a group) visited both the lowest and the highest tenth of the levels in production; if the halves of the last
     round disagree, or MBAR does, which does not assume that the chains have spread over the ladder (each by more than
     0.01 nats); if the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded;
-    or if `tol` is not reached. Each test has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that no
-    chain has visited raises no alarm.
+    if `tol` is not reached; or if counts are used (`rao_blackwell` False) and an end of the ladder was never drawn.
+    Each test has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that no chain has visited raises no
+    alarm.
+
+    Where at least 1 % of 1000 base draws fall on points at which the target is 0, chains seldom come back from there,
+    and their visits don't say what share of the base these points have. log Z_1 / Z_0 is then the mean of f_1 / f_0
+    over independent base draws, a quarter as many as there are sweeps (more for `tol`), with its error; chains begin
+    where the target has mass, and level 1 counts as the ladder's lower end. Not converged if too few of these draws
+    count.
 
     Examples
     --------
@@ -194,18 +211,20 @@ class RTS(PartitionEstimator):
         path, transition, n_moves = self._plan(path, seed, self.n_chains)
         first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
         options = {"n_jobs": self.n_jobs, "checkpoint": checkpoint}
-        setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options)
+        known = first_ratio(path, self.n_chains * self.n_sweeps, self.tol, stream_key(seed, WALLS))
+        ratio, n_draws, doubts = known or (None, 0, ())
+        setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options, ratio)
         log_prior = _log_prior(self.prior, path.ladder)
         start = self._initialise(setup, log_prior)
         rounds, previous, n_sweeps = self._produce(setup, log_prior, start)
-        n_sweeps = n_moves + n_sweeps * self.n_chains
+        n_sweeps = n_moves + n_draws + n_sweeps * self.n_chains
         bound = lower_bound(path, stream_key(seed, BOUND))
         redraws = setup.sweeps_per_redraw
         parts = first, rounds, previous, redraws, bound, n_sweeps, start.adaptation
-        return TemperingRun(path.ladder, base_log_partition, *parts)
+        return TemperingRun(path.ladder, base_log_partition, *parts, doubts=doubts, first_ratio=ratio)
 
     def _combine(self, run) -> PartitionResult:
-        return self._result(run, judge(run.first, run.rounds, Pooled(*run.previous), self.rao_blackwell))
+        return self._result(run, judge(run.first, run.rounds, started_from(run), self.rao_blackwell))
 
     def _result(self, run, verdict) -> PartitionResult:
         log_partition = float(run.base_log_partition + verdict.curve[-1])
@@ -243,13 +262,14 @@ class RTS(PartitionEstimator):
         used = self.n_sweeps // 4
         chains, log_weights = run_pilot(setup, log_prior, used)
         sums = pool_groups(setup.first, log_weights, axis=0)
-        return chains, Pooled(np.zeros((1, len(log_prior))), sums[np.newaxis]), used
+        estimate = Pooled(np.zeros((1, len(log_prior))), sums[np.newaxis], first_ratio=setup.first_ratio)
+        return chains, estimate, used
 
     def _pilot_and_burn_in(self, setup, log_prior):
         chains, estimate, used = self._pilot(setup, log_prior)
         for i, n_redraws in enumerate(doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)):
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
-            old, estimate = estimate, pool_rounds(setup.first, [last], self.rao_blackwell)
+            old, estimate = estimate, self._pool(setup, last)
             used += n_redraws * setup.sweeps_per_redraw
             if largest_move(estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
                 break
@@ -258,17 +278,21 @@ class RTS(PartitionEstimator):
     def _paper_rounds(self, setup, log_prior):
         n_levels, used = len(log_prior), 0
         chains = [setup.base_chains(START, group) for group in range(setup.n_groups)]
-        estimate = Pooled(np.zeros((1, n_levels)), np.zeros((1, N_GROUPS, n_levels)))
+        sums = np.zeros((1, N_GROUPS, n_levels))
+        estimate = Pooled(np.zeros((1, n_levels)), sums, first_ratio=setup.first_ratio)
         n_redraws = max(1, min(_PAPER_SWEEPS, self.n_sweeps // 4) // setup.sweeps_per_redraw)
         length = n_redraws * setup.sweeps_per_redraw
         for i in range(min(_PAPER_ROUNDS, self.n_sweeps // (2 * length))):
             chains = setup.with_fresh_levels(chains, i)
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
-            estimate, used = pool_rounds(setup.first, [last], self.rao_blackwell), used + length
+            estimate, used = self._pool(setup, last), used + length
             shares = np.exp(estimate.log_shares(ALL)[0])
             if np.abs(np.exp(log_prior) - shares).max() < TOLERANCE / n_levels:
                 break
         return Start(chains, estimate(ALL), estimate, used)
+
+    def _pool(self, setup, last) -> Pooled:
+        return pool_rounds(setup.first, [last], self.rao_blackwell, first_ratio=setup.first_ratio)
 
     # -- production ------------------------------------------------------------------------------
     def _produce(self, setup, log_prior, start):
@@ -289,7 +313,8 @@ class RTS(PartitionEstimator):
             n_redraws = min(sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw)
             if (verdict.std_error <= self.tol and not verdict.reasons) or n_redraws < 2:
                 break
-        return tuple(rounds), (previous.log_pseudo_prior, previous.log_sums, previous.sizes), used
+        parts = previous.log_pseudo_prior, previous.log_sums, previous.sizes, previous.log_extra
+        return tuple(rounds), parts, used
 
 
 def _log_prior(prior, ladder):

@@ -9,8 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from sklpf.reweighting import Pooled, bar_ratios, bias, influence, mbar, rts_curve, standard_error
-from sklpf.runs._tempering import Round, pool_groups
+from sklpf.reweighting import (
+    Pooled,
+    bar_ratios,
+    bias,
+    influence,
+    mbar,
+    rts_curve,
+    standard_error,
+    with_first_ratio,
+)
+from sklpf.runs._tempering import Round, TemperingRun, pool_groups
 from sklpf.uncertainty import Difference, jackknife, t_bound, t_ratio
 
 N_GROUPS = 10
@@ -39,26 +48,29 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
     last = rounds[-1]
     used = [r for r in rounds if r.crossed.mean() >= CROSSED] or [last]
     shares = np.array([r.shares(rao_blackwell) for r in used])
-    sizes = [1.0] if len(used) == 1 else [_effective_size(r, own) for r, own in zip(used, shares)]
-    pooled = pool_rounds(first, used, rao_blackwell, sizes)
+    sizes = [1.0] if len(used) == 1 else [_effective_size(r, own, old.origin) for r, own in zip(used, shares)]
+    pooled = pool_rounds(first, used, rao_blackwell, sizes, first_ratio=old.first_ratio)
+    origin = pooled.origin
     curve, jackknifed = jackknife(pooled, N_GROUPS)
-    chain = standard_error(influence(pooled.log_pseudo_prior, shares, pooled.sizes, curve, -1))
+    chain = standard_error(influence(pooled.log_pseudo_prior, shares, pooled.sizes, curve, -1, origin))
     candidates = [(float(jackknifed[-1]), N_GROUPS - 1), (chain, shares.shape[1] - 1)]
     error, degrees = max(candidates, key=lambda pair: pair[0] * student_t.ppf(0.975, pair[1]))
-    move = largest_move(pool_rounds(first, [last], rao_blackwell), old, t_bound(N_GROUPS, len(curve)))
-    drift = _drift(first, last, rao_blackwell)
+    error = error if pooled.first_ratio is None else float(np.hypot(error, pooled.first_ratio.std_error))
+    newest = pool_rounds(first, [last], rao_blackwell, first_ratio=old.first_ratio)
+    move = largest_move(newest, old, t_bound(N_GROUPS, len(curve)))
+    drift = _drift(first, last, rao_blackwell, old.first_ratio)
     mbar_value, from_mbar = _cross_check(first, used, pooled)
     neighbours = bar_ratios(last.pairs()[0], -np.diff(last.log_pseudo_prior), last.pairs()[1])
-    bar_value, bar_error = jackknife(lambda keep: neighbours(keep).sum(), N_GROUPS)
+    bar_value, bar_error = jackknife(lambda keep: _sum_of(neighbours(keep), old.first_ratio), N_GROUPS)
     crossed = np.array([group.mean() for group in np.split(last.crossed, first[1:-1])])
     diagnostics = {
         "chain_std_error": chain,
         "jackknife_std_error": float(jackknifed[-1]),
-        "bias": bias(shares[-1]),
+        "bias": bias(shares[-1], origin),
         "shares": np.exp(pooled.log_shares(ALL)[-1]),
         "log_pseudo_prior": last.log_pseudo_prior,
         "crossed": crossed,
-        "effective_draws": _effective_draws(last, shares[-1]),
+        "effective_draws": _effective_draws(last, shares[-1], origin),
         "mbar_log_partition": mbar_value,
         "mbar_t": from_mbar.t,
         "bar_log_partition": float(bar_value),
@@ -68,14 +80,29 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
         "n_rounds": len(rounds),
     }
     reasons = _alarms(crossed, last.crossed.mean(), move, drift, from_mbar)
+    if not shares[:, :, [origin, -1]].any(axis=(0, 1)).all():
+        reasons.append("no chain drew one of the ladder's ends in production: raise n_sweeps")
     return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
 
 
-def pool_rounds(first, rounds: Sequence[Round], rao_blackwell: bool, sizes=(1.0,), halves=(0, 1)) -> Pooled:
+def pool_rounds(
+    first, rounds: Sequence[Round], rao_blackwell: bool, sizes=(1.0,), halves=(0, 1), first_ratio=None
+) -> Pooled:
     """The estimate of rounds as a function of the groups to use."""
     sums = [pool_groups(first, r.log_sums(rao_blackwell, halves), axis=0) for r in rounds]
     log_extra = -np.inf if rao_blackwell else _LOG_EXTRA_COUNT
-    return Pooled(np.array([r.log_pseudo_prior for r in rounds]), np.array(sums), np.array(sizes), log_extra)
+    priors = np.array([r.log_pseudo_prior for r in rounds])
+    return Pooled(priors, np.array(sums), np.array(sizes), log_extra, first_ratio)
+
+
+def started_from(run: TemperingRun) -> Pooled:
+    """The estimate that a run's last round began with."""
+    return Pooled(*run.previous, first_ratio=run.first_ratio)
+
+
+def _sum_of(ratios, first_ratio):
+    """Of the ratios of neighbouring levels."""
+    return ratios.sum() if first_ratio is None else first_ratio.log_mean + ratios[1:].sum()
 
 
 # -- tests -------------------------------------------------------------------------------------------
@@ -90,11 +117,12 @@ def _difference(new, old):
     return jackknife(lambda keep: new(keep) - old(keep), N_GROUPS)
 
 
-def _drift(first, last, rao_blackwell) -> Difference:
+def _drift(first, last, rao_blackwell, first_ratio) -> Difference:
     """Second half minus first half of a round."""
-    halves = [pool_rounds(first, [last], rao_blackwell, halves=(half,)) for half in (0, 1)]
+    halves = [pool_rounds(first, [last], rao_blackwell, halves=(half,), first_ratio=first_ratio) for half in (0, 1)]
+    origin = halves[0].origin
     value, jackknifed = _difference(halves[1], halves[0])
-    moved = np.subtract(*(_own_influence(last, last.shares(rao_blackwell, halves=(half,))) for half in (1, 0)))
+    moved = np.subtract(*(_own_influence(last, last.shares(rao_blackwell, halves=(half,)), origin) for half in (1, 0)))
     return Difference(float(value[-1]), t_ratio(value[-1], max(jackknifed[-1], standard_error(moved))))
 
 
@@ -107,31 +135,36 @@ def _cross_check(first, rounds, pooled):
     def estimate(keep, start):
         chains = np.concatenate([np.arange(first[g], first[g + 1]) for g in keep])
         counts = np.bincount(levels[chains].ravel(), minlength=n_levels)
-        return mbar(vectors[chains].reshape(-1, n_levels), counts, start)
+        return with_first_ratio(mbar(vectors[chains].reshape(-1, n_levels), counts, start), pooled.first_ratio)
 
     everything = estimate(ALL, pooled(ALL))
     value, error = jackknife(lambda keep: pooled(keep)[-1] - estimate(keep, everything)[-1], N_GROUPS)
     return float(everything[-1]), Difference(float(value), t_ratio(value, error))
 
 
-def _own_influence(r, shares):
+def _own_influence(r, shares, origin):
     """Influence of every chain on one round's estimate for the target."""
-    with np.errstate(divide="ignore"):
-        zeta = rts_curve(r.log_pseudo_prior, np.log(shares.mean(axis=0)))
-    return influence(r.log_pseudo_prior[np.newaxis], shares[np.newaxis], np.ones(1), zeta, -1)
+    zeta = rts_curve(r.log_pseudo_prior, np.log(_mean_shares(r, shares)))
+    return influence(r.log_pseudo_prior[np.newaxis], shares[np.newaxis], np.ones(1), zeta, -1, origin)
 
 
-def _effective_size(r, shares) -> float:
+def _mean_shares(r, shares):
+    """Averages over chains; where no chain drew a level, that of the paper's tenth of a count."""
+    mean = shares.mean(axis=0)
+    return np.where(mean > 0, mean, np.exp(_LOG_EXTRA_COUNT) / (len(shares) * r.n_redraws))
+
+
+def _effective_size(r, shares, origin) -> float:
     """Effective number of samples of a round up to a common factor: the inverse of its variance."""
-    return standard_error(_own_influence(r, shares)) ** -2
+    return standard_error(_own_influence(r, shares, origin)) ** -2
 
 
-def _effective_draws(r, shares) -> float:
+def _effective_draws(r, shares, origin) -> float:
     """Independent draws that a chain was worth: the variance of its influence at one time over that of its average."""
     q = np.exp(r.log_q)
-    mean = shares.mean(axis=0)
-    single = q[..., -1] / mean[-1] - q[..., 0] / mean[0]
-    variance = _own_influence(r, shares).var(ddof=1)
+    mean = _mean_shares(r, shares)
+    single = q[..., -1] / mean[-1] - q[..., origin] / mean[origin]
+    variance = _own_influence(r, shares, origin).var(ddof=1)
     return float(single.var() / variance) if variance > 0 else np.inf
 
 

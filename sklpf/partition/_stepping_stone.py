@@ -8,7 +8,7 @@ import numpy as np
 
 from sklpf._sklearn import StrOptions
 from sklpf.partition._parallel_tempering import first_pair
-from sklpf.partition._reweighting import ReweightingEstimator
+from sklpf.partition._reweighting import ReweightingEstimator, known_ratio
 from sklpf.reweighting import stepping_stones
 
 
@@ -62,12 +62,13 @@ class SteppingStone(ReweightingEstimator):
 
     def _curve(self, run):
         pair_sums, counts = run.pairs()
-        both, first = stepping_stones(pair_sums, run.shift, counts), first_pair(run)
+        both, known = stepping_stones(pair_sums, run.shift, counts), known_ratio(run)
+        first = max(first_pair(run), len(known))
         weights = {"forward": (1.0, 0.0), "reverse": (0.0, 1.0), "both": (0.5, 0.5)}[self.direction]
 
         def curve(keep):
             forward, reverse = both(keep)
             mean = weights[0] * forward[first:] + weights[1] * reverse[first:]
-            return np.r_[0.0, np.cumsum(np.r_[forward[:first], mean])]
+            return np.r_[0.0, np.cumsum(np.r_[known or forward[:first], mean])]
 
         return curve

@@ -11,7 +11,15 @@ from sklpf.reweighting._importance import (
 )
 from sklpf.reweighting._level_process import level_process, stationary
 from sklpf.reweighting._mbar import mbar, overlap_matrix
-from sklpf.reweighting._rts import Pooled, bias, combine_rounds, influence, rts_curve, standard_error
+from sklpf.reweighting._rts import (
+    Pooled,
+    bias,
+    combine_rounds,
+    influence,
+    rts_curve,
+    standard_error,
+    with_first_ratio,
+)
 from sklpf.reweighting._thermodynamic import RULES, integrate, level_moments, reweighted_slopes
 
 __all__ = [
@@ -38,4 +46,5 @@ __all__ = [
     "standard_error",
     "stationary",
     "stepping_stones",
+    "with_first_ratio",
 ]

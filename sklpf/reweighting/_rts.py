@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logsumexp
 
+from sklpf.reweighting._importance import MeanWeight
 from sklpf.reweighting._newton import minimise
 
 _RIDGE = 1e-12  # keeps the scaled Hessian invertible
@@ -62,8 +63,8 @@ def combine_rounds(log_pseudo_prior: ArrayLike, log_shares: ArrayLike, sizes: Ar
     )
 
 
-def influence(log_pseudo_prior, shares, sizes, zeta, level):
-    """Shift of log Z_level - log Z_0 by every chain, shape (M,): the estimate's variance is theirs over M.
+def influence(log_pseudo_prior, shares, sizes, zeta, level, origin=0):
+    """Shift of log Z_level - log Z_origin by every chain, shape (M,): the estimate's variance is theirs over M.
 
     For one round this is c_level / mean(c_level) - c_0 / mean(c_0) of every chain, whose variance over M is equation 16
     with the variances and the covariance of averages over whole chains.
@@ -77,11 +78,12 @@ def influence(log_pseudo_prior, shares, sizes, zeta, level):
         As in `combine_rounds`.
     zeta : ndarray of shape (K,)
         The estimate.
-    level : int
+    level, origin : int
     """
     probabilities = np.exp(log_softmax(zeta + log_pseudo_prior, axis=1))
     target = np.zeros(len(zeta))
     target[level] = 1.0
+    target[origin] -= 1.0  # zeta_0 = 0 is fixed: what stands there has no effect
     direction = _solve(probabilities, sizes, target)
     scores = np.einsum("t,tmk->mk", sizes, shares - probabilities[:, np.newaxis])
     return scores @ direction
@@ -92,9 +94,14 @@ def standard_error(influences: NDArray) -> float:
     return float(influences.std(ddof=1) / np.sqrt(len(influences)))
 
 
-def bias(shares: NDArray) -> float:
-    """Second-order bias of log Z_(K-1) - log Z_0 of one round in nats (equation 15), from chains' averages (M, K)."""
-    ends = shares[:, [0, -1]] / shares[:, [0, -1]].mean(axis=0)
+def bias(shares: NDArray, origin: int = 0) -> float:
+    """Second-order bias of log Z_(K-1) - log Z_origin of one round in nats (equation 15), from chains' averages (M, K).
+
+    NaN where one of the two is 0 in all chains.
+    """
+    ends = shares[:, [origin, -1]]
+    with np.errstate(invalid="ignore"):  # 0 / 0 where no chain was at an end
+        ends = ends / ends.mean(axis=0)
     variances = ends.var(axis=0, ddof=1) / len(shares)
     return float(variances[0] - variances[1]) / 2
 
@@ -111,10 +118,18 @@ class Pooled:
         As in `combine_rounds`.
     log_extra : float
         Log of what is added to the pooled sums.
+    first_ratio : MeanWeight or None
+        log Z_1 / Z_0, where it is known otherwise: the sums then give the ratios of the other levels alone.
     """
 
-    def __init__(self, log_pseudo_prior, log_sums, sizes=(1.0,), log_extra=-np.inf):
+    def __init__(self, log_pseudo_prior, log_sums, sizes=(1.0,), log_extra=-np.inf, first_ratio=None):
         self.log_pseudo_prior, self.log_sums, self.sizes, self.log_extra = log_pseudo_prior, log_sums, sizes, log_extra
+        self.first_ratio = first_ratio
+
+    @property
+    def origin(self) -> int:
+        """The first level that the sums are used for."""
+        return int(self.first_ratio is not None)
 
     def log_shares(self, keep: NDArray) -> NDArray:
         """Logs of the averages c_k of the groups `keep`, shape (T, K)."""
@@ -122,7 +137,15 @@ class Pooled:
         return log_softmax(np.logaddexp(pooled, self.log_extra), axis=1)
 
     def __call__(self, keep: NDArray) -> NDArray:
-        return combine_rounds(self.log_pseudo_prior, self.log_shares(keep), self.sizes)
+        curve = combine_rounds(self.log_pseudo_prior, self.log_shares(keep), self.sizes)
+        return with_first_ratio(curve, self.first_ratio)
+
+
+def with_first_ratio(curve: NDArray, first_ratio: MeanWeight | None) -> NDArray[np.float64]:
+    """The curve log Z_k - log Z_0 (K,) with another log Z_1 / Z_0; None leaves it as it is."""
+    if first_ratio is None:
+        return curve
+    return np.r_[curve[:1], curve[1:] - curve[1] + first_ratio.log_mean]
 
 
 def _solve(probabilities, sizes, right):

@@ -14,13 +14,11 @@ from sklpf._limits import RECORD_EVERY
 from sklpf._parallel import run_segments
 from sklpf._random import Stream
 from sklpf.paths import Derivatives
-from sklpf.paths._base import concatenate, n_chains, take
+from sklpf.paths._base import n_chains, take
 from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
-from sklpf.runs._plan import check_finite, segments
+from sklpf.runs._plan import check_finite, draw_alive, segments
 from sklpf.runs._samples import Samples, fewest_columns, linear_vectors
-
-_MOST_DRAWS = 1000  # of a ladder's chains, until all are where the target has mass
 
 
 @dataclass(frozen=True)
@@ -119,23 +117,9 @@ def start_ladders(path, transition, n_ladders, key) -> Ladders:
     chains = []
     for block in range(n_ladders):
         stream = Stream(key, block * n_levels)
-        state = _draw_alive(path, n_levels, stream)
+        state = draw_alive(path, n_levels, stream)
         chains.append((state, transition.init(path, state, stream.aside()), np.arange(n_levels)))
     return Ladders(path, chains)
-
-
-def _draw_alive(path, n, stream):
-    """Base draws; those at which the target is 0 are drawn anew."""
-    state = path.sample_base(n, stream)
-    if not path.has_walls:
-        return state
-    for attempt in range(1, _MOST_DRAWS):
-        dead = path.log_f(state, np.full(n, len(path.ladder) - 1)) == -np.inf
-        if not dead.any():
-            return state
-        index = np.where(dead, n + np.arange(n), np.arange(n))
-        state = path.take(concatenate([state, path.sample_base(n, stream.at(attempt))]), index)
-    raise ValueError("base draws hardly any point where the target has mass: give a base that covers it")
 
 
 def move_ladders(ladders: Ladders, path) -> Ladders:

@@ -70,10 +70,11 @@ def _advance(setup, bounds, group, segment, carry):
             with np.errstate(invalid="ignore"):
                 rise = np.where(log_f == -np.inf, -np.inf, log_f - log_f[:, [old]])
             log_weights[:, old + 1 : new + 1] = log_weights[:, [old]] + rise[:, old + 1 : new + 1]
-        stay = np.full((stop - t + 1, len(levels)), new)
-        stream = setup.stream(PILOT, group, t + 1)
-        with np.errstate(invalid="ignore"):  # of chains where all densities are 0
-            state, memory, _ = programs.anneal(setup.path, setup.transition, state, memory, stay, stream)
+        if new > 0 or setup.first_ratio is None:  # base draws stay where the target has mass
+            stay = np.full((stop - t + 1, len(levels)), new)
+            stream = setup.stream(PILOT, group, t + 1)
+            with np.errstate(invalid="ignore"):  # of chains where all densities are 0
+                state, memory, _ = programs.anneal(setup.path, setup.transition, state, memory, stay, stream)
         leaving = stop == bounds[-1] or at[stop + 1 - begin] != new
         here = np.flatnonzero(levels == new)
         if leaving and len(here):

@@ -175,7 +175,9 @@ def add_bridges(log_weights, levels, sums):
     for i, step in enumerate((1, -1)):
         inside = (levels + step >= 0) & (levels + step < log_weights.shape[1])
         other = log_weights[inside, levels[inside] + step]
-        ratios, pairs = np.minimum(other - here[inside], MAX_EXPONENT), np.minimum(levels, levels + step)[inside]
+        with np.errstate(invalid="ignore"):  # of a chain where both densities are 0
+            ratios = np.minimum(other - here[inside], MAX_EXPONENT)
+        pairs = np.minimum(levels, levels + step)[inside]
         np.add.at(sums[:, i], pairs, expit(ratios))
         np.add.at(sums[:, i + 2], pairs, np.exp(ratios))
 

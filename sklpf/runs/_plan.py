@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from sklpf._random import Stream, stream_key
 from sklpf.paths import LADDERS, make_ladder
+from sklpf.paths._base import concatenate
 from sklpf.paths._ladders import respace
 from sklpf.runs import _programs as programs
 
 ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
 _PILOT_SHARE = 20  # a pilot has so many times fewer levels
+_MOST_DRAWS = 1000  # of some chains, until all are where the target has mass
 
 
 def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
@@ -48,6 +50,20 @@ def check_alive(log_weights: NDArray) -> None:
     """Raise ValueError if all weights are 0."""
     if np.all(log_weights == -np.inf):
         raise ValueError("every chain has weight 0: the base draws no point where f > 0; give another base")
+
+
+def draw_alive(path, n, stream):
+    """Base draws; those at which the target is 0 are drawn anew."""
+    state = path.sample_base(n, stream)
+    if not path.has_walls:
+        return state
+    for attempt in range(1, _MOST_DRAWS):
+        dead = path.log_f(state, np.full(n, len(path.ladder) - 1)) == -np.inf
+        if not dead.any():
+            return state
+        index = np.where(dead, n + np.arange(n), np.arange(n))
+        state = path.take(concatenate([state, path.sample_base(n, stream.at(attempt))]), index)
+    raise ValueError("base draws hardly any point where the target has mass: give a base that covers it")
 
 
 def check_ends(path) -> None:

@@ -14,8 +14,9 @@ from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
 from sklpf.paths import Derivatives
 from sklpf.paths._capabilities import has
+from sklpf.reweighting import MeanWeight
 from sklpf.runs import _programs as programs
-from sklpf.runs._plan import check_finite, segments
+from sklpf.runs._plan import check_finite, draw_alive, segments
 from sklpf.runs._samples import Samples, fewest_columns
 
 START, LEVELS, PILOT, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
@@ -49,6 +50,8 @@ class Round:
     pair_sums : ndarray of shape (2, G, K - 1, 4)
         As in `ExchangeRun`, of both halves, but for rejections; the shift of a pair is minus the difference of its log
         pseudo-priors.
+    origin : int
+        The first level that counts as an end of the ladder: 1 where log Z_1 / Z_0 comes from base draws.
     """
 
     log_pseudo_prior: NDArray[np.float64]
@@ -60,6 +63,7 @@ class Round:
     vector_levels: NDArray[np.int64]
     slopes: NDArray[np.floating]
     pair_sums: NDArray[np.float64]
+    origin: int = 0
 
     @property
     def vectors(self) -> NDArray[np.float64]:
@@ -93,7 +97,7 @@ class Round:
         """Which chains visited both ends of the ladder, shape (M,): its lowest and its highest tenth."""
         visits = self.counts.sum(axis=0) > 0
         n_end = max(1, round(_END_SHARE * visits.shape[1]))
-        return visits[:, :n_end].any(axis=1) & visits[:, -n_end:].any(axis=1)
+        return visits[:, : max(n_end, self.origin + 1)].any(axis=1) & visits[:, -n_end:].any(axis=1)
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,7 @@ class TemperingRun:
     rounds : tuple of Round
     previous : tuple
         Log pseudo-priors (T, K), log sums of every group (T, G, K) and sizes (T,) of the rounds from which the last
-        round's estimate came.
+        round's estimate came, and the log of what is added to the pooled sums.
     sweeps_per_redraw : int
     bound : ndarray or None
         Logs of independent estimates of Z that are not too large on average, made without the base.
@@ -153,19 +157,22 @@ class TemperingRun:
         Size of the rounding errors of log_f in nats, where the path names one.
     doubts : tuple of str
         What was found against the path before anything was sampled: reasons not to trust any result.
+    first_ratio : MeanWeight or None
+        log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
     """
 
     ladder: NDArray[np.float64]
     base_log_partition: float
     first: NDArray[np.int64]
     rounds: tuple[Round, ...]
-    previous: tuple[NDArray, NDArray, NDArray]
+    previous: tuple[NDArray, NDArray, NDArray, float]
     sweeps_per_redraw: int
     bound: NDArray[np.float64] | None
     n_sweeps: int
     adaptation: Adaptation | None = None
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
+    first_ratio: MeanWeight | None = None
 
     # -- what reweighting reads (see `LevelRun`) is that of the last round, which is half of the production or all of it
     @property
@@ -211,6 +218,7 @@ class Setup(NamedTuple):
     seed: int
     sweeps_per_redraw: int
     options: dict[str, Any]  # n_jobs and checkpoint of run_segments
+    first_ratio: MeanWeight | None = None  # log Z_1 / Z_0, where the base draws points at which the target is 0
 
     @property
     def n_groups(self) -> int:
@@ -221,9 +229,9 @@ class Setup(NamedTuple):
         return Stream(stream_key(self.seed, stage, *name), int(self.first[group]), step)
 
     def base_chains(self, stage: int, group: int) -> tuple[Any, tuple, NDArray[np.int64]]:
-        """Base draws of a group, at level 0."""
+        """Base draws of a group, at level 0; only where the target has mass."""
         n, stream = int(self.first[group + 1] - self.first[group]), self.stream(stage, group)
-        state = self.path.sample_base(n, stream)
+        state = self.path.sample_base(n, stream) if self.first_ratio is None else draw_alive(self.path, n, stream)
         return state, self.transition.init(self.path, state, stream.aside()), np.zeros(n, dtype=np.int64)
 
     def with_fresh_levels(self, chains: list, name: int) -> list:
@@ -263,6 +271,7 @@ def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redra
         vector_levels=vector_levels.swapaxes(0, 1).copy(),
         slopes=fewest_columns(slopes.swapaxes(0, 1).copy()),
         pair_sums=pair_sums,
+        origin=int(setup.first_ratio is not None),
     )
     return list(zip(states, memories, levels)), left
 

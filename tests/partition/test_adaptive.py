@@ -249,15 +249,17 @@ def test_a_ladder_that_was_not_traversed_is_reported(kind):
 
 
 def test_base_draws_outside_of_the_target_are_no_confident_wrong_answer(kind):
-    """7 of 8 base draws are where the target is 0. Chains that never come back to level 0 miss them: log 8 too much."""
+    """7 of 8 base draws are where the target is 0: chains that never come back to level 0 don't know it.
+
+    Four standard errors, the t law of ten groups: false alarms in 0.3 % of the runs, for 1.2 % of the seeds.
+    """
     path = GeometricPath(
         lambda x: np.where(np.all(x > 0, axis=1), -np.sum(x**2, axis=1) / 2, -np.inf), base=Gaussian(np.zeros(3), 1.5)
     )
     truth = 1.5 * np.log(2 * np.pi) - 3 * np.log(2)
     for seed in (0, 1):
         fitted = quietly(kind(20, 15, 400, random_state=seed), path)
-        assert fitted.log_partition_ - truth > 20 * fitted.log_partition_std_error_
-        assert any("the frozen weights were off by" in reason for reason in fitted.result_.reasons)
+        assert abs(fitted.log_partition_ - truth) < 4 * fitted.log_partition_std_error_ < 0.6
 
 
 # ---- runs and streams ----------------------------------------------------------------------------

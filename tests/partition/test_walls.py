@@ -1,0 +1,151 @@
+"""Base draws where the target is 0: results are right or flagged. And levels without visits are reported in words."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import (
+    BAR,
+    MBAR,
+    RTS,
+    SAMS,
+    Gaussian,
+    GeometricPath,
+    LevelProcess,
+    SteppingStone,
+    ThermodynamicIntegration,
+    WangLandau,
+)
+from sklpf._random import stream_key
+from sklpf.partition._walls import first_ratio
+
+
+def inside(region, n_dimensions, log_share):
+    """The path to N(0, I) where `region` says so from N(0, 1.5 I), and log Z from the region's share of N(0, I)."""
+    path = GeometricPath(
+        lambda x: np.where(region(x), -np.sum(x**2, axis=1) / 2, -np.inf), base=Gaussian(np.zeros(n_dimensions), 1.5)
+    )
+    return path, n_dimensions / 2 * np.log(2 * np.pi) + log_share
+
+
+GRID = np.linspace(-8, 8, 20_001)
+TARGETS = {
+    "orthant": inside(lambda x: np.all(x > 0, axis=1), 3, -3 * np.log(2)),
+    "half-space": inside(lambda x: x[:, 0] > 0.5, 3, norm.logsf(0.5)),
+    "box": inside(lambda x: np.all(np.abs(x) < 0.3, axis=1), 2, 2 * np.log(norm.cdf(0.3) - norm.cdf(-0.3))),
+    "parabola": inside(
+        lambda x: x[:, 1] > x[:, 0] ** 2, 2, np.log(np.trapezoid(norm.pdf(GRID) * norm.sf(GRID**2), GRID))
+    ),
+}
+
+
+@pytest.fixture(params=TARGETS)
+def target(request):
+    return TARGETS[request.param]
+
+
+def quietly(estimator, path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return estimator.fit(path)
+
+
+# ---- walls ---------------------------------------------------------------------------------------
+def test_short_runs_are_right_though_chains_hardly_visit_the_base(target):
+    """Four standard errors and the t law of ten groups: false alarms in 0.3 % of the runs, for 2.5 % of the seeds."""
+    path, truth = target
+    for seed in (0, 1):
+        fitted = quietly(RTS(20, 20, 400, random_state=seed), path)
+        assert fitted.converged_
+        assert abs(fitted.log_partition_ - truth) < 4 * fitted.log_partition_std_error_ < 0.6
+
+
+def test_readings_of_such_a_run_are_right_or_flagged(target):
+    path, truth = target
+    run = quietly(RTS(20, 20, 400, random_state=0), path).run_
+    bars = [quietly(kind(), run) for kind in (BAR, SteppingStone)]
+    assert all(fitted.converged_ for fitted in bars)
+    for fitted in [*bars, *(quietly(kind(), run) for kind in (MBAR, LevelProcess))]:
+        off = abs(fitted.log_partition_ - truth)
+        assert not fitted.converged_ or off < 4 * fitted.log_partition_std_error_
+
+
+@pytest.mark.parametrize("estimator", [SAMS, WangLandau, RTS])
+def test_few_levels_and_all_samplers(estimator):
+    path, truth = TARGETS["orthant"]
+    fitted = quietly(estimator(20, 8, 400, random_state=0), path)
+    assert abs(fitted.log_partition_ - truth) < 4 * fitted.log_partition_std_error_ < 0.6
+
+
+def test_tol_holds_for_the_base_draws_too():
+    path, truth = TARGETS["half-space"]
+    fitted = quietly(RTS(20, 10, 400, tol=0.04, random_state=0), path)
+    assert fitted.converged_
+    assert fitted.log_partition_std_error_ <= 0.04
+    assert fitted.run_.first_ratio.std_error < 0.02
+    assert abs(fitted.log_partition_ - truth) < 0.16
+
+
+def test_the_first_ratio_is_the_mean_over_base_draws():
+    path, truth = TARGETS["half-space"]
+    near = path.with_ladder([0.0, 1.0])
+    ratio = first_ratio(near, 80_000, None, stream_key(0))
+    assert ratio.n_draws == 20_000
+    assert abs(ratio.mean.log_mean - truth) < 4 * ratio.mean.std_error  # false alarm in 6e-5 of the seeds
+    assert ratio.doubts == ()
+    rare, _ = inside(lambda x: x[:, 0] > 3.5, 1, 0.0)
+    assert "weights count" in first_ratio(rare, 1000, None, stream_key(1)).doubts[0]
+
+
+def test_paths_without_such_points_make_no_draws():
+    path, _ = inside(lambda x: x[:, 0] < 9, 1, 0.0)
+    assert first_ratio(path, 1000, None, stream_key(0)) is None
+    fitted = quietly(RTS(20, 10, 200, random_state=0), path)
+    assert fitted.run_.first_ratio is None
+    assert fitted.result_.n_sweeps == fitted.run_.n_sweeps
+    assert {r.origin for r in fitted.run_.rounds} == {0}
+
+
+def test_too_few_base_draws_in_the_target_are_reported():
+    path, _ = inside(lambda x: x[:, 0] > 2.9, 1, norm.logsf(2.9))
+    with pytest.warns(ConvergenceWarning, match="give a base that covers the target"):
+        fitted = RTS(20, 10, 200, random_state=0).fit(path)
+    assert not fitted.converged_
+
+
+# ---- levels without visits -----------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def sparse():
+    """Runs of few sweeps at 100 levels: the averages of counts, and some levels, are empty."""
+    path = GeometricPath(lambda x: -np.sum(x**2, axis=1) / 2, grad=lambda x: -x, base=Gaussian(np.ones(3), 2.0))
+    return [quietly(RTS(10, 100, 200, rao_blackwell=False, random_state=seed), path) for seed in (2, 3)]
+
+
+def test_an_end_that_was_not_drawn_is_reported(sparse):
+    for fitted in sparse:
+        assert np.isfinite(fitted.log_partition_std_error_)
+        assert not fitted.converged_
+        assert any("no chain drew one of the ladder's ends" in reason for reason in fitted.result_.reasons)
+
+
+@pytest.mark.parametrize(
+    ("reader", "words"),
+    [
+        (BAR(), "levels have states of fewer than two groups"),
+        (SteppingStone(), "levels have states of fewer than two groups"),
+        (MBAR(), "levels have no kept states"),
+        (ThermodynamicIntegration(), None),
+        (RTS(), None),
+        (RTS(rao_blackwell=False), None),
+    ],
+)
+def test_readings_of_empty_levels_are_words_and_no_warnings(sparse, reader, words):
+    """NumPy's warnings are errors here, as in all tests."""
+    for fitted in sparse:
+        read = quietly(reader, fitted.run_)
+        assert not read.converged_
+        if words is not None:
+            assert any(words in reason for reason in read.result_.reasons)
