@@ -13,7 +13,7 @@ from sklpf.models._scoring import ScoreInterval, score_interval
 from sklpf.models.ratio._direct import check_ratio
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModelComparison:
     """Held-out log-likelihoods of several models of the same rows (nats).
 
@@ -57,7 +57,7 @@ class ModelComparison:
             "reasons": "; ".join(reasons),
         }
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         table = [("", "log-likelihood", "difference from the first", "")]
         for name in self.scores:
             row = self._row(name)

@@ -153,6 +153,8 @@ class PartitionEstimator(BaseEstimator):
         if isinstance(path, Path):
             _refuse(options, [], "a path, which has them already")
             return path
+        if isinstance(path, PartitionEstimator):
+            raise TypeError(f"path must be a model, a path or a run, got a fitted {type(path).__name__}: give its run_")
         if not callable(getattr(path, "path", None)):
             raise TypeError(
                 f"path must be a fitted model of sklpf or a path, such as model.path(X), got "

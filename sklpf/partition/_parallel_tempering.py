@@ -312,8 +312,11 @@ class ParallelTempering(PartitionEstimator):
 
 
 def first_pair(run) -> int:
-    """The first pair with a reverse ratio: 1 where the base has draws with f_1 = 0, which level 1 does not see."""
-    return int(np.any(run.level_sums[:, :, 0, 1] == -np.inf))
+    """The first pair with a reverse ratio: 1 where the base has draws with f_1 = 0, which level 1 does not see.
+
+    The slopes say so; of a path without them any walls count.
+    """
+    return int(np.any(run.level_sums[:, :, 0, 1] == -np.inf) or (run.has_walls and not run.slopes.shape[-1]))
 
 
 def _between_ladders(run) -> float:

@@ -93,7 +93,9 @@ class PartitionResult:
         if not 0 < level < 1:
             raise ValueError(f"level must lie strictly between 0 and 1, got {level}")
         below, above = self._margins(level)
-        low, high = self.log_partition - below, self.log_partition + above
+        with np.errstate(invalid="ignore"):  # -inf + inf, of a number that may be anything
+            low = np.where(np.isposinf(below), -np.inf, self.log_partition - below)
+            high = np.where(np.isposinf(above), np.inf, self.log_partition + above)
         return (low, high) if np.ndim(self.log_partition) else (float(low), float(high))
 
     def _margins(self, level):

@@ -17,12 +17,16 @@ from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rts import RTS
 from sklpf.partition._rts_judge import judge, started_from
+from sklpf.partition._sams import SAMS
+from sklpf.partition._wang_landau import WangLandau
 from sklpf.reweighting import bar_ratios, with_first_ratio
 from sklpf.runs._annealing import AnnealingRun
 from sklpf.runs._exchange import ExchangeRun
 from sklpf.runs._samples import LevelRun, Samples
 from sklpf.runs._tempering import TemperingRun
 from sklpf.uncertainty import Difference, jackknife, t_ratio
+
+_ADAPTIVE = {estimator.__name__: estimator for estimator in (SAMS, WangLandau)}
 
 Curve = Callable[[NDArray], NDArray]  # log Z_k - log Z_0 (K,) of the groups to use
 
@@ -40,6 +44,8 @@ def own_reading(run: Any) -> Own:
     if isinstance(run, ExchangeRun):
         return Own(ParallelTempering()._read(run), bar_curve(run))
     verdict = judge(run.first, run.rounds, started_from(run), True)
+    if run.adaptation is not None:
+        return Own(_ADAPTIVE[run.adaptation.method]()._read(run), verdict.pooled)
     return Own(doubted(RTS()._result(run, verdict), run), verdict.pooled)
 
 
@@ -139,11 +145,13 @@ class ReweightingEstimator(PartitionEstimator):
         return type(self).__name__
 
     # -- sampling ------------------------------------------------------------------------------------
+    def _seed(self) -> int:
+        return super()._seed() if self.sampler is None else 0  # a sampler has its own
+
     def _as_path(self, path):
         if isinstance(path, AnnealingRun):
             check_run(path)
-        seeded = ParallelTempering(random_state=self._seed(), n_jobs=self.n_jobs)
-        self.sampler_ = seeded if self.sampler is None else clone(self.sampler)
+        self.sampler_ = ParallelTempering(n_jobs=self.n_jobs) if self.sampler is None else clone(self.sampler)
         self.sampler_._validate_params()
         path = self.sampler_._as_path(path)
         if path.n_rows is not None:
@@ -154,13 +162,16 @@ class ReweightingEstimator(PartitionEstimator):
         return path
 
     def _run(self, path, seed):
+        if self.sampler is None:
+            self.sampler_.random_state = seed
         run = self.sampler_._run(path, self.sampler_._seed())
         self.sampler_._keep(self.sampler_._read(run))
         return run
 
     # -- estimate ------------------------------------------------------------------------------------
     def _read(self, run) -> PartitionResult:
-        return self._beside(run, own_reading(run))
+        own = own_reading(run)
+        return self._beside(run, own._replace(result=self.sampler_.result_) if hasattr(self, "sampler_") else own)
 
     def _beside(self, run, own: Own) -> PartitionResult:
         """The result of a run whose sampler says `own`."""

@@ -124,6 +124,8 @@ class ThermodynamicIntegration(ReweightingEstimator):
             closest.append(lambda keep: integrate(run.ladder, moments(keep), "corrected"))
         error, noise = _quadrature_error(curve, closest, run.n_groups)
         diagnostics["quadrature_error"] = float(error)
+        if not np.isfinite([error, noise]).all():
+            return ["nothing tells the error of the integral, as levels have too few states: raise n_sweeps"]
         if not abs(error) > max(_LARGEST_SHARE * std_error, _NOISE * noise, 1e-9):
             return []
         diagnostics["approximate"] = True
@@ -140,4 +142,5 @@ def _quadrature_error(integral, closest, n_groups):
     def differences(keep):
         return [integral(keep)[-1] - curve(keep)[-1] for curve in closest]
 
-    return min(zip(*jackknife(differences, n_groups)), key=lambda pair: pair[1])
+    pairs = [pair for pair in zip(*jackknife(differences, n_groups)) if np.isfinite(pair).all()]
+    return min(pairs, key=lambda pair: pair[1], default=(np.nan, np.nan))

@@ -46,7 +46,7 @@ def iterated_conditional_modes(path: Any, state: Any) -> Modes:
     Raises
     ------
     TypeError
-        If the path lacks `log_joint` or `conditional_modes`.
+        If the path lacks `log_joint` or `conditional_modes`, or state is an array of rows.
     ValueError
         If log f is NaN or +inf at the start, or falls, so that these two don't belong together.
 
@@ -59,7 +59,11 @@ def iterated_conditional_modes(path: Any, state: Any) -> Modes:
     >>> modes.state.v, modes.state.h, modes.log_f.ravel()
     (array([[0, 1]], dtype=uint8), array([[0]], dtype=uint8), array([0., 0.]))
     """
+    if callable(getattr(path, "path", None)):
+        raise TypeError(f"path must be a path, got a {type(path).__name__}: give its path()")
     require(path, ConditionalModes, "iterated_conditional_modes")
+    if isinstance(state, np.ndarray):
+        raise TypeError("state must be a state of the path, got an array: give path.state_from_rows(X)")
     trace = [path.log_joint(state)]
     if np.any(np.isnan(trace[0]) | (trace[0] == np.inf)):
         raise ValueError("state must have a log density that is a number or -inf: start the chains elsewhere")

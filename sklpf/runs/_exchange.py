@@ -50,6 +50,8 @@ class ExchangeRun:
         then log f_1 - log f_0, says the same.
     vector_levels : ndarray of shape (G, n_kept)
         The levels at which these x were moved.
+    has_walls : bool
+        Whether log f may be -inf.
     bound : ndarray or None
         Logs of independent estimates of Z that are not too large on average, made without the base.
     n_sweeps : int
@@ -71,6 +73,7 @@ class ExchangeRun:
     slopes: NDArray[np.floating]
     log_q: NDArray[np.float32] | None
     vector_levels: NDArray[np.int64]
+    has_walls: bool = False
     bound: NDArray[np.float64] | None = None
     n_sweeps: int = 0
     log_f_rounding: float = 0.0
@@ -173,6 +176,7 @@ def run_round(
         slopes=slopes,
         log_q=None if slopes.shape[-1] == 1 else _log_q(vectors, shift),
         vector_levels=vector_levels,
+        has_walls=path.has_walls,
     )
     return Ladders(path, list(zip(states, memories, levels))), run
 

@@ -209,6 +209,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            `batch_size` rows, as there are so many chains: with many more the two terms of the gradient are out of
+            balance (as in scikit-learn), and the model drifts away from the data.
         y : ignored
 
         Returns
