@@ -19,6 +19,7 @@ from sklpf.partition._rts import RTS
 from sklpf.partition._rts_judge import judge
 from sklpf.reweighting import Pooled, bar_ratios
 from sklpf.runs._annealing import AnnealingRun
+from sklpf.runs._continuous import ContinuousRun
 from sklpf.runs._exchange import ExchangeRun
 from sklpf.runs._samples import LevelRun, Samples
 from sklpf.runs._tempering import TemperingRun
@@ -60,6 +61,11 @@ def kept_samples(run: LevelRun) -> Samples:
 
 def check_run(run: Any) -> None:
     """Raise TypeError or ValueError unless a run can be reweighted."""
+    if isinstance(run, ContinuousRun):
+        raise ValueError(
+            'run must be one with levels, got one with continuous beta, which RTS and rule="continuous" of '
+            "ThermodynamicIntegration read: take RTS(continuous=False)"
+        )
     if not isinstance(run, (ExchangeRun, TemperingRun)):
         raise TypeError(
             f"run must be run_ of a fitted ParallelTempering or RTS, got {type(run).__module__}.{type(run).__name__}"
@@ -134,7 +140,7 @@ class ReweightingEstimator(PartitionEstimator):
 
     # -- sampling ------------------------------------------------------------------------------------
     def _as_path(self, path):
-        if isinstance(path, AnnealingRun):
+        if isinstance(path, (AnnealingRun, ContinuousRun)):
             check_run(path)
         seeded = ParallelTempering(random_state=self._seed(), n_jobs=self.n_jobs)
         self.sampler_ = seeded if self.sampler is None else clone(self.sampler)

@@ -16,9 +16,11 @@ from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
+from sklpf.partition._rts_continuous import judge_continuous
 from sklpf.partition._rts_judge import ALL, CROSSED, N_GROUPS, TOLERANCE, judge, largest_move, pool_rounds
 from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import Pooled
+from sklpf.runs._continuous import ContinuousRun, check_mass, temper_continuously
 from sklpf.runs._exchange import ExchangeRun
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import doubling
@@ -86,6 +88,12 @@ class RTS(PartitionEstimator):
         densities cost no more than a quarter of the sweeps by the counted work ``path.ladder_cost``. Rarer redraws
         save time, but where chains move through levels more slowly than through states the variance grows in
         proportion.
+    continuous : bool, default=False
+        Temper at continuous inverse temperatures (appendix C), on paths with log f_beta = log f_0 + beta (log f_1 -
+        log f_0): `GeometricPath` and other subclasses of `TemperedPath`. The next beta is drawn from all of [0, 1], with
+        log weights that are linear between the levels; `prior` is then a density by the ladder's coordinate, which
+        rises by 1 from level to level, so that chains spend their time where they do on levels. Pilot and burn-in use
+        the levels; production is one round. The path's base must draw points where the target has mass.
     weights, base, transition, checkpoint, random_state, n_jobs
         As in `AIS`. RTS needs ``weights="marginal"`` more than the other estimators do.
 
@@ -108,6 +116,18 @@ class RTS(PartitionEstimator):
         ``run_.rounds`` hold about 5000 systematically thinned vectors log f_k(x) with the levels at which these x were
         moved and the slopes d log f / d beta: 4 MB at 100 levels. Reweighting estimators (`BAR`, `MBAR`,
         `ThermodynamicIntegration`, …) read the last round of ``run_``.
+
+    With ``continuous=True`` the error is the jackknife, ``shares`` are densities at the levels by the ladder's
+    coordinate, and of the others there are ``jackknife_std_error``, ``log_pseudo_prior``, ``crossed``, ``drift_t``,
+    ``largest_move`` and ``sweeps_per_redraw``, with ``local_t`` in place of ``mbar_t``: the test whether log f_1 -
+    log f_0 has the mean at each beta that its average under q says. ``run_`` holds all betas and log f_1 - log f_0,
+    16 bytes a redraw; ``ThermodynamicIntegration(rule="continuous")`` reads it.
+
+    Raises
+    ------
+    ValueError
+        If a parameter can't be used; with ``continuous=True`` also if the path is of another kind, if its base draws
+        points where the target is 0, or with `tol` or ``rao_blackwell=False``.
 
     Notes
     -----
@@ -139,6 +159,7 @@ class RTS(PartitionEstimator):
         "rao_blackwell": ["boolean"],
         "init": [StrOptions({"adaptive", "paper"})],
         "sweeps_per_redraw": [Interval(Integral, 1, None, closed="left"), None],
+        "continuous": ["boolean"],
     }
 
     def __init__(
@@ -154,6 +175,7 @@ class RTS(PartitionEstimator):
         rao_blackwell: bool = True,
         init: Literal["adaptive", "paper"] = "adaptive",
         sweeps_per_redraw: int | None = None,
+        continuous: bool = False,
         weights: str | None = None,
         base: str | ArrayLike | None = None,
         transition: Transition | None = None,
@@ -171,6 +193,7 @@ class RTS(PartitionEstimator):
         self.rao_blackwell = rao_blackwell
         self.init = init
         self.sweeps_per_redraw = sweeps_per_redraw
+        self.continuous = continuous
         self.weights = weights
         self.base = base
         self.transition = transition
@@ -178,7 +201,7 @@ class RTS(PartitionEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    _run_class = TemperingRun
+    _run_class: type | tuple[type, ...] = (TemperingRun, ContinuousRun)
 
     def _as_path(self, path):
         if isinstance(path, ExchangeRun):
@@ -188,7 +211,9 @@ class RTS(PartitionEstimator):
             )
         return super()._as_path(path)
 
-    def _sample(self, path, seed) -> TemperingRun:
+    def _sample(self, path, seed) -> TemperingRun | ContinuousRun:
+        if self.continuous:
+            self._check_continuous(path)
         base_log_partition = require_base(path, type(self).__name__)
         checkpoint = self._checkpoint(path, seed)
         path, transition, n_moves = self._plan(path, seed, self.n_chains)
@@ -196,15 +221,23 @@ class RTS(PartitionEstimator):
         options = {"n_jobs": self.n_jobs, "checkpoint": checkpoint}
         setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options)
         log_prior = _log_prior(self.prior, path.ladder)
+        bound, redraws = lower_bound(path, stream_key(seed, BOUND)), setup.sweeps_per_redraw
+        if self.continuous:
+            check_mass(setup)
+            weights, records, previous, n_sweeps = self._produce_continuously(setup, log_prior)
+            parts = first, weights, *records, previous, redraws, bound, n_moves + n_sweeps * self.n_chains
+            return ContinuousRun(path.ladder, base_log_partition, *parts)
         start = self._initialise(setup, log_prior)
         rounds, previous, n_sweeps = self._produce(setup, log_prior, start)
         n_sweeps = n_moves + n_sweeps * self.n_chains
-        bound = lower_bound(path, stream_key(seed, BOUND))
-        redraws = setup.sweeps_per_redraw
         parts = first, rounds, previous, redraws, bound, n_sweeps, start.adaptation
         return TemperingRun(path.ladder, base_log_partition, *parts)
 
     def _combine(self, run) -> PartitionResult:
+        if isinstance(run, ContinuousRun):
+            if not self.rao_blackwell:
+                raise ValueError("rao_blackwell must be True for a run with continuous beta: no beta is drawn twice")
+            return self._result(run, judge_continuous(run))
         return self._result(run, judge(run.first, run.rounds, Pooled(*run.previous), self.rao_blackwell))
 
     def _result(self, run, verdict) -> PartitionResult:
@@ -290,6 +323,25 @@ class RTS(PartitionEstimator):
             if (verdict.std_error <= self.tol and not verdict.reasons) or n_redraws < 2:
                 break
         return tuple(rounds), (previous.log_pseudo_prior, previous.log_sums, previous.sizes), used
+
+    def _check_continuous(self, path) -> None:
+        if not hasattr(path, "ends"):
+            raise ValueError(
+                "continuous=True needs a path with log f_beta = log f_0 + beta (log f_1 - log f_0), a TemperedPath or "
+                f"GeometricPath; {type(path).__name__} has no method ends(state): take continuous=False"
+            )
+        if not self.rao_blackwell:
+            raise ValueError("rao_blackwell must be True with continuous=True: no beta is drawn twice")
+        if self.tol is not None:
+            raise ValueError("tol must be None with continuous=True, where production is one round: raise n_sweeps")
+
+    def _produce_continuously(self, setup, log_prior):
+        """One round; returns its weights, what it left, the estimate before it and a chain's sweeps."""
+        chains, curve, estimate, used, _ = self._initialise(setup, log_prior)
+        n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
+        records = temper_continuously(setup, chains, log_prior - curve, n_redraws)
+        previous = estimate.log_pseudo_prior, estimate.log_sums, estimate.sizes
+        return log_prior - curve, records, previous, used + n_redraws * setup.sweeps_per_redraw
 
 
 def _log_prior(prior, ladder):

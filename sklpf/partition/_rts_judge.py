@@ -67,7 +67,7 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
         "largest_move": move,
         "n_rounds": len(rounds),
     }
-    reasons = _alarms(crossed, last.crossed.mean(), move, drift, from_mbar)
+    reasons = alarms(crossed, last.crossed.mean(), move, drift, from_mbar, "MBAR gives")
     return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
 
 
@@ -135,7 +135,8 @@ def _effective_draws(r, shares) -> float:
     return float(single.var() / variance) if variance > 0 else np.inf
 
 
-def _alarms(crossed, share, move, drift: Difference, from_mbar: Difference) -> list[str]:
+def alarms(crossed, share, move, drift: Difference, other: Difference, says: str) -> list[str]:
+    """What speaks against a run; `says` begins the sentence on another estimate from the same samples."""
     reasons = []
     if share < CROSSED or crossed.min() < CROSSED / 2:
         reasons.append(
@@ -149,6 +150,6 @@ def _alarms(crossed, share, move, drift: Difference, from_mbar: Difference) -> l
         )
     if drift.alarms(N_GROUPS):
         reasons.append(f"the halves of the last round disagree (t = {drift.t:.1f}): raise n_sweeps")
-    if from_mbar.alarms(N_GROUPS):
-        reasons.append(f"MBAR gives another value from the same samples (t = {from_mbar.t:.1f}): raise n_sweeps")
+    if other.alarms(N_GROUPS):
+        reasons.append(f"{says} another value from the same samples (t = {other.t:.1f}): raise n_sweeps")
     return reasons
