@@ -90,7 +90,7 @@ class RTS(PartitionEstimator):
         proportion.
     continuous : bool, default=False
         Temper at continuous inverse temperatures (appendix C), on paths with log f_beta = log f_0 + beta (log f_1 -
-        log f_0): `GeometricPath` and other subclasses of `TemperedPath`. The next beta is drawn from all of [0, 1], with
+        log f_0): `GeometricPath` and other subclasses of `TemperedPath`. The next beta is drawn from [0, 1], with
         log weights that are linear between the levels; `prior` is then a density by the ladder's coordinate, which
         rises by 1 from level to level, so that chains spend their time where they do on levels. Pilot and burn-in use
         the levels; production is one round. The path's base must draw points where the target has mass.
@@ -117,11 +117,11 @@ class RTS(PartitionEstimator):
         moved and the slopes d log f / d beta: 4 MB at 100 levels. Reweighting estimators (`BAR`, `MBAR`,
         `ThermodynamicIntegration`, …) read the last round of ``run_``.
 
-    With ``continuous=True`` the error is the jackknife, ``shares`` are densities at the levels by the ladder's
-    coordinate, and of the others there are ``jackknife_std_error``, ``log_pseudo_prior``, ``crossed``, ``drift_t``,
+    With ``continuous=True`` ``shares`` are densities at the levels by the ladder's coordinate, and of the diagnostics
+    there are ``chain_std_error``, ``jackknife_std_error``, ``log_pseudo_prior``, ``crossed``, ``drift_t``,
     ``largest_move`` and ``sweeps_per_redraw``, with ``local_t`` in place of ``mbar_t``: the test whether log f_1 -
     log f_0 has the mean at each beta that its average under q says. ``run_`` holds all betas and log f_1 - log f_0,
-    16 bytes a redraw; ``ThermodynamicIntegration(rule="continuous")`` reads it.
+    16 bytes a redraw of a chain; ``ThermodynamicIntegration(rule="continuous")`` reads it.
 
     Raises
     ------

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from sklpf.partition._rts_judge import ALL, N_GROUPS, Verdict, alarms, largest_move
-from sklpf.reweighting import Places, Pooled, between_nodes, node_sums
+from sklpf.partition._rts_judge import ALL, N_GROUPS, Verdict, alarms, largest_move, wider
+from sklpf.reweighting import Places, Pooled, between_nodes, node_sums, standard_error
 from sklpf.runs._continuous import ContinuousRun
-from sklpf.uncertainty import Difference, difference, jackknife, t_bound
+from sklpf.uncertainty import Difference, difference, jackknife, log_mean_exp, t_bound
 
 _END_SHARE = 0.1  # a chain visits an end of the ladder within this share of it
 
 
 def judge_continuous(run: ContinuousRun) -> Verdict:
     """The verdict on a run, by equation 12 with densities at the nodes instead of shares."""
-    sums = _sums(run)
+    chains = node_sums(run.log_pseudo_prior, run.ladder, run.gains)
+    sums = chains.grouped(run.first)
     pooled = _pooled(run, sums)
     curve, jackknifed = jackknife(pooled, N_GROUPS)
+    chain = _chain_error(chains.log_sums[:, [0, -1]])
+    error, degrees = wider((float(jackknifed[-1]), N_GROUPS - 1), (chain, len(run.gains) - 1))
     halves = [_pooled(run, _sums(run, gains)) for gains in np.array_split(run.gains, 2, axis=1)]
     drift = difference(lambda keep: halves[1](keep)[-1] - halves[0](keep)[-1], N_GROUPS)
     local = local_difference(run, sums)
@@ -24,6 +27,7 @@ def judge_continuous(run: ContinuousRun) -> Verdict:
     visits = _crossed(run)
     crossed = np.array([group.mean() for group in np.split(visits, run.first[1:-1])])
     diagnostics = {
+        "chain_std_error": chain,
         "jackknife_std_error": float(jackknifed[-1]),
         "shares": np.exp(_log_shares(run, sums, ALL)[0]),
         "log_pseudo_prior": run.log_pseudo_prior,
@@ -33,7 +37,7 @@ def judge_continuous(run: ContinuousRun) -> Verdict:
         "largest_move": move,
     }
     reasons = alarms(crossed, visits.mean(), move, drift, local, "log f_1 - log f_0 averaged at each beta gives")
-    return Verdict(curve, float(jackknifed[-1]), N_GROUPS - 1, reasons, diagnostics, pooled)
+    return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
 
 
 def continuous_integral(run: ContinuousRun):
@@ -77,8 +81,15 @@ def local_difference(run: ContinuousRun, sums) -> Difference:
     return difference(off, N_GROUPS)
 
 
+def _chain_error(log_sums):
+    """Equation 16 from every chain's log sums at both ends (M, 2)."""
+    ends = np.exp(log_sums - log_mean_exp(log_sums, axis=0))
+    return standard_error(ends[:, 1] - ends[:, 0])
+
+
 def _sums(run, gains=None):
-    return node_sums(run.log_pseudo_prior, run.ladder, run.gains if gains is None else gains, run.first)
+    sums = node_sums(run.log_pseudo_prior, run.ladder, run.gains if gains is None else gains)
+    return sums.grouped(run.first)
 
 
 def _pooled(run, sums):

@@ -43,8 +43,7 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
     pooled = pool_rounds(first, used, rao_blackwell, sizes)
     curve, jackknifed = jackknife(pooled, N_GROUPS)
     chain = standard_error(influence(pooled.log_pseudo_prior, shares, pooled.sizes, curve, -1))
-    candidates = [(float(jackknifed[-1]), N_GROUPS - 1), (chain, shares.shape[1] - 1)]
-    error, degrees = max(candidates, key=lambda pair: pair[0] * student_t.ppf(0.975, pair[1]))
+    error, degrees = wider((float(jackknifed[-1]), N_GROUPS - 1), (chain, shares.shape[1] - 1))
     move = largest_move(pool_rounds(first, [last], rao_blackwell), old, t_bound(N_GROUPS, len(curve)))
     drift = _drift(first, last, rao_blackwell)
     mbar_value, from_mbar = _cross_check(first, used, pooled)
@@ -76,6 +75,11 @@ def pool_rounds(first, rounds: Sequence[Round], rao_blackwell: bool, sizes=(1.0,
     sums = [pool_groups(first, r.log_sums(rao_blackwell, halves), axis=0) for r in rounds]
     log_extra = -np.inf if rao_blackwell else _LOG_EXTRA_COUNT
     return Pooled(np.array([r.log_pseudo_prior for r in rounds]), np.array(sums), np.array(sizes), log_extra)
+
+
+def wider(*errors: tuple[float, int]) -> tuple[float, int]:
+    """The standard error, with its degrees of freedom, that gives the wider interval."""
+    return max(errors, key=lambda pair: pair[0] * student_t.ppf(0.975, pair[1]))
 
 
 # -- tests -------------------------------------------------------------------------------------------

@@ -21,15 +21,19 @@ _ROWS = 10_000  # of states at once
 
 
 class NodeSums(NamedTuple):
-    """Sums over states by groups: log of the sum of q at every node (G, K), and the means of `gain` under q (G, K)."""
+    """Of chains, or of groups of them (n, K): log of the sum of q at every node, and the means of `gain` under q."""
 
     log_sums: NDArray[np.float64]
     slopes: NDArray[np.float64]
 
     def of(self, keep: NDArray) -> tuple[NDArray, NDArray]:
-        """log of the sum of q at every node, and d log Z / dbeta there, of the groups `keep`: (K,) each."""
+        """Log of the sum of q at every node, and d log Z / dbeta there, of `keep` together: (K,) each."""
         weights = softmax(self.log_sums[keep], axis=0)
         return logsumexp(self.log_sums[keep], axis=0), np.sum(weights * self.slopes[keep], axis=0)
+
+    def grouped(self, first: NDArray) -> NodeSums:
+        """Those of groups, of which `first` (G + 1,) holds the first chains, and the end."""
+        return _stack([self.of(np.arange(start, end)) for start, end in zip(first, first[1:])])
 
 
 def log_densities(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NDArray[np.float64]:
@@ -39,7 +43,7 @@ def log_densities(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NDAr
 
 
 def draw_betas(log_weights: NDArray, ladder: NDArray, gains: NDArray, uniforms: NDArray) -> NDArray[np.float64]:
-    """Draw beta from q(. | x) of states with some gains (n,) by uniform numbers (2, n)."""
+    """Draw beta from q(. | x) of states with some gains (n,) by uniform numbers (2, n) in [0, 1)."""
     log_q, rows = log_weights + ladder * gains[:, np.newaxis], np.arange(len(gains))
     masses = np.cumsum(np.exp(log_softmax(_log_masses(log_q), axis=1)), axis=1)
     cell = np.argmax(masses > uniforms[0, :, np.newaxis] * masses[:, -1:], axis=1)
@@ -56,19 +60,21 @@ def _log_masses(log_q):
     return np.maximum(log_q[:, 1:], log_q[:, :-1]) + np.log(-np.expm1(-size) / size)
 
 
-def node_sums(log_weights: NDArray, ladder: NDArray, gains: NDArray, first: NDArray) -> NodeSums:
-    """The sums of every group of chains; `gains` (M, T) are those of chains, `first` (G + 1,) begins groups."""
-    groups = [_sums(log_weights, ladder, gains[start:end].ravel()) for start, end in zip(first, first[1:])]
-    return NodeSums(*(np.array(parts) for parts in zip(*groups)))
+def node_sums(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NodeSums:
+    """The sums of every chain over its states with some gains (M, T)."""
+    n_parts = -(-gains.shape[1] // _ROWS)
+    chains = [_stack([_sums(log_weights, ladder, part) for part in np.array_split(chain, n_parts)]) for chain in gains]
+    return _stack([chain.of(np.arange(n_parts)) for chain in chains])
 
 
 def _sums(log_weights, ladder, gains):
-    log_sums, slopes = [], []
-    for part in np.array_split(gains, -(-len(gains) // _ROWS)):
-        log_q = log_densities(log_weights, ladder, part)
-        log_sums.append(logsumexp(log_q, axis=0))
-        slopes.append(part @ np.exp(log_q - log_sums[-1]))
-    return NodeSums(np.array(log_sums), np.array(slopes)).of(np.arange(len(slopes)))
+    log_q = log_densities(log_weights, ladder, gains)
+    log_sums = logsumexp(log_q, axis=0)
+    return log_sums, gains @ np.exp(log_q - log_sums)
+
+
+def _stack(sums):
+    return NodeSums(*(np.array(parts) for parts in zip(*sums)))
 
 
 class Places(NamedTuple):
