@@ -113,7 +113,7 @@ class ReweightingEstimator(PartitionEstimator):
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
-    _run_class = (ExchangeRun, TemperingRun)
+    _run_class: tuple[type, ...] = (ExchangeRun, TemperingRun)
 
     def __init__(self, sampler=None, *, random_state=None, n_jobs=None):
         self.sampler = sampler
