@@ -93,7 +93,8 @@ class RTS(PartitionEstimator):
         log f_0): `GeometricPath` and other subclasses of `TemperedPath`. The next beta is drawn from [0, 1], with
         log weights that are linear between the levels; `prior` is then a density by the ladder's coordinate, which
         rises by 1 from level to level, so that chains spend their time where they do on levels. Pilot and burn-in use
-        the levels; production is one round, with one call from Python for each group and redraw. The path's base must draw points where the target has mass.
+        the levels; production is one round, with a call from Python for each group and redraw. The path's base must
+        draw points where the target has mass.
     weights, base, transition, checkpoint, random_state, n_jobs
         As in `AIS`. RTS needs ``weights="marginal"`` more than the other estimators do.
 
