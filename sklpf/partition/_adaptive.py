@@ -10,7 +10,7 @@ from sklpf.partition._result import PartitionResult
 from sklpf.partition._rts import RTS, Start
 from sklpf.partition._rts_judge import ALL, pool_rounds
 from sklpf.runs._adaptive import GainRule, adapt
-from sklpf.runs._tempering import Adaptation
+from sklpf.runs._tempering import Adaptation, TemperingRun
 
 _LARGEST_ERROR = 1.0  # nats by which a frozen log Z_k may differ from the result: levels are then visited unevenly
 
@@ -23,6 +23,8 @@ class AdaptiveTempering(RTS):
     """
 
     rao_blackwell = True  # in the frozen rounds
+    continuous = False
+    _run_class = TemperingRun
     update: str
     _unsettled: str
 

@@ -21,6 +21,7 @@ from sklpf.partition._sams import SAMS
 from sklpf.partition._wang_landau import WangLandau
 from sklpf.reweighting import bar_ratios, with_first_ratio
 from sklpf.runs._annealing import AnnealingRun
+from sklpf.runs._continuous import ContinuousRun
 from sklpf.runs._exchange import ExchangeRun
 from sklpf.runs._samples import LevelRun, Samples
 from sklpf.runs._tempering import TemperingRun
@@ -72,6 +73,11 @@ def kept_samples(run: LevelRun) -> Samples:
 
 def check_run(run: Any) -> None:
     """Raise TypeError or ValueError unless a run can be reweighted."""
+    if isinstance(run, ContinuousRun):
+        raise ValueError(
+            'run must be one with levels, got one with continuous beta, which RTS and rule="continuous" of '
+            "ThermodynamicIntegration read: take RTS(continuous=False)"
+        )
     if not isinstance(run, (ExchangeRun, TemperingRun)):
         raise TypeError(
             f"run must be run_ of a fitted ParallelTempering or RTS, got {type(run).__module__}.{type(run).__name__}"
@@ -119,7 +125,7 @@ class ReweightingEstimator(PartitionEstimator):
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
-    _run_class = (ExchangeRun, TemperingRun)
+    _run_class: tuple[type, ...] = (ExchangeRun, TemperingRun)
 
     def __init__(self, sampler=None, *, random_state=None, n_jobs=None):
         self.sampler = sampler
@@ -149,7 +155,7 @@ class ReweightingEstimator(PartitionEstimator):
         return super()._seed() if self.sampler is None else 0  # a sampler has its own
 
     def _as_path(self, path):
-        if isinstance(path, AnnealingRun):
+        if isinstance(path, (AnnealingRun, ContinuousRun)):
             check_run(path)
         self.sampler_ = ParallelTempering(n_jobs=self.n_jobs) if self.sampler is None else clone(self.sampler)
         self.sampler_._validate_params()

@@ -16,6 +16,7 @@ from sklpf.partition._base import BOUND, WALLS, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
+from sklpf.partition._rts_continuous import judge_continuous
 from sklpf.partition._rts_judge import (
     ALL,
     CROSSED,
@@ -29,6 +30,7 @@ from sklpf.partition._rts_judge import (
 from sklpf.partition._walls import first_ratio
 from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import Pooled
+from sklpf.runs._continuous import ContinuousRun, check_mass, temper_continuously
 from sklpf.runs._exchange import ExchangeRun
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import doubling
@@ -96,6 +98,13 @@ class RTS(PartitionEstimator):
         densities cost no more than a quarter of the sweeps by the counted work ``path.ladder_cost``. Rarer redraws
         save time, but where chains move through levels more slowly than through states the variance grows in
         proportion.
+    continuous : bool, default=False
+        Temper at continuous inverse temperatures (appendix C), on paths with log f_beta = log f_0 + beta (log f_1 -
+        log f_0): `GeometricPath` and other subclasses of `TemperedPath`. The next beta is drawn from [0, 1], with
+        log weights that are linear between the levels; `prior` is then a density by the ladder's coordinate, which
+        rises by 1 from level to level, so that chains spend their time where they do on levels. Pilot and burn-in use
+        the levels; production is one round, with a call from Python for each group and redraw. The path's base must
+        draw points where the target has mass.
     weights, base, transition, checkpoint, random_state, n_jobs
         As in `AIS`. RTS needs ``weights="marginal"`` more than the other estimators do.
 
@@ -118,6 +127,18 @@ class RTS(PartitionEstimator):
         ``run_.rounds`` hold about 5000 systematically thinned vectors log f_k(x) with the levels at which these x were
         moved and the slopes d log f / d beta: 4 MB at 100 levels. Reweighting estimators (`BAR`, `MBAR`,
         `ThermodynamicIntegration`, …) read the last round of ``run_``.
+
+    With ``continuous=True`` ``shares`` are densities at the levels by the ladder's coordinate, and of the diagnostics
+    there are ``chain_std_error``, ``jackknife_std_error``, ``log_pseudo_prior``, ``crossed``, ``drift_t``,
+    ``largest_move`` and ``sweeps_per_redraw``, with ``local_t`` in place of ``mbar_t``: the test whether log f_1 -
+    log f_0 has the mean at each beta that its average under q says. ``run_`` holds all betas and log f_1 - log f_0,
+    16 bytes a redraw of a chain; ``ThermodynamicIntegration(rule="continuous")`` reads it.
+
+    Raises
+    ------
+    ValueError
+        If a parameter can't be used; with ``continuous=True`` also if the path is of another kind, if its base draws
+        points where the target is 0, or with `tol` or ``rao_blackwell=False``.
 
     Notes
     -----
@@ -156,6 +177,7 @@ class RTS(PartitionEstimator):
         "rao_blackwell": ["boolean"],
         "init": [StrOptions({"adaptive", "paper"})],
         "sweeps_per_redraw": [Interval(Integral, 1, None, closed="left"), None],
+        "continuous": ["boolean"],
     }
 
     def __init__(
@@ -171,6 +193,7 @@ class RTS(PartitionEstimator):
         rao_blackwell: bool = True,
         init: Literal["adaptive", "paper"] = "adaptive",
         sweeps_per_redraw: int | None = None,
+        continuous: bool = False,
         weights: str | None = None,
         base: str | ArrayLike | None = None,
         transition: Transition | None = None,
@@ -188,6 +211,7 @@ class RTS(PartitionEstimator):
         self.rao_blackwell = rao_blackwell
         self.init = init
         self.sweeps_per_redraw = sweeps_per_redraw
+        self.continuous = continuous
         self.weights = weights
         self.base = base
         self.transition = transition
@@ -195,7 +219,7 @@ class RTS(PartitionEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    _run_class = TemperingRun
+    _run_class: type | tuple[type, ...] = (TemperingRun, ContinuousRun)
 
     def _as_path(self, path):
         if isinstance(path, ExchangeRun):
@@ -205,25 +229,37 @@ class RTS(PartitionEstimator):
             )
         return super()._as_path(path)
 
-    def _sample(self, path, seed) -> TemperingRun:
+    def _sample(self, path, seed) -> TemperingRun | ContinuousRun:
+        if self.continuous:
+            self._check_continuous(path)
         base_log_partition = require_base(path, type(self).__name__)
         checkpoint = self._checkpoint(path, seed)
         path, transition, n_moves = self._plan(path, seed, self.n_chains)
         first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
         options = {"n_jobs": self.n_jobs, "checkpoint": checkpoint}
-        known = first_ratio(path, self.n_chains * self.n_sweeps, self.tol, stream_key(seed, WALLS))
+        known = None  # a base with draws outside of the target is refused below where beta is continuous
+        if not self.continuous:
+            known = first_ratio(path, self.n_chains * self.n_sweeps, self.tol, stream_key(seed, WALLS))
         ratio, n_draws, doubts = known or (None, 0, ())
         setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options, ratio)
         log_prior = _log_prior(self.prior, path.ladder)
+        bound, redraws = lower_bound(path, stream_key(seed, BOUND)), setup.sweeps_per_redraw
+        if self.continuous:
+            check_mass(setup)
+            weights, records, previous, n_sweeps = self._produce_continuously(setup, log_prior)
+            parts = first, weights, *records, previous, redraws, bound, n_moves + n_sweeps * self.n_chains
+            return ContinuousRun(path.ladder, base_log_partition, *parts)
         start = self._initialise(setup, log_prior)
         rounds, previous, n_sweeps = self._produce(setup, log_prior, start)
         n_sweeps = n_moves + n_draws + n_sweeps * self.n_chains
-        bound = lower_bound(path, stream_key(seed, BOUND))
-        redraws = setup.sweeps_per_redraw
         parts = first, rounds, previous, redraws, bound, n_sweeps, start.adaptation
         return TemperingRun(path.ladder, base_log_partition, *parts, doubts=doubts, first_ratio=ratio)
 
     def _combine(self, run) -> PartitionResult:
+        if isinstance(run, ContinuousRun):
+            if not self.rao_blackwell:
+                raise ValueError("rao_blackwell must be True for a run with continuous beta: no beta is drawn twice")
+            return self._result(run, judge_continuous(run))
         return self._result(run, judge(run.first, run.rounds, started_from(run), self.rao_blackwell))
 
     def _result(self, run, verdict) -> PartitionResult:
@@ -315,6 +351,25 @@ class RTS(PartitionEstimator):
                 break
         parts = previous.log_pseudo_prior, previous.log_sums, previous.sizes, previous.log_extra
         return tuple(rounds), parts, used
+
+    def _check_continuous(self, path) -> None:
+        if not hasattr(path, "ends"):
+            raise ValueError(
+                "continuous=True needs a path with log f_beta = log f_0 + beta (log f_1 - log f_0), a TemperedPath or "
+                f"GeometricPath; {type(path).__name__} has no method ends(state): take continuous=False"
+            )
+        if not self.rao_blackwell:
+            raise ValueError("rao_blackwell must be True with continuous=True: no beta is drawn twice")
+        if self.tol is not None:
+            raise ValueError("tol must be None with continuous=True, where production is one round: raise n_sweeps")
+
+    def _produce_continuously(self, setup, log_prior):
+        """One round; returns its weights, what it left, the estimate before it and a chain's sweeps."""
+        chains, curve, estimate, used, _ = self._initialise(setup, log_prior)
+        n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
+        records = temper_continuously(setup, chains, log_prior - curve, n_redraws)
+        previous = estimate.log_pseudo_prior, estimate.log_sums, estimate.sizes
+        return log_prior - curve, records, previous, used + n_redraws * setup.sweeps_per_redraw
 
 
 def _log_prior(prior, ladder):

@@ -53,8 +53,7 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
     origin = pooled.origin
     curve, jackknifed = jackknife(pooled, N_GROUPS)
     chain = standard_error(influence(pooled.log_pseudo_prior, shares, pooled.sizes, curve, -1, origin))
-    candidates = [(float(jackknifed[-1]), N_GROUPS - 1), (chain, shares.shape[1] - 1)]
-    error, degrees = max(candidates, key=lambda pair: pair[0] * student_t.ppf(0.975, pair[1]))
+    error, degrees = wider((float(jackknifed[-1]), N_GROUPS - 1), (chain, shares.shape[1] - 1))
     error = error if pooled.first_ratio is None else float(np.hypot(error, pooled.first_ratio.std_error))
     newest = pool_rounds(first, [last], rao_blackwell, first_ratio=old.first_ratio)
     move = largest_move(newest, old, t_bound(N_GROUPS, len(curve)))
@@ -79,7 +78,7 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
         "largest_move": move,
         "n_rounds": len(rounds),
     }
-    reasons = _alarms(crossed, last.crossed.mean(), move, drift, from_mbar)
+    reasons = alarms(crossed, last.crossed.mean(), move, drift, from_mbar, "MBAR gives")
     if not shares[:, :, [origin, -1]].any(axis=(0, 1)).all():
         reasons.append("no chain drew one of the ladder's ends in production: raise n_sweeps")
     return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
@@ -103,6 +102,11 @@ def started_from(run: TemperingRun) -> Pooled:
 def _sum_of(ratios, first_ratio):
     """Of the ratios of neighbouring levels."""
     return ratios.sum() if first_ratio is None else first_ratio.log_mean + ratios[1:].sum()
+
+
+def wider(*errors: tuple[float, int]) -> tuple[float, int]:
+    """The standard error, with its degrees of freedom, that gives the wider interval."""
+    return max(errors, key=lambda pair: pair[0] * student_t.ppf(0.975, pair[1]))
 
 
 # -- tests -------------------------------------------------------------------------------------------
@@ -168,7 +172,8 @@ def _effective_draws(r, shares, origin) -> float:
     return float(single.var() / variance) if variance > 0 else np.inf
 
 
-def _alarms(crossed, share, move, drift: Difference, from_mbar: Difference) -> list[str]:
+def alarms(crossed, share, move, drift: Difference, other: Difference, says: str) -> list[str]:
+    """What speaks against a run; `says` begins the sentence on another estimate from the same samples."""
     reasons = []
     if share < CROSSED or crossed.min() < CROSSED / 2:
         reasons.append(
@@ -182,6 +187,6 @@ def _alarms(crossed, share, move, drift: Difference, from_mbar: Difference) -> l
         )
     if drift.alarms(N_GROUPS):
         reasons.append(f"the halves of the last round disagree (t = {drift.t:.1f}): raise n_sweeps")
-    if from_mbar.alarms(N_GROUPS):
-        reasons.append(f"MBAR gives another value from the same samples (t = {from_mbar.t:.1f}): raise n_sweeps")
+    if other.alarms(N_GROUPS):
+        reasons.append(f"{says} another value from the same samples (t = {other.t:.1f}): raise n_sweeps")
     return reasons

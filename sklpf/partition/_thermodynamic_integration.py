@@ -7,15 +7,24 @@ from typing import Literal
 import numpy as np
 
 from sklpf._sklearn import StrOptions
+from sklpf.partition._base import doubted
 from sklpf.partition._level_process import level_process_curve
 from sklpf.partition._mbar import mbar_curve
-from sklpf.partition._reweighting import ReweightingEstimator, bar_curve
+from sklpf.partition._reweighting import Own, ReweightingEstimator, bar_curve
+from sklpf.partition._rts import RTS
+from sklpf.partition._rts_continuous import continuous_integral, judge_continuous
 from sklpf.reweighting import RULES, integrate, level_moments, reweighted_slopes
+from sklpf.runs._continuous import ContinuousRun
 from sklpf.runs._exchange import ExchangeRun
+from sklpf.runs._tempering import TemperingRun
 from sklpf.uncertainty import jackknife
 
 _LARGEST_SHARE = 0.5  # of the standard error that the error of quadrature may be
 _NOISE = 3.0  # standard errors of it that are no error of quadrature
+_OTHER_RUN = (
+    'rule="continuous" needs a run of RTS(continuous=True), and the other rules need one with levels: give such a run, '
+    "or such a sampler"
+)
 
 
 class ThermodynamicIntegration(ReweightingEstimator):
@@ -29,10 +38,11 @@ class ThermodynamicIntegration(ReweightingEstimator):
     ----------
     sampler : ParallelTempering, RTS or None, default=None
         See `ReweightingEstimator`.
-    rule : {"left", "right", "trapezoid", "corrected", "simpson"}, default="corrected"
+    rule : {"left", "right", "trapezoid", "corrected", "simpson", "continuous"}, default="corrected"
         How the slopes at the levels are integrated. "corrected" is the trapezoidal rule less h^2 / 12 times the
         change of the second derivative. "left" and "right" are sums of Riemann: too small and too large, where log f is
-        linear in beta.
+        linear in beta. "continuous" is no quadrature but log Z = log Z_0 + E[U / p(beta)] over a run whose beta was
+        drawn from a density p, that of ``RTS(continuous=True)``, and from no other; p is estimated from the run.
     rao_blackwell : bool, default=False
         Take E U at every level from the kept states of all levels (TI-RB), instead of the states of that level. On a
         run of `RTS` this gives its number, but for thinning and quadrature. On one of `ParallelTempering` the weights
@@ -56,7 +66,8 @@ class ThermodynamicIntegration(ReweightingEstimator):
     Raises
     ------
     ValueError
-        If the run's path has no `derivatives`, or its base draws points where the target is 0.
+        If the run's path has no `derivatives`, or its base draws points where the target is 0; if the run has
+        continuous beta and the rule is another, or the other way round.
 
     Examples
     --------
@@ -72,7 +83,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
 
     _parameter_constraints = {
         **ReweightingEstimator._parameter_constraints,
-        "rule": [StrOptions(set(RULES))],
+        "rule": [StrOptions({*RULES, "continuous"})],
         "rao_blackwell": ["boolean"],
     }
 
@@ -80,7 +91,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
         self,
         sampler=None,
         *,
-        rule: Literal["left", "right", "trapezoid", "corrected", "simpson"] = "corrected",
+        rule: Literal["left", "right", "trapezoid", "corrected", "simpson", "continuous"] = "corrected",
         rao_blackwell: bool = False,
         random_state=None,
         n_jobs: int | None = None,
@@ -89,11 +100,31 @@ class ThermodynamicIntegration(ReweightingEstimator):
         self.rule = rule
         self.rao_blackwell = rao_blackwell
 
+    _run_class = (ExchangeRun, TemperingRun, ContinuousRun)
+
+    def _as_path(self, path):
+        tempers = isinstance(self.sampler, RTS) and self.sampler.continuous
+        if tempers != (self.rule == "continuous"):
+            raise ValueError(_OTHER_RUN)
+        return super()._as_path(path)
+
+    def _read(self, run):
+        if isinstance(run, ContinuousRun) != (self.rule == "continuous"):
+            raise ValueError(_OTHER_RUN)
+        if self.rule != "continuous":
+            return super()._read(run)
+        if self.rao_blackwell:
+            raise ValueError('rao_blackwell must be False with rule="continuous": averaged over q it is RTS itself')
+        verdict = judge_continuous(run)
+        return self._beside(run, Own(doubted(RTS()._result(run, verdict), run), verdict.pooled))
+
     @property
     def _method(self):
         return f"ThermodynamicIntegration ({self.rule}{', Rao-Blackwell' if self.rao_blackwell else ''})"
 
     def _curve(self, run):
+        if self.rule == "continuous":
+            return continuous_integral(run)
         moments = self._moments(run)
         return lambda keep: integrate(run.ladder, moments(keep), self.rule)
 
@@ -115,6 +146,8 @@ class ThermodynamicIntegration(ReweightingEstimator):
         return moments
 
     def _doubts(self, run, curve, diagnostics, std_error):
+        if self.rule == "continuous":
+            return []
         moments, everything = self._moments(run), np.arange(run.n_groups)
         for side in ("left", "right"):
             value = run.base_log_partition + integrate(run.ladder, moments(everything), side)[-1]

@@ -2,6 +2,7 @@
 
 from sklpf.reweighting._bar import bar, overlap
 from sklpf.reweighting._bridges import bar_ratios, stepping_stones
+from sklpf.reweighting._continuous import NodeSums, Places, between_nodes, draw_betas, log_densities, node_sums
 from sklpf.reweighting._importance import (
     MeanWeight,
     effective_sample_size,
@@ -25,18 +26,24 @@ from sklpf.reweighting._thermodynamic import RULES, integrate, level_moments, re
 __all__ = [
     "RULES",
     "MeanWeight",
+    "NodeSums",
+    "Places",
     "Pooled",
     "bar",
     "bar_ratios",
+    "between_nodes",
     "bias",
     "combine_rounds",
+    "draw_betas",
     "effective_sample_size",
     "influence",
     "integrate",
     "level_moments",
     "level_process",
+    "log_densities",
     "mbar",
     "mean_weight",
+    "node_sums",
     "overlap",
     "overlap_matrix",
     "reweighted_slopes",

@@ -1,8 +1,9 @@
 """Programs that move chains, and the runs that they leave."""
 
 from sklpf.runs._annealing import AnnealingRun
+from sklpf.runs._continuous import ContinuousRun
 from sklpf.runs._exchange import ExchangeRun
 from sklpf.runs._populations import PopulationRun
 from sklpf.runs._tempering import Round, TemperingRun
 
-__all__ = ["AnnealingRun", "ExchangeRun", "PopulationRun", "Round", "TemperingRun"]
+__all__ = ["AnnealingRun", "ContinuousRun", "ExchangeRun", "PopulationRun", "Round", "TemperingRun"]

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import RTS, Exact
 from sklpf.models.rbm._path import RBMPath
-from sklpf.partition._rts_judge import _alarms, judge
+from sklpf.partition._rts_judge import alarms, judge
 from sklpf.paths import Path
 from sklpf.reweighting import Pooled, mbar
 from sklpf.runs._pilot import run_pilot
@@ -144,7 +144,7 @@ def test_mbar_tells_chains_that_have_not_spread():
 @pytest.mark.parametrize(("size", "n_alarms"), [(0.009, 0), (0.011, 2)])
 def test_disagreements_below_a_hundredth_of_a_nat_raise_no_alarm(size, n_alarms):
     certain = Difference(-size, -50.0)
-    assert len(_alarms(np.ones(10), 1.0, 0.0, certain, certain)) == n_alarms
+    assert len(alarms(np.ones(10), 1.0, 0.0, certain, certain, "MBAR gives")) == n_alarms
 
 
 def test_sees_no_hidden_mode_as_its_documentation_says():

@@ -1,0 +1,104 @@
+"""RTS at continuous inverse temperatures: the law of beta given a state on a tempered path, and averages of it.
+
+The coordinate is the ladder's: t runs from k to k + 1 while beta goes from beta_k to beta_(k+1), so that the ladder
+says where chains spend their time, as it does for levels. With log weights a that are linear between the nodes,
+
+    log q(t | x) = a(t) + beta(t) gain(x) - log normaliser(x),    gain = log f_1 - log f_0,
+
+is linear between them too: normaliser and draws are exact (Carlson et al. 2016, appendix C).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, logsumexp, softmax
+
+_FLAT = 1e-200  # the least slope that is told from 0
+_ROWS = 10_000  # of states at once
+
+
+class NodeSums(NamedTuple):
+    """Of chains, or of groups of them (n, K): log of the sum of q at every node, and the means of `gain` under q."""
+
+    log_sums: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+
+    def of(self, keep: NDArray) -> tuple[NDArray, NDArray]:
+        """Log of the sum of q at every node, and d log Z / dbeta there, of `keep` together: (K,) each."""
+        weights = softmax(self.log_sums[keep], axis=0)
+        return logsumexp(self.log_sums[keep], axis=0), np.sum(weights * self.slopes[keep], axis=0)
+
+    def grouped(self, first: NDArray) -> NodeSums:
+        """Those of groups, of which `first` (G + 1,) holds the first chains, and the end."""
+        return _stack([self.of(np.arange(start, end)) for start, end in zip(first, first[1:])])
+
+
+def log_densities(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NDArray[np.float64]:
+    """log q(t | x) at the nodes t = 0, …, K - 1 of states with some gains (n,), shape (n, K)."""
+    log_q = log_weights + ladder * gains[:, np.newaxis]
+    return log_q - logsumexp(_log_masses(log_q), axis=1, keepdims=True)
+
+
+def draw_betas(log_weights: NDArray, ladder: NDArray, gains: NDArray, uniforms: NDArray) -> NDArray[np.float64]:
+    """Draw beta from q(. | x) of states with some gains (n,) by uniform numbers (2, n) in [0, 1)."""
+    log_q, rows = log_weights + ladder * gains[:, np.newaxis], np.arange(len(gains))
+    masses = np.cumsum(np.exp(log_softmax(_log_masses(log_q), axis=1)), axis=1)
+    cell = np.argmax(masses > uniforms[0, :, np.newaxis] * masses[:, -1:], axis=1)
+    rise = log_q[rows, cell + 1] - log_q[rows, cell]
+    size = np.maximum(np.abs(rise), _FLAT)
+    below_top = np.minimum(-np.log1p(uniforms[1] * np.expm1(-size)) / size, 1.0)
+    share = np.where(rise > 0, 1 - below_top, below_top)
+    return np.clip(ladder[cell] + share * (ladder[cell + 1] - ladder[cell]), ladder[cell], ladder[cell + 1])
+
+
+def _log_masses(log_q):
+    """Log integrals over t between neighbouring nodes, of exponentials that are linear in t there, (n, K - 1)."""
+    size = np.maximum(np.abs(np.diff(log_q, axis=1)), _FLAT)
+    return np.maximum(log_q[:, 1:], log_q[:, :-1]) + np.log(-np.expm1(-size) / size)
+
+
+def node_sums(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NodeSums:
+    """The sums of every chain over its states with some gains (M, T)."""
+    n_parts = -(-gains.shape[1] // _ROWS)
+    chains = [_stack([_sums(log_weights, ladder, part) for part in np.array_split(chain, n_parts)]) for chain in gains]
+    return _stack([chain.of(np.arange(n_parts)) for chain in chains])
+
+
+def _sums(log_weights, ladder, gains):
+    log_q = log_densities(log_weights, ladder, gains)
+    log_sums = logsumexp(log_q, axis=0)
+    return log_sums, gains @ np.exp(log_q - log_sums)
+
+
+def _stack(sums):
+    return NodeSums(*(np.array(parts) for parts in zip(*sums)))
+
+
+class Places(NamedTuple):
+    """Where some inverse temperatures lie: the cell between two nodes, the share of it that lies below."""
+
+    cell: NDArray[np.int64]
+    share: NDArray[np.float64]
+
+    @classmethod
+    def on(cls, ladder: NDArray, betas: NDArray) -> Places:
+        cell = np.clip(np.searchsorted(ladder, betas, side="right") - 1, 0, len(ladder) - 2)
+        return cls(cell, (betas - ladder[cell]) / np.diff(ladder)[cell])
+
+
+def between_nodes(log_weights, ladder, log_shares, slopes, places: Places) -> tuple[NDArray, NDArray]:
+    """Log of the density of t, and d log Z / dbeta, at some places, by cubic interpolation of log Z between nodes.
+
+    `log_shares` (K,) is the log of the density at the nodes, `slopes` (K,) is d log Z / dbeta there.
+    """
+    (cell, t), widths = places, np.diff(ladder)[places.cell]
+    tilt = np.diff(log_weights)[cell]
+    here, there = log_shares[cell], log_shares[cell + 1]
+    left, right = (tilt + widths * slopes[cell + side] for side in (0, 1))
+    rise = there - here
+    value = here + t * (rise + (1 - t) * ((1 - t) * (left - rise) - t * (right - rise)))
+    slope = rise + (1 - t) * (1 - 3 * t) * (left - rise) - t * (2 - 3 * t) * (right - rise)
+    return value, (slope - tilt) / widths

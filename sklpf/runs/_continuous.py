@@ -1,0 +1,114 @@
+"""Simulated tempering at continuous inverse temperatures on tempered paths, and what it leaves."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._parallel import run_segments
+from sklpf.reweighting import draw_betas
+from sklpf.runs import _programs as programs
+from sklpf.runs._plan import segments
+from sklpf.runs._tempering import Setup
+
+CONTINUOUS, _CHECK = 10, 11  # what random streams are for
+_N_CHECKED = 10_000  # base draws that must lie where the target has mass
+
+
+@dataclass(frozen=True)
+class ContinuousRun:
+    """M chains in G groups that were tempered T times at continuous inverse temperatures, with fixed weights.
+
+    Attributes
+    ----------
+    ladder : ndarray of shape (K,)
+        The nodes between which the log weights are linear.
+    base_log_partition : float
+        log Z_0 in nats.
+    first : ndarray of shape (G + 1,)
+        First chain of every group, and the end.
+    log_pseudo_prior : ndarray of shape (K,)
+        log r minus the estimate of log Z at the nodes; r is a density by the ladder's coordinate.
+    betas : ndarray of shape (M, T)
+        Inverse temperatures at which every chain was moved.
+    gains : ndarray of shape (M, T)
+        log f_1 - log f_0 after these moves.
+    previous : tuple
+        As in `TemperingRun`.
+    sweeps_per_redraw : int
+    bound, n_sweeps, log_f_rounding, doubts
+        As in `TemperingRun`.
+    """
+
+    ladder: NDArray[np.float64]
+    base_log_partition: float
+    first: NDArray[np.int64]
+    log_pseudo_prior: NDArray[np.float64]
+    betas: NDArray[np.float64]
+    gains: NDArray[np.float64]
+    previous: tuple[NDArray, NDArray, NDArray]
+    sweeps_per_redraw: int
+    bound: NDArray[np.float64] | None
+    n_sweeps: int
+    log_f_rounding: float = 0.0
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def n_groups(self) -> int:
+        """Independent groups G of chains."""
+        return len(self.first) - 1
+
+
+def check_mass(setup: Setup) -> None:
+    """Raise ValueError if the base draws points where the target is 0: log Z jumps at beta = 0, which has no mass."""
+    _check_gains(setup.path.ends(setup.path.sample_base(_N_CHECKED, setup.stream(_CHECK, 0)))[1])
+
+
+def temper_continuously(setup: Setup, chains: list, log_pseudo_prior: NDArray, n_redraws: int):
+    """Temper all groups, whose chains begin at levels; returns `betas` and `gains` as in `ContinuousRun`."""
+    bounds = segments(n_redraws, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
+    carries = run_segments(
+        functools.partial(_begin, setup, chains),
+        functools.partial(_advance, setup, log_pseudo_prior, bounds),
+        setup.n_groups,
+        len(bounds) - 1,
+        stage="continuous",
+        **setup.options,
+    )
+    return tuple(np.concatenate([carry[part] for carry in carries], axis=1).T.copy() for part in (3, 4))
+
+
+def _begin(setup, chains, group):
+    state, memory, levels = chains[group]
+    none = np.empty((0, len(levels)))
+    return state, memory, setup.path.ladder[levels], none, none
+
+
+def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
+    """Move every chain at its own beta, on a ladder of all these, and draw new ones."""
+    state, memory, betas, *kept = carry
+    records = []
+    for redraw in range(bounds[segment], bounds[segment + 1]):
+        stream = setup.stream(CONTINUOUS, group, redraw * setup.sweeps_per_redraw + 1)
+        path = setup.path.with_ladder(np.unique(np.r_[0.0, betas, 1.0]))
+        levels = np.broadcast_to(np.searchsorted(path.ladder, betas), (setup.sweeps_per_redraw + 1, len(betas)))
+        state, memory, _ = programs.anneal(path, setup.transition, state, memory, levels.copy(), stream)
+        gains = _check_gains(path.ends(state)[1])
+        records.append((betas, gains))
+        uniforms = stream.aside().generator().random((2, len(betas)))
+        betas = draw_betas(log_pseudo_prior, setup.path.ladder, gains, uniforms)
+    return state, memory, betas, *(np.concatenate([old, new]) for old, new in zip(kept, map(np.array, zip(*records))))
+
+
+def _check_gains(gains):
+    if np.any(gains == -np.inf):
+        raise ValueError(
+            "continuous=True needs a base whose draws lie where the target has mass: the base draws points where the "
+            "target is 0; take continuous=False, or another base"
+        )
+    if not np.isfinite(gains).all():
+        raise ValueError("log_f gave values that are not finite; check the model's parameters and the path's log_f")
+    return gains

@@ -1,0 +1,209 @@
+"""RTS at continuous beta, and thermodynamic integration by it: right values, alarms, streams and bad input.
+
+z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of 1e-3 a comparison; seeds are fixed.
+"""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import (
+    BAR,
+    HMC,
+    MBAR,
+    RTS,
+    SAMS,
+    Gaussian,
+    GeometricPath,
+    RandomWalk,
+    Slice,
+    ThermodynamicIntegration,
+    compare_estimates,
+)
+from sklpf.partition._rts_continuous import judge_continuous
+from sklpf.testing import hidden_mode_problem, make_density_problem, make_rbm_problem
+from sklpf.transitions import Gibbs
+
+T_BOUND = 4.8
+SHORT = {"n_temperatures": 10, "n_sweeps": 300, "n_chains": 50, "continuous": True, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return make_density_problem("gaussian 2-D, condition 1")
+
+
+@pytest.fixture(scope="module")
+def fitted(problem):
+    return RTS(**SHORT).fit(problem.path)
+
+
+def z(estimator, problem):
+    return (estimator.log_partition_ - problem.log_partition) / estimator.log_partition_std_error_
+
+
+@pytest.mark.parametrize("kind", ["gaussian 2-D, condition 1", "laplace 6-D", "beta-binomial"])
+def test_is_right_at_a_known_log_partition(kind):
+    problem = make_density_problem(kind)
+    rts = RTS(**{**SHORT, "n_sweeps": 600}).fit(problem.path)
+    integral = ThermodynamicIntegration(rule="continuous").fit(rts.run_)
+    for estimator in (rts, integral):
+        assert estimator.converged_
+        assert estimator.log_partition_std_error_ < 0.15
+        assert abs(z(estimator, problem)) < T_BOUND
+    difference = integral.result_.diagnostics["difference"]
+    assert abs(difference) < T_BOUND * integral.result_.diagnostics["difference_std_error"]
+
+
+@pytest.mark.parametrize("parameters", [{"prior": 2.0}, {"ladder": "adaptive"}, {"init": "paper"}])
+def test_options_leave_the_value(problem, parameters):
+    rts = RTS(**{**SHORT, "n_sweeps": 600, **parameters}).fit(problem.path)
+    assert rts.converged_
+    assert abs(z(rts, problem)) < T_BOUND
+
+
+@pytest.mark.parametrize("transition", [HMC(metric="diag"), RandomWalk(), Slice()])
+def test_tuned_moves(problem, transition):
+    rts = RTS(**{**SHORT, "n_chains": 20}, transition=transition).fit(problem.path)
+    assert abs(z(rts, problem)) < T_BOUND
+
+
+def test_gibbs_on_a_path_of_binary_units():
+    """Both the curve and the density of beta, on a path whose log Z at every beta is a sum over counts of units."""
+    path = hidden_mode_problem(n_units=6, mean=0.7).path
+    rts = RTS(**{**SHORT, "n_sweeps": 1000}, transition=Gibbs()).fit(path)
+    assert abs(rts.log_partition_) < T_BOUND * rts.log_partition_std_error_
+    np.testing.assert_allclose(rts.result_.diagnostics["shares"] * 9, 1, atol=0.1)
+
+
+def test_agrees_with_many_levels(problem, fitted):
+    levels = RTS(n_chains=50, n_temperatures=60, n_sweeps=600, random_state=1).fit(problem.path)
+    error = np.hypot(levels.log_partition_std_error_, fitted.log_partition_std_error_)
+    assert abs(levels.log_partition_ - fitted.log_partition_) < T_BOUND * error
+
+
+def test_betas_have_the_prior_as_density(problem):
+    """Shares of ten cells of the ladder; chains are correlated, so that only 20 % is asked for."""
+    rts = RTS(**{**SHORT, "n_temperatures": 11, "n_sweeps": 900, "ladder": "power"}).fit(problem.path)
+    counts = np.histogram(rts.run_.betas, rts.run_.ladder)[0]
+    np.testing.assert_allclose(counts / counts.mean(), 1, atol=0.2)
+
+
+# ---- alarms ----------------------------------------------------------------------------------------
+def test_short_runs_are_flagged():
+    problem = make_density_problem("gaussian 20-D, condition 10000")
+    with pytest.warns(ConvergenceWarning, match="raise n_sweeps"):
+        rts = RTS(**{**SHORT, "n_sweeps": 60}).fit(problem.path)
+    with pytest.warns(ConvergenceWarning, match="raise n_sweeps"):
+        integral = ThermodynamicIntegration(rule="continuous").fit(rts.run_)
+    assert set(rts.result_.reasons) <= set(integral.result_.reasons)
+
+
+def test_wrong_states_at_some_beta_disagree_with_their_average(fitted):
+    """Gains that are 3 nats too large at beta > 0.5."""
+    from dataclasses import replace
+
+    run = fitted.run_
+    verdict = judge_continuous(replace(run, gains=run.gains + 3 * (run.betas > 0.5)))
+    assert any("averaged at each beta" in reason for reason in verdict.reasons)
+
+
+# ---- runs ------------------------------------------------------------------------------------------
+def test_a_run_is_read_anew(fitted):
+    run = pickle.loads(pickle.dumps(fitted.run_))
+    again = RTS(continuous=True).fit(run)
+    assert again.log_partition_ == fitted.log_partition_
+    assert run.betas.shape == run.gains.shape == (50, run.gains.shape[1])
+    with pytest.raises(ValueError, match="rao_blackwell must be True"):
+        RTS(rao_blackwell=False).fit(run)
+
+
+@pytest.mark.parametrize("n_jobs", [2])
+def test_same_bits_for_any_n_jobs(problem, fitted, n_jobs):
+    other = RTS(**SHORT, n_jobs=n_jobs).fit(problem.path)
+    np.testing.assert_array_equal(other.run_.gains, fitted.run_.gains)
+    assert other.result_.log_partition == fitted.result_.log_partition
+
+
+def test_checkpoint_resumes_with_the_same_bits(problem, fitted, tmp_path, monkeypatch):
+    from sklpf._parallel import Checkpoint
+
+    save, calls = Checkpoint.save, []
+
+    def interrupted(self, *arguments):
+        save(self, *arguments)
+        calls.append(arguments[0])
+        if arguments[0] == "continuous-4":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoint, "save", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        RTS(**SHORT, checkpoint=tmp_path).fit(problem.path)
+    monkeypatch.setattr(Checkpoint, "save", save)
+    resumed = RTS(**SHORT, checkpoint=tmp_path).fit(problem.path)
+    np.testing.assert_array_equal(resumed.run_.gains, fitted.run_.gains)
+    assert resumed.log_partition_ == fitted.log_partition_
+    assert not list(tmp_path.iterdir())
+
+
+def test_as_sampler_of_an_integral(problem, fitted):
+    integral = ThermodynamicIntegration(RTS(**SHORT), rule="continuous").fit(problem.path)
+    assert integral.result_.log_partition == ThermodynamicIntegration(rule="continuous").fit(fitted.run_).log_partition_
+    assert integral.result_.method == "ThermodynamicIntegration (continuous)"
+    assert integral.result_.log_partition_curve.shape == (10,)
+
+
+# ---- bad input -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"tol": 0.1}, "tol must be None"),
+        ({"rao_blackwell": False}, "rao_blackwell must be True"),
+        ({"continuous": 2}, "'continuous' parameter"),
+    ],
+)
+def test_refuses_options(problem, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        RTS(**{**SHORT, **parameters}).fit(problem.path)
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+def test_refuses_other_paths(weights):
+    with pytest.raises(ValueError, match=r"no method ends\(state\)"):
+        RTS(continuous=True).fit(make_rbm_problem("easy", weights=weights).path)
+
+
+@pytest.mark.parametrize("wall", [0.0, -3.0])
+def test_refuses_a_base_that_draws_points_without_mass(wall):
+    """Half of the base's draws, and one of 740, at which log Z jumps at beta = 0."""
+    path = GeometricPath(lambda x: np.where(x[:, 0] > wall, -(x[:, 0] ** 2), -np.inf), base=Gaussian([0.0], 1.0))
+    with pytest.raises(ValueError, match="base whose draws lie where the target has mass"):
+        RTS(**SHORT).fit(path)
+
+
+def test_runs_are_kept_apart(problem, fitted):
+    levels = RTS(n_temperatures=10, n_sweeps=100, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        run = clone(levels).fit(problem.path).run_
+    for wrong in (
+        lambda: ThermodynamicIntegration(rule="continuous").fit(run),
+        lambda: ThermodynamicIntegration().fit(fitted.run_),
+        lambda: ThermodynamicIntegration(rule="continuous").fit(problem.path),
+        lambda: ThermodynamicIntegration(RTS(continuous=True)).fit(problem.path),
+    ):
+        with pytest.raises(ValueError, match=r"needs a run of RTS\(continuous=True\)"):
+            wrong()
+    with pytest.raises(ValueError, match="rao_blackwell must be False"):
+        ThermodynamicIntegration(rule="continuous", rao_blackwell=True).fit(fitted.run_)
+    for reader in (BAR(), MBAR(), BAR(RTS(**SHORT))):
+        with pytest.raises(ValueError, match="take RTS"):
+            reader.fit(problem.path if reader.sampler else fitted.run_)
+    with pytest.raises(ValueError, match="take RTS"):
+        compare_estimates(fitted.run_)
+    with pytest.raises((TypeError, ValueError)):
+        SAMS().fit(fitted.run_)
