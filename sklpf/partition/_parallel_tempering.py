@@ -314,9 +314,10 @@ class ParallelTempering(PartitionEstimator):
 def first_pair(run) -> int:
     """The first pair with a reverse ratio: 1 where the base has draws with f_1 = 0, which level 1 does not see.
 
-    The slopes say so; of a path without them any walls count.
+    The slopes say so; of an exchange run on a path without them any walls count.
     """
-    return int(np.any(run.level_sums[:, :, 0, 1] == -np.inf) or (run.has_walls and not run.slopes.shape[-1]))
+    unseen = getattr(run, "has_walls", False) and not run.slopes.shape[-1]
+    return int(unseen or np.any(run.level_sums[:, :, 0, 1] == -np.inf))
 
 
 def _between_ladders(run) -> float:

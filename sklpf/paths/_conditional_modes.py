@@ -62,7 +62,7 @@ def iterated_conditional_modes(path: Any, state: Any) -> Modes:
     if callable(getattr(path, "path", None)):
         raise TypeError(f"path must be a path, got a {type(path).__name__}: give its path()")
     require(path, ConditionalModes, "iterated_conditional_modes")
-    if isinstance(state, np.ndarray):
+    if isinstance(state, np.ndarray) and hasattr(path, "state_from_rows"):
         raise TypeError("state must be a state of the path, got an array: give path.state_from_rows(X)")
     trace = [path.log_joint(state)]
     if np.any(np.isnan(trace[0]) | (trace[0] == np.inf)):

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from sklpf import Gaussian, GeometricPath, iterated_conditional_modes
+from sklpf import BernoulliRBM, Gaussian, GeometricPath, iterated_conditional_modes
 from sklpf.models import RBMPath
 from sklpf.paths import Path, Stream, stream_key
 
@@ -73,6 +73,11 @@ def test_bad_input_is_refused():
     path = GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian(0.0, 1.0))
     with pytest.raises(TypeError, match="iterated_conditional_modes needs a path with the method log_joint"):
         iterated_conditional_modes(path, None)
+    rbm = BernoulliRBM.from_parameters([[1.0, 2.0]], [0.0, 0.0], [0.0])
+    with pytest.raises(TypeError, match=r"give its path\(\)"):
+        iterated_conditional_modes(rbm, None)
+    with pytest.raises(TypeError, match="give path.state_from_rows"):
+        iterated_conditional_modes(rbm.path(), np.eye(2))
     with pytest.raises(ValueError, match="log_joint falls"):
         iterated_conditional_modes(Descending(), np.zeros(3))
     with pytest.raises(ValueError, match="state must have"):
