@@ -8,7 +8,11 @@ from sklpf import importance_resample, inverse_cdf_sample
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("law", [stats.norm(1, 2), stats.expon(), stats.cauchy(), stats.beta(0.5, 2)], ids=str)
+@pytest.mark.parametrize(
+    "law",
+    [stats.norm(1, 2), stats.expon(), stats.cauchy(), stats.beta(0.5, 2)],
+    ids=["normal", "exponential", "cauchy", "beta"],
+)
 def test_inverse_transformation_draws_from_the_law(law, seed):
     """40 tests at p > 1e-4: a false alarm in 4e-3."""
     draws = inverse_cdf_sample(law.ppf, 2000, random_state=seed)

@@ -84,7 +84,7 @@ def test_proposals_whose_tails_fall_too_soon_are_flagged_before():
         stats.multivariate_t([0, 0], df=5),
         [stats.norm(0, 1.2), stats.logistic(0, 1)],
     ],
-    ids=str,
+    ids=["Gaussian", "StudentT", "multivariate_normal", "multivariate_t", "by coordinate"],
 )
 def test_proposals_stand_in_for_the_base(proposal):
     """5 proposals; |error| of 4.5 standard errors: a false alarm in 4e-5."""
