@@ -42,7 +42,7 @@ if full:
 else:
     digits = (load_digits().data > 7).astype(float)
     rbm = BernoulliRBM(20, learning_rate=0.1, n_iter=300, batch_size=100, random_state=0).fit(digits)
-    truth, n_runs, n_temperatures = Exact().fit(rbm).log_partition_, 10, [3, 5, 10, 20, 50, 100]
+    truth, n_runs, n_temperatures = Exact().fit(rbm).log_partition_, 6, [3, 5, 10, 20, 50, 100]
 
 # %%
 # Runs and readings
