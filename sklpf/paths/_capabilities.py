@@ -159,6 +159,8 @@ class Filters(Protocol):
 _INSTEAD: dict[Any, str] = {
     GibbsMove: "define it or choose another transition",
     Proposal: "define it or choose another transition",
+    Continuous: "it moves on R^d alone; choose AIS, RTS or ParallelTempering, or another transition",
+    ConditionalDraws: "only RBMs have it; choose ParallelTempering",
     Enumeration: "choose AIS, RTS or ParallelTempering",
     Gradients: "define it, or choose RandomWalk or Slice as transition",
     Filters: "only topic models have one: choose Exact, AIS or ParallelTempering",
