@@ -46,10 +46,13 @@ class AdaptiveTempering(RTS):
         )
 
     def _combine(self, run) -> PartitionResult:
-        adaptation, name = run.adaptation, type(self).__name__
-        if adaptation is None or adaptation.method != name:
+        name = type(self).__name__
+        if run.adaptation is None or run.adaptation.method != name:
             raise ValueError(f"run must be one that {name} left; read this one with the estimator that left it, or RTS")
-        result = super()._combine(run)
+        return super()._combine(run)
+
+    def _result(self, run, verdict) -> PartitionResult:
+        result, adaptation = super()._result(run, verdict), run.adaptation
         reasons = result.reasons
         off = float(np.abs(result.log_partition_curve - run.base_log_partition - adaptation.curve).max())
         if off > _LARGEST_ERROR:
@@ -59,4 +62,6 @@ class AdaptiveTempering(RTS):
         history = {f"adaptive_{field}": getattr(adaptation, field) for field in ("n_draws", "gain", "evenness")}
         history["adaptive_log_partition"] = run.base_log_partition + adaptation.log_partition
         diagnostics = {**result.diagnostics, **history}
-        return replace(result, method=name, converged=not reasons, reasons=reasons, diagnostics=diagnostics)
+        return replace(
+            result, method=adaptation.method, converged=not reasons, reasons=reasons, diagnostics=diagnostics
+        )

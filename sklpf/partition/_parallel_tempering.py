@@ -27,13 +27,10 @@ from sklpf.reweighting import bar_ratios, stepping_stones
 from sklpf.runs._exchange import ExchangeRun, Ladders, move_ladders, run_round, start_ladders
 from sklpf.runs._plan import check_ends, doubling, n_tuning_moves
 from sklpf.transitions import Transition
-from sklpf.uncertainty import Difference, between_groups, difference, jackknife
+from sklpf.uncertainty import MOST_BETWEEN, Difference, between_groups, difference, jackknife
 
 _SHORTEST_ROUND = 16
 _FEWEST, _MOST = 6, 60  # levels that "auto" chooses between
-_MOST_BETWEEN = (
-    0.1  # of the variance of states at the target, between ladders: a round of 30 independent states a ladder
-)
 _MOST_KEPT = 20_000  # states of which a round keeps vectors
 _MOST_SHIFTED = 300.0  # nats by which a ratio may differ from its reference; sums of exp are cut off beyond 600
 
@@ -297,7 +294,7 @@ class ParallelTempering(PartitionEstimator):
                 f"{np.sum(run.round_trips == 0)} of {n_ladders} ladders made no round trip between base and target in "
                 "the last round: raise n_sweeps"
             )
-        if not diagnostics["between_ladders"] <= _MOST_BETWEEN:
+        if not diagnostics["between_ladders"] <= MOST_BETWEEN:
             reasons.append(
                 f"ladders differ in their states at the target ({diagnostics['between_ladders']:.0%} of the variance "
                 "lies between them), so they sit in different modes: raise n_sweeps"

@@ -135,14 +135,12 @@ class RejectionSampling(PartitionEstimator):
 
     def _sample(self, path, seed) -> RejectionRun:
         draws = base_draws(path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "RejectionSampling")
-        log_ratios = draws.log_weights - self.log_bound
         self._check_bound(path, draws)
         uniforms = Stream(stream_key(seed, _ACCEPTS)).generator().random(self.n_samples)
-        accepted = path.take(draws.state, np.flatnonzero(np.log1p(-uniforms) < log_ratios))
-        self.samples_ = _points(path, accepted)
-        n_accepted = int(np.sum(np.log1p(-uniforms) < log_ratios))
+        accepted = np.flatnonzero(np.log1p(-uniforms) < draws.log_weights - self.log_bound)
+        self.samples_ = _points(path, path.take(draws.state, accepted))
         bound = lower_bound(path, stream_key(seed, BOUND))
-        return RejectionRun(self.n_samples, n_accepted, float(self.log_bound), draws.base_log_partition, bound)
+        return RejectionRun(self.n_samples, len(accepted), float(self.log_bound), draws.base_log_partition, bound)
 
     def _check_bound(self, path, draws) -> None:
         worst = int(np.argmax(draws.log_weights))

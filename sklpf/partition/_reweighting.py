@@ -16,7 +16,7 @@ from sklpf.partition._bound import bound_alarms
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rts import RTS
-from sklpf.partition._rts_judge import judge, started_from
+from sklpf.partition._rts_judge import judge, pool_crossed, started_from
 from sklpf.partition._sams import SAMS
 from sklpf.partition._wang_landau import WangLandau
 from sklpf.reweighting import bar_ratios, with_first_ratio
@@ -45,9 +45,16 @@ def own_reading(run: Any) -> Own:
     if isinstance(run, ExchangeRun):
         return Own(ParallelTempering()._read(run), bar_curve(run))
     verdict = judge(run.first, run.rounds, started_from(run), True)
-    if run.adaptation is not None:
-        return Own(_ADAPTIVE[run.adaptation.method]()._read(run), verdict.pooled)
-    return Own(doubted(RTS()._result(run, verdict), run), verdict.pooled)
+    reader = RTS() if run.adaptation is None else _ADAPTIVE[run.adaptation.method]()
+    return Own(doubted(reader._result(run, verdict), run), verdict.pooled)
+
+
+def own_curve(run: Any) -> Curve:
+    """The estimate of the sampler that left a run, without its alarms."""
+    check_run(run)
+    if isinstance(run, ExchangeRun):
+        return bar_curve(run)
+    return pool_crossed(run.first, run.rounds, started_from(run), True)[-1]
 
 
 def bar_curve(run: LevelRun) -> Curve:
@@ -176,8 +183,9 @@ class ReweightingEstimator(PartitionEstimator):
 
     # -- estimate ------------------------------------------------------------------------------------
     def _read(self, run) -> PartitionResult:
-        own = own_reading(run)
-        return self._beside(run, own._replace(result=self.sampler_.result_) if hasattr(self, "sampler_") else own)
+        if hasattr(self, "sampler_"):  # which has judged it
+            return self._beside(run, Own(self.sampler_.result_, own_curve(run)))
+        return self._beside(run, own_reading(run))
 
     def _beside(self, run, own: Own) -> PartitionResult:
         """The result of a run whose sampler says `own`."""

@@ -45,11 +45,7 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
 
     `old` is the estimate that the last round began with, `first` the first chain of every group and the end.
     """
-    last = rounds[-1]
-    used = [r for r in rounds if r.crossed.mean() >= CROSSED] or [last]
-    shares = np.array([r.shares(rao_blackwell) for r in used])
-    sizes = [1.0] if len(used) == 1 else [_effective_size(r, own, old.origin) for r, own in zip(used, shares)]
-    pooled = pool_rounds(first, used, rao_blackwell, sizes, first_ratio=old.first_ratio)
+    last, (used, shares, pooled) = rounds[-1], pool_crossed(first, rounds, old, rao_blackwell)
     origin = pooled.origin
     curve, jackknifed = jackknife(pooled, N_GROUPS)
     chain = standard_error(influence(pooled.log_pseudo_prior, shares, pooled.sizes, curve, -1, origin))
@@ -82,6 +78,14 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
     if not shares[:, :, [origin, -1]].any(axis=(0, 1)).all():
         reasons.append("no chain drew one of the ladder's ends in production: raise n_sweeps")
     return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
+
+
+def pool_crossed(first, rounds: Sequence[Round], old: Pooled, rao_blackwell: bool):
+    """The rounds whose chains crossed the ladder, every chain's shares in each, and the estimate from all of them."""
+    used = [r for r in rounds if r.crossed.mean() >= CROSSED] or [rounds[-1]]
+    shares = np.array([r.shares(rao_blackwell) for r in used])
+    sizes = [1.0] if len(used) == 1 else [_effective_size(r, own, old.origin) for r, own in zip(used, shares)]
+    return used, shares, pool_rounds(first, used, rao_blackwell, sizes, first_ratio=old.first_ratio)
 
 
 def pool_rounds(

@@ -26,13 +26,13 @@ from sklpf.runs._plan import check_alive
 from sklpf.runs._populations import PopulationRun, climb, descend, family_weights, target_summaries
 from sklpf.runs._resampling import systematic
 from sklpf.transitions import Transition
-from sklpf.uncertainty import between_groups, log_mean_exp
+from sklpf.uncertainty import MOST_BETWEEN, between_groups, log_mean_exp
 
 _MAIN, _DRAWS, _SETTLE, _DOWN = 1, 2, 3, 4  # random streams; that of the pilot is 0
 _SETTLING = 100  # sweeps at the target after the last resampling
 _FEWEST_BACK = 10  # chains that go back down, or N
 _ENOUGH_FAMILIES, _LARGE_SHARE = 100.0, 2 / 3  # families that must count, or share of the particles if that is less
-_MOST_BETWEEN, _INDEPENDENT = 0.1, 2.0  # variance between populations: the share, or its multiple of 1 / N, allowed
+_INDEPENDENT = 2.0  # share of the variance that may lie between populations, as a multiple of 1 / N, if that is more
 
 
 class SMC(PartitionEstimator):
@@ -286,7 +286,7 @@ def _alarms(run, diagnostics) -> list[str]:
     elif there < needed / 2:
         reasons.append(f"chains that go back down from the target show that only {there:.1f} {count}")
     between = diagnostics["between_populations"]
-    if not between <= max(_MOST_BETWEEN, _INDEPENDENT / run.n_starts):
+    if not between <= max(MOST_BETWEEN, _INDEPENDENT / run.n_starts):
         reasons.append(
             f"populations differ in their states at the target ({between:.0%} of the variance lies between them), so "
             "they sit in different modes: raise n_particles or n_temperatures"

@@ -55,8 +55,6 @@ class Particles:
         Levels of the ladder, placed by a pilot.
     """
 
-    has_error = True
-
     def __init__(self, seed: int, n_particles: int = 100, n_temperatures: int = 100):
         self.seed, self.n_chains, self.n_temperatures = seed, n_particles, n_temperatures
         self.n_updates, self.n_moves = 0, 0  # moves of all particles together
@@ -153,7 +151,6 @@ class TemperedChains:
     seed : int
     """
 
-    has_error = False
     n_chains = _N_CHAINS
 
     def __init__(self, seed: int):

@@ -1,10 +1,11 @@
 """Monte Carlo error: jackknife over independent groups, t-tests, and the Pareto shape of importance weights."""
 
-from sklpf.uncertainty._disagreement import Difference, between_groups, difference, t_bound, t_ratio
+from sklpf.uncertainty._disagreement import MOST_BETWEEN, Difference, between_groups, difference, t_bound, t_ratio
 from sklpf.uncertainty._jackknife import jackknife, log_mean_exp
 from sklpf.uncertainty._pareto import pareto_shape
 
 __all__ = [
+    "MOST_BETWEEN",
     "Difference",
     "between_groups",
     "difference",

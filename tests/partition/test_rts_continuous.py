@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -207,3 +208,18 @@ def test_runs_are_kept_apart(problem, fitted):
         compare_estimates(fitted.run_)
     with pytest.raises((TypeError, ValueError)):
         SAMS().fit(fitted.run_)
+
+
+@pytest.mark.parametrize("kind", ["gaussian 2-D, condition 1", "laplace 6-D"])
+def test_converged_intervals_cover(kind):
+    """40 seeds; each test fails in 1e-4 of the cases where intervals cover 94 %."""
+    problem, covered = make_density_problem(kind), []
+    for seed in range(40):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            rts = RTS(50, 10, 240, continuous=True, random_state=seed).fit(problem.path)
+        low, high = rts.log_partition_interval_
+        if rts.converged_:
+            covered.append(low <= problem.log_partition <= high)
+    assert len(covered) >= 30  # flagging everything is no way out
+    assert sum(covered) >= binom.ppf(1e-4, len(covered), 0.94)

@@ -15,12 +15,11 @@ from sklpf.models._scoring import default_estimator
 from sklpf.models.ratio._direct import N_GROUPS
 from sklpf.partition import ParallelTempering
 from sklpf.paths._kernel_path import KernelPath, read_only
-from sklpf.uncertainty import between_groups
+from sklpf.uncertainty import MOST_BETWEEN, between_groups
 
 _N_DRAWS = 128  # of each model, for every ladder
 _LEAST_ALIKE = 0.5
 _WORK_PER_SEGMENT = 2e10  # weights times sweeps, about a second
-_MOST_BETWEEN = 0.1  # of the draws' variance, between ladders: about 1 / 128 where draws are independent
 
 
 class Parameters(NamedTuple):
@@ -99,7 +98,7 @@ class RBMRatioPath(KernelPath):
         return tuple(
             f"draws of the {name} model differ between ladders ({share:.0%} of the variance lies between them)"
             for name, share in zip(("first", "second"), shares)
-            if share > _MOST_BETWEEN
+            if share > MOST_BETWEEN
         )
 
     def state_from_rows(self, v: NDArray, ladder: NDArray[np.int64]) -> RatioState:
