@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklpf._numbers import as_float64
 from sklpf._parallel import parallel_map
 from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
@@ -22,23 +21,13 @@ from sklpf._warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._validation import all_or_nothing, check_n_samples
 from sklpf.models.factorial._path import FactorialPath
-from sklpf.models.factorial._posterior import FactorialPosterior
+from sklpf.models.factorial._posterior import dense
+from sklpf.models.factorial._rows import search_activations
+from sklpf.models.factorial._trainer import Trainer
 from sklpf.partition import PartitionEstimator
-from sklpf.variational import (
-    Annealed,
-    GlobalTempering,
-    LocalTempering,
-    Tempering,
-    sweeps,
-    temperature_ladder,
-    temperature_schedule,
-)
 
 _ROWS_AT_ONCE = 1024  # of transform
 _SETTLED, _MAX_SETTLING = 1e-6, 1000  # when the activations of a new row stop changing
-_POWER_STEPS = 15  # for the eigenvalues that "auto" needs; their scale is enough
-_STARTING_PROBABILITY = 0.3
-_TOO_LARGE = "X holds values too large to be squared; rescale X"
 
 
 class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
@@ -77,7 +66,9 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     tol : float, default=1e-5
         fit ends when a sweep raises the evidence lower bound by less, in nats a row.
     max_iter : int, default=1000
-        Most sweeps at T = 1.
+        Most sweeps at T = 1, before the moves and after them.
+    n_moves : int, default=10
+        After the sweeps fit makes moves (see the notes) until so many in a row have not raised the bound. 0 makes none.
     random_state : int, RandomState or None, default=None
         Starts and the Monte-Carlo estimates of `score` depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
@@ -85,6 +76,8 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         estimates beyond. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate is not to be trusted.
+    verbose : int, default=0
+        Whether fit logs a line for every sweep and move, to the logger "sklpf" at the level INFO.
     n_jobs : int or None, default=None
         For blocks of rows, in threads unless ``joblib.parallel_config`` says otherwise. Never changes a number.
 
@@ -146,9 +139,11 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_moves": [Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state"],
         "partition_estimator": [PartitionEstimator, None],
         "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
+        "verbose": ["verbose"],
         "n_jobs": [Integral, None],
     }
 
@@ -169,9 +164,11 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         n_init: int = 1,
         tol: float = 1e-5,
         max_iter: int = 1000,
+        n_moves: int = 10,
         random_state: int | np.random.RandomState | None = None,
         partition_estimator: PartitionEstimator | None = None,
         on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
+        verbose: int = 0,
         n_jobs: int | None = None,
     ):
         self.n_components = n_components
@@ -188,9 +185,11 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         self.n_init = n_init
         self.tol = tol
         self.max_iter = max_iter
+        self.n_moves = n_moves
         self.random_state = random_state
         self.partition_estimator = partition_estimator
         self.on_nonconvergence = on_nonconvergence
+        self.verbose = verbose
         self.n_jobs = n_jobs
 
     # -- training --------------------------------------------------------------------------------
@@ -219,13 +218,10 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         """
         self._validate_params()
         X = self._validate(X, reset=True)
-        rng = check_random_state(self.random_state)
-        hyperparameters, temperature = self._starting_values(X), None
-        if self.tempering is not None:
-            temperature = self._highest_temperature(X, hyperparameters[0], hyperparameters[2])
-        best = self._climb(X, hyperparameters, temperature, rng)
+        rng, trainer = check_random_state(self.random_state), Trainer(self, X)
+        best = trainer.run(rng)
         for _ in range(self.n_init - 1):
-            best = max(best, self._climb(X, hyperparameters, temperature, rng), key=lambda run: run[1][-1].elbo)
+            best = max(best, trainer.run(rng), key=lambda run: run[1][-1].elbo)
         self._store(*best)
         self._partition_seed = draw_seed(rng)
         if not self.converged_:
@@ -234,63 +230,6 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
                 ConvergenceWarning,
             )
         return self
-
-    def _climb(self, X, hyperparameters, temperature, rng):
-        """One start: the posterior and its sweeps."""
-        names = ("noise_variance", "component_variance", "activation_probability")
-        activations = rng.uniform(size=(len(X), self.n_components)) < hyperparameters[2]
-        posterior = FactorialPosterior(
-            X,
-            activations,
-            *hyperparameters,
-            diagonal=self.covariance == "diag",
-            learned=tuple(name for name in names if getattr(self, name) is None),
-            jitter=np.random.default_rng(draw_seed(rng)) if self.tempering == "annealed" else None,
-            n_jobs=self.n_jobs,
-        )
-        tempering = self._tempering(posterior, temperature)
-        return posterior, list(sweeps(posterior, tempering, tol=self.tol * len(X), max_iter=self.max_iter))
-
-    def _starting_values(self, X):
-        """Noise variance, component variance and activation probabilities, given or to start from."""
-        probability = _STARTING_PROBABILITY if self.activation_probability is None else self.activation_probability
-        probability = as_float64(probability, "activation_probability")
-        if probability.shape not in ((), (self.n_components,)):
-            raise ValueError(
-                f"activation_probability must be a number or have shape ({self.n_components},) to fit n_components, "
-                f"got {probability.shape}"
-            )
-        if not np.all((probability > 0) & (probability < 1)):
-            raise ValueError("activation_probability must lie strictly between 0 and 1")
-        with np.errstate(over="ignore", invalid="ignore"):
-            variance, square = _moments(X)
-        if not np.isfinite(square):
-            raise ValueError(_TOO_LARGE)
-        noise = (variance / 2 or square or 1.0) if self.noise_variance is None else self.noise_variance
-        components = (square or 1.0) / (self.n_components * float(np.mean(probability)))
-        components = components if self.component_variance is None else self.component_variance
-        return noise, components, np.broadcast_to(probability, self.n_components)
-
-    def _highest_temperature(self, X, noise_variance, probability) -> float:
-        if self.initial_temperature != "auto":
-            return float(self.initial_temperature)
-        with np.errstate(over="ignore", invalid="ignore"):
-            eigenvalues = _leading_eigenvalues(X, self.n_components) / noise_variance
-        if not np.all(np.isfinite(eigenvalues)):
-            raise ValueError(_TOO_LARGE)
-        rows_per_feature = len(X) * np.mean(probability) / X.shape[1]
-        return float(max(2.0, min(eigenvalues[0], eigenvalues[-1] * rows_per_feature)))
-
-    def _tempering(self, posterior, highest) -> Tempering | None:
-        if self.tempering is None:
-            return None
-        if self.tempering == "annealed":
-            return Annealed(temperature_schedule(self.temperature_schedule, highest, self.n_tempered))
-        temperatures = temperature_ladder(highest, self.n_temperatures)
-        log_partition, n = posterior.log_partition(temperatures), len(posterior.X)
-        if self.tempering == "local":
-            return LocalTempering(temperatures, log_partition / n, n, self.n_tempered)
-        return GlobalTempering(temperatures, log_partition, self.n_tempered, monotone=self.monotone_temperature)
 
     def _store(self, posterior, steps) -> None:
         self.components_, self.component_covariance_ = posterior.means, posterior.covariance
@@ -400,23 +339,9 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 def _settle_rows(X, *, means, gram, probability, noise_variance):
     from sklpf.models.factorial._fit_kernels import settle_activations
 
-    products = means @ np.asarray(X, dtype=np.float64).T
-    activations = np.tile(probability[:, None], len(X))
-    settle_activations(products, activations, gram, logit(probability), 0.5 / noise_variance, _SETTLED, _MAX_SETTLING)
+    products, terms = means @ dense(X).T, (gram, logit(probability), 0.5 / noise_variance)
+    activations = np.tile(probability[:, None], X.shape[0])
+    settle_activations(products, activations, *terms, _SETTLED, _MAX_SETTLING)
+    search_activations(products, activations, *terms)
+    settle_activations(products, activations, *terms, _SETTLED, _MAX_SETTLING)
     return activations.T
-
-
-def _moments(X) -> tuple[float, float]:
-    """Mean variance of the features, and mean square of all values."""
-    return float(X.var(axis=0, dtype=np.float64).mean()), float(np.mean(np.square(X, dtype=np.float64)))
-
-
-def _leading_eigenvalues(X, n: int) -> NDArray[np.float64]:
-    """About the n largest eigenvalues of the covariance of X, falling, by subspace iteration."""
-    mean = X.mean(axis=0, dtype=np.float64)
-    basis = np.random.default_rng(0).normal(size=(X.shape[1], min(n, X.shape[1])))
-    for _ in range(_POWER_STEPS):
-        basis = np.linalg.qr(basis)[0]
-        scores = X @ basis.astype(X.dtype) - mean @ basis
-        basis = (X.T @ scores.astype(X.dtype) - np.outer(mean, scores.sum(axis=0))) / len(X)
-    return np.sort(np.linalg.norm(basis, axis=0))[::-1]

@@ -1,0 +1,144 @@
+"""Moves that sweeps can't make: a start from the moments, and components reborn where rows are badly explained.
+
+A move ends in some sweeps at T = 1, and is kept where it has raised the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import logit
+
+from sklpf.models.factorial._posterior import FactorialPosterior
+from sklpf.models.factorial._pursuit import pursue_activations
+from sklpf.models.factorial._rows import RowEnergy
+
+_N_PURSUITS = 3
+_MAX_SWEEPS, _SETTLED = 30, 1e-3  # of a move; nats a row
+_BIRTH_SWEEPS = 6  # with a component too many
+_ROWS_LOOKED_AT, _N_SEEDS, _SEED_STEPS = 1000, 30, 2
+
+
+def improve(
+    posterior: FactorialPosterior,
+    rng: np.random.Generator,
+    n_moves: int,
+    variance: float,
+    on_move: Callable[[float, str], None],
+) -> FactorialPosterior:
+    """Make moves until `n_moves` in a row have failed.
+
+    Parameters
+    ----------
+    posterior : FactorialPosterior
+        Not changed.
+    rng : numpy.random.Generator
+    n_moves : int
+    variance : float
+        Mean variance of the features.
+    on_move : callable
+        Called as on_move(elbo, kind) after every move that was kept.
+
+    Returns
+    -------
+    posterior : FactorialPosterior
+    """
+    best, bound = posterior, posterior.elbo()
+    made = failures = 0
+    while failures < n_moves:
+        pursued = made < _N_PURSUITS
+        other = _pursued(posterior, variance, rng) if pursued else _reborn(best, rng)
+        value = other.elbo()
+        made, failures = made + 1, failures + 1
+        if value > bound + _SETTLED * len(posterior.activations):
+            best, bound, failures = other, value, 0
+            on_move(bound, "pursuit" if pursued else "rebirth")
+    return best
+
+
+def _settle(posterior, max_sweeps) -> None:
+    last, least, n_components = -np.inf, _SETTLED * len(posterior.activations), posterior.activations.shape[1]
+    for sweep in range(max_sweeps):
+        posterior.forced = ((-1 - sweep) % n_components,)  # a newborn is last
+        posterior.update(1.0)
+        posterior.update_hyperparameters()
+        value = posterior.elbo()
+        if value - last < least:
+            return
+        last = value
+
+
+# -- moves -------------------------------------------------------------------------------------------
+def _pursued(posterior, variance, rng) -> FactorialPosterior:
+    """A start from the moments of X; components for which no direction is left are off, until they are reborn."""
+    n_components = posterior.activations.shape[1]
+    found = pursue_activations(posterior.X, n_components, variance, rng)
+    activations = np.zeros((len(found), n_components))
+    by_share = np.argsort(found.mean(axis=0))[::-1]
+    slots = np.argsort(posterior.activation_probability, kind="stable")[::-1][: len(by_share)]
+    activations[:, slots] = found[:, by_share]
+    other = posterior.with_activations(activations)
+    _settle(other, _MAX_SWEEPS)
+    return other
+
+
+def _reborn(posterior, rng) -> FactorialPosterior:
+    """Add a component where rows are badly explained, and drop the one that is then needed least."""
+    n_components = posterior.activations.shape[1]
+    other = _with_newborn(posterior, rng)
+    _settle(other, _BIRTH_SWEEPS)
+    least = int(np.argmin(_losses(other, rng)))
+    activations = other.activations[:, :n_components].copy()
+    if least < n_components:
+        activations[:, least] = other.activations[:, n_components]
+    other = other.with_activations(activations, posterior.activation_probability)
+    _settle(other, _MAX_SWEEPS)
+    return other
+
+
+def _with_newborn(posterior, rng):
+    x, energy, z = _look_at_rows(posterior, rng)
+    residuals = x - z @ posterior.means
+    log_odds = float(np.mean(logit(posterior.activation_probability)))
+    square = np.sum(residuals**2, axis=1)
+    square += 1e-6 * square.mean() or 1.0
+    seeds = rng.choice(len(x), size=min(_N_SEEDS, len(x)), replace=False, p=square / square.sum())
+    best = (-np.inf, None)
+    for mean in residuals[seeds]:
+        for _ in range(_SEED_STEPS):
+            extended = _extend(posterior, energy, x, mean, log_odds)
+            column = np.zeros((len(z), 1), dtype=np.uint8)
+            rows, gains = extended.forced(np.hstack([z, column]), z.shape[1], 1)
+            gain, on = np.maximum(gains, 0).sum(), gains > 0
+            if gain > best[0]:
+                best = (gain, mean)
+            if not on.any():
+                break
+            mean = np.mean(x[on] - rows[on, :-1] @ posterior.means, axis=0)
+    return posterior.with_newborn(best[1], log_odds)
+
+
+def _extend(posterior, energy, x, mean, log_odds) -> RowEnergy:
+    precision = 1 / posterior.noise_variance
+    bias = log_odds + precision * (x @ mean - 0.5 * mean @ mean)
+    cross = precision * (posterior.means @ mean)
+    n = len(cross)
+    coupling = np.zeros((n + 1, n + 1))
+    coupling[:n, :n], coupling[n, :n], coupling[:n, n] = energy.coupling, cross, cross
+    return RowEnergy(np.column_stack([energy.bias, bias]), coupling)
+
+
+def _losses(posterior, rng):
+    """What the bound of some rows would lose without each of the components, in nats."""
+    _, energy, z = _look_at_rows(posterior, rng)
+    return [-energy.forced(z, k, 0)[1].sum() for k in range(z.shape[1])]
+
+
+def _look_at_rows(posterior, rng):
+    """Some rows as float64 (n, D), the energy of their activations, and these as 0 and 1."""
+    n = len(posterior.activations)
+    rows = np.sort(rng.choice(n, min(n, _ROWS_LOOKED_AT), replace=False))
+    x = posterior.rows(rows)
+    energy = RowEnergy.of(posterior.means @ x.T, *posterior.terms())
+    return x, energy, np.ascontiguousarray(posterior.activations[rows] > 0.5).astype(np.uint8)
