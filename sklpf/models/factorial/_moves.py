@@ -11,11 +11,12 @@ import numpy as np
 from scipy.special import logit
 
 from sklpf.models.factorial._posterior import FactorialPosterior
-from sklpf.models.factorial._pursuit import pursue_activations
+from sklpf.models.factorial._pursuit import Pursuit
 from sklpf.models.factorial._rows import RowEnergy
 
 _N_PURSUITS = 3
 _MAX_SWEEPS, _SETTLED = 30, 1e-3  # of a move; nats a row
+_MOST_BORN = 3  # in one move
 _BIRTH_SWEEPS = 6  # with a component too many
 _ROWS_LOOKED_AT, _N_SEEDS, _SEED_STEPS = 1000, 30, 2
 
@@ -45,10 +46,15 @@ def improve(
     posterior : FactorialPosterior
     """
     best, bound = posterior, posterior.elbo()
+    pursuit = Pursuit(posterior.X, posterior.activations.shape[1], variance)
     made = failures = 0
     while failures < n_moves:
         pursued = made < _N_PURSUITS
-        other = _pursued(posterior, variance, rng) if pursued else _reborn(best, rng)
+        other = (
+            _pursued(posterior, pursuit, rng)
+            if pursued
+            else _reborn(best, pursuit.basis, 1 + failures % _MOST_BORN, rng)
+        )
         value = other.elbo()
         made, failures = made + 1, failures + 1
         if value > bound + _SETTLED * len(posterior.activations):
@@ -70,11 +76,10 @@ def _settle(posterior, max_sweeps) -> None:
 
 
 # -- moves -------------------------------------------------------------------------------------------
-def _pursued(posterior, variance, rng) -> FactorialPosterior:
+def _pursued(posterior, pursuit, rng) -> FactorialPosterior:
     """A start from the moments of X; components for which no direction is left are off, until they are reborn."""
-    n_components = posterior.activations.shape[1]
-    found = pursue_activations(posterior.X, n_components, variance, rng)
-    activations = np.zeros((len(found), n_components))
+    found = pursuit.activations(rng)
+    activations = np.zeros(posterior.activations.shape)
     by_share = np.argsort(found.mean(axis=0))[::-1]
     slots = np.argsort(posterior.activation_probability, kind="stable")[::-1][: len(by_share)]
     activations[:, slots] = found[:, by_share]
@@ -83,21 +88,30 @@ def _pursued(posterior, variance, rng) -> FactorialPosterior:
     return other
 
 
-def _reborn(posterior, rng) -> FactorialPosterior:
-    """Add a component where rows are badly explained, and drop the one that is then needed least."""
-    n_components = posterior.activations.shape[1]
-    other = _with_newborn(posterior, rng)
-    _settle(other, _BIRTH_SWEEPS)
-    least = int(np.argmin(_losses(other, rng)))
-    activations = other.activations[:, :n_components].copy()
-    if least < n_components:
-        activations[:, least] = other.activations[:, n_components]
-    other = other.with_activations(activations, posterior.activation_probability)
+def _reborn(posterior, basis, n_born, rng) -> FactorialPosterior:
+    """Add components where rows are badly explained, and drop as many that are then needed least."""
+    n_components, other = posterior.activations.shape[1], posterior
+    for _ in range(n_born):
+        other = _with_newborn(other, basis, rng)
+        _settle(other, _BIRTH_SWEEPS)
+    while other.activations.shape[1] > n_components:
+        other = _without(other, int(np.argmin(_losses(other, rng))))
+        _settle(other, _BIRTH_SWEEPS)
     _settle(other, _MAX_SWEEPS)
     return other
 
 
-def _with_newborn(posterior, rng):
+def _without(posterior, k):
+    """The posterior without component k, in whose place the last one comes."""
+    activations, probability = posterior.activations[:, :-1].copy(), posterior.activation_probability[:-1].copy()
+    if k < len(probability):
+        activations[:, k] = posterior.activations[:, -1]
+        if "activation_probability" in posterior.learned:
+            probability[k] = posterior.activation_probability[-1]
+    return posterior.with_activations(activations, probability)
+
+
+def _with_newborn(posterior, basis, rng):
     x, energy, z = _look_at_rows(posterior, rng)
     residuals = x - z @ posterior.means
     log_odds = float(np.mean(logit(posterior.activation_probability)))
@@ -105,11 +119,14 @@ def _with_newborn(posterior, rng):
     square += 1e-6 * square.mean() or 1.0
     seeds = rng.choice(len(x), size=min(_N_SEEDS, len(x)), replace=False, p=square / square.sum())
     best = (-np.inf, None)
-    for mean in residuals[seeds]:
+    for seed in seeds:
+        mean = residuals[seed] + _one_that_is_on(z[seed], rng) @ posterior.means
+        mean = basis @ (basis.T @ mean)  # nearly all noise is elsewhere
         for _ in range(_SEED_STEPS):
             extended = _extend(posterior, energy, x, mean, log_odds)
             column = np.zeros((len(z), 1), dtype=np.uint8)
             rows, gains = extended.forced(np.hstack([z, column]), z.shape[1], 1)
+            gains[seed] = 0
             gain, on = np.maximum(gains, 0).sum(), gains > 0
             if gain > best[0]:
                 best = (gain, mean)
@@ -117,6 +134,14 @@ def _with_newborn(posterior, rng):
                 break
             mean = np.mean(x[on] - rows[on, :-1] @ posterior.means, axis=0)
     return posterior.with_newborn(best[1], log_odds)
+
+
+def _one_that_is_on(z, rng):
+    """Every other time a component that is on, so that what it is a blend of can be born; otherwise none."""
+    chosen, on = np.zeros(len(z)), np.flatnonzero(z)
+    if len(on) > 0 and rng.random() < 0.5:
+        chosen[rng.choice(on)] = 1
+    return chosen
 
 
 def _extend(posterior, energy, x, mean, log_odds) -> RowEnergy:

@@ -27,8 +27,8 @@ def _leading_subspace(X, n: int):
     return mean, basis
 
 
-def pursue_activations(X, n_components: int, variance: float, rng) -> NDArray[np.float64]:
-    """Guess which components are on in every row, by projection pursuit.
+class Pursuit:
+    """Guesses at which components are on in every row, by projection pursuit.
 
     Rows are whitened in the leading directions that stand out from the noise, and rotated by the fixed-point
     iteration of independent component analysis to coordinates of large skewness and kurtosis. A coordinate that takes
@@ -40,38 +40,42 @@ def pursue_activations(X, n_components: int, variance: float, rng) -> NDArray[np
     n_components : int
     variance : float
         Mean variance of the features.
-    rng : numpy.random.Generator
-        For the rotation to start from.
 
-    Returns
-    -------
-    activations : ndarray of shape (n, m)
-        0 or 1; m is at most `n_components`, fewer where fewer directions stand out.
+    Attributes
+    ----------
+    basis : ndarray of shape (D, m)
+        Orthonormal, about the leading directions of X, some more than components.
     """
-    whitened = _whiten(X, n_components, variance)
-    if whitened.shape[1] == 0:
-        return np.zeros((X.shape[0], 0))
-    rows = slice(None) if len(whitened) <= _MAX_ROWS else rng.choice(len(whitened), _MAX_ROWS, replace=False)
-    rotation = _rotate(whitened[rows], rng)
-    coordinates = whitened @ rotation.T
-    skewness = np.mean(coordinates**3, axis=0)
-    coordinates *= np.where(skewness < 0, -1, 1)
-    return _without_offset(X, (coordinates > np.abs(skewness) / 2).astype(np.float64))
+
+    def __init__(self, X, n_components: int, variance: float):
+        self.X = X
+        mean, spread = _leading_subspace(X, n_components + _SPARE)
+        self.basis = np.linalg.qr(spread)[0]
+        scores = np.asarray(X @ self.basis.astype(X.dtype), dtype=np.float64) - mean @ self.basis
+        values, vectors = np.linalg.eigh(scores.T @ scores / len(scores))
+        values, vectors = values[::-1], vectors[:, ::-1]
+        noise, kept = _above_noise(values, n_components, variance, X.shape)
+        self._whitened = scores @ vectors[:, kept] / np.sqrt(values[kept] - noise)
+
+    def activations(self, rng) -> NDArray[np.float64]:
+        """Return activations (n, m), 0 or 1, from a random rotation; m is smaller where fewer directions stand out."""
+        n, m = self._whitened.shape
+        if m == 0:
+            return self._whitened
+        rows = slice(None) if n <= _MAX_ROWS else rng.choice(n, _MAX_ROWS, replace=False)
+        coordinates = self._whitened @ _rotate(self._whitened[rows], rng).T
+        skewness = np.mean(coordinates**3, axis=0)
+        coordinates *= np.where(skewness < 0, -1, 1)
+        return _without_offset(self.X, (coordinates > np.abs(skewness) / 2).astype(np.float64))
 
 
-def _whiten(X, n: int, variance: float) -> NDArray[np.float64]:
-    """Coordinates (N, m) in the leading directions, of unit variance without the noise."""
-    (n_rows, n_features), (mean, basis) = X.shape, _leading_subspace(X, n + _SPARE)
-    basis = np.linalg.qr(basis)[0]
-    scores = np.asarray(X @ basis.astype(X.dtype), dtype=np.float64) - mean @ basis
-    values, vectors = np.linalg.eigh(scores.T @ scores / n_rows)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    wanted = min(n, len(values))
-    rest = n_features - wanted
-    noise = max(0.0, (variance * n_features - values[:wanted].sum()) / rest) if rest > 0 else 0.0
+def _above_noise(values, n: int, variance: float, shape):
+    """Variance of the noise, and which of the first n eigenvalues (falling) are too large for it."""
+    (n_rows, n_features), n = shape, min(n, len(values))
+    rest = n_features - n
+    noise = max(0.0, (variance * n_features - values[:n].sum()) / rest) if rest > 0 else 0.0
     edge = noise * (1 + np.sqrt(n_features / n_rows)) ** 2  # where the eigenvalues of noise end
-    kept = np.flatnonzero(values[:wanted] > max(edge, 1e-6 * values[0]))
-    return scores @ vectors[:, kept] / np.sqrt(values[kept] - noise)
+    return noise, np.flatnonzero(values[:n] > max(edge, 1e-6 * values[0]))
 
 
 def _rotate(whitened, rng) -> NDArray[np.float64]:
