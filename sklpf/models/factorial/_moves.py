@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import logit
 
 from sklpf.models.factorial._posterior import FactorialPosterior
 from sklpf.models.factorial._pursuit import Pursuit
@@ -18,7 +17,8 @@ _N_PURSUITS = 3
 _MAX_SWEEPS, _SETTLED = 30, 1e-3  # of a move; nats a row
 _MOST_BORN = 3  # in one move
 _BIRTH_SWEEPS = 6  # with a component too many
-_ROWS_LOOKED_AT, _N_SEEDS, _SEED_STEPS = 1000, 30, 2
+_ROWS_LOOKED_AT, _ROWS_SCREENED = 1000, 200
+_N_SEEDS, _N_REFINED, _SEED_STEPS = 30, 5, 2
 
 
 def improve(
@@ -66,7 +66,7 @@ def improve(
 def _settle(posterior, max_sweeps) -> None:
     last, least, n_components = -np.inf, _SETTLED * len(posterior.activations), posterior.activations.shape[1]
     for sweep in range(max_sweeps):
-        posterior.forced = ((-1 - sweep) % n_components,)  # a newborn is last
+        posterior.forced = ((-1 - sweep) % n_components,)  # the last one first, a newborn
         posterior.update(1.0)
         posterior.update_hyperparameters()
         value = posterior.elbo()
@@ -111,47 +111,53 @@ def _without(posterior, k):
     return posterior.with_activations(activations, probability)
 
 
-def _with_newborn(posterior, basis, rng):
+def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
+    """One more component: of many seeds the one that some rows gain most from, after steps of its own."""
     x, energy, z = _look_at_rows(posterior, rng)
     residuals = x - z @ posterior.means
-    log_odds = float(np.mean(logit(posterior.activation_probability)))
     square = np.sum(residuals**2, axis=1)
     square += 1e-6 * square.mean() or 1.0
     seeds = rng.choice(len(x), size=min(_N_SEEDS, len(x)), replace=False, p=square / square.sum())
-    best = (-np.inf, None)
-    for seed in seeds:
-        mean = residuals[seed] + _one_that_is_on(z[seed], rng) @ posterior.means
-        mean = basis @ (basis.T @ mean)  # nearly all noise is elsewhere
+    means = residuals[seeds] + _one_that_is_on(z[seeds], rng) @ posterior.means
+    means = means @ basis @ basis.T  # nearly all noise is elsewhere
+    few = slice(_ROWS_SCREENED)
+    screened = [_gains(posterior, energy._replace(bias=energy.bias[few]), x[few], z[few], mean)[1] for mean in means]
+    for i, gains in enumerate(screened):
+        gains[seeds[i] : seeds[i] + 1] = 0  # empty where the seed is not among the few
+    order = np.argsort([-np.maximum(gains, 0).sum() for gains in screened], kind="stable")
+    best = (-np.inf, means[0])
+    for i in order[:_N_REFINED]:
+        mean = means[i]
         for _ in range(_SEED_STEPS):
-            extended = _extend(posterior, energy, x, mean, log_odds)
-            column = np.zeros((len(z), 1), dtype=np.uint8)
-            rows, gains = extended.forced(np.hstack([z, column]), z.shape[1], 1)
-            gains[seed] = 0
-            gain, on = np.maximum(gains, 0).sum(), gains > 0
-            if gain > best[0]:
-                best = (gain, mean)
+            changed, gains = _gains(posterior, energy, x, z, mean)
+            gains[seeds[i]] = 0
+            best = max(best, (np.maximum(gains, 0).sum(), mean), key=lambda pair: pair[0])
+            on = gains > 0
             if not on.any():
                 break
-            mean = np.mean(x[on] - rows[on, :-1] @ posterior.means, axis=0)
-    return posterior.with_newborn(best[1], log_odds)
+            mean = np.mean(x[on] - changed[on, :-1] @ posterior.means, axis=0)
+    return posterior.with_newborn(best[1])
 
 
 def _one_that_is_on(z, rng):
-    """Every other time a component that is on, so that what it is a blend of can be born; otherwise none."""
-    chosen, on = np.zeros(len(z)), np.flatnonzero(z)
-    if len(on) > 0 and rng.random() < 0.5:
-        chosen[rng.choice(on)] = 1
+    """For every other row a component that is on, so that what it is a blend of can be born; otherwise none."""
+    chosen = np.zeros(z.shape)
+    for row in np.flatnonzero(rng.random(len(z)) < 0.5):
+        on = np.flatnonzero(z[row])
+        if len(on) > 0:
+            chosen[row, rng.choice(on)] = 1
     return chosen
 
 
-def _extend(posterior, energy, x, mean, log_odds) -> RowEnergy:
-    precision = 1 / posterior.noise_variance
-    bias = log_odds + precision * (x @ mean - 0.5 * mean @ mean)
-    cross = precision * (posterior.means @ mean)
-    n = len(cross)
+def _gains(posterior, energy, x, z, mean):
+    """What rows gain from a new component of this mean, and the activations with it, once the others have followed."""
+    precision, n = 1 / posterior.noise_variance, z.shape[1]
+    bias = np.mean(posterior.log_odds) + precision * (x @ mean - 0.5 * mean @ mean)
     coupling = np.zeros((n + 1, n + 1))
-    coupling[:n, :n], coupling[n, :n], coupling[:n, n] = energy.coupling, cross, cross
-    return RowEnergy(np.column_stack([energy.bias, bias]), coupling)
+    coupling[:n, :n] = energy.coupling
+    coupling[n, :n] = coupling[:n, n] = precision * (posterior.means @ mean)
+    extended = RowEnergy(np.column_stack([energy.bias, bias]), coupling)
+    return extended.forced(np.pad(z, ((0, 0), (0, 1))), n, 1)
 
 
 def _losses(posterior, rng):
@@ -163,7 +169,7 @@ def _losses(posterior, rng):
 def _look_at_rows(posterior, rng):
     """Some rows as float64 (n, D), the energy of their activations, and these as 0 and 1."""
     n = len(posterior.activations)
-    rows = np.sort(rng.choice(n, min(n, _ROWS_LOOKED_AT), replace=False))
+    rows = rng.choice(n, min(n, _ROWS_LOOKED_AT), replace=False)
     x = posterior.rows(rows)
     energy = RowEnergy.of(posterior.means @ x.T, *posterior.terms())
     return x, energy, np.ascontiguousarray(posterior.activations[rows] > 0.5).astype(np.uint8)

@@ -90,9 +90,14 @@ class FactorialPosterior(ConjugateModel):
     def _gram(self) -> NDArray[np.float64]:
         return self.means @ self.means.T + self.means.shape[1] * self.covariance
 
+    @property
+    def log_odds(self) -> NDArray[np.float64]:
+        """Of the components to be on."""
+        return logit(self.activation_probability)
+
     def terms(self):
         """Return what beside the means decides activations: E[means @ means.T], log odds, 1 / (2 noise variance)."""
-        return self._gram, logit(self.activation_probability), 0.5 / self.noise_variance
+        return self._gram, self.log_odds, 0.5 / self.noise_variance
 
     # -- other posteriors ------------------------------------------------------------------------
     def with_activations(self, activations, activation_probability=None) -> FactorialPosterior:
@@ -104,12 +109,12 @@ class FactorialPosterior(ConjugateModel):
         other._start()
         return other
 
-    def with_newborn(self, mean, log_odds: float) -> FactorialPosterior:
-        """Return another posterior with one more component, last, of this mean and off in all rows."""
+    def with_newborn(self, mean) -> FactorialPosterior:
+        """Return another posterior with one more component, last, of this mean, average odds and off in all rows."""
         off = np.zeros((len(self.activations), 1))
         other = copy.copy(self)
         other.activations = np.asfortranarray(np.hstack([self.activations, off]))
-        other.activation_probability = np.append(self.activation_probability, expit(log_odds))
+        other.activation_probability = np.append(self.activation_probability, expit(np.mean(self.log_odds)))
         other.means, other.covariance = np.vstack([self.means, mean]), block_diag(self.covariance, 0.0)
         return other
 
@@ -124,7 +129,7 @@ class FactorialPosterior(ConjugateModel):
     def expected_log_joint(self, per_datum=False):
         n, n_features = self.X.shape
         constant = -0.5 * n_features * np.log(2 * np.pi * self.noise_variance)
-        log_odds, log_off = logit(self.activation_probability), np.log1p(-self.activation_probability).sum()
+        log_odds, log_off = self.log_odds, np.log1p(-self.activation_probability).sum()
         if per_datum or self._weighted:
             squares = np.concatenate([self._expected_squares(rows) for rows in self._blocks])
             values = constant + log_off + self.activations @ log_odds - squares / (2 * self.noise_variance)
