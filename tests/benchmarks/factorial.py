@@ -1,9 +1,9 @@
 """Speed and memory of the factorial mixture's sweeps, and what its fits find; prints Markdown.
 
-    python tests/benchmarks/factorial.py [sweep large design verify faces enumeration]
+    python tests/benchmarks/factorial.py [sweep large design verify faces enumeration "name of a family"]
 
-`design` and `verify` fit generated shapes with 10 seeds, before (annealed, n_moves=0) and after (n_moves at its default,
-without tempering and annealed); see `factorial_shapes.py` for the families. Minutes each.
+`design` and `verify` fit the families of generated shapes in `factorial_shapes.py` with 10 seeds, before (annealed,
+n_moves=0) and after (n_moves at its default, without tempering). Minutes each.
 
 One thread, processor time, the best of several rounds. The floor is N K D + N K^2 multiply-add operations at the rate
 of a large square matrix product in the same process; a sweep needs N K D twice, for X M' and for the sums over rows.
@@ -121,7 +121,6 @@ def large():
 METHODS = {
     "annealed": {"tempering": "annealed", "n_moves": 0},
     "moves": {},
-    "annealed, moves": {"tempering": "annealed"},
 }
 
 
@@ -203,4 +202,4 @@ if __name__ == "__main__":
     }
     with threadpool_limits(1):
         for name in sys.argv[1:] or ["sweep", "large"]:
-            tasks[name]()
+            families([name]) if name in FAMILIES else tasks[name]()

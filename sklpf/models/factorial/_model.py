@@ -12,18 +12,18 @@ from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state, gen_batches
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sklpf._parallel import parallel_map
 from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
-from sklpf.models._validation import all_or_nothing, check_n_samples
+from sklpf.models._validation import all_or_nothing, check_n_samples, validate_rows
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial._posterior import dense
-from sklpf.models.factorial._rows import search_activations
-from sklpf.models.factorial._trainer import Trainer
+from sklpf.models.factorial._rows import MOST_FORCED, search_activations
+from sklpf.models.factorial._trainer import Trainer, update
 from sklpf.partition import PartitionEstimator
 
 _ROWS_AT_ONCE = 1024  # of transform
@@ -72,7 +72,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     random_state : int, RandomState or None, default=None
         Starts and the Monte-Carlo estimates of `score` depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
-        How log p(x) of a row is computed. None enumerates the 2^n_components activations of up to 18 components, and
+        How log p(x) of a row is computed. None enumerates the 2^n_components activations of up to 20 components, and
         estimates beyond. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate is not to be trusted.
@@ -92,10 +92,10 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     elbo_ : float
         Evidence lower bound of the training data at T = 1, in nats.
     elbo_curve_, temperatures_ : ndarray of shape (n_iter_,)
-        The bound at T = 1 of what every sweep arrived at, and the sweep's temperature 1 / E[1 / T].
+        The bound at T = 1 of what every sweep, or move that was kept, arrived at, and its temperature 1 / E[1 / T].
     converged_ : bool
     n_iter_ : int
-        Sweeps of the best start.
+        Sweeps of the best start, and its moves that were kept; one more for every batch of `partial_fit`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -108,6 +108,11 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     D / (2 n pi) nats at any temperature (D features, n rows, pi the activation probability), while what it explains
     shrinks with 1 / T. "auto" therefore stays below n pi / D times the n_components-th eigenvalue over the noise
     variance, which is cautious: components were seen to die at several times that.
+
+    After the sweeps come moves, each followed by sweeps and kept where it has raised the bound: a few starts from the
+    moments of X (projection pursuit), then components reborn where rows are badly explained, after which those that are
+    needed least are dropped: dead ones, duplicates, blends. From then on sweeps also look for better activations of
+    every row by flips of up to three components.
 
     There is no intercept: centre X, or leave a component to be always on. What is learned stays at its starting value
     (half the mean variance of the features, 0.3, and a matching component variance) above T = 1. `score` is the
@@ -199,7 +204,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : ignored
 
         Returns
@@ -222,7 +227,11 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         best = trainer.run(rng)
         for _ in range(self.n_init - 1):
             best = max(best, trainer.run(rng), key=lambda run: run[1][-1].elbo)
-        self._store(*best)
+        posterior, steps = best
+        self._store(posterior)
+        self.elbo_curve_ = np.array([step.elbo for step in steps])
+        self.temperatures_ = np.array([step.temperature for step in steps])
+        self.elbo_, self.converged_, self.n_iter_ = steps[-1].elbo, steps[-1].converged, len(steps)
         self._partition_seed = draw_seed(rng)
         if not self.converged_:
             warn(
@@ -231,25 +240,59 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
             )
         return self
 
-    def _store(self, posterior, steps) -> None:
+    @all_or_nothing
+    def partial_fit(self, X, y=None) -> Self:
+        """Fit to the first batch of a stream, or update the fitted components with another one.
+
+        The first call is `fit`: that batch should be large enough to find the components. A later one finds the
+        activations of its rows with the components as they are, and updates these and what is learned from averages
+        over all rows so far, in which a batch of a share r of them weighs r ** 0.7.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+            After the first batch without `elbo_`, `elbo_curve_` and `temperatures_`, which are those of one fit.
+
+        Raises
+        ------
+        ValueError
+            As in `fit`, or if X or `n_components` does not have the size of before; the model is then as it was.
+        """
+        if not hasattr(self, "components_"):
+            return self.fit(X)
+        self._validate_params()
+        X = self._validate(X)
+        if self.n_components != len(self.components_):
+            raise ValueError(
+                f"n_components is {self.n_components}, but {len(self.components_)} were fitted; call fit to begin anew"
+            )
+        self._store(update(self, X, self.transform(X)))
+        for name in ("elbo_", "elbo_curve_", "temperatures_"):
+            self.__dict__.pop(name, None)
+        self.n_iter_ += 1
+        return self
+
+    def _store(self, posterior) -> None:
         self.components_, self.component_covariance_ = posterior.means, posterior.covariance
         self.noise_variance_ = posterior.noise_variance
         self.component_variance_ = posterior.component_variance
         self.activation_probability_ = posterior.activation_probability
-        self.elbo_curve_ = np.array([step.elbo for step in steps])
-        self.temperatures_ = np.array([step.temperature for step in steps])
-        self.elbo_, self.converged_, self.n_iter_ = steps[-1].elbo, steps[-1].converged, len(steps)
-        self._n_features_out = self.n_components
+        self._statistics, self._n_features_out = posterior.statistics, self.n_components
 
     # -- activations -----------------------------------------------------------------------------
     def transform(self, X) -> NDArray:
         """Posterior probabilities that the components are on, for every row on its own.
 
-        Mean field at T = 1, from the prior; the components stay as they are.
+        Mean field at T = 1, from the prior and from where flips of components lead; the better bound counts.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -264,7 +307,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
             probability=self.activation_probability_,
             noise_variance=self.noise_variance_,
         )
-        blocks = [X[rows] for rows in gen_batches(len(X), _ROWS_AT_ONCE)]
+        blocks = [X[rows] for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE)]
         done = parallel_map(settle, blocks, n_jobs=self.n_jobs)
         return np.concatenate(done).astype(X.dtype, copy=False)
 
@@ -287,10 +330,11 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         return (X @ self.components_).astype(X.dtype, copy=False)
 
     def _validate(self, X, reset=False):
-        return validate_data(self, X, reset=reset, dtype=(np.float64, np.float32), order="C")
+        return validate_rows(self, X, reset=reset, dtype=(np.float64, np.float32), order="C")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -300,7 +344,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
 
         Returns
         -------
@@ -342,6 +386,6 @@ def _settle_rows(X, *, means, gram, probability, noise_variance):
     products, terms = means @ dense(X).T, (gram, logit(probability), 0.5 / noise_variance)
     activations = np.tile(probability[:, None], X.shape[0])
     settle_activations(products, activations, *terms, _SETTLED, _MAX_SETTLING)
-    search_activations(products, activations, *terms)
+    search_activations(products, activations, *terms, range(min(MOST_FORCED, len(gram))))
     settle_activations(products, activations, *terms, _SETTLED, _MAX_SETTLING)
     return activations.T

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +20,21 @@ from sklpf.variational import ConjugateModel
 _VALUES_AT_ONCE = 1 << 19  # of the rows and activations of a block
 _LOG_2PI = np.log(2 * np.pi)
 _JITTER_COST = 1.0  # nats
+
+
+class Statistics(NamedTuple):
+    """What the components are updated from: means over n rows of E[z z'], E[z] x' and |x|²."""
+
+    n: int
+    second: NDArray[np.float64]
+    products: NDArray[np.float64]
+    square: float
+
+    def blended(self, new: Statistics) -> Statistics:
+        """Return the means over both, in which the new ones, of a share r of the rows, weigh r ** 0.7."""
+        n = self.n + new.n
+        share = (new.n / n) ** 0.7
+        return Statistics(n, *((1 - share) * a + share * b for a, b in zip(self[1:], new[1:])))
 
 
 class FactorialPosterior(ConjugateModel):
@@ -99,6 +115,18 @@ class FactorialPosterior(ConjugateModel):
         """Return what beside the means decides activations: E[means @ means.T], log odds, 1 / (2 noise variance)."""
         return self._gram, self.log_odds, 0.5 / self.noise_variance
 
+    @property
+    def statistics(self) -> Statistics:
+        """Of the rows, after a sweep at one temperature for all."""
+        return Statistics(self.n, self._second / self.n, self._products / self.n, self._squares / self.n)
+
+    def update_from(self, statistics: Statistics) -> None:
+        """Update the means, and what is learned, from statistics of other rows; activations stay as they are."""
+        self.n, second, products, square = statistics
+        self._second, self._products, self._squares = self.n * second, self.n * products, self.n * square
+        self._update_means(1.0)
+        self.update_hyperparameters()
+
     # -- other posteriors ------------------------------------------------------------------------
     def with_activations(self, activations, activation_probability=None) -> FactorialPosterior:
         """Return another posterior on the same rows, fitted to activations (n, any number)."""
@@ -127,7 +155,7 @@ class FactorialPosterior(ConjugateModel):
         self._update_means(1.0 if self._weighted else inverse)
 
     def expected_log_joint(self, per_datum=False):
-        n, n_features = self.X.shape
+        n, n_features = self.n, self.X.shape[1]
         constant = -0.5 * n_features * np.log(2 * np.pi * self.noise_variance)
         log_odds, log_off = self.log_odds, np.log1p(-self.activation_probability).sum()
         if per_datum or self._weighted:
@@ -148,7 +176,7 @@ class FactorialPosterior(ConjugateModel):
     def log_partition(self, temperatures):
         """log C(T) in nats; with the noise's own constant, which the paper's appendix C leaves out."""
         temperatures = np.asarray(temperatures, dtype=np.float64)
-        (n, n_features), power = self.X.shape, 1 / temperatures[:, None]
+        n, n_features, power = self.n, self.X.shape[1], 1 / temperatures[:, None]
         gaussian = np.log(temperatures) + (1 - 1 / temperatures) * np.log(2 * np.pi * self.noise_variance)
         on, off = np.log(self.activation_probability), np.log1p(-self.activation_probability)
         return n * (0.5 * n_features * gaussian + np.logaddexp(power * on, power * off).sum(axis=1))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
+MOST_FORCED = 16  # components that a thorough search forces in every row
 _SETTLED, _MAX_SETTLING = 1e-6, 30
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from sklpf._random import draw_seed
 from sklpf.models.factorial._moves import improve
 from sklpf.models.factorial._posterior import FactorialPosterior
 from sklpf.models.factorial._pursuit import leading_eigenvalues
+from sklpf.models.factorial._rows import MOST_FORCED
 from sklpf.variational import (
     Annealed,
     GlobalTempering,
@@ -25,26 +25,10 @@ from sklpf.variational import (
 )
 
 _STARTING_PROBABILITY = 0.3
-_FORCED = 16  # components that a sweep after the moves forces in every row
 _HYPERPARAMETERS = ("noise_variance", "component_variance", "activation_probability")
 _TOO_LARGE = "X holds values too large to be squared; rescale X"
 
 log = logging.getLogger("sklpf").info
-
-
-class Statistics(NamedTuple):
-    """What the components are updated from, a row's mean of each, and the number of rows that it stands for."""
-
-    n: int
-    second: NDArray[np.float64]
-    products: NDArray[np.float64]
-    square: float
-
-    def blended(self, new: Statistics) -> Statistics:
-        """Return these with a share of the new ones that falls as (rows in it / rows so far) ** 0.7."""
-        n = self.n + new.n
-        share = (new.n / n) ** 0.7
-        return Statistics(n, *((1 - share) * a + share * b for a, b in zip(self[1:], new[1:])))
 
 
 class Trainer:
@@ -85,10 +69,8 @@ class Trainer:
             self.X,
             activations,
             *self.start,
-            diagonal=model.covariance == "diag",
-            learned=self.learned,
+            **_options(model),
             jitter=np.random.default_rng(draw_seed(rng)) if model.tempering == "annealed" else None,
-            n_jobs=model.n_jobs,
         )
         steps = self._sweeps(posterior, self._tempering(posterior), tol)
         if model.n_moves == 0:
@@ -99,13 +81,8 @@ class Trainer:
             self._report(f"move {kind}", steps[-1])
 
         posterior = improve(posterior, np.random.default_rng(draw_seed(rng)), model.n_moves, self.variance, record)
-        posterior.forced = tuple(range(min(_FORCED, model.n_components)))
+        posterior.forced = tuple(range(min(MOST_FORCED, model.n_components)))
         return posterior, steps + self._sweeps(posterior, None, tol)
-
-    @property
-    def learned(self) -> tuple[str, ...]:
-        """Names of the hyperparameters that the model leaves at None."""
-        return tuple(name for name in _HYPERPARAMETERS if getattr(self.model, name) is None)
 
     def _sweeps(self, posterior, tempering, tol) -> list[Sweep]:
         steps = []
@@ -139,6 +116,20 @@ class Trainer:
         if model.tempering == "local":
             return LocalTempering(temperatures, log_partition / self.n, self.n, model.n_tempered)
         return GlobalTempering(temperatures, log_partition, model.n_tempered, monotone=model.monotone_temperature)
+
+
+def update(model, X, activations) -> FactorialPosterior:
+    """Return what another batch of a stream, with its activations (n, K), makes of a fitted model."""
+    start = model.noise_variance_, model.component_variance_, model.activation_probability_
+    posterior = FactorialPosterior(X, activations, *start, **_options(model))
+    posterior.update_from(model._statistics.blended(posterior.statistics))
+    return posterior
+
+
+def _options(model) -> dict:
+    """What the model's parameters say about posteriors."""
+    learned = tuple(name for name in _HYPERPARAMETERS if getattr(model, name) is None)
+    return {"diagonal": model.covariance == "diag", "learned": learned, "n_jobs": model.n_jobs}
 
 
 def moments(X) -> tuple[float, float]:
