@@ -386,6 +386,6 @@ def _settle_rows(X, *, means, gram, probability, noise_variance):
     products, terms = means @ dense(X).T, (gram, logit(probability), 0.5 / noise_variance)
     activations = np.tile(probability[:, None], X.shape[0])
     settle_activations(products, activations, *terms, _SETTLED, _MAX_SETTLING)
-    search_activations(products, activations, *terms, range(min(MOST_FORCED, len(gram))))
+    search_activations(products, activations, *terms, forced=range(min(MOST_FORCED, len(gram))))
     settle_activations(products, activations, *terms, _SETTLED, _MAX_SETTLING)
     return activations.T

@@ -254,10 +254,10 @@ def _sweep_rows(part, *, means, terms, weighted, forced):
 
     X, activations, inverse = part
     x, active = dense(X), np.array(activations.T, order="C")
-    products = means @ x.T
+    products, (gram, log_odds, half_precision) = means @ x.T, terms
     if forced is not None:
-        search_activations(products, active, *terms, forced)
-    entropy = update_activations(products, active, *terms, np.array(inverse))
+        search_activations(products, active, gram, log_odds, half_precision, forced)
+    entropy = update_activations(products, active, gram, log_odds, half_precision, np.array(inverse))
     return active.T, *_sums(x, active, inverse if weighted else None), np.array(entropy)
 
 
