@@ -23,7 +23,7 @@ from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._ladders import respace
-from sklpf.reweighting import bar_ratios, stepping_stones
+from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.runs._exchange import ExchangeRun, Ladders, move_ladders, run_round, start_ladders
 from sklpf.runs._plan import check_ends, doubling, n_tuning_moves
 from sklpf.transitions import Transition
@@ -73,7 +73,8 @@ class ParallelTempering(PartitionEstimator):
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
         See `PartitionEstimator`. The interval uses Student t with G - 1 degrees of freedom. ``result_.diagnostics``
-        holds ``rejection`` (K - 1,), ``barrier`` (Lambda), ``round_trips`` (G,), ``ladder_log_partitions`` (G,),
+        holds ``rejection`` and ``overlap`` (K - 1,) of neighbouring levels, ``curve_std_error`` (K,) of
+        ``result_.log_partition_curve``, ``barrier`` (Lambda), ``round_trips`` (G,), ``ladder_log_partitions`` (G,),
         ``between_ladders`` (the share of the target states' variance that lies between ladders), ``drift_t`` and
         ``direction_t`` (the t statistics behind two alarms), and ``plain_bound`` where the path has one.
     run_ : ExchangeRun
@@ -246,30 +247,31 @@ class ParallelTempering(PartitionEstimator):
 
     def _combine(self, run) -> PartitionResult:
         ratios, n_ladders = self._ratios(run), len(run.round_trips)
-        everything = np.arange(n_ladders)
-        log_ratio, std_error = jackknife(lambda keep: ratios(keep).sum(), n_ladders)
-        log_partition = run.base_log_partition + float(log_ratio)
+        curve, errors = jackknife(lambda keep: np.r_[0, np.cumsum(ratios(keep))], n_ladders)
+        log_partition, std_error = run.base_log_partition + float(curve[-1]), float(errors[-1])
         diagnostics = {
+            "curve_std_error": errors,
             "rejection": run.rejection,
+            "overlap": neighbour_overlap(*run.pairs()),
             "barrier": float(run.rejection.sum()),
             "round_trips": run.round_trips,
-            "ladder_log_partitions": np.array([ratios([g]).sum() for g in everything]),
+            "ladder_log_partitions": np.array([ratios([g]).sum() for g in range(n_ladders)]),
             "between_ladders": _between_ladders(run),
         }
         reasons = self._alarms(run, diagnostics)
-        reasons += bound_alarms(run.bound, log_partition, float(std_error), diagnostics)
+        reasons += bound_alarms(run.bound, log_partition, std_error, diagnostics)
         if self.tol is not None and std_error >= self.tol:
             reasons.append(f"the standard error {std_error:.2g} is above tol: raise n_sweeps")
         return PartitionResult(
             method="ParallelTempering",
             log_partition=log_partition,
-            std_error=float(std_error),
+            std_error=std_error,
             degrees_of_freedom=n_ladders - 1,
             converged=not reasons,
             reasons=tuple(reasons),
             n_sweeps=run.n_sweeps,
             ladder=run.ladder,
-            log_partition_curve=run.base_log_partition + np.r_[0, np.cumsum(ratios(everything))],
+            log_partition_curve=run.base_log_partition + curve,
             diagnostics=diagnostics,
         )
 

@@ -116,7 +116,9 @@ class RTS(PartitionEstimator):
         interval. ``result_.log_partition_curve`` holds log Z at all levels. ``result_.diagnostics`` holds
 
         - ``chain_std_error``, ``jackknife_std_error`` and ``bias`` (equation 15, not subtracted), in nats;
-        - ``shares`` (K,), the averages c_k of the last round, and its ``log_pseudo_prior`` (K,);
+        - ``curve_std_error`` (K,), by the jackknife, of ``result_.log_partition_curve``;
+        - ``shares`` (K,), the averages c_k of the last round, its ``log_pseudo_prior`` (K,), and the ``overlap`` of
+          neighbouring levels (K - 1,);
         - ``crossed``, the share of chains that visited both ends of the ladder in production, for every group (10,);
         - ``effective_draws``, how many independent draws an average chain was worth;
         - ``mbar_log_partition``, MBAR's log Z_target - log Z_base from the same samples;
@@ -129,10 +131,10 @@ class RTS(PartitionEstimator):
         `ThermodynamicIntegration`, …) read the last round of ``run_``.
 
     With ``continuous=True`` ``shares`` are densities at the levels by the ladder's coordinate, and of the diagnostics
-    there are ``chain_std_error``, ``jackknife_std_error``, ``log_pseudo_prior``, ``crossed``, ``drift_t``,
-    ``largest_move`` and ``sweeps_per_redraw``, with ``local_t`` in place of ``mbar_t``: the test whether log f_1 -
-    log f_0 has the mean at each beta that its average under q says. ``run_`` holds all betas and log f_1 - log f_0,
-    16 bytes a redraw of a chain; ``ThermodynamicIntegration(rule="continuous")`` reads it.
+    there are ``curve_std_error``, ``chain_std_error``, ``jackknife_std_error``, ``log_pseudo_prior``, ``crossed``,
+    ``drift_t``, ``largest_move`` and ``sweeps_per_redraw``, with ``local_t`` in place of ``mbar_t``: the test whether
+    log f_1 - log f_0 has the mean at each beta that its average under q says. ``run_`` holds all betas and
+    log f_1 - log f_0, 16 bytes a redraw of a chain; ``ThermodynamicIntegration(rule="continuous")`` reads it.
 
     Raises
     ------

@@ -15,8 +15,10 @@ from sklpf.reweighting import (
     bias,
     influence,
     mbar,
+    neighbour_overlap,
     rts_curve,
     standard_error,
+    with_first_error,
     with_first_ratio,
 )
 from sklpf.runs._tempering import Round, TemperingRun, pool_groups
@@ -59,11 +61,13 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
     bar_value, bar_error = jackknife(lambda keep: _sum_of(neighbours(keep), old.first_ratio), N_GROUPS)
     crossed = np.array([group.mean() for group in np.split(last.crossed, first[1:-1])])
     diagnostics = {
+        "curve_std_error": with_first_error(jackknifed, pooled.first_ratio),
         "chain_std_error": chain,
         "jackknife_std_error": float(jackknifed[-1]),
         "bias": bias(shares[-1], origin),
         "shares": np.exp(pooled.log_shares(ALL)[-1]),
         "log_pseudo_prior": last.log_pseudo_prior,
+        "overlap": neighbour_overlap(*last.pairs()),
         "crossed": crossed,
         "effective_draws": _effective_draws(last, shares[-1], origin),
         "mbar_log_partition": mbar_value,
