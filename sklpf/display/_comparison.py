@@ -10,10 +10,10 @@ import numpy as np
 from sklpf.display._drawing import panels
 from sklpf.models import ModelComparison, ScoreInterval
 
-_ERRORS = (
+_ERRORS = (  # of a ScoreInterval: what it is called, its colour, how far below the mean it is drawn
     ("combined", "both errors", "0.4", 0.0),
-    ("sampling", "rows", "C0", 0.16),
-    ("partition", "log Z", "C1", 0.32),
+    ("sampling", "error over rows", "C0", 0.16),
+    ("partition", "error of log Z", "C1", 0.32),
 )
 
 

@@ -67,8 +67,8 @@ class ComponentsDisplay:
         components = getattr(model, "components_", None)
         if np.ndim(components) != 2:
             raise ValueError(
-                f"ComponentsDisplay draws components_ of shape (n_components, n_features), and a {type(model).__name__} "
-                "has none: of other arrays give ComponentsDisplay(images)"
+                f"{cls.__name__} draws components_ of shape (n_components, n_features), and a {type(model).__name__} "
+                f"has none: of other arrays give {cls.__name__}(images)"
             )
         if whitening is not None:
             origin = whitening.inverse_transform(np.zeros((1, components.shape[1])))

@@ -89,8 +89,8 @@ class TopicsDisplay:
         components = np.asarray(getattr(model, "components_", np.empty(0)), dtype=float)
         if components.ndim != 2 or not np.all(components > 0):
             raise ValueError(
-                f"TopicsDisplay draws topics, positive components_ of shape (n_topics, n_features), and a "
-                f"{type(model).__name__} has none: those of LatentDirichletAllocation are; ComponentsDisplay draws others"
+                f"{cls.__name__} draws positive components_ of shape (n_topics, n_features), and a "
+                f"{type(model).__name__} has none: LatentDirichletAllocation has; ComponentsDisplay draws others"
             )
         names = _feature_names(model, feature_names, components.shape[1])
         p = components / components.sum(axis=1, keepdims=True)

@@ -102,10 +102,9 @@ class TrainingDisplay:
             return cls(model.elbo_curve_, label=_ELBO).plot(ax)
         if tracked["log_partition"] is None:
             raise ValueError(
-                f"TrainingDisplay draws what a model keeps of its training, and this {type(model).__name__} kept nothing: "
-                "BernoulliRBM does with early_stopping=True or track_log_partition, and those with loss_curve_ "
-                "(ProductOfExperts, MeanCovarianceRBM, LinearGenerativeModel, BilinearGenerativeModel) and "
-                "FactorialMixture do after fit"
+                f"{cls.__name__} draws what a model keeps of training, and this {type(model).__name__} kept nothing: "
+                "BernoulliRBM does with early_stopping=True or track_log_partition; after fit ProductOfExperts, "
+                "MeanCovarianceRBM, LinearGenerativeModel, BilinearGenerativeModel and FactorialMixture do"
             )
         return cls(**tracked).plot(ax)
 

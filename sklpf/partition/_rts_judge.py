@@ -107,6 +107,13 @@ def started_from(run: TemperingRun) -> Pooled:
     return Pooled(*run.previous, first_ratio=run.first_ratio)
 
 
+def at_target(pooled: Pooled) -> tuple[float, float]:
+    """log Z_target - log Z_base of an estimate and its standard error by the jackknife."""
+    curve, jackknifed = jackknife(pooled, N_GROUPS)
+    known = 0.0 if pooled.first_ratio is None else pooled.first_ratio.std_error
+    return float(curve[-1]), float(np.hypot(jackknifed[-1], known))
+
+
 def _sum_of(ratios, first_ratio):
     """Of the ratios of neighbouring levels."""
     return ratios.sum() if first_ratio is None else first_ratio.log_mean + ratios[1:].sum()
