@@ -104,15 +104,20 @@ class ComparisonDisplay:
         parts = {label: intervals for label, intervals in parts.items() if intervals}
         size = 2 + 4.0 * len(parts), 1.6 + 0.5 * len(names)
         for axes, (label, intervals) in zip(panels(self, ax, 1, len(parts), size, sharey=True), parts.items()):
-            for line, interval in ((names.index(name), interval) for name, interval in intervals.items()):
-                _draw(axes, line, interval)
-            axes.set_xlabel(label if self.scores or len(names) > 1 else "difference of log-likelihoods (nats)")
+            for line, name in enumerate(names):
+                if name in intervals:
+                    _draw(axes, line, intervals[name])
+                else:  # the best, which is 0 from itself
+                    axes.plot(0, line, "ok")
+            axes.set_xlabel(label if self.scores else "difference of log-likelihoods (nats)")
+            axes.locator_params(axis="x", nbins=6)
             if intervals is self.differences:
                 axes.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
         self.ax_.set_yticks(range(len(names)), names)
         self.ax_.set_ylim(len(names) - 0.4, -0.6)
-        handles = {handle.get_label(): handle for handle in self.ax_.collections if handle.get_label()[:1] != "_"}
-        self.ax_.legend(handles.values(), handles.keys(), loc="best")
+        handles = dict(zip(*reversed(self.ax_.get_legend_handles_labels())))
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": len(handles), "frameon": False}
+        self.ax_.legend(handles.values(), handles.keys(), fontsize="small", **place)
         return self
 
 
@@ -122,5 +127,6 @@ def _draw(axes, line, interval):
         axes.annotate(f"  {interval.mean}", (0, line), xycoords=("axes fraction", "data"), va="center")
         return
     for name, label, color, below in _ERRORS:
-        axes.hlines(line + below, *getattr(interval, name), color=color, linewidth=3 if below else 1.2, label=label)
+        style = {"linewidth": 3 if below else 1.2, "marker": "|", "color": color, "label": label}
+        axes.plot(getattr(interval, name), [line + below] * 2, **style)
     axes.plot(interval.mean, line, "o", color="k", markerfacecolor="k" if interval.converged else "none")

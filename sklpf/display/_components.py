@@ -8,6 +8,8 @@ import numpy as np
 
 from sklpf.display._drawing import last_step, panels
 
+_GAP = 16  # gaps that the longer side of an image has
+
 
 class ComponentsDisplay:
     """Components as small images side by side.
@@ -81,7 +83,7 @@ class ComponentsDisplay:
         *,
         n_columns: int | None = None,
         scale: Literal["common", "each"] = "common",
-        cmap: str = "RdBu_r",
+        cmap: str | None = None,
     ) -> Self:
         """Draw.
 
@@ -92,10 +94,10 @@ class ComponentsDisplay:
         n_columns : int or None, default=None
             Images side by side; None makes about a square of all.
         scale : {"common", "each"}, default="common"
-            Colours go from minus to plus the largest absolute value of all images, or of each one, which is then
-            divided by it.
-        cmap : str, default="RdBu_r"
-            With 0 in the middle.
+            Colours go from minus to plus the largest absolute value (from 0 where no number is negative) of all images,
+            or of each one, which is then divided by it.
+        cmap : str or None, default=None
+            None is "RdBu_r", with white at 0, or "gray_r" where no number is negative.
 
         Returns
         -------
@@ -116,8 +118,10 @@ class ComponentsDisplay:
             images = images / np.where(largest > 0, largest, 1)
         mosaic = _mosaic(images, n_columns or int(np.ceil(np.sqrt(len(images) * images.shape[1] / images.shape[2]))))
         (axes,) = panels(self, ax, size=_size(mosaic))
-        limit = np.nanmax(np.abs(mosaic)) or 1.0
-        drawn = axes.imshow(mosaic, cmap=cmap, vmin=-limit, vmax=limit, interpolation="nearest")
+        limit, signed = np.abs(images).max() or 1.0, images.min() < 0
+        cmap = cmap or ("RdBu_r" if signed else "gray_r")
+        drawn = axes.imshow(mosaic, cmap=cmap, vmin=-limit if signed else 0, vmax=limit, interpolation="nearest")
+        drawn.set_cmap(drawn.cmap.with_extremes(bad="0.75"))
         axes.set_axis_off()
         if scale == "common":
             self.figure_.colorbar(drawn, ax=axes)
@@ -137,10 +141,11 @@ def _as_images(components, shape):
 
 
 def _mosaic(images, n_columns):
-    """One array of all images, with NaN between them and in empty places."""
+    """One array of all images, enlarged where small, with NaN between them and in empty places."""
+    zoom = -(-_GAP // max(images.shape[1:]))
+    images = images.repeat(zoom, axis=1).repeat(zoom, axis=2)
     n, height, width = images.shape
-    n_rows = -(-n // n_columns)
-    gap = max(1, height // 16)
+    n_rows, gap = -(-n // n_columns), max(height, width) // _GAP
     placed = np.full((n_rows * n_columns, height + gap, width + gap), np.nan)
     placed[:n, :height, :width] = images
     placed = placed.reshape(n_rows, n_columns, height + gap, width + gap).swapaxes(1, 2)

@@ -143,26 +143,26 @@ class TemperingDisplay:
         for method, axes in zip(draw, panels(self, ax, 1, len(draw), (1 + 3.5 * len(draw), 3.5))):
             method(axes)
         if self.name is not None:
-            self.ax_.set_title(self.name)
+            self.ax_.set_title(self.name, loc="left")
         return self
 
     def _draw_neighbours(self, axes):
-        for name, values, style in (("rejection", self.rejection, "-"), ("overlap", self.overlap, "--")):
+        for name, values, color in (("rejection", self.rejection, "C0"), ("overlap", self.overlap, "C1")):
             if values is not None:
-                axes.stairs(values, self.ladder, baseline=None, linestyle=style, linewidth=1.5, label=name)
-        axes.set(xlabel="inverse temperature", ylabel="of neighbouring levels", ylim=(0, 1.02))
+                axes.stairs(values, self.ladder, baseline=None, color=color, linewidth=1.5, label=name)
+        axes.set(xlabel="inverse temperature", ylabel="neighbouring levels", ylim=(0, 1.05))
         axes.legend()
 
     def _draw_shares(self, axes):
         axes.plot(self.ladder, self.shares, marker="." if len(self.ladder) <= 30 else None)
         axes.set(xlabel="inverse temperature", ylabel="share of the chains' time")
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.1 * np.max(self.shares))
 
     def _draw_traffic(self, axes):
         values = self.crossed if self.round_trips is None else self.round_trips
         axes.bar(np.arange(1, len(values) + 1), values)
         if self.round_trips is None:
-            axes.set(xlabel="group of chains", ylabel="share that crossed the ladder", ylim=(0, 1.02))
+            axes.set(xlabel="group of chains", ylabel="share that crossed the ladder", ylim=(0, 1.05))
         else:
             axes.set(xlabel="ladder", ylabel="round trips")
         axes.xaxis.get_major_locator().set_params(integer=True)

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from sklpf.display._drawing import last_step, panels
 
 _LEVEL = 0.95
-_ROWS, _TRAINING = "log-likelihood of validation rows", "log-likelihood of training rows"
+_ROWS, _TRAINING = "mean log-likelihood of validation rows", "mean log-likelihood of training rows"
 _ELBO = "evidence lower bound of all training rows"
 
 

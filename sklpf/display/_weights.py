@@ -28,9 +28,9 @@ class WeightsDisplay:
 
     Attributes
     ----------
-    shares_ : ndarray of shape (n,)
-        Every weight over the sum of all, the largest first.
-    tail_shares_ : ndarray of shape (n_tail,)
+    weights_ : ndarray of shape (n,)
+        Every weight over the mean of all, the largest first.
+    tail_weights_ : ndarray of shape (n_tail,)
         What the fitted tail gives for the largest ones; empty where the tail can't be fitted.
     pareto_shape_ : float
         k of the tail: under 0.5 the variance of the weights is finite, from 0.7 on their mean should not be relied on.
@@ -46,7 +46,7 @@ class WeightsDisplay:
     >>> rng = np.random.default_rng(0)
     >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
     >>> display = WeightsDisplay.from_estimator(AIS(random_state=0).fit(rbm))
-    >>> display.shares_.shape
+    >>> display.weights_.shape
     (100,)
     """
 
@@ -117,16 +117,16 @@ class WeightsDisplay:
         log_weights = self._check()
         (axes,) = panels(self, ax)
         self._fit(log_weights)
-        n = len(self.shares_)
-        there = self.shares_ > 0
-        label = f"{n} weights" if there.all() else f"{there.sum()} weights; {n - there.sum()} are 0"
-        axes.loglog(1 + np.flatnonzero(there), self.shares_[there], ".", markersize=4, label=label)
-        if len(self.tail_shares_):
+        n, there = len(self.weights_), self.weights_ > 0
+        label = f"{n} weights" if there.all() else f"{there.sum()} weights, and {n - there.sum()} of 0"
+        axes.loglog(1 + np.flatnonzero(there), self.weights_[there], ".", markersize=4, label=label)
+        if len(self.tail_weights_):
             tail = f"Pareto tail, k = {self.pareto_shape_:.2f}"
-            axes.loglog(1 + np.arange(len(self.tail_shares_)), self.tail_shares_, color="C1", label=tail)
-        axes.axhline(1 / n, color="0.4", linestyle=":", label="equal weights")
-        axes.set(xlabel="rank of the weight", ylabel="share of the sum")
-        axes.set_title(f"{'' if self.name is None else self.name + ': '}{self.effective_sample_size_:.3g} of {n} count")
+            axes.loglog(1 + np.arange(len(self.tail_weights_)), self.tail_weights_, color="C1", label=tail)
+        axes.axhline(1, color="0.4", linestyle=":", label="equal weights")
+        axes.set(xlabel="rank of the weight", ylabel="weight / mean weight")
+        axes.yaxis.get_minor_formatter().minor_thresholds = 1.5, 0.5  # label ticks within decades where these are few
+        axes.set_title(f"{'' if self.name is None else self.name + ': '}{self.effective_sample_size_:.1f} of {n} count")
         axes.legend()
         return self
 
@@ -139,7 +139,7 @@ class WeightsDisplay:
     def _fit(self, log_weights):
         tail = pareto_tail(log_weights)
         relative = np.exp(log_weights - log_weights[0])
-        self.shares_ = relative / relative.sum()
-        self.tail_shares_ = tail.weights(tail.n) / relative.sum() if np.isfinite(tail.shape) else np.empty(0)
+        self.weights_ = relative / relative.mean()
+        self.tail_weights_ = tail.weights(tail.n) / relative.mean() if np.isfinite(tail.shape) else np.empty(0)
         self.pareto_shape_ = tail.shape
         self.effective_sample_size_ = effective_sample_size(log_weights)
