@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklpf.display._drawing import panels
+from sklpf.display._drawing import Display
 from sklpf.models import ModelComparison, ScoreInterval
 
 _ERRORS = (  # of a ScoreInterval: what it is called, its colour, how far below the mean it is drawn
@@ -17,7 +17,7 @@ _ERRORS = (  # of a ScoreInterval: what it is called, its colour, how far below 
 )
 
 
-class ComparisonDisplay:
+class ComparisonDisplay(Display):
     """Mean log-likelihoods of models, and their differences from the best, with the error over rows and that of log Z.
 
     Parameters
@@ -101,9 +101,11 @@ class ComparisonDisplay:
         """
         names = list(dict.fromkeys([*(self.scores or {}), *(self.differences or {})]))
         parts = {"log-likelihood per row (nats)": self.scores, "difference from the best (nats)": self.differences}
-        parts = {label: intervals for label, intervals in parts.items() if intervals}
-        size = 2 + 4.0 * len(parts), 1.6 + 0.5 * len(names)
-        for axes, (label, intervals) in zip(panels(self, ax, 1, len(parts), size, sharey=True), parts.items()):
+        there = {label: intervals for label, intervals in parts.items() if intervals}
+        if not there:
+            raise ValueError("scores or differences must hold the interval of at least one model")
+        size = 2 + 4.0 * len(there), 1.6 + 0.5 * len(names)
+        for axes, (label, intervals) in zip(self._panels(ax, 1, len(there), size, sharey=True), there.items()):
             for line, name in enumerate(names):
                 if name in intervals:
                     _draw(axes, line, intervals[name])
@@ -115,9 +117,10 @@ class ComparisonDisplay:
                 axes.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
         self.ax_.set_yticks(range(len(names)), names)
         self.ax_.set_ylim(len(names) - 0.4, -0.6)
-        handles = dict(zip(*reversed(self.ax_.get_legend_handles_labels())))
-        place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": len(handles), "frameon": False}
-        self.ax_.legend(handles.values(), handles.keys(), fontsize="small", **place)
+        handles, labels = self.ax_.get_legend_handles_labels()
+        first = dict(zip(labels, handles))  # one of each
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3, "frameon": False}
+        self.ax_.legend(first.values(), first.keys(), fontsize="small", **place)
         return self
 
 

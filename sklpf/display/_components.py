@@ -6,12 +6,12 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from sklpf.display._drawing import last_step, panels
+from sklpf.display._drawing import Display, last_step
 
 _GAP = 16  # gaps that the longer side of an image has
 
 
-class ComponentsDisplay:
+class ComponentsDisplay(Display):
     """Components as small images side by side.
 
     Parameters
@@ -66,7 +66,7 @@ class ComponentsDisplay:
             If the model has no components, or their number of features is not that of an image of this shape.
         """
         model = last_step(estimator)
-        components = getattr(model, "components_", None)
+        components: Any = getattr(model, "components_", None)
         if np.ndim(components) != 2:
             raise ValueError(
                 f"{cls.__name__} draws components_ of shape (n_components, n_features), and a {type(model).__name__} "
@@ -117,7 +117,7 @@ class ComponentsDisplay:
             largest = np.abs(images).max(axis=(1, 2), keepdims=True)
             images = images / np.where(largest > 0, largest, 1)
         mosaic = _mosaic(images, n_columns or int(np.ceil(np.sqrt(len(images) * images.shape[1] / images.shape[2]))))
-        (axes,) = panels(self, ax, size=_size(mosaic))
+        (axes,) = self._panels(ax, size=_size(mosaic))
         limit, signed = np.abs(images).max() or 1.0, images.min() < 0
         cmap = cmap or ("RdBu_r" if signed else "gray_r")
         drawn = axes.imshow(mosaic, cmap=cmap, vmin=-limit if signed else 0, vmax=limit, interpolation="nearest")

@@ -7,12 +7,12 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import t as student_t
 
-from sklpf.display._drawing import check_has, check_result, panels, result_of, title_of
+from sklpf.display._drawing import ResultDisplay, check_has, check_result, title_of
 
 _OWNERS = "those of estimators that work in rounds do, ParallelTempering, RTS, SAMS and WangLandau"
 
 
-class ConvergenceDisplay:
+class ConvergenceDisplay(ResultDisplay):
     """log Z after every round of an estimator, with its error, against the sweeps until then.
 
     Parameters
@@ -52,32 +52,6 @@ class ConvergenceDisplay:
         self.half_width = half_width
         self.level = level
         self.name = name
-
-    @classmethod
-    def from_estimator(cls, estimator, *, level: float = 0.95, ax: Any = None, **options) -> Self:
-        """Draw the rounds of a fitted estimator, or of that of a model's log Z.
-
-        Parameters
-        ----------
-        estimator : PartitionEstimator or model
-            A model after log Z was estimated (by `score`, say), or a pipeline that ends in one.
-        level : float, default=0.95
-        ax : Axes or None, default=None
-        **options
-            As in `plot`.
-
-        Returns
-        -------
-        display : ConvergenceDisplay
-
-        Raises
-        ------
-        TypeError
-            If `estimator` is neither.
-        ValueError
-            If its result is not one of rounds; NotFittedError, which is one, if there is no result yet.
-        """
-        return cls.from_result(result_of(estimator), level=level, ax=ax, **options)
 
     @classmethod
     def from_result(cls, result, *, level: float = 0.95, ax: Any = None, **options) -> Self:
@@ -124,7 +98,7 @@ class ConvergenceDisplay:
         -------
         self
         """
-        (axes,) = panels(self, ax)
+        (axes,) = self._panels(ax)
         options = {"label": self.name, "fmt": "o-", "markersize": 4, "capsize": 3} | options
         half = np.where(np.isfinite(self.half_width), self.half_width, np.nan)
         bars = axes.errorbar(self.n_sweeps, self.log_partition, half, **options)

@@ -1,8 +1,9 @@
-"""What the Displays share: whose result is drawn, and the axes that they draw on."""
+"""What the Displays share: the axes that they draw on, and whose result is drawn."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,80 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf.partition import PartitionResult
+
+
+class Display:
+    """Base class of the Displays.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The first panel.
+    axes_ : ndarray of shape (n_panels,)
+        All panels.
+    figure_ : matplotlib Figure
+    """
+
+    ax_: Any
+    axes_: NDArray
+    figure_: Any
+
+    def _panels(self, ax: Any, n_rows=1, n_columns=1, size: tuple[float, float] = (6.0, 4.0), **options) -> NDArray:
+        """The axes to draw on, (n_rows * n_columns,), which become `ax_`, `axes_` and `figure_`.
+
+        One matplotlib Axes is divided where there are several panels, and as many are taken as they are. None makes a
+        figure of a size in inches. Options are those of ``subplots``: height_ratios, sharex and the like.
+        """
+        name, n = type(self).__name__, n_rows * n_columns
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ImportError(f"{name} needs matplotlib to draw: pip install 'sklpf[plot]'") from error
+        if ax is None:
+            _, axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False, **options)
+        elif isinstance(ax, plt.Axes) and n > 1:
+            axes = _divide(ax, n_rows, n_columns, options)
+        else:
+            axes = np.asarray(ax, dtype=object)
+            if axes.size != n or not all(isinstance(panel, plt.Axes) for panel in axes.ravel()):
+                raise ValueError(f"ax must be one matplotlib Axes or an array of {n}, as many as {name} has panels")
+        self.axes_ = axes.ravel()
+        self.ax_ = self.axes_[0]
+        self.figure_ = self.ax_.figure
+        return self.axes_
+
+
+class ResultDisplay(Display):
+    """Base class of the Displays of a `PartitionResult`, which define ``from_result(result, *, ax, **options)``."""
+
+    from_result: ClassVar[Callable[..., Any]]
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax: Any = None, **options) -> Self:
+        """Draw what a fitted estimator found.
+
+        Parameters
+        ----------
+        estimator : PartitionEstimator or model
+            A model after its log Z was estimated (by `score`, say), or a pipeline that ends in one. Models keep no
+            samples, such as the weights of `AIS`.
+        ax : Axes, array-like of Axes or None, default=None
+            As in `plot`.
+        **options
+            As in `from_result`.
+
+        Returns
+        -------
+        display : Display
+
+        Raises
+        ------
+        TypeError
+            If `estimator` is neither.
+        ValueError
+            If its result lacks what is drawn; NotFittedError, which is one, if there is no result yet.
+        """
+        return cls.from_result(result_of(estimator), ax=ax, **options)
 
 
 def last_step(model: Any) -> Any:
@@ -77,46 +152,6 @@ def half_width(result: PartitionResult, level: float) -> float | None:
     if not np.isfinite([low, high]).all():
         return None
     return float(high - result.log_partition)
-
-
-def panels(
-    display: Any, ax: Any, n_rows: int = 1, n_columns: int = 1, size: tuple[float, float] = (6.0, 4.0), **options
-) -> NDArray:
-    """Axes for a picture of several panels, which become the display's `ax_` (the first), `axes_` and `figure_`.
-
-    Parameters
-    ----------
-    display : object
-        Who draws.
-    ax : matplotlib Axes, array-like of Axes or None
-        Axes are divided where there are several panels, and taken as they are where there are as many. None makes a
-        new figure.
-    size : tuple of float
-        Width and height of a new figure in inches.
-    **options
-        Of ``subplots``: height_ratios, sharex and the like.
-
-    Returns
-    -------
-    axes : ndarray of shape (n_rows * n_columns,)
-    """
-    name, n = type(display).__name__, n_rows * n_columns
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f"{name} needs matplotlib to draw: pip install 'sklpf[plot]'") from error
-    if ax is None:
-        _, axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False, **options)
-    elif isinstance(ax, plt.Axes) and n > 1:
-        axes = _divide(ax, n_rows, n_columns, options)
-    else:
-        axes = np.asarray(ax, dtype=object)
-        if axes.size != n or not all(isinstance(panel, plt.Axes) for panel in axes.ravel()):
-            raise ValueError(f"ax must be one matplotlib Axes or an array of {n}, as many as {name} has panels")
-    display.axes_ = axes.ravel()
-    display.ax_ = display.axes_[0]
-    display.figure_ = display.ax_.figure
-    return display.axes_
 
 
 def _divide(ax, n_rows, n_columns, options):

@@ -6,12 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklpf.display._drawing import check_has, check_result, half_width, panels, result_of, title_of
+from sklpf.display._drawing import ResultDisplay, check_has, check_result, half_width, title_of
 
 _OWNERS = "those of ParallelTempering, RTS, SAMS, WangLandau, SMC, and of BAR, MBAR and others that read runs do"
 
 
-class LogPartitionDisplay:
+class LogPartitionDisplay(ResultDisplay):
     """log Z at every level of the ladder, with its band, and below it the band alone.
 
     Parameters
@@ -51,32 +51,6 @@ class LogPartitionDisplay:
         self.half_width = half_width
         self.level = level
         self.name = name
-
-    @classmethod
-    def from_estimator(cls, estimator, *, level: float = 0.95, ax: Any = None, **options) -> Self:
-        """Draw what a fitted estimator, or that of a model's log Z, found.
-
-        Parameters
-        ----------
-        estimator : PartitionEstimator or model
-            A model after log Z was estimated (by `score`, say), or a pipeline that ends in one.
-        level : float, default=0.95
-        ax : Axes, array-like of Axes or None, default=None
-        **options
-            As in `plot`.
-
-        Returns
-        -------
-        display : LogPartitionDisplay
-
-        Raises
-        ------
-        TypeError
-            If `estimator` is neither.
-        ValueError
-            If its result has no log Z at the levels; NotFittedError, which is one, if there is no result yet.
-        """
-        return cls.from_result(result_of(estimator), level=level, ax=ax, **options)
 
     @classmethod
     def from_result(cls, result, *, level: float = 0.95, ax: Any = None, **options) -> Self:
@@ -130,9 +104,9 @@ class LogPartitionDisplay:
         """
         options = {"label": self.name} | options
         if self.half_width is None:
-            (upper,) = panels(self, ax)
+            (upper,) = self._panels(ax)
         else:
-            upper, lower = panels(self, ax, 2, 1, (6.0, 5.0), height_ratios=[2, 1], sharex=True)
+            upper, lower = self._panels(ax, 2, 1, (6.0, 5.0), height_ratios=[2, 1], sharex=True)
         (line,) = upper.plot(self.ladder, self.log_partition_curve, **options)
         upper.set_ylabel("log Z (nats)")
         if options["label"] is not None:

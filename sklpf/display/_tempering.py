@@ -6,12 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklpf.display._drawing import check_has, check_result, panels, result_of, title_of
+from sklpf.display._drawing import ResultDisplay, check_has, check_result, title_of
 
 _OWNERS = "those of ParallelTempering, RTS, SAMS and WangLandau do"
 
 
-class TemperingDisplay:
+class TemperingDisplay(ResultDisplay):
     """Rejections and overlap between neighbouring levels, and how often chains cross the ladder.
 
     A panel for each of: rejection and overlap of neighbouring levels; the chains' share of time at every level;
@@ -71,30 +71,6 @@ class TemperingDisplay:
         self.name = name
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax: Any = None) -> Self:
-        """Draw what a fitted estimator, or that of a model's log Z, found.
-
-        Parameters
-        ----------
-        estimator : PartitionEstimator or model
-            A model after log Z was estimated (by `score`, say), or a pipeline that ends in one.
-        ax : Axes, array-like of Axes or None, default=None
-            As in `plot`.
-
-        Returns
-        -------
-        display : TemperingDisplay
-
-        Raises
-        ------
-        TypeError
-            If `estimator` is neither.
-        ValueError
-            If its result is not one of tempered chains; NotFittedError, which is one, if there is no result yet.
-        """
-        return cls.from_result(result_of(estimator), ax=ax)
-
-    @classmethod
     def from_result(cls, result, *, ax: Any = None) -> Self:
         """Draw a result.
 
@@ -140,7 +116,7 @@ class TemperingDisplay:
             self._draw_traffic: self.round_trips is not None or self.crossed is not None,
         }
         draw = [method for method, there in drawn.items() if there]
-        for method, axes in zip(draw, panels(self, ax, 1, len(draw), (1 + 3.5 * len(draw), 3.5))):
+        for method, axes in zip(draw, self._panels(ax, 1, len(draw), (1 + 3.5 * len(draw), 3.5))):
             method(axes)
         if self.name is not None:
             self.ax_.set_title(self.name, loc="left")

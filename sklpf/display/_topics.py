@@ -6,10 +6,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from sklpf.display._drawing import last_step, panels
+from sklpf.display._drawing import Display, last_step
 
 
-class TopicsDisplay:
+class TopicsDisplay(Display):
     """The first words of each topic, with their probabilities as bars.
 
     Parameters
@@ -118,7 +118,7 @@ class TopicsDisplay:
         n_columns = n_columns or min(5, len(words))
         n_rows = -(-len(words) // n_columns)
         size = 2.4 * n_columns, (0.7 + 0.2 * words.shape[1]) * n_rows
-        axes = panels(self, ax, n_rows, n_columns, size, sharex=True)
+        axes = self._panels(ax, n_rows, n_columns, size, sharex=True)
         for k in range(len(words)):
             axes[k].barh(np.arange(words.shape[1]), p[k])
             axes[k].set_yticks(np.arange(words.shape[1]), words[k], fontsize="small")

@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import norm
 
-from sklpf.display._drawing import last_step, panels
+from sklpf.display._drawing import Display, last_step
 
 _LEVEL = 0.95
 _ROWS, _TRAINING = "mean log-likelihood of validation rows", "mean log-likelihood of training rows"
 _ELBO = "evidence lower bound of all training rows"
 
 
-class TrainingDisplay:
+class TrainingDisplay(Display):
     """Log-likelihood after every pass of training, and log Z where it was tracked.
 
     Parameters
@@ -88,7 +88,7 @@ class TrainingDisplay:
             If the model kept nothing of its training.
         """
         model = last_step(estimator)
-        tracked = {
+        tracked: dict[str, Any] = {
             "log_partition": getattr(model, "log_partition_curve_", None),
             "log_partition_std_errors": getattr(model, "log_partition_std_errors_", None),
         }
@@ -126,7 +126,7 @@ class TrainingDisplay:
         curves += [(self.log_partition, self.log_partition_std_errors, "log Z (nats)")]
         curves = [curve for curve in curves if curve[0] is not None]
         size = 6.0, 1.0 + 3.0 * len(curves)
-        for axes, (values, errors, label) in zip(panels(self, ax, len(curves), 1, size, sharex=True), curves):
+        for axes, (values, errors, label) in zip(self._panels(ax, len(curves), 1, size, sharex=True), curves):
             _draw(axes, np.asarray(values), errors)
             axes.set_ylabel(label)
             if self.best_iteration is not None:

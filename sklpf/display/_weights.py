@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklpf.display._drawing import check_has, check_result, panels, result_of, title_of
+from sklpf.display._drawing import ResultDisplay, check_has, check_result, title_of
 from sklpf.reweighting import effective_sample_size
 from sklpf.uncertainty import pareto_tail
 
@@ -16,7 +16,7 @@ _OWNERS = (
 )
 
 
-class WeightsDisplay:
+class WeightsDisplay(ResultDisplay):
     """Importance weights in order, the largest first, and the generalised Pareto distribution fitted to their tail.
 
     Parameters
@@ -53,29 +53,6 @@ class WeightsDisplay:
     def __init__(self, log_weights, *, name: str | None = None):
         self.log_weights = log_weights
         self.name = name
-
-    @classmethod
-    def from_estimator(cls, estimator, *, ax: Any = None) -> Self:
-        """Draw the weights of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : PartitionEstimator
-            `AIS`, `HAIS`, `RAISE` or `ImportanceSampling`. A model keeps no weights.
-        ax : Axes or None, default=None
-
-        Returns
-        -------
-        display : WeightsDisplay
-
-        Raises
-        ------
-        TypeError
-            If `estimator` is none.
-        ValueError
-            If its result has no weights; NotFittedError, which is one, if there is no result yet.
-        """
-        return cls.from_result(result_of(estimator), ax=ax)
 
     @classmethod
     def from_result(cls, result, *, ax: Any = None) -> Self:
@@ -115,7 +92,7 @@ class WeightsDisplay:
         self
         """
         log_weights = self._check()
-        (axes,) = panels(self, ax)
+        (axes,) = self._panels(ax)
         self._fit(log_weights)
         n, there = len(self.weights_), self.weights_ > 0
         label = f"{n} weights" if there.all() else f"{there.sum()} weights, and {n - there.sum()} of 0"

@@ -13,8 +13,8 @@ import matplotlib.pyplot as plt
 
 @pytest.fixture(autouse=True)
 def _closes_figures():
-    """No figure is left to the next test, and none is open before."""
-    assert not plt.get_fignums()
+    """No figure is left to the next test, and none of others is open."""
+    plt.close("all")
     yield
     plt.close("all")
 

@@ -70,6 +70,8 @@ def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():
 def test_other_results_are_refused(result):
     with pytest.raises(TypeError, match="result must be what compare_models or compare returned, or a dict"):
         ComparisonDisplay.from_result(result)
+    with pytest.raises(ValueError, match="scores or differences must hold the interval of at least one model"):
+        ComparisonDisplay().plot()
 
 
 # ---- components ------------------------------------------------------------------------------------
