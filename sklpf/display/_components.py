@@ -9,6 +9,7 @@ import numpy as np
 from sklpf.display._drawing import Display, last_step
 
 _GAP = 16  # gaps that the longer side of an image has
+_INCHES = 0.7  # of an image, in a new figure
 
 
 class ComponentsDisplay(Display):
@@ -116,8 +117,9 @@ class ComponentsDisplay(Display):
         if scale == "each":
             largest = np.abs(images).max(axis=(1, 2), keepdims=True)
             images = images / np.where(largest > 0, largest, 1)
-        mosaic = _mosaic(images, n_columns or int(np.ceil(np.sqrt(len(images) * images.shape[1] / images.shape[2]))))
-        (axes,) = self._panels(ax, size=_size(mosaic))
+        n_columns = n_columns or int(np.ceil(np.sqrt(len(images) * images.shape[1] / images.shape[2])))
+        mosaic = _mosaic(images, n_columns)
+        (axes,) = self._panels(ax, size=_size(mosaic, n_columns))
         limit, signed = np.abs(images).max() or 1.0, images.min() < 0
         cmap = cmap or ("RdBu_r" if signed else "gray_r")
         drawn = axes.imshow(mosaic, cmap=cmap, vmin=-limit if signed else 0, vmax=limit, interpolation="nearest")
@@ -152,8 +154,8 @@ def _mosaic(images, n_columns):
     return placed.reshape(n_rows * (height + gap), n_columns * (width + gap))[:-gap, :-gap]
 
 
-def _size(mosaic):
-    """Of a figure of the mosaic's shape, with room for a colour bar."""
+def _size(mosaic, n_columns):
+    """Of a figure, in inches, with room for a colour bar."""
     height, width = mosaic.shape
-    scale = 5.0 / max(height, width)
-    return max(2.0, scale * width) + 1.0, max(1.2, scale * height)
+    across = min(max(3.0, _INCHES * n_columns), 10.0)
+    return across + 1.0, max(1.2, across * height / width)

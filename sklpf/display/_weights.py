@@ -103,7 +103,8 @@ class WeightsDisplay(ResultDisplay):
         axes.axhline(1, color="0.4", linestyle=":", label="equal weights")
         axes.set(xlabel="rank of the weight", ylabel="weight / mean weight")
         axes.yaxis.get_minor_formatter().minor_thresholds = 1.5, 0.5  # label ticks within decades where these are few
-        axes.set_title(f"{'' if self.name is None else self.name + ': '}{self.effective_sample_size_:.1f} of {n} count")
+        name = "" if self.name is None else f"{self.name}, "
+        axes.set_title(f"{name}effective sample size {self.effective_sample_size_:.1f}")
         axes.legend()
         return self
 
