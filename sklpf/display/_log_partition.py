@@ -65,7 +65,9 @@ class LogPartitionDisplay(ResultDisplay):
         result : PartitionResult
             With a ``log_partition_curve``.
         level : float, default=0.95
+            Of the intervals.
         ax : Axes, array-like of Axes or None, default=None
+            As in `plot`.
         **options
             As in `plot`.
 
