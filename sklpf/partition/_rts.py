@@ -121,7 +121,8 @@ class RTS(PartitionEstimator):
         - ``effective_draws``, how many independent draws an average chain was worth;
         - ``mbar_log_partition``, MBAR's log Z_target - log Z_base from the same samples;
         - ``bar_log_partition`` and ``bar_std_error``, the same difference by `BAR` from all states of the last round;
-        - ``mbar_t``, ``drift_t`` and ``largest_move``, the tests behind the alarms;
+        - ``mbar_t``, ``drift_t``, ``largest_move`` and ``between_groups`` (the share of the target states' variance
+          that lies between groups), the tests behind the alarms;
         - ``n_rounds`` of production and ``sweeps_per_redraw``.
 
         ``run_.rounds`` hold about 5000 systematically thinned vectors log f_k(x) with the levels at which these x were
@@ -130,8 +131,9 @@ class RTS(PartitionEstimator):
 
     With ``continuous=True`` ``shares`` are densities at the levels by the ladder's coordinate, and of the diagnostics
     there are ``chain_std_error``, ``jackknife_std_error``, ``log_pseudo_prior``, ``crossed``, ``drift_t``,
-    ``largest_move`` and ``sweeps_per_redraw``, with ``local_t`` in place of ``mbar_t``: the test whether log f_1 -
-    log f_0 has the mean at each beta that its average under q says. ``run_`` holds all betas and log f_1 - log f_0,
+    ``largest_move``, ``between_groups`` and ``sweeps_per_redraw``, with ``local_t`` in place of ``mbar_t``: the test
+    whether log f_1 - log f_0 has the mean at each beta that its average under q says. ``run_`` holds all betas and
+    log f_1 - log f_0,
     16 bytes a redraw of a chain; ``ThermodynamicIntegration(rule="continuous")`` reads it.
 
     Raises
@@ -146,11 +148,12 @@ class RTS(PartitionEstimator):
     of a group) visited both the lowest and the highest tenth of the levels in production; if the halves of the last
     round disagree, or MBAR does, which does not assume that the chains have spread over the ladder (each by more than
     0.01 nats); if the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded;
-    if `tol` is not reached; or if counts are used (`rao_blackwell` False) and an end of the ladder was never drawn.
-    Each test has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that no chain has visited raises no
-    alarm. Nor does one that chains seldom change to on their way through the base, whose share is then wrong by more
-    than the error says: with two Gaussians ten apart in ten dimensions, ten chains and 3200 sweeps, 9 of 16 converged
-    runs covered. Where modes may lie far apart take `ParallelTempering`, which compares the states of its ladders.
+    if more than a tenth of the variance of the states at the target (``path.summary``, every state weighted by its
+    probability of the target's level) lies between the ten groups of chains, which then sit in different modes; if
+    `tol` is not reached; or if counts are used (`rao_blackwell` False) and an end of the ladder was never drawn.
+    Each test has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that hardly any
+    chain has visited raises no alarm: of a wide and a narrow Gaussian, ten apart in ten dimensions, ten chains of 3200
+    sweeps missed the narrow one in 2 of 16 runs, which were converged; the other 14 were flagged.
 
     Where at least 1 % of 1000 base draws fall on points at which the target is 0, chains seldom come back from there,
     and their visits don't say what share of the base these points have. log Z_1 / Z_0 is then the mean of f_1 / f_0
