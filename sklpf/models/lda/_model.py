@@ -301,7 +301,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def _initialise(self, X, n_corpus, batch_size, n_passes=np.inf) -> None:
         """Forget what was learned, draw topics, and set the temperatures for a corpus of so many documents."""
         alpha = check_prior("doc_topic_prior", self.doc_topic_prior, self.n_components)
-        eta = check_prior("topic_word_prior", self.topic_word_prior, self.n_components)
+        eta = float(check_prior("topic_word_prior", self.topic_word_prior, self.n_components))
         self.doc_topic_prior_ = np.full(self.n_components, alpha) if self.learn_doc_topic_prior else alpha
         self.topic_word_prior_, self.temperatures_, self.n_batch_iter_, self.n_iter_ = eta, np.empty(0), 1, 0
         self.random_state_ = check_random_state(self.random_state)
