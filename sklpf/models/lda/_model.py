@@ -21,7 +21,7 @@ from sklpf.models.lda._completion import completion_log_likelihood, whole_counts
 from sklpf.models.lda._inference import Settings, Topics, settle, task_map
 from sklpf.models.lda._path import LDAPath
 from sklpf.models.lda._tempering import SMOOTHING, Cooling, Corpus, Heat, start_cooling
-from sklpf.models.lda._trainer import Evaluation, Steps, Trainer, check_prior, check_tokens, draw_topics
+from sklpf.models.lda._trainer import Evaluation, Steps, Trainer, check_prior, check_tokens, check_topics, draw_topics
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 
@@ -300,14 +300,20 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _initialise(self, X, n_corpus, batch_size, n_passes=np.inf) -> None:
         """Forget what was learned, draw topics, and set the temperatures for a corpus of so many documents."""
+        self._begin()
+        eta = self.topic_word_prior_
+        self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
+        self._cooling: Cooling | None = self._start_cooling(X, n_corpus, batch_size, n_passes)
+
+    def _begin(self) -> None:
+        """Forget what was learned; priors, counters and the random stream are those before a fit."""
         alpha = check_prior("doc_topic_prior", self.doc_topic_prior, self.n_components)
         eta = float(check_prior("topic_word_prior", self.topic_word_prior, self.n_components))
         self.doc_topic_prior_ = np.full(self.n_components, alpha) if self.learn_doc_topic_prior else alpha
         self.topic_word_prior_, self.temperatures_, self.n_batch_iter_, self.n_iter_ = eta, np.empty(0), 1, 0
         self.random_state_ = check_random_state(self.random_state)
         self._partition_seed = draw_seed(copy.deepcopy(self.random_state_))
-        self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
-        self._cooling = self._start_cooling(X, n_corpus, batch_size, n_passes)
+        self._cooling = None
         for name in ("bound_", "elbo_"):
             self.__dict__.pop(name, None)
 
@@ -326,6 +332,46 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return Steps(n, 1.0, 0.0, False, self.learn_doc_topic_prior)
         shuffle = self.shuffle and n is not None
         return Steps(self.batch_size, self.learning_offset, self.learning_decay, shuffle, self.learn_doc_topic_prior)
+
+    @classmethod
+    def from_topics(cls, topics, doc_topic_prior=None, topic_word_prior=None, **parameters) -> Self:
+        """Return a fitted model with known topics.
+
+        Parameters
+        ----------
+        topics : array-like of shape (n_components, n_features)
+            Positive. If every row sums to 1, the probabilities of the words, which are then taken as certain, whatever
+            `partial_fit` sees; otherwise the Dirichlet parameters that become `components_`.
+        doc_topic_prior, topic_word_prior : as in the constructor
+            The likelihood of documents needs the first alone.
+        **parameters
+            Of the constructor, such as `partition_estimator` or `random_state`.
+
+        Returns
+        -------
+        model : LatentDirichletAllocation
+
+        Raises
+        ------
+        TypeError
+            If a prior holds anything but numbers.
+        ValueError
+            If topics are not positive and finite, or a prior is out of its range or does not fit them.
+
+        Examples
+        --------
+        >>> from sklpf import LatentDirichletAllocation
+        >>> model = LatentDirichletAllocation.from_topics([[0.9, 0.1], [0.2, 0.8]], doc_topic_prior=0.5)
+        >>> round(float(model.score_samples([[1, 0]])[0]), 4)  # log 0.55
+        -0.5978
+        """
+        topics = check_topics(topics)
+        priors = {"doc_topic_prior": doc_topic_prior, "topic_word_prior": topic_word_prior}
+        model = cls(len(topics), **priors, **parameters)
+        model._validate_params()
+        model._begin()
+        model._topics, model.n_features_in_ = Topics(topics, model.topic_word_prior_), topics.shape[1]
+        return model
 
     # -- topics of documents ---------------------------------------------------------------------
     def transform(self, X, *, normalize=True) -> NDArray:
