@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from sklpf.interop._recognise import check_fitted, recognise
+from sklpf.interop._recognise import check_fitted, columns, recognise
 from sklpf.models import LatentDirichletAllocation
 
 _ACCEPTED = {"LdaModel": "gensim.models.LdaModel", "LdaMulticore": "gensim.models.LdaMulticore"}
 
 
-def from_gensim(model: Any, **parameters: Any) -> LatentDirichletAllocation:
+def from_gensim(model: Any, *, vocabulary: Iterable[str] | None = None, **parameters: Any) -> LatentDirichletAllocation:
     """Return a `LatentDirichletAllocation` with the topics and priors of a model of gensim.
 
     Parameters
     ----------
     model : trained gensim.models.LdaModel or LdaMulticore
-        Read are ``state.get_lambda()``, ``alpha``, ``eta``, ``gamma_threshold``, ``iterations``, ``num_updates``.
+        Read are ``state.get_lambda()``, ``alpha``, ``eta``, ``gamma_threshold``, ``iterations``, ``num_updates``;
+        and ``id2word`` for a vocabulary.
+    vocabulary : iterable of str or None, default=None
+        The words of the columns of X: all of the model's, each once. None: the model's ids are the columns, as in
+        ``X = gensim.matutils.corpus2csc(corpus, model.num_terms).T``.
     **parameters
         Of `LatentDirichletAllocation.from_topics`, in place of the model's own.
 
     Returns
     -------
     fitted : LatentDirichletAllocation
-        Its columns are the ids of ``model.id2word``: ``gensim.matutils.corpus2csc(corpus, model.num_terms).T`` are the
-        rows of a corpus. Where gensim has a prior for every word, `topic_word_prior` is their mean; only further
-        training would use it, and neither `transform` nor `score` does.
+        Where gensim has a prior for every word, `topic_word_prior` is their mean; only further training would use it,
+        and neither `transform` nor `score` does.
 
     Raises
     ------
@@ -35,6 +39,8 @@ def from_gensim(model: Any, **parameters: Any) -> LatentDirichletAllocation:
         If it is a model of another class. (Of an AuthorTopicModel topics belong to authors, not to documents.)
     NotFittedError
         If it has seen no documents.
+    ValueError
+        If the vocabulary is not the model's.
 
     Examples
     --------
@@ -51,4 +57,6 @@ def from_gensim(model: Any, **parameters: Any) -> LatentDirichletAllocation:
         "mean_change_tol": float(model.gamma_threshold),
         "max_doc_update_iter": int(model.iterations),
     }
-    return LatentDirichletAllocation.from_topics(model.state.get_lambda(), **{**own, **parameters})
+    words = range(model.num_terms) if vocabulary is None else [model.id2word[i] for i in range(model.num_terms)]
+    topics = model.state.get_lambda()[:, columns(words, vocabulary, "from_gensim")]
+    return LatentDirichletAllocation.from_topics(topics, **{**own, **parameters})

@@ -27,6 +27,8 @@ class LdaModel:
     def __init__(self, components, alpha, eta):
         self.state = LdaState(np.asarray(components, np.float32))
         self.alpha, self.eta = np.asarray(alpha, np.float32), np.asarray(eta, np.float32)
+        self.num_terms = self.state._components.shape[1]
+        self.id2word = {i: str(i) for i in range(self.num_terms)}
         self.num_updates, self.gamma_threshold, self.iterations = 60, 0.001, 50
 
 
@@ -42,6 +44,12 @@ def test_topics_priors_and_the_way_of_inference_are_kept():
     assert ours.topic_word_prior_ == 0.5
     assert (ours.mean_change_tol, ours.max_doc_update_iter) == (0.001, 50)
     assert ours.transform(X).shape == (60, 6)
+
+
+def test_columns_in_another_order():
+    order = np.random.default_rng(0).permutation(X.shape[1])
+    ours = from_gensim(stand_in(), vocabulary=map(str, order))
+    np.testing.assert_array_equal(ours.components_, from_gensim(stand_in()).components_[:, order])
 
 
 def test_unequal_priors_count_in_the_likelihood():

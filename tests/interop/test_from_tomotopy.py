@@ -39,6 +39,25 @@ def test_topics_and_priors_are_kept():
     np.testing.assert_allclose(topics, [theirs.get_topic_word_dist(k) for k in range(6)], rtol=1e-5)
 
 
+def test_columns_in_another_order():
+    order = np.random.default_rng(0).permutation(X.shape[1])
+    ours = from_tomotopy(stand_in(), vocabulary=map(str, order))
+    np.testing.assert_array_equal(ours.components_, from_tomotopy(stand_in()).components_[:, order])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("012345678x", r"of 10 given 1 are none of its words \('x'\), and 0 of its 9 are missing; make X with"),
+        ("01234567", r"of 8 given 0 are none of its words, and 1 of its 9 are missing \('8'\)"),
+        ("0123456788", r"of 10 given 0 are none of its words, and 0 of its 9 are missing"),
+    ],
+)
+def test_another_vocabulary(words, message):
+    with pytest.raises(ValueError, match=f"vocabulary of the model.s words, each once: {message}"):
+        from_tomotopy(stand_in(), vocabulary=list(words))
+
+
 def test_untrained_and_foreign_models():
     untrained = stand_in()
     untrained.global_step = 0
