@@ -119,7 +119,7 @@ class BDMC(PartitionEstimator):
     def _sample(self, path, seed) -> AnnealingRun:
         base_log_partition = require_base(path, "BDMC")
         checkpoint = self._checkpoint(path, seed)
-        path, transition, n_pilot = self._plan(path, seed, self.n_chains)
+        path, transition, n_pilot, _ = self._plan(path, seed, self.n_chains)
         starts, kind = find_starts(self, path, self.n_chains, seed)
         bound = lower_bound(path, stream_key(seed, BOUND))
         up = anneal_up(path, transition, self.n_chains, stream_key(seed, _UP), self.n_jobs, checkpoint).log_weights

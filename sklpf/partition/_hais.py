@@ -111,8 +111,9 @@ class HAIS(AIS):
         plan = super()._plan(path, seed, n_chains)
         if self.tol is None:
             return plan
-        path, n_sweeps = enough_levels(plan.path, plan.transition, n_chains, self.tol, seed, _LEVELS, self.n_jobs)
-        return plan._replace(path=path, n_sweeps=plan.n_sweeps + n_sweeps)
+        enough = enough_levels(plan.path, plan.transition, n_chains, self.tol, seed, _LEVELS, self.n_jobs)
+        history = enough.history + [0.0, 0.0, plan.n_sweeps]
+        return plan._replace(path=enough.path, n_sweeps=plan.n_sweeps + enough.n_sweeps, history=history)
 
     def _combine(self, run) -> PartitionResult:
         result = super()._combine(run)

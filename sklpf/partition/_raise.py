@@ -130,7 +130,7 @@ class RAISE(PartitionEstimator):
         base_log_partition = require_base(path, "RAISE")
         checkpoint = self._checkpoint(path, seed)
         n_pilot_chains = self.n_starts * self.n_chains_per_start
-        path, transition, n_pilot = self._plan(path, seed, n_pilot_chains)
+        path, transition, n_pilot, _ = self._plan(path, seed, n_pilot_chains)
         starts, kind = find_starts(self, path, self.n_starts, seed)
         key, m = stream_key(seed, _DOWN), self.n_chains_per_start
         down = anneal_down(path, transition, starts, m, key, self.n_jobs, checkpoint)

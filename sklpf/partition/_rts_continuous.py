@@ -28,6 +28,7 @@ def judge_continuous(run: ContinuousRun) -> Verdict:
     visits = _crossed(run)
     crossed = np.array([group.mean() for group in np.split(visits, run.first[1:-1])])
     diagnostics = {
+        "curve_std_error": jackknifed,
         "chain_std_error": chain,
         "jackknife_std_error": float(jackknifed[-1]),
         "shares": np.exp(_log_shares(run, sums, ALL)[0]),

@@ -16,8 +16,10 @@ from sklpf.reweighting import (
     bias,
     influence,
     mbar,
+    neighbour_overlap,
     rts_curve,
     standard_error,
+    with_first_error,
     with_first_ratio,
 )
 from sklpf.runs._tempering import Round, TemperingRun, pool_groups
@@ -61,11 +63,13 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
     crossed = np.array([group.mean() for group in np.split(last.crossed, first[1:-1])])
     between = between_target_states(last.summaries, pool_groups(first, last.log_sums(True), axis=0)[:, -1])
     diagnostics = {
+        "curve_std_error": with_first_error(jackknifed, pooled.first_ratio),
         "chain_std_error": chain,
         "jackknife_std_error": float(jackknifed[-1]),
         "bias": bias(shares[-1], origin),
         "shares": np.exp(pooled.log_shares(ALL)[-1]),
         "log_pseudo_prior": last.log_pseudo_prior,
+        "overlap": neighbour_overlap(*last.pairs()),
         "crossed": crossed,
         "effective_draws": _effective_draws(last, shares[-1], origin),
         "mbar_log_partition": mbar_value,
@@ -105,6 +109,13 @@ def pool_rounds(
 def started_from(run: TemperingRun) -> Pooled:
     """The estimate that a run's last round began with."""
     return Pooled(*run.previous, first_ratio=run.first_ratio)
+
+
+def at_target(pooled: Pooled) -> tuple[float, float]:
+    """log Z_target - log Z_base of an estimate and its standard error by the jackknife."""
+    curve, jackknifed = jackknife(pooled, N_GROUPS)
+    known = 0.0 if pooled.first_ratio is None else pooled.first_ratio.std_error
+    return float(curve[-1]), float(np.hypot(jackknifed[-1], known))
 
 
 def _sum_of(ratios, first_ratio):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklpf._parallel import run_segments
 from sklpf.reweighting import draw_betas, log_densities
 from sklpf.runs import _programs as programs
+from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plain import weighted_summaries
 from sklpf.runs._plan import segments
 from sklpf.runs._tempering import Setup
@@ -42,7 +43,7 @@ class ContinuousRun:
     previous : tuple
         As in `TemperingRun`.
     sweeps_per_redraw : int
-    bound, n_sweeps, log_f_rounding, doubts
+    bound, n_sweeps, log_f_rounding, doubts, history
         As in `TemperingRun`.
     """
 
@@ -59,6 +60,7 @@ class ContinuousRun:
     n_sweeps: int
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
+    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
 
     @property
     def n_groups(self) -> int:

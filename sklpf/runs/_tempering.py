@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from sklpf.paths import Derivatives
 from sklpf.paths._capabilities import has
 from sklpf.reweighting import MeanWeight
 from sklpf.runs import _programs as programs
+from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import check_finite, draw_alive, segments
 from sklpf.runs._samples import Samples, fewest_columns
 
@@ -162,6 +163,8 @@ class TemperingRun:
         What was found against the path before anything was sampled: reasons not to trust any result.
     first_ratio : MeanWeight or None
         log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
+    history : ndarray of shape (R, 3)
+        As in `ExchangeRun`, after the pilot, every round of burn-in and every earlier one of production.
     """
 
     ladder: NDArray[np.float64]
@@ -176,6 +179,7 @@ class TemperingRun:
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
     first_ratio: MeanWeight | None = None
+    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
 
     # -- what reweighting reads (see `LevelRun`) is that of the last round, which is half of the production or all of it
     @property
