@@ -1,4 +1,4 @@
-"""The examples in docstrings run, and public docstrings are complete."""
+"""The examples in docstrings run."""
 
 import doctest
 import importlib
