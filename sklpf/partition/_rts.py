@@ -99,7 +99,8 @@ class RTS(PartitionEstimator):
         "adaptive": a pilot of a quarter of the sweeps and burn-in of at most another quarter, until a round has moved
         no log Z_k by more than 0.1 nats or three standard errors of the difference, and 90 % of its chains have
         visited both ends of the ladder. "paper": all estimates start at 0, then at most 10 rounds of 50 sweeps
-        from freshly drawn levels, until max_k |r_k - c_k| < 0.1 / K (section 2.4). It can stop far from equilibrium.
+        from freshly drawn levels, until ``max_k |r_k - c_k| < 0.1 / K`` (section 2.4). It can stop far from
+        equilibrium.
     sweeps_per_redraw : int or None, default=None
         Sweeps between two redraws of a chain's level. None is the smallest number, at most 3, for which the ladder's K
         densities cost no more than a quarter of the sweeps by the counted work ``path.ladder_cost``. Rarer redraws

@@ -101,7 +101,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     topic_word_prior_ : float
     bound_, elbo_ : float
         Perplexity and nats of the evidence lower bound of the training documents at T = 1; not after `partial_fit`.
-    temperatures_ : ndarray of shape (n_batch_iter_ - 1,)
+    temperatures_ : ndarray of shape (`n_batch_iter_` - 1,)
         1 / E[1 / T] in every update of the topics.
     n_batch_iter_, n_iter_ : int
         Updates of the topics plus one; passes over the documents.
