@@ -39,9 +39,7 @@ def _unread(tree):
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
             yield node.body[0]
-        elif isinstance(node, ast.Raise):
-            yield node
-        elif (
+        elif isinstance(node, ast.Raise) or (
             isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("info", "debug")
         ):
             yield node

@@ -3,8 +3,8 @@
     python tests/benchmarks/costs.py [--seeds 5]
 
 Three targets: an RBM of 64 × 32 units trained on scikit-learn's digits, one of 784 × 20 trained on MNIST (reference
-data, see SKLPF_DATA; its log Z is enumerated) and a Gaussian in 20 dimensions with condition number 100. s is the median processor
-time of a run, one thread, kernels compiled before.
+data, see SKLPF_DATA; its log Z is enumerated) and a Gaussian in 20 dimensions with condition number 100. s is the
+median processor time of a run, one thread, kernels compiled before.
 """
 
 from __future__ import annotations
