@@ -143,9 +143,10 @@ class RTS(PartitionEstimator):
 
     With ``continuous=True`` ``shares`` are densities at the levels by the ladder's coordinate, and of the diagnostics
     there are ``curve_std_error``, ``chain_std_error``, ``jackknife_std_error``, ``log_pseudo_prior``, ``crossed``,
-    ``drift_t``, ``largest_move``, ``between_groups`` and ``sweeps_per_redraw``, with ``local_t`` in place of ``mbar_t``:
-    the test whether log f_1 - log f_0 has the mean at each beta that its average under q says. ``run_`` holds all betas
-    and log f_1 - log f_0, 16 bytes a redraw of a chain; ``ThermodynamicIntegration(rule="continuous")`` reads it.
+    ``drift_t``, ``largest_move``, ``between_groups`` and ``sweeps_per_redraw``, with ``local_t`` in place of
+    ``mbar_t``: the test whether log f_1 - log f_0 has the mean at each beta that its average under q says. ``run_``
+    holds all betas and log f_1 - log f_0, 16 bytes a redraw of a chain;
+    ``ThermodynamicIntegration(rule="continuous")`` reads it.
 
     Raises
     ------
