@@ -38,6 +38,7 @@ def test_every_public_name_resolves(name):
 PACKAGES = [
     "datasets",
     "display",
+    "interop",
     "models",
     "partition",
     "paths",

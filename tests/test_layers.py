@@ -12,6 +12,7 @@ ROOT = Path(sklpf.__file__).parent
 ORDER = (
     "testing",
     "display",
+    "interop",
     "models",
     "training",
     "partition",

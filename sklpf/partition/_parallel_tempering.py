@@ -17,6 +17,7 @@ from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
+from sklpf.partition._modes import modes_alarms
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._result import PartitionResult
 from sklpf.paths import LADDERS, make_ladder
@@ -28,7 +29,7 @@ from sklpf.runs._exchange import ExchangeRun, Ladders, move_ladders, run_round, 
 from sklpf.runs._history import NO_ROUNDS, round_diagnostics, with_round
 from sklpf.runs._plan import check_ends, doubling, n_tuning_moves
 from sklpf.transitions import Transition
-from sklpf.uncertainty import MOST_BETWEEN, Difference, between_groups, difference, jackknife
+from sklpf.uncertainty import Difference, between_groups, difference, jackknife
 
 _SHORTEST_ROUND = 16
 _FEWEST, _MOST = 6, 60  # levels that "auto" chooses between
@@ -312,11 +313,7 @@ class ParallelTempering(PartitionEstimator):
                 f"{np.sum(run.round_trips == 0)} of {n_ladders} ladders made no round trip between base and target in "
                 "the last round: raise n_sweeps"
             )
-        if not diagnostics["between_ladders"] <= MOST_BETWEEN:
-            reasons.append(
-                f"ladders differ in their states at the target ({diagnostics['between_ladders']:.0%} of the variance "
-                "lies between them), so they sit in different modes: raise n_sweeps"
-            )
+        reasons += modes_alarms("ladders", diagnostics["between_ladders"], "raise n_sweeps")
         if np.abs(self._ratios(run)(np.arange(n_ladders)) - run.shift).max() > _MOST_SHIFTED:
             reasons.append("neighbouring levels do not overlap at all: raise n_temperatures")
         if drift.alarms(n_ladders):

@@ -16,6 +16,7 @@ from sklpf._sklearn import Interval, StrOptions
 from sklpf.partition._ais import move_diagnostics
 from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
+from sklpf.partition._modes import modes_alarms
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
 from sklpf.paths._base import concatenate
@@ -288,12 +289,8 @@ def _alarms(run, diagnostics) -> list[str]:
         reasons.append(f"only {here:.1f} {count}")
     elif there < needed / 2:
         reasons.append(f"chains that go back down from the target show that only {there:.1f} {count}")
-    between = diagnostics["between_populations"]
-    if not between <= max(MOST_BETWEEN, _INDEPENDENT / run.n_starts):
-        reasons.append(
-            f"populations differ in their states at the target ({between:.0%} of the variance lies between them), so "
-            "they sit in different modes: raise n_particles or n_temperatures"
-        )
+    between, most = diagnostics["between_populations"], max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
+    reasons += modes_alarms("populations", between, "raise n_particles or n_temperatures", most)
     if run.chain_length is not None and run.bound is None:
         reasons.append(
             "waste-free populations drop rare particles at every level, and this path has no lower bound of log Z that "
