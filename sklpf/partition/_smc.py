@@ -61,7 +61,7 @@ class SMC(PartitionEstimator):
         all the states that they pass are the particles of that level.
     chain_length : int, default=10
         P of "waste-free", at least 2: it must divide n_particles into at least 2 chains.
-    weights, base, transition, checkpoint, random_state, n_jobs
+    weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -137,6 +137,7 @@ class SMC(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_particles = n_particles
         self.n_temperatures = n_temperatures
@@ -151,6 +152,7 @@ class SMC(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class = PopulationRun
 
