@@ -264,8 +264,10 @@ class RTS(PartitionEstimator):
             betas, gains = records
             n_sweeps = n_moves + n_sweeps * self.n_chains
             history = history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves]
-            parts = first, weights, betas, gains, previous, redraws, bound, n_sweeps
-            return ContinuousRun(path.ladder, base_log_partition, *parts, history=history)
+            visits = first, weights, betas, gains
+            return ContinuousRun(
+                path.ladder, base_log_partition, *visits, previous, redraws, bound, n_sweeps, history=history
+            )
         start = self._initialise(setup, log_prior)
         rounds, previous, n_sweeps, history = self._produce(setup, log_prior, start)
         history = history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves + n_draws]
