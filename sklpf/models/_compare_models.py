@@ -111,9 +111,9 @@ def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: 
     ... )
     >>> X = np.array([[1, 1], [1, 0], [1, 1]])
     >>> print(compare_models({"fair": fair, "skewed": skewed}, X))
-            log-likelihood           difference from the first
+            log-likelihood        difference from the first
     skewed  -0.96 [-2.39, 0.47]
-    fair    -1.39 [-1.39, -1.39]     -0.43 [-1.86, 1.01]
+    fair    -1.39 [-1.39, -1.39]  -0.43 [-1.86, 1.01]
     """
     if not isinstance(models, Mapping):
         raise TypeError(f"models must be a dict of names and fitted models, got {type(models).__name__}")

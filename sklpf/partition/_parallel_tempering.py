@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 
 from sklpf._parallel import removing_checkpoints
@@ -18,18 +18,19 @@ from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
+from sklpf.partition._modes import modes_alarms
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._result import PartitionResult
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._ladders import respace
-from sklpf.reweighting import bar_ratios, stepping_stones
+from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.runs._exchange import ExchangeRun, Ladders, move_ladders, run_round, start_ladders
 from sklpf.runs._history import NO_ROUNDS, round_diagnostics, with_round
 from sklpf.runs._plan import check_ends, doubling, n_tuning_moves
 from sklpf.transitions import Transition
-from sklpf.uncertainty import MOST_BETWEEN, Difference, between_groups, difference, jackknife
+from sklpf.uncertainty import Difference, between_groups, difference, jackknife
 
 _SHORTEST_ROUND = 16
 _FEWEST, _MOST = 6, 60  # levels that "auto" chooses between
@@ -75,7 +76,8 @@ class ParallelTempering(PartitionEstimator):
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
         See `PartitionEstimator`. The interval uses Student t with G - 1 degrees of freedom. ``result_.diagnostics``
-        holds ``rejection`` (K - 1,), ``barrier`` (Lambda), ``round_trips`` (G,), ``ladder_log_partitions`` (G,),
+        holds ``rejection`` and ``overlap`` (K - 1,) of neighbouring levels, ``curve_std_error`` (K,) of
+        ``result_.log_partition_curve``, ``barrier`` (Lambda), ``round_trips`` (G,), ``ladder_log_partitions`` (G,),
         ``between_ladders`` (the share of the target states' variance that lies between ladders), ``drift_t`` and
         ``direction_t`` (the t statistics behind two alarms), ``plain_bound`` where the path has one, and of every round
         ``round_log_partition``, ``round_std_error`` (nats) and ``round_sweeps`` (of all chains until then).
@@ -260,19 +262,26 @@ class ParallelTempering(PartitionEstimator):
 
     def _value(self, run) -> tuple[float, float]:
         """log Z and its standard error."""
+        curve, errors = self._curve(run)
+        return float(curve[-1]), float(errors[-1])
+
+    def _curve(self, run) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """log Z at every level, and its standard errors."""
         ratios = self._ratios(run)
-        log_ratio, std_error = jackknife(lambda keep: ratios(keep).sum(), len(run.round_trips))
-        return run.base_log_partition + float(log_ratio), float(std_error)
+        curve, errors = jackknife(lambda keep: np.r_[0, np.cumsum(ratios(keep))], run.n_groups)
+        return run.base_log_partition + curve, errors
 
     def _combine(self, run) -> PartitionResult:
         ratios, n_ladders = self._ratios(run), len(run.round_trips)
-        everything = np.arange(n_ladders)
-        log_partition, std_error = self._value(run)
+        curve, errors = self._curve(run)
+        log_partition, std_error = float(curve[-1]), float(errors[-1])
         diagnostics = {
+            "curve_std_error": errors,
             "rejection": run.rejection,
+            "overlap": neighbour_overlap(*run.pairs()),
             "barrier": float(run.rejection.sum()),
             "round_trips": run.round_trips,
-            "ladder_log_partitions": np.array([ratios([g]).sum() for g in everything]),
+            "ladder_log_partitions": np.array([ratios([g]).sum() for g in range(n_ladders)]),
             "between_ladders": _between_ladders(run),
         }
         reasons = self._alarms(run, diagnostics)
@@ -289,7 +298,7 @@ class ParallelTempering(PartitionEstimator):
             reasons=tuple(reasons),
             n_sweeps=run.n_sweeps,
             ladder=run.ladder,
-            log_partition_curve=run.base_log_partition + np.r_[0, np.cumsum(ratios(everything))],
+            log_partition_curve=curve,
             diagnostics=diagnostics,
         )
 
@@ -314,11 +323,7 @@ class ParallelTempering(PartitionEstimator):
                 f"{np.sum(run.round_trips == 0)} of {n_ladders} ladders made no round trip between base and target in "
                 "the last round: raise n_sweeps"
             )
-        if not diagnostics["between_ladders"] <= MOST_BETWEEN:
-            reasons.append(
-                f"ladders differ in their states at the target ({diagnostics['between_ladders']:.0%} of the variance "
-                "lies between them), so they sit in different modes: raise n_sweeps"
-            )
+        reasons += modes_alarms("ladders", diagnostics["between_ladders"], "raise n_sweeps")
         if np.abs(self._ratios(run)(np.arange(n_ladders)) - run.shift).max() > _MOST_SHIFTED:
             reasons.append("neighbouring levels do not overlap at all: raise n_temperatures")
         if drift.alarms(n_ladders):

@@ -100,7 +100,8 @@ class RTS(PartitionEstimator):
         "adaptive": a pilot of a quarter of the sweeps and burn-in of at most another quarter, until a round has moved
         no log Z_k by more than 0.1 nats or three standard errors of the difference, and 90 % of its chains have
         visited both ends of the ladder. "paper": all estimates start at 0, then at most 10 rounds of 50 sweeps
-        from freshly drawn levels, until max_k |r_k - c_k| < 0.1 / K (section 2.4). It can stop far from equilibrium.
+        from freshly drawn levels, until ``max_k |r_k - c_k| < 0.1 / K`` (section 2.4). It can stop far from
+        equilibrium.
     sweeps_per_redraw : int or None, default=None
         Sweeps between two redraws of a chain's level. None is the smallest number, at most 3, for which the ladder's K
         densities cost no more than a quarter of the sweeps by the counted work ``path.ladder_cost``. Rarer redraws
@@ -124,12 +125,15 @@ class RTS(PartitionEstimator):
         interval. ``result_.log_partition_curve`` holds log Z at all levels. ``result_.diagnostics`` holds
 
         - ``chain_std_error``, ``jackknife_std_error`` and ``bias`` (equation 15, not subtracted), in nats;
-        - ``shares`` (K,), the averages c_k of the last round, and its ``log_pseudo_prior`` (K,);
+        - ``curve_std_error`` (K,), by the jackknife, of ``result_.log_partition_curve``;
+        - ``shares`` (K,), the averages c_k of the last round, its ``log_pseudo_prior`` (K,), and the ``overlap`` of
+          neighbouring levels (K - 1,);
         - ``crossed``, the share of chains that visited both ends of the ladder in production, for every group (10,);
         - ``effective_draws``, how many independent draws an average chain was worth;
         - ``mbar_log_partition``, MBAR's log Z_target - log Z_base from the same samples;
         - ``bar_log_partition`` and ``bar_std_error``, the same difference by `BAR` from all states of the last round;
-        - ``mbar_t``, ``drift_t`` and ``largest_move``, the tests behind the alarms;
+        - ``mbar_t``, ``drift_t``, ``largest_move`` and ``between_groups`` (the share of the target states' variance
+          that lies between groups), the tests behind the alarms;
         - ``n_rounds`` of production and ``sweeps_per_redraw``;
         - ``round_log_partition``, ``round_std_error`` and ``round_sweeps``, log Z, its error by the jackknife and the
           sweeps of all chains after the pilot and each round, with the result at last.
@@ -139,10 +143,11 @@ class RTS(PartitionEstimator):
         `ThermodynamicIntegration`, …) read the last round of ``run_``.
 
     With ``continuous=True`` ``shares`` are densities at the levels by the ladder's coordinate, and of the diagnostics
-    there are ``chain_std_error``, ``jackknife_std_error``, ``log_pseudo_prior``, ``crossed``, ``drift_t``,
-    ``largest_move`` and ``sweeps_per_redraw``, with ``local_t`` in place of ``mbar_t``: the test whether log f_1 -
-    log f_0 has the mean at each beta that its average under q says. ``run_`` holds all betas and log f_1 - log f_0,
-    16 bytes a redraw of a chain; ``ThermodynamicIntegration(rule="continuous")`` reads it.
+    there are ``curve_std_error``, ``chain_std_error``, ``jackknife_std_error``, ``log_pseudo_prior``, ``crossed``,
+    ``drift_t``, ``largest_move``, ``between_groups`` and ``sweeps_per_redraw``, with ``local_t`` in place of
+    ``mbar_t``: the test whether log f_1 - log f_0 has the mean at each beta that its average under q says. ``run_``
+    holds all betas and log f_1 - log f_0, 16 bytes a redraw of a chain;
+    ``ThermodynamicIntegration(rule="continuous")`` reads it.
 
     Raises
     ------
@@ -156,11 +161,12 @@ class RTS(PartitionEstimator):
     of a group) visited both the lowest and the highest tenth of the levels in production; if the halves of the last
     round disagree, or MBAR does, which does not assume that the chains have spread over the ladder (each by more than
     0.01 nats); if the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded;
-    if `tol` is not reached; or if counts are used (`rao_blackwell` False) and an end of the ladder was never drawn.
-    Each test has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that no chain has visited raises no
-    alarm. Nor does one that chains seldom change to on their way through the base, whose share is then wrong by more
-    than the error says: with two Gaussians ten apart in ten dimensions, ten chains and 3200 sweeps, 9 of 16 converged
-    runs covered. Where modes may lie far apart take `ParallelTempering`, which compares the states of its ladders.
+    if more than a tenth of the variance of the states at the target (``path.summary``, every state weighted by its
+    probability of the target's level) lies between the ten groups of chains, which then sit in different modes; if
+    `tol` is not reached; or if counts are used (`rao_blackwell` False) and an end of the ladder was never drawn.
+    Each test has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that hardly any
+    chain has visited raises no alarm: of a wide and a narrow Gaussian, ten apart in ten dimensions, ten chains of 3200
+    sweeps missed the narrow one in 2 of 16 runs, which were converged; the other 14 were flagged.
 
     Where at least 1 % of 1000 base draws fall on points at which the target is 0, chains seldom come back from there,
     and their visits don't say what share of the base these points have. log Z_1 / Z_0 is then the mean of f_1 / f_0

@@ -148,6 +148,13 @@ def with_first_ratio(curve: NDArray, first_ratio: MeanWeight | None) -> NDArray[
     return np.r_[curve[:1], curve[1:] - curve[1] + first_ratio.log_mean]
 
 
+def with_first_error(std_errors: NDArray, first_ratio: MeanWeight | None) -> NDArray[np.float64]:
+    """Standard errors (K,) of the curve that `with_first_ratio` gives; those of another one, without its own."""
+    if first_ratio is None:
+        return std_errors
+    return np.r_[std_errors[:1], np.hypot(std_errors[1:], first_ratio.std_error)]
+
+
 def _solve(probabilities, sizes, right):
     """Solve H step = right with step_0 = 0; H = sum_t sizes_t (diag p_t - p_t p_t'), scaled to a unit diagonal."""
     diagonal = np.maximum(sizes @ probabilities, 1e-300)

@@ -30,7 +30,7 @@ def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
         With `sample_base`.
     random_state : int, default=0
     rtol : float, default=1e-5
-        Allowed difference of `log_f` and `log_f_ladder`, relative to max(1, |log f|).
+        Allowed difference of `log_f` and `log_f_ladder`, relative to ``max(1, |log f|)``.
 
     Raises
     ------

@@ -33,8 +33,8 @@ def make_rows_problem(
     Parameters
     ----------
     kind : {"gaussian", "laplace"}, default="gaussian"
-        The prior of a. "gaussian": N(0, I), with a random square Phi. "laplace": exp(-|a_i|) / 2 for each i, with an
-        orthogonal Phi, so that log p(x) is a sum of logs of integrals in one dimension.
+        The prior of a. "gaussian": N(0, I), with a random square Phi. "laplace": ``exp(-|a_i|) / 2`` for each i,
+        with an orthogonal Phi, so that log p(x) is a sum of logs of integrals in one dimension.
     n_rows, n_latent : int, default=100, 10
     noise : float, default=0.3
         Standard deviation sigma.
@@ -99,7 +99,7 @@ class LinearRowsPath(TemperedPath):
     noise : float
         sigma.
     prior : {"gaussian", "laplace"}, default="gaussian"
-        N(0, I), or exp(-|a_i|) / 2 for each i.
+        N(0, I), or ``exp(-|a_i|) / 2`` for each i.
     base : {"posterior", "prior"}, default="posterior"
         "posterior": p(a | x) if the prior were N(0, 2 I), so that R Rᵀ = (Phiᵀ Phi / sigma² + I / 2)⁻¹ for all rows.
         "prior": N(0, I), the prior itself if that is Gaussian.

@@ -16,9 +16,9 @@ _LARGEST = 20.0  # exponent of a flow, so that a poor trajectory can't rule
 class MinimumProbabilityFlow:
     """Makes the flow of probability from the rows to where Hamiltonian trajectories take them small.
 
-    K = mean exp((H(x, v) - H(x', v')) / 2), H = -log f + |v|² / 2, over rows x with a normal velocity v and the ends
-    (x', v') of their trajectories (Sohl-Dickstein, Battaglino & DeWeese 2011, eq. 12, with that connectivity). The ends
-    are those of the density as it is, and are renewed after some iterations of L-BFGS. No log Z is needed.
+    ``K = mean exp((H(x, v) - H(x', v')) / 2)``, ``H = -log f + |v|² / 2``, over rows x with a normal velocity v and
+    the ends (x', v') of their trajectories (Sohl-Dickstein, Battaglino & DeWeese 2011, eq. 12, with that connectivity).
+    The ends are those of the density as it is, and are renewed after some iterations of L-BFGS. No log Z is needed.
 
     Parameters
     ----------

@@ -18,8 +18,9 @@ _N_TEMPERATURES, _TOL = 10_000, 0.2
 class BilinearPath(LatentRowsPath):
     """Content c and style d >= 0 of x = Phi a + noise_std N(0, I) with a = (Theta c) * (Psi d), for each row x.
 
-    Sohl-Dickstein & Culpepper 2012, eq. 33 to 35: c_i has the density exp(-|c_i|) / 2 and d_j the density exp(-d_j).
-    The base is this prior, and log f_1 - log f_0 the log-likelihood. Chains live at (c, d) and are reflected at d = 0.
+    Sohl-Dickstein & Culpepper 2012, eq. 33 to 35: c_i has the density ``exp(-|c_i|) / 2`` and d_j the density
+    exp(-d_j). The base is this prior, and log f_1 - log f_0 the log-likelihood. Chains live at (c, d) and are reflected
+    at d = 0.
 
     Parameters
     ----------

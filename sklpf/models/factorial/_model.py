@@ -104,7 +104,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Given or learned.
     elbo_ : float
         Evidence lower bound of the training data at T = 1, in nats.
-    elbo_curve_, temperatures_ : ndarray of shape (n_iter_,)
+    elbo_curve_, temperatures_ : ndarray of shape (`n_iter_`,)
         The bound at T = 1 of what every sweep arrived at, and the sweep's temperature 1 / E[1 / T].
     converged_ : bool
     n_iter_ : int
@@ -125,7 +125,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     There is no intercept: centre X, or leave a component to be always on. What is learned stays at its starting value
     (half the mean variance of the features, 0.3, and a matching component variance) above T = 1. `score` is the
     log-likelihood of the fitted model with the components integrated over their posterior: log p(x) = log sum_z p(z)
-    N(x; components_.T @ z, (noise_variance_ + z @ component_covariance_ @ z) I).
+    ``N(x; components_.T @ z, (noise_variance_ + z @ component_covariance_ @ z) I)``.
 
     Examples
     --------

@@ -35,7 +35,7 @@ class FactorialPath(KernelPath):
                         + beta log N(x; Mᵀ z, (noise_variance + z @ S @ z) I),    z in {0, 1}^K,
 
     so that f_0 is normalised and log Z of the target is log p(x). There is a log Z for each row of X: estimators run
-    on ``path.row(t)`` and give arrays of shape (n_rows,). Only M x and |x|² are kept of a row, and no step
+    on ``path.row(t)`` and give arrays of shape (n_rows,). Only M x and ``|x|²`` are kept of a row, and no step
     of a chain depends on the number of features.
 
     Parameters
@@ -60,8 +60,8 @@ class FactorialPath(KernelPath):
 
     Notes
     -----
-    |x - Mᵀ z|² is computed from |x|², M x and M Mᵀ, with an absolute rounding error near 1e-16 (|x|² + |Mᵀ z|²):
-    log p(x) loses accuracy where the noise variance is 1e-10 times that or less.
+    ``|x - Mᵀ z|²`` is computed from ``|x|²``, M x and M Mᵀ, with an absolute rounding error near
+    ``1e-16 (|x|² + |Mᵀ z|²)``: log p(x) loses accuracy where the noise variance is 1e-10 times that or less.
     """
 
     base_log_partition: float | None = 0.0
@@ -100,7 +100,7 @@ class FactorialPath(KernelPath):
         return other
 
     def row_content(self, t: int) -> bytes:
-        """Return M x and |x|² of row t: its likelihood depends on nothing else of it."""
+        """Return M x and ``|x|²`` of row t: its likelihood depends on nothing else of it."""
         return self.statistics[t].tobytes()
 
     # -- what the kernels work on ----------------------------------------------------------------

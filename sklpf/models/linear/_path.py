@@ -34,7 +34,7 @@ class LinearPath(LatentRowsPath):
     noise_std : float
         Positive.
     prior : {"laplace", "gaussian"}, default="laplace"
-        exp(-|a_i|) / 2, or N(0, 1), for each cause.
+        ``exp(-|a_i|) / 2``, or N(0, 1), for each cause.
     ladder : array-like of shape (n_levels,)
         Inverse temperatures, increasing in [0, 1].
 
