@@ -95,6 +95,19 @@ def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint
 
 
 def stream_key(seed: int, *stage: int) -> tuple[int, int]:
-    """Return the Philox key of one stage (pilot, burn-in, …) of a run that was seeded with `seed`."""
+    """Return the Philox key of one stage (pilot, burn-in, …) of a run that was seeded with `seed`.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the run.
+    *stage : int
+        Numbers of the stage, and of what is within it.
+
+    Returns
+    -------
+    tuple of two int
+        Of 32 bits each.
+    """
     words = np.random.SeedSequence(seed, spawn_key=stage).generate_state(2, np.uint32)
     return int(words[0]), int(words[1])

@@ -87,6 +87,7 @@ def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: 
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Held-out rows, at least 2, the same for all.
     level : float, default=0.95
+        Probability with which each interval covers.
     ratio : {"auto", "difference"}, default="auto"
         As in `compare`.
 

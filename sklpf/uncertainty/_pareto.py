@@ -16,6 +16,7 @@ def pareto_shape(log_weights: ArrayLike) -> float:
     Parameters
     ----------
     log_weights : array-like of shape (n,)
+        Up to a constant.
 
     Returns
     -------

@@ -81,6 +81,7 @@ def sweeps(
     Parameters
     ----------
     model : ConjugateModel
+        It is changed in place.
     tempering : Tempering or None, default=None
         None goes to T = 1 at once.
     tol : float, default=1e-3

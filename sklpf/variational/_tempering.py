@@ -21,6 +21,7 @@ def temperature_schedule(schedule: str | ArrayLike, initial: float = 10.0, n_swe
     initial : float, default=10.0
         First temperature, at least 1.
     n_sweeps : int, default=100
+        Number of annealed sweeps, where the schedule is named.
 
     Returns
     -------
@@ -74,6 +75,7 @@ def temperature_posterior(
     expected_log_joint : float or array-like of shape (n,)
         U = E_q[log p(x, z | globals)] of all data, or of each datum with a temperature of its own.
     temperatures : ndarray of shape (M,)
+        The T_m.
     log_partition : ndarray of shape (M,) or (n, M)
         log C(T_m), of all data or of one.
 
