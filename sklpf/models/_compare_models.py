@@ -38,6 +38,11 @@ class ModelComparison:
 
         Columns: mean, low and high (combined interval), difference, difference_low and difference_high (from the best
         model, 0 for itself), converged, and reasons in one string.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The best model first.
         """
         import pandas as pd
 
