@@ -108,6 +108,7 @@ class LogLikelihoodMixin(DensityMixin):
         Parameters
         ----------
         X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
@@ -145,6 +146,7 @@ class LogLikelihoodMixin(DensityMixin):
         X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
             At least 2 rows.
         level : float, default=0.95
+            Probability with which each interval covers.
 
         Returns
         -------

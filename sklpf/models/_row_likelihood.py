@@ -52,6 +52,7 @@ class RowLikelihoodMixin(DensityMixin):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
@@ -95,6 +96,7 @@ class RowLikelihoodMixin(DensityMixin):
         X : array-like of shape (n_samples, n_features)
             At least 2 rows.
         level : float, default=0.95
+            Probability with which each interval covers.
 
         Returns
         -------
