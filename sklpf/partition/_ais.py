@@ -54,6 +54,9 @@ class AIS(PartitionEstimator):
         Seed of the chains.
     n_jobs : int or None, default=None
         Blocks of chains that move at the same time, in threads; the numbers are the same for all.
+    verbose : int, default=0
+        Whether `fit` says how far it is: a line a round, or every five seconds, by the logger "sklpf" at level INFO,
+        printed where logging would not show it.
 
     Attributes
     ----------
@@ -101,6 +104,7 @@ class AIS(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures
@@ -111,6 +115,7 @@ class AIS(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class = AnnealingRun
     _remedy = "raise n_temperatures or n_chains"

@@ -48,7 +48,7 @@ class BDMC(PartitionEstimator):
         Levels K of the ladder: each chain makes K - 1 sweeps.
     starts : None, array-like of shape (n_starts, n_features) or state, default=None
         Where the chains that go down start, as in `RAISE`; each given row starts one chain.
-    ladder, weights, base, transition, checkpoint, random_state, n_jobs
+    ladder, weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -102,6 +102,7 @@ class BDMC(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures
@@ -113,6 +114,7 @@ class BDMC(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class = AnnealingRun
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 
 from sklpf._parallel import removing_checkpoints
+from sklpf._progress import round_done, stage
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
@@ -68,7 +69,7 @@ class ParallelTempering(PartitionEstimator):
         Former name of `bridge`.
 
         .. deprecated:: 0.2
-    weights, base, transition, checkpoint, random_state, n_jobs
+    weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -135,6 +136,7 @@ class ParallelTempering(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_ladders = n_ladders
         self.n_temperatures = n_temperatures
@@ -150,6 +152,7 @@ class ParallelTempering(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class = ExchangeRun
 
@@ -179,11 +182,15 @@ class ParallelTempering(PartitionEstimator):
         target = len(run.ladder) - 1
         drawn: list[Any] = []
         key = stream_key(int(rng.integers(2**31)))
-        for n_scans in range(0, gap * n, gap):
-            if len(drawn) >= n:
-                break
-            ladders, _ = run_round(ladders, transition, run.shift, gap, key, "sample", self.n_jobs, first_scan=n_scans)
-            drawn += [path.take(state, np.flatnonzero(levels == target)) for state, _, levels in ladders.chains]
+        with stage("draws", None) as draws_done:
+            for first in range(0, gap * n, gap):
+                if len(drawn) >= n:
+                    break
+                ladders, _ = run_round(
+                    ladders, transition, run.shift, gap, key, "sample", self.n_jobs, first_scan=first
+                )
+                drawn += [path.take(state, np.flatnonzero(levels == target)) for state, _, levels in ladders.chains]
+                draws_done(len(ladders.chains))
         n_sweeps = run.n_sweeps + gap * len(drawn) * len(run.ladder)
         return concatenate(drawn[:n]), replace(run, n_sweeps=n_sweeps)
 
@@ -216,7 +223,10 @@ class ParallelTempering(PartitionEstimator):
             if i + 1 == len(lengths) and not repeated and any(d.alarms(self.n_ladders) for d in self._differences(run)):
                 lengths, repeated = [*lengths, n_scans], True  # a second try, from where the ladders stand
             if i + 1 < len(lengths):
-                history = with_round(history, *self._value(run), n_sweeps)
+                value = self._value(run)
+                history = with_round(history, *value, n_sweeps)
+                n_left = int(self.n_ladders) * len(path.ladder) * sum(lengths[i + 1 :])
+                round_done(f"round {i + 1} of {len(lengths)}", *value, n_sweeps, n_left)
                 path, shift = self._place_levels(path, run, fixed=i + 1 >= len(lengths) - 2)
                 ladders = move_ladders(ladders, path)
             i += 1

@@ -110,6 +110,8 @@ class ReweightingEstimator(PartitionEstimator):
         Of the default sampler.
     n_jobs : int or None, default=None
         Of the default sampler.
+    verbose : int, default=0
+        As in `AIS`.
 
     Attributes
     ----------
@@ -132,13 +134,15 @@ class ReweightingEstimator(PartitionEstimator):
         "sampler": [ParallelTempering, RTS, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
     _run_class: tuple[type, ...] = (ExchangeRun, TemperingRun)
 
-    def __init__(self, sampler=None, *, random_state=None, n_jobs=None):
+    def __init__(self, sampler=None, *, random_state=None, n_jobs=None, verbose=0):
         self.sampler = sampler
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, path, y=None):
         self.__dict__.pop("sampler_", None)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 
+from sklpf._progress import round_done
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.partition._base import BOUND, WALLS, PartitionEstimator
@@ -113,7 +114,7 @@ class RTS(PartitionEstimator):
         rises by 1 from level to level, so that chains spend their time where they do on levels. Pilot and burn-in use
         the levels; production is one round, with a call from Python for each group and redraw. The path's base must
         draw points where the target has mass.
-    weights, base, transition, checkpoint, random_state, n_jobs
+    weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`. RTS needs ``weights="marginal"`` more than the other estimators do.
 
     Attributes
@@ -217,6 +218,7 @@ class RTS(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures
@@ -235,6 +237,7 @@ class RTS(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class: type | tuple[type, ...] = (TemperingRun, ContinuousRun)
 
@@ -264,9 +267,13 @@ class RTS(PartitionEstimator):
         if self.continuous:
             check_mass(setup)
             weights, records, previous, n_sweeps, history = self._produce_continuously(setup, log_prior)
-            parts = first, weights, *records, previous, redraws, bound, n_moves + n_sweeps * self.n_chains
+            betas, gains = records
+            n_sweeps = n_moves + n_sweeps * self.n_chains
             history = history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves]
-            return ContinuousRun(path.ladder, base_log_partition, *parts, history=history)
+            visits = first, weights, betas, gains
+            return ContinuousRun(
+                path.ladder, base_log_partition, *visits, previous, redraws, bound, n_sweeps, history=history
+            )
         start = self._initialise(setup, log_prior)
         rounds, previous, n_sweeps, history = self._produce(setup, log_prior, start)
         history = history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves + n_draws]
@@ -323,12 +330,12 @@ class RTS(PartitionEstimator):
 
     def _pilot_and_burn_in(self, setup, log_prior):
         chains, estimate, used = self._pilot(setup, log_prior)
-        history = with_round(NO_ROUNDS, *at_target(estimate), used)
+        history = self._with_round(NO_ROUNDS, setup, "pilot", at_target(estimate), used)
         for i, n_redraws in enumerate(doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)):
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
             old, estimate = estimate, self._pool(setup, last)
             used += n_redraws * setup.sweeps_per_redraw
-            history = with_round(history, *at_target(estimate), used)
+            history = self._with_round(history, setup, f"burn-in {i + 1}", at_target(estimate), used)
             if largest_move(estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
                 break
         return Start(chains, estimate(ALL), estimate, used, history)
@@ -344,11 +351,18 @@ class RTS(PartitionEstimator):
             chains = setup.with_fresh_levels(chains, i)
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
             estimate, used = self._pool(setup, last), used + length
-            history = with_round(history, *at_target(estimate), used)
+            history = self._with_round(history, setup, f"burn-in {i + 1}", at_target(estimate), used)
             shares = np.exp(estimate.log_shares(ALL)[0])
             if np.abs(np.exp(log_prior) - shares).max() < TOLERANCE / n_levels:
                 break
         return Start(chains, estimate(ALL), estimate, used, history)
+
+    def _with_round(self, history, setup, name, value, used, n_redraws=None):
+        """The history with one more round, said where somebody listens; production goes on for so many redraws."""
+        n_left = self.n_sweeps - used if n_redraws is None else n_redraws * setup.sweeps_per_redraw
+        log_partition = setup.path.base_log_partition + value[0]
+        round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
+        return with_round(history, value[0], value[1], used)
 
     def _pool(self, setup, last) -> Pooled:
         return pool_rounds(setup.first, [last], self.rao_blackwell, first_ratio=setup.first_ratio)
@@ -372,7 +386,8 @@ class RTS(PartitionEstimator):
             n_redraws = min(sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw)
             if (verdict.std_error <= self.tol and not verdict.reasons) or n_redraws < 2:
                 break
-            history = with_round(history, curve[-1], verdict.std_error, used)
+            value = float(curve[-1]), verdict.std_error
+            history = self._with_round(history, setup, f"round {len(rounds)}", value, used, n_redraws)
         parts = previous.log_pseudo_prior, previous.log_sums, previous.sizes, previous.log_extra
         return tuple(rounds), parts, used, history
 

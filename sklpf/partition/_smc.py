@@ -62,7 +62,7 @@ class SMC(PartitionEstimator):
         all the states that they pass are the particles of that level.
     chain_length : int, default=10
         P of "waste-free", at least 2: it must divide n_particles into at least 2 chains.
-    weights, base, transition, checkpoint, random_state, n_jobs
+    weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -139,6 +139,7 @@ class SMC(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_particles = n_particles
         self.n_temperatures = n_temperatures
@@ -153,6 +154,7 @@ class SMC(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class = PopulationRun
 
