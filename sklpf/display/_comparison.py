@@ -100,7 +100,8 @@ class ComparisonDisplay(Display):
         self
         """
         names = list(dict.fromkeys([*(self.scores or {}), *(self.differences or {})]))
-        parts = {"log-likelihood per row (nats)": self.scores, "difference from the best (nats)": self.differences}
+        difference = "difference from the best" if self.scores else "difference of log-likelihoods"
+        parts = {"log-likelihood per row": self.scores, difference: self.differences}
         there = {label: intervals for label, intervals in parts.items() if intervals}
         if not there:
             raise ValueError("scores or differences must hold the interval of at least one model")
@@ -111,7 +112,8 @@ class ComparisonDisplay(Display):
                     _draw(axes, line, intervals[name])
                 else:  # the best, which is 0 from itself
                     axes.plot(0, line, "ok")
-            axes.set_xlabel(label if self.scores else "difference of log-likelihoods (nats)")
+            level = next(iter(intervals.values())).level
+            axes.set_xlabel(f"{label}, {100 * level:.3g} % (nats)")
             axes.locator_params(axis="x", nbins=6)
             if intervals is self.differences:
                 axes.axvline(0, color="0.4", linewidth=0.8, linestyle=":")

@@ -18,6 +18,7 @@ class ComponentsDisplay(Display):
     Parameters
     ----------
     images : array-like of shape (n_components, height, width)
+        The numbers of each image.
 
     Attributes
     ----------
@@ -54,6 +55,7 @@ class ComponentsDisplay(Display):
             What made the model's rows of images by a linear map, such as `Patches.whitening`: components are drawn as
             its ``inverse_transform`` maps rows back.
         ax : Axes or None, default=None
+            As in `plot`.
         **options
             As in `plot`.
 

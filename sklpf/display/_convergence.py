@@ -63,7 +63,9 @@ class ConvergenceDisplay(ResultDisplay):
             With the diagnostics ``round_log_partition``, ``round_std_error`` and ``round_sweeps``. The intervals use
             Student t with the result's degrees of freedom.
         level : float, default=0.95
+            Of the intervals.
         ax : Axes or None, default=None
+            As in `plot`.
         **options
             As in `plot`.
 

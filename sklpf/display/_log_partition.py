@@ -65,7 +65,9 @@ class LogPartitionDisplay(ResultDisplay):
         result : PartitionResult
             With a ``log_partition_curve``.
         level : float, default=0.95
+            Of the intervals.
         ax : Axes, array-like of Axes or None, default=None
+            As in `plot`.
         **options
             As in `plot`.
 
@@ -113,9 +115,9 @@ class LogPartitionDisplay(ResultDisplay):
             upper.legend()
         if self.half_width is not None:
             area = {"color": line.get_color(), "alpha": 0.3}
-            low, high = self.log_partition_curve - self.half_width, self.log_partition_curve + self.half_width
-            upper.fill_between(self.ladder, low, high, **area)
-            lower.fill_between(self.ladder, -self.half_width, self.half_width, **area)
+            curve, half = np.asarray(self.log_partition_curve), np.asarray(self.half_width)
+            upper.fill_between(self.ladder, curve - half, curve + half, **area)
+            lower.fill_between(self.ladder, -half, half, **area)
             lower.axhline(0, color="0.4", linewidth=0.8)
             lower.set_ylabel(f"{100 * self.level:.3g} % band\n(nats)")
         self.axes_[-1].set_xlabel("inverse temperature")

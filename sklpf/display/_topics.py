@@ -73,6 +73,7 @@ class TopicsDisplay(Display):
             Which words come first: those that the topic makes most likely, or those that it makes likely and that are
             rare in the others: the largest p log(p / geometric mean of p over all topics) (Blei & Lafferty 2009).
         ax : Axes, array-like of Axes or None, default=None
+            As in `plot`.
         **options
             As in `plot`.
 

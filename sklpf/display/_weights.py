@@ -63,6 +63,7 @@ class WeightsDisplay(ResultDisplay):
         result : PartitionResult
             Of `AIS`, `HAIS`, `RAISE` or `ImportanceSampling`.
         ax : Axes or None, default=None
+            As in `plot`.
 
         Returns
         -------

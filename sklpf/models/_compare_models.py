@@ -39,6 +39,11 @@ class ModelComparison(Readable):
 
         Columns: mean, low and high (combined interval), difference, difference_low and difference_high (from the best
         model, 0 for itself), converged, and reasons in one string.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The best model first.
         """
         import pandas as pd
 
@@ -95,6 +100,7 @@ def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: 
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Held-out rows, at least 2, the same for all.
     level : float, default=0.95
+        Probability with which each interval covers.
     ratio : {"auto", "difference"}, default="auto"
         As in `compare`.
 

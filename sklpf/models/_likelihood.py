@@ -110,6 +110,7 @@ class LogLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
         Parameters
         ----------
         X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
@@ -147,6 +148,7 @@ class LogLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
         X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
             At least 2 rows.
         level : float, default=0.95
+            Probability with which each interval covers.
 
         Returns
         -------

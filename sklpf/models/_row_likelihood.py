@@ -54,6 +54,7 @@ class RowLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
@@ -97,6 +98,7 @@ class RowLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
         X : array-like of shape (n_samples, n_features)
             At least 2 rows.
         level : float, default=0.95
+            Probability with which each interval covers.
 
         Returns
         -------

@@ -54,6 +54,16 @@ class PartitionEstimator(Versioned, CallbackSupportMixin, BaseEstimator):
         The numbers, what they are, and why they may not be trusted.
     run_ : object
         What the chains left (of estimators that sample, and for one log Z): arrays that others may read.
+
+    Examples
+    --------
+    >>> from sklpf import BernoulliRBM, PartitionEstimator, PartitionResult
+    >>> class Guess(PartitionEstimator):
+    ...     def _estimate(self, path, seed):
+    ...         return PartitionResult("Guess", log_partition=2.0, std_error=0.5)
+    >>> rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
+    >>> Guess().fit(rbm).log_partition_
+    2.0
     """
 
     _parameter_constraints: dict[str, Any] = {}
@@ -69,6 +79,7 @@ class PartitionEstimator(Versioned, CallbackSupportMixin, BaseEstimator):
             ``model.path(X)``. A run, ``run_`` of an estimator of the same kind (of `ParallelTempering` or `RTS` where
             the estimator only reweights), is only read anew.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------

@@ -17,6 +17,7 @@ _NUMBERS = {  # diagnostics and what they are
     "effective_share": "share of the weights that count",
     "pareto_shape": "tail of the weights (0.7 and more: heavy)",
     "barrier": "sum of the rejected shares of swaps",
+    "between_groups": "variance between groups of chains, share",
     "between_ladders": "variance between ladders, share",
     "between_populations": "variance between populations, share",
     "effective_draws": "independent draws a chain",

@@ -44,7 +44,15 @@ class ContinuousRun(Fields):
     previous : tuple
         As in `TemperingRun`.
     sweeps_per_redraw : int
-    bound, n_sweeps, log_f_rounding, doubts, history
+    bound : ndarray or None
+        As in `TemperingRun`.
+    n_sweeps : int
+        Sweeps of all chains together, earlier rounds included.
+    log_f_rounding : float
+        As in `TemperingRun`.
+    doubts : tuple of str
+        As in `TemperingRun`.
+    history : ndarray of shape (R, 3)
         As in `TemperingRun`.
     """
 

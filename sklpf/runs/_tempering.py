@@ -76,24 +76,69 @@ class Round(Fields):
         return self.log_q - self.log_pseudo_prior
 
     def log_sums(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> NDArray[np.float64]:
-        """Log of every chain's sum of q(k | x), or of its counts, shape (M, K)."""
+        """Log of every chain's sum of q(k | x), or of its counts.
+
+        Parameters
+        ----------
+        rao_blackwell : bool
+            Whether q(k | x) is summed, or the levels that were drawn are counted.
+        halves : tuple of int, default=(0, 1)
+            Which halves of the round.
+
+        Returns
+        -------
+        ndarray of shape (M, K)
+            In nats.
+        """
         if rao_blackwell:
             return logsumexp(self.log_q_sums[list(halves)], axis=0)
         with np.errstate(divide="ignore"):
             return np.log(self.counts[list(halves)].sum(axis=0))
 
     def shares(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> NDArray[np.float64]:
-        """Averages of q(k | x), or of its counts, of every chain, shape (M, K)."""
+        """Averages of q(k | x), or of the counts, of every chain.
+
+        Parameters
+        ----------
+        rao_blackwell : bool
+            Whether q(k | x) is summed, or the levels that were drawn are counted.
+        halves : tuple of int, default=(0, 1)
+            Which halves of the round.
+
+        Returns
+        -------
+        ndarray of shape (M, K)
+            Each row sums to 1.
+        """
         sums = np.exp(self.log_sums(rao_blackwell, halves))
         return sums / sums.sum(axis=1, keepdims=True)
 
     def thinned(self) -> Round:
-        """Drop every other kept vector."""
+        """Return the round without every other kept vector.
+
+        Returns
+        -------
+        Round
+            All else is shared.
+        """
         kept = {name: getattr(self, name)[:, ::2].copy() for name in ("log_q", "vector_levels", "slopes")}
         return replace(self, **kept)
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums over pairs (G, K - 1, 4) of both halves or of one, and the states of every level in them (G, K)."""
+        """Return the sums over pairs of both halves or of one.
+
+        Parameters
+        ----------
+        half : int or None, default=None
+            0 or 1; None takes both together.
+
+        Returns
+        -------
+        sums : ndarray of shape (G, K - 1, 4)
+            As in `pair_sums`.
+        counts : ndarray of shape (G, K)
+            States of every level in them.
+        """
         sums, counts = self.pair_sums, self.level_sums[..., 0]
         return (sums.sum(axis=0), counts.sum(axis=0)) if half is None else (sums[half], counts[half])
 
@@ -199,7 +244,20 @@ class TemperingRun(KeptStates):
         return self.rounds[-1].level_sums
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums over pairs (G, K - 1, 4) of both halves or of one, and the states of every level in them (G, K)."""
+        """Return the sums over pairs of both halves or of one.
+
+        Parameters
+        ----------
+        half : int or None, default=None
+            0 or 1; None takes both together.
+
+        Returns
+        -------
+        sums : ndarray of shape (G, K - 1, 4)
+            As in `pair_sums`.
+        counts : ndarray of shape (G, K)
+            States of every level in them.
+        """
         return self.rounds[-1].pairs(half)
 
     @property

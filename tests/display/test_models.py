@@ -51,6 +51,7 @@ def test_models_are_drawn_with_both_errors_and_beside_it_their_differences(rbm):
     assert drawn(display.axes_[1])[1, "both errors"] == comparison.differences[names[1]].combined
     assert len(drawn(display.axes_[1])) == 3  # the best one has no difference from itself
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert display.ax_.get_xlabel() == "log-likelihood per row, 95 % (nats)"
     assert legend == ["both errors", "error over rows", "error of log Z"]
     difference = compare(other, rbm, X)
     alone = ComparisonDisplay.from_result(difference, name="other - one")
