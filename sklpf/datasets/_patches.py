@@ -71,6 +71,7 @@ def make_patches(
     block_size : int, default=None
         Smallest height and width of a block, in pixels; an image that is smaller is one block. None means 4 * size.
     random_state : int, RandomState or None, default=None
+        Seed of the places.
 
     Returns
     -------

@@ -77,7 +77,9 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -119,7 +121,9 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------

@@ -56,7 +56,9 @@ class GenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLike
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -110,6 +112,7 @@ class GenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLike
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------

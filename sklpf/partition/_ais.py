@@ -51,7 +51,9 @@ class AIS(PartitionEstimator):
     checkpoint : str, path-like or None, default=None
         Directory that keeps finished segments; an interrupted run goes on from there with the same bits.
     random_state : int, RandomState or None, default=None
+        Seed of the chains.
     n_jobs : int or None, default=None
+        Blocks of chains that move at the same time, in threads; the numbers are the same for all.
     verbose : int, default=0
         Whether `fit` says how far it is: a line a round, or every five seconds, by the logger "sklpf" at level INFO,
         printed where logging would not show it.

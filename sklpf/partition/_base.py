@@ -17,6 +17,7 @@ import sklpf
 from sklpf import _progress
 from sklpf._parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
 from sklpf._random import draw_seed, stream_key
+from sklpf._saving import Versioned
 from sklpf._sklearn import CallbackSupportMixin
 from sklpf._warnings import warn
 from sklpf.partition._result import PartitionResult
@@ -32,7 +33,7 @@ TUNE, BOUND, TAILS, WALLS = 6, 8, 9, 10  # random streams: moves are tuned, boun
 # first ratio of levels are drawn
 
 
-class PartitionEstimator(CallbackSupportMixin, BaseEstimator):
+class PartitionEstimator(Versioned, CallbackSupportMixin, BaseEstimator):
     """Base class of the estimators of a log partition function.
 
     A subclass sets its parameters in ``__init__`` (among them `random_state` and `n_jobs` where it samples), declares
@@ -53,6 +54,16 @@ class PartitionEstimator(CallbackSupportMixin, BaseEstimator):
         The numbers, what they are, and why they may not be trusted.
     run_ : object
         What the chains left (of estimators that sample, and for one log Z): arrays that others may read.
+
+    Examples
+    --------
+    >>> from sklpf import BernoulliRBM, PartitionEstimator, PartitionResult
+    >>> class Guess(PartitionEstimator):
+    ...     def _estimate(self, path, seed):
+    ...         return PartitionResult("Guess", log_partition=2.0, std_error=0.5)
+    >>> rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
+    >>> Guess().fit(rbm).log_partition_
+    2.0
     """
 
     _parameter_constraints: dict[str, Any] = {}
@@ -68,6 +79,7 @@ class PartitionEstimator(CallbackSupportMixin, BaseEstimator):
             ``model.path(X)``. A run, ``run_`` of an estimator of the same kind (of `ParallelTempering` or `RTS` where
             the estimator only reweights), is only read anew.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------

@@ -19,11 +19,11 @@ from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
 from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import check_finite, draw_alive, segments
-from sklpf.runs._samples import Samples, fewest_columns, linear_vectors
+from sklpf.runs._samples import KeptStates, Samples, fewest_columns, linear_vectors
 
 
-@dataclass(frozen=True)
-class ExchangeRun:
+@dataclass(frozen=True, repr=False)
+class ExchangeRun(KeptStates):
     """What a round of replica exchange leaves of G ladders with K levels.
 
     Attributes
@@ -94,7 +94,20 @@ class ExchangeRun:
         return len(self.round_trips)
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums over pairs (G, K - 1, 5) of both halves or of one, and the states of every level in them (G, K)."""
+        """Return the sums over pairs of both halves or of one.
+
+        Parameters
+        ----------
+        half : int or None, default=None
+            0 or 1; None takes both together.
+
+        Returns
+        -------
+        sums : ndarray of shape (G, K - 1, 5)
+            As in `pair_sums`.
+        counts : ndarray of shape (G, K)
+            States of every level in them.
+        """
         sums = self.pair_sums.sum(axis=0) if half is None else self.pair_sums[half]
         n_scans = self.n_scans if half is None else (self.n_scans + half) // 2
         return sums, np.full((self.n_groups, len(self.ladder)), float(n_scans))

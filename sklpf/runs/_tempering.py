@@ -12,21 +12,22 @@ from scipy.special import log_softmax, logsumexp
 
 from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
+from sklpf._tables import Fields
 from sklpf.paths import Derivatives
 from sklpf.paths._capabilities import has
 from sklpf.reweighting import MeanWeight
 from sklpf.runs import _programs as programs
 from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import check_finite, draw_alive, segments
-from sklpf.runs._samples import Samples, fewest_columns
+from sklpf.runs._samples import KeptStates, Samples, fewest_columns
 
 START, LEVELS, PILOT, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
 _LOWEST = -1300.0  # log of the smallest sum of q(k | x) that is told from 0
 _END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
 
 
-@dataclass(frozen=True)
-class Round:
+@dataclass(frozen=True, repr=False)
+class Round(Fields):
     """What a round of simulated tempering leaves of M chains in G groups.
 
     Attributes
@@ -75,24 +76,69 @@ class Round:
         return self.log_q - self.log_pseudo_prior
 
     def log_sums(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> NDArray[np.float64]:
-        """Log of every chain's sum of q(k | x), or of its counts, shape (M, K)."""
+        """Log of every chain's sum of q(k | x), or of its counts.
+
+        Parameters
+        ----------
+        rao_blackwell : bool
+            Whether q(k | x) is summed, or the levels that were drawn are counted.
+        halves : tuple of int, default=(0, 1)
+            Which halves of the round.
+
+        Returns
+        -------
+        ndarray of shape (M, K)
+            In nats.
+        """
         if rao_blackwell:
             return logsumexp(self.log_q_sums[list(halves)], axis=0)
         with np.errstate(divide="ignore"):
             return np.log(self.counts[list(halves)].sum(axis=0))
 
     def shares(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> NDArray[np.float64]:
-        """Averages of q(k | x), or of its counts, of every chain, shape (M, K)."""
+        """Averages of q(k | x), or of the counts, of every chain.
+
+        Parameters
+        ----------
+        rao_blackwell : bool
+            Whether q(k | x) is summed, or the levels that were drawn are counted.
+        halves : tuple of int, default=(0, 1)
+            Which halves of the round.
+
+        Returns
+        -------
+        ndarray of shape (M, K)
+            Each row sums to 1.
+        """
         sums = np.exp(self.log_sums(rao_blackwell, halves))
         return sums / sums.sum(axis=1, keepdims=True)
 
     def thinned(self) -> Round:
-        """Drop every other kept vector."""
+        """Return the round without every other kept vector.
+
+        Returns
+        -------
+        Round
+            All else is shared.
+        """
         kept = {name: getattr(self, name)[:, ::2].copy() for name in ("log_q", "vector_levels", "slopes")}
         return replace(self, **kept)
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums over pairs (G, K - 1, 4) of both halves or of one, and the states of every level in them (G, K)."""
+        """Return the sums over pairs of both halves or of one.
+
+        Parameters
+        ----------
+        half : int or None, default=None
+            0 or 1; None takes both together.
+
+        Returns
+        -------
+        sums : ndarray of shape (G, K - 1, 4)
+            As in `pair_sums`.
+        counts : ndarray of shape (G, K)
+            States of every level in them.
+        """
         sums, counts = self.pair_sums, self.level_sums[..., 0]
         return (sums.sum(axis=0), counts.sum(axis=0)) if half is None else (sums[half], counts[half])
 
@@ -104,8 +150,8 @@ class Round:
         return visits[:, : max(n_end, self.origin + 1)].any(axis=1) & visits[:, -n_end:].any(axis=1)
 
 
-@dataclass(frozen=True)
-class Adaptation:
+@dataclass(frozen=True, repr=False)
+class Adaptation(Fields):
     """What an adaptive phase found, and what its updates did.
 
     Attributes
@@ -135,8 +181,8 @@ class Adaptation:
     settled: bool
 
 
-@dataclass(frozen=True)
-class TemperingRun:
+@dataclass(frozen=True, repr=False)
+class TemperingRun(KeptStates):
     """Rounds of simulated tempering after burn-in.
 
     Attributes
@@ -198,8 +244,26 @@ class TemperingRun:
         return self.rounds[-1].level_sums
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums over pairs (G, K - 1, 4) of both halves or of one, and the states of every level in them (G, K)."""
+        """Return the sums over pairs of both halves or of one.
+
+        Parameters
+        ----------
+        half : int or None, default=None
+            0 or 1; None takes both together.
+
+        Returns
+        -------
+        sums : ndarray of shape (G, K - 1, 4)
+            As in `pair_sums`.
+        counts : ndarray of shape (G, K)
+            States of every level in them.
+        """
         return self.rounds[-1].pairs(half)
+
+    @property
+    def vector_levels(self) -> NDArray[np.int64]:
+        """The levels at which the kept states were moved, shape (M, n_kept)."""
+        return self.rounds[-1].vector_levels
 
     @property
     def samples(self) -> Samples:

@@ -44,6 +44,11 @@ def pareto_tail(log_weights: ArrayLike) -> ParetoTail:
     Parameters
     ----------
     log_weights : array-like of shape (n,)
+        Up to a constant.
+
+    Returns
+    -------
+    ParetoTail
     """
     log_weights = np.sort(np.asarray(log_weights, dtype=float))
     n = len(log_weights)

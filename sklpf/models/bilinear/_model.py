@@ -143,6 +143,7 @@ class BilinearGenerativeModel(GenerativeModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------

@@ -54,6 +54,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     Parameters
     ----------
     n_components : int, default=10
+        Number of components.
     noise_variance, component_variance : float or None, default=None
         Variances, not standard deviations. None learns them.
     activation_probability : float, array-like of shape (n_components,) or None, default=None
@@ -207,7 +208,9 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -323,6 +326,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
@@ -374,6 +378,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------

@@ -67,6 +67,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     verbose : int, default=0
         Whether to say how far `fit` is after every pass, and how far estimates are; see `AIS`.
     random_state : int, RandomState or None, default=None
+        Seed of the first topics, of the order of documents and of the estimates of likelihoods.
     tempering : {"annealed", "global", "local"} or None, default=None
         How fit begins, before the updates at T = 1 that always end it: with temperatures on a schedule, with one that
         is learned, or with one learned for every document (Mandt et al. 2016). None begins at T = 1.
@@ -241,6 +242,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             How often every word occurs in every document; not negative.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -276,6 +278,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -506,6 +509,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     @property
     def components_(self) -> NDArray:
+        """Dirichlet parameters of every topic's words.
+
+        Returns
+        -------
+        ndarray of shape (n_components, n_features)
+            Not negative.
+        """
         return self._fitted_topics("components_").components
 
     @components_.setter
@@ -518,6 +528,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     @property
     def exp_dirichlet_component_(self) -> NDArray:
+        """exp(E[log phi]) of every topic's words.
+
+        Returns
+        -------
+        ndarray of shape (n_components, n_features)
+            From 0 to 1.
+        """
         return self._fitted_topics("exp_dirichlet_component_").exp_expected_log()
 
     def _fitted_topics(self, name: str) -> Topics:

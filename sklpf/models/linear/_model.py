@@ -151,6 +151,7 @@ class LinearGenerativeModel(GenerativeModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------

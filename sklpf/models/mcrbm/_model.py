@@ -189,12 +189,15 @@ class MeanCovarianceRBM(EnergyBasedModel):
         Parameters
         ----------
         factors : array-like of shape (n_factors, n_features)
+            Filters of the covariance units.
         pooling : array-like of shape (n_factors, n_covariance)
             Not negative.
         mean_components : array-like of shape (n_mean, n_features)
+            Weights of the mean units.
         intercept_covariance, intercept_mean, intercept_visible, mean : array-like or None, default=None
             Of shapes (n_covariance,), (n_mean,), (n_features,) and (n_features,). None is 0.
         noise_std, scale : float, default=1.0
+            As the attributes `noise_std_` and `scale_`.
         **parameters
             Of the constructor, such as `partition_estimator` or `random_state`.
 
@@ -265,6 +268,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------

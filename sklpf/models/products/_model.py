@@ -159,6 +159,7 @@ class ProductOfExperts(EnergyBasedModel):
         Parameters
         ----------
         components : array-like of shape (n_components, n_features)
+            Filters of the experts.
         exponents : array-like of shape (n_components,) or None, default=None
             Of Student-t experts, above 0. None: the experts are Laplace ones.
         mean : array-like of shape (n_features,) or None, default=None
@@ -240,6 +241,7 @@ class ProductOfExperts(EnergyBasedModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------

@@ -46,6 +46,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     n_components : int, default=256
         Number of hidden units.
     learning_rate : float, default=0.1
+        Length of a step along the gradient.
     batch_size : int, default=10
         Rows in a minibatch, and number of persistent chains.
     n_iter : int, default=10
@@ -177,6 +178,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Values in [0, 1]; others raise a UserWarning.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -210,6 +212,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
             `batch_size` rows, as there are so many chains: with many more the two terms of the gradient are out of
             balance (as in scikit-learn), and the model drifts away from the data.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -288,7 +291,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         Parameters
         ----------
         components : array-like of shape (n_components, n_features)
+            Weights.
         intercept_visible, intercept_hidden : array-like of shape (n_features,) and (n_components,)
+            Biases.
         visible_mean : array-like of shape (n_features,) or None, default=None
             Means of the data for the base of log Z, moved to at least 0.001 from 0 and 1. None: the mean of
             short Gibbs runs from random hidden units, pulled a tenth of the way to 1/2; on RBMs of MNIST it served
