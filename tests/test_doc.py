@@ -35,6 +35,6 @@ def test_own_estimator():
     check_partition_estimator(estimator, Problem(problem.name, problem.path, problem.log_partition))
 
 
-@pytest.mark.parametrize("file", ["README.md", "doc/guide.md"])
+@pytest.mark.parametrize("file", ["README.md", "doc/guide.md", "doc/guide/large_corpora.md"])
 def test_examples_run(file):
     run(file)
