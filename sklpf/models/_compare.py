@@ -27,6 +27,7 @@ def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") ->
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Held-out rows, at least 2, the same for both. Pipelines transform them, and must arrive at the same rows.
     level : float, default=0.95
+        Probability with which each interval covers.
     ratio : {"auto", "difference"}, default="auto"
         "difference" takes the difference of two log Z always. "auto" also runs chains along a path from one model to
         the other if both are a `BernoulliRBM`, log Z of at least one is no exact one, both are trusted, and the

@@ -38,6 +38,11 @@ class ModelComparison:
 
         Columns: mean, low and high (combined interval), difference, difference_low and difference_high (from the best
         model, 0 for itself), converged, and reasons in one string.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The best model first.
         """
         import pandas as pd
 
@@ -87,6 +92,7 @@ def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: 
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Held-out rows, at least 2, the same for all.
     level : float, default=0.95
+        Probability with which each interval covers.
     ratio : {"auto", "difference"}, default="auto"
         As in `compare`.
 
@@ -111,9 +117,9 @@ def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: 
     ... )
     >>> X = np.array([[1, 1], [1, 0], [1, 1]])
     >>> print(compare_models({"fair": fair, "skewed": skewed}, X))
-            log-likelihood           difference from the first
+            log-likelihood        difference from the first
     skewed  -0.96 [-2.39, 0.47]
-    fair    -1.39 [-1.39, -1.39]     -0.43 [-1.86, 1.01]
+    fair    -1.39 [-1.39, -1.39]  -0.43 [-1.86, 1.01]
     """
     if not isinstance(models, Mapping):
         raise TypeError(f"models must be a dict of names and fitted models, got {type(models).__name__}")

@@ -60,6 +60,14 @@ class PartitionResult:
         ``n_distinct`` rows that were computed, and for the ``mean`` of all log Z (a held-out score) its Monte-Carlo
         standard error ``mean_std_error``, which shrinks with T, and ``mean_bias``, minus half the mean squared
         standard error, which does not: the log of an unbiased estimate of Z is low by about that much.
+
+    Examples
+    --------
+    >>> from sklpf import PartitionResult
+    >>> result = PartitionResult("AIS", log_partition=2.0, std_error=0.1, degrees_of_freedom=99)
+    >>> low, high = result.interval()
+    >>> print(f"{low:.2f} to {high:.2f} nats")
+    1.80 to 2.20 nats
     """
 
     method: str
@@ -76,19 +84,48 @@ class PartitionResult:
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
     def without_samples(self) -> PartitionResult:
-        """Return the result without diagnostics that hold a number for every chain, ladder or start."""
+        """Return the result without diagnostics that hold a number for every chain, ladder or start.
+
+        Returns
+        -------
+        PartitionResult
+            All else is the same.
+        """
         return replace(self, diagnostics={k: v for k, v in self.diagnostics.items() if k not in _SAMPLES})
 
     def no_estimate(self, statement: str, reason: str) -> PartitionResult:
-        """Return the result of a number that is neither an estimate nor a bound: no error, and not converged."""
+        """Return the result of a number that is neither an estimate nor a bound: no error, and not converged.
+
+        Parameters
+        ----------
+        statement : str
+            What the number is.
+        reason : str
+            The sentence that says why it is no estimate.
+
+        Returns
+        -------
+        PartitionResult
+            With this reason after the others.
+        """
         return replace(self, statement=statement, std_error=math.nan, converged=False, reasons=(*self.reasons, reason))
 
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
-        """Return the interval that covers log Z with probability `level`, in nats: two floats or two arrays (T,).
+        """Return the interval that covers log Z.
 
         Two-sided with Student t quantiles for an estimate, for an enclosed number its two bounds. A bound gives a
         one-sided interval by Markov's inequality (P(log Z < lower bound - log(1 / delta)) <= delta); a statement that
         is neither gives (-inf, inf).
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability with which it covers.
+
+        Returns
+        -------
+        low, high : float or ndarray of shape (T,)
+            In nats.
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie strictly between 0 and 1, got {level}")

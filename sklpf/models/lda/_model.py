@@ -13,9 +13,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf._progress import reporting
 from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, validate_rows
 from sklpf.models.lda._completion import completion_log_likelihood, whole_counts
 from sklpf.models.lda._inference import Settings, Topics, settle, task_map
@@ -63,7 +65,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     n_jobs : int or None, default=None
         Threads. Never changes a number.
     verbose : int, default=0
+        Whether to say how far `fit` is after every pass, and how far estimates are; see `AIS`.
     random_state : int, RandomState or None, default=None
+        Seed of the first topics, of the order of documents and of the estimates of likelihoods.
     tempering : {"annealed", "global", "local"} or None, default=None
         How fit begins, before the updates at T = 1 that always end it: with temperatures on a schedule, with one that
         is learned, or with one learned for every document (Mandt et al. 2016). None begins at T = 1.
@@ -101,7 +105,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     topic_word_prior_ : float
     bound_, elbo_ : float
         Perplexity and nats of the evidence lower bound of the training documents at T = 1; not after `partial_fit`.
-    temperatures_ : ndarray of shape (n_batch_iter_ - 1,)
+    temperatures_ : ndarray of shape (`n_batch_iter_` - 1,)
         1 / E[1 / T] in every update of the topics.
     n_batch_iter_, n_iter_ : int
         Updates of the topics plus one; passes over the documents.
@@ -143,6 +147,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     """
 
     _parameter_constraints = {
+        **SCORING,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "doc_topic_prior": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "topic_word_prior": [Interval(Real, 0, None, closed="neither"), None],
@@ -156,9 +161,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "perp_tol": [Interval(Real, 0, None, closed="left")],
         "mean_change_tol": [Interval(Real, 0, None, closed="left")],
         "max_doc_update_iter": [Interval(Integral, 0, None, closed="left")],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
         "tempering": [StrOptions({"annealed", "global", "local"}), None],
         "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
         "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
@@ -168,8 +170,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "tempered_partition": [StrOptions({"joint", "marginal"})],
         "learn_doc_topic_prior": ["boolean"],
         "shuffle": ["boolean"],
-        "partition_estimator": [PartitionEstimator, None],
-        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
     }
 
     def __init__(
@@ -233,6 +233,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     # -- training --------------------------------------------------------------------------------
     @all_or_nothing
+    @reporting
     def fit(self, X, y=None) -> Self:
         """Learn topics from X.
 
@@ -241,6 +242,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             How often every word occurs in every document; not negative.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -259,11 +261,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         check_tokens(X, X.shape[0])
         steps = self._steps(X.shape[0])
         self._initialise(X, X.shape[0], steps.batch_size, self.max_iter)
-        evaluation = Evaluation(self.evaluate_every, self.perp_tol, self.max_iter)
-        report = evaluation.report if self.verbose else None
+        evaluation = Evaluation(self.evaluate_every, self.perp_tol)
         with task_map(self.n_jobs) as tasks:
             trainer = Trainer(self, X, X.shape[0], steps, self._settings, tasks)
-            n_passes, ended = train(trainer, self.max_iter, report=report, callbacks=[evaluation])
+            n_passes, ended = train(trainer, self.max_iter, report=evaluation.report, callbacks=[evaluation])
             trainer.store(self)
             self.bound_, self.elbo_ = trainer.bound()
         self.n_iter_ = n_passes - ended  # as scikit-learn counts
@@ -277,6 +278,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -507,6 +509,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     @property
     def components_(self) -> NDArray:
+        """Dirichlet parameters of every topic's words.
+
+        Returns
+        -------
+        ndarray of shape (n_components, n_features)
+            Not negative.
+        """
         return self._fitted_topics("components_").components
 
     @components_.setter
@@ -519,6 +528,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     @property
     def exp_dirichlet_component_(self) -> NDArray:
+        """exp(E[log phi]) of every topic's words.
+
+        Returns
+        -------
+        ndarray of shape (n_components, n_features)
+            From 0 to 1.
+        """
         return self._fitted_topics("exp_dirichlet_component_").exp_expected_log()
 
     def _fitted_topics(self, name: str) -> Topics:

@@ -101,11 +101,10 @@ class Evaluation:
     every : int
         Passes between evaluations; none if not positive.
     tolerance : float
-    max_iter : int
     """
 
-    def __init__(self, every: int, tolerance: float, max_iter: int):
-        self.every, self.tolerance, self.max_iter = every, tolerance, max_iter
+    def __init__(self, every: int, tolerance: float):
+        self.every, self.tolerance = every, tolerance
         self.last, self.perplexity = np.inf, np.nan  # NaN in a pass without evaluation
 
     def __call__(self, trainer: Trainer, iteration: int) -> bool:
@@ -114,9 +113,8 @@ class Evaluation:
         self.last = self.last if np.isnan(self.perplexity) else self.perplexity
         return settled
 
-    def report(self, trainer: Trainer, iteration: int, seconds: float) -> str:
-        text = "" if np.isnan(self.perplexity) else f", perplexity: {self.perplexity:.4f}"
-        return f"iteration: {iteration} of max_iter: {self.max_iter}{text}"
+    def report(self, trainer: Trainer, iteration: int) -> str:
+        return "" if np.isnan(self.perplexity) else f"perplexity: {self.perplexity:.4f}"
 
 
 def draw_topics(rng: np.random.RandomState, n_topics: int, n_features: int, dtype, prior: float) -> Topics:
