@@ -12,6 +12,7 @@ import pytest
 import sklpf
 
 API = (
+    "interop",
     "models",
     "partition",
     "paths",
