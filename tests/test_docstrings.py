@@ -87,7 +87,7 @@ def faults(name, codes):
 
 
 def class_faults(cls, name):
-    """What the docstring of a class lacks; protocols and records, which nobody calls, need no parameters or examples."""
+    """What the docstring of a class lacks; protocols and records, which nobody calls, need no examples."""
     if cls in PROTOCOLS:
         return faults(name, {"GL08"})
     if fields(cls):
