@@ -1,5 +1,6 @@
 """The site: `python -m sphinx -n -W --keep-going doc doc/_build/html` builds it, without a network."""
 
+import contextlib
 import importlib.metadata
 import os
 import tomllib
@@ -54,10 +55,15 @@ def skip_others(app, what, name, member, skip, options):
 
 
 # Gallery
-def warnings_are_errors(gallery_conf, file):
-    """Before every example: Python's own filters, and every warning an error, as with `python -W error`."""
-    warnings.resetwarnings()
-    warnings.simplefilter("error")
+STRICT = contextlib.ExitStack()
+
+
+def warnings_are_errors(gallery_conf, file, when):
+    """Every warning in an example is an error, as with `python -W error`."""
+    STRICT.close()
+    if when == "before":
+        STRICT.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("error")
 
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -66,6 +72,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": "/plot_",
     "reset_modules": ("matplotlib", warnings_are_errors),
+    "reset_modules_order": "both",
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "auto_examples/backreferences",
     "doc_module": ("sklpf",),

@@ -113,7 +113,7 @@ def _last_step(name, model, X):
     if not hasattr(model, "_scored"):
         raise TypeError(
             f"{name} must be a model of sklpf with score_samples and score_interval, or a pipeline that ends in one, "
-            f"got {type(model).__module__}.{type(model).__name__}"
+            f"got {type(model).__module__}.{type(model).__name__}; sklpf.interop makes one of other libraries' models"
         )
     return model, X
 

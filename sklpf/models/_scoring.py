@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +14,20 @@ from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from sklpf._progress import hand_on
+from sklpf._sklearn import StrOptions
 from sklpf._warnings import warn
 from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
 
 log = logging.getLogger("sklpf").warning
+
+SCORING: dict[str, Any] = {  # rules for the parameters that all models share
+    "verbose": ["verbose"],
+    "random_state": ["random_state"],
+    "partition_estimator": [PartitionEstimator, None],
+    "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
+    "n_jobs": [Integral, None],
+}
 
 
 @dataclass(frozen=True)
@@ -102,14 +112,19 @@ def default_estimator(path: Any) -> PartitionEstimator:
 
 
 def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
-    """Return the model's partition estimator, with its seed and number of jobs where the estimator sets none itself."""
+    """Return the model's partition estimator, with the model's seed and number of jobs, and what listens to the model.
+
+    What the estimator sets itself stays.
+    """
     estimator = model.partition_estimator
     estimator = default_estimator(path) if estimator is None else clone(estimator)
     defaults = {"random_state": model._partition_seed, "n_jobs": model.n_jobs}
     current = estimator.get_params(deep=False)
-    return estimator.set_params(
-        **{name: value for name, value in defaults.items() if name in current and current[name] is None}
-    )
+    chosen = {name: value for name, value in defaults.items() if name in current and current[name] is None}
+    if "verbose" in current:
+        chosen["verbose"] = max(current["verbose"], getattr(model, "verbose", 0))
+    hand_on(model, estimator)
+    return estimator.set_params(**chosen)
 
 
 def fit_quietly(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
@@ -118,7 +133,7 @@ def fit_quietly(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
         warnings.simplefilter("ignore", ConvergenceWarning)
         estimator.fit(path)
     estimator.result_ = estimator.result_.without_samples()
-    for name in ("run_", "samples_", "sampler_"):
+    for name in ("run_", "samples_", "sampler_", "_skl_callbacks"):
         estimator.__dict__.pop(name, None)
     return estimator
 

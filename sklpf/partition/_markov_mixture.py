@@ -66,7 +66,7 @@ class MarkovMixture(PartitionEstimator):
         Independent ladders G that the model's draws come from, and as many that the centres come from.
     n_sweeps : int, default=2048
         Sweeps of every chain of the tempering run before the first draw.
-    weights, base, transition, checkpoint, random_state, n_jobs
+    weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -118,6 +118,7 @@ class MarkovMixture(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_centres = n_centres
         self.n_ladders = n_ladders
@@ -128,6 +129,7 @@ class MarkovMixture(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class = MixtureRun
 

@@ -222,6 +222,26 @@ def with_first_ratio(curve: NDArray, first_ratio: MeanWeight | None) -> NDArray[
     return np.r_[curve[:1], curve[1:] - curve[1] + first_ratio.log_mean]
 
 
+def with_first_error(std_errors: NDArray, first_ratio: MeanWeight | None) -> NDArray[np.float64]:
+    """Standard errors of the curve that `with_first_ratio` gives.
+
+    Parameters
+    ----------
+    std_errors : ndarray of shape (K,)
+        Of the curve without that ratio.
+    first_ratio : MeanWeight or None
+        As in `with_first_ratio`.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        In nats.
+    """
+    if first_ratio is None:
+        return std_errors
+    return np.r_[std_errors[:1], np.hypot(std_errors[1:], first_ratio.std_error)]
+
+
 def _solve(probabilities, sizes, right):
     """Solve H step = right with step_0 = 0; H = sum_t sizes_t (diag p_t - p_t p_t'), scaled to a unit diagonal."""
     diagonal = np.maximum(sizes @ probabilities, 1e-300)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from sklpf.paths import Derivatives
 from sklpf.paths._base import n_chains, take
 from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
+from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import check_finite, draw_alive, segments
 from sklpf.runs._samples import Samples, fewest_columns, linear_vectors
 
@@ -60,6 +61,8 @@ class ExchangeRun:
         Size of the rounding errors of log_f in nats, where the path names one.
     doubts : tuple of str
         What was found against the path before anything was sampled: reasons not to trust any result.
+    history : ndarray of shape (R, 3)
+        log Z in nats, its standard error and the sweeps of all chains after each of the earlier rounds.
     """
 
     ladder: NDArray[np.float64]
@@ -78,6 +81,7 @@ class ExchangeRun:
     n_sweeps: int = 0
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
+    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
 
     @property
     def rejection(self) -> NDArray[np.float64]:

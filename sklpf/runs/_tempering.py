@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from sklpf.paths import Derivatives
 from sklpf.paths._capabilities import has
 from sklpf.reweighting import MeanWeight
 from sklpf.runs import _programs as programs
+from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import check_finite, draw_alive, segments
 from sklpf.runs._samples import Samples, fewest_columns
 
@@ -50,6 +51,8 @@ class Round:
     pair_sums : ndarray of shape (2, G, K - 1, 4)
         As in `ExchangeRun`, of both halves, but for rejections; the shift of a pair is minus the difference of its log
         pseudo-priors.
+    summaries : ndarray of shape (G, 2, S)
+        Sums of every group's `path.summary` and of its squares, weighted by q(K - 1 | x): those of the target's states.
     origin : int
         The first level that counts as an end of the ladder: 1 where log Z_1 / Z_0 comes from base draws.
     """
@@ -63,6 +66,7 @@ class Round:
     vector_levels: NDArray[np.int64]
     slopes: NDArray[np.floating]
     pair_sums: NDArray[np.float64]
+    summaries: NDArray[np.float64]
     origin: int = 0
 
     @property
@@ -204,6 +208,8 @@ class TemperingRun:
         What was found against the path before anything was sampled: reasons not to trust any result.
     first_ratio : MeanWeight or None
         log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
+    history : ndarray of shape (R, 3)
+        As in `ExchangeRun`, after the pilot, every round of burn-in and every earlier one of production.
     """
 
     ladder: NDArray[np.float64]
@@ -218,6 +224,7 @@ class TemperingRun:
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
     first_ratio: MeanWeight | None = None
+    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
 
     # -- what reweighting reads (see `LevelRun`) is that of the last round, which is half of the production or all of it
     @property
@@ -316,7 +323,7 @@ def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redra
         **setup.options,
     )
     states, memories, levels, *sums = zip(*carries)
-    log_q_sums, counts, level_sums, log_q, vector_levels, slopes, pair_sums = (
+    log_q_sums, counts, level_sums, log_q, vector_levels, slopes, pair_sums, summaries = (
         np.concatenate(parts, axis=1) for parts in sums
     )
     left = Round(
@@ -329,6 +336,7 @@ def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redra
         vector_levels=vector_levels.swapaxes(0, 1).copy(),
         slopes=fewest_columns(slopes.swapaxes(0, 1).copy()),
         pair_sums=pair_sums,
+        summaries=summaries.swapaxes(0, 1),
         origin=int(setup.first_ratio is not None),
     )
     return list(zip(states, memories, levels)), left
@@ -348,25 +356,29 @@ def _begin(path, chains, group):
     log_q, vector_levels = np.empty((0, n, n_levels), dtype=np.float32), np.empty((0, n), dtype=np.int64)
     slopes = np.empty((0, n, n_levels if has(path, Derivatives) else 0))
     level_sums, pair_sums = np.zeros((2, 1, n_levels, 4)), np.zeros((2, 1, n_levels - 1, 4))
-    return state, memory, levels, log_q_sums, counts, level_sums, log_q, vector_levels, slopes, pair_sums
+    summaries = np.zeros((2, 1, path.summary(path.take(state, [0])).shape[1]))
+    kept = log_q, vector_levels, slopes
+    return state, memory, levels, log_q_sums, counts, level_sums, *kept, pair_sums, summaries
 
 
 def _advance(setup, name, log_pseudo_prior, thinning, half, bounds, group, segment, carry):
-    state, memory, levels, log_q_sums, counts, level_sums, log_q, vector_levels, slopes, pair_sums = carry
+    state, memory, levels, *sums, log_q, vector_levels, slopes, pair_sums, summaries = carry
     (stride, every), part = thinning, int(bounds[segment] >= half)
     begin, end = bounds[segment], bounds[segment + 1]
     stream = setup.stream(_ROUND, group, begin * setup.sweeps_per_redraw + 1, *name)
     order = end - begin, setup.sweeps_per_redraw, stride
-    state, memory, levels, more_sums, drawn, derivatives, vectors, more_levels, more_slopes, pairs = programs.temper(
+    state, memory, levels, more_sums, drawn, derivatives, *more, pairs, more_summaries = programs.temper(
         setup.path, setup.transition, state, memory, levels, log_pseudo_prior, *order, stream
     )
-    log_q_sums, counts, level_sums, pair_sums = (a.copy() for a in (log_q_sums, counts, level_sums, pair_sums))
+    log_q_sums, counts, level_sums, pair_sums = (a.copy() for a in (*sums, pair_sums))
     log_q_sums[part] = np.logaddexp(log_q_sums[part], check_finite(more_sums, allow_zero=True))
     counts[part] += drawn
     level_sums[part, 0] += derivatives
     pair_sums[part, 0] += pairs
     if every and segment % every == 0:
+        vectors, more_levels, more_slopes = more
         more_log_q = log_softmax(vectors + log_pseudo_prior, axis=2).astype(np.float32)
         log_q = np.concatenate([log_q, more_log_q])
         vector_levels, slopes = np.concatenate([vector_levels, more_levels]), np.concatenate([slopes, more_slopes])
-    return state, memory, levels, log_q_sums, counts, level_sums, log_q, vector_levels, slopes, pair_sums
+    kept, summaries = (log_q, vector_levels, slopes), summaries + more_summaries[:, np.newaxis]
+    return state, memory, levels, log_q_sums, counts, level_sums, *kept, pair_sums, summaries

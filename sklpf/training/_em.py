@@ -98,19 +98,18 @@ class EM:
         """Whether the loss has settled."""
         return self._n_searching is not None
 
-    def fit(self, max_iter: int, report=None) -> None:
+    def fit(self, max_iter: int) -> None:
         """Make passes until the loss settles, and those with falling rates after them.
 
         Parameters
         ----------
         max_iter : int
             Most passes until the loss settles.
-        report : callable or None, default=None
-            As in `train`.
         """
         for _ in range(_WARM_UP):
             self.chains.move(self.model.log_density, self.model.grad)
-        train(self, max_iter + self._n_settling(max_iter), report=report, callbacks=[self._ended(max_iter)])
+        n_passes = max_iter + self._n_settling(max_iter)
+        train(self, n_passes, report=lambda *_: f"loss = {self.losses[-1]:.3f}", callbacks=[self._ended(max_iter)])
 
     def run(self) -> None:
         """Make one pass: a trajectory of every chain, and the M-step."""

@@ -102,7 +102,7 @@ def difference(function: Callable[[NDArray], ArrayLike], n_groups: int) -> Diffe
     return Difference(float(value), t_ratio(value, std_error) if std_error > 0 else 0.0)
 
 
-def between_groups(sums: NDArray, squares: NDArray, n: int) -> float:
+def between_groups(sums: NDArray, squares: NDArray, n: ArrayLike) -> float:
     """Share of the variance of states that lies between groups: sum_j Var_g(mean of s_gj) / sum_j Var(s_j).
 
     Near 1 / (independent states in a group) where groups sample one distribution, and of the order of 1 where each sits
@@ -112,14 +112,16 @@ def between_groups(sums: NDArray, squares: NDArray, n: int) -> float:
     ----------
     sums, squares : ndarray of shape (G, S)
         Of every group's states: sums of the S numbers that describe them, and of their squares.
-    n : int
-        States of every group.
+    n : float or ndarray of shape (G,)
+        States of every group, or the sum of their weights where states are weighted.
 
     Returns
     -------
     float
-        From 0 to 1.
+        At least 0.
     """
-    means, mean_square = sums / n, squares.mean(axis=0) / n
-    total, rounding = np.sum(mean_square - means.mean(axis=0) ** 2), 1e-12 * np.sum(mean_square)
-    return float(means.var(axis=0, ddof=1).sum() / total) if total > rounding else 0.0
+    n_groups, n = len(sums), np.broadcast_to(np.asarray(n, dtype=float)[..., np.newaxis], (len(sums), 1))
+    mean, mean_square = sums.sum(axis=0) / n.sum(), squares.sum(axis=0) / n.sum()
+    total, rounding = np.sum(mean_square - mean**2), 1e-12 * np.sum(mean_square)
+    between = np.sum((sums - n * mean) ** 2 / np.maximum(n, np.finfo(float).tiny)) / n.sum() * n_groups / (n_groups - 1)
+    return float(between / total) if total > rounding else 0.0

@@ -13,15 +13,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf._progress import reporting
 from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, validate_rows
 from sklpf.models.lda._completion import completion_log_likelihood, whole_counts
 from sklpf.models.lda._inference import Settings, Topics, settle, task_map
 from sklpf.models.lda._path import LDAPath
 from sklpf.models.lda._tempering import SMOOTHING, Cooling, Corpus, Heat, start_cooling
-from sklpf.models.lda._trainer import Evaluation, Steps, Trainer, check_priors, check_tokens, draw_topics
+from sklpf.models.lda._trainer import Evaluation, Steps, Trainer, check_prior, check_tokens, check_topics, draw_topics
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 
@@ -37,9 +39,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     ----------
     n_components : int, default=10
         Number of topics; a fitted model keeps its own until `fit`.
-    doc_topic_prior, topic_word_prior : float or None, default=None
-        alpha and eta, Dirichlet parameters of the documents' topic shares and of the topics, from 1e-20 to 1e10. None:
+    doc_topic_prior : float, array-like of shape (n_components,) or None, default=None
+        alpha, Dirichlet parameter of the documents' topic shares, or one for every topic, from 1e-20 to 1e10. None:
         1 / n_components.
+    topic_word_prior : float or None, default=None
+        eta, that of the topics, from 1e-20 to 1e10. None: 1 / n_components.
     learning_method : {"batch", "online"}, default="batch"
         Whether `fit` updates the topics after a pass over all documents or after every `batch_size` of them.
     learning_decay, learning_offset : float, default=0.7 and 10.0
@@ -61,7 +65,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     n_jobs : int or None, default=None
         Threads. Never changes a number.
     verbose : int, default=0
-        Whether to print a line after every pass.
+        Whether to say how far `fit` is after every pass, and how far estimates are; see `AIS`.
     random_state : int, RandomState or None, default=None
         Seed of the first topics, of the order of documents and of the estimates of likelihoods.
     tempering : {"annealed", "global", "local"} or None, default=None
@@ -97,7 +101,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Dirichlet parameters lambda of the topics; read-only, and may be set as a whole.
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features)
         exp(E log beta), from `components_`.
-    doc_topic_prior_ : float, or ndarray of shape (n_components,) if learned
+    doc_topic_prior_ : float, or ndarray of shape (n_components,) if given so or learned
     topic_word_prior_ : float
     bound_, elbo_ : float
         Perplexity and nats of the evidence lower bound of the training documents at T = 1; not after `partial_fit`.
@@ -143,8 +147,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     """
 
     _parameter_constraints = {
+        **SCORING,
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "doc_topic_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "doc_topic_prior": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "topic_word_prior": [Interval(Real, 0, None, closed="neither"), None],
         "learning_method": [StrOptions({"batch", "online"})],
         "learning_decay": [Interval(Real, 0, 1, closed="both")],
@@ -156,9 +161,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "perp_tol": [Interval(Real, 0, None, closed="left")],
         "mean_change_tol": [Interval(Real, 0, None, closed="left")],
         "max_doc_update_iter": [Interval(Integral, 0, None, closed="left")],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
         "tempering": [StrOptions({"annealed", "global", "local"}), None],
         "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
         "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
@@ -168,15 +170,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "tempered_partition": [StrOptions({"joint", "marginal"})],
         "learn_doc_topic_prior": ["boolean"],
         "shuffle": ["boolean"],
-        "partition_estimator": [PartitionEstimator, None],
-        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
     }
 
     def __init__(
         self,
         n_components: int = 10,
         *,
-        doc_topic_prior: float | None = None,
+        doc_topic_prior: float | ArrayLike | None = None,
         topic_word_prior: float | None = None,
         learning_method: Literal["batch", "online"] = "batch",
         learning_decay: float = 0.7,
@@ -233,6 +233,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     # -- training --------------------------------------------------------------------------------
     @all_or_nothing
+    @reporting
     def fit(self, X, y=None) -> Self:
         """Learn topics from X.
 
@@ -260,11 +261,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         check_tokens(X, X.shape[0])
         steps = self._steps(X.shape[0])
         self._initialise(X, X.shape[0], steps.batch_size, self.max_iter)
-        evaluation = Evaluation(self.evaluate_every, self.perp_tol, self.max_iter)
-        report = evaluation.report if self.verbose else None
+        evaluation = Evaluation(self.evaluate_every, self.perp_tol)
         with task_map(self.n_jobs) as tasks:
             trainer = Trainer(self, X, X.shape[0], steps, self._settings, tasks)
-            n_passes, ended = train(trainer, self.max_iter, report=report, callbacks=[evaluation])
+            n_passes, ended = train(trainer, self.max_iter, report=evaluation.report, callbacks=[evaluation])
             trainer.store(self)
             self.bound_, self.elbo_ = trainer.bound()
         self.n_iter_ = n_passes - ended  # as scikit-learn counts
@@ -302,14 +302,20 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _initialise(self, X, n_corpus, batch_size, n_passes=np.inf) -> None:
         """Forget what was learned, draw topics, and set the temperatures for a corpus of so many documents."""
-        alpha, eta = (1 / self.n_components if p is None else p for p in (self.doc_topic_prior, self.topic_word_prior))
-        check_priors(doc_topic_prior=alpha, topic_word_prior=eta)
-        self.doc_topic_prior_ = np.full(self.n_components, float(alpha)) if self.learn_doc_topic_prior else alpha
+        self._begin()
+        eta = self.topic_word_prior_
+        self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
+        self._cooling: Cooling | None = self._start_cooling(X, n_corpus, batch_size, n_passes)
+
+    def _begin(self) -> None:
+        """Forget what was learned; priors, counters and the random stream are those before a fit."""
+        alpha = check_prior("doc_topic_prior", self.doc_topic_prior, self.n_components)
+        eta = float(check_prior("topic_word_prior", self.topic_word_prior, self.n_components))
+        self.doc_topic_prior_ = np.full(self.n_components, alpha) if self.learn_doc_topic_prior else alpha
         self.topic_word_prior_, self.temperatures_, self.n_batch_iter_, self.n_iter_ = eta, np.empty(0), 1, 0
         self.random_state_ = check_random_state(self.random_state)
         self._partition_seed = draw_seed(copy.deepcopy(self.random_state_))
-        self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
-        self._cooling = self._start_cooling(X, n_corpus, batch_size, n_passes)
+        self._cooling = None
         for name in ("bound_", "elbo_"):
             self.__dict__.pop(name, None)
 
@@ -328,6 +334,46 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return Steps(n, 1.0, 0.0, False, self.learn_doc_topic_prior)
         shuffle = self.shuffle and n is not None
         return Steps(self.batch_size, self.learning_offset, self.learning_decay, shuffle, self.learn_doc_topic_prior)
+
+    @classmethod
+    def from_topics(cls, topics, doc_topic_prior=None, topic_word_prior=None, **parameters) -> Self:
+        """Return a fitted model with known topics.
+
+        Parameters
+        ----------
+        topics : array-like of shape (n_components, n_features)
+            Positive. If every row sums to 1, the probabilities of the words, which are then taken as certain, whatever
+            `partial_fit` sees; otherwise the Dirichlet parameters that become `components_`.
+        doc_topic_prior, topic_word_prior : as in the constructor
+            The likelihood of documents needs the first alone.
+        **parameters
+            Of the constructor, such as `partition_estimator` or `random_state`.
+
+        Returns
+        -------
+        model : LatentDirichletAllocation
+
+        Raises
+        ------
+        TypeError
+            If a prior holds anything but numbers.
+        ValueError
+            If topics are not positive and finite, or a prior is out of its range or does not fit them.
+
+        Examples
+        --------
+        >>> from sklpf import LatentDirichletAllocation
+        >>> model = LatentDirichletAllocation.from_topics([[0.9, 0.1], [0.2, 0.8]], doc_topic_prior=0.5)
+        >>> round(float(model.score_samples([[1, 0]])[0]), 4)  # log 0.55
+        -0.5978
+        """
+        topics = check_topics(topics)
+        priors = {"doc_topic_prior": doc_topic_prior, "topic_word_prior": topic_word_prior}
+        model = cls(len(topics), **priors, **parameters)
+        model._validate_params()
+        model._begin()
+        model._topics, model.n_features_in_ = Topics(topics, model.topic_word_prior_), topics.shape[1]
+        return model
 
     # -- topics of documents ---------------------------------------------------------------------
     def transform(self, X, *, normalize=True) -> NDArray:

@@ -14,11 +14,12 @@ from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf._progress import reporting
 from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, Options, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
-from sklpf.models._scoring import default_estimator
+from sklpf.models._scoring import SCORING, default_estimator
 from sklpf.models._validation import all_or_nothing, check_indices, check_n_samples, check_vector, validate_rows
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm._tracking import ATTRIBUTES, Monitor, make_tracker, split, store_curve
@@ -51,7 +52,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     n_iter : int, default=10
         Passes over the data.
     verbose : int, default=0
-        Whether to print the mean `pseudo_log_likelihood` of some evenly spaced rows after every pass.
+        Whether to say, after every pass, the mean `pseudo_log_likelihood` of some evenly spaced rows and how long the
+        others may take, and how far the estimation of log Z is; see `AIS`.
     random_state : int, RandomState or None, default=None
         Weights, chains and the estimate of log Z depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
@@ -120,15 +122,11 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     """
 
     _parameter_constraints = {
+        **SCORING,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "n_iter": [Interval(Integral, 0, None, closed="left")],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "partition_estimator": [PartitionEstimator, None],
-        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
-        "n_jobs": [Integral, None],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
@@ -171,6 +169,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
 
     # -- training --------------------------------------------------------------------------------
     @all_or_nothing
+    @reporting
     def fit(self, X, y=None) -> Self:
         """Fit to X by persistent contrastive divergence, from new weights and chains.
 
@@ -198,8 +197,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self._count(X)
         trainer = Trainer(self, X, self.batch_size, rng)
         monitor = Monitor(self, X_validation, X.shape[0])
-        report = self._report if self.verbose else None
-        train(trainer, self.n_iter, report=report, callbacks=monitor.callbacks)
+        train(trainer, self.n_iter, report=self._report, callbacks=monitor.callbacks)
         monitor.store(self, trainer)
         trainer.store(self)
         return self
@@ -279,14 +277,12 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         smallest = 1 / (self._n_seen + 2)
         self.visible_mean_ = np.clip((self._visible_sum + 1) / (self._n_seen + 2), smallest, 1 - smallest)
 
-    def _report(self, trainer, iteration, seconds) -> str:
+    def _report(self, trainer, iteration) -> str:
         trainer.store(self)
         X = trainer.X
         n_rows = int(np.clip(_VERBOSE_WORK / (self.components_.size * X.shape[1]), 10, X.shape[0]))
         some = X[np.linspace(0, X.shape[0] - 1, min(n_rows, X.shape[0])).astype(int)]
-        mean = self._pseudo_log_likelihood(some).mean()
-        name = type(self).__name__
-        return f"[{name}] Iteration {iteration}, pseudo-likelihood = {mean:.2f}, time = {seconds:.2f}s"
+        return f"pseudo-likelihood = {self._pseudo_log_likelihood(some).mean():.2f}"
 
     @classmethod
     def from_parameters(cls, components, intercept_visible, intercept_hidden, visible_mean=None, **parameters) -> Self:
