@@ -7,6 +7,8 @@ import tomllib
 import warnings
 from pathlib import Path
 
+from sphinx.ext import autosummary
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 SOURCE = PROJECT["urls"]["Source"]
@@ -18,8 +20,6 @@ version = release = importlib.metadata.version(project)
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.extlinks",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinxcontrib.bibtex",
@@ -32,17 +32,15 @@ default_role = "literal"
 suppress_warnings = ["config.cache"]  # functions in the gallery's options
 
 # Markdown
-myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 bibtex_bibfiles = [file.name for file in Path(__file__).parent.glob("*.bib")]
 bibtex_reference_style = "author_year"
-extlinks = {"source": (f"{SOURCE}/blob/main/%s", "%s")}
 
 # API reference: what a class has from this package; scikit-learn documents what comes from there
 autosummary_generate = True
-autosummary_ignore_module_all = False
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.", "sect.")  # which end no sentence
 autodoc_typehints = "none"
-autodoc_class_signature = "mixed"
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False
 
@@ -95,7 +93,7 @@ html_theme_options = {
     "github_url": SOURCE,
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
