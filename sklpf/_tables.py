@@ -10,8 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from sklpf._saving import Versioned
+
 _MOST_DECIMALS = 12
 _WIDEST = 100  # characters of a cell's text
+
+Rows = Sequence[Sequence[str]]
 
 
 def decimals(error: float) -> int:
@@ -62,16 +66,46 @@ def html_table(rows: Iterable[Sequence[str]], caption: str = "", header: Sequenc
     return f"<table>{''.join(parts)}{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
 
-class Fields:
-    """A dataclass that prints as its name and a line for every field, arrays by their shapes."""
+def import_xarray() -> Any:
+    """Return the module xarray, or raise ImportError with what to do."""
+    try:
+        import xarray
+    except ImportError as error:
+        raise ImportError("to_xarray needs the package xarray: pip install xarray") from error
+    return xarray
+
+
+class Readable(Versioned):
+    """A result that prints as a line and shows as a table in a notebook. A subclass defines `_line` and `_table`."""
+
+    _header: tuple[str, ...] = ()
+
+    def _line(self) -> str:
+        raise NotImplementedError(f"{type(self).__name__} must define _line()")
+
+    def _table(self) -> Rows:
+        raise NotImplementedError(f"{type(self).__name__} must define _table()")
+
+    def _title(self) -> str:
+        return type(self).__name__
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}\n{text_table(_fields(self), '  ')}"
+        return f"{type(self).__name__}({self._title()}: {self._line()})"
 
     def _repr_html_(self) -> str:
-        return html_table(_fields(self), type(self).__name__)
+        return html_table(self._table(), self._title(), self._header)
 
 
-def _fields(thing) -> list[tuple[str, str]]:
-    values = ((field.name, short(getattr(thing, field.name))) for field in dataclasses.fields(thing))
-    return [(name, text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…") for name, text in values]
+class Fields(Readable):
+    """A dataclass that prints as its name and a line for every field, arrays by their shapes."""
+
+    def _table(self) -> Rows:
+        names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        return [(name, _cut(short(getattr(self, name)))) for name in names]
+
+    def __repr__(self) -> str:
+        return f"{self._title()}\n{text_table(self._table(), '  ')}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"

@@ -13,6 +13,7 @@ NAMES_OF_NUMBERS = "_words.py"  # what a printed result calls its diagnostics
 # Strings of at least four words that are no alarms: what is printed, and parts of errors that stand outside of `raise`.
 NO_ALARMS = (
     "difference from the first",
+    "(nats)",
     "Iteration …, log-likelihood",
     "Iteration …, pseudo-likelihood",
     "iteration: … of max_iter",

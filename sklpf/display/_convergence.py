@@ -9,7 +9,7 @@ from scipy.stats import t as student_t
 
 from sklpf.display._drawing import ResultDisplay, check_has, check_result, title_of
 
-_OWNERS = "those of estimators that work in rounds do, ParallelTempering, RTS, SAMS and WangLandau"
+_OWNERS = "those of estimators that work in rounds do, ParallelTempering, RTS, SAMS, WangLandau and HAIS with tol"
 
 
 class ConvergenceDisplay(ResultDisplay):

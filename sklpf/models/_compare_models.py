@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from sklpf._tables import Readable, Rows, text_table
 from sklpf.models._compare import paired, score_all
 from sklpf.models._scoring import ScoreInterval, score_interval
 from sklpf.models.ratio._direct import check_ratio
 
 
 @dataclass(frozen=True, repr=False)
-class ModelComparison:
+class ModelComparison(Readable):
     """Held-out log-likelihoods of several models of the same rows (nats).
 
     Attributes
@@ -62,8 +63,10 @@ class ModelComparison:
             "reasons": "; ".join(reasons),
         }
 
-    def __repr__(self) -> str:
-        table = [("", "log-likelihood", "difference from the first", "")]
+    _header = ("", "log-likelihood", "difference from the first", "")
+
+    def _table(self) -> Rows:
+        table = []
         for name in self.scores:
             row = self._row(name)
             apart = _interval(row["difference"], row["difference_low"], row["difference_high"])
@@ -75,8 +78,13 @@ class ModelComparison:
                     "" if row["converged"] else f"not converged: {row['reasons']}",
                 )
             )
-        widths = [max(map(len, column)) for column in zip(*table)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in table)
+        return table
+
+    def __repr__(self) -> str:
+        return text_table([self._header, *self._table()])
+
+    def _title(self) -> str:
+        return "log-likelihood per row (nats)"
 
 
 def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: str = "auto") -> ModelComparison:

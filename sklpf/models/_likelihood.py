@@ -12,6 +12,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf._parallel import fingerprint
+from sklpf._saving import Versioned
 from sklpf._sklearn import CallbackSupportMixin
 from sklpf.models._scoring import (
     Scored,
@@ -26,7 +27,7 @@ from sklpf.models._scoring import (
 from sklpf.partition import PartitionEstimator
 
 
-class LogLikelihoodMixin(CallbackSupportMixin, DensityMixin):
+class LogLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
     """score, score_samples, score_interval and the kept log Z of a model p(x) = f(x) / Z.
 
     A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets `_partition_seed` in

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.base import DensityMixin
 
+from sklpf._saving import Versioned
 from sklpf._sklearn import CallbackSupportMixin
 from sklpf.models._scoring import (
     Scored,
@@ -26,7 +27,7 @@ _NEGLIGIBLE = 0.1  # sampling errors of the mean over rows, by which rows that a
 _MOST_UNTRUSTED = 0.05  # of the rows: what is not seen of their errors is small as well
 
 
-class RowLikelihoodMixin(CallbackSupportMixin, DensityMixin):
+class RowLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
     """score, score_samples and score_interval of a model in which log p(x) of every row is a log Z of its own.
 
     A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets `_partition_seed` in

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._progress import hand_on
 from sklpf._sklearn import StrOptions
+from sklpf._tables import Readable, Rows, decimals, from_to, text_table
 from sklpf._warnings import warn
 from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
 
@@ -30,8 +31,8 @@ SCORING: dict[str, Any] = {  # rules for the parameters that all models share
 }
 
 
-@dataclass(frozen=True)
-class ScoreInterval:
+@dataclass(frozen=True, repr=False)
+class ScoreInterval(Readable):
     """A mean log-likelihood per row, or a mean difference of two, with its two sources of error (nats).
 
     Where the mean is not finite all intervals consist of it alone, and `reasons` says why it is not.
@@ -64,6 +65,40 @@ class ScoreInterval:
     converged: bool = True
     reasons: tuple[str, ...] = ()
     method: str = ""
+
+    def _line(self) -> str:
+        trust = "" if self.converged else f", not converged: {'; '.join(self.reasons)}"
+        return f"{100 * self.level:g} % interval {from_to(*self.combined)}{trust}"
+
+    def _title(self) -> str:
+        digits = decimals(max(self.combined[1] - self.combined[0], 0) / 4)
+        return f"{self.mean:.{digits}f} nats a row{f', {self.method}' if self.method else ''}"
+
+    def _table(self) -> Rows:
+        rows = [
+            (f"{100 * self.level:g} % interval", from_to(*self.combined)),
+            ("from the rows", from_to(*self.sampling)),
+        ]
+        rows += [("from log Z", from_to(*self.partition)), ("converged", "yes" if self.converged else "no")]
+        return rows + [("", reason) for reason in self.reasons]
+
+    def summary(self) -> str:
+        """Return a table in words: the mean, its interval and where that comes from, and whether it is trusted."""
+        return f"{self._title()}\n{text_table(self._table(), '  ')}"
+
+    def to_frame(self) -> Any:
+        """Return a pandas.DataFrame with one row.
+
+        Columns: mean, low and high (combined interval), sampling_low, sampling_high, partition_low and partition_high
+        (nats), level, converged, and reasons in one string.
+        """
+        import pandas as pd
+
+        row: dict[str, Any] = {"mean": self.mean, **dict(zip(("low", "high"), self.combined))}
+        for name in ("sampling", "partition"):
+            row |= dict(zip((f"{name}_low", f"{name}_high"), getattr(self, name)))
+        row |= {"level": self.level, "converged": self.converged, "reasons": "; ".join(self.reasons)}
+        return pd.DataFrame([row])
 
 
 class Scored(NamedTuple):

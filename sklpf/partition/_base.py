@@ -17,6 +17,7 @@ import sklpf
 from sklpf import _progress
 from sklpf._parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
 from sklpf._random import draw_seed, stream_key
+from sklpf._saving import Versioned
 from sklpf._sklearn import CallbackSupportMixin
 from sklpf._warnings import warn
 from sklpf.partition._result import PartitionResult
@@ -32,7 +33,7 @@ TUNE, BOUND, TAILS, WALLS = 6, 8, 9, 10  # random streams: moves are tuned, boun
 # first ratio of levels are drawn
 
 
-class PartitionEstimator(CallbackSupportMixin, BaseEstimator):
+class PartitionEstimator(Versioned, CallbackSupportMixin, BaseEstimator):
     """Base class of the estimators of a log partition function.
 
     A subclass sets its parameters in ``__init__`` (among them `random_state` and `n_jobs` where it samples), declares

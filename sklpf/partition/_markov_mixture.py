@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval
+from sklpf._tables import Fields
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bound import bound_alarms
 from sklpf.partition._options import SAMPLING
@@ -27,8 +28,8 @@ _STATES, _DRAWS = 1, 2  # random streams
 _FEWEST = 0.1  # share of weights that count
 
 
-@dataclass(frozen=True)
-class MixtureRun:
+@dataclass(frozen=True, repr=False)
+class MixtureRun(Fields):
     """Log weights f / p_G of draws of a mixture p_G and of draws of the model.
 
     Attributes

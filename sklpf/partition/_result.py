@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
+from sklpf._tables import Readable, Rows, text_table
+from sklpf.partition._words import as_dataset, in_a_line, in_rows
+
 _SAMPLES = (
     "log_weights",
     "forward_log_weights",
@@ -23,9 +26,11 @@ _SAMPLES = (
 )
 
 
-@dataclass(frozen=True)
-class PartitionResult:
+@dataclass(frozen=True, repr=False)
+class PartitionResult(Readable):
     """The outcome of one estimation of a log partition function, or of one for each of T rows.
+
+    It prints as one line; `summary` is a table, which notebooks show.
 
     Attributes
     ----------
@@ -83,6 +88,38 @@ class PartitionResult:
     log_partition_curve: NDArray[np.float64] | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
+    def summary(self) -> str:
+        """Return a table in words: value, interval, error, trust with its reasons, cost and the main diagnostics."""
+        return f"{self.method}\n{text_table(in_rows(self), '  ')}"
+
+    def to_frame(self) -> Any:
+        """Return a pandas.DataFrame with a row for every log Z: one, or one for each row of data.
+
+        Columns: log_partition, std_error, low and high (95 % interval), and converged; of one log Z also statement,
+        reasons in one string, n_sweeps and seconds, with the method as its index.
+        """
+        import pandas as pd
+
+        low, high = self.interval()
+        columns = {"log_partition": self.log_partition, "std_error": self.std_error, "low": low, "high": high}
+        if np.ndim(self.log_partition):
+            return pd.DataFrame(columns | {"converged": self.diagnostics["converged"]}).rename_axis("row")
+        columns |= {"converged": self.converged, "statement": self.statement, "reasons": "; ".join(self.reasons)}
+        columns |= {"n_sweeps": self.n_sweeps, "seconds": self.seconds}
+        return pd.DataFrame(columns, index=pd.Index([self.method], name="method"))
+
+    def to_xarray(self) -> Any:
+        """Return an xarray.Dataset of all numbers, with the dimensions level and row where there are such.
+
+        Of the diagnostics there is what is numeric; an array has dimensions named after it. The rest is in `attrs`.
+
+        Raises
+        ------
+        ImportError
+            If xarray is not installed.
+        """
+        return as_dataset(self)
+
     def without_samples(self) -> PartitionResult:
         """Return the result without diagnostics that hold a number for every chain, ladder or start.
 
@@ -134,6 +171,15 @@ class PartitionResult:
             low = np.where(np.isposinf(below), -np.inf, self.log_partition - below)
             high = np.where(np.isposinf(above), np.inf, self.log_partition + above)
         return (low, high) if np.ndim(self.log_partition) else (float(low), float(high))
+
+    def _line(self) -> str:
+        return in_a_line(self)
+
+    def _table(self) -> Rows:
+        return in_rows(self)
+
+    def _title(self) -> str:
+        return self.method
 
     def _margins(self, level):
         markov = -math.log1p(-level)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
@@ -267,19 +268,15 @@ class RTS(PartitionEstimator):
         if self.continuous:
             check_mass(setup)
             weights, records, previous, n_sweeps, history = self._produce_continuously(setup, log_prior)
-            betas, gains = records
-            n_sweeps = n_moves + n_sweeps * self.n_chains
+            parts = first, weights, *records, previous, redraws, bound, n_moves + n_sweeps * self.n_chains
             history = history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves]
-            visits = first, weights, betas, gains
-            return ContinuousRun(
-                path.ladder, base_log_partition, *visits, previous, redraws, bound, n_sweeps, history=history
-            )
+            return replace(ContinuousRun(path.ladder, base_log_partition, *parts), history=history)
         start = self._initialise(setup, log_prior)
         rounds, previous, n_sweeps, history = self._produce(setup, log_prior, start)
         history = history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves + n_draws]
         n_sweeps = n_moves + n_draws + n_sweeps * self.n_chains
-        parts = first, rounds, previous, redraws, bound, n_sweeps, start.adaptation
-        return TemperingRun(path.ladder, base_log_partition, *parts, doubts=doubts, first_ratio=ratio, history=history)
+        rest = redraws, bound, n_sweeps, start.adaptation, 0.0, doubts, ratio, history
+        return TemperingRun(path.ladder, base_log_partition, first, rounds, previous, *rest)
 
     def _combine(self, run) -> PartitionResult:
         if isinstance(run, ContinuousRun):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sklpf._parallel import run_segments
 from sklpf._random import Stream
+from sklpf._tables import Fields
 from sklpf.paths._base import concatenate, n_chains
 from sklpf.runs import _programs as programs
 from sklpf.runs._history import NO_ROUNDS
@@ -19,8 +20,8 @@ from sklpf.runs._plan import check_finite, equal_blocks, segments
 _LARGEST_BLOCK = 32
 
 
-@dataclass(frozen=True)
-class AnnealingRun:
+@dataclass(frozen=True, repr=False)
+class AnnealingRun(Fields):
     """Log weights of independent chains that went through the ladder.
 
     Attributes

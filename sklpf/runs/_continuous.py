@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._parallel import run_segments
+from sklpf._tables import Fields
 from sklpf.reweighting import draw_betas, log_densities
 from sklpf.runs import _programs as programs
 from sklpf.runs._history import NO_ROUNDS
@@ -20,8 +21,8 @@ CONTINUOUS, _CHECK = 10, 11  # what random streams are for
 _N_CHECKED = 10_000  # base draws that must lie where the target has mass
 
 
-@dataclass(frozen=True)
-class ContinuousRun:
+@dataclass(frozen=True, repr=False)
+class ContinuousRun(Fields):
     """M chains in G groups that were tempered T times at continuous inverse temperatures, with fixed weights.
 
     Attributes

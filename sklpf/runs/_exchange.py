@@ -19,11 +19,11 @@ from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
 from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import check_finite, draw_alive, segments
-from sklpf.runs._samples import Samples, fewest_columns, linear_vectors
+from sklpf.runs._samples import KeptStates, Samples, fewest_columns, linear_vectors
 
 
-@dataclass(frozen=True)
-class ExchangeRun:
+@dataclass(frozen=True, repr=False)
+class ExchangeRun(KeptStates):
     """What a round of replica exchange leaves of G ladders with K levels.
 
     Attributes

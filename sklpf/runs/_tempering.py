@@ -12,21 +12,22 @@ from scipy.special import log_softmax, logsumexp
 
 from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
+from sklpf._tables import Fields
 from sklpf.paths import Derivatives
 from sklpf.paths._capabilities import has
 from sklpf.reweighting import MeanWeight
 from sklpf.runs import _programs as programs
 from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import check_finite, draw_alive, segments
-from sklpf.runs._samples import Samples, fewest_columns
+from sklpf.runs._samples import KeptStates, Samples, fewest_columns
 
 START, LEVELS, PILOT, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
 _LOWEST = -1300.0  # log of the smallest sum of q(k | x) that is told from 0
 _END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
 
 
-@dataclass(frozen=True)
-class Round:
+@dataclass(frozen=True, repr=False)
+class Round(Fields):
     """What a round of simulated tempering leaves of M chains in G groups.
 
     Attributes
@@ -149,8 +150,8 @@ class Round:
         return visits[:, : max(n_end, self.origin + 1)].any(axis=1) & visits[:, -n_end:].any(axis=1)
 
 
-@dataclass(frozen=True)
-class Adaptation:
+@dataclass(frozen=True, repr=False)
+class Adaptation(Fields):
     """What an adaptive phase found, and what its updates did.
 
     Attributes
@@ -180,8 +181,8 @@ class Adaptation:
     settled: bool
 
 
-@dataclass(frozen=True)
-class TemperingRun:
+@dataclass(frozen=True, repr=False)
+class TemperingRun(KeptStates):
     """Rounds of simulated tempering after burn-in.
 
     Attributes
@@ -258,6 +259,11 @@ class TemperingRun:
             States of every level in them.
         """
         return self.rounds[-1].pairs(half)
+
+    @property
+    def vector_levels(self) -> NDArray[np.int64]:
+        """The levels at which the kept states were moved, shape (M, n_kept)."""
+        return self.rounds[-1].vector_levels
 
     @property
     def samples(self) -> Samples:
