@@ -24,7 +24,7 @@ from sklpf import LatentDirichletAllocation, LeftToRight
 from sklpf.models.lda._gibbs import Corpus, State
 
 N_SCORED = 100  # test documents
-FEW = LeftToRight(40, 4, 4, random_state=0)
+FEW = LeftToRight(20, 4, 4, random_state=0)
 PRIOR = 0.1  # alpha and eta to begin with
 
 

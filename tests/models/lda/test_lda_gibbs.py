@@ -14,7 +14,6 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklpf import LatentDirichletAllocation, LeftToRight
 from sklpf.datasets import make_bars_corpus
 from sklpf.models.lda._gibbs import Corpus, Sampling, State, fit_symmetric_prior, run_chain
-from sklpf.models.lda._gibbs_kernels import sweep
 
 GIBBS = {"learning_method": "gibbs", "random_state": 0}
 UNSETTLED = pytest.mark.filterwarnings("ignore:Gibbs sampling has not settled")
@@ -73,9 +72,9 @@ def test_a_token_is_drawn_in_proportion_to_its_weights():
     corpus = Corpus(np.zeros(1, np.int32), np.array([0, 1]), 2)
     alpha, seen = np.linspace(0.1, 3.0, 40), np.zeros(40)
     for c in range(20_000):
-        z, by_word, by_topic = np.full(1, -1, np.int32), np.zeros((2, 48), np.int32), np.zeros(40, np.int64)
-        sweep(corpus.words, corpus.indptr, alpha, 0.5, z, by_word, by_topic, State(corpus, alpha, 0.5, (c, 3)).keys(0))
-        seen[z[0]] += 1
+        state = State(corpus, alpha, 0.5, (c, 3))
+        state.sweep(0)
+        seen[state.z[0]] += 1
     expected = 20_000 * alpha / alpha.sum()
     assert chi2.sf(np.sum((seen - expected) ** 2 / expected), 39) > 1e-6  # a false alarm in a million runs
 
