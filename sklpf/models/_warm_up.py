@@ -36,7 +36,7 @@ def warm_up() -> None:
     Examples
     --------
     >>> import sklpf
-    >>> sklpf.warm_up()
+    >>> sklpf.warm_up()  # doctest: +SKIP
     """
     began = time.perf_counter()
     with warnings.catch_warnings():

@@ -47,7 +47,7 @@ class LeftToRight(PartitionEstimator):
     n_sweeps : float, default=8
         How much former tokens are drawn anew: there are about n_sweeps * log(n + 1) sweeps over the tokens so far until
         token n has come, which together cost each particle as much as `n_sweeps` sweeps over the whole document.
-    checkpoint, random_state, n_jobs
+    checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -79,7 +79,7 @@ class LeftToRight(PartitionEstimator):
         "n_particles": [Interval(Integral, 1, None, closed="left")],
         "n_filters": [Interval(Integral, 2, None, closed="left")],
         "n_sweeps": [Interval(Real, 0, None, closed="left")],
-        **{name: SAMPLING[name] for name in ("checkpoint", "random_state", "n_jobs")},
+        **{name: SAMPLING[name] for name in ("checkpoint", "random_state", "n_jobs", "verbose")},
     }
 
     def __init__(
@@ -91,6 +91,7 @@ class LeftToRight(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_particles = n_particles
         self.n_filters = n_filters
@@ -98,6 +99,7 @@ class LeftToRight(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class = AnnealingRun
 

@@ -17,6 +17,7 @@ SAMPLING: dict[str, Any] = {
     "checkpoint": [str, os.PathLike, None],
     "random_state": ["random_state"],
     "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
 }
 ANNEALING: dict[str, Any] = {
     **SAMPLING,

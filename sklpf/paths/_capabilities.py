@@ -200,7 +200,20 @@ def _missing(path: Any, group: type) -> list[str]:
 
 
 def require_base(path: Any, who: str) -> float:
-    """Return the base's log normaliser or raise if the path can't be sampled from there."""
+    """Return the base's log normaliser or raise if the path can't be sampled from there.
+
+    Parameters
+    ----------
+    path : Path
+        What is asked.
+    who : str
+        Name of what needs the base, for the message.
+
+    Returns
+    -------
+    float
+        Log Z of the base in nats.
+    """
     require(path, Base, who)
     if path.base_log_partition is None:
         raise ValueError(

@@ -16,10 +16,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklpf._numbers import as_float64
 from sklpf._parallel import parallel_map
+from sklpf._progress import reporting, said, stage
 from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, check_n_samples
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial._posterior import FactorialPosterior
@@ -28,6 +30,7 @@ from sklpf.variational import (
     Annealed,
     GlobalTempering,
     LocalTempering,
+    Sweep,
     Tempering,
     sweeps,
     temperature_ladder,
@@ -51,6 +54,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     Parameters
     ----------
     n_components : int, default=10
+        Number of components.
     noise_variance, component_variance : float or None, default=None
         Variances, not standard deviations. None learns them.
     activation_probability : float, array-like of shape (n_components,) or None, default=None
@@ -78,6 +82,9 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         fit ends when a sweep raises the evidence lower bound by less, in nats a row.
     max_iter : int, default=1000
         Most sweeps at T = 1.
+    verbose : int, default=0
+        Whether to say what the bound is, every five seconds and at the end of each start, and how far estimates are;
+        see `AIS`.
     random_state : int, RandomState or None, default=None
         Starts and the Monte-Carlo estimates of `score` depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
@@ -98,7 +105,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Given or learned.
     elbo_ : float
         Evidence lower bound of the training data at T = 1, in nats.
-    elbo_curve_, temperatures_ : ndarray of shape (n_iter_,)
+    elbo_curve_, temperatures_ : ndarray of shape (`n_iter_`,)
         The bound at T = 1 of what every sweep arrived at, and the sweep's temperature 1 / E[1 / T].
     converged_ : bool
     n_iter_ : int
@@ -119,7 +126,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     There is no intercept: centre X, or leave a component to be always on. What is learned stays at its starting value
     (half the mean variance of the features, 0.3, and a matching component variance) above T = 1. `score` is the
     log-likelihood of the fitted model with the components integrated over their posterior: log p(x) = log sum_z p(z)
-    N(x; components_.T @ z, (noise_variance_ + z @ component_covariance_ @ z) I).
+    ``N(x; components_.T @ z, (noise_variance_ + z @ component_covariance_ @ z) I)``.
 
     Examples
     --------
@@ -132,6 +139,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     """
 
     _parameter_constraints = {
+        **SCORING,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "noise_variance": [Interval(Real, 0, None, closed="neither"), None],
         "component_variance": [Interval(Real, 0, None, closed="neither"), None],
@@ -146,10 +154,6 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-        "partition_estimator": [PartitionEstimator, None],
-        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
-        "n_jobs": [Integral, None],
     }
 
     def __init__(
@@ -169,6 +173,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         n_init: int = 1,
         tol: float = 1e-5,
         max_iter: int = 1000,
+        verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         partition_estimator: PartitionEstimator | None = None,
         on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
@@ -188,6 +193,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         self.n_init = n_init
         self.tol = tol
         self.max_iter = max_iter
+        self.verbose = verbose
         self.random_state = random_state
         self.partition_estimator = partition_estimator
         self.on_nonconvergence = on_nonconvergence
@@ -195,13 +201,16 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 
     # -- training --------------------------------------------------------------------------------
     @all_or_nothing
+    @reporting
     def fit(self, X, y=None) -> Self:
         """Climb the evidence lower bound of X from `n_init` draws of the activations and keep the best.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -249,7 +258,13 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
             n_jobs=self.n_jobs,
         )
         tempering = self._tempering(posterior, temperature)
-        return posterior, list(sweeps(posterior, tempering, tol=self.tol * len(X), max_iter=self.max_iter))
+        steps: list[Sweep] = []
+        with stage("start", None) as sweep_done:
+            for step in sweeps(posterior, tempering, tol=self.tol * len(X), max_iter=self.max_iter):
+                steps.append(step)
+                sweep_done(words=f"bound = {step.elbo:.6g}")
+        said(f"bound = {steps[-1].elbo:.6g} after {len(steps)} sweeps")
+        return posterior, steps
 
     def _starting_values(self, X):
         """Noise variance, component variance and activation probabilities, given or to start from."""
@@ -311,6 +326,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
@@ -362,6 +378,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------

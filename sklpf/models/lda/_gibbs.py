@@ -12,6 +12,7 @@ from scipy.special import gammaln, psi
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._parallel import parallel_map
+from sklpf._progress import say
 from sklpf._random import Keys, Stream, draw_seed, stream_key
 from sklpf._warnings import warn
 from sklpf.models.lda._completion import whole_counts
@@ -117,7 +118,7 @@ def run_chain(corpus: Corpus, alpha, eta, sampling: Sampling, key) -> Chain:
                 state.eta = fit_symmetric_prior(state.eta, state.by_word, state.by_topic, _RATE)
             log_joint.append(state.log_joint(by_document))
             if sampling.verbose:
-                print(f"iteration: {step} of max_iter: {sampling.n_sweeps}, log p(words, topics): {log_joint[-1]:.4f}")
+                say(f"iteration: {step} of max_iter: {sampling.n_sweeps}, log p(words, topics): {log_joint[-1]:.4f}")
         if step > sampling.n_sweeps - n_kept:
             total += state.by_word
     counts = np.ascontiguousarray(total[:, : len(alpha)].T) / n_kept

@@ -14,16 +14,27 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf._progress import reporting
 from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, validate_rows
 from sklpf.models.lda._completion import completion_log_likelihood, whole_counts
 from sklpf.models.lda._gibbs import sample_topics
 from sklpf.models.lda._inference import Settings, Topics, settle, task_map
 from sklpf.models.lda._path import LDAPath
 from sklpf.models.lda._tempering import SMOOTHING, Cooling, Corpus, Heat, start_cooling
-from sklpf.models.lda._trainer import Evaluation, Steps, Trainer, check_options, check_prior, check_tokens, draw_topics
+from sklpf.models.lda._trainer import (
+    Evaluation,
+    Steps,
+    Trainer,
+    check_options,
+    check_prior,
+    check_tokens,
+    check_topics,
+    draw_topics,
+)
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 
@@ -66,7 +77,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     n_jobs : int or None, default=None
         Threads. Never changes a number.
     verbose : int, default=0
+        Whether to say how far `fit` is after every pass, and how far estimates are; see `AIS`.
     random_state : int, RandomState or None, default=None
+        Seed of the first topics, of the order of documents and of the estimates of likelihoods.
     tempering : {"annealed", "global", "local"} or None, default=None
         How fit begins, before the updates at T = 1 that always end it: with temperatures on a schedule, with one that
         is learned, or with one learned for every document (Mandt et al. 2016). None begins at T = 1.
@@ -111,7 +124,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         after Gibbs sampling.
     log_joint_ : ndarray of shape (n_values,)
         After Gibbs sampling: log p(words, topics) of the training documents at the start and every fifth pass, in nats.
-    temperatures_ : ndarray of shape (n_batch_iter_ - 1,)
+    temperatures_ : ndarray of shape (`n_batch_iter_` - 1,)
         1 / E[1 / T] in every update of the topics.
     n_batch_iter_, n_iter_ : int
         Updates of the topics plus one; passes over the documents.
@@ -158,6 +171,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     """
 
     _parameter_constraints = {
+        **SCORING,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "doc_topic_prior": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "topic_word_prior": [Interval(Real, 0, None, closed="neither"), None],
@@ -171,9 +185,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "perp_tol": [Interval(Real, 0, None, closed="left")],
         "mean_change_tol": [Interval(Real, 0, None, closed="left")],
         "max_doc_update_iter": [Interval(Integral, 0, None, closed="left")],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
         "tempering": [StrOptions({"annealed", "global", "local"}), None],
         "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
         "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
@@ -185,8 +196,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "learn_topic_word_prior": ["boolean"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "shuffle": ["boolean"],
-        "partition_estimator": [PartitionEstimator, None],
-        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
     }
 
     def __init__(
@@ -254,6 +263,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     # -- training --------------------------------------------------------------------------------
     @all_or_nothing
+    @reporting
     def fit(self, X, y=None) -> Self:
         """Learn topics from X.
 
@@ -262,6 +272,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             How often every word occurs in every document; not negative.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -284,11 +295,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return self
         steps = self._steps(X.shape[0])
         self._initialise(X, X.shape[0], steps.batch_size, self.max_iter)
-        evaluation = Evaluation(self.evaluate_every, self.perp_tol, self.max_iter)
-        report = evaluation.report if self.verbose else None
+        evaluation = Evaluation(self.evaluate_every, self.perp_tol)
         with task_map(self.n_jobs) as tasks:
             trainer = Trainer(self, X, X.shape[0], steps, self._settings, tasks)
-            n_passes, ended = train(trainer, self.max_iter, report=report, callbacks=[evaluation])
+            n_passes, ended = train(trainer, self.max_iter, report=evaluation.report, callbacks=[evaluation])
             trainer.store(self)
             self.bound_, self.elbo_ = trainer.bound()
         self.n_iter_ = n_passes - ended  # as scikit-learn counts
@@ -303,6 +313,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -324,8 +335,15 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             trainer.store(self)
         return self
 
+    def _initialise(self, X, n_corpus, batch_size, n_passes=np.inf) -> None:
+        """Forget what was learned, draw topics, and set the temperatures for a corpus of so many documents."""
+        self._begin()
+        eta = self.topic_word_prior_
+        self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
+        self._cooling: Cooling | None = self._start_cooling(X, n_corpus, batch_size, n_passes)
+
     def _begin(self) -> None:
-        """Forget what was learned, and set the priors and seeds."""
+        """Forget what was learned; priors, counters and the random stream are those before a fit."""
         check_options(self)
         alpha = check_prior("doc_topic_prior", self.doc_topic_prior, self.n_components)
         eta = float(check_prior("topic_word_prior", self.topic_word_prior, self.n_components))
@@ -333,14 +351,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.topic_word_prior_, self.temperatures_, self.n_batch_iter_, self.n_iter_ = eta, np.empty(0), 1, 0
         self.random_state_ = check_random_state(self.random_state)
         self._partition_seed = draw_seed(copy.deepcopy(self.random_state_))
+        self._cooling = None
         for name in ("bound_", "elbo_", "log_joint_"):
             self.__dict__.pop(name, None)
-
-    def _initialise(self, X, n_corpus, batch_size, n_passes=np.inf) -> None:
-        """Begin anew: draw topics, and set the temperatures for a corpus of so many documents."""
-        self._begin()
-        self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, self.topic_word_prior_)
-        self._cooling = self._start_cooling(X, n_corpus, batch_size, n_passes)
 
     def _start_cooling(self, X, n_corpus, batch_size, n_passes) -> Cooling | None:
         if self.tempering is None:
@@ -357,6 +370,46 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return Steps(n, 1.0, 0.0, False, self.learn_doc_topic_prior)
         shuffle = self.shuffle and n is not None
         return Steps(self.batch_size, self.learning_offset, self.learning_decay, shuffle, self.learn_doc_topic_prior)
+
+    @classmethod
+    def from_topics(cls, topics, doc_topic_prior=None, topic_word_prior=None, **parameters) -> Self:
+        """Return a fitted model with known topics.
+
+        Parameters
+        ----------
+        topics : array-like of shape (n_components, n_features)
+            Positive. If every row sums to 1, the probabilities of the words, which are then taken as certain, whatever
+            `partial_fit` sees; otherwise the Dirichlet parameters that become `components_`.
+        doc_topic_prior, topic_word_prior : as in the constructor
+            The likelihood of documents needs the first alone.
+        **parameters
+            Of the constructor, such as `partition_estimator` or `random_state`.
+
+        Returns
+        -------
+        model : LatentDirichletAllocation
+
+        Raises
+        ------
+        TypeError
+            If a prior holds anything but numbers.
+        ValueError
+            If topics are not positive and finite, or a prior is out of its range or does not fit them.
+
+        Examples
+        --------
+        >>> from sklpf import LatentDirichletAllocation
+        >>> model = LatentDirichletAllocation.from_topics([[0.9, 0.1], [0.2, 0.8]], doc_topic_prior=0.5)
+        >>> round(float(model.score_samples([[1, 0]])[0]), 4)  # log 0.55
+        -0.5978
+        """
+        topics = check_topics(topics)
+        priors = {"doc_topic_prior": doc_topic_prior, "topic_word_prior": topic_word_prior}
+        model = cls(len(topics), **priors, **parameters)
+        model._validate_params()
+        model._begin()
+        model._topics, model.n_features_in_ = Topics(topics, model.topic_word_prior_), topics.shape[1]
+        return model
 
     # -- topics of documents ---------------------------------------------------------------------
     def transform(self, X, *, normalize=True) -> NDArray:
@@ -492,6 +545,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     @property
     def components_(self) -> NDArray:
+        """Dirichlet parameters of every topic's words.
+
+        Returns
+        -------
+        ndarray of shape (n_components, n_features)
+            Not negative.
+        """
         return self._fitted_topics("components_").components
 
     @components_.setter
@@ -504,6 +564,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     @property
     def exp_dirichlet_component_(self) -> NDArray:
+        """exp(E[log phi]) of every topic's words.
+
+        Returns
+        -------
+        ndarray of shape (n_components, n_features)
+            From 0 to 1.
+        """
         return self._fitted_topics("exp_dirichlet_component_").exp_expected_log()
 
     def _fitted_topics(self, name: str) -> Topics:

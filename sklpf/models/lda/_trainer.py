@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
 
 from sklpf._numbers import as_float64
 from sklpf.models.lda._inference import (
@@ -24,6 +25,8 @@ from sklpf.models.lda._inference import (
 _STARTING_SHAPE = 100.0  # of the gamma distribution of starting values, with mean 1
 _PRIOR_RANGE = 1e-20, 1e10
 _MOST_TOKENS = 1e18
+_ROUNDING = 1e-5  # of sums of probabilities, as in the path
+_CERTAIN = 1e28  # tokens that known probabilities stand for; digamma has its digits up to 1e30
 
 
 class Steps(NamedTuple):
@@ -98,11 +101,10 @@ class Evaluation:
     every : int
         Passes between evaluations; none if not positive.
     tolerance : float
-    max_iter : int
     """
 
-    def __init__(self, every: int, tolerance: float, max_iter: int):
-        self.every, self.tolerance, self.max_iter = every, tolerance, max_iter
+    def __init__(self, every: int, tolerance: float):
+        self.every, self.tolerance = every, tolerance
         self.last, self.perplexity = np.inf, np.nan  # NaN in a pass without evaluation
 
     def __call__(self, trainer: Trainer, iteration: int) -> bool:
@@ -111,9 +113,8 @@ class Evaluation:
         self.last = self.last if np.isnan(self.perplexity) else self.perplexity
         return settled
 
-    def report(self, trainer: Trainer, iteration: int, seconds: float) -> str:
-        text = "" if np.isnan(self.perplexity) else f", perplexity: {self.perplexity:.4f}"
-        return f"iteration: {iteration} of max_iter: {self.max_iter}{text}"
+    def report(self, trainer: Trainer, iteration: int) -> str:
+        return "" if np.isnan(self.perplexity) else f"perplexity: {self.perplexity:.4f}"
 
 
 def draw_topics(rng: np.random.RandomState, n_topics: int, n_features: int, dtype, prior: float) -> Topics:
@@ -154,6 +155,15 @@ def check_prior(name: str, prior: ArrayLike | None, n_topics: int) -> float | ND
     if len(wrong):
         raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {wrong[0]:g}; clip it")
     return values if values.ndim else float(values)
+
+
+def check_topics(topics: ArrayLike) -> NDArray:
+    """Return a copy of topics as Dirichlet parameters, (n_topics, n_features); probabilities become certain ones."""
+    checked = check_array(topics, dtype=(np.float64, np.float32), order="C", copy=True, input_name="topics")
+    if not np.all(checked > 0):
+        raise ValueError("topics must be positive; add a little to every probability and normalise the rows")
+    certain = np.abs(checked.sum(axis=1, dtype=np.float64) - 1).max() <= _ROUNDING
+    return checked * checked.dtype.type(_CERTAIN) if certain else checked
 
 
 def check_tokens(X: sp.csr_matrix, n_corpus: float) -> None:
