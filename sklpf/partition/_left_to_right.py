@@ -70,9 +70,10 @@ class LeftToRight(PartitionEstimator):
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
         See `PartitionEstimator`. The standard error is the largest of three over the filters: the delta method's, the
         jackknife's, and that of the log of a lognormal distribution's mean, sqrt(s^2 / G + s^4 / (2 (G - 1))) for log
-        estimates with variance s^2, without which intervals cover too little. The interval uses Student t with G - 1
-        degrees of freedom. ``result_.diagnostics`` are those of `AIS`, with a filter in place of a chain, and
-        ``spread`` (s) and ``lognormal_std_error`` in nats.
+        estimates with variance s^2, without which intervals cover too little; and to its square comes that of 1 over
+        the number of all particles: what fewer than one of them would do is not seen, and where all agree the filters'
+        spread says nothing. The interval uses Student t with G - 1 degrees of freedom. ``result_.diagnostics`` are
+        those of `AIS`, with a filter in place of a chain, and ``spread`` (s) and ``lognormal_std_error`` in nats.
 
     Notes
     -----
@@ -131,7 +132,8 @@ class LeftToRight(PartitionEstimator):
         main = functools.partial(_run_filters, path, *many, keys[0], np.array(guide))
         log_estimates = run(main, -(-self.n_filters // _FILTERS_PER_BLOCK), 1, stage="filters")
         n_sweeps = round((n_drawn + self.n_filters * n_particles) * (1 + self.n_sweeps))
-        return AnnealingRun(None, 0.0, up=np.concatenate(log_estimates), n_sweeps=n_sweeps)
+        unseen = 0.0 if getattr(path, "filters_are_exact", False) else 1 / (self.n_filters * n_particles)
+        return AnnealingRun(None, 0.0, up=np.concatenate(log_estimates), n_sweeps=n_sweeps, resolution=unseen)
 
     def _combine(self, run) -> PartitionResult:
         """The log of the mean, with an error that knows that few filters rarely show their estimates' long tail."""
@@ -144,7 +146,7 @@ class LeftToRight(PartitionEstimator):
         return PartitionResult(
             method="LeftToRight",
             log_partition=estimate.log_mean,
-            std_error=max(estimate.std_error, lognormal),
+            std_error=math.hypot(max(estimate.std_error, lognormal), run.resolution),
             degrees_of_freedom=n - 1,
             converged=not reasons,
             reasons=reasons,

@@ -189,6 +189,11 @@ class LDAPath(KernelPath):
         )
         return log_estimates, shares
 
+    @property
+    def filters_are_exact(self) -> bool:
+        """Whether `left_to_right` gives Z itself: of a document with one topic, or at most one token."""
+        return len(self.doc_topic_prior) == 1 or int(self.n_tokens.max()) < 2
+
     def _priors(self, guide):
         """Priors (n_stages, K) that lead to the document's, and which of them holds when token i comes, (N + 1,)."""
         alpha, n_tokens = self.doc_topic_prior, len(self.packed.word)
