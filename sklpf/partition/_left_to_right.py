@@ -23,7 +23,8 @@ from sklpf.reweighting import mean_weight
 from sklpf.runs._annealing import AnnealingRun
 
 _MAX_SPREAD = 2.0  # nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
-_GUIDING, _PILOTS, _FEWEST, _MOST = 4, 8, 16, 1000  # filters of either pilot, and particles of a filter
+_GUIDING, _PILOTS, _PILOT_PARTICLES = 4, 8, 16  # filters of either pilot, and their particles
+_FEWEST, _MOST = 32, 1000  # particles of a filter: those of the pilot would be fewest where its guide missed something
 _FILTERS_PER_BLOCK = 10
 
 
@@ -40,7 +41,7 @@ class LeftToRight(PartitionEstimator):
 
     What single tokens say of a document's topics is little, and most of the variance came from there. So four filters
     of a pilot find which topics the document has, and the others begin with these in their prior, as if they had seen a
-    twentieth of the document before; they forget it in steps while its tokens come, and weigh their particles for that
+    fiftieth of the document before; they forget it in steps while its tokens come, and weigh their particles for that
     (as the iterated auxiliary particle filter does: Guarniero, Johansen & Lee 2017). The pilot is no part of the
     estimate, which is unbiased whatever it found.
 
@@ -51,7 +52,7 @@ class LeftToRight(PartitionEstimator):
     ----------
     n_particles : int or "auto", default="auto"
         Particles of every filter; up to 16 cost the same. "auto" asks eight more filters of the pilot: the variance of
-        a filter's log estimate falls with the number of particles, and from 16 to 1000 are taken, as `tol` needs. With
+        a filter's log estimate falls with the number of particles, and from 32 to 1000 are taken, as `tol` needs. With
         rows each row has a pilot of its own, so that its number depends on that row and the model alone.
     n_filters : int, default=10
         Independent filters G, at least 2: the error bar comes from their spread.
@@ -181,12 +182,12 @@ def _nothing(block):
 
 def _run_pilot(path, n_sweeps, variance, keys, block, segment, carry):
     """How many particles it takes for this variance of a log estimate, how many the pilot drew, and the guide."""
-    guide = _filter(path, _GUIDING, _FEWEST, n_sweeps, Stream(keys[0]))[1]
+    guide = _filter(path, _GUIDING, _PILOT_PARTICLES, n_sweeps, Stream(keys[0]))[1]
     if variance is None:
-        return np.r_[np.nan, _GUIDING * _FEWEST, guide]
-    log_estimates = _filter(path, _PILOTS, _FEWEST, n_sweeps, Stream(keys[1]), guide)[0]
-    n_needed = np.clip(np.ceil(_FEWEST * np.var(log_estimates, ddof=1) / variance), _FEWEST, _MOST)
-    return np.r_[n_needed, (_GUIDING + _PILOTS) * _FEWEST, guide]
+        return np.r_[np.nan, _GUIDING * _PILOT_PARTICLES, guide]
+    log_estimates = _filter(path, _PILOTS, _PILOT_PARTICLES, n_sweeps, Stream(keys[1]), guide)[0]
+    n_needed = np.clip(np.ceil(_PILOT_PARTICLES * np.var(log_estimates, ddof=1) / variance), _FEWEST, _MOST)
+    return np.r_[n_needed, (_GUIDING + _PILOTS) * _PILOT_PARTICLES, guide]
 
 
 def _run_filters(path, n_filters, n_particles, n_sweeps, key, guide, block, segment, carry):

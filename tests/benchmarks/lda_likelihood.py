@@ -1,6 +1,6 @@
-"""The likelihood of documents: speed, which estimator is the best default, what a score costs, coverage of intervals.
+"""The likelihood of documents: speed, which estimator is the best default, what a score costs, whether intervals cover.
 
-Run with: python tests/benchmarks/lda_likelihood.py {speed,default,score,coverage,means,hard} [--model M] [--seeds 200]
+Run with: python tests/benchmarks/lda_likelihood.py {speed,default,score,coverage,means,hard} [--model M] [--seeds N]
 
 Prints tables in Markdown; doc/benchmarks/lda_likelihood.md keeps them. Topics are scikit-learn's from a short fit to
 the training documents of the reference data, or random ones where it is absent.

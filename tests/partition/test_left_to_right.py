@@ -65,11 +65,11 @@ def test_a_guide_holds_the_shares_of_the_topics():
 
 
 def test_documents_that_vary_more_get_more_particles():
-    """Half the standard error takes about four times the particles, and these are never fewer than 16."""
+    """Half the standard error takes about four times the particles, and these are never fewer than 32."""
     path = documents(n_topics=20, n_words=400, prior=0.1, lengths=(200,), seed=4).row(0)
     sweeps = {tol: LeftToRight(tol=tol, random_state=0).fit(path).result_.n_sweeps for tol in (1e3, 0.1, 0.05)}
     pilot, sweeps_each = 12 * 16, 1 + 4
-    assert sweeps[1e3] == (pilot + 10 * 16) * sweeps_each
+    assert sweeps[1e3] == (pilot + 10 * 32) * sweeps_each
     needed = [sweeps[tol] / sweeps_each - pilot for tol in (0.1, 0.05)]
     assert 3 < needed[1] / needed[0] < 4.5
     assert LeftToRight(tol=1e-9, random_state=0).fit(path).result_.n_sweeps == (pilot + 10 * 1000) * sweeps_each

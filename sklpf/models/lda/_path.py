@@ -20,10 +20,7 @@ from sklpf.paths._kernel_path import KernelPath, read_only
 
 _LANES = 16
 _PRIOR_RANGE = 1e-20, 1e20
-_REMEMBERED, _STAGES = (
-    0.05,
-    12,
-)  # share of a document that guided filters begin with, and steps in which it is forgotten
+_REMEMBERED, _STAGES = 0.02, 12  # share of a document that guided filters begin with; steps to forget it
 _FEWEST_TOKENS = 0.5  # of a topic that guides
 
 
@@ -184,7 +181,7 @@ class LDAPath(KernelPath):
         """Return log estimates of Z (n,) by particle filters that take the tokens one after the other, and a guide.
 
         The guide are the shares of the topics that the particles end with, (n_topics,). Filters that are given one
-        begin with its topics in their prior, as if they had seen a twentieth of the document, and forget this in
+        begin with its topics in their prior, as if they had seen a fiftieth of the document, and forget this in
         `_STAGES` steps, for which their particles are weighted: estimates are unbiased for any guide.
         """
         from sklpf.models.lda._filter_kernels import left_to_right
