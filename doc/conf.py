@@ -1,10 +1,13 @@
 """The site: `python -m sphinx -n -W --keep-going doc doc/_build/html` builds it, without a network."""
 
+import contextlib
 import importlib.metadata
 import os
 import tomllib
 import warnings
 from pathlib import Path
+
+from sphinx.ext import autosummary
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -17,8 +20,6 @@ version = release = importlib.metadata.version(project)
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.extlinks",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinxcontrib.bibtex",
@@ -31,17 +32,15 @@ default_role = "literal"
 suppress_warnings = ["config.cache"]  # functions in the gallery's options
 
 # Markdown
-myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 bibtex_bibfiles = [file.name for file in Path(__file__).parent.glob("*.bib")]
 bibtex_reference_style = "author_year"
-extlinks = {"source": (f"{SOURCE}/blob/main/%s", "%s")}
 
 # API reference: what a class has from this package; scikit-learn documents what comes from there
 autosummary_generate = True
-autosummary_ignore_module_all = False
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.", "sect.")  # which end no sentence
 autodoc_typehints = "none"
-autodoc_class_signature = "mixed"
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False
 
@@ -54,10 +53,15 @@ def skip_others(app, what, name, member, skip, options):
 
 
 # Gallery
-def warnings_are_errors(gallery_conf, file):
-    """Before every example: Python's own filters, and every warning an error, as with `python -W error`."""
-    warnings.resetwarnings()
-    warnings.simplefilter("error")
+STRICT = contextlib.ExitStack()
+
+
+def warnings_are_errors(gallery_conf, file, when):
+    """Every warning in an example is an error, as with `python -W error`."""
+    STRICT.close()
+    if when == "before":
+        STRICT.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("error")
 
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -66,6 +70,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": "/plot_",
     "reset_modules": ("matplotlib", warnings_are_errors),
+    "reset_modules_order": "both",
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "auto_examples/backreferences",
     "doc_module": ("sklpf",),
@@ -88,7 +93,7 @@ html_theme_options = {
     "github_url": SOURCE,
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],

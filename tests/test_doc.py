@@ -1,6 +1,7 @@
 """The code in README.md and doc/ runs as it stands and prints what is said, and their links lead somewhere."""
 
 import contextlib
+import importlib
 import io
 import re
 import runpy
@@ -21,6 +22,7 @@ PAGES = sorted(
     for file in (ROOT / "doc").rglob("*.md")
     if not file.relative_to(ROOT / "doc").as_posix().startswith(BUILT)
 )
+API = sorted(file.parent.name for file in (ROOT / "sklpf").glob("*/__init__.py") if file.parent.name != "kernels")
 NUMBER = r"-?\d+(?:\.\d+)?"
 
 
@@ -140,3 +142,21 @@ def test_versions_agree():
     cited = re.search(r"^version: (.*)$", text("CITATION.cff"), re.M).group(1)
     assert sklpf.__version__ == PROJECT["version"] == cited
     assert PROJECT["urls"]["Source"] in text("CITATION.cff")
+
+
+def test_the_reference_has_every_public_name_once():
+    modules = ["sklpf", *(f"sklpf.{name}" for name in API)]
+    objects = {}
+    for module in modules:
+        for name in set(importlib.import_module(module).__all__) - {"__version__"}:
+            objects.setdefault(f"{module}.{name}", getattr(importlib.import_module(module), name))
+    listed = []
+    for page in sorted((ROOT / "doc" / "api").glob("*.md")):
+        for table in text(page.relative_to(ROOT)).split(".. currentmodule:: ")[1:]:
+            module = table.split("\n", 1)[0]
+            listed += [f"{module}.{name}" for name in re.findall(r"^ {3}(\w+)$", table, re.M)]
+    assert len(listed) == len(set(listed))
+    unknown, found = set(listed) - set(objects), {id(objects[name]) for name in listed if name in objects}
+    missing = sorted(name for name, item in objects.items() if id(item) not in found)
+    assert not unknown, f"doc/api lists {sorted(unknown)}, which are not public"
+    assert not missing, f"add {missing} to a page of doc/api"

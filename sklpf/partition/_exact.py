@@ -28,6 +28,8 @@ class Exact(PartitionEstimator):
     ----------
     n_jobs : int or None, default=None
         Blocks of states run in parallel, in threads unless ``joblib.parallel_config`` says otherwise.
+    verbose : int, default=0
+        Whether to log lines, as in `AIS`.
 
     Attributes
     ----------

@@ -68,6 +68,11 @@ def neighbour_overlap(pair_sums: NDArray, counts: NDArray) -> NDArray[np.float64
     ----------
     pair_sums, counts
         As in `bar_ratios`; levels without states overlap with none.
+
+    Returns
+    -------
+    ndarray of shape (K - 1,)
+        One a pair.
     """
     pooled, n = pair_sums.sum(axis=0), np.maximum(counts.sum(axis=0), 1)
     return 2 * np.sqrt(pooled[:, 0] / n[:-1] * pooled[:, 1] / n[1:])

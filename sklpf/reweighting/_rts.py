@@ -223,7 +223,20 @@ def with_first_ratio(curve: NDArray, first_ratio: MeanWeight | None) -> NDArray[
 
 
 def with_first_error(std_errors: NDArray, first_ratio: MeanWeight | None) -> NDArray[np.float64]:
-    """Standard errors (K,) of the curve that `with_first_ratio` gives; those of another one, without its own."""
+    """Standard errors of the curve that `with_first_ratio` gives.
+
+    Parameters
+    ----------
+    std_errors : ndarray of shape (K,)
+        Of the curve without that ratio.
+    first_ratio : MeanWeight or None
+        As in `with_first_ratio`.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        In nats.
+    """
     if first_ratio is None:
         return std_errors
     return np.r_[std_errors[:1], np.hypot(std_errors[1:], first_ratio.std_error)]

@@ -31,7 +31,18 @@ class ParetoTail(NamedTuple):
     n: int
 
     def weights(self, n: int) -> NDArray[np.float64]:
-        """Quantiles of the tail at (i - 1/2) / n for i = n, ..., 1, the largest first, shape (n,)."""
+        """Return quantiles of the tail at (i - 1/2) / n for i = n, ..., 1, the largest first.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            In units of the largest weight.
+        """
         return self.threshold + genpareto.isf((np.arange(n) + 0.5) / n, self.shape, scale=self.scale)
 
 
@@ -66,7 +77,18 @@ def pareto_tail(log_weights: ArrayLike) -> ParetoTail:
 
 
 def pareto_shape(log_weights: ArrayLike) -> float:
-    """Return the shape k of `pareto_tail` (n,) log weights."""
+    """Return the shape k of the tail of importance weights.
+
+    Parameters
+    ----------
+    log_weights : array-like of shape (n,)
+        Up to a constant.
+
+    Returns
+    -------
+    float
+        As in `ParetoTail`.
+    """
     return pareto_tail(log_weights).shape
 
 

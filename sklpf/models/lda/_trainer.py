@@ -126,7 +126,16 @@ def _starting_values(rng, shape, dtype):
     return rng.gamma(_STARTING_SHAPE, 1 / _STARTING_SHAPE, shape).astype(dtype, copy=False)
 
 
-# -- what can be learned from ------------------------------------------------------------------------
+# -- what can be learned, and from what ----------------------------------------------------------------
+def check_options(model) -> None:
+    """Raise ValueError if the model's way of learning lacks something that was asked for."""
+    gibbs = model.learning_method == "gibbs"
+    if gibbs and model.tempering is not None:
+        raise ValueError('tempering needs learning_method="batch" or "online"; set it to None for "gibbs"')
+    if not gibbs and (model.learn_topic_word_prior or model.n_init > 1):
+        raise ValueError('learn_topic_word_prior and n_init > 1 need learning_method="gibbs"')
+
+
 def check_prior(name: str, prior: ArrayLike | None, n_topics: int) -> float | NDArray[np.float64]:
     """Return a prior, a number or a copy of n_topics of them; None is 1 / n_topics.
 
