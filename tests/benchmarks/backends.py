@@ -23,7 +23,6 @@ from measure import interleave, ratio, row, small, table
 from sklpf import AIS, LatentDirichletAllocation
 from sklpf._parallel import run_segments
 from sklpf.datasets import make_bars_corpus
-from sklpf.testing import hidden_mode_problem
 
 N_BLOCKS, N_SEGMENTS = 8, 8
 
@@ -83,9 +82,8 @@ def documents(n, n_tokens):
 def make_work():
     path = small()[1]
     return {
-        "AIS, 64 × 64 units, 100 chains × 10,000 levels": annealing(path, 100, 10_000),
-        "AIS, a density in NumPy, 100 chains × 300 levels": annealing(hidden_mode_problem(6, 0.8).path, 100, 300),
-        "score of 100 documents of 60 words": documents(100, 60),
+        "AIS, 64 × 64 units, 100 chains × 2000 levels": annealing(path, 100, 2000),
+        "score of 30 documents of 60 words": documents(30, 60),
     }
 
 

@@ -1,6 +1,6 @@
 """Corpora that no memory holds: a stream of documents through partial_fit, and scores with the fitted model.
 
-Run with: python tests/benchmarks/large_corpora.py {fit,score,partitions} [--documents 1000000]
+Run with: python tests/benchmarks/large_corpora.py {fit,score,partitions} [--documents 1000000] [--batch 8192]
 
 Prints tables in Markdown; doc/guide/large_corpora.md keeps them. Documents are generated in batches from 50 topics over
 20,000 words, 100 words each, and forgotten; rates are documents in a second of one core's time (process time, without
@@ -51,9 +51,9 @@ def memory():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def new_model(n_documents):
+def new_model(n_documents, batch_size):
     return LatentDirichletAllocation(
-        N_TOPICS, doc_topic_prior=ALPHA, topic_word_prior=0.05, batch_size=1024, total_samples=n_documents,
+        N_TOPICS, doc_topic_prior=ALPHA, topic_word_prior=0.05, batch_size=batch_size, total_samples=n_documents,
         random_state=0, n_jobs=1,
     )  # fmt: skip
 
@@ -71,11 +71,11 @@ def stream(corpus, model, n_documents, at):
         yield seen, seconds
 
 
-def fit(n_documents):
-    corpus, model = Corpus(), new_model(n_documents)
+def fit(n_documents, batch_size):
+    corpus, model = Corpus(), new_model(n_documents, batch_size)
     held_out, truth = corpus.batch(10**9, 1000), LatentDirichletAllocation.from_topics(corpus.topics, ALPHA)
     model.partial_fit(corpus.batch(10**9 + 1, 64))
-    model = new_model(n_documents)  # kernels are compiled
+    model = new_model(n_documents, batch_size)  # kernels are compiled
     table("documents", "documents a second", "memory, MB", "completion of held-out documents, nats a word")
     for seen, seconds in stream(corpus, model, n_documents, [10**k for k in range(4, 9) if 10**k < n_documents]):
         row(f"{seen:,}", f"{seen / seconds:.0f}", f"{memory():.0f}", f"{model.completion_score(held_out):.3f}")
@@ -137,6 +137,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=["fit", "score", "partitions"])
     parser.add_argument("--documents", type=int)
+    parser.add_argument("--batch", type=int, default=BATCH)
     arguments = parser.parse_args()
-    run, n = {"fit": (fit, 1_000_000), "score": (score, 300), "partitions": (partitions, 800)}[arguments.what]
-    run(arguments.documents or n)
+    if arguments.what == "fit":
+        fit(arguments.documents or 1_000_000, arguments.batch)
+    elif arguments.what == "score":
+        score(arguments.documents or 300)
+    else:
+        partitions(arguments.documents or 800)
