@@ -3,8 +3,8 @@ How many topics?
 ================
 
 Documents are generated from 8 topics and words that all documents share. The held-out likelihood of a document, which
-`score` estimates, says how many topics explain new documents best: 9, since the shared words are a topic of their own.
-scikit-learn's perplexity is a bound that depends on how many documents it is computed of.
+`score` estimates, says how many topics new documents need: 9, since the shared words are a topic of their own, and more
+than that change little. scikit-learn's perplexity is a bound that depends on the number of documents.
 """
 
 # %%
@@ -66,12 +66,15 @@ print(f"best by cross-validation: {best} topics")
 # --------------------------
 # Filters that are few have an error of their own, which the intervals include: more of them are worth their time once
 # the grid is done. The interval of a mean is wide, since documents differ. `compare` pairs the models document by
-# document, and so sees smaller differences.
+# document, and so sees smaller differences. Surplus topics share what one would have and lose little: of numbers that
+# are about as good the smallest is the one to take.
 
 for fitted in fits.values():
     fitted.set_params(partition_estimator=LeftToRight(n_particles=40, n_filters=5, n_sweeps=2))
 intervals = {n: fits[n].score_interval(test) for n in numbers}
 gains = {n: compare(fits[n], fits[best], test) for n in numbers if n != best}
+needed = min([best] + [n for n in gains if gains[n].combined[0] > -1])
+print(f"the fewest topics that lose less than a nat a document: {needed}")
 print("| topics | nats a document | difference to the best |")
 print("|---|---|---|")
 for n in numbers:
