@@ -206,7 +206,7 @@ class _Stage:
         if self.n_tasks is None:
             return f"{self.n_done} done in {in_words(seconds)}"
         share = self.n_done / self.n_tasks
-        return f"{share:.0%} done, about {in_words(seconds * (1 / share - 1))} left of it"
+        return f"{100 * share:.0f} % done, about {in_words(seconds * (1 / share - 1))} left of it"
 
 
 def _nothing(n: int = 1, words: str = "") -> None:

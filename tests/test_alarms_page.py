@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "doc" / "guide" / "alarms.md"
 FOLDERS = ("kernels", "models", "partition", "paths", "runs", "training")
-NAMES_OF_NUMBERS = "_words.py"  # what a printed result calls its diagnostics
+NO_SENTENCES = ("_progress.py", "_words.py")  # lines of `verbose`, and what a printed result calls its diagnostics
 # Strings of at least four words that are no alarms: what is printed, and parts of errors that stand outside of `raise`.
 NO_ALARMS = (
     "difference from the first",
@@ -71,9 +71,9 @@ def key_phrase(sentence):
 
 
 def alarms():
-    for folder in FOLDERS:
-        for file in sorted((ROOT / "sklpf" / folder).rglob("*.py")):
-            if file.name == NAMES_OF_NUMBERS:
+    for folder in ("", *FOLDERS):
+        for file in sorted((ROOT / "sklpf" / folder).glob("**/*.py" if folder else "*.py")):
+            if file.name in NO_SENTENCES:
                 continue
             for sentence in sentences(file.read_text(encoding="utf-8")):
                 if not any(part in sentence for part in NO_ALARMS):

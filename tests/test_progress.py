@@ -162,7 +162,8 @@ def test_the_progress_bar_of_scikit_learn_shows_fits(capsys):
 # -- lines -------------------------------------------------------------------------------------------
 def test_rounds_say_value_error_and_time_left(capsys):
     ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0, verbose=1).fit(RBM)
-    first, second, *_ = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
+    first, second, *_ = (line for line in lines if "] round " in line)  # a slow machine says more
     assert first.startswith("[ParallelTempering] round 1 of 5: log Z = ")
     assert " ± " in second
     assert " sweeps, about " in second
@@ -172,7 +173,7 @@ def test_rounds_say_value_error_and_time_left(capsys):
 def test_score_of_a_verbose_model_says_how_far_its_estimator_is(capsys):
     model = BernoulliRBM(4, n_iter=0, verbose=1, partition_estimator=AIS(20, 50), random_state=0).fit(BINARY)
     model.score(BINARY)
-    assert capsys.readouterr().out.startswith("[AIS] log Z = ")
+    assert "[AIS] log Z = " in capsys.readouterr().out
     before = model.partition_estimator_
     model.set_params(verbose=0).score(BINARY)
     assert model.partition_estimator_ is before  # verbose is nothing that an estimate depends on

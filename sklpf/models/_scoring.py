@@ -83,7 +83,13 @@ class ScoreInterval(Readable):
         return rows + [("", reason) for reason in self.reasons]
 
     def summary(self) -> str:
-        """Return a table in words: the mean, its interval and where that comes from, and whether it is trusted."""
+        """Return a table in words: the mean, its interval and where that comes from, and whether it is trusted.
+
+        Returns
+        -------
+        str
+            Lines of text.
+        """
         return f"{self._title()}\n{text_table(self._table(), '  ')}"
 
     def to_frame(self) -> Any:
@@ -91,6 +97,11 @@ class ScoreInterval(Readable):
 
         Columns: mean, low and high (combined interval), sampling_low, sampling_high, partition_low and partition_high
         (nats), level, converged, and reasons in one string.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Numbers in nats.
         """
         import pandas as pd
 

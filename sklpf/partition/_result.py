@@ -89,7 +89,13 @@ class PartitionResult(Readable):
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
     def summary(self) -> str:
-        """Return a table in words: value, interval, error, trust with its reasons, cost and the main diagnostics."""
+        """Return a table in words: value, interval, error, trust with its reasons, cost and the main diagnostics.
+
+        Returns
+        -------
+        str
+            Lines of text.
+        """
         return f"{self.method}\n{text_table(in_rows(self), '  ')}"
 
     def to_frame(self) -> Any:
@@ -97,6 +103,11 @@ class PartitionResult(Readable):
 
         Columns: log_partition, std_error, low and high (95 % interval), and converged; of one log Z also statement,
         reasons in one string, n_sweeps and seconds, with the method as its index.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Numbers in nats.
         """
         import pandas as pd
 
@@ -112,6 +123,11 @@ class PartitionResult(Readable):
         """Return an xarray.Dataset of all numbers, with the dimensions level and row where there are such.
 
         Of the diagnostics there is what is numeric; an array has dimensions named after it. The rest is in `attrs`.
+
+        Returns
+        -------
+        xarray.Dataset
+            Numbers in nats.
 
         Raises
         ------

@@ -9,16 +9,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax
 
 from sklpf._progress import round_done
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.partition._base import BOUND, WALLS, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
-from sklpf.partition._options import ANNEALING
+from sklpf.partition._options import ANNEALING, log_prior_of
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._rts_continuous import judge_continuous
+from sklpf.partition._rts_continuous import check_continuous, judge_continuous
 from sklpf.partition._rts_judge import (
     ALL,
     CROSSED,
@@ -252,7 +251,7 @@ class RTS(PartitionEstimator):
 
     def _sample(self, path, seed) -> TemperingRun | ContinuousRun:
         if self.continuous:
-            self._check_continuous(path)
+            check_continuous(path, self.rao_blackwell, self.tol)
         base_log_partition = require_base(path, type(self).__name__)
         checkpoint = self._checkpoint(path, seed)
         path, transition, n_moves, _ = self._plan(path, seed, self.n_chains)
@@ -263,7 +262,7 @@ class RTS(PartitionEstimator):
             known = first_ratio(path, self.n_chains * self.n_sweeps, self.tol, stream_key(seed, WALLS))
         ratio, n_draws, doubts = known or (None, 0, ())
         setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options, ratio)
-        log_prior = _log_prior(self.prior, path.ladder)
+        log_prior = log_prior_of(self.prior, path.ladder)
         bound, redraws = lower_bound(path, stream_key(seed, BOUND)), setup.sweeps_per_redraw
         if self.continuous:
             check_mass(setup)
@@ -388,17 +387,6 @@ class RTS(PartitionEstimator):
         parts = previous.log_pseudo_prior, previous.log_sums, previous.sizes, previous.log_extra
         return tuple(rounds), parts, used, history
 
-    def _check_continuous(self, path) -> None:
-        if not hasattr(path, "ends"):
-            raise ValueError(
-                "continuous=True needs a path with log f_beta = log f_0 + beta (log f_1 - log f_0), a TemperedPath or "
-                f"GeometricPath; {type(path).__name__} has no method ends(state): take continuous=False"
-            )
-        if not self.rao_blackwell:
-            raise ValueError("rao_blackwell must be True with continuous=True: no beta is drawn twice")
-        if self.tol is not None:
-            raise ValueError("tol must be None with continuous=True, where production is one round: raise n_sweeps")
-
     def _produce_continuously(self, setup, log_prior):
         """One round; returns its weights, what it left, the estimate before it, a chain's sweeps and the history."""
         chains, curve, estimate, used, history, _ = self._initialise(setup, log_prior)
@@ -406,19 +394,3 @@ class RTS(PartitionEstimator):
         records = temper_continuously(setup, chains, log_prior - curve, n_redraws)
         previous = estimate.log_pseudo_prior, estimate.log_sums, estimate.sizes
         return log_prior - curve, records, previous, used + n_redraws * setup.sweeps_per_redraw, history
-
-
-def _log_prior(prior, ladder):
-    """log r_k, normalised."""
-    if isinstance(prior, str):
-        weights = np.zeros(len(ladder))
-    elif np.ndim(prior) == 0:
-        weights = float(prior) * ladder
-    else:
-        prior = np.asarray(prior, dtype=float)
-        if prior.shape != ladder.shape or not np.all((prior > 0) & np.isfinite(prior)):
-            raise ValueError(
-                f"prior must hold {len(ladder)} positive numbers, one for each level, or be a single number"
-            )
-        weights = np.log(prior)
-    return log_softmax(weights)

@@ -13,6 +13,19 @@ from sklpf.uncertainty import Difference, difference, jackknife, log_mean_exp, t
 _END_SHARE = 0.1  # a chain visits an end of the ladder within this share of it
 
 
+def check_continuous(path, rao_blackwell: bool, tol: float | None) -> None:
+    """Raise ValueError unless RTS with these parameters can temper a path at continuous inverse temperatures."""
+    if not hasattr(path, "ends"):
+        raise ValueError(
+            "continuous=True needs a path with log f_beta = log f_0 + beta (log f_1 - log f_0), a TemperedPath or "
+            f"GeometricPath; {type(path).__name__} has no method ends(state): take continuous=False"
+        )
+    if not rao_blackwell:
+        raise ValueError("rao_blackwell must be True with continuous=True: no beta is drawn twice")
+    if tol is not None:
+        raise ValueError("tol must be None with continuous=True, where production is one round: raise n_sweeps")
+
+
 def judge_continuous(run: ContinuousRun) -> Verdict:
     """The verdict on a run, by equation 12 with densities at the nodes instead of shares."""
     chains = node_sums(run.log_pseudo_prior, run.ladder, run.gains)

@@ -152,8 +152,14 @@ class SimulatedRows(Protocol):
 class Filters(Protocol):
     """Particle filters over the observations of a row."""
 
-    def left_to_right(self, n: int, n_particles: int, n_sweeps: float, stream: Stream) -> NDArray[np.float64]:
-        """Return the log of n independent unbiased estimates of Z, shape (n,)."""
+    def left_to_right(
+        self, n: int, n_particles: int, n_sweeps: float, stream: Stream, guide: Any = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the log of n independent unbiased estimates of Z, shape (n,), and an array for others to begin with.
+
+        `guide` is None or such an array of an earlier call: what that found of the row, which must not make the
+        estimates biased.
+        """
 
 
 _INSTEAD: dict[Any, str] = {

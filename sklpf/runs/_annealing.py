@@ -45,6 +45,8 @@ class AnnealingRun(Fields):
         Step sizes of the moves at some inverse temperatures, of moves that were tuned.
     n_sweeps : int
         Sweeps of all chains together.
+    resolution : float
+        Standard error of a log mean weight from what none of the chains or particles happened to do.
     log_f_rounding : float
         Size of the rounding errors of log_f in nats, where the path names one.
     doubts : tuple of str
@@ -63,6 +65,7 @@ class AnnealingRun(Fields):
     acceptance: NDArray[np.float64] | None = None
     pilot: Any = None
     n_sweeps: int = 0
+    resolution: float = 0.0
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
     history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)

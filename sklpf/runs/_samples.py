@@ -53,6 +53,11 @@ class KeptStates(Fields):
         levels, or one number where it is the same at all. A chain is a ladder of `ParallelTempering`, whose draws are
         those of its levels in turn. ArviZ takes the dataset as it is: ``arviz.ess(run.to_xarray()["log_f"])``.
 
+        Returns
+        -------
+        xarray.Dataset
+            Numbers in nats.
+
         Raises
         ------
         ImportError

@@ -1,6 +1,6 @@
 """What joblib's back ends cost: threads, processes, Dask and Ray, all on this machine.
 
-Run with: python tests/benchmarks/backends.py [--rounds 7]
+Run with: python tests/benchmarks/backends.py [--rounds 3]
 
 Prints tables in Markdown; doc/benchmarks/backends.md keeps them. Dask is in the dependency group test, Ray in ray; what
 is not installed is left out. Every back end has 2 workers of one thread each. Calls are interleaved; a cell is the
@@ -18,7 +18,7 @@ import warnings
 
 import numpy as np
 from joblib import parallel_config
-from measure import interleave, ratio, row, stored_path, table
+from measure import interleave, ratio, row, small, table
 
 from sklpf import AIS, LatentDirichletAllocation
 from sklpf._parallel import run_segments
@@ -81,13 +81,11 @@ def documents(n, n_tokens):
 
 
 def make_work():
-    large = stored_path("mnist_cd25_500", 500)[1]
+    path = small()[1]
     return {
-        "AIS, 784 × 500, 100 chains × 300 levels": annealing(large, 100, 300),
-        "AIS, 784 × 500, 100 chains × 3000 levels": annealing(large, 100, 3000),
-        "AIS, a density in NumPy, 100 chains × 1000 levels": annealing(hidden_mode_problem(6, 0.8).path, 100, 1000),
-        "score of 40 documents of 60 words": documents(40, 60),
-        "score of 400 documents of 60 words": documents(400, 60),
+        "AIS, 64 × 64 units, 100 chains × 10,000 levels": annealing(path, 100, 10_000),
+        "AIS, a density in NumPy, 100 chains × 300 levels": annealing(hidden_mode_problem(6, 0.8).path, 100, 300),
+        "score of 100 documents of 60 words": documents(100, 60),
     }
 
 
@@ -122,7 +120,7 @@ def times(backends, rounds):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=3)
     rounds = parser.parse_args().rounds
     warnings.simplefilter("ignore")  # the back ends' own, and that few levels are not to be trusted
     with contextlib.ExitStack() as stack:

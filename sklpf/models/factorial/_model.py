@@ -110,6 +110,8 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     converged_ : bool
     n_iter_ : int
         Sweeps of the best start.
+    partition_estimator_ : PartitionEstimator
+        Fitted to the rows that were scored last.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

@@ -129,6 +129,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     n_batch_iter_, n_iter_ : int
         Updates of the topics plus one; passes over the documents.
     random_state_ : RandomState
+    partition_estimator_ : PartitionEstimator
+        Fitted to the documents that were scored last.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
