@@ -68,8 +68,8 @@ def _train_and_score_topics(dtype) -> None:
         for tempering in (None, "annealed", "global", "local"):
             lda = LatentDirichletAllocation(2, tempering=tempering, max_iter=2, evaluate_every=1, random_state=0)
             lda.set_params(learning_method=method, learn_doc_topic_prior=method == "online").fit(X).transform(X)
-    learned = {"learn_doc_topic_prior": True, "learn_topic_word_prior": True}
-    LatentDirichletAllocation(2, learning_method="gibbs", max_iter=1, random_state=0, **learned).fit(X)
+    gibbs = LatentDirichletAllocation(2, learning_method="gibbs", max_iter=1, random_state=0)
+    gibbs.set_params(learn_doc_topic_prior=True, learn_topic_word_prior=True).fit(X)
     lda.completion_score(X)
     for estimator in (Exact(), LeftToRight(2, 2, 1, random_state=0), *_SAMPLERS):
         estimator.fit(lda.path(X))
