@@ -29,6 +29,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from sklpf import Exact
+from sklpf.display import ComponentsDisplay
 from sklpf.models import FactorialPath, FactorialPosterior
 from sklpf.testing import find_shared_data
 from sklpf.variational import Annealed, GlobalTempering, sweeps, temperature_ladder, temperature_schedule
@@ -118,15 +119,13 @@ figure.savefig("plot_factorial_faces.png", dpi=110)
 # %%
 # Components
 # ----------
-# Of the best start, on one scale for each method: grey is 0, and a component that died out is plain.
+# Of the best start, on one scale for each method: 0 is in the middle, and a component that died out is plain.
 
-figure, axes = plt.subplots(len(names), n_components, figsize=(12, 4.2), layout="constrained")
-for line, name in zip(axes, names):
-    best = max(runs[name], key=lambda found: found[2][-1, 1])
-    line[0].set_ylabel(name, rotation=0, ha="right")
-    means = best[0].means
-    limit = np.quantile(np.abs(means), 0.99)
-    for axis, mean in zip(line, means):
-        axis.imshow(mean.reshape((side, side), order="F" if faces else "C"), cmap="gray", vmin=-limit, vmax=limit)
-        axis.set(xticks=[], yticks=[])
+figure, axes = plt.subplots(len(names), 1, figsize=(12, 6), layout="constrained")
+for axis, name in zip(axes, names):
+    posterior, *_ = max(runs[name], key=lambda found: found[2][-1, 1])
+    components = posterior.means.reshape(-1, side, side)
+    pictures = components.swapaxes(1, 2) if faces else components
+    ComponentsDisplay(pictures).plot(axis, n_columns=n_components, cmap="gray")
+    axis.set_title(name)
 figure.savefig("plot_factorial_faces_components.png", dpi=110)

@@ -27,6 +27,7 @@ from sklearn.utils.discovery import all_estimators, all_functions
 
 from sklpf import LatentDirichletAllocation, compare
 from sklpf.datasets import make_bars_corpus
+from sklpf.display import ComponentsDisplay, TopicsDisplay
 from sklpf.testing import find_shared_data
 
 size = 5
@@ -58,13 +59,10 @@ for n, fitted in fits.items():
 gain = compare(fits[10], fits[5], test)
 print(f"10 topics are better than 5 by {gain.combined[0]:.2f} to {gain.combined[1]:.2f} nats a document")
 
-figure, axes = plt.subplots(2, 2 * size, figsize=(2 * size, 2.4), layout="constrained")
-for column, (k, j) in enumerate(zip(true, found)):
-    for axis, image in zip(axes[:, column], (true_topics[k], topics[j])):
-        axis.imshow(image.reshape(size, size), cmap="gray_r", vmin=0)
-        axis.set(xticks=[], yticks=[])
-axes[0, 0].set_ylabel("true")
-axes[1, 0].set_ylabel("found")
+figure, axes = plt.subplots(2, 1, figsize=(2 * size, 2.6), layout="constrained")
+for axis, name, bars in zip(axes, ("true", "found"), (true_topics[true], topics[found])):
+    ComponentsDisplay(bars.reshape(-1, size, size)).plot(axis, n_columns=2 * size, scale="each")
+    axis.set_title(name)
 figure.savefig("plot_lda_topics.png", dpi=110)
 
 # %%
@@ -97,10 +95,11 @@ model = LatentDirichletAllocation(
 ).fit(X)
 
 # %%
-# A topic's name: the words that it makes likely and that are rare otherwise.
+# The ten largest topics by the words that they make likely and that are rare otherwise.
 
-topics = model.components_ / model.components_.sum(axis=1, keepdims=True)
-lift = topics * np.log(topics / np.exp(np.log(topics).mean(axis=0)))
 share = model.transform(X).mean(axis=0)
-for k in np.argsort(-share)[:10]:
-    print(f"{share[k]:5.1%}  {' '.join(words[np.argsort(-lift[k])[:8]])}")
+largest = np.argsort(-share)[:10]
+display = TopicsDisplay.from_estimator(model, words, n_words=8, topics=largest, order="lift")
+display.figure_.savefig("plot_lda_topics_words.png", dpi=110)
+for k, first in zip(largest, display.words):
+    print(f"{share[k]:5.1%}  {' '.join(first)}")

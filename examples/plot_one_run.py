@@ -108,9 +108,9 @@ found = {
 # Bias, spread and RMSE in nats
 # -----------------------------
 # All are low: the narrow Gaussian is reached from the wide base alone, and ten chains come back there a few times.
-# Chains that cross the ladder, halves that agree and a second estimate from the same states don't show it, so that many
-# runs are converged whose intervals miss the truth. `ParallelTempering` compares the states of its ladders, and flags
-# such runs.
+# Chains that cross the ladder, halves that agree and a second estimate from the same states don't show it; the states
+# of the ten groups do, which lie in different modes, and most of these runs are flagged. A run in which hardly any
+# chain has entered the narrow Gaussian is not: it is converged, and log 2 too low.
 
 print("sweeps | moves        | reading       |  bias | spread | RMSE | converged | cover")
 for name, values in found.items():

@@ -23,6 +23,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
+from sklpf import _progress
+
 
 @functools.cache
 def _blas() -> ThreadpoolController:
@@ -64,7 +66,9 @@ def _workers(n_jobs: int | None, n_tasks: int):
         return Parallel(n_jobs=n_jobs, prefer="threads")
 
 
-def parallel_map(function: Callable[[Any], Any], items: Sequence[Any], *, n_jobs: int | None) -> list[Any]:
+def parallel_map(
+    function: Callable[[Any], Any], items: Sequence[Any], *, n_jobs: int | None, stage: str | None = None
+) -> list[Any]:
     """Return [function(item) for item in items].
 
     Parameters
@@ -74,9 +78,17 @@ def parallel_map(function: Callable[[Any], Any], items: Sequence[Any], *, n_jobs
     items : sequence
     n_jobs : int or None
         As in joblib; threads unless the caller chose a back end with ``joblib.parallel_config``.
+    stage : str or None, default=None
+        Name of this part of a fit, which then reports how far it is.
     """
-    with one_blas_thread(), _workers(n_jobs, len(items)) as parallel:
-        return list(parallel(delayed(_call)(_process(), function, item) for item in items))
+    reported = contextlib.nullcontext() if stage is None else _progress.stage(stage, len(items))
+    results = []
+    with one_blas_thread(), reported as task_done, _workers(n_jobs, len(items)) as parallel:
+        for result in parallel(delayed(_call)(_process(), function, item) for item in items):
+            results.append(result)
+            if task_done is not None:
+                task_done()
+    return results
 
 
 def run_segments(
@@ -113,12 +125,14 @@ def run_segments(
         if checkpoint is not None:
             for block in range(n_blocks):
                 done[block], carries[block] = checkpoint.load(f"{stage}-{block}", carries[block])
-        with _workers(n_jobs, n_blocks) as parallel:
+        n_tasks = n_blocks * n_segments - sum(done)
+        with _progress.stage(stage, n_tasks) as task_done, _workers(n_jobs, n_blocks) as parallel:
             for segment in range(n_segments):
                 todo = [block for block in range(n_blocks) if done[block] <= segment]
                 tasks = (delayed(_call)(_process(), advance, block, segment, carries[block]) for block in todo)
                 for block, carry in zip(todo, parallel(tasks), strict=True):
                     carries[block] = carry
+                    task_done()
                     if checkpoint is not None:
                         checkpoint.save(f"{stage}-{block}", segment + 1, carry)
                 if on_segment is not None:

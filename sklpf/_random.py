@@ -56,7 +56,13 @@ class Stream:
         return replace(self, step=step)
 
     def aside(self) -> Stream:
-        """Return another stream of the same chains: for what is drawn independently of what this one draws."""
+        """Return another stream of the same chains: for what is drawn independently of what this one draws.
+
+        Returns
+        -------
+        Stream
+            With another key.
+        """
         return replace(self, key=(self.key[0] ^ 0x9E3779B9, self.key[1]))
 
     @property
@@ -65,11 +71,30 @@ class Stream:
         return Keys(*self.key, self.chain, self.step)
 
     def generator(self) -> np.random.Generator:
-        """Return a NumPy generator for this block and step, for moves that are written in NumPy."""
+        """Return a NumPy generator for this block and step, for moves that are written in NumPy.
+
+        Returns
+        -------
+        numpy.random.Generator
+            The same one at every call.
+        """
         return np.random.default_rng([*self.key, self.chain, self.step, USER])
 
     def uniform(self, n: int, purpose: int) -> NDArray[np.float64]:
-        """Return one uniform number in (0, 1) for each of the chains `chain`, …, `chain + n - 1`."""
+        """Return one uniform number for each of the chains `chain`, …, `chain + n - 1`.
+
+        Parameters
+        ----------
+        n : int
+            Number of chains.
+        purpose : int
+            What the numbers are for: other numbers for another purpose.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            In (0, 1), exact in float32.
+        """
         kernels = sys.modules.get("sklpf.kernels._random")
         if kernels is not None and hasattr(kernels, "uniforms"):  # loaded anyway: the same bits, much sooner
             out = np.empty(n)
@@ -95,6 +120,19 @@ def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint
 
 
 def stream_key(seed: int, *stage: int) -> tuple[int, int]:
-    """Return the Philox key of one stage (pilot, burn-in, …) of a run that was seeded with `seed`."""
+    """Return the Philox key of one stage (pilot, burn-in, …) of a run that was seeded with `seed`.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the run.
+    *stage : int
+        Numbers of the stage, and of what is within it.
+
+    Returns
+    -------
+    tuple of two int
+        Of 32 bits each.
+    """
     words = np.random.SeedSequence(seed, spawn_key=stage).generate_state(2, np.uint32)
     return int(words[0]), int(words[1])

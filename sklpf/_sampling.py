@@ -26,7 +26,9 @@ def inverse_cdf_sample(
         The inverse of the cumulative distribution function, of an array (n,) in (0, 1): ``ppf`` of a distribution of
         scipy.stats, say.
     n : int
+        Number of draws.
     random_state : int, RandomState or None, default=None
+        Seed of the draws.
 
     Returns
     -------
@@ -66,10 +68,13 @@ def importance_resample(samples: Any, log_weights: ArrayLike, n: int, random_sta
     Parameters
     ----------
     samples : array-like of shape (m, ...)
+        What is drawn from, along the first axis.
     log_weights : array-like of shape (m,)
         Logs of the weights in nats, up to a constant; -inf is a weight of 0.
     n : int
+        Number of draws.
     random_state : int, RandomState or None, default=None
+        Seed of the draws.
 
     Returns
     -------

@@ -4,6 +4,19 @@ import numpy as np
 from sklearn.utils import _param_validation
 from sklearn.utils._param_validation import HasMethods, Options, StrOptions
 
+try:  # experimental, and new in scikit-learn 1.9
+    from sklearn.callback import AutoPropagatedCallback, CallbackSupportMixin, with_callbacks
+except ImportError:
+
+    class AutoPropagatedCallback:  # type: ignore[no-redef]
+        """Stands for that of scikit-learn 1.9."""
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands for that of scikit-learn 1.9: an estimator without `set_callbacks`, to which nobody listens."""
+
+    def with_callbacks(method):
+        return method
+
 
 class Interval(_param_validation.Interval):
     """Numbers of an interval; True and False are none, though Python counts them among the integers."""
@@ -12,4 +25,12 @@ class Interval(_param_validation.Interval):
         return not isinstance(val, (bool, np.bool_)) and super().is_satisfied_by(val)
 
 
-__all__ = ["HasMethods", "Interval", "Options", "StrOptions"]
+__all__ = [
+    "AutoPropagatedCallback",
+    "CallbackSupportMixin",
+    "HasMethods",
+    "Interval",
+    "Options",
+    "StrOptions",
+    "with_callbacks",
+]

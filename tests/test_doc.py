@@ -1,40 +1,162 @@
-"""The code in README.md and doc/ runs as it stands."""
+"""The code in README.md and doc/ runs as it stands and prints what is said, and their links lead somewhere."""
 
+import contextlib
+import importlib
+import io
 import re
+import runpy
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import sklpf
 from sklpf.testing import Problem, check_partition_estimator, make_rbm_problem
 
 ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+BUILT = ("_build", "auto_examples", "api/generated")
+PAGES = sorted(
+    str(file.relative_to(ROOT))
+    for file in (ROOT / "doc").rglob("*.md")
+    if not file.relative_to(ROOT / "doc").as_posix().startswith(BUILT)
+)
+API = sorted(file.parent.name for file in (ROOT / "sklpf").glob("*/__init__.py") if file.parent.name != "kernels")
+NUMBER = r"-?\d+(?:\.\d+)?"
+
+
+def text(file):
+    return (ROOT / file).read_text(encoding="utf-8")
 
 
 def run(file):
-    """Execute all python blocks of a Markdown file in one namespace; returns it."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / file).read_text(encoding="utf-8"), flags=re.DOTALL)
+    """Execute all python blocks of a Markdown file in one namespace; returns it, and what each block printed."""
+    blocks = re.findall(r"```python\n(.*?)```", text(file), flags=re.DOTALL)
     assert blocks, f"{file} has no python block"
-    namespace = {}
+    namespace, printed = {}, []
     for block in blocks:
-        exec(compile(block, file, "exec"), namespace)
-    return namespace
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            exec(compile(block, file, "exec"), namespace)
+        printed.append(output.getvalue())
+    return namespace, printed
+
+
+def agree(said, printed):
+    """Whether two texts have the same words, and numbers that differ by at most two units in the last place shown.
+
+    Chains and fits are the same bits on one machine. On another one sums are rounded otherwise, which is all that is
+    allowed for here: two runs that differ by Monte-Carlo errors don't agree.
+    """
+    if re.sub(NUMBER, "#", said).split() != re.sub(NUMBER, "#", printed).split():
+        return False
+    for a, b in zip(re.findall(NUMBER, said), re.findall(NUMBER, printed)):
+        decimals = len(a.partition(".")[2])
+        if decimals != len(b.partition(".")[2]) or abs(float(a) - float(b)) > 2.01 * 10**-decimals * bool(decimals):
+            return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("printed", "same"),
+    [
+        ("log Z 1.24 of  10 rows", True),
+        ("log Z 1.26 of 10 rows", False),
+        ("log Z 1.23 of 11 rows", False),
+        ("log Z 1.2 of 10 rows", False),
+        ("log Z nan of 10 rows", False),
+        ("log Z -1.23 of 10 rows", False),
+    ],
+)
+def test_outputs_agree_but_for_rounding(printed, same):
+    assert agree("log Z 1.23 of 10 rows", printed) == same
+
+
+def test_readme_prints_what_it_says():
+    said = re.findall(r"```python\n.*?```\n\n```text\n(.*?)```", text("README.md"), flags=re.DOTALL)
+    printed = run("README.md")[1]
+    assert len(said) == len(printed)
+    for a, b in zip(said, printed):
+        assert agree(a, b), f"README.md says\n{a}\nbut its code prints\n{b}"
+
+
+def test_readme_says_what_its_example_prints(tmp_path, monkeypatch):
+    script, said = re.search(
+        r"```bash\n[^`]*?(examples/\w+\.py)\n```\n\n```text\n(.*?)```", text("README.md"), re.S
+    ).groups()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [script])
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        runpy.run_path(str(ROOT / script), run_name="__main__")
+    assert agree(said, output.getvalue())
 
 
 def test_own_density():
     """The transfer matrix gives the ring's log Z; 4.8 SE of a t with 99 degrees of freedom: 6e-6 false alarms."""
-    estimate = run("doc/add_a_model.md")["estimate"]
+    estimate = run("doc/developers/add_a_model.md")[0]["estimate"]
     exact = np.log((2 * np.cosh(0.5)) ** 12 + (2 * np.sinh(0.5)) ** 12)
     assert estimate.converged_
     assert abs(estimate.log_partition_ - exact) < 4.8 * estimate.log_partition_std_error_
 
 
 def test_own_estimator():
-    estimator = run("doc/add_an_estimator.md")["BaseImportanceSampling"](random_state=0)
+    estimator = run("doc/developers/add_an_estimator.md")[0]["BaseImportanceSampling"](random_state=0)
     problem = make_rbm_problem("easy")
     check_partition_estimator(estimator, Problem(problem.name, problem.path, problem.log_partition))
 
 
-@pytest.mark.parametrize("file", ["README.md", "doc/guide.md"])
-def test_examples_run(file):
+ELSEWHERE = ("doc/developers/add_a_model.md", "doc/developers/add_an_estimator.md")  # tested above
+
+
+@pytest.mark.parametrize("file", [file for file in PAGES if "```python\n" in text(file) and file not in ELSEWHERE])
+def test_pages_run(file):
     run(file)
+
+
+def links(file):
+    return re.findall(r"\]\((?!#)([^)\s]+)\)", text(file)) + re.findall(r"<(https?://[^>\s]+)>", text(file))
+
+
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md"])
+def test_links_that_a_package_index_shows_are_absolute_and_lead_to_files(file):
+    own = re.compile(
+        r"(?:https://raw\.githubusercontent\.com/sklpf/sklpf/|{}/(?:blob|tree)/)main/".format(
+            re.escape(PROJECT["urls"]["Source"])
+        )
+    )
+    assert links(file)
+    for link in links(file):
+        assert link.startswith("https://"), f"{file} has the relative link {link}"
+        if own.match(link):
+            assert (ROOT / own.sub("", link).partition("#")[0]).exists(), f"{file} links to {link}, which is no file"
+
+
+@pytest.mark.parametrize("file", [file for file in PAGES if links(file)])
+def test_links_between_pages_lead_to_files(file):
+    for link in links(file):
+        if not link.startswith(("http://", "https://")) and "auto_examples" not in link:
+            assert (ROOT / file).parent.joinpath(link.partition("#")[0]).exists(), f"{file} links to {link}"
+
+
+def test_versions_agree():
+    cited = re.search(r"^version: (.*)$", text("CITATION.cff"), re.M).group(1)
+    assert sklpf.__version__ == PROJECT["version"] == cited
+    assert PROJECT["urls"]["Source"] in text("CITATION.cff")
+
+
+def test_the_reference_has_every_public_name_once():
+    modules = ["sklpf", *(f"sklpf.{name}" for name in API)]
+    objects = {}
+    for module in modules:
+        for name in set(importlib.import_module(module).__all__) - {"__version__"}:
+            objects.setdefault(f"{module}.{name}", getattr(importlib.import_module(module), name))
+    listed = []
+    for page in sorted((ROOT / "doc" / "api").glob("*.md")):
+        for table in text(page.relative_to(ROOT)).split(".. currentmodule:: ")[1:]:
+            module = table.split("\n", 1)[0]
+            listed += [f"{module}.{name}" for name in re.findall(r"^ {3}(\w+)$", table, re.M)]
+    assert len(listed) == len(set(listed))
+    unknown, found = set(listed) - set(objects), {id(objects[name]) for name in listed if name in objects}
+    missing = sorted(name for name, item in objects.items() if id(item) not in found)
+    assert not unknown, f"doc/api lists {sorted(unknown)}, which are not public"
+    assert not missing, f"add {missing} to a page of doc/api"

@@ -37,6 +37,8 @@ def test_every_public_name_resolves(name):
 
 PACKAGES = [
     "datasets",
+    "display",
+    "interop",
     "models",
     "partition",
     "paths",

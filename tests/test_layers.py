@@ -11,6 +11,8 @@ ROOT = Path(sklpf.__file__).parent
 # whoever stands first may import those that stand later; what is not listed is a private module, below all
 ORDER = (
     "testing",
+    "display",
+    "interop",
     "models",
     "training",
     "partition",

@@ -122,15 +122,6 @@ def short_segments(monkeypatch):
     monkeypatch.setattr("sklpf.models.rbm._path._WORK_PER_SEGMENT", 0)
 
 
-@pytest.fixture
-def cluster():
-    from distributed import Client, LocalCluster
-
-    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
-    with LocalCluster(**options) as cluster, Client(cluster):
-        yield cluster
-
-
 @pytest.mark.usefixtures("short_segments")
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize("backend", ["threading", "loky"])
@@ -164,16 +155,6 @@ def test_a_numpy_path_on_two_jobs_gives_the_bits_of_one(backend):
     serial = fit(path, n_jobs=1, **options)
     with parallel_config(backend=backend):
         np.testing.assert_array_equal(fit(path, n_jobs=2, **options), serial)
-
-
-@pytest.mark.usefixtures("short_segments", "cluster")
-def test_dask_gives_the_bits_of_one():
-    rbm, numpy_path = make_rbm_problem("digits").path, hidden_mode_problem(6, 0.8).path
-    options = {"n_temperatures": 250, "n_chains": 20}
-    serial = fit(rbm), fit(numpy_path, **options)
-    with parallel_config(backend="dask"):
-        np.testing.assert_array_equal(fit(rbm, n_jobs=2), serial[0])
-        np.testing.assert_array_equal(fit(numpy_path, n_jobs=2, **options), serial[1])
 
 
 def _matrix_power(path, block, segment, carry):

@@ -75,6 +75,8 @@ def use_topics(X):
         model.completion_score(X)
         model.partial_fit(X).score(X[:3])
         model.set_params(doc_topic_prior=0.2, n_jobs=2).fit(X)
+    model = LatentDirichletAllocation(3, learning_method="gibbs", learn_topic_word_prior=True, max_iter=2, n_init=2)
+    model.set_params(learn_doc_topic_prior=True, random_state=0).fit(X).transform(X)
     for estimator in estimators(weights=None)[:5]:
         estimator.fit(model.path(X[:2]))
 

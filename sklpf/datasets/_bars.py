@@ -31,6 +31,7 @@ def make_bars_corpus(
     background : float, default=0.0
         Share of every topic that is spread over all words, from 0 to 1.
     random_state : int, RandomState or None, default=None
+        Seed of the documents.
 
     Returns
     -------

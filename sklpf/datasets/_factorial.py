@@ -36,12 +36,15 @@ def make_factorial_shapes(
     Parameters
     ----------
     n_samples : int, default=10000
+        Rows.
     shapes : {"drawn", "bars"}, default="drawn"
         Squares, lines, a cross and the like; or the four rows and four columns.
     noise_variance : float, default=0.01
+        Of every pixel.
     activation_probability : float, default=0.3
         Of every shape in every row.
     random_state : int, RandomState or None, default=None
+        Seed of the rows.
 
     Returns
     -------

@@ -32,7 +32,7 @@ class Patches(NamedTuple):
         scikit-learn's, fitted to the training patches: `components_` (n_components, size * size), `mean_`, and
         `inverse_transform`, which draws rows as patches.
     log_det : float
-        log |det| of the whitening as a map of the PCA subspace, in nats:
+        ``log |det|`` of the whitening as a map of the PCA subspace, in nats:
         log p(patch in the subspace) = log p(whitened row) + log_det.
     """
 
@@ -71,6 +71,7 @@ def make_patches(
     block_size : int, default=None
         Smallest height and width of a block, in pixels; an image that is smaller is one block. None means 4 * size.
     random_state : int, RandomState or None, default=None
+        Seed of the places.
 
     Returns
     -------
@@ -91,7 +92,7 @@ def make_patches(
     intensities, its mean subtracted, has the coordinates y = U (x - `whitening.mean_`) in the subspace, and the
     whitened row is z = y / √λ. A change of variables gives, in nats,
 
-        log p(y) = log p(z) + log |det ∂z/∂y| = log p(z) + log_det,   log_det = -½ Σ log λ.
+        ``log p(y) = log p(z) + log |det ∂z/∂y| = log p(z) + log_det``,   ``log_det = -½ Σ log λ``.
 
     ``model.score(X_test) + log_det`` is therefore the likelihood of a patch in the subspace, a density of log
     intensities. Divided by size ** 2 it is in nats a pixel, and by log 2 as well in bits; dimensions that were left out

@@ -138,6 +138,7 @@ class TemperSums(NamedTuple):
     vector_levels: np.ndarray  # (n_records, n): the level that x was moved at
     slopes: np.ndarray  # (n_records, n, K): d log f / d beta
     pairs: np.ndarray  # (K - 1, 4): see `add_bridges`
+    summaries: np.ndarray  # (2, S): of all states, weighted by q(K - 1 | x), their sums and the sums of squares
 
 
 @program
@@ -159,7 +160,7 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
             if level > 0:
                 down[c] = log_ratio(model, state, c, beta, ladder[level - 1], work)
             if level + 1 == n_levels:
-                add_summary(model, state, c, summary, sums.summaries[c // n_levels])
+                add_summary(model, state, c, 1.0, summary, sums.summaries[c // n_levels])
             if now.step % RECORD_EVERY == 0:
                 add_derivatives(model, state, c, beta, work, sums.levels[c // n_levels, level])
         if sums.stride > 0 and now.step % sums.stride == 0:
@@ -178,7 +179,7 @@ def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per
     """Simulated tempering in place."""
     n, n_levels = levels.shape[0], ladder.shape[0]
     work, betas, bits = scratch(model, state), np.empty(n), np.empty(4, np.uint32)
-    log_densities, cumulative = np.empty(n_levels), np.empty(n_levels)
+    log_densities, cumulative, summary = np.empty(n_levels), np.empty(n_levels), np.empty(sums.summaries.shape[1])
     for t in range(n_redraws):
         now = keys
         for c in range(n):
@@ -198,6 +199,9 @@ def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per
             random_bits(bits, 1, now.key0, now.key1, now.step, now.chain + c, REDRAW)
             levels[c] = redraw(log_densities, log_pseudo_prior, uniform(bits[0]), sums.q[c], cumulative)
             sums.counts[c, levels[c]] += 1
+            at_target = 1.0 - cumulative[n_levels - 2] / cumulative[n_levels - 1]
+            if at_target > 0.0:
+                add_summary(model, state, c, at_target, summary, sums.summaries)
 
 
 @program
@@ -263,12 +267,12 @@ def add_bridges(log_densities, log_pseudo_prior, level, sums):
 
 
 @program
-def add_summary(model, state, c, summary, sums):
-    """Add a state's summary and its squares to sums (2, S)."""
+def add_summary(model, state, c, weight, summary, sums):
+    """Add a state's weighted summary and its squares to sums (2, S)."""
     summarise(model, state, c, summary)
     for i in range(summary.shape[0]):
-        sums[0, i] += summary[i]
-        sums[1, i] += summary[i] * summary[i]
+        sums[0, i] += weight * summary[i]
+        sums[1, i] += weight * summary[i] * summary[i]
 
 
 @program

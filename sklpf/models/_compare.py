@@ -27,6 +27,7 @@ def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") ->
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Held-out rows, at least 2, the same for both. Pipelines transform them, and must arrive at the same rows.
     level : float, default=0.95
+        Probability with which each interval covers.
     ratio : {"auto", "difference"}, default="auto"
         "difference" takes the difference of two log Z always. "auto" also runs chains along a path from one model to
         the other if both are a `BernoulliRBM`, log Z of at least one is no exact one, both are trusted, and the
@@ -112,7 +113,7 @@ def _last_step(name, model, X):
     if not hasattr(model, "_scored"):
         raise TypeError(
             f"{name} must be a model of sklpf with score_samples and score_interval, or a pipeline that ends in one, "
-            f"got {type(model).__module__}.{type(model).__name__}"
+            f"got {type(model).__module__}.{type(model).__name__}; sklpf.interop makes one of other libraries' models"
         )
     return model, X
 

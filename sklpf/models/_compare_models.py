@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from sklpf._tables import Readable, Rows, text_table
 from sklpf.models._compare import paired, score_all
 from sklpf.models._scoring import ScoreInterval, score_interval
 from sklpf.models.ratio._direct import check_ratio
 
 
 @dataclass(frozen=True, repr=False)
-class ModelComparison:
+class ModelComparison(Readable):
     """Held-out log-likelihoods of several models of the same rows (nats).
 
     Attributes
@@ -38,6 +39,11 @@ class ModelComparison:
 
         Columns: mean, low and high (combined interval), difference, difference_low and difference_high (from the best
         model, 0 for itself), converged, and reasons in one string.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The best model first.
         """
         import pandas as pd
 
@@ -57,8 +63,10 @@ class ModelComparison:
             "reasons": "; ".join(reasons),
         }
 
-    def __repr__(self) -> str:
-        table = [("", "log-likelihood", "difference from the first", "")]
+    _header = ("", "log-likelihood", "difference from the first", "")
+
+    def _table(self) -> Rows:
+        table = []
         for name in self.scores:
             row = self._row(name)
             apart = _interval(row["difference"], row["difference_low"], row["difference_high"])
@@ -70,8 +78,13 @@ class ModelComparison:
                     "" if row["converged"] else f"not converged: {row['reasons']}",
                 )
             )
-        widths = [max(map(len, column)) for column in zip(*table)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in table)
+        return table
+
+    def __repr__(self) -> str:
+        return text_table([self._header, *self._table()])
+
+    def _title(self) -> str:
+        return "log-likelihood per row (nats)"
 
 
 def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: str = "auto") -> ModelComparison:
@@ -87,6 +100,7 @@ def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: 
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Held-out rows, at least 2, the same for all.
     level : float, default=0.95
+        Probability with which each interval covers.
     ratio : {"auto", "difference"}, default="auto"
         As in `compare`.
 
@@ -111,9 +125,9 @@ def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: 
     ... )
     >>> X = np.array([[1, 1], [1, 0], [1, 1]])
     >>> print(compare_models({"fair": fair, "skewed": skewed}, X))
-            log-likelihood           difference from the first
+            log-likelihood        difference from the first
     skewed  -0.96 [-2.39, 0.47]
-    fair    -1.39 [-1.39, -1.39]     -0.43 [-1.86, 1.01]
+    fair    -1.39 [-1.39, -1.39]  -0.43 [-1.86, 1.01]
     """
     if not isinstance(models, Mapping):
         raise TypeError(f"models must be a dict of names and fitted models, got {type(models).__name__}")

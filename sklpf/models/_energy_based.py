@@ -14,11 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sklpf._progress import reporting
 from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
-from sklpf.models._scoring import Scored, report
+from sklpf.models._scoring import SCORING, Scored, report
 from sklpf.models._validation import all_or_nothing, check_n_samples
 from sklpf.partition import HAIS, Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths import ClosedForm, Stream, TargetDraws, stream_key
@@ -57,6 +58,7 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
     _monitor: PartitionEstimator = HAIS(100, 200, random_state=0)  # of log Z after every pass
     _rescale_chains = False  # whether rows have very different lengths, see `Chains`
     _parameter_constraints = {
+        **SCORING,
         "algorithm": [StrOptions({"pcd", "mpf"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
@@ -64,22 +66,20 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         "n_leapfrog": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "partition_estimator": [PartitionEstimator, None],
-        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
-        "n_jobs": [Integral, None],
     }
 
     # -- training ------------------------------------------------------------------------------------
     @all_or_nothing
+    @reporting
     def fit(self, X, y=None) -> Self:
         """Learn the parameters from rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -98,9 +98,13 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         trainer, rows = self._trainer(X)
         n_passes = _SLOW if self.algorithm == "mpf" else _FAST
         settled = Settled(lambda parameters: self._loss(trainer.family, parameters, rows), self.tol, n_passes)
-        report = self._report(settled) if self.verbose else None
         with np.errstate(all="ignore"):  # training that diverges is reported
-            self.n_iter_, self.converged_ = train(trainer, self.max_iter, callbacks=[settled], report=report)
+            self.n_iter_, self.converged_ = train(
+                trainer,
+                self.max_iter,
+                report=lambda *_: f"log-likelihood = {-settled.curve[-1]:.3f}",
+                callbacks=[settled],
+            )
         self.loss_curve_ = np.array(settled.curve)
         self._keep_trained(trainer, rows)
         if not self.converged_:
@@ -117,7 +121,9 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -176,12 +182,6 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
             warnings.simplefilter("ignore", ConvergenceWarning)
             log_partition = estimator.fit(path).log_partition_
         return log_partition - float(np.mean(family.log_density(parameters, rows))) - self._log_volume
-
-    def _report(self, settled):
-        name = type(self).__name__
-        return lambda trainer, iteration, seconds: (
-            f"[{name}] Iteration {iteration}, log-likelihood = {-settled.curve[-1]:.3f}, time = {seconds:.2f}s"
-        )
 
     def _validate(self, X):
         check_is_fitted(self)

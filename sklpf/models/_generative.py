@@ -13,12 +13,13 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklpf._parallel import one_blas_thread
+from sklpf._progress import reporting
 from sklpf._random import draw_seed
-from sklpf._sklearn import Interval, StrOptions
+from sklpf._sklearn import Interval
 from sklpf._warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, check_n_samples
-from sklpf.partition import PartitionEstimator
 from sklpf.training import EM
 
 _ENOUGH_CHAINS = 200  # of few rows each has several
@@ -40,25 +41,24 @@ class GenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLike
     random_state: Any
     mean_: NDArray[np.float64]
     _parameter_constraints = {
+        **SCORING,
         "noise_std": [Interval(Real, 0, None, closed="neither")],
         "n_draws": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "partition_estimator": [PartitionEstimator, None],
-        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
-        "n_jobs": [Integral, None],
     }
 
     @all_or_nothing
+    @reporting
     def fit(self, X, y=None) -> Self:
         """Fit to X by maximum likelihood.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -100,13 +100,10 @@ class GenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLike
     def _train(self, latents, position, rng, **options) -> None:
         """Train a `LatentModel` by EM as the parameters say, keep its losses, and warn if they have not settled."""
         em = EM(latents, position, rng, tol=self.tol, **options)
-        em.fit(self.max_iter, report=self._report if self.verbose else None)
+        em.fit(self.max_iter)
         self.loss_curve_, self.n_iter_, self.converged_ = np.array(em.losses), len(em.losses), em.converged
         if not em.converged:
             warn(f"training has not settled after {self.max_iter} passes: raise max_iter or tol", ConvergenceWarning)
-
-    def _report(self, em, iteration, seconds) -> str:
-        return f"[{type(self).__name__}] Pass {iteration}, loss = {em.losses[-1]:.3f}, {seconds:.2f}s"
 
     # -- log-likelihood ------------------------------------------------------------------------------
     def path(self, X) -> Any:
@@ -115,6 +112,7 @@ class GenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLike
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------

@@ -12,6 +12,8 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf._parallel import fingerprint
+from sklpf._saving import Versioned
+from sklpf._sklearn import CallbackSupportMixin
 from sklpf.models._scoring import (
     Scored,
     ScoreInterval,
@@ -25,7 +27,7 @@ from sklpf.models._scoring import (
 from sklpf.partition import PartitionEstimator
 
 
-class LogLikelihoodMixin(DensityMixin):
+class LogLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
     """score, score_samples, score_interval and the kept log Z of a model p(x) = f(x) / Z.
 
     A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets `_partition_seed` in
@@ -94,7 +96,7 @@ class LogLikelihoodMixin(DensityMixin):
         arrays = [np.ascontiguousarray(array) for array in self._fitted_arrays()]
         estimator = self.partition_estimator
         parameters = {} if estimator is None else estimator.get_params()
-        for name in ("n_jobs", "checkpoint"):
+        for name in ("n_jobs", "verbose", "checkpoint"):
             parameters.pop(name, None)
         if not isinstance(parameters.get("random_state"), Integral):
             parameters.pop("random_state", None)  # a generator prints as its address
@@ -108,6 +110,7 @@ class LogLikelihoodMixin(DensityMixin):
         Parameters
         ----------
         X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
@@ -145,6 +148,7 @@ class LogLikelihoodMixin(DensityMixin):
         X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
             At least 2 rows.
         level : float, default=0.95
+            Probability with which each interval covers.
 
         Returns
         -------

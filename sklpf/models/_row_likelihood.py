@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.base import DensityMixin
 
+from sklpf._saving import Versioned
+from sklpf._sklearn import CallbackSupportMixin
 from sklpf.models._scoring import (
     Scored,
     ScoreInterval,
@@ -25,7 +27,7 @@ _NEGLIGIBLE = 0.1  # sampling errors of the mean over rows, by which rows that a
 _MOST_UNTRUSTED = 0.05  # of the rows: what is not seen of their errors is small as well
 
 
-class RowLikelihoodMixin(DensityMixin):
+class RowLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
     """score, score_samples and score_interval of a model in which log p(x) of every row is a log Z of its own.
 
     A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets `_partition_seed` in
@@ -52,6 +54,7 @@ class RowLikelihoodMixin(DensityMixin):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
@@ -95,6 +98,7 @@ class RowLikelihoodMixin(DensityMixin):
         X : array-like of shape (n_samples, n_features)
             At least 2 rows.
         level : float, default=0.95
+            Probability with which each interval covers.
 
         Returns
         -------

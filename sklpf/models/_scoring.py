@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,14 +14,25 @@ from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from sklpf._progress import hand_on
+from sklpf._sklearn import StrOptions
+from sklpf._tables import Readable, Rows, decimals, from_to, text_table
 from sklpf._warnings import warn
 from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
 
 log = logging.getLogger("sklpf").warning
 
+SCORING: dict[str, Any] = {  # rules for the parameters that all models share
+    "verbose": ["verbose"],
+    "random_state": ["random_state"],
+    "partition_estimator": [PartitionEstimator, None],
+    "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
+    "n_jobs": [Integral, None],
+}
 
-@dataclass(frozen=True)
-class ScoreInterval:
+
+@dataclass(frozen=True, repr=False)
+class ScoreInterval(Readable):
     """A mean log-likelihood per row, or a mean difference of two, with its two sources of error (nats).
 
     Where the mean is not finite all intervals consist of it alone, and `reasons` says why it is not.
@@ -54,6 +65,51 @@ class ScoreInterval:
     converged: bool = True
     reasons: tuple[str, ...] = ()
     method: str = ""
+
+    def _line(self) -> str:
+        trust = "" if self.converged else f", not converged: {'; '.join(self.reasons)}"
+        return f"{100 * self.level:g} % interval {from_to(*self.combined)}{trust}"
+
+    def _title(self) -> str:
+        digits = decimals(max(self.combined[1] - self.combined[0], 0) / 4)
+        return f"{self.mean:.{digits}f} nats a row{f', {self.method}' if self.method else ''}"
+
+    def _table(self) -> Rows:
+        rows = [
+            (f"{100 * self.level:g} % interval", from_to(*self.combined)),
+            ("from the rows", from_to(*self.sampling)),
+        ]
+        rows += [("from log Z", from_to(*self.partition)), ("converged", "yes" if self.converged else "no")]
+        return rows + [("", reason) for reason in self.reasons]
+
+    def summary(self) -> str:
+        """Return a table in words: the mean, its interval and where that comes from, and whether it is trusted.
+
+        Returns
+        -------
+        str
+            Lines of text.
+        """
+        return f"{self._title()}\n{text_table(self._table(), '  ')}"
+
+    def to_frame(self) -> Any:
+        """Return a pandas.DataFrame with one row.
+
+        Columns: mean, low and high (combined interval), sampling_low, sampling_high, partition_low and partition_high
+        (nats), level, converged, and reasons in one string.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Numbers in nats.
+        """
+        import pandas as pd
+
+        row: dict[str, Any] = {"mean": self.mean, **dict(zip(("low", "high"), self.combined))}
+        for name in ("sampling", "partition"):
+            row |= dict(zip((f"{name}_low", f"{name}_high"), getattr(self, name)))
+        row |= {"level": self.level, "converged": self.converged, "reasons": "; ".join(self.reasons)}
+        return pd.DataFrame([row])
 
 
 class Scored(NamedTuple):
@@ -102,14 +158,19 @@ def default_estimator(path: Any) -> PartitionEstimator:
 
 
 def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
-    """Return the model's partition estimator, with its seed and number of jobs where the estimator sets none itself."""
+    """Return the model's partition estimator, with the model's seed and number of jobs, and what listens to the model.
+
+    What the estimator sets itself stays.
+    """
     estimator = model.partition_estimator
     estimator = default_estimator(path) if estimator is None else clone(estimator)
     defaults = {"random_state": model._partition_seed, "n_jobs": model.n_jobs}
     current = estimator.get_params(deep=False)
-    return estimator.set_params(
-        **{name: value for name, value in defaults.items() if name in current and current[name] is None}
-    )
+    chosen = {name: value for name, value in defaults.items() if name in current and current[name] is None}
+    if "verbose" in current:
+        chosen["verbose"] = max(current["verbose"], getattr(model, "verbose", 0))
+    hand_on(model, estimator)
+    return estimator.set_params(**chosen)
 
 
 def fit_quietly(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
@@ -118,7 +179,7 @@ def fit_quietly(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
         warnings.simplefilter("ignore", ConvergenceWarning)
         estimator.fit(path)
     estimator.result_ = estimator.result_.without_samples()
-    for name in ("run_", "samples_", "sampler_"):
+    for name in ("run_", "samples_", "sampler_", "_skl_callbacks"):
         estimator.__dict__.pop(name, None)
     return estimator
 

@@ -36,7 +36,7 @@ def warm_up() -> None:
     Examples
     --------
     >>> import sklpf
-    >>> sklpf.warm_up()
+    >>> sklpf.warm_up()  # doctest: +SKIP
     """
     began = time.perf_counter()
     with warnings.catch_warnings():
@@ -68,6 +68,8 @@ def _train_and_score_topics(dtype) -> None:
         for tempering in (None, "annealed", "global", "local"):
             lda = LatentDirichletAllocation(2, tempering=tempering, max_iter=2, evaluate_every=1, random_state=0)
             lda.set_params(learning_method=method, learn_doc_topic_prior=method == "online").fit(X).transform(X)
+    gibbs = LatentDirichletAllocation(2, learning_method="gibbs", max_iter=1, random_state=0)
+    gibbs.set_params(learn_doc_topic_prior=True, learn_topic_word_prior=True).fit(X)
     lda.completion_score(X)
     for estimator in (Exact(), LeftToRight(2, 2, 1, random_state=0), *_SAMPLERS):
         estimator.fit(lda.path(X))

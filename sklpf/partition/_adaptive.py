@@ -8,8 +8,9 @@ import numpy as np
 
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rts import RTS, Start
-from sklpf.partition._rts_judge import ALL, pool_rounds
+from sklpf.partition._rts_judge import ALL, at_target, pool_rounds
 from sklpf.runs._adaptive import GainRule, adapt
+from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._tempering import Adaptation, TemperingRun
 
 _LARGEST_ERROR = 1.0  # nats by which a frozen log Z_k may differ from the result: levels are then visited unevenly
@@ -37,11 +38,15 @@ class AdaptiveTempering(RTS):
         rule = self._rule(log_prior)
         adapted = adapt(setup, chains, log_prior, pilot(ALL), n_redraws, rule, self.update == "rao-blackwell")
         sizes = np.array([float(r.n_redraws) for r in adapted.recent])
+        estimate = pool_rounds(setup.first, adapted.recent, True, sizes, first_ratio=setup.first_ratio)
+        history = self._with_round(NO_ROUNDS, setup, "pilot", at_target(pilot), used)
+        used += n_redraws * setup.sweeps_per_redraw
         return Start(
             chains=adapted.chains,
             curve=adapted.curve,
-            estimate=pool_rounds(setup.first, adapted.recent, True, sizes, first_ratio=setup.first_ratio),
-            used=used + n_redraws * setup.sweeps_per_redraw,
+            estimate=estimate,
+            used=used,
+            history=self._with_round(history, setup, "adaptation", at_target(estimate), used),
             adaptation=Adaptation(type(self).__name__, adapted.curve, **adapted.history, settled=rule.settled),
         )
 

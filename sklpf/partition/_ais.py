@@ -17,6 +17,7 @@ from sklpf.partition._result import PartitionResult
 from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import effective_sample_size, mean_weight, seen_from_target
 from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up
+from sklpf.runs._history import round_diagnostics
 from sklpf.runs._plan import check_alive
 from sklpf.runs._resampling import systematic
 from sklpf.transitions import Transition
@@ -50,7 +51,12 @@ class AIS(PartitionEstimator):
     checkpoint : str, path-like or None, default=None
         Directory that keeps finished segments; an interrupted run goes on from there with the same bits.
     random_state : int, RandomState or None, default=None
+        Seed of the chains.
     n_jobs : int or None, default=None
+        Blocks of chains that move at the same time, in threads; the numbers are the same for all.
+    verbose : int, default=0
+        Whether `fit` says how far it is: a line a round, or every five seconds, by the logger "sklpf" at level INFO,
+        printed where logging would not show it.
 
     Attributes
     ----------
@@ -98,6 +104,7 @@ class AIS(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures
@@ -108,6 +115,7 @@ class AIS(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class = AnnealingRun
     _remedy = "raise n_temperatures or n_chains"
@@ -119,7 +127,7 @@ class AIS(PartitionEstimator):
         """The weights of n chains that go up, and of those that go back down from where they ended."""
         base_log_partition = require_base(path, type(self).__name__)
         checkpoint = self._checkpoint(path, seed)
-        path, transition, n_pilot = self._plan(path, seed, n)
+        path, transition, n_pilot, history = self._plan(path, seed, n)
         bound = lower_bound(path, stream_key(seed, BOUND))
         key, checks = stream_key(seed, _MAIN), stream_key(seed, _CHECK)
         up, state, acceptance = anneal_up(path, transition, n, key, self.n_jobs, checkpoint)
@@ -127,7 +135,10 @@ class AIS(PartitionEstimator):
         down = anneal_down(path, transition, ends, 1, checks, self.n_jobs, checkpoint, n_settling=_SETTLING)
         n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1) + len(down) * _SETTLING
         frozen = acceptance, transition.pilot
-        return AnnealingRun(path.ladder, base_log_partition, up, down, "ends", bound, *frozen, n_sweeps)
+        history = history + [base_log_partition, 0.0, 0.0]
+        return AnnealingRun(
+            path.ladder, base_log_partition, up, down, "ends", bound, *frozen, n_sweeps, history=history
+        )
 
     def _combine(self, run) -> PartitionResult:
         if run.up is None or run.down is None:
@@ -145,6 +156,8 @@ class AIS(PartitionEstimator):
         }
         diagnostics |= move_diagnostics(run)
         log_partition = run.base_log_partition + estimate.log_mean
+        if len(run.history):
+            diagnostics |= round_diagnostics(run.history, log_partition, std_error, run.n_sweeps)
         reasons = weight_alarms(n, diagnostics, self._remedy) + bound_alarms(
             run.bound, log_partition, std_error, diagnostics
         )

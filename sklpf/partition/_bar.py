@@ -15,7 +15,7 @@ class BAR(ReweightingEstimator):
 
     Parameters
     ----------
-    sampler, random_state, n_jobs
+    sampler, random_state, n_jobs, verbose
         See `ReweightingEstimator`.
 
     Attributes

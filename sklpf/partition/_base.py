@@ -14,12 +14,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 import sklpf
+from sklpf import _progress
 from sklpf._parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
 from sklpf._random import draw_seed, stream_key
+from sklpf._saving import Versioned
+from sklpf._sklearn import CallbackSupportMixin
 from sklpf._warnings import warn
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rows import each_row, estimate_rows
 from sklpf.partition._tails import doubt_tails
+from sklpf.partition._words import in_a_line
 from sklpf.paths import GeometricPath, Path
 from sklpf.runs._plan import Plan, plan_run
 from sklpf.transitions import Transition, default_move
@@ -29,7 +33,7 @@ TUNE, BOUND, TAILS, WALLS = 6, 8, 9, 10  # random streams: moves are tuned, boun
 # first ratio of levels are drawn
 
 
-class PartitionEstimator(BaseEstimator):
+class PartitionEstimator(Versioned, CallbackSupportMixin, BaseEstimator):
     """Base class of the estimators of a log partition function.
 
     A subclass sets its parameters in ``__init__`` (among them `random_state` and `n_jobs` where it samples), declares
@@ -50,10 +54,21 @@ class PartitionEstimator(BaseEstimator):
         The numbers, what they are, and why they may not be trusted.
     run_ : object
         What the chains left (of estimators that sample, and for one log Z): arrays that others may read.
+
+    Examples
+    --------
+    >>> from sklpf import BernoulliRBM, PartitionEstimator, PartitionResult
+    >>> class Guess(PartitionEstimator):
+    ...     def _estimate(self, path, seed):
+    ...         return PartitionResult("Guess", log_partition=2.0, std_error=0.5)
+    >>> rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
+    >>> Guess().fit(rbm).log_partition_
+    2.0
     """
 
     _parameter_constraints: dict[str, Any] = {}
 
+    @_progress.reporting
     def fit(self, path, y=None) -> Self:
         """Estimate the log partition function of a path's target or of a fitted model.
 
@@ -64,6 +79,7 @@ class PartitionEstimator(BaseEstimator):
             ``model.path(X)``. A run, ``run_`` of an estimator of the same kind (of `ParallelTempering` or `RTS` where
             the estimator only reweights), is only read anew.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -90,6 +106,7 @@ class PartitionEstimator(BaseEstimator):
             with one_blas_thread(), removing_checkpoints():
                 result = self._estimate_path(self._as_path(path))
         self._keep(replace(result, seconds=time.perf_counter() - started))
+        _progress.said(in_a_line(self.result_))
         if not result.converged:
             warn(f"{result.method} did not converge: " + "; ".join(result.reasons), ConvergenceWarning)
         return self
@@ -197,8 +214,8 @@ class PartitionEstimator(BaseEstimator):
         import numba
 
         parameters = self.get_params()
-        for name in ("n_jobs", "checkpoint", "random_state"):
-            parameters.pop(name)
+        for name in ("n_jobs", "verbose", "checkpoint", "random_state"):
+            parameters.pop(name, None)
         versions = (sklpf.__version__, np.__version__, numba.__version__)
         parts = (type(self), path, path.ladder, path.n_moves_per_segment)  # the last two may belong to the class
         return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))

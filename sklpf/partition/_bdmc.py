@@ -48,7 +48,7 @@ class BDMC(PartitionEstimator):
         Levels K of the ladder: each chain makes K - 1 sweeps.
     starts : None, array-like of shape (n_starts, n_features) or state, default=None
         Where the chains that go down start, as in `RAISE`; each given row starts one chain.
-    ladder, weights, base, transition, checkpoint, random_state, n_jobs
+    ladder, weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -102,6 +102,7 @@ class BDMC(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures
@@ -113,13 +114,14 @@ class BDMC(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class = AnnealingRun
 
     def _sample(self, path, seed) -> AnnealingRun:
         base_log_partition = require_base(path, "BDMC")
         checkpoint = self._checkpoint(path, seed)
-        path, transition, n_pilot = self._plan(path, seed, self.n_chains)
+        path, transition, n_pilot, _ = self._plan(path, seed, self.n_chains)
         starts, kind = find_starts(self, path, self.n_chains, seed)
         bound = lower_bound(path, stream_key(seed, BOUND))
         up = anneal_up(path, transition, self.n_chains, stream_key(seed, _UP), self.n_jobs, checkpoint).log_weights

@@ -30,7 +30,7 @@ def bound_alarms(bound: NDArray | None, log_partition: float, std_error: float, 
         return []
     mean, error = float(bound.mean()), float(bound.std(ddof=1) / np.sqrt(len(bound)))
     diagnostics.update(plain_bound=mean, plain_bound_std_error=error)
-    if mean - log_partition <= max(_MATERIAL, _STD_ERRORS * float(np.hypot(error, std_error))):
+    if not mean - log_partition > max(_MATERIAL, _STD_ERRORS * float(np.hypot(error, std_error))):  # also a NaN
         return []
     return [
         f"chains from random starts show that log Z is at least {mean:.2f} +- {error:.2f}: the base or the moves miss "

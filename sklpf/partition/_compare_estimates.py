@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sklpf._tables import Readable, Rows, text_table
 from sklpf.partition._bar import BAR
 from sklpf.partition._level_process import LevelProcess
 from sklpf.partition._mbar import MBAR
@@ -18,8 +19,8 @@ from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
 _COLUMNS = ("method", "log_partition", "low", "high", "difference", "difference_std_error", "converged")
 
 
-@dataclass(frozen=True)
-class EstimateComparison:
+@dataclass(frozen=True, repr=False)
+class EstimateComparison(Readable):
     """Estimates of one log Z from one run; printed it is a line for each.
 
     Attributes
@@ -42,16 +43,21 @@ class EstimateComparison:
         differs = [result.diagnostics.get(name, 0.0) for name in ("difference", "difference_std_error")]
         return result.method, result.log_partition, *result.interval(), *differs, result.converged
 
-    def __str__(self):
-        width = max(len(result.method) for result in self.results)
-        lines = [f"{'method':<{width}}  {'log Z':>12}  {'95 % interval':^26}  difference"]
+    _header = ("method", "log Z", "95 % interval", "difference", "")
+
+    def _table(self) -> Rows:
+        table = []
         for method, value, low, high, differs, error, converged in map(self._row, self.results):
             beside = "" if error == 0 and differs == 0 else f"{differs:+.4f} ± {error:.4f}"
-            line = f"{method:<{width}}  {value:>12.4f}  [{low:>11.4f}, {high:>11.4f}]  {beside}"
-            lines.append(line.rstrip() if converged else f"{line}  not converged")
-        return "\n".join(lines)
+            trust = "" if converged else "not converged"
+            table.append((method, f"{value:.4f}", f"[{low:.4f}, {high:.4f}]", beside, trust))
+        return table
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return text_table([self._header, *self._table()])
+
+    def _title(self) -> str:
+        return "log Z from one run (nats)"
 
 
 def compare_estimates(run: Any) -> EstimateComparison:

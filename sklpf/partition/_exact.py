@@ -28,6 +28,8 @@ class Exact(PartitionEstimator):
     ----------
     n_jobs : int or None, default=None
         Blocks of states run in parallel, in threads unless ``joblib.parallel_config`` says otherwise.
+    verbose : int, default=0
+        Whether to log lines, as in `AIS`.
 
     Attributes
     ----------
@@ -55,10 +57,11 @@ class Exact(PartitionEstimator):
     3.465736
     """
 
-    _parameter_constraints = {"n_jobs": [None, int]}
+    _parameter_constraints = {"n_jobs": [None, int], "verbose": ["verbose"]}
 
-    def __init__(self, *, n_jobs: int | None = None):
+    def __init__(self, *, n_jobs: int | None = None, verbose: int = 0):
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _estimate(self, path, seed) -> PartitionResult:
         if has(path, ClosedForm):
@@ -74,7 +77,8 @@ class Exact(PartitionEstimator):
 
     def _block_sums(self, path) -> NDArray[np.float64]:
         sum_block = functools.partial(_sum_block, path, len(path.ladder) - 1)
-        return np.array(parallel_map(sum_block, range(path.n_enumeration_blocks), n_jobs=self.n_jobs))
+        blocks = range(path.n_enumeration_blocks)
+        return np.array(parallel_map(sum_block, blocks, n_jobs=self.n_jobs, stage="enumeration"))
 
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
         """Return a state of n chains, exact and independent draws from the target of an enumerable path."""

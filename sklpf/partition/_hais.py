@@ -42,7 +42,7 @@ class HAIS(AIS):
     tol : float or None, default=None
         Wanted standard error in nats. Chains of a pilot that never enter the estimate then find how many levels it
         takes, for each row by itself, and the ladder is thinned out to these.
-    checkpoint, random_state, n_jobs
+    checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -87,6 +87,7 @@ class HAIS(AIS):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures
@@ -96,6 +97,7 @@ class HAIS(AIS):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _parameter_constraints = {
         **{name: rule for name, rule in AIS._parameter_constraints.items() if name not in ("weights", "base")},
@@ -111,8 +113,9 @@ class HAIS(AIS):
         plan = super()._plan(path, seed, n_chains)
         if self.tol is None:
             return plan
-        path, n_sweeps = enough_levels(plan.path, plan.transition, n_chains, self.tol, seed, _LEVELS, self.n_jobs)
-        return plan._replace(path=path, n_sweeps=plan.n_sweeps + n_sweeps)
+        enough = enough_levels(plan.path, plan.transition, n_chains, self.tol, seed, _LEVELS, self.n_jobs)
+        history = enough.history + [0.0, 0.0, plan.n_sweeps]
+        return plan._replace(path=enough.path, n_sweeps=plan.n_sweeps + enough.n_sweeps, history=history)
 
     def _combine(self, run) -> PartitionResult:
         result = super()._combine(run)

@@ -45,7 +45,7 @@ class ImportanceSampling(AIS):
         ``log_density(x)``, ``n_dimensions``, ``normalised``, ``center`` and ``scale``. None draws from the base.
     transition : Transition or None, default=None
         The move of the chains at the target, as in `AIS`.
-    weights, base, checkpoint, random_state, n_jobs
+    weights, base, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -94,6 +94,7 @@ class ImportanceSampling(AIS):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_samples = n_samples
         self.proposal = proposal
@@ -103,6 +104,7 @@ class ImportanceSampling(AIS):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _remedy = "give a proposal (or a base) that is nearer to the target, or anneal with AIS"
 

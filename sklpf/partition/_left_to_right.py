@@ -6,12 +6,13 @@ import functools
 import math
 import os
 from numbers import Integral, Real
+from typing import Literal
 
 import numpy as np
 
 from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
-from sklpf._sklearn import Interval
+from sklpf._sklearn import Interval, StrOptions
 from sklpf.partition._ais import weight_diagnostics
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._options import SAMPLING
@@ -22,6 +23,9 @@ from sklpf.reweighting import mean_weight
 from sklpf.runs._annealing import AnnealingRun
 
 _MAX_SPREAD = 2.0  # nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
+_GUIDING, _PILOTS, _PILOT_PARTICLES = 4, 8, 16  # filters of either pilot, and their particles
+_FEWEST, _MOST = 32, 1000  # particles of a filter: those of the pilot would be fewest where its guide missed something
+_FILTERS_PER_BLOCK = 10
 
 
 class LeftToRight(PartitionEstimator):
@@ -35,19 +39,31 @@ class LeftToRight(PartitionEstimator):
     are resampled in proportion to their predictions once under half of them count: that is unbiased too (Del Moral
     2004), and varies far less. Filters of one particle give the mean of products.
 
+    What single tokens say of a document's topics is little, and most of the variance came from there. So four filters
+    of a pilot find which topics the document has, and the others begin with these in their prior, as if they had seen a
+    fiftieth of the document before; they forget it in steps while its tokens come, and weigh their particles for that
+    (as the iterated auxiliary particle filter does: Guarniero, Johansen & Lee 2017). The pilot is no part of the
+    estimate, which is unbiased whatever it found.
+
     Each filter takes the tokens in a random order of its own. log Z is the log of the mean of the independent filters'
     unbiased estimates, so it is low by about half its variance.
 
     Parameters
     ----------
-    n_particles : int, default=200
-        Particles of every filter.
+    n_particles : int or "auto", default="auto"
+        Particles of every filter; up to 16 cost the same. "auto" asks eight more filters of the pilot: the variance of
+        a filter's log estimate falls with the number of particles, and from 32 to 1000 are taken, as `tol` needs. With
+        rows each row has a pilot of its own, so that its number depends on that row and the model alone.
     n_filters : int, default=10
         Independent filters G, at least 2: the error bar comes from their spread.
-    n_sweeps : float, default=8
+    n_sweeps : float, default=4
         How much former tokens are drawn anew: there are about n_sweeps * log(n + 1) sweeps over the tokens so far until
         token n has come, which together cost each particle as much as `n_sweeps` sweeps over the whole document.
-    checkpoint, random_state, n_jobs
+    tol : float, default=0.3
+        Standard error in nats that "auto" aims at. At the default the filters' log estimates spread by less than a nat;
+        where they spread by more, their error is badly known. A mean over documents needs no less: their
+        log-likelihoods differ by tens to hundreds of nats.
+    checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -55,15 +71,16 @@ class LeftToRight(PartitionEstimator):
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
         See `PartitionEstimator`. The standard error is the largest of three over the filters: the delta method's, the
         jackknife's, and that of the log of a lognormal distribution's mean, sqrt(s^2 / G + s^4 / (2 (G - 1))) for log
-        estimates with variance s^2, without which intervals cover too little. The interval uses Student t with G - 1
-        degrees of freedom. ``result_.diagnostics`` are those of `AIS`, with a filter in place of a chain, and
-        ``spread`` (s) and ``lognormal_std_error`` in nats.
+        estimates with variance s^2, without which intervals cover too little; and to its square comes that of 1 over
+        the number of all particles: what fewer than one of them would do is not seen, and where all agree the filters'
+        spread says nothing. The interval uses Student t with G - 1 degrees of freedom. ``result_.diagnostics`` are
+        those of `AIS`, with a filter in place of a chain, and ``spread`` (s) and ``lognormal_std_error`` in nats.
 
     Notes
     -----
-    Needs ``path.left_to_right(n, n_particles, n_sweeps, stream)``, which returns the log of n independent unbiased
-    estimates of Z. Not converged if the filters' log estimates have a standard deviation of more than 2 nats.
-    Topics that explain the document and that no particle has found raise no alarm.
+    Needs ``path.left_to_right(n, n_particles, n_sweeps, stream, guide=None)``, which returns the log of n independent
+    unbiased estimates of Z, and a guide for other filters. Not converged if the filters' log estimates have a standard
+    deviation of more than 2 nats. Topics that explain the document and that no particle has found raise no alarm.
 
     Examples
     --------
@@ -76,57 +93,63 @@ class LeftToRight(PartitionEstimator):
     """
 
     _parameter_constraints = {
-        "n_particles": [Interval(Integral, 1, None, closed="left")],
+        "n_particles": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "n_filters": [Interval(Integral, 2, None, closed="left")],
         "n_sweeps": [Interval(Real, 0, None, closed="left")],
-        **{name: SAMPLING[name] for name in ("checkpoint", "random_state", "n_jobs")},
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        **{name: SAMPLING[name] for name in ("checkpoint", "random_state", "n_jobs", "verbose")},
     }
 
     def __init__(
         self,
-        n_particles: int = 200,
+        n_particles: int | Literal["auto"] = "auto",
         n_filters: int = 10,
-        n_sweeps: float = 8,
+        n_sweeps: float = 4,
         *,
+        tol: float = 0.3,
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_particles = n_particles
         self.n_filters = n_filters
         self.n_sweeps = n_sweeps
+        self.tol = tol
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class = AnnealingRun
 
     def _sample(self, path, seed) -> AnnealingRun:
         require(path, Filters, "LeftToRight")
-        log_estimates = run_segments(
-            _nothing,
-            functools.partial(_run_filter, path, self.n_particles, self.n_sweeps, stream_key(seed)),
-            self.n_filters,
-            1,
-            n_jobs=self.n_jobs,
-            checkpoint=self._checkpoint(path, seed),
-            stage="filters",
-        )
-        n_sweeps = round(self.n_filters * self.n_particles * (1 + self.n_sweeps))
-        return AnnealingRun(None, 0.0, up=np.concatenate(log_estimates), n_sweeps=n_sweeps)
+        run = functools.partial(run_segments, _nothing, n_jobs=self.n_jobs, checkpoint=self._checkpoint(path, seed))
+        keys = [stream_key(seed, stage) for stage in range(3)]
+        variance = _variance_for(self.tol, self.n_filters) if self.n_particles == "auto" else None
+        pilot = functools.partial(_run_pilot, path, self.n_sweeps, variance, keys[1:])
+        ((n_needed, n_drawn, *guide),) = run(pilot, 1, 1, stage="pilot")
+        n_particles = int(n_needed) if self.n_particles == "auto" else self.n_particles
+        many = self.n_filters, n_particles, self.n_sweeps
+        main = functools.partial(_run_filters, path, *many, keys[0], np.array(guide))
+        log_estimates = run(main, -(-self.n_filters // _FILTERS_PER_BLOCK), 1, stage="filters")
+        n_sweeps = round((n_drawn + self.n_filters * n_particles) * (1 + self.n_sweeps))
+        unseen = 0.0 if getattr(path, "filters_are_exact", False) else 1 / (self.n_filters * n_particles)
+        return AnnealingRun(None, 0.0, up=np.concatenate(log_estimates), n_sweeps=n_sweeps, resolution=unseen)
 
     def _combine(self, run) -> PartitionResult:
         """The log of the mean, with an error that knows that few filters rarely show their estimates' long tail."""
         estimate = mean_weight(run.up)
         n, variance = len(run.up), float(np.var(run.up, ddof=1))
-        lognormal = math.sqrt(variance / n + variance**2 / (2 * (n - 1)))  # of the mean + variance / 2
+        lognormal = _lognormal_error(variance, n)
         spread = math.sqrt(variance)
-        alarm = f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}: raise n_particles"
-        reasons = (alarm,) if spread > _MAX_SPREAD else ()
+        alarm = f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}"
+        reasons = (f"{alarm}: raise n_particles or lower tol",) if spread > _MAX_SPREAD else ()
         return PartitionResult(
             method="LeftToRight",
             log_partition=estimate.log_mean,
-            std_error=max(estimate.std_error, lognormal),
+            std_error=math.hypot(max(estimate.std_error, lognormal), run.resolution),
             degrees_of_freedom=n - 1,
             converged=not reasons,
             reasons=reasons,
@@ -142,12 +165,39 @@ class LeftToRight(PartitionEstimator):
         )
 
 
+def _lognormal_error(variance: float, n: int) -> float:
+    """Standard error of mean + variance / 2 of n normal log estimates: the log of a lognormal distribution's mean."""
+    return math.sqrt(variance / n + variance**2 / (2 * (n - 1)))
+
+
+def _variance_for(std_error: float, n: int) -> float:
+    """The variance of n log estimates for which `_lognormal_error` is this."""
+    twice = max(2 * std_error**2, np.finfo(float).tiny)
+    return twice / (1 / n + math.sqrt(n**-2 + twice / (n - 1)))
+
+
 def _nothing(block):
     return np.empty(0)
 
 
-def _run_filter(path, n_particles, n_sweeps, key, block, segment, carry):
-    log_estimates = path.left_to_right(1, n_particles, n_sweeps, Stream(key, block))
+def _run_pilot(path, n_sweeps, variance, keys, block, segment, carry):
+    """How many particles it takes for this variance of a log estimate, how many the pilot drew, and the guide."""
+    guide = _filter(path, _GUIDING, _PILOT_PARTICLES, n_sweeps, Stream(keys[0]))[1]
+    if variance is None:
+        return np.r_[np.nan, _GUIDING * _PILOT_PARTICLES, guide]
+    log_estimates = _filter(path, _PILOTS, _PILOT_PARTICLES, n_sweeps, Stream(keys[1]), guide)[0]
+    n_needed = np.clip(np.ceil(_PILOT_PARTICLES * np.var(log_estimates, ddof=1) / variance), _FEWEST, _MOST)
+    return np.r_[n_needed, (_GUIDING + _PILOTS) * _PILOT_PARTICLES, guide]
+
+
+def _run_filters(path, n_filters, n_particles, n_sweeps, key, guide, block, segment, carry):
+    first = block * _FILTERS_PER_BLOCK
+    n = min(_FILTERS_PER_BLOCK, n_filters - first)
+    return _filter(path, n, n_particles, n_sweeps, Stream(key, first), guide)[0]
+
+
+def _filter(path, n, n_particles, n_sweeps, stream, guide=None):
+    log_estimates, found = path.left_to_right(n, n_particles, n_sweeps, stream, guide)
     if not np.all(np.isfinite(log_estimates)):
         raise ValueError("left_to_right gave values that are not finite; check the model's parameters")
-    return log_estimates
+    return log_estimates, found

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval
+from sklpf._tables import Fields
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bound import bound_alarms
 from sklpf.partition._options import SAMPLING
@@ -27,8 +28,8 @@ _STATES, _DRAWS = 1, 2  # random streams
 _FEWEST = 0.1  # share of weights that count
 
 
-@dataclass(frozen=True)
-class MixtureRun:
+@dataclass(frozen=True, repr=False)
+class MixtureRun(Fields):
     """Log weights f / p_G of draws of a mixture p_G and of draws of the model.
 
     Attributes
@@ -66,7 +67,7 @@ class MarkovMixture(PartitionEstimator):
         Independent ladders G that the model's draws come from, and as many that the centres come from.
     n_sweeps : int, default=2048
         Sweeps of every chain of the tempering run before the first draw.
-    weights, base, transition, checkpoint, random_state, n_jobs
+    weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -118,6 +119,7 @@ class MarkovMixture(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_centres = n_centres
         self.n_ladders = n_ladders
@@ -128,6 +130,7 @@ class MarkovMixture(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class = MixtureRun
 

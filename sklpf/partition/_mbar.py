@@ -21,7 +21,7 @@ class MBAR(ReweightingEstimator):
 
     Parameters
     ----------
-    sampler, random_state, n_jobs
+    sampler, random_state, n_jobs, verbose
         See `ReweightingEstimator`.
 
     Attributes

@@ -8,26 +8,29 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 
 from sklpf._parallel import removing_checkpoints
+from sklpf._progress import round_done, stage
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
+from sklpf.partition._modes import modes_alarms
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._result import PartitionResult
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._ladders import respace
-from sklpf.reweighting import bar_ratios, stepping_stones
+from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.runs._exchange import ExchangeRun, Ladders, move_ladders, run_round, start_ladders
+from sklpf.runs._history import NO_ROUNDS, round_diagnostics, with_round
 from sklpf.runs._plan import check_ends, doubling, n_tuning_moves
 from sklpf.transitions import Transition
-from sklpf.uncertainty import MOST_BETWEEN, Difference, between_groups, difference, jackknife
+from sklpf.uncertainty import Difference, between_groups, difference, jackknife
 
 _SHORTEST_ROUND = 16
 _FEWEST, _MOST = 6, 60  # levels that "auto" chooses between
@@ -66,16 +69,18 @@ class ParallelTempering(PartitionEstimator):
         Former name of `bridge`.
 
         .. deprecated:: 0.2
-    weights, base, transition, checkpoint, random_state, n_jobs
+    weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
         See `PartitionEstimator`. The interval uses Student t with G - 1 degrees of freedom. ``result_.diagnostics``
-        holds ``rejection`` (K - 1,), ``barrier`` (Lambda), ``round_trips`` (G,), ``ladder_log_partitions`` (G,),
+        holds ``rejection`` and ``overlap`` (K - 1,) of neighbouring levels, ``curve_std_error`` (K,) of
+        ``result_.log_partition_curve``, ``barrier`` (Lambda), ``round_trips`` (G,), ``ladder_log_partitions`` (G,),
         ``between_ladders`` (the share of the target states' variance that lies between ladders), ``drift_t`` and
-        ``direction_t`` (the t statistics behind two alarms), and ``plain_bound`` where the path has one.
+        ``direction_t`` (the t statistics behind two alarms), ``plain_bound`` where the path has one, and of every round
+        ``round_log_partition``, ``round_std_error`` (nats) and ``round_sweeps`` (of all chains until then).
     run_ : ExchangeRun
         What the last round left, for `BAR`, `MBAR` and the other estimators that reweight: sums, and of at most 20,000
         states their slopes d log f / d beta and vectors log f_k(x) (0.3 MB where log f is linear in beta, else 12 bytes
@@ -131,6 +136,7 @@ class ParallelTempering(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_ladders = n_ladders
         self.n_temperatures = n_temperatures
@@ -146,6 +152,7 @@ class ParallelTempering(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class = ExchangeRun
 
@@ -175,11 +182,15 @@ class ParallelTempering(PartitionEstimator):
         target = len(run.ladder) - 1
         drawn: list[Any] = []
         key = stream_key(int(rng.integers(2**31)))
-        for n_scans in range(0, gap * n, gap):
-            if len(drawn) >= n:
-                break
-            ladders, _ = run_round(ladders, transition, run.shift, gap, key, "sample", self.n_jobs, first_scan=n_scans)
-            drawn += [path.take(state, np.flatnonzero(levels == target)) for state, _, levels in ladders.chains]
+        with stage("draws", None) as draws_done:
+            for first in range(0, gap * n, gap):
+                if len(drawn) >= n:
+                    break
+                ladders, _ = run_round(
+                    ladders, transition, run.shift, gap, key, "sample", self.n_jobs, first_scan=first
+                )
+                drawn += [path.take(state, np.flatnonzero(levels == target)) for state, _, levels in ladders.chains]
+                draws_done(len(ladders.chains))
         n_sweeps = run.n_sweeps + gap * len(drawn) * len(run.ladder)
         return concatenate(drawn[:n]), replace(run, n_sweeps=n_sweeps)
 
@@ -193,7 +204,7 @@ class ParallelTempering(PartitionEstimator):
         lengths, bound = doubling(self.n_sweeps, _SHORTEST_ROUND), lower_bound(path, stream_key(seed, BOUND))
         ladders = start_ladders(path, transition, self.n_ladders, stream_key(seed, 0))
         shift, n_sweeps, precise = np.zeros(len(path.ladder) - 1), n_tuning_moves(move, transition), 0
-        i, repeated = 0, False
+        i, repeated, history = 0, False, NO_ROUNDS
         while i < len(lengths):
             n_scans = lengths[i]
             key = stream_key(seed, 1, i)
@@ -202,7 +213,8 @@ class ParallelTempering(PartitionEstimator):
                 ladders, transition, shift, n_scans, key, f"round{i}", self.n_jobs, checkpoint=checkpoint, n_kept=n_kept
             )
             n_sweeps += int(self.n_ladders) * len(path.ladder) * n_scans
-            run = replace(run, base_log_partition=base_log_partition, bound=bound, n_sweeps=n_sweeps)
+            known = {"base_log_partition": base_log_partition, "bound": bound, "history": history}
+            run = replace(run, n_sweeps=n_sweeps, **known)
             if self.tol is not None:
                 result = self._combine(run)
                 precise = precise + 1 if result.converged and result.std_error < self.tol else 0
@@ -211,6 +223,10 @@ class ParallelTempering(PartitionEstimator):
             if i + 1 == len(lengths) and not repeated and any(d.alarms(self.n_ladders) for d in self._differences(run)):
                 lengths, repeated = [*lengths, n_scans], True  # a second try, from where the ladders stand
             if i + 1 < len(lengths):
+                value = self._value(run)
+                history = with_round(history, *value, n_sweeps)
+                n_left = int(self.n_ladders) * len(path.ladder) * sum(lengths[i + 1 :])
+                round_done(f"round {i + 1} of {len(lengths)}", *value, n_sweeps, n_left)
                 path, shift = self._place_levels(path, run, fixed=i + 1 >= len(lengths) - 2)
                 ladders = move_ladders(ladders, path)
             i += 1
@@ -244,32 +260,45 @@ class ParallelTempering(PartitionEstimator):
         both, first = stepping_stones(pair_sums, run.shift, counts), first_pair(run)
         return lambda keep: np.r_[both(keep)[0, :first], both(keep)[:, first:].sum(axis=0) / 2]
 
+    def _value(self, run) -> tuple[float, float]:
+        """log Z and its standard error."""
+        curve, errors = self._curve(run)
+        return float(curve[-1]), float(errors[-1])
+
+    def _curve(self, run) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """log Z at every level, and its standard errors."""
+        ratios = self._ratios(run)
+        curve, errors = jackknife(lambda keep: np.r_[0, np.cumsum(ratios(keep))], run.n_groups)
+        return run.base_log_partition + curve, errors
+
     def _combine(self, run) -> PartitionResult:
         ratios, n_ladders = self._ratios(run), len(run.round_trips)
-        everything = np.arange(n_ladders)
-        log_ratio, std_error = jackknife(lambda keep: ratios(keep).sum(), n_ladders)
-        log_partition = run.base_log_partition + float(log_ratio)
+        curve, errors = self._curve(run)
+        log_partition, std_error = float(curve[-1]), float(errors[-1])
         diagnostics = {
+            "curve_std_error": errors,
             "rejection": run.rejection,
+            "overlap": neighbour_overlap(*run.pairs()),
             "barrier": float(run.rejection.sum()),
             "round_trips": run.round_trips,
-            "ladder_log_partitions": np.array([ratios([g]).sum() for g in everything]),
+            "ladder_log_partitions": np.array([ratios([g]).sum() for g in range(n_ladders)]),
             "between_ladders": _between_ladders(run),
         }
         reasons = self._alarms(run, diagnostics)
-        reasons += bound_alarms(run.bound, log_partition, float(std_error), diagnostics)
+        reasons += bound_alarms(run.bound, log_partition, std_error, diagnostics)
+        diagnostics |= round_diagnostics(run.history, log_partition, std_error, run.n_sweeps)
         if self.tol is not None and std_error >= self.tol:
             reasons.append(f"the standard error {std_error:.2g} is above tol: raise n_sweeps")
         return PartitionResult(
             method="ParallelTempering",
             log_partition=log_partition,
-            std_error=float(std_error),
+            std_error=std_error,
             degrees_of_freedom=n_ladders - 1,
             converged=not reasons,
             reasons=tuple(reasons),
             n_sweeps=run.n_sweeps,
             ladder=run.ladder,
-            log_partition_curve=run.base_log_partition + np.r_[0, np.cumsum(ratios(everything))],
+            log_partition_curve=curve,
             diagnostics=diagnostics,
         )
 
@@ -294,11 +323,7 @@ class ParallelTempering(PartitionEstimator):
                 f"{np.sum(run.round_trips == 0)} of {n_ladders} ladders made no round trip between base and target in "
                 "the last round: raise n_sweeps"
             )
-        if not diagnostics["between_ladders"] <= MOST_BETWEEN:
-            reasons.append(
-                f"ladders differ in their states at the target ({diagnostics['between_ladders']:.0%} of the variance "
-                "lies between them), so they sit in different modes: raise n_sweeps"
-            )
+        reasons += modes_alarms("ladders", diagnostics["between_ladders"], "raise n_sweeps")
         if np.abs(self._ratios(run)(np.arange(n_ladders)) - run.shift).max() > _MOST_SHIFTED:
             reasons.append("neighbouring levels do not overlap at all: raise n_temperatures")
         if drift.alarms(n_ladders):

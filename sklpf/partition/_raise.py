@@ -50,7 +50,7 @@ class RAISE(PartitionEstimator):
         Where the chains start. None draws from the model: exactly if the path has a method
         ``sample_target(n, stream)`` or can be enumerated (at most 25 units), else by `ParallelTempering`.
         Given rows, such as held-out data, are all used. A path without ``state_from_rows`` takes its own states.
-    ladder, weights, base, transition, checkpoint, random_state, n_jobs
+    ladder, weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -111,6 +111,7 @@ class RAISE(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_starts = n_starts
         self.n_chains_per_start = n_chains_per_start
@@ -123,6 +124,7 @@ class RAISE(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class = AnnealingRun
 
@@ -130,7 +132,7 @@ class RAISE(PartitionEstimator):
         base_log_partition = require_base(path, "RAISE")
         checkpoint = self._checkpoint(path, seed)
         n_pilot_chains = self.n_starts * self.n_chains_per_start
-        path, transition, n_pilot = self._plan(path, seed, n_pilot_chains)
+        path, transition, n_pilot, _ = self._plan(path, seed, n_pilot_chains)
         starts, kind = find_starts(self, path, self.n_starts, seed)
         key, m = stream_key(seed, _DOWN), self.n_chains_per_start
         down = anneal_down(path, transition, starts, m, key, self.n_jobs, checkpoint)

@@ -12,6 +12,7 @@ from scipy.stats import beta, norm
 
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
+from sklpf._tables import Fields
 from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._proposal import base_draws, proposing
@@ -22,8 +23,8 @@ _FEWEST = 10  # accepted draws
 _ROUNDING = 1e-9  # by which log f may exceed the bound, relative to its size
 
 
-@dataclass(frozen=True)
-class RejectionRun:
+@dataclass(frozen=True, repr=False)
+class RejectionRun(Fields):
     """What rejection sampling leaves.
 
     Attributes

@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
+from sklpf._tables import Readable, Rows, text_table
+from sklpf.partition._words import as_dataset, in_a_line, in_rows
+
 _SAMPLES = (
     "log_weights",
     "forward_log_weights",
@@ -23,9 +26,11 @@ _SAMPLES = (
 )
 
 
-@dataclass(frozen=True)
-class PartitionResult:
+@dataclass(frozen=True, repr=False)
+class PartitionResult(Readable):
     """The outcome of one estimation of a log partition function, or of one for each of T rows.
+
+    It prints as one line; `summary` is a table, which notebooks show.
 
     Attributes
     ----------
@@ -60,6 +65,14 @@ class PartitionResult:
         ``n_distinct`` rows that were computed, and for the ``mean`` of all log Z (a held-out score) its Monte-Carlo
         standard error ``mean_std_error``, which shrinks with T, and ``mean_bias``, minus half the mean squared
         standard error, which does not: the log of an unbiased estimate of Z is low by about that much.
+
+    Examples
+    --------
+    >>> from sklpf import PartitionResult
+    >>> result = PartitionResult("AIS", log_partition=2.0, std_error=0.1, degrees_of_freedom=99)
+    >>> low, high = result.interval()
+    >>> print(f"{low:.2f} to {high:.2f} nats")
+    1.80 to 2.20 nats
     """
 
     method: str
@@ -75,20 +88,97 @@ class PartitionResult:
     log_partition_curve: NDArray[np.float64] | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
+    def summary(self) -> str:
+        """Return a table in words: value, interval, error, trust with its reasons, cost and the main diagnostics.
+
+        Returns
+        -------
+        str
+            Lines of text.
+        """
+        return f"{self.method}\n{text_table(in_rows(self), '  ')}"
+
+    def to_frame(self) -> Any:
+        """Return a pandas.DataFrame with a row for every log Z: one, or one for each row of data.
+
+        Columns: log_partition, std_error, low and high (95 % interval), and converged; of one log Z also statement,
+        reasons in one string, n_sweeps and seconds, with the method as its index.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Numbers in nats.
+        """
+        import pandas as pd
+
+        low, high = self.interval()
+        columns = {"log_partition": self.log_partition, "std_error": self.std_error, "low": low, "high": high}
+        if np.ndim(self.log_partition):
+            return pd.DataFrame(columns | {"converged": self.diagnostics["converged"]}).rename_axis("row")
+        columns |= {"converged": self.converged, "statement": self.statement, "reasons": "; ".join(self.reasons)}
+        columns |= {"n_sweeps": self.n_sweeps, "seconds": self.seconds}
+        return pd.DataFrame(columns, index=pd.Index([self.method], name="method"))
+
+    def to_xarray(self) -> Any:
+        """Return an xarray.Dataset of all numbers, with the dimensions level and row where there are such.
+
+        Of the diagnostics there is what is numeric; an array has dimensions named after it. The rest is in `attrs`.
+
+        Returns
+        -------
+        xarray.Dataset
+            Numbers in nats.
+
+        Raises
+        ------
+        ImportError
+            If xarray is not installed.
+        """
+        return as_dataset(self)
+
     def without_samples(self) -> PartitionResult:
-        """Return the result without diagnostics that hold a number for every chain, ladder or start."""
+        """Return the result without diagnostics that hold a number for every chain, ladder or start.
+
+        Returns
+        -------
+        PartitionResult
+            All else is the same.
+        """
         return replace(self, diagnostics={k: v for k, v in self.diagnostics.items() if k not in _SAMPLES})
 
     def no_estimate(self, statement: str, reason: str) -> PartitionResult:
-        """Return the result of a number that is neither an estimate nor a bound: no error, and not converged."""
+        """Return the result of a number that is neither an estimate nor a bound: no error, and not converged.
+
+        Parameters
+        ----------
+        statement : str
+            What the number is.
+        reason : str
+            The sentence that says why it is no estimate.
+
+        Returns
+        -------
+        PartitionResult
+            With this reason after the others.
+        """
         return replace(self, statement=statement, std_error=math.nan, converged=False, reasons=(*self.reasons, reason))
 
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
-        """Return the interval that covers log Z with probability `level`, in nats: two floats or two arrays (T,).
+        """Return the interval that covers log Z.
 
         Two-sided with Student t quantiles for an estimate, for an enclosed number its two bounds. A bound gives a
         one-sided interval by Markov's inequality (P(log Z < lower bound - log(1 / delta)) <= delta); a statement that
         is neither gives (-inf, inf).
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability with which it covers.
+
+        Returns
+        -------
+        low, high : float or ndarray of shape (T,)
+            In nats.
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie strictly between 0 and 1, got {level}")
@@ -97,6 +187,15 @@ class PartitionResult:
             low = np.where(np.isposinf(below), -np.inf, self.log_partition - below)
             high = np.where(np.isposinf(above), np.inf, self.log_partition + above)
         return (low, high) if np.ndim(self.log_partition) else (float(low), float(high))
+
+    def _line(self) -> str:
+        return in_a_line(self)
+
+    def _table(self) -> Rows:
+        return in_rows(self)
+
+    def _title(self) -> str:
+        return self.method
 
     def _margins(self, level):
         markov = -math.log1p(-level)

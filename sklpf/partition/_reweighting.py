@@ -19,7 +19,7 @@ from sklpf.partition._rts import RTS
 from sklpf.partition._rts_judge import judge, pool_crossed, started_from
 from sklpf.partition._sams import SAMS
 from sklpf.partition._wang_landau import WangLandau
-from sklpf.reweighting import bar_ratios, with_first_ratio
+from sklpf.reweighting import bar_ratios, with_first_error, with_first_ratio
 from sklpf.runs._annealing import AnnealingRun
 from sklpf.runs._continuous import ContinuousRun
 from sklpf.runs._exchange import ExchangeRun
@@ -110,13 +110,16 @@ class ReweightingEstimator(PartitionEstimator):
         Of the default sampler.
     n_jobs : int or None, default=None
         Of the default sampler.
+    verbose : int, default=0
+        As in `AIS`.
 
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
         See `PartitionEstimator`. The error is a jackknife over the run's independent groups (Student t with G - 1
-        degrees of freedom). ``result_.diagnostics`` holds the ``sampler_log_partition`` and the ``difference`` from it
-        with its ``difference_std_error`` (jackknife too, since both come from the same states), in nats.
+        degrees of freedom), of ``result_.log_partition_curve`` too. ``result_.diagnostics`` holds that
+        ``curve_std_error`` (K,), the ``sampler_log_partition`` and the ``difference`` from it with its
+        ``difference_std_error`` (jackknife too, since both come from the same states), in nats.
     sampler_ : PartitionEstimator
         The fitted sampler, unless `fit` got a run; its run is ``run_``.
     run_ : ExchangeRun or TemperingRun
@@ -131,13 +134,15 @@ class ReweightingEstimator(PartitionEstimator):
         "sampler": [ParallelTempering, RTS, None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
     _run_class: tuple[type, ...] = (ExchangeRun, TemperingRun)
 
-    def __init__(self, sampler=None, *, random_state=None, n_jobs=None):
+    def __init__(self, sampler=None, *, random_state=None, n_jobs=None, verbose=0):
         self.sampler = sampler
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(self, path, y=None):
         self.__dict__.pop("sampler_", None)
@@ -193,10 +198,12 @@ class ReweightingEstimator(PartitionEstimator):
             read, ratio = self._curve(run), getattr(run, "first_ratio", None)
             curve_of = _remembered(lambda keep: with_first_ratio(read(keep), ratio))
             values, errors = jackknife(lambda keep: _with_difference(curve_of(keep), own.curve(keep)), run.n_groups)
-        curve, std_error = values[:-1], float(np.hypot(errors[-2], 0.0 if ratio is None else ratio.std_error))
+        curve, curve_error = values[:-1], with_first_error(errors[:-1], ratio)
+        std_error = float(curve_error[-1])
         between = Difference(values[-1], t_ratio(values[-1], errors[-1]) if errors[-1] > 0 else 0.0)
         log_partition = float(run.base_log_partition + curve[-1])
         diagnostics = {
+            "curve_std_error": curve_error,
             "sampler_log_partition": own.result.log_partition,
             "difference": float(between.value),
             "difference_std_error": float(errors[-1]),

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax
 
+from sklpf._progress import round_done
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.partition._base import BOUND, WALLS, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
-from sklpf.partition._options import ANNEALING
+from sklpf.partition._options import ANNEALING, log_prior_of
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._rts_continuous import judge_continuous
+from sklpf.partition._rts_continuous import check_continuous, judge_continuous
 from sklpf.partition._rts_judge import (
     ALL,
     CROSSED,
     N_GROUPS,
     TOLERANCE,
+    at_target,
     judge,
     largest_move,
     pool_rounds,
@@ -32,6 +34,7 @@ from sklpf.paths._capabilities import require_base
 from sklpf.reweighting import Pooled
 from sklpf.runs._continuous import ContinuousRun, check_mass, temper_continuously
 from sklpf.runs._exchange import ExchangeRun
+from sklpf.runs._history import NO_ROUNDS, round_diagnostics, with_round
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import doubling
 from sklpf.runs._tempering import START, Adaptation, Round, Setup, TemperingRun, pool_groups, run_round
@@ -45,12 +48,17 @@ _MAX_VECTORS = 5_000
 
 
 class Start(NamedTuple):
-    """What production begins with: chains, weights log Z_k - log Z_0 (K,), an estimate of them, a chain's sweeps."""
+    """What production begins with.
+
+    Chains, weights log Z_k - log Z_0 (K,), an estimate of them, a chain's sweeps, and of every round until then
+    log Z / Z_0, its standard error and a chain's sweeps (R, 3).
+    """
 
     chains: list[tuple[Any, tuple, NDArray[np.int64]]]
     curve: NDArray[np.float64]
     estimate: Pooled
     used: int
+    history: NDArray[np.float64]
     adaptation: Adaptation | None = None
 
 
@@ -92,7 +100,8 @@ class RTS(PartitionEstimator):
         "adaptive": a pilot of a quarter of the sweeps and burn-in of at most another quarter, until a round has moved
         no log Z_k by more than 0.1 nats or three standard errors of the difference, and 90 % of its chains have
         visited both ends of the ladder. "paper": all estimates start at 0, then at most 10 rounds of 50 sweeps
-        from freshly drawn levels, until max_k |r_k - c_k| < 0.1 / K (section 2.4). It can stop far from equilibrium.
+        from freshly drawn levels, until ``max_k |r_k - c_k| < 0.1 / K`` (section 2.4). It can stop far from
+        equilibrium.
     sweeps_per_redraw : int or None, default=None
         Sweeps between two redraws of a chain's level. None is the smallest number, at most 3, for which the ladder's K
         densities cost no more than a quarter of the sweeps by the counted work ``path.ladder_cost``. Rarer redraws
@@ -105,7 +114,7 @@ class RTS(PartitionEstimator):
         rises by 1 from level to level, so that chains spend their time where they do on levels. Pilot and burn-in use
         the levels; production is one round, with a call from Python for each group and redraw. The path's base must
         draw points where the target has mass.
-    weights, base, transition, checkpoint, random_state, n_jobs
+    weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`. RTS needs ``weights="marginal"`` more than the other estimators do.
 
     Attributes
@@ -116,23 +125,29 @@ class RTS(PartitionEstimator):
         interval. ``result_.log_partition_curve`` holds log Z at all levels. ``result_.diagnostics`` holds
 
         - ``chain_std_error``, ``jackknife_std_error`` and ``bias`` (equation 15, not subtracted), in nats;
-        - ``shares`` (K,), the averages c_k of the last round, and its ``log_pseudo_prior`` (K,);
+        - ``curve_std_error`` (K,), by the jackknife, of ``result_.log_partition_curve``;
+        - ``shares`` (K,), the averages c_k of the last round, its ``log_pseudo_prior`` (K,), and the ``overlap`` of
+          neighbouring levels (K - 1,);
         - ``crossed``, the share of chains that visited both ends of the ladder in production, for every group (10,);
         - ``effective_draws``, how many independent draws an average chain was worth;
         - ``mbar_log_partition``, MBAR's log Z_target - log Z_base from the same samples;
         - ``bar_log_partition`` and ``bar_std_error``, the same difference by `BAR` from all states of the last round;
-        - ``mbar_t``, ``drift_t`` and ``largest_move``, the tests behind the alarms;
-        - ``n_rounds`` of production and ``sweeps_per_redraw``.
+        - ``mbar_t``, ``drift_t``, ``largest_move`` and ``between_groups`` (the share of the target states' variance
+          that lies between groups), the tests behind the alarms;
+        - ``n_rounds`` of production and ``sweeps_per_redraw``;
+        - ``round_log_partition``, ``round_std_error`` and ``round_sweeps``, log Z, its error by the jackknife and the
+          sweeps of all chains after the pilot and each round, with the result at last.
 
         ``run_.rounds`` hold about 5000 systematically thinned vectors log f_k(x) with the levels at which these x were
         moved and the slopes d log f / d beta: 4 MB at 100 levels. Reweighting estimators (`BAR`, `MBAR`,
         `ThermodynamicIntegration`, …) read the last round of ``run_``.
 
     With ``continuous=True`` ``shares`` are densities at the levels by the ladder's coordinate, and of the diagnostics
-    there are ``chain_std_error``, ``jackknife_std_error``, ``log_pseudo_prior``, ``crossed``, ``drift_t``,
-    ``largest_move`` and ``sweeps_per_redraw``, with ``local_t`` in place of ``mbar_t``: the test whether log f_1 -
-    log f_0 has the mean at each beta that its average under q says. ``run_`` holds all betas and log f_1 - log f_0,
-    16 bytes a redraw of a chain; ``ThermodynamicIntegration(rule="continuous")`` reads it.
+    there are ``curve_std_error``, ``chain_std_error``, ``jackknife_std_error``, ``log_pseudo_prior``, ``crossed``,
+    ``drift_t``, ``largest_move``, ``between_groups`` and ``sweeps_per_redraw``, with ``local_t`` in place of
+    ``mbar_t``: the test whether log f_1 - log f_0 has the mean at each beta that its average under q says. ``run_``
+    holds all betas and log f_1 - log f_0, 16 bytes a redraw of a chain;
+    ``ThermodynamicIntegration(rule="continuous")`` reads it.
 
     Raises
     ------
@@ -146,11 +161,12 @@ class RTS(PartitionEstimator):
     of a group) visited both the lowest and the highest tenth of the levels in production; if the halves of the last
     round disagree, or MBAR does, which does not assume that the chains have spread over the ladder (each by more than
     0.01 nats); if the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded;
-    if `tol` is not reached; or if counts are used (`rao_blackwell` False) and an end of the ladder was never drawn.
-    Each test has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that no chain has visited raises no
-    alarm. Nor does one that chains seldom change to on their way through the base, whose share is then wrong by more
-    than the error says: with two Gaussians ten apart in ten dimensions, ten chains and 3200 sweeps, 9 of 16 converged
-    runs covered. Where modes may lie far apart take `ParallelTempering`, which compares the states of its ladders.
+    if more than a tenth of the variance of the states at the target (``path.summary``, every state weighted by its
+    probability of the target's level) lies between the ten groups of chains, which then sit in different modes; if
+    `tol` is not reached; or if counts are used (`rao_blackwell` False) and an end of the ladder was never drawn.
+    Each test has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that hardly any
+    chain has visited raises no alarm: of a wide and a narrow Gaussian, ten apart in ten dimensions, ten chains of 3200
+    sweeps missed the narrow one in 2 of 16 runs, which were converged; the other 14 were flagged.
 
     Where at least 1 % of 1000 base draws fall on points at which the target is 0, chains seldom come back from there,
     and their visits don't say what share of the base these points have. log Z_1 / Z_0 is then the mean of f_1 / f_0
@@ -202,6 +218,7 @@ class RTS(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures
@@ -220,6 +237,7 @@ class RTS(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class: type | tuple[type, ...] = (TemperingRun, ContinuousRun)
 
@@ -233,10 +251,10 @@ class RTS(PartitionEstimator):
 
     def _sample(self, path, seed) -> TemperingRun | ContinuousRun:
         if self.continuous:
-            self._check_continuous(path)
+            check_continuous(path, self.rao_blackwell, self.tol)
         base_log_partition = require_base(path, type(self).__name__)
         checkpoint = self._checkpoint(path, seed)
-        path, transition, n_moves = self._plan(path, seed, self.n_chains)
+        path, transition, n_moves, _ = self._plan(path, seed, self.n_chains)
         first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
         options = {"n_jobs": self.n_jobs, "checkpoint": checkpoint}
         known = None  # a base with draws outside of the target is refused below where beta is continuous
@@ -244,18 +262,20 @@ class RTS(PartitionEstimator):
             known = first_ratio(path, self.n_chains * self.n_sweeps, self.tol, stream_key(seed, WALLS))
         ratio, n_draws, doubts = known or (None, 0, ())
         setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options, ratio)
-        log_prior = _log_prior(self.prior, path.ladder)
+        log_prior = log_prior_of(self.prior, path.ladder)
         bound, redraws = lower_bound(path, stream_key(seed, BOUND)), setup.sweeps_per_redraw
         if self.continuous:
             check_mass(setup)
-            weights, records, previous, n_sweeps = self._produce_continuously(setup, log_prior)
+            weights, records, previous, n_sweeps, history = self._produce_continuously(setup, log_prior)
             parts = first, weights, *records, previous, redraws, bound, n_moves + n_sweeps * self.n_chains
-            return ContinuousRun(path.ladder, base_log_partition, *parts)
+            history = history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves]
+            return replace(ContinuousRun(path.ladder, base_log_partition, *parts), history=history)
         start = self._initialise(setup, log_prior)
-        rounds, previous, n_sweeps = self._produce(setup, log_prior, start)
+        rounds, previous, n_sweeps, history = self._produce(setup, log_prior, start)
+        history = history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves + n_draws]
         n_sweeps = n_moves + n_draws + n_sweeps * self.n_chains
-        parts = first, rounds, previous, redraws, bound, n_sweeps, start.adaptation
-        return TemperingRun(path.ladder, base_log_partition, *parts, doubts=doubts, first_ratio=ratio)
+        rest = redraws, bound, n_sweeps, start.adaptation, 0.0, doubts, ratio, history
+        return TemperingRun(path.ladder, base_log_partition, first, rounds, previous, *rest)
 
     def _combine(self, run) -> PartitionResult:
         if isinstance(run, ContinuousRun):
@@ -267,6 +287,7 @@ class RTS(PartitionEstimator):
     def _result(self, run, verdict) -> PartitionResult:
         log_partition = float(run.base_log_partition + verdict.curve[-1])
         diagnostics = {**verdict.diagnostics, "sweeps_per_redraw": run.sweeps_per_redraw}
+        diagnostics |= round_diagnostics(run.history, log_partition, verdict.std_error, run.n_sweeps)
         reasons = verdict.reasons + bound_alarms(run.bound, log_partition, verdict.std_error, diagnostics)
         if self.tol is not None and verdict.std_error > self.tol:
             reasons.append(f"the standard error {verdict.std_error:.2g} is above tol: raise max_sweeps")
@@ -305,16 +326,18 @@ class RTS(PartitionEstimator):
 
     def _pilot_and_burn_in(self, setup, log_prior):
         chains, estimate, used = self._pilot(setup, log_prior)
+        history = self._with_round(NO_ROUNDS, setup, "pilot", at_target(estimate), used)
         for i, n_redraws in enumerate(doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)):
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
             old, estimate = estimate, self._pool(setup, last)
             used += n_redraws * setup.sweeps_per_redraw
+            history = self._with_round(history, setup, f"burn-in {i + 1}", at_target(estimate), used)
             if largest_move(estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
                 break
-        return Start(chains, estimate(ALL), estimate, used)
+        return Start(chains, estimate(ALL), estimate, used, history)
 
     def _paper_rounds(self, setup, log_prior):
-        n_levels, used = len(log_prior), 0
+        n_levels, used, history = len(log_prior), 0, NO_ROUNDS
         chains = [setup.base_chains(START, group) for group in range(setup.n_groups)]
         sums = np.zeros((1, N_GROUPS, n_levels))
         estimate = Pooled(np.zeros((1, n_levels)), sums, first_ratio=setup.first_ratio)
@@ -324,19 +347,27 @@ class RTS(PartitionEstimator):
             chains = setup.with_fresh_levels(chains, i)
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
             estimate, used = self._pool(setup, last), used + length
+            history = self._with_round(history, setup, f"burn-in {i + 1}", at_target(estimate), used)
             shares = np.exp(estimate.log_shares(ALL)[0])
             if np.abs(np.exp(log_prior) - shares).max() < TOLERANCE / n_levels:
                 break
-        return Start(chains, estimate(ALL), estimate, used)
+        return Start(chains, estimate(ALL), estimate, used, history)
+
+    def _with_round(self, history, setup, name, value, used, n_redraws=None):
+        """The history with one more round, said where somebody listens; production goes on for so many redraws."""
+        n_left = self.n_sweeps - used if n_redraws is None else n_redraws * setup.sweeps_per_redraw
+        log_partition = setup.path.base_log_partition + value[0]
+        round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
+        return with_round(history, value[0], value[1], used)
 
     def _pool(self, setup, last) -> Pooled:
         return pool_rounds(setup.first, [last], self.rao_blackwell, first_ratio=setup.first_ratio)
 
     # -- production ------------------------------------------------------------------------------
     def _produce(self, setup, log_prior, start):
-        """One round, or with `tol` as many as it takes; returns them, the last one's estimate and a chain's sweeps."""
+        """One round, or with `tol` as many as it takes; returns them, the last one's estimate, sweeps and history."""
         most = max(self.n_sweeps, 50 * self.n_sweeps if self.max_sweeps is None else self.max_sweeps)
-        chains, curve, estimate, used, _ = start
+        chains, curve, estimate, used, history, _ = start
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
         rounds: list[Round] = []
         while True:
@@ -351,40 +382,15 @@ class RTS(PartitionEstimator):
             n_redraws = min(sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw)
             if (verdict.std_error <= self.tol and not verdict.reasons) or n_redraws < 2:
                 break
+            value = float(curve[-1]), verdict.std_error
+            history = self._with_round(history, setup, f"round {len(rounds)}", value, used, n_redraws)
         parts = previous.log_pseudo_prior, previous.log_sums, previous.sizes, previous.log_extra
-        return tuple(rounds), parts, used
-
-    def _check_continuous(self, path) -> None:
-        if not hasattr(path, "ends"):
-            raise ValueError(
-                "continuous=True needs a path with log f_beta = log f_0 + beta (log f_1 - log f_0), a TemperedPath or "
-                f"GeometricPath; {type(path).__name__} has no method ends(state): take continuous=False"
-            )
-        if not self.rao_blackwell:
-            raise ValueError("rao_blackwell must be True with continuous=True: no beta is drawn twice")
-        if self.tol is not None:
-            raise ValueError("tol must be None with continuous=True, where production is one round: raise n_sweeps")
+        return tuple(rounds), parts, used, history
 
     def _produce_continuously(self, setup, log_prior):
-        """One round; returns its weights, what it left, the estimate before it and a chain's sweeps."""
-        chains, curve, estimate, used, _ = self._initialise(setup, log_prior)
+        """One round; returns its weights, what it left, the estimate before it, a chain's sweeps and the history."""
+        chains, curve, estimate, used, history, _ = self._initialise(setup, log_prior)
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
         records = temper_continuously(setup, chains, log_prior - curve, n_redraws)
         previous = estimate.log_pseudo_prior, estimate.log_sums, estimate.sizes
-        return log_prior - curve, records, previous, used + n_redraws * setup.sweeps_per_redraw
-
-
-def _log_prior(prior, ladder):
-    """log r_k, normalised."""
-    if isinstance(prior, str):
-        weights = np.zeros(len(ladder))
-    elif np.ndim(prior) == 0:
-        weights = float(prior) * ladder
-    else:
-        prior = np.asarray(prior, dtype=float)
-        if prior.shape != ladder.shape or not np.all((prior > 0) & np.isfinite(prior)):
-            raise ValueError(
-                f"prior must hold {len(ladder)} positive numbers, one for each level, or be a single number"
-            )
-        weights = np.log(prior)
-    return log_softmax(weights)
+        return log_prior - curve, records, previous, used + n_redraws * setup.sweeps_per_redraw, history

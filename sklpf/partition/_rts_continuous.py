@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from sklpf.partition._rts_judge import ALL, N_GROUPS, Verdict, alarms, largest_move, wider
+from sklpf.partition._modes import modes_alarms
+from sklpf.partition._rts_judge import ALL, N_GROUPS, Verdict, alarms, between_target_states, largest_move, wider
 from sklpf.reweighting import Places, Pooled, between_nodes, node_sums, standard_error
 from sklpf.runs._continuous import ContinuousRun
 from sklpf.uncertainty import Difference, difference, jackknife, log_mean_exp, t_bound
 
 _END_SHARE = 0.1  # a chain visits an end of the ladder within this share of it
+
+
+def check_continuous(path, rao_blackwell: bool, tol: float | None) -> None:
+    """Raise ValueError unless RTS with these parameters can temper a path at continuous inverse temperatures."""
+    if not hasattr(path, "ends"):
+        raise ValueError(
+            "continuous=True needs a path with log f_beta = log f_0 + beta (log f_1 - log f_0), a TemperedPath or "
+            f"GeometricPath; {type(path).__name__} has no method ends(state): take continuous=False"
+        )
+    if not rao_blackwell:
+        raise ValueError("rao_blackwell must be True with continuous=True: no beta is drawn twice")
+    if tol is not None:
+        raise ValueError("tol must be None with continuous=True, where production is one round: raise n_sweeps")
 
 
 def judge_continuous(run: ContinuousRun) -> Verdict:
@@ -27,6 +41,7 @@ def judge_continuous(run: ContinuousRun) -> Verdict:
     visits = _crossed(run)
     crossed = np.array([group.mean() for group in np.split(visits, run.first[1:-1])])
     diagnostics = {
+        "curve_std_error": jackknifed,
         "chain_std_error": chain,
         "jackknife_std_error": float(jackknifed[-1]),
         "shares": np.exp(_log_shares(run, sums, ALL)[0]),
@@ -35,8 +50,10 @@ def judge_continuous(run: ContinuousRun) -> Verdict:
         "local_t": local.t,
         "drift_t": drift.t,
         "largest_move": move,
+        "between_groups": between_target_states(run.summaries, sums.log_sums[:, -1]),
     }
     reasons = alarms(crossed, visits.mean(), move, drift, local, "log f_1 - log f_0 averaged at each beta gives")
+    reasons += modes_alarms("groups of chains", diagnostics["between_groups"], "raise n_sweeps")
     return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
 
 

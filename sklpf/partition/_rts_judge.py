@@ -9,18 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
+from sklpf.partition._modes import modes_alarms
 from sklpf.reweighting import (
     Pooled,
     bar_ratios,
     bias,
     influence,
     mbar,
+    neighbour_overlap,
     rts_curve,
     standard_error,
+    with_first_error,
     with_first_ratio,
 )
 from sklpf.runs._tempering import Round, TemperingRun, pool_groups
-from sklpf.uncertainty import Difference, jackknife, t_bound, t_ratio
+from sklpf.uncertainty import Difference, between_groups, jackknife, t_bound, t_ratio
 
 N_GROUPS = 10
 ALL = np.arange(N_GROUPS)
@@ -58,12 +61,15 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
     neighbours = bar_ratios(last.pairs()[0], -np.diff(last.log_pseudo_prior), last.pairs()[1])
     bar_value, bar_error = jackknife(lambda keep: _sum_of(neighbours(keep), old.first_ratio), N_GROUPS)
     crossed = np.array([group.mean() for group in np.split(last.crossed, first[1:-1])])
+    between = between_target_states(last.summaries, pool_groups(first, last.log_sums(True), axis=0)[:, -1])
     diagnostics = {
+        "curve_std_error": with_first_error(jackknifed, pooled.first_ratio),
         "chain_std_error": chain,
         "jackknife_std_error": float(jackknifed[-1]),
         "bias": bias(shares[-1], origin),
         "shares": np.exp(pooled.log_shares(ALL)[-1]),
         "log_pseudo_prior": last.log_pseudo_prior,
+        "overlap": neighbour_overlap(*last.pairs()),
         "crossed": crossed,
         "effective_draws": _effective_draws(last, shares[-1], origin),
         "mbar_log_partition": mbar_value,
@@ -72,9 +78,11 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
         "bar_std_error": float(bar_error),
         "drift_t": drift.t,
         "largest_move": move,
+        "between_groups": between,
         "n_rounds": len(rounds),
     }
     reasons = alarms(crossed, last.crossed.mean(), move, drift, from_mbar, "MBAR gives")
+    reasons += modes_alarms("groups of chains", between, "raise n_sweeps")
     if not shares[:, :, [origin, -1]].any(axis=(0, 1)).all():
         reasons.append("no chain drew one of the ladder's ends in production: raise n_sweeps")
     return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
@@ -103,6 +111,13 @@ def started_from(run: TemperingRun) -> Pooled:
     return Pooled(*run.previous, first_ratio=run.first_ratio)
 
 
+def at_target(pooled: Pooled) -> tuple[float, float]:
+    """log Z_target - log Z_base of an estimate and its standard error by the jackknife."""
+    curve, jackknifed = jackknife(pooled, N_GROUPS)
+    known = 0.0 if pooled.first_ratio is None else pooled.first_ratio.std_error
+    return float(curve[-1]), float(np.hypot(jackknifed[-1], known))
+
+
 def _sum_of(ratios, first_ratio):
     """Of the ratios of neighbouring levels."""
     return ratios.sum() if first_ratio is None else first_ratio.log_mean + ratios[1:].sum()
@@ -111,6 +126,12 @@ def _sum_of(ratios, first_ratio):
 def wider(*errors: tuple[float, int]) -> tuple[float, int]:
     """The standard error, with its degrees of freedom, that gives the wider interval."""
     return max(errors, key=lambda pair: pair[0] * student_t.ppf(0.975, pair[1]))
+
+
+def between_target_states(summaries: NDArray, log_weights: NDArray) -> float:
+    """Share of the variance of the target's states that lies between groups: sums (G, 2, S), log weights (G,)."""
+    weights = np.exp(log_weights)
+    return between_groups(summaries[:, 0], summaries[:, 1], weights) if weights.any() else np.nan
 
 
 # -- tests -------------------------------------------------------------------------------------------

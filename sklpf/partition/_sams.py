@@ -66,7 +66,7 @@ class SAMS(AdaptiveTempering):
         others, which is noisier and has no part in the frozen phase.
     exponent : float, default=0.8
         b, between 1/2 and 1 (both excluded).
-    weights, base, transition, checkpoint, random_state, n_jobs
+    weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -129,6 +129,7 @@ class SAMS(AdaptiveTempering):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures
@@ -146,6 +147,7 @@ class SAMS(AdaptiveTempering):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _unsettled = "levels were not visited evenly while the weights adapted"
 

@@ -16,6 +16,7 @@ from sklpf._sklearn import Interval, StrOptions
 from sklpf.partition._ais import move_diagnostics
 from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._bound import bound_alarms, lower_bound
+from sklpf.partition._modes import modes_alarms
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._result import PartitionResult
 from sklpf.paths._base import concatenate
@@ -26,7 +27,7 @@ from sklpf.runs._plan import check_alive
 from sklpf.runs._populations import PopulationRun, climb, descend, family_weights, target_summaries
 from sklpf.runs._resampling import systematic
 from sklpf.transitions import Transition
-from sklpf.uncertainty import MOST_BETWEEN, between_groups, log_mean_exp
+from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 
 _MAIN, _DRAWS, _SETTLE, _DOWN = 1, 2, 3, 4  # random streams; that of the pilot is 0
 _SETTLING = 100  # sweeps at the target after the last resampling
@@ -61,7 +62,7 @@ class SMC(PartitionEstimator):
         all the states that they pass are the particles of that level.
     chain_length : int, default=10
         P of "waste-free", at least 2: it must divide n_particles into at least 2 chains.
-    weights, base, transition, checkpoint, random_state, n_jobs
+    weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -69,9 +70,10 @@ class SMC(PartitionEstimator):
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
         See `PartitionEstimator`. The estimate is the log of the mean of the populations' estimates, and the interval
         uses Student t with G - 1 degrees of freedom. ``result_.diagnostics`` holds ``log_partition_by_population``
-        (G,); ``effective_sizes`` (G, K), of the particles at every level before they are resampled; ``n_resamplings``
-        and ``families`` (G,), how often particles were resampled, and how many of those that started have
-        descendants at the target; ``effective_families``, how many count in the estimate, and
+        (G,); ``curve_std_error`` (K,), by the jackknife, of ``result_.log_partition_curve``; ``effective_sizes``
+        (G, K), of the particles at every level before they are resampled; ``n_resamplings`` and ``families`` (G,), how
+        often particles were resampled, and how many of those that started have descendants at the target;
+        ``effective_families``, how many count in the estimate, and
         ``effective_families_from_target``; ``between_populations``, the share of the target states' variance that lies
         between populations; the standard errors ``group_std_error``, ``family_std_error`` and ``reverse_std_error``;
         ``acceptance`` and ``step_sizes`` of moves that have them; ``lower_bound``: log Z is
@@ -137,6 +139,7 @@ class SMC(PartitionEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_particles = n_particles
         self.n_temperatures = n_temperatures
@@ -151,6 +154,7 @@ class SMC(PartitionEstimator):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     _run_class = PopulationRun
 
@@ -235,7 +239,9 @@ class SMC(PartitionEstimator):
         variance = population_seen_from_target(run.down, run.resampled[alive], run.log_means[alive], run.n_starts)
         from_target = float(np.sqrt(variance / n_populations))
         std_error = max(std_error, float(np.sqrt((std_error**2 + from_target**2) / 2)))
+        curve, curve_error = jackknife(lambda keep: log_mean_exp(run.log_means[keep], axis=0), n_populations)
         diagnostics = {
+            "curve_std_error": curve_error,
             "log_partition_by_population": run.base_log_partition + by_population,
             "effective_sizes": run.effective_sizes,
             "n_resamplings": run.resampled.sum(axis=1),
@@ -259,7 +265,7 @@ class SMC(PartitionEstimator):
             reasons=tuple(reasons),
             n_sweeps=run.n_sweeps,
             ladder=run.ladder,
-            log_partition_curve=run.base_log_partition + log_mean_exp(run.log_means, axis=0),
+            log_partition_curve=run.base_log_partition + curve,
             diagnostics=diagnostics,
         )
 
@@ -285,12 +291,8 @@ def _alarms(run, diagnostics) -> list[str]:
         reasons.append(f"only {here:.1f} {count}")
     elif there < needed / 2:
         reasons.append(f"chains that go back down from the target show that only {there:.1f} {count}")
-    between = diagnostics["between_populations"]
-    if not between <= max(MOST_BETWEEN, _INDEPENDENT / run.n_starts):
-        reasons.append(
-            f"populations differ in their states at the target ({between:.0%} of the variance lies between them), so "
-            "they sit in different modes: raise n_particles or n_temperatures"
-        )
+    between, most = diagnostics["between_populations"], max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
+    reasons += modes_alarms("populations", between, "raise n_particles or n_temperatures", most)
     if run.chain_length is not None and run.bound is None:
         reasons.append(
             "waste-free populations drop rare particles at every level, and this path has no lower bound of log Z that "

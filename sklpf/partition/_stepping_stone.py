@@ -24,7 +24,7 @@ class SteppingStone(ReweightingEstimator):
         See `ReweightingEstimator`.
     direction : {"forward", "reverse", "both"}, default="both"
         "both" averages the two logs. Where base draws may have f_1 = 0 the first ratio is the forward one.
-    random_state, n_jobs
+    random_state, n_jobs, verbose
         See `ReweightingEstimator`.
 
     Attributes
@@ -56,8 +56,9 @@ class SteppingStone(ReweightingEstimator):
         direction: Literal["forward", "reverse", "both"] = "both",
         random_state=None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
-        super().__init__(sampler, random_state=random_state, n_jobs=n_jobs)
+        super().__init__(sampler, random_state=random_state, n_jobs=n_jobs, verbose=verbose)
         self.direction = direction
 
     def _curve(self, run):

@@ -47,7 +47,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
         Take E U at every level from the kept states of all levels (TI-RB), instead of the states of that level. On a
         run of `RTS` this gives its number, but for thinning and quadrature. On one of `ParallelTempering` the weights
         of the states are those of `MBAR`.
-    random_state, n_jobs
+    random_state, n_jobs, verbose
         See `ReweightingEstimator`.
 
     Attributes
@@ -95,8 +95,9 @@ class ThermodynamicIntegration(ReweightingEstimator):
         rao_blackwell: bool = False,
         random_state=None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
-        super().__init__(sampler, random_state=random_state, n_jobs=n_jobs)
+        super().__init__(sampler, random_state=random_state, n_jobs=n_jobs, verbose=verbose)
         self.rule = rule
         self.rao_blackwell = rao_blackwell
 

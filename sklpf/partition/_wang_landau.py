@@ -54,7 +54,7 @@ class WangLandau(AdaptiveTempering):
     flatness : float, default=0.2
         A histogram is flat when every level has more than this share of the mean. 0.8 is that of the first paper; it
         takes many more draws for the same accuracy. 0 asks for one visit of each level, as the second paper does.
-    weights, base, transition, checkpoint, random_state, n_jobs
+    weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -117,6 +117,7 @@ class WangLandau(AdaptiveTempering):
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures
@@ -132,6 +133,7 @@ class WangLandau(AdaptiveTempering):
         self.checkpoint = checkpoint
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     prior, update = "uniform", "binary"
     _unsettled = "gamma did not come down to K / t while the weights adapted"

@@ -39,6 +39,26 @@ class Path:
         None: one log Z. An int: a log Z for each of so many rows of data; estimators then call `row` and give arrays.
     log_f_rounding : float
         Size of the rounding errors of `log_f` in nats, where they may matter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import AIS, Path
+    >>> from sklpf.transitions import Metropolis
+    >>> class Coins(Path):
+    ...     base_log_partition = 0.0
+    ...     def sample_base(self, n, stream):
+    ...         return stream.generator().integers(2, size=(n, 3))
+    ...     def log_f(self, state, levels):  # from fair coins to f(x) = 2^sum(x)
+    ...         beta = self.ladder[levels]
+    ...         return beta * state.sum(axis=1) * np.log(2) - (1 - beta) * 3 * np.log(2)
+    ...     def propose(self, state, levels, stream):
+    ...         flip = stream.generator().integers(2, size=state.shape)
+    ...         return state ^ flip, np.zeros(len(state))
+    >>> ais = AIS(n_temperatures=20, transition=Metropolis(), random_state=0).fit(Coins())
+    >>> low, high = ais.log_partition_interval_
+    >>> bool(low < 3 * np.log(3) < high)
+    True
     """
 
     ladder: NDArray[np.float64] = np.array([0.0, 1.0])
@@ -51,40 +71,142 @@ class Path:
     log_f_rounding: float = 0.0
 
     def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return log f of every chain at its own level, shape (n,), in nats."""
+        """Return log f of every chain at its own level.
+
+        Parameters
+        ----------
+        state : array or tuple of arrays
+            The chains, along the first axis of each array.
+        levels : ndarray of shape (n,)
+            The level of each chain.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            log f in nats; -inf where the density is 0, if `has_walls`.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define log_f(state, levels)")
 
     def log_f_ladder(self, state: Any) -> NDArray[np.float64]:
-        """Return log f of every chain at every level, shape (n, K), in nats."""
+        """Return log f of every chain at every level.
+
+        Parameters
+        ----------
+        state : array or tuple of arrays
+            The chains, along the first axis of each array.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            log f in nats.
+        """
         n = n_chains(state)
         columns = [self.log_f(state, np.full(n, k)) for k in range(len(self.ladder))]
         return np.stack(columns, axis=1)
 
     def take(self, state: Any, index: ArrayLike) -> Any:
-        """Return the chains `index` of a state (an array or a NamedTuple of arrays, chains first)."""
+        """Return some chains of a state.
+
+        Parameters
+        ----------
+        state : array or tuple of arrays
+            The chains, along the first axis of each array.
+        index : array-like
+            Numbers of chains, or a mask.
+
+        Returns
+        -------
+        array or tuple of arrays
+            Their state.
+        """
         return take(state, index)
 
     def summary(self, state: Any) -> NDArray[np.float64]:
-        """Return what tells the modes of the target apart, of every chain, shape (n, S): all that a state holds."""
+        """Return what tells the modes of the target apart.
+
+        Parameters
+        ----------
+        state : array or tuple of arrays
+            The chains, along the first axis of each array.
+
+        Returns
+        -------
+        ndarray of shape (n, S)
+            All that the state holds, unless a path says better.
+        """
         arrays = state if isinstance(state, tuple) else (state,)
         return np.concatenate([np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1)
 
     def row_cost(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Relative work of these rows, shape (n,): blocks of rows that run in parallel are cut by it."""
+        """Return the relative work of rows: blocks of rows that run in parallel are cut by it.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Numbers of rows.
+
+        Returns
+        -------
+        ndarray
+            One relative cost a row; all the same unless a path says better.
+        """
         return np.ones(len(rows))
 
     def with_ladder(self, ladder: ArrayLike) -> Path:
-        """Return a copy of the path with other levels."""
+        """Return a copy of the path with other levels.
+
+        Parameters
+        ----------
+        ladder : array-like of shape (K,)
+            Increasing, in [0, 1].
+
+        Returns
+        -------
+        Path
+            It shares all else with this one.
+        """
         other = copy.copy(self)
         other.ladder = check_ladder(ladder)
         return other
 
 
 class TemperedPath(Path):
-    """A path with log f_beta = log f_0 + beta (log f_1 - log f_0): its author gives `ends`."""
+    """A path with log f_beta = log f_0 + beta (log f_1 - log f_0): its author gives `ends`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import ParallelTempering
+    >>> from sklpf.paths import TemperedPath
+    >>> from sklpf.transitions import Gibbs
+    >>> class Coin(TemperedPath):
+    ...     base_log_partition = 0.0
+    ...     def sample_base(self, n, stream):
+    ...         return stream.generator().integers(2, size=n)
+    ...     def ends(self, state):  # f_0 is 1/2, f_1 is 1 or 3
+    ...         return np.full(len(state), np.log(0.5)), np.log(np.where(state, 3, 1)) - np.log(0.5)
+    ...     def gibbs(self, state, levels, stream):
+    ...         odds = 3.0 ** self.ladder[levels]
+    ...         return (stream.generator().random(len(state)) < odds / (1 + odds)).astype(int)
+    >>> tempering = ParallelTempering(4, 8, 200, random_state=0).fit(Coin())
+    >>> low, high = tempering.log_partition_interval_
+    >>> bool(low < np.log(4) < high)
+    True
+    """
 
     def ends(self, state: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
+        """Return log f_0 and log f_1 - log f_0 of every chain.
+
+        Parameters
+        ----------
+        state : array or tuple of arrays
+            The chains, along the first axis of each array.
+
+        Returns
+        -------
+        log_base, gain : ndarray of shape (n,)
+            log f_0, and log f_1 - log f_0, in nats.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define ends(state)")
 
     def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -50,13 +50,24 @@ class Density(Protocol):
     """
 
     @property
-    def n_dimensions(self) -> int: ...
+    def n_dimensions(self) -> int:
+        """Number d of coordinates."""
+        ...
+
     @property
-    def normalised(self) -> bool: ...
+    def normalised(self) -> bool:
+        """Whether the integral of exp(log_density) is 1."""
+        ...
+
     @property
-    def center(self) -> Array: ...
+    def center(self) -> Array:
+        """A typical point, shape (d,)."""
+        ...
+
     @property
-    def scale(self) -> Array: ...
+    def scale(self) -> Array:
+        """Standard deviations or half widths around it, shape (d,)."""
+        ...
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Return n independent draws, shape (n, d)."""
@@ -161,6 +172,7 @@ class Gaussian(_Elliptical):
     Parameters
     ----------
     mean : array-like of shape (d,), or float for d = 1
+        Where the density is highest.
     covariance : float, array-like of shape (d,) or (d, d)
         A number times the identity, variances, or a symmetric positive definite matrix. A matrix without entries off
         its diagonal counts as variances.
@@ -190,6 +202,12 @@ class Gaussian(_Elliptical):
         Parameters
         ----------
         points : array-like of shape (n, d), n >= 3
+            As they are.
+
+        Returns
+        -------
+        Gaussian
+            With these moments.
 
         Raises
         ------
@@ -266,6 +284,11 @@ class Gaussian(_Elliptical):
         low, high : array-like of shape (d,), or float
             Corners of the box; infinite ones leave a side open.
 
+        Returns
+        -------
+        object
+            A base, as `Gaussian` is.
+
         Raises
         ------
         ValueError
@@ -290,7 +313,18 @@ class Gaussian(_Elliptical):
         return self._log_norm - 0.5 * self._whiten(x)[1]
 
     def grad_log_density(self, x: Array) -> Array:
-        """Return the gradient of `log_density` at points (n, d), shape (n, d)."""
+        """Return the gradient of `log_density`.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, d)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            In nats by the coordinates' unit.
+        """
         return -times_matrix(self._whiten(x)[0], self._root.T)
 
 
@@ -387,7 +421,18 @@ class StudentT(_Elliptical):
         return self._log_norm - 0.5 * (self.df + self.n_dimensions) * np.log1p(self._whiten(x)[1] / self.df)
 
     def grad_log_density(self, x: Array) -> Array:
-        """Return the gradient of `log_density` at points (n, d), shape (n, d)."""
+        """Return the gradient of `log_density`.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, d)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            In nats by the coordinates' unit.
+        """
         z, squares = self._whiten(x)
         weights = (self.df + self.n_dimensions) / (self.df + squares)
         return -weights[:, np.newaxis] * times_matrix(z, self._root.T)
@@ -436,5 +481,16 @@ class Uniform(_Base):
         return np.where(is_inside(self._points(x), self.low, self.high), self._log_norm, -np.inf)
 
     def grad_log_density(self, x: Array) -> Array:
-        """Return zeros, shape (n, d)."""
+        """Return the gradient of `log_density` within the box.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, d)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            Zeros.
+        """
         return np.zeros_like(self._points(x))

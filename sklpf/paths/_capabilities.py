@@ -152,8 +152,14 @@ class SimulatedRows(Protocol):
 class Filters(Protocol):
     """Particle filters over the observations of a row."""
 
-    def left_to_right(self, n: int, n_particles: int, n_sweeps: float, stream: Stream) -> NDArray[np.float64]:
-        """Return the log of n independent unbiased estimates of Z, shape (n,)."""
+    def left_to_right(
+        self, n: int, n_particles: int, n_sweeps: float, stream: Stream, guide: Any = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the log of n independent unbiased estimates of Z, shape (n,), and an array for others to begin with.
+
+        `guide` is None or such an array of an earlier call: what that found of the row, which must not make the
+        estimates biased.
+        """
 
 
 _INSTEAD: dict[Any, str] = {
@@ -200,7 +206,20 @@ def _missing(path: Any, group: type) -> list[str]:
 
 
 def require_base(path: Any, who: str) -> float:
-    """Return the base's log normaliser or raise if the path can't be sampled from there."""
+    """Return the base's log normaliser or raise if the path can't be sampled from there.
+
+    Parameters
+    ----------
+    path : Path
+        What is asked.
+    who : str
+        Name of what needs the base, for the message.
+
+    Returns
+    -------
+    float
+        Log Z of the base in nats.
+    """
     require(path, Base, who)
     if path.base_log_partition is None:
         raise ValueError(

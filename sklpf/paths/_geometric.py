@@ -122,7 +122,18 @@ class GeometricPath(TemperedPath):
         self._check_functions()
 
     def with_base(self, base: Any) -> GeometricPath:
-        """Return the path to the same density from another base."""
+        """Return the path to the same density from another base.
+
+        Parameters
+        ----------
+        base : object
+            As the parameter of that name.
+
+        Returns
+        -------
+        GeometricPath
+            Its ladder is this one's.
+        """
         bounds = None if self.bounds is None else (self.bounds[0], self.bounds[1])
         return GeometricPath(
             self.log_density,
@@ -163,7 +174,18 @@ class GeometricPath(TemperedPath):
         return state.log_base, state.gain
 
     def raw_log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return log_density at points (n, d) as it is, NaN and infinity included, shape (n,)."""
+        """Return the user's log density as it is.
+
+        Parameters
+        ----------
+        position : ndarray of shape (n, d)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            In nats; NaN and infinity are kept.
+        """
         return np.asarray(self._call(self.log_density, position), dtype=np.float64)
 
     def summary(self, state: Points) -> NDArray[np.float64]:
@@ -189,7 +211,18 @@ class GeometricPath(TemperedPath):
         return self.n_dimensions
 
     def kernel(self, name: str) -> Any:
-        """Return one of the compiled programs: they are made for the path's functions and kept as long as these."""
+        """Return one of the compiled programs.
+
+        Parameters
+        ----------
+        name : str
+            Of a program, as in `sklpf.runs`.
+
+        Returns
+        -------
+        callable
+            Made for the path's functions, and kept as long as these.
+        """
         from sklpf.kernels import _programs
 
         if self.log_density not in _COMPILED:

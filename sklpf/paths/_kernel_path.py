@@ -18,7 +18,18 @@ class CompiledPrograms:
     _kernels: str
 
     def kernel(self, name: str) -> Any:
-        """Return one of the compiled programs."""
+        """Return one of the compiled programs.
+
+        Parameters
+        ----------
+        name : str
+            Of a program, as in `sklpf.runs`.
+
+        Returns
+        -------
+        callable
+            Compiled for this kind of path.
+        """
         return getattr(importlib.import_module(self._kernels), name)
 
 

@@ -25,6 +25,11 @@ def make_ladder(kind: str | ArrayLike, n_temperatures: int) -> NDArray[np.float6
     n_temperatures : int
         Number of levels K, at least 2.
 
+    Returns
+    -------
+    ndarray of shape (n_temperatures,)
+        Increasing, and read-only.
+
     Raises
     ------
     ValueError

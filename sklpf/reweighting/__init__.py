@@ -1,7 +1,7 @@
 """Log normalisers from the arrays of a run: pure functions, one method a file."""
 
 from sklpf.reweighting._bar import bar, overlap
-from sklpf.reweighting._bridges import bar_ratios, stepping_stones
+from sklpf.reweighting._bridges import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.reweighting._continuous import NodeSums, Places, between_nodes, draw_betas, log_densities, node_sums
 from sklpf.reweighting._importance import (
     MeanWeight,
@@ -19,6 +19,7 @@ from sklpf.reweighting._rts import (
     influence,
     rts_curve,
     standard_error,
+    with_first_error,
     with_first_ratio,
 )
 from sklpf.reweighting._thermodynamic import RULES, integrate, level_moments, reweighted_slopes
@@ -43,6 +44,7 @@ __all__ = [
     "log_densities",
     "mbar",
     "mean_weight",
+    "neighbour_overlap",
     "node_sums",
     "overlap",
     "overlap_matrix",
@@ -53,5 +55,6 @@ __all__ = [
     "standard_error",
     "stationary",
     "stepping_stones",
+    "with_first_error",
     "with_first_ratio",
 ]

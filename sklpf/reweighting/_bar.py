@@ -55,6 +55,18 @@ def overlap(forward_log_weights: ArrayLike, reverse_log_weights: ArrayLike, log_
 
     One minus the second eigenvalue of the 2 x 2 overlap matrix (Klimovich, Shirts & Mobley 2015):
     (1 / n_forward + 1 / n_reverse) sum p (1 - p) over all draws, p the posterior of the direction at `log_ratio`.
+
+    Parameters
+    ----------
+    forward_log_weights, reverse_log_weights : array-like of shape (n,) and (m,)
+        As in `bar`.
+    log_ratio : float
+        Log of the ratio of the two normalisers, in nats.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
     """
     u, r = np.asarray(forward_log_weights, dtype=float), np.asarray(reverse_log_weights, dtype=float)
     logits = np.concatenate([u, -r]) - log_ratio + np.log(len(r) / len(u))

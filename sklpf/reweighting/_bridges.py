@@ -55,3 +55,24 @@ def stepping_stones(pair_sums: NDArray, shift: NDArray, counts: NDArray) -> Call
             return np.stack([shift + np.log(pooled[:, 2] / n[:-1]), shift - np.log(pooled[:, 3] / n[1:])])
 
     return ratios
+
+
+def neighbour_overlap(pair_sums: NDArray, counts: NDArray) -> NDArray[np.float64]:
+    """Return how far neighbouring levels overlap, shape (K - 1,): 1 if both are one distribution, 0 if they are apart.
+
+    2 sqrt(A B), A and B the means of the logistic weights of a bridge at the two levels of a pair. Where the
+    reference is log Z_(k+1) / Z_k this is the `overlap` of as many states of each, 2 times the integral of
+    p q / (p + q); a reference that is off by d nats moves the weights of p and q there to exp(-d / 2) and exp(d / 2).
+
+    Parameters
+    ----------
+    pair_sums, counts
+        As in `bar_ratios`; levels without states overlap with none.
+
+    Returns
+    -------
+    ndarray of shape (K - 1,)
+        One a pair.
+    """
+    pooled, n = pair_sums.sum(axis=0), np.maximum(counts.sum(axis=0), 1)
+    return 2 * np.sqrt(pooled[:, 0] / n[:-1] * pooled[:, 1] / n[1:])

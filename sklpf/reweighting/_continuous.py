@@ -21,29 +21,91 @@ _ROWS = 10_000  # of states at once
 
 
 class NodeSums(NamedTuple):
-    """Of chains, or of groups of them (n, K): log of the sum of q at every node, and the means of `gain` under q."""
+    """Sums over the states of chains, or of groups of them.
+
+    Attributes
+    ----------
+    log_sums : ndarray of shape (n, K)
+        Log of the sum of q at every node.
+    slopes : ndarray of shape (n, K)
+        Means of log f_1 - log f_0 under q there.
+    """
 
     log_sums: NDArray[np.float64]
     slopes: NDArray[np.float64]
 
     def of(self, keep: NDArray) -> tuple[NDArray, NDArray]:
-        """Log of the sum of q at every node, and d log Z / dbeta there, of `keep` together: (K,) each."""
+        """Return the sums of several together.
+
+        Parameters
+        ----------
+        keep : ndarray of int
+            Which chains or groups.
+
+        Returns
+        -------
+        log_sums, slopes : ndarray of shape (K,)
+            Log of the sum of q at every node, and d log Z / dbeta there.
+        """
         weights = softmax(self.log_sums[keep], axis=0)
         return logsumexp(self.log_sums[keep], axis=0), np.sum(weights * self.slopes[keep], axis=0)
 
     def grouped(self, first: NDArray) -> NodeSums:
-        """Those of groups, of which `first` (G + 1,) holds the first chains, and the end."""
+        """Return the sums of groups of chains.
+
+        Parameters
+        ----------
+        first : ndarray of shape (G + 1,)
+            First chain of every group, and the end.
+
+        Returns
+        -------
+        NodeSums
+            Of the groups.
+        """
         return _stack([self.of(np.arange(start, end)) for start, end in zip(first, first[1:])])
 
 
 def log_densities(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NDArray[np.float64]:
-    """log q(t | x) at the nodes t = 0, …, K - 1 of states with some gains (n,), shape (n, K)."""
+    """Return log q(t | x) at the nodes t = 0, …, K - 1.
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (K,)
+        a at the nodes, between which it is linear.
+    ladder : ndarray of shape (K,)
+        Inverse temperatures of the nodes.
+    gains : ndarray of shape (n,)
+        log f_1 - log f_0 of the states.
+
+    Returns
+    -------
+    ndarray of shape (n, K)
+        Log densities by t.
+    """
     log_q = log_weights + ladder * gains[:, np.newaxis]
     return log_q - logsumexp(_log_masses(log_q), axis=1, keepdims=True)
 
 
 def draw_betas(log_weights: NDArray, ladder: NDArray, gains: NDArray, uniforms: NDArray) -> NDArray[np.float64]:
-    """Draw beta from q(. | x) of states with some gains (n,) by uniform numbers (2, n) in [0, 1)."""
+    """Draw beta from q(. | x) of states by uniform numbers.
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (K,)
+        a at the nodes, between which it is linear.
+    ladder : ndarray of shape (K,)
+        Inverse temperatures of the nodes.
+    gains : ndarray of shape (n,)
+        log f_1 - log f_0 of the states.
+    uniforms : ndarray of shape (2, n)
+        Uniform numbers in [0, 1).
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Inverse temperatures.
+    """
     log_q, rows = log_weights + ladder * gains[:, np.newaxis], np.arange(len(gains))
     masses = np.cumsum(np.exp(log_softmax(_log_masses(log_q), axis=1)), axis=1)
     cell = np.argmax(masses > uniforms[0, :, np.newaxis] * masses[:, -1:], axis=1)
@@ -61,7 +123,22 @@ def _log_masses(log_q):
 
 
 def node_sums(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NodeSums:
-    """The sums of every chain over its states with some gains (M, T)."""
+    """Return the sums of every chain over its states.
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (K,)
+        a at the nodes, between which it is linear.
+    ladder : ndarray of shape (K,)
+        Inverse temperatures of the nodes.
+    gains : ndarray of shape (M, T)
+        log f_1 - log f_0 of every chain's states.
+
+    Returns
+    -------
+    NodeSums
+        Of every chain.
+    """
     n_parts = -(-gains.shape[1] // _ROWS)
     chains = [_stack([_sums(log_weights, ladder, part) for part in np.array_split(chain, n_parts)]) for chain in gains]
     return _stack([chain.of(np.arange(n_parts)) for chain in chains])
@@ -78,13 +155,35 @@ def _stack(sums):
 
 
 class Places(NamedTuple):
-    """Where some inverse temperatures lie: the cell between two nodes, the share of it that lies below."""
+    """Where some inverse temperatures lie between nodes.
+
+    Attributes
+    ----------
+    cell : ndarray of shape (n,)
+        The node below.
+    share : ndarray of shape (n,)
+        Share of the way to the next node.
+    """
 
     cell: NDArray[np.int64]
     share: NDArray[np.float64]
 
     @classmethod
     def on(cls, ladder: NDArray, betas: NDArray) -> Places:
+        """Return where inverse temperatures lie.
+
+        Parameters
+        ----------
+        ladder : ndarray of shape (K,)
+            Inverse temperatures of the nodes.
+        betas : ndarray of shape (n,)
+            What is looked up.
+
+        Returns
+        -------
+        Places
+            Of every one.
+        """
         cell = np.clip(np.searchsorted(ladder, betas, side="right") - 1, 0, len(ladder) - 2)
         return cls(cell, (betas - ladder[cell]) / np.diff(ladder)[cell])
 
@@ -92,7 +191,23 @@ class Places(NamedTuple):
 def between_nodes(log_weights, ladder, log_shares, slopes, places: Places) -> tuple[NDArray, NDArray]:
     """Log of the density of t, and d log Z / dbeta, at some places, by cubic interpolation of log Z between nodes.
 
-    `log_shares` (K,) is the log of the density at the nodes, `slopes` (K,) is d log Z / dbeta there.
+    Parameters
+    ----------
+    log_weights : ndarray of shape (K,)
+        a at the nodes, between which it is linear.
+    ladder : ndarray of shape (K,)
+        Inverse temperatures of the nodes.
+    log_shares : ndarray of shape (K,)
+        Log of the density at the nodes.
+    slopes : ndarray of shape (K,)
+        d log Z / dbeta at the nodes.
+    places : Places
+        Where it is wanted, n of them.
+
+    Returns
+    -------
+    value, slope : ndarray of shape (n,)
+        Log of the density of t, and d log Z / dbeta.
     """
     (cell, t), widths = places, np.diff(ladder)[places.cell]
     tilt = np.diff(log_weights)[cell]

@@ -12,7 +12,15 @@ from sklpf.uncertainty import log_mean_exp
 
 
 class MeanWeight(NamedTuple):
-    """Log of a mean weight in nats, and its standard error by the delta method and by the jackknife."""
+    """Log of a mean weight, and how sure it is.
+
+    Attributes
+    ----------
+    log_mean : float
+        In nats.
+    delta, jackknife : float
+        Its standard error by the delta method and by the jackknife.
+    """
 
     log_mean: float
     delta: float
@@ -25,7 +33,18 @@ class MeanWeight(NamedTuple):
 
 
 def mean_weight(log_weights: NDArray[np.float64]) -> MeanWeight:
-    """Log of the mean of independent weights exp(log_weights), shape (n,) (Neal 2001; Carlson et al. 2016, eq. 23)."""
+    """Log of the mean of independent weights (Neal 2001; Carlson et al. 2016, eq. 23).
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (n,)
+        In nats.
+
+    Returns
+    -------
+    MeanWeight
+        The log of the mean, and its standard errors.
+    """
     n = len(log_weights)
     log_mean = float(log_mean_exp(log_weights))
     relative = np.exp(log_weights - log_mean)
@@ -56,6 +75,11 @@ def seen_from_target(log_weights: NDArray[np.float64], log_mean: float, alive: f
         Log of the mean of w.
     alive : float, default=1.0
         P(w > 0).
+
+    Returns
+    -------
+    SeenFromTarget
+        ``variance``, relative, and the ``share`` of weights that count.
     """
     up, inverse = float(log_mean_exp(log_weights)), float(log_mean_exp(-log_weights))
     with np.errstate(over="ignore"):
@@ -79,6 +103,12 @@ def population_seen_from_target(down: NDArray, resampled: NDArray, log_means: ND
     log_means : ndarray of shape (G, K)
         Their estimates of log Z_k / Z_0, all finite.
     n_particles : int
+        Particles N of a population.
+
+    Returns
+    -------
+    float
+        Var Z_hat / Z^2.
     """
     up = np.column_stack([np.zeros(len(down)), np.cumsum(down, axis=1)])
     growth = np.empty((len(log_means), len(down)))
@@ -92,5 +122,16 @@ def population_seen_from_target(down: NDArray, resampled: NDArray, log_means: ND
 
 
 def effective_sample_size(log_weights: NDArray[np.float64]) -> float:
-    """(sum w)^2 / sum w^2."""
+    """Return (sum w)^2 / sum w^2.
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (n,)
+        Logs of the weights.
+
+    Returns
+    -------
+    float
+        From 1 to n.
+    """
     return float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights)))

@@ -45,9 +45,17 @@ def level_process(vectors: NDArray, levels: NDArray[np.int64], log_pseudo_prior:
 
 
 def stationary(transitions: NDArray) -> NDArray[np.float64]:
-    """Stationary law of a stochastic matrix (K, K), by elimination without subtractions (Grassmann, Taksar & Heyman).
+    """Stationary law of a stochastic matrix, by elimination without subtractions (Grassmann, Taksar & Heyman).
 
-    Every share is right to rounding, however small. NaN if the law is not unique.
+    Parameters
+    ----------
+    transitions : ndarray of shape (K, K)
+        Rows sum to 1.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        Sums to 1.
     """
     a = np.array(transitions, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):

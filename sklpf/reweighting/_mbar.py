@@ -74,6 +74,11 @@ def overlap_matrix(vectors: NDArray, counts: NDArray, zeta: NDArray) -> NDArray[
         As in `mbar`.
     zeta : ndarray of shape (K,)
         log Z_k in nats, but for a constant.
+
+    Returns
+    -------
+    ndarray of shape (K, K)
+        With zeros where a level has no samples.
     """
     sampled = np.flatnonzero(counts)
     n = np.asarray(counts, dtype=float)[sampled]

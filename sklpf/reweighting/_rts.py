@@ -17,7 +17,20 @@ _RIDGE = 1e-12  # keeps the scaled Hessian invertible
 
 
 def rts_curve(log_pseudo_prior: ArrayLike, log_shares: ArrayLike) -> NDArray[np.float64]:
-    """log Z_k - log Z_0 of one round in nats, shape (..., K): equation 12."""
+    """Return the curve of one round (Carlson et al. 2016, equation 12).
+
+    Parameters
+    ----------
+    log_pseudo_prior : array-like of shape (..., K)
+        log r_k minus the estimate of log Z_k.
+    log_shares : array-like of shape (..., K)
+        Logs of the averages c_k.
+
+    Returns
+    -------
+    ndarray of shape (..., K)
+        log Z_k - log Z_0 in nats.
+    """
     curve = np.asarray(log_shares, dtype=float) - np.asarray(log_pseudo_prior, dtype=float)
     return curve - curve[..., :1]
 
@@ -72,6 +85,7 @@ def influence(log_pseudo_prior, shares, sizes, zeta, level, origin=0):
     Parameters
     ----------
     log_pseudo_prior : ndarray of shape (T, K)
+        Of every round.
     shares : ndarray of shape (T, M, K)
         Every chain's own averages c_k.
     sizes : ndarray of shape (T,)
@@ -79,6 +93,12 @@ def influence(log_pseudo_prior, shares, sizes, zeta, level, origin=0):
     zeta : ndarray of shape (K,)
         The estimate.
     level, origin : int
+        The two levels whose log Z are compared.
+
+    Returns
+    -------
+    ndarray of shape (M,)
+        In nats.
     """
     probabilities = np.exp(log_softmax(zeta + log_pseudo_prior, axis=1))
     target = np.zeros(len(zeta))
@@ -90,14 +110,35 @@ def influence(log_pseudo_prior, shares, sizes, zeta, level, origin=0):
 
 
 def standard_error(influences: NDArray) -> float:
-    """Standard error of the mean of independent influences (M,)."""
+    """Standard error of the mean of independent influences.
+
+    Parameters
+    ----------
+    influences : ndarray of shape (M,)
+        Of independent chains.
+
+    Returns
+    -------
+    float
+        In nats.
+    """
     return float(influences.std(ddof=1) / np.sqrt(len(influences)))
 
 
 def bias(shares: NDArray, origin: int = 0) -> float:
-    """Second-order bias of log Z_(K-1) - log Z_origin of one round in nats (equation 15), from chains' averages (M, K).
+    """Second-order bias of log Z_(K-1) - log Z_origin of one round in nats (equation 15), from chains' averages.
 
-    NaN where one of the two is 0 in all chains.
+    Parameters
+    ----------
+    shares : ndarray of shape (M, K)
+        Averages of every chain.
+    origin : int, default=0
+        The level that log Z is compared with.
+
+    Returns
+    -------
+    float
+        NaN where one of the two averages is 0 in all chains.
     """
     ends = shares[:, [origin, -1]]
     with np.errstate(invalid="ignore"):  # 0 / 0 where no chain was at an end
@@ -112,6 +153,7 @@ class Pooled:
     Parameters
     ----------
     log_pseudo_prior : ndarray of shape (T, K)
+        log r_k minus the estimate of log Z_k, of each round.
     log_sums : ndarray of shape (T, G, K)
         Log of every group's sums of q(k | x) or of its counts, in each round.
     sizes : ndarray of shape (T,)
@@ -120,6 +162,14 @@ class Pooled:
         Log of what is added to the pooled sums.
     first_ratio : MeanWeight or None
         log Z_1 / Z_0, where it is known otherwise: the sums then give the ratios of the other levels alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.reweighting import Pooled
+    >>> sums = np.array([[[1.0, 3.0], [2.0, 6.0]]])  # of two groups at two levels, one round
+    >>> Pooled(np.zeros((1, 2)), np.log(sums))(np.arange(2)).round(3)
+    array([0.   , 1.099])
     """
 
     def __init__(self, log_pseudo_prior, log_sums, sizes=(1.0,), log_extra=-np.inf, first_ratio=None):
@@ -132,7 +182,18 @@ class Pooled:
         return int(self.first_ratio is not None)
 
     def log_shares(self, keep: NDArray) -> NDArray:
-        """Logs of the averages c_k of the groups `keep`, shape (T, K)."""
+        """Return the logs of the averages c_k of some groups.
+
+        Parameters
+        ----------
+        keep : ndarray of int
+            Which groups.
+
+        Returns
+        -------
+        ndarray of shape (T, K)
+            Logs of their averages, in each round.
+        """
         pooled = logsumexp(self.log_sums[:, keep], axis=1)
         return log_softmax(np.logaddexp(pooled, self.log_extra), axis=1)
 
@@ -142,10 +203,43 @@ class Pooled:
 
 
 def with_first_ratio(curve: NDArray, first_ratio: MeanWeight | None) -> NDArray[np.float64]:
-    """The curve log Z_k - log Z_0 (K,) with another log Z_1 / Z_0; None leaves it as it is."""
+    """Return a curve with another log Z_1 / Z_0.
+
+    Parameters
+    ----------
+    curve : ndarray of shape (K,)
+        log Z_k - log Z_0.
+    first_ratio : MeanWeight or None
+        log Z_1 / Z_0 from elsewhere; None leaves the curve as it is.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        In nats.
+    """
     if first_ratio is None:
         return curve
     return np.r_[curve[:1], curve[1:] - curve[1] + first_ratio.log_mean]
+
+
+def with_first_error(std_errors: NDArray, first_ratio: MeanWeight | None) -> NDArray[np.float64]:
+    """Standard errors of the curve that `with_first_ratio` gives.
+
+    Parameters
+    ----------
+    std_errors : ndarray of shape (K,)
+        Of the curve without that ratio.
+    first_ratio : MeanWeight or None
+        As in `with_first_ratio`.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        In nats.
+    """
+    if first_ratio is None:
+        return std_errors
+    return np.r_[std_errors[:1], np.hypot(std_errors[1:], first_ratio.std_error)]
 
 
 def _solve(probabilities, sizes, right):

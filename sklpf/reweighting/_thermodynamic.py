@@ -27,6 +27,12 @@ def level_moments(level_sums: NDArray, ladder: NDArray) -> Moments:
     level_sums : ndarray of shape (K, 4)
         Number of states, sums of U, U^2 and dU / d beta at every level. Levels without states are interpolated.
     ladder : ndarray of shape (K,)
+        Inverse temperatures.
+
+    Returns
+    -------
+    Moments
+        slope and curvature, (K,) each.
     """
     seen = level_sums[:, 0] > 0
     first, square, bend = (level_sums[seen, 1:] / level_sums[seen, :1]).T
@@ -44,6 +50,11 @@ def reweighted_slopes(vectors: NDArray, slopes: NDArray, log_pseudo_prior: NDArr
         U of every x at every level.
     log_pseudo_prior : ndarray of shape (K,)
         The states are drawn from the mixture of all f_k in proportion to its exponentials.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        E U of each level.
     """
     log_q = log_softmax(vectors + log_pseudo_prior, axis=1)
     return np.sum(np.exp(log_q - logsumexp(log_q, axis=0)) * slopes, axis=0)
@@ -55,11 +66,18 @@ def integrate(ladder: NDArray, moments: Moments, rule: str) -> NDArray[np.float6
     Parameters
     ----------
     ladder : ndarray of shape (K,)
+        Inverse temperatures.
     moments : Moments
+        Of every level.
     rule : {"left", "right", "trapezoid", "corrected", "simpson"}
         Where log f is linear in beta log Z is convex, so that "left" and "right" are too small and too large.
         "corrected" subtracts h^2 / 12 times the change of the curvature from every step of the trapezoidal rule (Friel,
         Hurn & Wyse 2014). "simpson" needs no second derivative.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        log Z_k - log Z_0 in nats.
     """
     slope, curvature = moments
     if rule == "simpson" and len(ladder) > 2:

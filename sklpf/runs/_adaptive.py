@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._progress import stage
 from sklpf.runs._tempering import Round, Setup, run_round
 
 _GROWTH = 10  # an update takes a tenth of the redraws before it, at least one
@@ -42,16 +43,18 @@ def adapt(setup: Setup, chains: list, log_prior, curve, n_redraws: int, rule: Ga
     """
     prior, n_chains = np.exp(log_prior), int(setup.first[-1])
     done, recent, records = 0, list[Round](), list[tuple[float, ...]]()
-    while done < n_redraws:
-        n = min(max(1, done // _GROWTH), n_redraws - done)
-        chains, last = run_round(setup, (0, len(records)), chains, log_prior - curve, n)
-        done += n
-        shares = last.shares(rao_blackwell).mean(axis=0)
-        gain = min(rule.gain(n * n_chains), _LARGEST_STEP / np.max(shares / prior))
-        curve = curve + gain * shares / prior
-        curve = curve - curve[0]
-        records.append((done * n_chains, gain, rule.observe(shares, n * n_chains), curve[-1]))
-        recent = [*recent, last] if 2 * done > n_redraws else [last]
+    with stage("adaptation", n_redraws) as redraws_done:
+        while done < n_redraws:
+            n = min(max(1, done // _GROWTH), n_redraws - done)
+            chains, last = run_round(setup, (0, len(records)), chains, log_prior - curve, n)
+            done += n
+            shares = last.shares(rao_blackwell).mean(axis=0)
+            gain = min(rule.gain(n * n_chains), _LARGEST_STEP / np.max(shares / prior))
+            curve = curve + gain * shares / prior
+            curve = curve - curve[0]
+            records.append((done * n_chains, gain, rule.observe(shares, n * n_chains), curve[-1]))
+            recent = [*recent, last] if 2 * done > n_redraws else [last]
+            redraws_done(n)
     columns = (np.array(column) for column in zip(*records))
     history = dict(zip(("n_draws", "gain", "evenness", "log_partition"), columns))
     return Adapted(chains, curve, recent, history)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from sklpf._parallel import run_segments
 from sklpf._random import Stream
+from sklpf._tables import Fields
 from sklpf.paths._base import concatenate, n_chains
 from sklpf.runs import _programs as programs
+from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import check_finite, equal_blocks, segments
 
 _LARGEST_BLOCK = 32
 
 
-@dataclass(frozen=True)
-class AnnealingRun:
+@dataclass(frozen=True, repr=False)
+class AnnealingRun(Fields):
     """Log weights of independent chains that went through the ladder.
 
     Attributes
@@ -43,10 +45,15 @@ class AnnealingRun:
         Step sizes of the moves at some inverse temperatures, of moves that were tuned.
     n_sweeps : int
         Sweeps of all chains together.
+    resolution : float
+        Standard error of a log mean weight from what none of the chains or particles happened to do.
     log_f_rounding : float
         Size of the rounding errors of log_f in nats, where the path names one.
     doubts : tuple of str
         What was found against the path before anything was sampled: reasons not to trust any result.
+    history : ndarray of shape (R, 3)
+        log Z in nats, its standard error and the sweeps of all chains after each of the runs that said how many levels
+        this one needs; their chains are not among these.
     """
 
     ladder: NDArray[np.float64] | None
@@ -58,8 +65,10 @@ class AnnealingRun:
     acceptance: NDArray[np.float64] | None = None
     pilot: Any = None
     n_sweeps: int = 0
+    resolution: float = 0.0
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
+    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
 
 
 class Arrivals(NamedTuple):

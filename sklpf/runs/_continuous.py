@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._parallel import run_segments
-from sklpf.reweighting import draw_betas
+from sklpf._tables import Fields
+from sklpf.reweighting import draw_betas, log_densities
 from sklpf.runs import _programs as programs
+from sklpf.runs._history import NO_ROUNDS
+from sklpf.runs._plain import weighted_summaries
 from sklpf.runs._plan import segments
 from sklpf.runs._tempering import Setup
 
@@ -18,8 +21,8 @@ CONTINUOUS, _CHECK = 10, 11  # what random streams are for
 _N_CHECKED = 10_000  # base draws that must lie where the target has mass
 
 
-@dataclass(frozen=True)
-class ContinuousRun:
+@dataclass(frozen=True, repr=False)
+class ContinuousRun(Fields):
     """M chains in G groups that were tempered T times at continuous inverse temperatures, with fixed weights.
 
     Attributes
@@ -36,10 +39,20 @@ class ContinuousRun:
         Inverse temperatures at which every chain was moved.
     gains : ndarray of shape (M, T)
         log f_1 - log f_0 after these moves.
+    summaries : ndarray of shape (G, 2, S)
+        As in `Round`; the weights are the densities of beta = 1 given x.
     previous : tuple
         As in `TemperingRun`.
     sweeps_per_redraw : int
-    bound, n_sweeps, log_f_rounding, doubts
+    bound : ndarray or None
+        As in `TemperingRun`.
+    n_sweeps : int
+        Sweeps of all chains together, earlier rounds included.
+    log_f_rounding : float
+        As in `TemperingRun`.
+    doubts : tuple of str
+        As in `TemperingRun`.
+    history : ndarray of shape (R, 3)
         As in `TemperingRun`.
     """
 
@@ -49,12 +62,14 @@ class ContinuousRun:
     log_pseudo_prior: NDArray[np.float64]
     betas: NDArray[np.float64]
     gains: NDArray[np.float64]
+    summaries: NDArray[np.float64]
     previous: tuple[NDArray, NDArray, NDArray]
     sweeps_per_redraw: int
     bound: NDArray[np.float64] | None
     n_sweeps: int
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
+    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
 
     @property
     def n_groups(self) -> int:
@@ -68,7 +83,7 @@ def check_mass(setup: Setup) -> None:
 
 
 def temper_continuously(setup: Setup, chains: list, log_pseudo_prior: NDArray, n_redraws: int):
-    """Temper all groups, whose chains begin at levels; returns `betas` and `gains` as in `ContinuousRun`."""
+    """Temper all groups, whose chains begin at levels; returns what `ContinuousRun` says from `betas` on."""
     bounds = segments(n_redraws, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
     carries = run_segments(
         functools.partial(_begin, setup, chains),
@@ -78,18 +93,19 @@ def temper_continuously(setup: Setup, chains: list, log_pseudo_prior: NDArray, n
         stage="continuous",
         **setup.options,
     )
-    return tuple(np.concatenate([carry[part] for carry in carries], axis=1).T.copy() for part in (3, 4))
+    _, _, _, betas, gains, summaries = zip(*carries)
+    return *(np.concatenate(parts, axis=1).T.copy() for parts in (betas, gains)), np.array(summaries)
 
 
 def _begin(setup, chains, group):
     state, memory, levels = chains[group]
-    none = np.empty((0, len(levels)))
-    return state, memory, setup.path.ladder[levels], none, none
+    none, summary = np.empty((0, len(levels))), setup.path.summary(setup.path.take(state, [0]))
+    return state, memory, setup.path.ladder[levels], none, none, np.zeros((2, summary.shape[1]))
 
 
 def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
     """Move every chain at its own beta, on a ladder of all these, and draw new ones."""
-    state, memory, betas, *kept = carry
+    state, memory, betas, *kept, summaries = carry
     records = []
     for redraw in range(bounds[segment], bounds[segment + 1]):
         stream = setup.stream(CONTINUOUS, group, redraw * setup.sweeps_per_redraw + 1)
@@ -98,9 +114,12 @@ def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
         state, memory, _ = programs.anneal(path, setup.transition, state, memory, levels.copy(), stream)
         gains = _check_gains(path.ends(state)[1])
         records.append((betas, gains))
+        at_target = np.exp(log_densities(log_pseudo_prior, setup.path.ladder, gains)[:, -1])
+        summaries = summaries + weighted_summaries(setup.path, state, at_target)
         uniforms = stream.aside().generator().random((2, len(betas)))
         betas = draw_betas(log_pseudo_prior, setup.path.ladder, gains, uniforms)
-    return state, memory, betas, *(np.concatenate([old, new]) for old, new in zip(kept, map(np.array, zip(*records))))
+    kept = [np.concatenate([old, new]) for old, new in zip(kept, map(np.array, zip(*records)))]
+    return state, memory, betas, *kept, summaries
 
 
 def _check_gains(gains):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +17,13 @@ from sklpf.paths import Derivatives
 from sklpf.paths._base import n_chains, take
 from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
+from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import check_finite, draw_alive, segments
-from sklpf.runs._samples import Samples, fewest_columns, linear_vectors
+from sklpf.runs._samples import KeptStates, Samples, fewest_columns, linear_vectors
 
 
-@dataclass(frozen=True)
-class ExchangeRun:
+@dataclass(frozen=True, repr=False)
+class ExchangeRun(KeptStates):
     """What a round of replica exchange leaves of G ladders with K levels.
 
     Attributes
@@ -60,6 +61,8 @@ class ExchangeRun:
         Size of the rounding errors of log_f in nats, where the path names one.
     doubts : tuple of str
         What was found against the path before anything was sampled: reasons not to trust any result.
+    history : ndarray of shape (R, 3)
+        log Z in nats, its standard error and the sweeps of all chains after each of the earlier rounds.
     """
 
     ladder: NDArray[np.float64]
@@ -78,6 +81,7 @@ class ExchangeRun:
     n_sweeps: int = 0
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
+    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
 
     @property
     def rejection(self) -> NDArray[np.float64]:
@@ -90,7 +94,20 @@ class ExchangeRun:
         return len(self.round_trips)
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums over pairs (G, K - 1, 5) of both halves or of one, and the states of every level in them (G, K)."""
+        """Return the sums over pairs of both halves or of one.
+
+        Parameters
+        ----------
+        half : int or None, default=None
+            0 or 1; None takes both together.
+
+        Returns
+        -------
+        sums : ndarray of shape (G, K - 1, 5)
+            As in `pair_sums`.
+        counts : ndarray of shape (G, K)
+            States of every level in them.
+        """
         sums = self.pair_sums.sum(axis=0) if half is None else self.pair_sums[half]
         n_scans = self.n_scans if half is None else (self.n_scans + half) // 2
         return sums, np.full((self.n_groups, len(self.ladder)), float(n_scans))

@@ -6,9 +6,12 @@ import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklpf._random import stream_key
+from sklpf.reweighting import mean_weight
 from sklpf.runs._annealing import anneal_up
+from sklpf.runs._history import NO_ROUNDS, with_round
 
 _FEWEST_LEVELS, _FEWEST_CHAINS = 10, 20
 _GROWTH = 4  # each pilot has so many times the levels of the one before; no pilot has more than a quarter of all
@@ -17,10 +20,11 @@ _MOST_VARIANCE = np.log(2)  # of log weights: half of the weights count
 
 
 class Enough(NamedTuple):
-    """The path with as many levels as it needs, and the sweeps that finding them took."""
+    """The path with as many levels as it needs, the sweeps that this took, and log Z / Z_0 on the way (R, 3)."""
 
     path: Any
     n_sweeps: int
+    history: NDArray[np.float64]
 
 
 def enough_levels(path, transition, n_chains, tol, seed, stage, n_jobs=None) -> Enough:
@@ -30,17 +34,20 @@ def enough_levels(path, transition, n_chains, tol, seed, stage, n_jobs=None) -> 
     levels, and with more of them until it need not be extrapolated far.
     """
     ladder, n, n_sweeps = path.ladder, max(_FEWEST_CHAINS, n_chains // 4), 0
-    n_levels = min(_FEWEST_LEVELS, len(ladder))
+    n_levels, history = min(_FEWEST_LEVELS, len(ladder)), NO_ROUNDS
     for i in itertools.count():
         thin = path.with_ladder(_thinned(ladder, n_levels))
         up = anneal_up(thin, transition, n, stream_key(seed, stage, i), n_jobs).log_weights
         n_sweeps += n * (n_levels - 1)
+        if np.any(up > -np.inf):
+            estimate = mean_weight(up)
+            history = with_round(history, estimate.log_mean, estimate.delta, n_sweeps)
         needed = 1 + (n_levels - 1) * _excess(up, n_chains, tol)
         if needed <= _GROWTH * n_levels or _GROWTH**2 * n_levels > len(ladder):
             break
         n_levels *= _GROWTH
     n_levels = int(np.ceil(min(max(needed, n_levels), len(ladder))))
-    return Enough(path.with_ladder(_thinned(ladder, n_levels)), n_sweeps)
+    return Enough(path.with_ladder(_thinned(ladder, n_levels)), n_sweeps, history)
 
 
 def _excess(log_weights, n_chains, tol) -> float:

@@ -133,12 +133,15 @@ def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws,
     pair_sums : ndarray of shape (K - 1, 4)
         As the first four in `exchange`, of the states that levels are redrawn for; the shift of a pair is minus the
         difference of its log pseudo-priors.
+    summaries : ndarray of shape (2, S)
+        Sums of all states' summaries and of their squares, weighted by q(K - 1 | x), which makes them the target's.
     """
     levels = levels.copy()
     n, chains = len(levels), np.arange(len(levels))
     log_q_sums = np.full((n, len(path.ladder)), -np.inf)
     counts, level_sums = np.zeros(log_q_sums.shape, dtype=np.int64), np.zeros((1, len(path.ladder), 4))
     pair_sums, records = np.zeros((len(path.ladder) - 1, 4)), Records(path, state)
+    summaries = np.zeros((2, path.summary(path.take(state, [0])).shape[1]))
     for t in range(n_redraws):
         for s in range(sweeps_per_redraw):
             now = stream.at(stream.step + t * sweeps_per_redraw + s)
@@ -155,9 +158,16 @@ def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws,
         threshold = now.uniform(n, REDRAW) * cumulative[:, -1]
         levels = np.sum(cumulative[:, :-1] < threshold[:, np.newaxis], axis=1)
         counts[chains, levels] += 1
+        summaries += weighted_summaries(path, state, np.exp(log_q[:, -1]))
     vectors, kept_slopes, vector_levels = records.arrays
     kept = vectors, vector_levels, kept_slopes
-    return state, memory, levels, log_q_sums, counts, level_sums[0], *kept, pair_sums
+    return state, memory, levels, log_q_sums, counts, level_sums[0], *kept, pair_sums, summaries
+
+
+def weighted_summaries(path, state, weights):
+    """Sums of the chains' summaries and of their squares with weights (n,), shape (2, S)."""
+    summary = path.summary(state)
+    return np.stack([weights @ summary, weights @ summary**2])
 
 
 def add_derivatives(path, state, levels, sums, group):

@@ -12,6 +12,7 @@ from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._ladders import respace
 from sklpf.runs import _programs as programs
+from sklpf.runs._history import NO_ROUNDS
 
 ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
 _PILOT_SHARE = 20  # a pilot has so many times fewer levels
@@ -73,11 +74,12 @@ def check_ends(path) -> None:
 
 
 class Plan(NamedTuple):
-    """The path on its ladder, the move that is frozen for it, and the sweeps that finding them took."""
+    """The path on its ladder, the move that is frozen for it, the sweeps that finding them took, and the rounds."""
 
     path: Any
     transition: Any
     n_sweeps: int
+    history: NDArray[np.float64] = NO_ROUNDS  # of log Z / Z_0, where finding them gave estimates
 
 
 def plan_run(path, transition, ladder, n_temperatures, n_chains, seed, pilot_stage, tune_stage) -> Plan:

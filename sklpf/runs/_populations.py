@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sklpf._parallel import run_segments
 from sklpf._random import REDRAW, Stream
+from sklpf._tables import Fields
 from sklpf.paths._base import n_chains, take
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_finite, equal_blocks, segments
@@ -20,8 +21,8 @@ from sklpf.runs._waste_free import waste_free_fall, waste_free_step
 _LARGEST_BLOCK = 32  # of chains that go down
 
 
-@dataclass(frozen=True)
-class PopulationRun:
+@dataclass(frozen=True, repr=False)
+class PopulationRun(Fields):
     """What G independent populations of N particles leave of their way up a ladder of K levels.
 
     Attributes

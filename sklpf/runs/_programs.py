@@ -75,6 +75,7 @@ def _temper(path, model, state, memory, levels, log_pseudo_prior, n_redraws, swe
         vector_levels=np.empty((n_records, n), dtype=np.int64),
         slopes=np.empty((n_records, n, n_levels)),
         pairs=np.zeros((n_levels - 1, 4)),
+        summaries=np.zeros((2, path.n_summaries)),
     )
     path.kernel("temper")(model, moving, levels, path.ladder, log_pseudo_prior, *order, stream.keys, sums)
     with np.errstate(divide="ignore"):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sklpf._tables import Fields, import_xarray
 
 
 class Samples(NamedTuple):
@@ -38,6 +40,40 @@ class Samples(NamedTuple):
     def counts(self) -> NDArray[np.int64]:
         """States of every level, shape (K,)."""
         return np.bincount(self.levels, minlength=self.vectors.shape[1])
+
+
+class KeptStates(Fields):
+    """What runs share that keep states of several levels: these as labelled arrays."""
+
+    def to_xarray(self: Any) -> Any:
+        """Return an xarray.Dataset of the states that were kept, with the dimensions chain, draw and level.
+
+        ``log_f`` (chain, draw, level) is log f_k(x) at every level, but for a constant of every x (nats); ``moved_at``
+        (chain, draw) the level that x was moved at; ``slope`` d log f / d beta where the path has derivatives, at all
+        levels, or one number where it is the same at all. A chain is a ladder of `ParallelTempering`, whose draws are
+        those of its levels in turn. ArviZ takes the dataset as it is: ``arviz.ess(run.to_xarray()["log_f"])``.
+
+        Returns
+        -------
+        xarray.Dataset
+            Numbers in nats.
+
+        Raises
+        ------
+        ImportError
+            If xarray is not installed.
+        """
+        xarray, samples, levels = import_xarray(), self.samples, self.vector_levels
+        variables: dict[str, Any] = {
+            "log_f": (("chain", "draw", "level"), samples.vectors.reshape(*levels.shape, -1)),
+            "moved_at": (("chain", "draw"), levels),
+        }
+        n_slopes = samples.slopes.shape[1]
+        if n_slopes:
+            slopes = samples.slopes.reshape(*levels.shape, n_slopes)
+            one = n_slopes < len(self.ladder)
+            variables["slope"] = (("chain", "draw"), slopes[..., 0]) if one else (("chain", "draw", "level"), slopes)
+        return xarray.Dataset(variables, coords={"beta": ("level", self.ladder)})
 
 
 class LevelRun(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,20 +12,22 @@ from scipy.special import log_softmax, logsumexp
 
 from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
+from sklpf._tables import Fields
 from sklpf.paths import Derivatives
 from sklpf.paths._capabilities import has
 from sklpf.reweighting import MeanWeight
 from sklpf.runs import _programs as programs
+from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import check_finite, draw_alive, segments
-from sklpf.runs._samples import Samples, fewest_columns
+from sklpf.runs._samples import KeptStates, Samples, fewest_columns
 
 START, LEVELS, PILOT, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
 _LOWEST = -1300.0  # log of the smallest sum of q(k | x) that is told from 0
 _END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
 
 
-@dataclass(frozen=True)
-class Round:
+@dataclass(frozen=True, repr=False)
+class Round(Fields):
     """What a round of simulated tempering leaves of M chains in G groups.
 
     Attributes
@@ -50,6 +52,8 @@ class Round:
     pair_sums : ndarray of shape (2, G, K - 1, 4)
         As in `ExchangeRun`, of both halves, but for rejections; the shift of a pair is minus the difference of its log
         pseudo-priors.
+    summaries : ndarray of shape (G, 2, S)
+        Sums of every group's `path.summary` and of its squares, weighted by q(K - 1 | x): those of the target's states.
     origin : int
         The first level that counts as an end of the ladder: 1 where log Z_1 / Z_0 comes from base draws.
     """
@@ -63,6 +67,7 @@ class Round:
     vector_levels: NDArray[np.int64]
     slopes: NDArray[np.floating]
     pair_sums: NDArray[np.float64]
+    summaries: NDArray[np.float64]
     origin: int = 0
 
     @property
@@ -71,24 +76,69 @@ class Round:
         return self.log_q - self.log_pseudo_prior
 
     def log_sums(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> NDArray[np.float64]:
-        """Log of every chain's sum of q(k | x), or of its counts, shape (M, K)."""
+        """Log of every chain's sum of q(k | x), or of its counts.
+
+        Parameters
+        ----------
+        rao_blackwell : bool
+            Whether q(k | x) is summed, or the levels that were drawn are counted.
+        halves : tuple of int, default=(0, 1)
+            Which halves of the round.
+
+        Returns
+        -------
+        ndarray of shape (M, K)
+            In nats.
+        """
         if rao_blackwell:
             return logsumexp(self.log_q_sums[list(halves)], axis=0)
         with np.errstate(divide="ignore"):
             return np.log(self.counts[list(halves)].sum(axis=0))
 
     def shares(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> NDArray[np.float64]:
-        """Averages of q(k | x), or of its counts, of every chain, shape (M, K)."""
+        """Averages of q(k | x), or of the counts, of every chain.
+
+        Parameters
+        ----------
+        rao_blackwell : bool
+            Whether q(k | x) is summed, or the levels that were drawn are counted.
+        halves : tuple of int, default=(0, 1)
+            Which halves of the round.
+
+        Returns
+        -------
+        ndarray of shape (M, K)
+            Each row sums to 1.
+        """
         sums = np.exp(self.log_sums(rao_blackwell, halves))
         return sums / sums.sum(axis=1, keepdims=True)
 
     def thinned(self) -> Round:
-        """Drop every other kept vector."""
+        """Return the round without every other kept vector.
+
+        Returns
+        -------
+        Round
+            All else is shared.
+        """
         kept = {name: getattr(self, name)[:, ::2].copy() for name in ("log_q", "vector_levels", "slopes")}
         return replace(self, **kept)
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums over pairs (G, K - 1, 4) of both halves or of one, and the states of every level in them (G, K)."""
+        """Return the sums over pairs of both halves or of one.
+
+        Parameters
+        ----------
+        half : int or None, default=None
+            0 or 1; None takes both together.
+
+        Returns
+        -------
+        sums : ndarray of shape (G, K - 1, 4)
+            As in `pair_sums`.
+        counts : ndarray of shape (G, K)
+            States of every level in them.
+        """
         sums, counts = self.pair_sums, self.level_sums[..., 0]
         return (sums.sum(axis=0), counts.sum(axis=0)) if half is None else (sums[half], counts[half])
 
@@ -100,8 +150,8 @@ class Round:
         return visits[:, : max(n_end, self.origin + 1)].any(axis=1) & visits[:, -n_end:].any(axis=1)
 
 
-@dataclass(frozen=True)
-class Adaptation:
+@dataclass(frozen=True, repr=False)
+class Adaptation(Fields):
     """What an adaptive phase found, and what its updates did.
 
     Attributes
@@ -131,8 +181,8 @@ class Adaptation:
     settled: bool
 
 
-@dataclass(frozen=True)
-class TemperingRun:
+@dataclass(frozen=True, repr=False)
+class TemperingRun(KeptStates):
     """Rounds of simulated tempering after burn-in.
 
     Attributes
@@ -159,6 +209,8 @@ class TemperingRun:
         What was found against the path before anything was sampled: reasons not to trust any result.
     first_ratio : MeanWeight or None
         log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
+    history : ndarray of shape (R, 3)
+        As in `ExchangeRun`, after the pilot, every round of burn-in and every earlier one of production.
     """
 
     ladder: NDArray[np.float64]
@@ -173,6 +225,7 @@ class TemperingRun:
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
     first_ratio: MeanWeight | None = None
+    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
 
     # -- what reweighting reads (see `LevelRun`) is that of the last round, which is half of the production or all of it
     @property
@@ -191,8 +244,26 @@ class TemperingRun:
         return self.rounds[-1].level_sums
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums over pairs (G, K - 1, 4) of both halves or of one, and the states of every level in them (G, K)."""
+        """Return the sums over pairs of both halves or of one.
+
+        Parameters
+        ----------
+        half : int or None, default=None
+            0 or 1; None takes both together.
+
+        Returns
+        -------
+        sums : ndarray of shape (G, K - 1, 4)
+            As in `pair_sums`.
+        counts : ndarray of shape (G, K)
+            States of every level in them.
+        """
         return self.rounds[-1].pairs(half)
+
+    @property
+    def vector_levels(self) -> NDArray[np.int64]:
+        """The levels at which the kept states were moved, shape (M, n_kept)."""
+        return self.rounds[-1].vector_levels
 
     @property
     def samples(self) -> Samples:
@@ -258,7 +329,7 @@ def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redra
         **setup.options,
     )
     states, memories, levels, *sums = zip(*carries)
-    log_q_sums, counts, level_sums, log_q, vector_levels, slopes, pair_sums = (
+    log_q_sums, counts, level_sums, log_q, vector_levels, slopes, pair_sums, summaries = (
         np.concatenate(parts, axis=1) for parts in sums
     )
     left = Round(
@@ -271,6 +342,7 @@ def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redra
         vector_levels=vector_levels.swapaxes(0, 1).copy(),
         slopes=fewest_columns(slopes.swapaxes(0, 1).copy()),
         pair_sums=pair_sums,
+        summaries=summaries.swapaxes(0, 1),
         origin=int(setup.first_ratio is not None),
     )
     return list(zip(states, memories, levels)), left
@@ -290,25 +362,29 @@ def _begin(path, chains, group):
     log_q, vector_levels = np.empty((0, n, n_levels), dtype=np.float32), np.empty((0, n), dtype=np.int64)
     slopes = np.empty((0, n, n_levels if has(path, Derivatives) else 0))
     level_sums, pair_sums = np.zeros((2, 1, n_levels, 4)), np.zeros((2, 1, n_levels - 1, 4))
-    return state, memory, levels, log_q_sums, counts, level_sums, log_q, vector_levels, slopes, pair_sums
+    summaries = np.zeros((2, 1, path.summary(path.take(state, [0])).shape[1]))
+    kept = log_q, vector_levels, slopes
+    return state, memory, levels, log_q_sums, counts, level_sums, *kept, pair_sums, summaries
 
 
 def _advance(setup, name, log_pseudo_prior, thinning, half, bounds, group, segment, carry):
-    state, memory, levels, log_q_sums, counts, level_sums, log_q, vector_levels, slopes, pair_sums = carry
+    state, memory, levels, *sums, log_q, vector_levels, slopes, pair_sums, summaries = carry
     (stride, every), part = thinning, int(bounds[segment] >= half)
     begin, end = bounds[segment], bounds[segment + 1]
     stream = setup.stream(_ROUND, group, begin * setup.sweeps_per_redraw + 1, *name)
     order = end - begin, setup.sweeps_per_redraw, stride
-    state, memory, levels, more_sums, drawn, derivatives, vectors, more_levels, more_slopes, pairs = programs.temper(
+    state, memory, levels, more_sums, drawn, derivatives, *more, pairs, more_summaries = programs.temper(
         setup.path, setup.transition, state, memory, levels, log_pseudo_prior, *order, stream
     )
-    log_q_sums, counts, level_sums, pair_sums = (a.copy() for a in (log_q_sums, counts, level_sums, pair_sums))
+    log_q_sums, counts, level_sums, pair_sums = (a.copy() for a in (*sums, pair_sums))
     log_q_sums[part] = np.logaddexp(log_q_sums[part], check_finite(more_sums, allow_zero=True))
     counts[part] += drawn
     level_sums[part, 0] += derivatives
     pair_sums[part, 0] += pairs
     if every and segment % every == 0:
+        vectors, more_levels, more_slopes = more
         more_log_q = log_softmax(vectors + log_pseudo_prior, axis=2).astype(np.float32)
         log_q = np.concatenate([log_q, more_log_q])
         vector_levels, slopes = np.concatenate([vector_levels, more_levels]), np.concatenate([slopes, more_slopes])
-    return state, memory, levels, log_q_sums, counts, level_sums, log_q, vector_levels, slopes, pair_sums
+    kept, summaries = (log_q, vector_levels, slopes), summaries + more_summaries[:, np.newaxis]
+    return state, memory, levels, log_q_sums, counts, level_sums, *kept, pair_sums, summaries

@@ -29,8 +29,9 @@ def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
     path : Path
         With `sample_base`.
     random_state : int, default=0
+        Seed of the check.
     rtol : float, default=1e-5
-        Allowed difference of `log_f` and `log_f_ladder`, relative to max(1, |log f|).
+        Allowed difference of `log_f` and `log_f_ladder`, relative to ``max(1, |log f|)``.
 
     Raises
     ------
@@ -97,12 +98,14 @@ def check_transition(
         With `sample_base`, on a short ladder whose neighbours overlap (``path.with_ladder``). Few variables that
         depend on each other strongly show a mistake best, most of all a wrong reversal.
     transition : Transition
+        With its parameters as they are to be tested.
     variables : callable or None, default=None
         variables(state) -> array (n, ...): what f is a density of. None takes the state, which must then be one array
         or a tuple of arrays without auxiliary variables.
     n : int, default=2000
         Number of chains.
     random_state : int, default=0
+        Seed of the check.
     false_alarm : float, default=1e-4
         Probability that a correct transition fails, all tests together (Bonferroni, normal quantiles).
 
@@ -215,6 +218,7 @@ def check_partition_estimator(
     problem : Problem
         Or any (name, path, log_partition).
     random_state : int, default=0
+        Seed of the check.
     false_alarm : float, default=2e-4
         Probability that an honest estimator fails: the error is compared with that two-sided Student t quantile times
         the standard error (3.7 of them for many degrees of freedom), a bound with its one-sided interval.

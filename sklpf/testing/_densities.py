@@ -75,8 +75,8 @@ def make_density_problem(kind: str, random_state: int = 0, *, compiled: bool = F
 
         - "gaussian 2-D, condition 1" and so on: 2, 20 or 100 dimensions, condition numbers 1, 100 and 1e4 of the
           covariance, rotated at random, largest variance 1; base N(0, 4 I).
-        - "laplace 6-D", "laplace 36-D": complete products of experts exp(-sum |u_l|), u = W x, with unit variances up
-          to a factor of 2; base N(0, I).
+        - "laplace 6-D", "laplace 36-D": complete products of experts ``exp(-sum |u_l|)``, u = W x, with unit
+          variances up to a factor of 2; base N(0, I).
         - "student-t 6-D", "student-t 36-D": exp(-sum lambda_l log(1 + u_l^2)) with lambda from 1 to 3; the base is a
           t with the tail index 2 min(lambda) - 1 of the product as its degrees of freedom, at most 8.
         - "student-t 6-D, gaussian base" and 36-D: from N(0, I), whose tails are too light, so that runs can't converge.

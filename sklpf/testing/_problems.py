@@ -125,6 +125,7 @@ def hidden_mode_problem(n_units: int = 64, mean: float = 0.98) -> Problem:
     Parameters
     ----------
     n_units : int, default=64
+        Number of binary units.
     mean : float, default=0.98
         Mean of every unit in the narrow mode.
 
@@ -145,10 +146,17 @@ class HiddenModePath(TemperedPath):
     Parameters
     ----------
     n_units : int
+        Number of binary units.
     mean : float
         In (0, 1).
     ladder : array-like of shape (K,)
         Inverse temperatures, increasing in [0, 1].
+
+    Examples
+    --------
+    >>> from sklpf.testing import HiddenModePath
+    >>> HiddenModePath(64, 0.98).base_log_partition
+    0.0
     """
 
     base_log_partition = 0.0

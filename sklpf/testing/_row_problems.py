@@ -33,9 +33,10 @@ def make_rows_problem(
     Parameters
     ----------
     kind : {"gaussian", "laplace"}, default="gaussian"
-        The prior of a. "gaussian": N(0, I), with a random square Phi. "laplace": exp(-|a_i|) / 2 for each i, with an
-        orthogonal Phi, so that log p(x) is a sum of logs of integrals in one dimension.
+        The prior of a. "gaussian": N(0, I), with a random square Phi. "laplace": ``exp(-|a_i|) / 2`` for each i,
+        with an orthogonal Phi, so that log p(x) is a sum of logs of integrals in one dimension.
     n_rows, n_latent : int, default=100, 10
+        Rows, and latent variables of each.
     noise : float, default=0.3
         Standard deviation sigma.
     base : {"posterior", "prior"}, default="posterior"
@@ -94,12 +95,13 @@ class LinearRowsPath(TemperedPath):
     Parameters
     ----------
     X : array-like of shape (n_rows, n_features)
+        Rows whose likelihood is wanted.
     mixing : array-like of shape (n_features, M)
         Phi.
     noise : float
         sigma.
     prior : {"gaussian", "laplace"}, default="gaussian"
-        N(0, I), or exp(-|a_i|) / 2 for each i.
+        N(0, I), or ``exp(-|a_i|) / 2`` for each i.
     base : {"posterior", "prior"}, default="posterior"
         "posterior": p(a | x) if the prior were N(0, 2 I), so that R Rᵀ = (Phiᵀ Phi / sigma² + I / 2)⁻¹ for all rows.
         "prior": N(0, I), the prior itself if that is Gaussian.
@@ -110,6 +112,15 @@ class LinearRowsPath(TemperedPath):
     ------
     ValueError
         If `prior` or `base` is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import AIS
+    >>> from sklpf.testing import LinearRowsPath
+    >>> path = LinearRowsPath([[0.0], [1.0]], mixing=[[1.0]], noise=1.0, base="prior")  # x ~ N(0, 2)
+    >>> AIS(200, 100, random_state=0).fit(path).log_partition_.round(1)
+    array([-1.3, -1.5])
     """
 
     base_log_partition = 0.0
@@ -156,7 +167,20 @@ class LinearRowsPath(TemperedPath):
         return self._alone(self.simulate(1, stream.generator())[0])
 
     def simulate(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return n rows drawn from the model, shape (n, n_features)."""
+        """Return rows drawn from the model.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        rng : numpy.random.Generator
+            Where the random numbers come from.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+            The rows.
+        """
         shape = n, self.n_dimensions
         latent = rng.normal(size=shape) if self.prior == "gaussian" else rng.laplace(size=shape)
         return latent @ self.mixing.T + self.noise * rng.normal(size=(n, len(self.mixing)))

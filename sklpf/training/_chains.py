@@ -25,7 +25,9 @@ class Chains:
     Parameters
     ----------
     position : array-like of shape (n, d)
+        Where they start.
     rng : numpy.random.Generator
+        Where the random numbers come from.
     n_leapfrog : int, default=10
         Steps of kick, drift and kick of a trajectory.
     step_size : float, default=0.1
@@ -44,6 +46,16 @@ class Chains:
     step_size : float
     acceptance : float
         Mean acceptance probability of the last trajectory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.training import Chains
+    >>> rng = np.random.default_rng(0)
+    >>> chains = Chains(rng.normal(size=(100, 2)), rng, step_size=0.5)
+    >>> chains.move(lambda x: -0.5 * np.sum(x**2, axis=1), lambda x: -x)
+    >>> chains.position.shape, bool(chains.acceptance > 0.8)
+    ((100, 2), True)
     """
 
     def __init__(
@@ -55,7 +67,15 @@ class Chains:
         self.rescale = rescale
 
     def move(self, log_density: Function, grad: Function) -> None:
-        """Make one trajectory of every chain for the log density as it is now, up to a constant."""
+        """Make one trajectory of every chain for the log density as it is now.
+
+        Parameters
+        ----------
+        log_density : callable
+            Of points (n, d), giving (n,), in nats up to a constant.
+        grad : callable
+            Its gradient, of points (n, d), giving (n, d).
+        """
         velocity = self.rng.standard_normal(self.position.shape)
         here = log_density(self.position)
         energy = 0.5 * np.einsum("ij,ij->i", velocity, velocity) - here
@@ -77,7 +97,18 @@ class Chains:
         self.position = np.where(accept[:, np.newaxis], end, self.position)
 
     def adapt(self, log_rate: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the acceptance probabilities of trajectories by their loss of energy, after the step size followed."""
+        """Let the step size follow the acceptance of trajectories.
+
+        Parameters
+        ----------
+        log_rate : ndarray of shape (n,)
+            Log of the acceptance ratio of every trajectory.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Acceptance probabilities.
+        """
         rate = np.exp(np.minimum(np.where(np.isnan(log_rate), -np.inf, log_rate), 0.0))
         self.acceptance = float(rate.mean())
         self.step_size *= np.exp(_RATE * (self.acceptance - self.target_acceptance))
@@ -85,7 +116,20 @@ class Chains:
         return rate
 
     def trajectory(self, grad: Function, velocity: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
-        """Return the ends of trajectories from where the chains are, and the velocities there, both (n, d)."""
+        """Return the ends of trajectories from where the chains are.
+
+        Parameters
+        ----------
+        grad : callable
+            Gradient of the log density, of points (n, d), giving (n, d).
+        velocity : ndarray of shape (n, d)
+            To start with.
+
+        Returns
+        -------
+        position, velocity : ndarray of shape (n, d)
+            At the ends.
+        """
         position, half = self.position, 0.5 * self.step_size
         velocity = velocity + half * grad(position)
         for step in range(self.n_leapfrog):

@@ -22,6 +22,7 @@ class PersistentContrastiveDivergence:
     Parameters
     ----------
     family : Family
+        The density that is trained.
     parameters : ndarray of shape (P,)
         To start from.
     X : ndarray of shape (n_samples, d)
@@ -29,12 +30,32 @@ class PersistentContrastiveDivergence:
     chains : Chains
         Started at draws from f, or near the data.
     batch_size : int
+        Rows of a minibatch.
     learning_rate : float
         Length of a step in every parameter.
 
     Attributes
     ----------
     parameters : ndarray of shape (P,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.training import Chains, PersistentContrastiveDivergence, train
+    >>> class Gaussians:  # of standard deviation exp(-s)
+    ...     def log_density(self, s, x):
+    ...         return -0.5 * np.sum((x * np.exp(s)) ** 2, axis=1)
+    ...     def grad(self, s, x):
+    ...         return -x * np.exp(2 * s)
+    ...     def grad_parameters(self, s, x, weights):
+    ...         return -weights @ (x * np.exp(s)) ** 2
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 1)) * 0.5
+    >>> chains = Chains(rng.normal(size=(100, 1)), rng)
+    >>> trainer = PersistentContrastiveDivergence(Gaussians(), np.zeros(1), X, chains, 100, learning_rate=0.02)
+    >>> _ = train(trainer, 40)
+    >>> bool(abs(np.exp(-trainer.parameters[0]) - 0.5) < 0.1)
+    True
     """
 
     def __init__(self, family: Family, parameters: Array, X: Array, chains: Chains, batch_size, learning_rate):
@@ -51,7 +72,13 @@ class PersistentContrastiveDivergence:
                 self.step(self.X[batch])
 
     def step(self, rows: Array) -> None:
-        """Make one step with some rows, then move the chains."""
+        """Make one step, then move the chains.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, d)
+            A minibatch.
+        """
         chains, family = self.chains, self.family
         data, model = np.full(len(rows), 1 / len(rows)), np.full(len(chains.position), 1 / len(chains.position))
         ascent = family.grad_parameters(self.parameters, rows, data)

@@ -51,6 +51,7 @@ class EM:
     position : array-like of shape (n, d)
         Where the chains start.
     rng : numpy.random.Generator
+        Where the random numbers come from.
     n_leapfrog : int, default=10
         Steps of a trajectory.
     bounds : ndarray of shape (2, d) or None, default=None
@@ -65,6 +66,25 @@ class EM:
     converged : bool
         Whether the loss has settled.
     chains : Chains
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.training import EM
+    >>> class Location:  # rows x ~ N(latent, 1), latent ~ N(mean, 1): the mean is learned
+    ...     rows, mean = np.array([[1.0], [2.0], [3.0]]), 0.0
+    ...     def log_density(self, z):
+    ...         return -0.5 * np.sum((self.rows - z) ** 2 + (z - self.mean) ** 2, axis=1)
+    ...     def grad(self, z):
+    ...         return self.rows - z + self.mean - z
+    ...     def maximise(self, z, rate):
+    ...         self.mean += rate * (z.mean() - self.mean)
+    ...     def loss(self, z):
+    ...         return np.mean((self.rows - self.mean) ** 2) / 4
+    >>> model = Location()
+    >>> EM(model, np.zeros((3, 1)), np.random.default_rng(0)).fit(max_iter=200)
+    >>> bool(abs(model.mean - 2) < 0.5)
+    True
     """
 
     def __init__(self, model: Any, position, rng, *, n_leapfrog=10, bounds=None, tol=0.01):
@@ -78,11 +98,18 @@ class EM:
         """Whether the loss has settled."""
         return self._n_searching is not None
 
-    def fit(self, max_iter: int, report=None) -> None:
-        """Make at most `max_iter` passes until the loss settles, and those with falling rates after them."""
+    def fit(self, max_iter: int) -> None:
+        """Make passes until the loss settles, and those with falling rates after them.
+
+        Parameters
+        ----------
+        max_iter : int
+            Most passes until the loss settles.
+        """
         for _ in range(_WARM_UP):
             self.chains.move(self.model.log_density, self.model.grad)
-        train(self, max_iter + self._n_settling(max_iter), report=report, callbacks=[self._ended(max_iter)])
+        n_passes = max_iter + self._n_settling(max_iter)
+        train(self, n_passes, report=lambda *_: f"loss = {self.losses[-1]:.3f}", callbacks=[self._ended(max_iter)])
 
     def run(self) -> None:
         """Make one pass: a trajectory of every chain, and the M-step."""

@@ -20,10 +20,31 @@ class MaximumLikelihood:
     parameters : ndarray of shape (P,)
         To start from.
     X : ndarray of shape (n_samples, d)
+        The data.
 
     Attributes
     ----------
     parameters : ndarray of shape (P,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.training import MaximumLikelihood, train
+    >>> class Gaussians:  # of standard deviation exp(-s)
+    ...     def log_density(self, s, x):
+    ...         return -0.5 * np.sum((x * np.exp(s)) ** 2, axis=1)
+    ...     def grad(self, s, x):
+    ...         return -x * np.exp(2 * s)
+    ...     def grad_parameters(self, s, x, weights):
+    ...         return -weights @ (x * np.exp(s)) ** 2
+    ...     def log_partition(self, s):
+    ...         return 0.5 * len(s) * np.log(2 * np.pi) - s.sum(), -np.ones(len(s))
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 1)) * 0.5
+    >>> trainer = MaximumLikelihood(Gaussians(), np.zeros(1), X)
+    >>> _ = train(trainer, 20)
+    >>> bool(abs(np.exp(-trainer.parameters[0]) - 0.5) < 0.05)
+    True
     """
 
     def __init__(self, family, parameters: Array, X: Array):

@@ -1,4 +1,4 @@
-"""The loop over passes that models train with: what is printed, who is called, and when it ends."""
+"""The loop over passes that models train with: what is said, who is called, and when it ends."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from sklpf._progress import in_words, passes
+
 
 def train(
     trainer: Any,
     n_passes: int,
     *,
-    report: Callable[[Any, int, float], str] | None = None,
+    report: Callable[[Any, int], str] | None = None,
     callbacks: Iterable[Callable[[Any, int], bool | None]] = (),
 ) -> tuple[int, bool]:
     """Make passes over the data until one of the callbacks ends it.
+
+    Within `fit` of a model every pass is a task of the callbacks of scikit-learn, which may end training as well.
 
     Parameters
     ----------
@@ -23,7 +27,8 @@ def train(
     n_passes : int
         Most passes.
     report : callable or None, default=None
-        Gives the line to print for the trainer, the pass (from 1) and its seconds. None prints nothing.
+        Says in words what the trainer has arrived at after the pass (from 1). It is only called within `fit` of a model
+        with `verbose`, whose line also says how long the pass took and how long all others may take.
     callbacks : iterable of callable, default=()
         All called with the trainer and the pass, after it and before the line. One that returns true ends training.
 
@@ -32,14 +37,28 @@ def train(
     n_passes : int
         Passes made.
     ended : bool
-        Whether a callback ended it.
+        Whether one of `callbacks` ended it.
     """
-    for iteration in range(1, n_passes + 1):
-        began = time.time()
-        trainer.run()
-        ended = [callback(trainer, iteration) for callback in callbacks]
-        if report is not None:
-            print(report(trainer, iteration, time.time() - began))
-        if any(ended):
-            return iteration, True
+    with passes(n_passes) as progress:
+        for iteration in range(1, n_passes + 1):
+            began = time.perf_counter()
+            if progress is not None:
+                progress.begin("pass", 0)
+            trainer.run()
+            ended, stop = [callback(trainer, iteration) for callback in callbacks], False
+            if progress is not None:
+                if progress.verbose:
+                    words = None if report is None else report(trainer, iteration)
+                    progress.say(_line(iteration, n_passes, words, time.perf_counter() - began))
+                stop = progress.end()
+            if any(ended) or stop:
+                return iteration, any(ended)
     return n_passes, False
+
+
+def _line(iteration, n_passes, words, seconds) -> str:
+    """A pass, what it has arrived at, its time, and how long all that are left may take."""
+    parts = [f"pass {iteration} of {n_passes}", words, in_words(seconds)]
+    if iteration < n_passes:
+        parts.append(f"at most {in_words(seconds * (n_passes - iteration))} left")
+    return ", ".join(part for part in parts if part)

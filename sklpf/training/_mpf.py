@@ -16,18 +16,20 @@ _LARGEST = 20.0  # exponent of a flow, so that a poor trajectory can't rule
 class MinimumProbabilityFlow:
     """Makes the flow of probability from the rows to where Hamiltonian trajectories take them small.
 
-    K = mean exp((H(x, v) - H(x', v')) / 2), H = -log f + |v|² / 2, over rows x with a normal velocity v and the ends
-    (x', v') of their trajectories (Sohl-Dickstein, Battaglino & DeWeese 2011, eq. 12, with that connectivity). The ends
-    are those of the density as it is, and are renewed after some iterations of L-BFGS. No log Z is needed.
+    ``K = mean exp((H(x, v) - H(x', v')) / 2)``, ``H = -log f + |v|² / 2``, over rows x with a normal velocity v and
+    the ends (x', v') of their trajectories (Sohl-Dickstein, Battaglino & DeWeese 2011, eq. 12, with that connectivity).
+    The ends are those of the density as it is, and are renewed after some iterations of L-BFGS. No log Z is needed.
 
     Parameters
     ----------
     family : Family
+        The density that is trained.
     parameters : ndarray of shape (P,)
         To start from.
     X : ndarray of shape (n_samples, d)
         With scales of about one.
     rng : numpy.random.Generator
+        Where the velocities come from.
     n_leapfrog : int
         Steps of a trajectory.
     n_iterations : int
@@ -36,6 +38,24 @@ class MinimumProbabilityFlow:
     Attributes
     ----------
     parameters : ndarray of shape (P,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.training import MinimumProbabilityFlow, train
+    >>> class Gaussians:  # of standard deviation exp(-s)
+    ...     def log_density(self, s, x):
+    ...         return -0.5 * np.sum((x * np.exp(s)) ** 2, axis=1)
+    ...     def grad(self, s, x):
+    ...         return -x * np.exp(2 * s)
+    ...     def grad_parameters(self, s, x, weights):
+    ...         return -weights @ (x * np.exp(s)) ** 2
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 1)) * 0.5
+    >>> trainer = MinimumProbabilityFlow(Gaussians(), np.zeros(1), X, rng)
+    >>> _ = train(trainer, 20)
+    >>> bool(abs(np.exp(-trainer.parameters[0]) - 0.5) < 0.1)
+    True
     """
 
     def __init__(self, family: Family, parameters: Array, X: Array, rng, n_leapfrog=10, n_iterations=3):

@@ -30,8 +30,19 @@ class Settled:
     loss : callable
         Of the trainer's parameters (P,).
     tol : float
+        In the unit of the loss: it has settled when its mean is not lower by more than that.
     n_passes : int
         That a mean is taken over.
+
+    Examples
+    --------
+    >>> from sklpf.training import Settled, train
+    >>> class Halving:
+    ...     parameters = 1.0
+    ...     def run(self):
+    ...         self.parameters /= 2
+    >>> train(Halving(), 100, callbacks=[Settled(float, tol=0.01, n_passes=2)])[1]
+    True
     """
 
     def __init__(self, loss: Callable[[Any], float], tol: float, n_passes: int):

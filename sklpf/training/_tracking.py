@@ -49,6 +49,7 @@ class LogPartitionTracker:
         Gives the path of the model that a trainer has arrived at. One with a method ``between(other, share)``, the path
         of a model whose parameters are that share of the way to another's, is followed in several steps.
     seed : int
+        Of the particles and the full estimates.
     method : {"particles", "rts"}, default="particles"
         "rts" carries tempered chains along (Carlson et al. 2016, equation 24), without an error bar and without
         further full estimates.
@@ -65,6 +66,16 @@ class LogPartitionTracker:
     anchors : list of Anchor
     path : Path
         That of the model after the last pass.
+
+    Examples
+    --------
+    >>> from sklpf import BernoulliRBM
+    >>> from sklpf.training import LogPartitionTracker
+    >>> rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
+    >>> tracker = LogPartitionTracker(lambda trainer: trainer.path(), seed=0)
+    >>> _ = tracker(rbm, 1)  # after a pass
+    >>> len(tracker.estimates)
+    1
     """
 
     def __init__(
@@ -87,7 +98,13 @@ class LogPartitionTracker:
         return False
 
     def update(self, path: Any) -> None:
-        """Follow the model to the target of `path` and estimate log Z there."""
+        """Follow the model and estimate log Z there.
+
+        Parameters
+        ----------
+        path : Path
+            Of the model as it is now.
+        """
         self.path, estimate = path, None
         if self.estimates:
             self._follow()
@@ -99,7 +116,18 @@ class LogPartitionTracker:
         self.estimates.append(estimate)
 
     def after(self, other: LogPartitionTracker) -> LogPartitionTracker:
-        """Return one that goes on from where another stands, which stays as it is, with the options of this one."""
+        """Return one that goes on from where another stands.
+
+        Parameters
+        ----------
+        other : LogPartitionTracker
+            It stays as it is.
+
+        Returns
+        -------
+        LogPartitionTracker
+            With the options of this one.
+        """
         tracker = copy.copy(other)
         tracker.path_of, tracker.n_moves = self.path_of, self.n_moves
         tracker.estimates, tracker.anchors = list(other.estimates), list(other.anchors)
@@ -160,12 +188,15 @@ class EarlyStopping:
     Parameters
     ----------
     tracker : LogPartitionTracker
+        It stands before this one among the callbacks.
     log_f : callable
         Mean log f of the held-out rows, in nats, given the path of the model.
     snapshot : callable
         Copies what of the trainer is kept.
     tol : float
+        Nats by which a pass must be better.
     n_iter_no_change : int
+        Passes without a better one that end training.
 
     Attributes
     ----------
@@ -175,6 +206,23 @@ class EarlyStopping:
         The pass with the highest score, from 1; 0 while log Z is not known after any.
     best : object
         Its snapshot.
+
+    Examples
+    --------
+    >>> from sklpf import BernoulliRBM
+    >>> from sklpf.training import EarlyStopping, LogPartitionTracker, train
+    >>> class Growing:
+    ...     strength = 0.0
+    ...     def run(self):
+    ...         self.strength += 0.5
+    ...     def path(self):
+    ...         return BernoulliRBM.from_parameters([[self.strength, self.strength]], [0.0, 0.0], [0.0]).path()
+    >>> tracker = LogPartitionTracker(Growing.path, seed=0)
+    >>> stopping = EarlyStopping(tracker, lambda path: 0.0, lambda trainer: trainer.strength, 1e-4, n_iter_no_change=2)
+    >>> train(Growing(), 10, callbacks=[tracker, stopping])  # log Z grows: the first pass is the best
+    (3, True)
+    >>> stopping.best_iteration, stopping.best
+    (1, 0.5)
     """
 
     def __init__(self, tracker, log_f, snapshot, tol: float, n_iter_no_change: int):

@@ -13,7 +13,18 @@ from sklpf.transitions._random_walk import RandomWalk
 
 
 def default_move(path: Any) -> Transition:
-    """The path's Gibbs sweep; on R^d, where it has none, HMC, or RandomWalk without gradients."""
+    """Return the path's Gibbs sweep; on R^d, where it has none, HMC, or RandomWalk without gradients.
+
+    Parameters
+    ----------
+    path : Path
+        What is to be moved on.
+
+    Returns
+    -------
+    Transition
+        With its own default parameters.
+    """
     if has(path, GibbsMove) or not has(path, Continuous):
         return Gibbs()
     return HMC() if has(path, Gradients) else RandomWalk()

@@ -16,6 +16,13 @@ class Metropolis(Transition):
     Needs ``path.propose(state, levels, stream) -> (proposal, log_ratio)`` where log_ratio (n,) is
     log q(state | proposal) - log q(proposal | state), zero for a symmetric proposal. The proposal must not use
     ``stream.uniform``, which decides about acceptance; ``stream.generator()`` is its own.
+
+    Examples
+    --------
+    >>> from sklpf import AIS
+    >>> from sklpf.transitions import Metropolis
+    >>> AIS(transition=Metropolis())
+    AIS(transition=Metropolis())
     """
 
     requires = (Proposal,)

@@ -220,7 +220,20 @@ class TunedTransition(Transition):
             raise ValueError('metric must be None or "diag" on a path with bounds: chains are reflected by coordinates')
 
     def slopes(self, memory: tuple, beta: float) -> list[NDArray]:
-        """Return a list with the gradients of log f_beta (n, d), empty for moves that have none."""
+        """Return the gradients of log f_beta at the chains.
+
+        Parameters
+        ----------
+        memory : tuple of arrays
+            As `init` or the last move left it.
+        beta : float
+            Inverse temperature of the chains.
+
+        Returns
+        -------
+        list of ndarray of shape (n, d)
+            One gradient, or none where the move needs none.
+        """
         return []
 
     def first_step(self, n_dimensions: int) -> float:
@@ -250,7 +263,18 @@ class TunedTransition(Transition):
         return _fixed(self.step_size)
 
     def with_pilot(self, pilot: Pilot) -> TunedTransition:
-        """Return the move with these step sizes and scales, or with its own step size where one was given."""
+        """Return the move with these step sizes and scales, or with its own step size where one was given.
+
+        Parameters
+        ----------
+        pilot : Pilot
+            What `tune` found.
+
+        Returns
+        -------
+        TunedTransition
+            A frozen copy.
+        """
         if self.step_size != "auto":
             pilot = pilot._replace(log_steps=np.full(len(pilot.betas), np.log(self.step_size)))
         tuned = type(self)(**self.get_params(deep=False))

@@ -1,17 +1,19 @@
-"""Monte Carlo error: jackknife over independent groups, t-tests, and the Pareto shape of importance weights."""
+"""Monte Carlo error: jackknife over independent groups, t-tests, and the Pareto tail of importance weights."""
 
 from sklpf.uncertainty._disagreement import MOST_BETWEEN, Difference, between_groups, difference, t_bound, t_ratio
 from sklpf.uncertainty._jackknife import jackknife, log_mean_exp
-from sklpf.uncertainty._pareto import pareto_shape
+from sklpf.uncertainty._pareto import ParetoTail, pareto_shape, pareto_tail
 
 __all__ = [
     "MOST_BETWEEN",
     "Difference",
+    "ParetoTail",
     "between_groups",
     "difference",
     "jackknife",
     "log_mean_exp",
     "pareto_shape",
+    "pareto_tail",
     "t_bound",
     "t_ratio",
 ]

@@ -18,33 +18,91 @@ _ROUNDING = 1e-9  # differences (nats) that no test looks at
 
 
 def t_bound(n_groups: int, n_tests: int = 1) -> float:
-    """Absolute t statistic that one of `n_tests` tests on `n_groups` groups exceeds in 0.1 % of the runs by chance."""
+    """Return the absolute t statistic that one of some tests exceeds in 0.1 % of the runs by chance.
+
+    Parameters
+    ----------
+    n_groups : int
+        Number of independent groups.
+    n_tests : int, default=1
+        How many tests share the probability of a false alarm.
+
+    Returns
+    -------
+    float
+        For both sides.
+    """
     return float(student_t.isf(_FALSE_ALARM / 2 / n_tests, n_groups - 1))
 
 
 def t_ratio(difference: ArrayLike, std_error: ArrayLike) -> float:
-    """difference / std_error; 0 where the difference is rounding."""
+    """Return difference / std_error; 0 where the difference is rounding.
+
+    Parameters
+    ----------
+    difference : float
+        What is tested.
+    std_error : float
+        Its standard error.
+
+    Returns
+    -------
+    float
+        The t statistic.
+    """
     return float(np.divide(difference, std_error)) if abs(float(np.asarray(difference))) > _ROUNDING else 0.0
 
 
 class Difference(NamedTuple):
-    """A difference of two estimates that should be 0, in nats, and its t statistic."""
+    """A difference of two estimates that should be 0.
+
+    Attributes
+    ----------
+    value : float
+        In nats.
+    t : float
+        Its t statistic.
+    """
 
     value: float
     t: float
 
     def alarms(self, n_groups: int) -> bool:
-        """Whether it is neither chance nor immaterial."""
+        """Whether the difference is neither chance nor immaterial.
+
+        Parameters
+        ----------
+        n_groups : int
+            Number of independent groups.
+
+        Returns
+        -------
+        bool
+            Whether t is beyond `t_bound` and the value above 0.01 nats.
+        """
         return abs(self.t) > t_bound(n_groups) and abs(self.value) > _MATERIAL
 
 
 def difference(function: Callable[[NDArray], ArrayLike], n_groups: int) -> Difference:
-    """A difference, given as a function of the groups to use, by the jackknife."""
+    """Return a difference, given as a function of the groups to use, by the jackknife.
+
+    Parameters
+    ----------
+    function : callable
+        function(keep) is the difference, in nats, from the groups ``keep`` alone.
+    n_groups : int
+        Number of independent groups.
+
+    Returns
+    -------
+    Difference
+        Its value and its t statistic.
+    """
     value, std_error = jackknife(function, n_groups)
     return Difference(float(value), t_ratio(value, std_error) if std_error > 0 else 0.0)
 
 
-def between_groups(sums: NDArray, squares: NDArray, n: int) -> float:
+def between_groups(sums: NDArray, squares: NDArray, n: ArrayLike) -> float:
     """Share of the variance of states that lies between groups: sum_j Var_g(mean of s_gj) / sum_j Var(s_j).
 
     Near 1 / (independent states in a group) where groups sample one distribution, and of the order of 1 where each sits
@@ -54,9 +112,16 @@ def between_groups(sums: NDArray, squares: NDArray, n: int) -> float:
     ----------
     sums, squares : ndarray of shape (G, S)
         Of every group's states: sums of the S numbers that describe them, and of their squares.
-    n : int
-        States of every group.
+    n : float or ndarray of shape (G,)
+        States of every group, or the sum of their weights where states are weighted.
+
+    Returns
+    -------
+    float
+        At least 0.
     """
-    means, mean_square = sums / n, squares.mean(axis=0) / n
-    total, rounding = np.sum(mean_square - means.mean(axis=0) ** 2), 1e-12 * np.sum(mean_square)
-    return float(means.var(axis=0, ddof=1).sum() / total) if total > rounding else 0.0
+    n_groups, n = len(sums), np.broadcast_to(np.asarray(n, dtype=float)[..., np.newaxis], (len(sums), 1))
+    mean, mean_square = sums.sum(axis=0) / n.sum(), squares.sum(axis=0) / n.sum()
+    total, rounding = np.sum(mean_square - mean**2), 1e-12 * np.sum(mean_square)
+    between = np.sum((sums - n * mean) ** 2 / np.maximum(n, np.finfo(float).tiny)) / n.sum() * n_groups / (n_groups - 1)
+    return float(between / total) if total > rounding else 0.0

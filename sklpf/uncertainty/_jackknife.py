@@ -10,7 +10,20 @@ from scipy.special import logsumexp
 
 
 def log_mean_exp(log_weights: ArrayLike, axis: int | None = None) -> NDArray[np.float64]:
-    """Return log of the mean of exp(log_weights), without overflow."""
+    """Return the log of the mean of exp(log_weights), without overflow.
+
+    Parameters
+    ----------
+    log_weights : array-like
+        Any shape.
+    axis : int or None, default=None
+        That the mean is taken over; None: all.
+
+    Returns
+    -------
+    float or ndarray
+        -inf where all are -inf.
+    """
     log_weights = np.asarray(log_weights, dtype=float)
     n = log_weights.size if axis is None else log_weights.shape[axis]
     return logsumexp(log_weights, axis=axis) - np.log(n)

@@ -1,46 +1,103 @@
-"""Shape of the generalised Pareto tail of importance weights."""
+"""The generalised Pareto tail of importance weights."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import genpareto
 
 
-def pareto_shape(log_weights: ArrayLike) -> float:
-    """Return the Pareto shape k of the upper tail of importance weights (Vehtari et al. 2024).
+class ParetoTail(NamedTuple):
+    """A generalised Pareto tail of importance weights, in units of the largest weight.
+
+    Attributes
+    ----------
+    shape : float
+        k, the tail's weight: under 0.5 the weights' variance is finite, from 0.7 on their mean should not be relied on.
+        nan with fewer than 5 weights in the tail; -inf if the tail has no spread.
+    scale : float
+        nan where the shape is no number.
+    threshold : float
+        The weight at which the tail begins.
+    n : int
+        Weights in the tail.
+    """
+
+    shape: float
+    scale: float
+    threshold: float
+    n: int
+
+    def weights(self, n: int) -> NDArray[np.float64]:
+        """Return quantiles of the tail at (i - 1/2) / n for i = n, ..., 1, the largest first.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            In units of the largest weight.
+        """
+        return self.threshold + genpareto.isf((np.arange(n) + 0.5) / n, self.shape, scale=self.scale)
+
+
+def pareto_tail(log_weights: ArrayLike) -> ParetoTail:
+    """Return the generalised Pareto distribution of the upper tail of importance weights (Vehtari et al. 2024).
 
     The tail, min(n / 5, 3 sqrt(n)) weights, is fitted by the posterior mean of Zhang & Stephens (2009), with k drawn
-    towards 0.5 by ten pseudo-observations. Under 0.5 the weights' variance is finite, from 0.7 on their mean should
-    not be relied on.
+    towards 0.5 by ten pseudo-observations.
 
     Parameters
     ----------
     log_weights : array-like of shape (n,)
+        Up to a constant.
 
     Returns
     -------
-    float
-        nan with fewer than 5 weights in the tail; -inf if the tail has no spread.
+    ParetoTail
     """
     log_weights = np.sort(np.asarray(log_weights, dtype=float))
     n = len(log_weights)
     n_tail = int(min(n // 5, np.ceil(3 * np.sqrt(n))))
     if n_tail < 5:
-        return float("nan")
+        return ParetoTail(np.nan, np.nan, np.nan, n_tail)
     weights = np.exp(log_weights - log_weights[-1])
-    excess = weights[-n_tail:] - weights[-n_tail - 1]
+    threshold = float(weights[-n_tail - 1])
+    excess = weights[-n_tail:] - threshold
     excess = excess[excess > 0]
-    if len(excess) < 5 or weights[-1] - weights[-n_tail - 1] < 1e-10:  # rounding of long sums
-        return float("-inf")
-    return _weakly_informed(_zhang_stephens(excess), len(excess))
+    if len(excess) < 5 or weights[-1] - threshold < 1e-10:  # rounding of long sums
+        return ParetoTail(-np.inf, np.nan, threshold, n_tail)
+    shape, scale = _zhang_stephens(excess)
+    return ParetoTail(_weakly_informed(shape, len(excess)), scale, threshold, len(excess))
+
+
+def pareto_shape(log_weights: ArrayLike) -> float:
+    """Return the shape k of the tail of importance weights.
+
+    Parameters
+    ----------
+    log_weights : array-like of shape (n,)
+        Up to a constant.
+
+    Returns
+    -------
+    float
+        As in `ParetoTail`.
+    """
+    return pareto_tail(log_weights).shape
 
 
 def _weakly_informed(shape: float, n: int) -> float:
     return float((shape * n + 0.5 * 10) / (n + 10))
 
 
-def _zhang_stephens(excess: np.ndarray) -> float:
-    """Posterior-mean shape of a generalised Pareto sample, sorted ascending."""
+def _zhang_stephens(excess: np.ndarray) -> tuple[float, float]:
+    """Posterior-mean shape and scale of a generalised Pareto sample, sorted ascending."""
     n = len(excess)
     n_grid = 30 + int(np.sqrt(n))
     grid = 1 - np.sqrt(n_grid / (np.arange(1, n_grid + 1) - 0.5))
@@ -50,4 +107,5 @@ def _zhang_stephens(excess: np.ndarray) -> float:
     log_likelihood = n * (np.log(-theta / shapes) - shapes - 1)
     posterior = np.exp(log_likelihood - log_likelihood.max())
     theta_mean = np.sum(theta * posterior) / posterior.sum()
-    return float(np.mean(np.log1p(-theta_mean * excess)))
+    shape = float(np.mean(np.log1p(-theta_mean * excess)))
+    return shape, float(-shape / theta_mean)

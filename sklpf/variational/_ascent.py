@@ -16,6 +16,23 @@ class ConjugateModel:
 
     The model holds q(g) q(z) and its data. U = E_q[log p(x, z | g)] is the part that a temperature divides, so the
     bound at inverse temperature b is ``regulariser() + b U`` plus the temperature's own part.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.variational import ConjugateModel, sweeps
+    >>> class Mean(ConjugateModel):  # x ~ N(g, 1), g ~ N(0, 1), q(g) = N(m, v)
+    ...     x, m, v = np.array([1.0, 2.0, 3.0]), 0.0, 1.0
+    ...     def update(self, inverse):
+    ...         self.v = 1 / (1 + inverse * len(self.x))
+    ...         self.m = self.v * inverse * self.x.sum()
+    ...     def expected_log_joint(self, per_datum=False):
+    ...         return -0.5 * np.sum(np.log(2 * np.pi) + (self.x - self.m) ** 2 + self.v)
+    ...     def regulariser(self):
+    ...         return 0.5 * (1 + np.log(self.v) - self.m**2 - self.v)
+    >>> *_, last = sweeps(Mean())
+    >>> round(float(last.elbo), 3)  # the log evidence, as q is exact
+    -5.95
     """
 
     def update(self, inverse: float | NDArray[np.float64]) -> None:
@@ -33,7 +50,18 @@ class ConjugateModel:
         raise NotImplementedError(f"{type(self).__name__} must define update(inverse)")
 
     def expected_log_joint(self, per_datum: bool = False) -> float | NDArray[np.float64]:
-        """Return U in nats, untempered: summed, or of shape (n,), which only `LocalTempering` asks for."""
+        """Return U, untempered.
+
+        Parameters
+        ----------
+        per_datum : bool, default=False
+            Whether each datum's part is wanted, which only `LocalTempering` asks for.
+
+        Returns
+        -------
+        float or ndarray of shape (n,)
+            In nats.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define expected_log_joint(per_datum)")
 
     def regulariser(self) -> float:
@@ -48,6 +76,16 @@ class ConjugateModel:
 
         C(T) integrates p(x, z | g)^(1 / T) p(g) over x, z and g. All terms of U count, constants included: where one
         is left out of either, the temperature is driven by the difference.
+
+        Parameters
+        ----------
+        temperatures : ndarray of shape (M,)
+            From 1 upwards.
+
+        Returns
+        -------
+        ndarray of shape (M,)
+            log C(T) in nats.
         """
         raise NotImplementedError(f"{type(self).__name__} must define log_partition(temperatures) to be tempered")
 
@@ -81,6 +119,7 @@ def sweeps(
     Parameters
     ----------
     model : ConjugateModel
+        It is changed in place.
     tempering : Tempering or None, default=None
         None goes to T = 1 at once.
     tol : float, default=1e-3

@@ -21,6 +21,7 @@ def temperature_schedule(schedule: str | ArrayLike, initial: float = 10.0, n_swe
     initial : float, default=10.0
         First temperature, at least 1.
     n_sweeps : int, default=100
+        Number of annealed sweeps, where the schedule is named.
 
     Returns
     -------
@@ -74,6 +75,7 @@ def temperature_posterior(
     expected_log_joint : float or array-like of shape (n,)
         U = E_q[log p(x, z | globals)] of all data, or of each datum with a temperature of its own.
     temperatures : ndarray of shape (M,)
+        The T_m.
     log_partition : ndarray of shape (M,) or (n, M)
         log C(T_m), of all data or of one.
 
@@ -107,6 +109,12 @@ class Tempering:
         Most sweeps before the last phase at T = 1.
     stops_early : bool
         Whether that phase may begin as soon as the bound no longer rises.
+
+    Examples
+    --------
+    >>> from sklpf.variational import Tempering
+    >>> Tempering().inverse  # T = 1 throughout
+    1.0
     """
 
     inverse: float | NDArray[np.float64] = 1.0
@@ -116,7 +124,13 @@ class Tempering:
     stops_early: bool = False
 
     def advance(self, expected_log_joint) -> None:
-        """Set `inverse` and `term` for the next sweep, given U (a float, or an ndarray (n,) if `per_datum`)."""
+        """Set `inverse` and `term` for the next sweep.
+
+        Parameters
+        ----------
+        expected_log_joint : float or ndarray of shape (n,)
+            U in nats, of each datum if `per_datum`.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define advance(expected_log_joint)")
 
 
@@ -127,6 +141,12 @@ class Annealed(Tempering):
     ----------
     temperatures : array-like of shape (n_sweeps,)
         Of every sweep, such as `temperature_schedule` gives.
+
+    Examples
+    --------
+    >>> from sklpf.variational import Annealed, temperature_schedule
+    >>> Annealed(temperature_schedule("linear", initial=3.0, n_sweeps=2)).temperatures
+    array([3., 2.])
     """
 
     def __init__(self, temperatures: ArrayLike):
@@ -148,11 +168,24 @@ class GlobalTempering(Tempering):
     Parameters
     ----------
     temperatures : array-like of shape (M,)
+        Increasing from 1.
     log_partition : array-like of shape (M,)
         log C(T_m) of all data, in nats: 0 at T = 1.
     n_sweeps : int, default=100
+        Most sweeps with a learned temperature.
     monotone : bool, default=False
         Whether q(T) stays as it is where the update would raise the temperature. The bound rises all the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.variational import GlobalTempering
+    >>> tempering = GlobalTempering([1.0, 2.0], log_partition=np.zeros(2))
+    >>> tempering.inverse  # E[1 / T], both temperatures equally probable
+    0.75
+    >>> tempering.advance(2.0)
+    >>> round(float(tempering.inverse), 3)
+    0.866
     """
 
     stops_early = True
@@ -177,10 +210,22 @@ class LocalTempering(Tempering):
     Parameters
     ----------
     temperatures : array-like of shape (M,)
+        Increasing from 1.
     log_partition : array-like of shape (M,)
         log C(T_m) of a single datum, in nats. Exact where C does not depend on the global variables.
     n_data : int
+        Number of data.
     n_sweeps : int, default=100
+        Most sweeps with learned temperatures.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.variational import LocalTempering
+    >>> tempering = LocalTempering([1.0, 2.0], log_partition=np.zeros(2), n_data=2)
+    >>> tempering.advance(np.array([0.0, 2.0]))
+    >>> tempering.inverse.round(3)
+    array([0.75 , 0.866])
     """
 
     per_datum = True

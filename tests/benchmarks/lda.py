@@ -45,11 +45,11 @@ def texts(name):
 # ---- documents -----------------------------------------------------------------------------------
 def document_step(model, X):
     """A call of the E-step and the sums for the topics, from gamma = 1; returns gamma."""
-    topics, alpha = copy.deepcopy(model._topics), model._alpha()
+    topics, alpha = copy.deepcopy(model._topics), model._alpha
 
     def call():
         with task_map(1) as tasks:
-            found = infer_documents(topics, X, alpha, np.ones((X.shape[0], len(alpha))), model._settings(), tasks)
+            found = infer_documents(topics, X, alpha, np.ones((X.shape[0], len(alpha))), model._settings, tasks)
             update_topics(topics, found, 1e-9, 1.0, tasks)
         return found.gamma
 

@@ -1,6 +1,6 @@
-"""The likelihood of documents: speed of a sweep, which estimator is the best default, and coverage of its intervals.
+"""The likelihood of documents: speed, which estimator is the best default, what a score costs, whether intervals cover.
 
-Run with: python tests/benchmarks/lda_likelihood.py {speed,default,coverage} [--model "AP, 100 topics"] [--seeds 200]
+Run with: python tests/benchmarks/lda_likelihood.py {speed,default,score,coverage,means,hard} [--model M] [--seeds N]
 
 Prints tables in Markdown; doc/benchmarks/lda_likelihood.md keeps them. Topics are scikit-learn's from a short fit to
 the training documents of the reference data, or random ones where it is absent.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from itertools import product
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,26 +28,27 @@ from sklpf.testing import find_shared_data
 from sklpf.transitions import Gibbs
 
 MODELS = {  # name: file, topics, prior of the documents' topics, passes of the fit
+    "AP, 10 topics": ("ap", 10, 0.1, 3),
     "AP, 20 topics": ("ap", 20, 0.1, 3),
     "AP, 100 topics": ("ap", 100, 0.01, 5),
     "newsgroups, 100 topics": ("newsgroups", 100, 0.01, 2),
 }
 ESTIMATORS = {
-    "LeftToRight, 50 particles": LeftToRight(50),
-    "LeftToRight, 100 particles": LeftToRight(100),
-    "LeftToRight (default, 200)": LeftToRight(),
-    "LeftToRight, 400 particles": LeftToRight(400),
+    "LeftToRight (default)": LeftToRight(),
+    "LeftToRight, tol 0.1": LeftToRight(tol=0.1),
+    "LeftToRight, 16 particles": LeftToRight(16),
+    "LeftToRight, 200 particles": LeftToRight(200),
     "LeftToRight, 1 particle, 1000 filters": LeftToRight(1, 1000),
-    "LeftToRight, 200 particles, 2 sweeps": LeftToRight(n_sweeps=2),
-    "LeftToRight, 50 particles, 32 sweeps": LeftToRight(50, n_sweeps=32),
+    "LeftToRight, 2 sweeps": LeftToRight(n_sweeps=2),
+    "LeftToRight, 16 sweeps": LeftToRight(n_sweeps=16),
     "AIS, 100 chains x 300": AIS(100, 300),
     "AIS (default, 100 x 1000)": AIS(),
     "AIS, 30 chains x 3000": AIS(30, 3000),
     "ParallelTempering, 512 sweeps": ParallelTempering(n_sweeps=512),
     "RTS, 50 chains x 30, 1000 sweeps": RTS(50, 30, n_sweeps=1000),
 }
-COVERAGE = {"LeftToRight": LeftToRight(), "LeftToRight, 50 particles": LeftToRight(50), "AIS": AIS()}
-LONG = LeftToRight(4000, 20, random_state=12345, n_jobs=1)
+COVERAGE = {"LeftToRight": LeftToRight(), "LeftToRight, tol 0.1": LeftToRight(tol=0.1), "AIS": AIS()}
+LONG = LeftToRight(1000, 40, random_state=12345, n_jobs=1)
 
 
 def documents(name, part):
@@ -141,6 +143,27 @@ def default(model):
         )  # fmt: skip
 
 
+# ---- what a score costs ----------------------------------------------------------------------------
+def score(model):
+    """The mean over 60 test documents: processor time a document, and the Monte-Carlo part of its interval."""
+    path = make_path(model, np.linspace(0.02, 0.98, 60))
+    values, seconds = [], []
+    for seed in range(-1, 5):
+        began = time.process_time()
+        result = quiet_fit(LeftToRight(random_state=seed + 1, n_jobs=1), path).result_
+        if seed >= 0:
+            seconds.append((time.process_time() - began) / path.n_rows)
+            values.append(result)
+    found = values[0].diagnostics
+    half = 1.96 * np.std(values[0].log_partition, ddof=1) / np.sqrt(path.n_rows)
+    table("model", "tokens", "CPU ms a document", "mean SE", "trusted", "MC part", "bias", "sampling part")
+    row(
+        model, f"{path.n_tokens.mean():.0f}", f"{1e3 * np.median(seconds):.1f}", f"{values[0].std_error.mean():.2f}",
+        f"{np.mean([v.diagnostics['converged'] for v in values]):.1%}", f"{1.96 * found['mean_std_error']:.3f}",
+        f"{found['mean_bias']:.3f}", f"{half:.0f}",
+    )  # fmt: skip
+
+
 # ---- coverage --------------------------------------------------------------------------------------
 def coverage(model, n_seeds):
     """Nominal 95 % intervals over seeds against a long run, or against enumeration of generated documents."""
@@ -151,7 +174,7 @@ def coverage(model, n_seeds):
         path = LDAPath(topics, 0.05, [rng.multinomial(n, share @ topics) for n, share in zip((12, 25, 40), shares)])
         truth = Exact().fit(path).result_
     else:
-        path = make_path(model, [0.1, 0.3, 0.5])
+        path = make_path(model, [0.1, 0.3, 0.5, 0.7, 0.9])
         truth = quiet_fit(LONG, path).result_
     print(f"{model}: {path.n_tokens} tokens; long run: SE {np.round(truth.std_error, 3)}")
     table("estimator", "tokens", "bias", "RMSE", "mean SE", "converged", "coverage of converged", "of all")
@@ -172,9 +195,57 @@ def coverage(model, n_seeds):
         print(f"<!-- {name}: {covered[converged].sum()} of {converged.sum()} converged, {covered.sum()} of all -->")
 
 
+def coverage_of_means(model, n_seeds):
+    """Coverage of the Monte-Carlo part of a score's interval: the mean over 40 documents."""
+    path = make_path(model, np.linspace(0.03, 0.97, 40))
+    truth = quiet_fit(LONG, path).result_
+    runs = [quiet_fit(LeftToRight(random_state=s, n_jobs=1), path).result_ for s in range(n_seeds)]
+    half, bias = np.array([(1.96 * r.diagnostics["mean_std_error"], r.diagnostics["mean_bias"]) for r in runs]).T
+    error = np.array([r.diagnostics["mean"] for r in runs]) - truth.diagnostics["mean"]
+    covered = (-error >= -half) & (-error <= half - bias)
+    table("model", "error of the means", "its size", "half-width", "bias given", "coverage", "SE of the long run")
+    row(
+        model, f"{error.mean():+.4f}", f"{error.std(ddof=1):.4f}", f"{half.mean():.3f}", f"{bias.mean():.3f}",
+        f"{covered.mean():.1%}", f"{truth.diagnostics['mean_std_error']:.3f}",
+    )  # fmt: skip
+
+
+# ---- hard documents --------------------------------------------------------------------------------
+def hard(n_seeds):
+    """Words that other topics than the document's give 1e-2 to 1e-6: coverage with and without the resolution."""
+    estimator = LeftToRight(n_jobs=1)
+    table("topics", "prior", "other topics", "foreign words", "median error", "median SE", "coverage", "without floor")
+    pooled = []
+    for n_topics, n_tokens in ((2, 30), (4, 16)):
+        for prior, leak, n_foreign in product((0.01, 0.1), (1e-3, 1e-5, 1e-7), (1, 4)):
+            path = hard_document(n_topics, n_tokens, prior, leak, n_foreign, 1000 + len(pooled))
+            truth, found = Exact().fit(path).log_partition_, []
+            for seed in range(n_seeds):
+                result = quiet_fit(estimator.set_params(random_state=seed), path.row(0)).result_
+                spread = max(result.diagnostics[f"{kind}_std_error"] for kind in ("delta", "jackknife", "lognormal"))
+                found.append((abs(result.log_partition - truth[0]), result.std_error, spread))
+            error, std_error, spread = np.array(found).T
+            covered = error <= 2.262 * std_error, error <= 2.262 * spread
+            pooled.append(np.mean(covered, axis=1))
+            row(
+                n_topics, prior, leak, n_foreign, f"{np.median(error):.1e}", f"{np.median(std_error):.1e}",
+                *(f"{np.mean(each):.1%}" for each in covered),
+            )  # fmt: skip
+    print(f"<!-- pooled {np.mean(pooled, axis=0)}, least {np.min(pooled, axis=0)} -->")
+
+
+def hard_document(n_topics, n_tokens, prior, leak, n_foreign, seed):
+    """A document of topic 0, but for some words of other topics; topics share words with probability `leak`."""
+    rng = np.random.default_rng(seed)
+    n_words = 4 * n_topics
+    topics = np.kron(np.eye(n_topics), rng.dirichlet(np.ones(4))) + leak * rng.dirichlet(np.ones(n_words), n_topics)
+    words = np.r_[rng.integers(4, size=n_tokens - n_foreign), rng.integers(4, n_words, size=n_foreign)]
+    return LDAPath(topics / topics.sum(axis=1, keepdims=True), prior, [np.bincount(words, minlength=n_words)])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["speed", "default", "coverage"])
+    parser.add_argument("what", choices=["speed", "default", "score", "coverage", "means", "hard"])
     parser.add_argument("--model", default="AP, 100 topics", choices=[*MODELS, "enumerable"])
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--estimators", default="", help="only those whose name begins so")
@@ -184,10 +255,12 @@ def main():
             del estimators[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scikit-learn's
-        if args.what == "coverage":
-            coverage(args.model, args.seeds)
+        if args.what in ("coverage", "means"):
+            {"coverage": coverage, "means": coverage_of_means}[args.what](args.model, args.seeds)
+        elif args.what == "hard":
+            hard(args.seeds)
         else:
-            {"speed": speed, "default": default}[args.what](args.model)
+            {"speed": speed, "default": default, "score": score}[args.what](args.model)
 
 
 if __name__ == "__main__":

@@ -68,6 +68,9 @@ def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride):
         np.testing.assert_allclose(fused[i], plain[i], rtol=1e-10)
     np.testing.assert_allclose(fused[9], plain[9], rtol=1e-9)
     assert plain[9].min() > 0
+    np.testing.assert_allclose(fused[10], plain[10], rtol=1e-8)
+    assert fused[10].shape == (2, path.n_summaries)
+    assert np.abs(fused[10]).sum() > 0
 
 
 def assert_derivatives_equal_finite_differences(path, state, log_f, rtol):

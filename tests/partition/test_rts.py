@@ -147,6 +147,26 @@ def test_disagreements_below_a_hundredth_of_a_nat_raise_no_alarm(size, n_alarms)
     assert len(alarms(np.ones(10), 1.0, 0.0, certain, certain, "MBAR gives")) == n_alarms
 
 
+def test_groups_in_modes_of_their_own_are_an_alarm():
+    """Each of ten groups has one chain, which seldom leaves its mode of a sharp RBM."""
+    with pytest.warns(ConvergenceWarning, match="groups of chains differ in their states at the target"):
+        rts = RTS(10, 30, 1000, random_state=0).fit(make_rbm_problem("sharp digits").path)
+    assert rts.result_.diagnostics["between_groups"] > 0.2
+
+
+def test_states_are_weighted_by_the_target():
+    """The units' means at the target against exact draws, each in 5 joint standard errors: false alarms of 1e-4."""
+    problem = make_rbm_problem("easy")
+    rts = RTS(n_temperatures=8, n_sweeps=2000, random_state=0).fit(problem.path)
+    last = rts.run_.rounds[-1]
+    weights = np.exp(pool_groups(rts.run_.first, last.log_sums(True), axis=0)[:, -1])
+    groups = last.summaries[:, 0] / weights[:, np.newaxis]
+    draws = problem.path.summary(Exact().sample(problem.path, 4000, np.random.default_rng(0)))
+    error = np.hypot(groups.std(axis=0, ddof=1) / np.sqrt(10), draws.std(axis=0) / np.sqrt(4000))
+    assert np.all(np.abs(groups.mean(axis=0) - draws.mean(axis=0)) < 5 * error)
+    assert rts.result_.diagnostics["between_groups"] < 0.1
+
+
 def test_sees_no_hidden_mode_as_its_documentation_says():
     problem = hidden_mode_problem()
     rts = RTS(n_temperatures=4, n_sweeps=300, n_chains=20, random_state=0).fit(problem.path)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from sklpf.reweighting import bar, bar_ratios, mbar, stepping_stones
+from sklpf.reweighting import bar, bar_ratios, mbar, neighbour_overlap, overlap, stepping_stones
 
 
 def sums(u, r, shift):
@@ -36,3 +36,15 @@ def test_stepping_stones_are_means_of_ratios():
     forward, reverse = stepping_stones(pair_sums, np.array([2.0]), np.array([[300.0, 100.0]]))([0])
     assert forward[0] == pytest.approx(np.log(np.mean(np.exp(u))), abs=1e-12)
     assert reverse[0] == pytest.approx(-np.log(np.mean(np.exp(r))), abs=1e-12)
+
+
+def test_neighbours_overlap_as_their_states_do():
+    u, r = pair(300, 300)
+    counts, exact = np.array([[300.0, 300.0]]), bar(u, r)
+    at_exact, nearby = (sums(u, r, shift)[np.newaxis, np.newaxis] for shift in (exact, exact + 0.2))
+    assert neighbour_overlap(at_exact, counts)[0] == pytest.approx(overlap(u, r, exact), abs=0.01)
+    assert neighbour_overlap(nearby, counts)[0] == pytest.approx(overlap(u, r, exact), abs=0.02)
+    same, apart = sums(np.zeros(5), np.zeros(5), 0.0), sums(np.full(5, -50.0), np.full(5, -50.0), 0.0)
+    values = neighbour_overlap(np.stack([same, apart])[np.newaxis], np.array([[5.0, 5.0, 5.0]]))
+    np.testing.assert_allclose(values, [1.0, 0.0], atol=1e-12)
+    assert neighbour_overlap(np.zeros((1, 1, 4)), np.zeros((1, 2))) == [0.0]

@@ -24,6 +24,24 @@ def test_groups_in_modes_of_their_own_are_far_apart():
     assert between_groups(*sums(np.ones((10, 50, 4)))) == 0  # nothing varies
 
 
+def test_weights_count_as_so_many_states():
+    """Groups of different sizes, each state with a weight, against the same states repeated."""
+    rng = np.random.default_rng(0)
+    states, weights = rng.normal(size=(10, 30, 3)) + rng.normal(size=(10, 1, 3)), rng.integers(0, 4, size=(10, 30))
+    weighted = [np.einsum("gn,gns->gs", weights, states**power) for power in (1, 2)]
+    groups = [np.repeat(group, weight, axis=0) for group, weight in zip(states, weights)]
+    repeated = [np.array([(group**power).sum(axis=0) for group in groups]) for power in (1, 2)]
+    size = np.array([len(group) for group in groups])
+    share = between_groups(*weighted, weights.sum(axis=1))
+    assert share == pytest.approx(between_groups(*repeated, size), rel=1e-12)
+    everything, means = np.concatenate(groups), np.array([group.mean(axis=0) for group in groups])
+    between = (size @ (means - everything.mean(axis=0)) ** 2).sum() / size.sum() * 10 / 9
+    assert share == pytest.approx(between / everything.var(axis=0).sum(), rel=1e-12)
+    for array in (*weighted, weights):
+        array[-1] = 0.0  # a group without weight tells nothing
+    assert 0 < between_groups(*weighted, weights.sum(axis=1)) < 1
+
+
 def test_an_alarm_needs_a_material_size():
     certain = 2 * t_bound(10)
     assert not Difference(0.004, certain).alarms(10)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import genpareto
 
-from sklpf.uncertainty import pareto_shape
+from sklpf.uncertainty import pareto_shape, pareto_tail
 
 
 @pytest.mark.parametrize("shape", [0.1, 0.3, 0.5, 0.7, 1.0, 1.5])
@@ -36,3 +36,14 @@ def test_too_few_weights_and_constant_weights():
 def test_rounding_noise_is_no_tail():
     log_weights = -0.7 + 1e-13 * np.random.default_rng(0).standard_cauchy(size=200)
     assert pareto_shape(log_weights) < 0.7
+
+
+def test_the_fitted_tail_follows_the_weights():
+    weights = np.sort(genpareto.rvs(0.4, size=10_000, random_state=2))[::-1]
+    tail = pareto_tail(np.log(weights))
+    assert tail.shape == pareto_shape(np.log(weights))
+    assert tail.n == 300
+    assert tail.threshold == pytest.approx(weights[300] / weights[0])
+    # quantiles 10 to 290 of 300: those of the fit are within a few percent (relative errors of about 1.4 / sqrt(i))
+    np.testing.assert_allclose(tail.weights(300)[10:290], weights[10:290] / weights[0], rtol=0.5)
+    np.testing.assert_allclose(tail.weights(300)[100:290], weights[100:290] / weights[0], rtol=0.1)

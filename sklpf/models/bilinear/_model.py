@@ -21,8 +21,8 @@ _N_LEAPFROG = 5
 class BilinearGenerativeModel(GenerativeModel):
     """Rows whose causes are products of content and style; `score` is a log-likelihood.
 
-    x = `mean_` + Phi a + `noise_std` N(0, I) with a = (Theta c) * (Psi d), content c_i of density exp(-|c_i|) / 2 and
-    style d_j >= 0 of density exp(-d_j); see Sohl-Dickstein & Culpepper 2012, eq. 33 to 35.
+    x = `mean_` + Phi a + `noise_std` N(0, I) with a = (Theta c) * (Psi d), content c_i of density ``exp(-|c_i|) / 2``
+    and style d_j >= 0 of density exp(-d_j); see Sohl-Dickstein & Culpepper 2012, eq. 33 to 35.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class BilinearGenerativeModel(GenerativeModel):
         Psi, which may have negative entries.
     mean_ : ndarray of shape (n_features,)
         Means of the columns.
-    loss_curve_ : ndarray of shape (n_iter_,)
+    loss_curve_ : ndarray of shape (`n_iter_`,)
         After every pass the mean of -log p(x | d), were content normal, over at most 1000 rows at their draws of d. It
         falls with -log p(x) in training and is no estimate of it.
     n_iter_ : int
@@ -143,6 +143,7 @@ class BilinearGenerativeModel(GenerativeModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------

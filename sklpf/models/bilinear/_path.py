@@ -18,8 +18,9 @@ _N_TEMPERATURES, _TOL = 10_000, 0.2
 class BilinearPath(LatentRowsPath):
     """Content c and style d >= 0 of x = Phi a + noise_std N(0, I) with a = (Theta c) * (Psi d), for each row x.
 
-    Sohl-Dickstein & Culpepper 2012, eq. 33 to 35: c_i has the density exp(-|c_i|) / 2 and d_j the density exp(-d_j).
-    The base is this prior, and log f_1 - log f_0 the log-likelihood. Chains live at (c, d) and are reflected at d = 0.
+    Sohl-Dickstein & Culpepper 2012, eq. 33 to 35: c_i has the density ``exp(-|c_i|) / 2`` and d_j the density
+    exp(-d_j). The base is this prior, and log f_1 - log f_0 the log-likelihood. Chains live at (c, d) and are reflected
+    at d = 0.
 
     Parameters
     ----------
@@ -40,6 +41,13 @@ class BilinearPath(LatentRowsPath):
     ------
     ValueError
         If shapes don't match, or a number isn't finite or in its range.
+
+    Examples
+    --------
+    >>> from sklpf.models import BilinearPath
+    >>> path = BilinearPath([[1.0], [2.0]], [[1.0]], content_weights=[[1.0]], style_weights=[[1.0]], noise_std=0.5)
+    >>> path.n_rows, path.n_dimensions
+    (2, 2)
     """
 
     _kernels = "sklpf.models.bilinear._path_kernels"
@@ -75,7 +83,18 @@ class BilinearPath(LatentRowsPath):
         return self.means(self._prior(n, rng)) + self.noise_std * rng.normal(size=(n, self.n_features))
 
     def means(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return Phi a at points (n, n_dimensions), shape (n, n_features)."""
+        """Return Phi a, the means of rows.
+
+        Parameters
+        ----------
+        position : ndarray of shape (n, n_dimensions)
+            Content and style.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+            Of the rows, less the model's mean.
+        """
         content, style = self._factors(position)
         return (content * style) @ self.components
 
@@ -84,7 +103,13 @@ class BilinearPath(LatentRowsPath):
         return c @ self.content_weights.T, d @ self.style_weights.T
 
     def default_estimator(self) -> PartitionEstimator:
-        """Return `HAIS` with a standard error of 0.2 nats, for which a row takes at most 10,000 levels."""
+        """Return `HAIS` with a standard error of 0.2 nats, for which a row takes at most 10,000 levels.
+
+        Returns
+        -------
+        PartitionEstimator
+            Not fitted.
+        """
         return HAIS(n_temperatures=_N_TEMPERATURES, tol=_TOL)
 
     # -- one row's densities ---------------------------------------------------------------------

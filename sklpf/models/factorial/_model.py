@@ -15,10 +15,12 @@ from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf._parallel import parallel_map
+from sklpf._progress import reporting
 from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, check_n_samples, validate_rows
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial._posterior import dense
@@ -40,6 +42,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     Parameters
     ----------
     n_components : int, default=10
+        Number of components.
     noise_variance, component_variance : float or None, default=None
         Variances, not standard deviations. None learns them.
     activation_probability : float, array-like of shape (n_components,) or None, default=None
@@ -69,6 +72,9 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Most sweeps at T = 1, before the moves and after them.
     n_moves : int, default=10
         After the sweeps fit makes moves (see the notes) until so many in a row have not raised the bound. 0 makes none.
+    verbose : int, default=0
+        Whether to say what the bound is, every five seconds and at the end of each start, and how far estimates are;
+        see `AIS`.
     random_state : int, RandomState or None, default=None
         Starts and the Monte-Carlo estimates of `score` depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
@@ -76,8 +82,6 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         estimates beyond. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate is not to be trusted.
-    verbose : int, default=0
-        Whether fit logs a line for every sweep and move, to the logger "sklpf" at the level INFO.
     n_jobs : int or None, default=None
         For blocks of rows, in threads unless ``joblib.parallel_config`` says otherwise. Never changes a number.
 
@@ -91,11 +95,13 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Given or learned.
     elbo_ : float
         Evidence lower bound of the training data at T = 1, in nats.
-    elbo_curve_, temperatures_ : ndarray of shape (n_iter_,)
+    elbo_curve_, temperatures_ : ndarray of shape (`n_iter_`,)
         The bound at T = 1 of what every sweep, or move that was kept, arrived at, and its temperature 1 / E[1 / T].
     converged_ : bool
     n_iter_ : int
         Sweeps of the best start, and its moves that were kept; one more for every batch of `partial_fit`.
+    partition_estimator_ : PartitionEstimator
+        Fitted to the rows that were scored last.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -117,7 +123,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     There is no intercept: centre X, or leave a component to be always on. What is learned stays at its starting value
     (half the mean variance of the features, 0.3, and a matching component variance) above T = 1. `score` is the
     log-likelihood of the fitted model with the components integrated over their posterior: log p(x) = log sum_z p(z)
-    N(x; components_.T @ z, (noise_variance_ + z @ component_covariance_ @ z) I).
+    ``N(x; components_.T @ z, (noise_variance_ + z @ component_covariance_ @ z) I)``.
 
     Examples
     --------
@@ -130,6 +136,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     """
 
     _parameter_constraints = {
+        **SCORING,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "noise_variance": [Interval(Real, 0, None, closed="neither"), None],
         "component_variance": [Interval(Real, 0, None, closed="neither"), None],
@@ -145,11 +152,6 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_moves": [Interval(Integral, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "partition_estimator": [PartitionEstimator, None],
-        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
-        "verbose": ["verbose"],
-        "n_jobs": [Integral, None],
     }
 
     def __init__(
@@ -170,10 +172,10 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         tol: float = 1e-5,
         max_iter: int = 1000,
         n_moves: int = 10,
+        verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         partition_estimator: PartitionEstimator | None = None,
         on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
-        verbose: int = 0,
         n_jobs: int | None = None,
     ):
         self.n_components = n_components
@@ -191,21 +193,24 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         self.tol = tol
         self.max_iter = max_iter
         self.n_moves = n_moves
+        self.verbose = verbose
         self.random_state = random_state
         self.partition_estimator = partition_estimator
         self.on_nonconvergence = on_nonconvergence
-        self.verbose = verbose
         self.n_jobs = n_jobs
 
     # -- training --------------------------------------------------------------------------------
     @all_or_nothing
+    @reporting
     def fit(self, X, y=None) -> Self:
         """Climb the evidence lower bound of X from `n_init` draws of the activations and keep the best.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -293,6 +298,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
@@ -345,6 +351,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------

@@ -36,7 +36,7 @@ class FactorialPath(KernelPath):
                         + beta log N(x; Mᵀ z, (noise_variance + z @ S @ z) I),    z in {0, 1}^K,
 
     so that f_0 is normalised and log Z of the target is log p(x). There is a log Z for each row of X: estimators run
-    on ``path.row(t)`` and give arrays of shape (n_rows,). Only M x and |x|² are kept of a row, and no step
+    on ``path.row(t)`` and give arrays of shape (n_rows,). Only M x and ``|x|²`` are kept of a row, and no step
     of a chain depends on the number of features.
 
     Parameters
@@ -61,8 +61,16 @@ class FactorialPath(KernelPath):
 
     Notes
     -----
-    |x - Mᵀ z|² is computed from |x|², M x and M Mᵀ, with an absolute rounding error near 1e-16 (|x|² + |Mᵀ z|²):
-    log p(x) loses accuracy where the noise variance is 1e-10 times that or less.
+    ``|x - Mᵀ z|²`` is computed from ``|x|²``, M x and M Mᵀ, with an absolute rounding error near
+    ``1e-16 (|x|² + |Mᵀ z|²)``: log p(x) loses accuracy where the noise variance is 1e-10 times that or less.
+
+    Examples
+    --------
+    >>> from sklpf import Exact
+    >>> from sklpf.models import FactorialPath
+    >>> path = FactorialPath([[1.0], [0.0]], [[1.0]], [[0.0]], noise_variance=1.0, activation_probability=[0.5])
+    >>> Exact().fit(path).log_partition_.round(4)
+    array([-1.138, -1.138])
     """
 
     base_log_partition: float | None = 0.0
@@ -101,7 +109,7 @@ class FactorialPath(KernelPath):
         return other
 
     def row_content(self, t: int) -> bytes:
-        """Return M x and |x|² of row t: its likelihood depends on nothing else of it."""
+        """Return M x and ``|x|²`` of row t: its likelihood depends on nothing else of it."""
         return self.statistics[t].tobytes()
 
     # -- what the kernels work on ----------------------------------------------------------------
@@ -145,7 +153,13 @@ class FactorialPath(KernelPath):
         return len(self.products)
 
     def default_estimator(self) -> PartitionEstimator:
-        """Return `Exact` for up to 20 components, else `AIS`."""
+        """Return `Exact` for up to 20 components, else `AIS`.
+
+        Returns
+        -------
+        PartitionEstimator
+            Not fitted.
+        """
         return Exact() if self.log2_states <= _MAX_EXACT else AIS()
 
     # -- exact enumeration -----------------------------------------------------------------------
@@ -170,7 +184,18 @@ class FactorialPath(KernelPath):
         return log_prior - 0.5 * self.ladder[level] * exponent
 
     def enumerate_rows(self, rows: ArrayLike) -> NDArray[np.float64]:
-        """Return log Z of the rows `rows` (n,), in nats: about a nanosecond a state."""
+        """Return log Z of rows: about a nanosecond a state.
+
+        Parameters
+        ----------
+        rows : array-like of int
+            Numbers of rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            In nats.
+        """
         from sklpf.models.factorial._path_kernels import add_states
 
         rows = np.array(rows, dtype=np.int64)

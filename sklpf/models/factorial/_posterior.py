@@ -45,10 +45,13 @@ class FactorialPosterior(ConjugateModel):
     Parameters
     ----------
     X : ndarray of shape (n, D)
+        Rows.
     activations : ndarray of shape (n, K)
         Where q(activations) starts; q(means) is fitted to them.
     noise_variance, component_variance : float
+        Of the noise, and of the components' prior.
     activation_probability : ndarray of shape (K,)
+        Of every component.
     diagonal : bool, default=False
         Whether S is diagonal, the plain mean field.
     learned : tuple of str, default=()
@@ -66,6 +69,17 @@ class FactorialPosterior(ConjugateModel):
         The activations in Fortran order: components are far apart in memory.
     noise_variance, component_variance, activation_probability
         As they are now.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.models import FactorialPosterior
+    >>> from sklpf.variational import sweeps
+    >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0]])
+    >>> posterior = FactorialPosterior(X, np.array([[0.1], [0.9], [0.9]]), 0.1, 1.0, np.array([0.5]))
+    >>> *_, last = sweeps(posterior)
+    >>> posterior.activations.round(1).ravel()
+    array([0., 1., 1.])
     """
 
     def __init__(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._numbers import as_float64
+from sklpf._progress import said, stage
 from sklpf._random import draw_seed
 from sklpf.models.factorial._moves import improve
 from sklpf.models.factorial._posterior import FactorialPosterior
@@ -27,8 +26,6 @@ from sklpf.variational import (
 _STARTING_PROBABILITY = 0.3
 _HYPERPARAMETERS = ("noise_variance", "component_variance", "activation_probability")
 _TOO_LARGE = "X holds values too large to be squared; rescale X"
-
-log = logging.getLogger("sklpf").info
 
 
 class Trainer:
@@ -76,24 +73,24 @@ class Trainer:
         if model.n_moves == 0:
             return posterior, steps
 
-        def record(elbo, kind):
-            steps.append(Sweep(elbo, elbo, 1.0, False))
-            self._report(f"move {kind}", steps[-1])
+        with stage("moves", None) as move_done:
 
-        posterior = improve(posterior, np.random.default_rng(draw_seed(rng)), model.n_moves, self.variance, record)
+            def record(elbo, kind):
+                steps.append(Sweep(elbo, elbo, 1.0, False))
+                move_done(words=f"{kind}: bound = {elbo:.6g}")
+
+            posterior = improve(posterior, np.random.default_rng(draw_seed(rng)), model.n_moves, self.variance, record)
         posterior.forced = tuple(range(min(MOST_FORCED, model.n_components)))
         return posterior, steps + self._sweeps(posterior, None, tol)
 
     def _sweeps(self, posterior, tempering, tol) -> list[Sweep]:
         steps = []
-        for step in sweeps(posterior, tempering, tol=tol, max_iter=self.model.max_iter):
-            steps.append(step)
-            self._report("sweep", step)
+        with stage("sweeps", None) as sweep_done:
+            for step in sweeps(posterior, tempering, tol=tol, max_iter=self.model.max_iter):
+                steps.append(step)
+                sweep_done(words=f"bound = {step.elbo:.6g}")
+        said(f"bound = {steps[-1].elbo:.6g} after {len(steps)} sweeps")
         return steps
-
-    def _report(self, what, step) -> None:
-        if self.model.verbose:
-            log("%s: temperature %.3g, bound %.5f nats a row", what, step.temperature, step.elbo / self.n)
 
     def _highest_temperature(self) -> float:
         if self.model.initial_temperature != "auto":

@@ -23,13 +23,13 @@ def check_lengths(X: sp.csr_matrix) -> None:
         )
 
 
-def whole_counts(X: sp.csr_matrix) -> sp.csr_matrix:
-    """Return the nearest whole counts, with a warning where they differ."""
+def whole_counts(X: sp.csr_matrix, what: str = "likelihoods") -> sp.csr_matrix:
+    """Return the nearest whole counts, with a warning where they differ; `what` says in it what is computed."""
     check_lengths(X)
     counts = np.rint(X.data)
     if np.array_equal(counts, X.data):
         return X
-    warn("X has fractional counts; likelihoods are those of the nearest whole counts")
+    warn(f"X has fractional counts; {what} are those of the nearest whole counts")
     X = sp.csr_matrix((counts, X.indices.copy(), X.indptr.copy()), shape=X.shape)
     X.eliminate_zeros()
     return X

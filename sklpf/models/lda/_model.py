@@ -11,17 +11,30 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf._progress import reporting
 from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, validate_rows
 from sklpf.models.lda._completion import completion_log_likelihood, whole_counts
+from sklpf.models.lda._gibbs import sample_topics
 from sklpf.models.lda._inference import Settings, Topics, settle, task_map
 from sklpf.models.lda._path import LDAPath
 from sklpf.models.lda._tempering import SMOOTHING, Cooling, Corpus, Heat, start_cooling
-from sklpf.models.lda._trainer import Evaluation, Steps, Trainer, check_priors, check_tokens, draw_topics
+from sklpf.models.lda._trainer import (
+    Evaluation,
+    Steps,
+    Trainer,
+    check_options,
+    check_prior,
+    check_tokens,
+    check_topics,
+    draw_topics,
+)
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 
@@ -37,15 +50,18 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     ----------
     n_components : int, default=10
         Number of topics; a fitted model keeps its own until `fit`.
-    doc_topic_prior, topic_word_prior : float or None, default=None
-        alpha and eta, Dirichlet parameters of the documents' topic shares and of the topics, from 1e-20 to 1e10. None:
+    doc_topic_prior : float, array-like of shape (n_components,) or None, default=None
+        alpha, Dirichlet parameter of the documents' topic shares, or one for every topic, from 1e-20 to 1e10. None:
         1 / n_components.
-    learning_method : {"batch", "online"}, default="batch"
-        Whether `fit` updates the topics after a pass over all documents or after every `batch_size` of them.
+    topic_word_prior : float or None, default=None
+        eta, that of the topics, from 1e-20 to 1e10. None: 1 / n_components.
+    learning_method : {"batch", "online", "gibbs"}, default="batch"
+        Whether `fit` updates the topics after a pass over all documents or after every `batch_size` of them, or draws
+        the topics of all tokens in turn (collapsed Gibbs sampling, Griffiths & Steyvers 2004): see the notes.
     learning_decay, learning_offset : float, default=0.7 and 10.0
         Update t of online learning has weight (learning_offset + t) ** -learning_decay.
     max_iter : int, default=10
-        Passes over the documents in `fit`.
+        Passes over the documents in `fit`. Gibbs sampling needs some 100.
     batch_size : int, default=128
         Documents in an update of online learning.
     evaluate_every : int, default=-1
@@ -61,7 +77,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     n_jobs : int or None, default=None
         Threads. Never changes a number.
     verbose : int, default=0
+        Whether to say how far `fit` is after every pass, and how far estimates are; see `AIS`.
     random_state : int, RandomState or None, default=None
+        Seed of the first topics, of the order of documents and of the estimates of likelihoods.
     tempering : {"annealed", "global", "local"} or None, default=None
         How fit begins, before the updates at T = 1 that always end it: with temperatures on a schedule, with one that
         is learned, or with one learned for every document (Mandt et al. 2016). None begins at T = 1.
@@ -80,7 +98,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         For "global": which log C(T). "joint" tempers the tokens' topics as well, as the updates do; "marginal" sums
         them out first (the paper's equation 17).
     learn_doc_topic_prior : bool, default=False
-        Whether alpha, with a value for every topic, is learned at T = 1 by Newton steps.
+        Whether alpha, with a value for every topic, is learned by Newton steps; at T = 1, or along with the sampling.
+    learn_topic_word_prior : bool, default=False
+        Whether eta is learned in Gibbs sampling, by Minka's fixed point (2000).
+    n_init : int, default=1
+        Independent chains of Gibbs sampling, of which the one with the highest log p(words, topics) is kept.
     shuffle : bool, default=False
         Whether online `fit` goes through the documents in another order in every pass.
     partition_estimator : PartitionEstimator or None, default=None
@@ -95,15 +117,20 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Dirichlet parameters lambda of the topics; read-only, and may be set as a whole.
     exp_dirichlet_component_ : ndarray of shape (n_components, n_features)
         exp(E log beta), from `components_`.
-    doc_topic_prior_ : float, or ndarray of shape (n_components,) if learned
+    doc_topic_prior_ : float, or ndarray of shape (n_components,) if given so or learned
     topic_word_prior_ : float
     bound_, elbo_ : float
-        Perplexity and nats of the evidence lower bound of the training documents at T = 1; not after `partial_fit`.
-    temperatures_ : ndarray of shape (n_batch_iter_ - 1,)
+        Perplexity and nats of the evidence lower bound of the training documents at T = 1; not after `partial_fit`, nor
+        after Gibbs sampling.
+    log_joint_ : ndarray of shape (n_values,)
+        After Gibbs sampling: log p(words, topics) of the training documents at the start and every fifth pass, in nats.
+    temperatures_ : ndarray of shape (`n_batch_iter_` - 1,)
         1 / E[1 / T] in every update of the topics.
     n_batch_iter_, n_iter_ : int
         Updates of the topics plus one; passes over the documents.
     random_state_ : RandomState
+    partition_estimator_ : PartitionEstimator
+        Fitted to the documents that were scored last.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -114,7 +141,12 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     whole counts and warn. Empty documents have likelihood 1 and the topics of the prior. A word that all topics of a
     document give less than 2e-16 has no say in its topics, as in scikit-learn.
 
-    The state is the topics and one batch: a stream of documents goes through `partial_fit` in constant memory.
+    Gibbs sampling draws the topic of every token given those of all others, `max_iter` times. `components_` are the
+    prior and the counts of words in topics, averaged over the last fifth of the passes. It needs whole tokens, to which
+    `fit` then rounds, takes no tempering, and leaves no `partial_fit`. What is learned is better than the variational
+    topics where both may take some time; a warning says where log p(words, topics) still rose at the end.
+
+    The state of `partial_fit` is the topics and one batch: a stream of documents goes through it in constant memory.
 
     Examples
     --------
@@ -141,10 +173,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     """
 
     _parameter_constraints = {
+        **SCORING,
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "doc_topic_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "doc_topic_prior": [Interval(Real, 0, None, closed="neither"), "array-like", None],
         "topic_word_prior": [Interval(Real, 0, None, closed="neither"), None],
-        "learning_method": [StrOptions({"batch", "online"})],
+        "learning_method": [StrOptions({"batch", "online", "gibbs"})],
         "learning_decay": [Interval(Real, 0, 1, closed="both")],
         "learning_offset": [Interval(Real, 1.0, None, closed="left")],
         "max_iter": [Interval(Integral, 0, None, closed="left")],
@@ -154,9 +187,6 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "perp_tol": [Interval(Real, 0, None, closed="left")],
         "mean_change_tol": [Interval(Real, 0, None, closed="left")],
         "max_doc_update_iter": [Interval(Integral, 0, None, closed="left")],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
         "tempering": [StrOptions({"annealed", "global", "local"}), None],
         "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
         "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
@@ -165,18 +195,18 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "monotone_temperature": ["boolean"],
         "tempered_partition": [StrOptions({"joint", "marginal"})],
         "learn_doc_topic_prior": ["boolean"],
+        "learn_topic_word_prior": ["boolean"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
         "shuffle": ["boolean"],
-        "partition_estimator": [PartitionEstimator, None],
-        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
     }
 
     def __init__(
         self,
         n_components: int = 10,
         *,
-        doc_topic_prior: float | None = None,
+        doc_topic_prior: float | ArrayLike | None = None,
         topic_word_prior: float | None = None,
-        learning_method: Literal["batch", "online"] = "batch",
+        learning_method: Literal["batch", "online", "gibbs"] = "batch",
         learning_decay: float = 0.7,
         learning_offset: float = 10.0,
         max_iter: int = 10,
@@ -197,6 +227,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         monotone_temperature: bool = True,
         tempered_partition: Literal["joint", "marginal"] = "joint",
         learn_doc_topic_prior: bool = False,
+        learn_topic_word_prior: bool = False,
+        n_init: int = 1,
         shuffle: bool = False,
         partition_estimator: PartitionEstimator | None = None,
         on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
@@ -225,12 +257,15 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.monotone_temperature = monotone_temperature
         self.tempered_partition = tempered_partition
         self.learn_doc_topic_prior = learn_doc_topic_prior
+        self.learn_topic_word_prior = learn_topic_word_prior
+        self.n_init = n_init
         self.shuffle = shuffle
         self.partition_estimator = partition_estimator
         self.on_nonconvergence = on_nonconvergence
 
     # -- training --------------------------------------------------------------------------------
     @all_or_nothing
+    @reporting
     def fit(self, X, y=None) -> Self:
         """Learn topics from X.
 
@@ -239,6 +274,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             How often every word occurs in every document; not negative.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -255,18 +291,22 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         if X.nnz == 0:
             raise ValueError("X has no counts; fit needs at least one document with a word")
         check_tokens(X, X.shape[0])
+        if self.learning_method == "gibbs":
+            self._begin()
+            sample_topics(self, X, np.full(self.n_components, self.doc_topic_prior_))
+            return self
         steps = self._steps(X.shape[0])
         self._initialise(X, X.shape[0], steps.batch_size, self.max_iter)
-        evaluation = Evaluation(self.evaluate_every, self.perp_tol, self.max_iter)
-        report = evaluation.report if self.verbose else None
+        evaluation = Evaluation(self.evaluate_every, self.perp_tol)
         with task_map(self.n_jobs) as tasks:
             trainer = Trainer(self, X, X.shape[0], steps, self._settings, tasks)
-            n_passes, ended = train(trainer, self.max_iter, report=report, callbacks=[evaluation])
+            n_passes, ended = train(trainer, self.max_iter, report=evaluation.report, callbacks=[evaluation])
             trainer.store(self)
             self.bound_, self.elbo_ = trainer.bound()
         self.n_iter_ = n_passes - ended  # as scikit-learn counts
         return self
 
+    @available_if(lambda self: self.learning_method != "gibbs")
     @all_or_nothing
     def partial_fit(self, X, y=None) -> Self:
         """Update the topics with some documents of a stream, `batch_size` at a time.
@@ -275,6 +315,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -298,15 +339,22 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _initialise(self, X, n_corpus, batch_size, n_passes=np.inf) -> None:
         """Forget what was learned, draw topics, and set the temperatures for a corpus of so many documents."""
-        alpha, eta = (1 / self.n_components if p is None else p for p in (self.doc_topic_prior, self.topic_word_prior))
-        check_priors(doc_topic_prior=alpha, topic_word_prior=eta)
-        self.doc_topic_prior_ = np.full(self.n_components, float(alpha)) if self.learn_doc_topic_prior else alpha
+        self._begin()
+        eta = self.topic_word_prior_
+        self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
+        self._cooling: Cooling | None = self._start_cooling(X, n_corpus, batch_size, n_passes)
+
+    def _begin(self) -> None:
+        """Forget what was learned; priors, counters and the random stream are those before a fit."""
+        check_options(self)
+        alpha = check_prior("doc_topic_prior", self.doc_topic_prior, self.n_components)
+        eta = float(check_prior("topic_word_prior", self.topic_word_prior, self.n_components))
+        self.doc_topic_prior_ = np.full(self.n_components, alpha) if self.learn_doc_topic_prior else alpha
         self.topic_word_prior_, self.temperatures_, self.n_batch_iter_, self.n_iter_ = eta, np.empty(0), 1, 0
         self.random_state_ = check_random_state(self.random_state)
         self._partition_seed = draw_seed(copy.deepcopy(self.random_state_))
-        self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
-        self._cooling = self._start_cooling(X, n_corpus, batch_size, n_passes)
-        for name in ("bound_", "elbo_"):
+        self._cooling = None
+        for name in ("bound_", "elbo_", "log_joint_"):
             self.__dict__.pop(name, None)
 
     def _start_cooling(self, X, n_corpus, batch_size, n_passes) -> Cooling | None:
@@ -324,6 +372,46 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return Steps(n, 1.0, 0.0, False, self.learn_doc_topic_prior)
         shuffle = self.shuffle and n is not None
         return Steps(self.batch_size, self.learning_offset, self.learning_decay, shuffle, self.learn_doc_topic_prior)
+
+    @classmethod
+    def from_topics(cls, topics, doc_topic_prior=None, topic_word_prior=None, **parameters) -> Self:
+        """Return a fitted model with known topics.
+
+        Parameters
+        ----------
+        topics : array-like of shape (n_components, n_features)
+            Positive. If every row sums to 1, the probabilities of the words, which are then taken as certain, whatever
+            `partial_fit` sees; otherwise the Dirichlet parameters that become `components_`.
+        doc_topic_prior, topic_word_prior : as in the constructor
+            The likelihood of documents needs the first alone.
+        **parameters
+            Of the constructor, such as `partition_estimator` or `random_state`.
+
+        Returns
+        -------
+        model : LatentDirichletAllocation
+
+        Raises
+        ------
+        TypeError
+            If a prior holds anything but numbers.
+        ValueError
+            If topics are not positive and finite, or a prior is out of its range or does not fit them.
+
+        Examples
+        --------
+        >>> from sklpf import LatentDirichletAllocation
+        >>> model = LatentDirichletAllocation.from_topics([[0.9, 0.1], [0.2, 0.8]], doc_topic_prior=0.5)
+        >>> round(float(model.score_samples([[1, 0]])[0]), 4)  # log 0.55
+        -0.5978
+        """
+        topics = check_topics(topics)
+        priors = {"doc_topic_prior": doc_topic_prior, "topic_word_prior": topic_word_prior}
+        model = cls(len(topics), **priors, **parameters)
+        model._validate_params()
+        model._begin()
+        model._topics, model.n_features_in_ = Topics(topics, model.topic_word_prior_), topics.shape[1]
+        return model
 
     # -- topics of documents ---------------------------------------------------------------------
     def transform(self, X, *, normalize=True) -> NDArray:
@@ -459,6 +547,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     @property
     def components_(self) -> NDArray:
+        """Dirichlet parameters of every topic's words.
+
+        Returns
+        -------
+        ndarray of shape (n_components, n_features)
+            Not negative.
+        """
         return self._fitted_topics("components_").components
 
     @components_.setter
@@ -471,6 +566,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     @property
     def exp_dirichlet_component_(self) -> NDArray:
+        """exp(E[log phi]) of every topic's words.
+
+        Returns
+        -------
+        ndarray of shape (n_components, n_features)
+            From 0 to 1.
+        """
         return self._fitted_topics("exp_dirichlet_component_").exp_expected_log()
 
     def _fitted_topics(self, name: str) -> Topics:

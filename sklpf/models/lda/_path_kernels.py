@@ -19,13 +19,11 @@ from numba import types
 from numba.extending import intrinsic
 
 from sklpf import _random
-from sklpf._random import Keys
 from sklpf.kernels import LANES, exp64, implements, inlined, njit, random_bits, uniform
 from sklpf.kernels import _programs as programs
 
 # typed, since numba compiles a function anew for each literal number that it is given
-_Z, _NEW, _ORDER = np.int64(_random.FIRST), np.int64(_random.SECOND), np.int64(_random.SWAP)
-_ONE = np.int64(1)
+_Z, _ONE = np.int64(_random.FIRST), np.int64(1)
 
 
 class Document(NamedTuple):
@@ -286,95 +284,3 @@ def log_f_derivatives(model, state, betas, out):
 @njit
 def summaries(model, state, out):
     programs.summaries(model, state, out)
-
-
-# ---- left to right -----------------------------------------------------------------------------
-@njit
-def _shuffled(words, keys):
-    """The tokens in a random order."""
-    words, n = words.copy(), words.shape[0]
-    bits = np.empty(n + 4, np.uint32)
-    random_bits(bits, n, keys.key0, keys.key1, np.int64(0), keys.chain, _ORDER)
-    for i in range(n - 1, 0, -1):
-        j = (np.uint64(bits[i]) * np.uint64(i + 1)) >> np.uint64(32)
-        words[i], words[j] = words[j], words[i]
-    return words
-
-
-@njit
-def _predict(counts, alpha, topics):
-    """sum_k (alpha_k + counts_k) topics_k in four partial sums."""
-    n = alpha.shape[0]
-    four = n // 4 * 4
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for k in range(0, four, 4):
-        a += (alpha[k] + counts[k]) * topics[k]
-        b += (alpha[k + 1] + counts[k + 1]) * topics[k + 1]
-        c += (alpha[k + 2] + counts[k + 2]) * topics[k + 2]
-        d += (alpha[k + 3] + counts[k + 3]) * topics[k + 3]
-    for k in range(four, n):
-        a += (alpha[k] + counts[k]) * topics[k]
-    return (a + b) + (c + d)
-
-
-@njit
-def _resample(particle_weights, u, z, n_tokens, counts, copies):
-    """Systematic resampling in place: a particle keeps its own place, and further copies take those that die."""
-    n, total, reached, given = particle_weights.shape[0], particle_weights.sum(), 0.0, 0
-    for c in range(n):
-        reached += particle_weights[c] / total * n
-        upto = n if c == n - 1 else min(n, int(math.ceil(reached - u)))
-        copies[c] = max(0, upto - given)
-        given = max(given, upto)
-    dead = 0
-    for c in range(n):
-        while copies[c] > 1:
-            while copies[dead] > 0:
-                dead += 1
-            for i in range(n_tokens):
-                z[dead, i] = z[c, i]
-            for k in range(counts.shape[1]):
-                counts[dead, k] = counts[c, k]
-            copies[dead] = 1
-            copies[c] -= 1
-    particle_weights[:] = 1.0
-
-
-@njit
-def left_to_right(document, n_sweeps, n_particles, keys, log_estimates):
-    """Independent particle filters over the tokens, each in an order of its own; log estimates of Z (n,).
-
-    n_sweeps (N,) says how often the tokens before number i are drawn anew before it comes. Particles are resampled
-    in proportion to the probability that they give to the next token, once under half of them count.
-    """
-    n_tokens, n_topics = document.word.shape[0], document.alpha.shape[0]
-    z, ones, copies = np.empty((n_particles, n_tokens), np.int32), np.ones(n_particles), np.empty(n_particles, np.int64)
-    row_bytes, alpha, bits = 4 * document.likelihoods.shape[1], document.alpha, np.empty(4, np.uint32)
-    urn, topics = alpha.sum(), np.empty(n_topics)
-    for f in range(log_estimates.shape[0]):
-        own = Keys(keys.key0, keys.key1, (keys.chain + f) * n_particles, keys.step)
-        words, scratch, step = _shuffled(document.word, own), _work_space(document, z, 0), own.step
-        particle_weights, total = np.ones(n_particles), 0.0
-        for i in range(n_tokens):
-            for _ in range(n_sweeps[i]):
-                step += 1
-                _sweep_tokens(document, words, z, i, ones, False, own, step, scratch)
-            for k in range(n_topics):
-                topics[k] = exp64(document.log_base[words[i], k]) / document.mean[k]
-            for c in range(n_particles):
-                particle_weights[c] *= _predict(scratch.counts[c], alpha, topics) / (urn + i)
-            mean = particle_weights.mean()
-            particle_weights /= mean
-            total += math.log(mean)
-            if 2.0 * n_particles < (particle_weights**2).sum():
-                random_bits(bits, _ONE, own.key0, own.key1, i + 1, own.chain, _ORDER)
-                _resample(particle_weights, np.float64(uniform(bits[0])), z, i, scratch.counts, copies)
-            row = document.likelihoods.ctypes.data + words[i] * row_bytes
-            for c in range(n_particles):
-                random_bits(bits, _ONE, own.key0, own.key1, i + 1, own.chain + c, _NEW)
-                for k in range(n_topics):
-                    scratch.weights[c, k] = np.float32(alpha[k] + scratch.counts[c, k])
-                chain = scratch.weights.ctypes.data + c * row_bytes
-                z[c, i] = _draw(chain, row, scratch.sums, n_topics, uniform(bits[0]))
-                scratch.counts[c, z[c, i]] += 1
-        log_estimates[f] = total

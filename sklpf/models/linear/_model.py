@@ -20,8 +20,8 @@ from sklpf.partition import PartitionEstimator
 class LinearGenerativeModel(GenerativeModel):
     """Rows as sums of independent causes with noise; `score` is a log-likelihood.
 
-    x = `mean_` + `components_`.T @ a + `noise_std` N(0, I) with causes a_i of density exp(-|a_i|) / 2 (sparse coding,
-    and independent component analysis with noise) or N(0, 1) (probabilistic PCA whose noise is known); see
+    x = `mean_` + `components_`.T @ a + `noise_std` N(0, I) with causes a_i of density ``exp(-|a_i|) / 2`` (sparse
+    coding, and independent component analysis with noise) or N(0, 1) (probabilistic PCA whose noise is known); see
     Sohl-Dickstein & Culpepper 2012, eq. 30 to 32.
 
     Parameters
@@ -59,7 +59,7 @@ class LinearGenerativeModel(GenerativeModel):
         FastICA it is ``mixing_.T`` that corresponds, not ``components_``, which unmix.) Signs and order are arbitrary.
     mean_ : ndarray of shape (n_features,)
         Means of the columns, as in FastICA.
-    loss_curve_ : ndarray of shape (n_iter_,)
+    loss_curve_ : ndarray of shape (`n_iter_`,)
         Estimates of -log p(x) of the training rows, in nats a row, after every pass: thermodynamic integration by the
         trapezoid rule of two points, with a bias of a few nats where causes are many more than features. With a
         Gaussian prior its value.
@@ -151,6 +151,7 @@ class LinearGenerativeModel(GenerativeModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------

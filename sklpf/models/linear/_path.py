@@ -34,7 +34,7 @@ class LinearPath(LatentRowsPath):
     noise_std : float
         Positive.
     prior : {"laplace", "gaussian"}, default="laplace"
-        exp(-|a_i|) / 2, or N(0, 1), for each cause.
+        ``exp(-|a_i|) / 2``, or N(0, 1), for each cause.
     ladder : array-like of shape (n_levels,)
         Inverse temperatures, increasing in [0, 1].
 
@@ -42,6 +42,14 @@ class LinearPath(LatentRowsPath):
     ------
     ValueError
         If shapes don't match, or a number isn't finite or in its range.
+
+    Examples
+    --------
+    >>> from sklpf import Exact
+    >>> from sklpf.models import LinearPath
+    >>> path = LinearPath([[1.0], [2.0]], [[1.0]], noise_std=1.0, prior="gaussian")  # x ~ N(0, 2)
+    >>> Exact().fit(path).log_partition_.round(4)
+    array([-1.5155, -2.2655])
     """
 
     _kernels = "sklpf.models.linear._path_kernels"
@@ -83,7 +91,13 @@ class LinearPath(LatentRowsPath):
         return lambda: self.constant
 
     def default_estimator(self) -> PartitionEstimator:
-        """Return `Exact` where the prior is Gaussian, else `HAIS`."""
+        """Return `Exact` where the prior is Gaussian, else `HAIS`.
+
+        Returns
+        -------
+        PartitionEstimator
+            Not fitted.
+        """
         return Exact() if self.prior == "gaussian" else HAIS()
 
     # -- one row's densities ---------------------------------------------------------------------
@@ -92,7 +106,18 @@ class LinearPath(LatentRowsPath):
         return self.at(stream.generator().standard_normal((n, self.n_dimensions)))
 
     def causes(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the causes at points (n, n_components), the same shape."""
+        """Return the causes at points.
+
+        Parameters
+        ----------
+        position : ndarray of shape (n, n_components)
+            Coordinates y of the chains.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+            The causes a.
+        """
         return self.center + position @ self.posterior.root
 
     def at(self, position: NDArray[np.float64]) -> Points:

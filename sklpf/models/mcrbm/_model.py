@@ -26,11 +26,12 @@ class MeanCovarianceRBM(EnergyBasedModel):
     """Mean-covariance restricted Boltzmann machine (Ranzato & Hinton 2010; Sohl-Dickstein & Culpepper 2012, eq. 39-40).
 
     A density of rows in which binary hidden units are summed out: covariance units that say which filter outputs are
-    small now, mean units that shift the mean, and a Gaussian around. With z = (x - mean_) / scale_ and
-    n² = |z|² / n_features + ½,
+    small now, mean units that shift the mean, and a Gaussian around. With ``z = (x - mean_) / scale_`` and
+    ``n² = |z|² / n_features + ½``::
 
-    log f(x) = sum_k softplus(intercept_covariance_[k] - ½ sum_f pooling_[f, k] (factors_[f] @ z)² / n²)
-    + sum_j softplus(intercept_mean_[j] + mean_components_[j] @ z) + intercept_visible_ @ z - |z|² / (2 noise_std_²).
+        log f(x) = sum_k softplus(intercept_covariance_[k] - ½ sum_f pooling_[f, k] (factors_[f] @ z)² / n²)
+                   + sum_j softplus(intercept_mean_[j] + mean_components_[j] @ z)
+                   + intercept_visible_ @ z - |z|² / (2 noise_std_²)
 
     The Gaussian rules in the end, so that every such f has a normaliser, which is estimated.
 
@@ -87,7 +88,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         Mean of the rows.
     scale_ : float
         Standard deviation of all values of X about it, one number for all features.
-    loss_curve_ : ndarray of shape (n_iter_,)
+    loss_curve_ : ndarray of shape (`n_iter_`,)
         Mean negative log-likelihood of X after every pass, in nats, by a short estimate of log Z.
     n_iter_ : int
         Passes made.
@@ -103,11 +104,12 @@ class MeanCovarianceRBM(EnergyBasedModel):
     The model is for features of equal scale: whiten or standardise rows before, as in
     ``make_pipeline(PCA(whiten=True), MeanCovarianceRBM())``. `fit` subtracts the mean and divides by one number, which
     makes it independent of the unit that all features are measured in, and of nothing else. The ½ in n² is then half
-    the mean square of the rows. With mean_ = 0 and scale_ = 1, as `from_parameters` has them, f is the published form.
+    the mean square of the rows. With ``mean_ = 0`` and ``scale_ = 1``, as `from_parameters` has them, f is the
+    published form.
 
     Training starts from one factor for every covariance unit, with little pooling besides, and learns the square roots
-    of `pooling_`, which keeps it from turning negative. The published code has the negative of `pooling_`, noise_std_
-    = 1, and factors of equal lengths.
+    of `pooling_`, which keeps it from turning negative. The published code has the negative of `pooling_`,
+    ``noise_std_ = 1``, and factors of equal lengths.
 
     Rows with most covariance units on are short: a narrow peak around `mean_` with much of the mass (half of it in a
     model of 10-dimensional image patches). Chains from the wide Gaussian that is left of f without units seldom find
@@ -187,12 +189,15 @@ class MeanCovarianceRBM(EnergyBasedModel):
         Parameters
         ----------
         factors : array-like of shape (n_factors, n_features)
+            Filters of the covariance units.
         pooling : array-like of shape (n_factors, n_covariance)
             Not negative.
         mean_components : array-like of shape (n_mean, n_features)
+            Weights of the mean units.
         intercept_covariance, intercept_mean, intercept_visible, mean : array-like or None, default=None
             Of shapes (n_covariance,), (n_mean,), (n_features,) and (n_features,). None is 0.
         noise_std, scale : float, default=1.0
+            As the attributes `noise_std_` and `scale_`.
         **parameters
             Of the constructor, such as `partition_estimator` or `random_state`.
 
@@ -263,6 +268,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------

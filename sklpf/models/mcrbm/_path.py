@@ -27,7 +27,16 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
     units : Units
         Of z = (x - mean) / scale.
     mean : ndarray of shape (d,)
+        Of the rows.
     scale : float
+        What differences from it are divided by.
+
+    Examples
+    --------
+    >>> from sklpf import MeanCovarianceRBM
+    >>> model = MeanCovarianceRBM.from_parameters([[1.0, 0.0]], [[1.0]], [[0.0, 1.0]])
+    >>> type(model.path()).__name__, model.path().n_dimensions
+    ('MeanCovariancePath', 2)
     """
 
     _kernels = "sklpf.models.mcrbm._path_kernels"
@@ -45,11 +54,28 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
         return self.constant + self.units.log_density(y)
 
     def default_estimator(self) -> PartitionEstimator:
-        """Return what a model's ``partition_estimator=None`` stands for."""
+        """Return what a model's ``partition_estimator=None`` stands for.
+
+        Returns
+        -------
+        PartitionEstimator
+            Not fitted.
+        """
         return HAIS(n_temperatures=_N_LEVELS)
 
     def rows(self, state: Points) -> NDArray[np.float64]:
-        """Return x of the chains, shape (n, d)."""
+        """Return x of the chains.
+
+        Parameters
+        ----------
+        state : Points
+            The chains.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            In the model's coordinates.
+        """
         return self.mean + state.position @ self.axes.T
 
     @property

@@ -26,9 +26,10 @@ _SMALLEST_VARIANCE = 1e-6  # of a direction, of standardised columns
 class ProductOfExperts(EnergyBasedModel):
     """Product of experts, a density of sparse filter outputs (Hinton 2002; Sohl-Dickstein & Culpepper 2012, eq. 36-38).
 
-    log f(x) = -sum_l E_l(u_l) with u = components_ @ (x - mean_) and Student-t experts E_l(u) = exponents_[l]
-    log(1 + u²), or Laplace ones E_l(u) = |u|. With as many components as features it is independent component analysis
-    with these densities, and log Z is known in closed form; with more, log Z is estimated.
+    log f(x) = -sum_l E_l(u_l) with ``u = components_ @ (x - mean_)`` and Student-t experts
+    ``E_l(u) = exponents_[l] log(1 + u²)``, or Laplace ones ``E_l(u) = |u|``. With as many components as features it is
+    independent component analysis with these densities, and log Z is known in closed form; with more, log Z is
+    estimated.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class ProductOfExperts(EnergyBasedModel):
         Of Student-t experts; 1 for Laplace ones.
     mean_ : ndarray of shape (n_features,)
         Mean of the rows, which is subtracted.
-    loss_curve_ : ndarray of shape (n_iter_,)
+    loss_curve_ : ndarray of shape (`n_iter_`,)
         Mean negative log-likelihood of X after every pass, in nats, by a short estimate of log Z if it isn't closed.
     n_iter_ : int
         Passes made.
@@ -158,6 +159,7 @@ class ProductOfExperts(EnergyBasedModel):
         Parameters
         ----------
         components : array-like of shape (n_components, n_features)
+            Filters of the experts.
         exponents : array-like of shape (n_components,) or None, default=None
             Of Student-t experts, above 0. None: the experts are Laplace ones.
         mean : array-like of shape (n_features,) or None, default=None
@@ -239,11 +241,12 @@ class ProductOfExperts(EnergyBasedModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
         u : ndarray of shape (n_samples, n_components)
-            components_ @ (x - mean_) of every row.
+            ``components_ @ (x - mean_)`` of every row.
         """
         return (self._validate(X) - self.mean_) @ self.components_.T
 

@@ -38,11 +38,19 @@ class ProductPath(CompiledPrograms, GeometricPath):
     experts : Experts
         Of x - mean, with K >= d filters that span R^d.
     mean : ndarray of shape (d,)
+        Of the rows.
 
     Raises
     ------
     ValueError
         If the product has no normaliser.
+
+    Examples
+    --------
+    >>> from sklpf import ProductOfExperts
+    >>> path = ProductOfExperts.from_parameters([[1.0, 0.0], [0.0, 1.0]]).path()  # Laplace densities
+    >>> type(path).__name__, round(path.closed_log_partition(), 4)  # 2 log 2
+    ('ProductPath', 1.3863)
     """
 
     _kernels = "sklpf.models.products._path_kernels"
@@ -82,11 +90,28 @@ class ProductPath(CompiledPrograms, GeometricPath):
             raise AttributeError("only products with as many experts as features are known in closed form: choose HAIS")
 
     def default_estimator(self) -> PartitionEstimator:
-        """Return what a model's ``partition_estimator=None`` stands for."""
+        """Return what a model's ``partition_estimator=None`` stands for.
+
+        Returns
+        -------
+        PartitionEstimator
+            Not fitted.
+        """
         return Exact() if self.is_complete else HAIS(n_temperatures=_N_LEVELS)
 
     def rows(self, state: Points) -> NDArray[np.float64]:
-        """Return x of the chains, shape (n, d)."""
+        """Return x of the chains.
+
+        Parameters
+        ----------
+        state : Points
+            The chains.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            In the model's coordinates.
+        """
         return self.mean + state.position @ self.root.T
 
     @property

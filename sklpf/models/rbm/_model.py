@@ -14,11 +14,12 @@ from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf._progress import reporting
 from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, Options, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
-from sklpf.models._scoring import default_estimator
+from sklpf.models._scoring import SCORING, default_estimator
 from sklpf.models._validation import all_or_nothing, check_indices, check_n_samples, check_vector, validate_rows
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm._tracking import ATTRIBUTES, Monitor, make_tracker, split, store_curve
@@ -45,12 +46,14 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     n_components : int, default=256
         Number of hidden units.
     learning_rate : float, default=0.1
+        Length of a step along the gradient.
     batch_size : int, default=10
         Rows in a minibatch, and number of persistent chains.
     n_iter : int, default=10
         Passes over the data.
     verbose : int, default=0
-        Whether to print the mean `pseudo_log_likelihood` of some evenly spaced rows after every pass.
+        Whether to say, after every pass, the mean `pseudo_log_likelihood` of some evenly spaced rows and how long the
+        others may take, and how far the estimation of log Z is; see `AIS`.
     random_state : int, RandomState or None, default=None
         Weights, chains and the estimate of log Z depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
@@ -119,15 +122,11 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     """
 
     _parameter_constraints = {
+        **SCORING,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "n_iter": [Interval(Integral, 0, None, closed="left")],
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-        "partition_estimator": [PartitionEstimator, None],
-        "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
-        "n_jobs": [Integral, None],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
@@ -170,6 +169,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
 
     # -- training --------------------------------------------------------------------------------
     @all_or_nothing
+    @reporting
     def fit(self, X, y=None) -> Self:
         """Fit to X by persistent contrastive divergence, from new weights and chains.
 
@@ -178,6 +178,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Values in [0, 1]; others raise a UserWarning.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -196,8 +197,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self._count(X)
         trainer = Trainer(self, X, self.batch_size, rng)
         monitor = Monitor(self, X_validation, X.shape[0])
-        report = self._report if self.verbose else None
-        train(trainer, self.n_iter, report=report, callbacks=monitor.callbacks)
+        train(trainer, self.n_iter, report=self._report, callbacks=monitor.callbacks)
         monitor.store(self, trainer)
         trainer.store(self)
         return self
@@ -212,6 +212,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
             `batch_size` rows, as there are so many chains: with many more the two terms of the gradient are out of
             balance (as in scikit-learn), and the model drifts away from the data.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------
@@ -276,14 +277,12 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         smallest = 1 / (self._n_seen + 2)
         self.visible_mean_ = np.clip((self._visible_sum + 1) / (self._n_seen + 2), smallest, 1 - smallest)
 
-    def _report(self, trainer, iteration, seconds) -> str:
+    def _report(self, trainer, iteration) -> str:
         trainer.store(self)
         X = trainer.X
         n_rows = int(np.clip(_VERBOSE_WORK / (self.components_.size * X.shape[1]), 10, X.shape[0]))
         some = X[np.linspace(0, X.shape[0] - 1, min(n_rows, X.shape[0])).astype(int)]
-        mean = self._pseudo_log_likelihood(some).mean()
-        name = type(self).__name__
-        return f"[{name}] Iteration {iteration}, pseudo-likelihood = {mean:.2f}, time = {seconds:.2f}s"
+        return f"pseudo-likelihood = {self._pseudo_log_likelihood(some).mean():.2f}"
 
     @classmethod
     def from_parameters(cls, components, intercept_visible, intercept_hidden, visible_mean=None, **parameters) -> Self:
@@ -292,7 +291,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         Parameters
         ----------
         components : array-like of shape (n_components, n_features)
+            Weights.
         intercept_visible, intercept_hidden : array-like of shape (n_features,) and (n_components,)
+            Biases.
         visible_mean : array-like of shape (n_features,) or None, default=None
             Means of the data for the base of log Z, moved to at least 0.001 from 0 and 1. None: the mean of
             short Gibbs runs from random hidden units, pulled a tenth of the way to 1/2; on RBMs of MNIST it served

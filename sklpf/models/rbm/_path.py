@@ -61,6 +61,14 @@ class RBMPath(KernelPath):
     ------
     ValueError
         If shapes don't match, a parameter isn't finite or a base mean is not strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> from sklpf import Exact
+    >>> from sklpf.models import RBMPath
+    >>> path = RBMPath([[1.0, -1.0]], [0.0, 0.0], [0.0], base_mean=[0.5, 0.5])
+    >>> round(Exact().fit(path).log_partition_, 4)
+    2.2068
     """
 
     base_log_partition: float | None = 0.0
@@ -117,6 +125,18 @@ class RBMPath(KernelPath):
         """Return the path to the RBM whose parameters, in float32, are `share` of the way from this one's to another's.
 
         Its base is the other's.
+
+        Parameters
+        ----------
+        other : RBMPath
+            Of as many units.
+        share : float
+            From 0, this one, to 1.
+
+        Returns
+        -------
+        RBMPath
+            Of the RBM between.
         """
         path, ends = copy.copy(other), (self.packed, other.packed)
         names = ("by_visible", "by_hidden", "hidden_bias", "visible_bias")
@@ -149,7 +169,18 @@ class RBMPath(KernelPath):
         return state
 
     def rows(self, state: RBMState) -> NDArray[np.uint8]:
-        """Return the visible rows of all chains, shape (n, n_visible)."""
+        """Return the visible rows of all chains.
+
+        Parameters
+        ----------
+        state : RBMState
+            The chains.
+
+        Returns
+        -------
+        ndarray of shape (n, n_visible)
+            Zeros and ones.
+        """
         return state.v
 
     def sample_base(self, n: int, stream: Stream) -> RBMState:
@@ -158,7 +189,22 @@ class RBMPath(KernelPath):
         return self._sweep(state, np.zeros(n), stream)
 
     def complete(self, state: RBMState, level: int, stream: Stream) -> RBMState:
-        """Draw h given v at `level`: on the joint path, what turns exact visible rows into exact states."""
+        """Draw h given v: on the joint path, what turns exact visible rows into exact states.
+
+        Parameters
+        ----------
+        state : RBMState
+            The chains.
+        level : int
+            That h is drawn at.
+        stream : Stream
+            Where all random numbers come from.
+
+        Returns
+        -------
+        RBMState
+            With the same visible units.
+        """
         n = n_chains(state)
         drawn = self._sweep(state, np.full(n, self.ladder[level]), stream)
         state = RBMState(state.v, drawn.h, state.hidden_field, drawn.visible_field)
@@ -177,7 +223,13 @@ class RBMPath(KernelPath):
         return len(self.components)
 
     def default_estimator(self) -> PartitionEstimator:
-        """Return `Exact` where the smaller layer has at most 20 units, else `ParallelTempering`."""
+        """Return `Exact` where the smaller layer has at most 20 units, else `ParallelTempering`.
+
+        Returns
+        -------
+        PartitionEstimator
+            Not fitted.
+        """
         return Exact() if self.log2_states <= _MAX_EXACT else ParallelTempering()
 
     def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
@@ -257,7 +309,22 @@ class RBMPath(KernelPath):
         return out - (1 - beta) * self._base_constant
 
     def sample_enumerated(self, log_block_sums: NDArray, n: int, rng: np.random.Generator) -> RBMState:
-        """Return n chains at exact draws from the target, hidden units off, given the log sums of all blocks."""
+        """Return chains at exact draws from the target.
+
+        Parameters
+        ----------
+        log_block_sums : ndarray of shape (n_enumeration_blocks,)
+            Log sums of all blocks.
+        n : int
+            Number of chains.
+        rng : numpy.random.Generator
+            Where the random numbers come from.
+
+        Returns
+        -------
+        RBMState
+            With all hidden units off.
+        """
         level = len(self.ladder) - 1
         blocks = rng.choice(len(log_block_sums), size=n, p=softmax(log_block_sums))
         n_low = min(self.log2_states, _UNITS_PER_BLOCK)

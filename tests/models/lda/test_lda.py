@@ -1,5 +1,6 @@
 """LatentDirichletAllocation: what it finds, its likelihoods, streams, and what it refuses."""
 
+import copy
 import itertools
 import tracemalloc
 
@@ -97,6 +98,26 @@ def test_the_prior_of_topics_that_no_document_has_falls():
     assert np.all(np.isfinite(fit_prior(alpha, gamma, 1.0)))
 
 
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("options", [{}, {"learning_method": "online", "tempering": "global"}])
+def test_a_prior_for_every_topic(learned, options):
+    X, _, _ = make_bars_corpus(100, size=4, n_tokens=40, doc_topic_prior=0.3, random_state=0)
+    options = options | {"learn_doc_topic_prior": learned, "max_iter": 5, "random_state": 0}
+    one, same = (LatentDirichletAllocation(8, doc_topic_prior=p, **options).fit(X) for p in (0.3, [0.3] * 8))
+    np.testing.assert_array_equal(same.components_, one.components_)
+    assert same.elbo_ == one.elbo_
+    given = np.linspace(0.1, 0.8, 8)
+    model = LatentDirichletAllocation(8, doc_topic_prior=given, **options).fit(X)
+    assert np.array_equal(model.doc_topic_prior_, given) != learned
+    assert model.doc_topic_prior_ is not given
+    empty = model.transform(sp.csr_matrix((1, 16)))[0]
+    np.testing.assert_allclose(empty, model.doc_topic_prior_ / model.doc_topic_prior_.sum(), rtol=1e-12)
+    back = copy.deepcopy(model)  # the same topics in another order say the same
+    back.components_, back.doc_topic_prior_ = model.components_[::-1], model.doc_topic_prior_[::-1]
+    np.testing.assert_allclose(back.transform(X)[:, ::-1], model.transform(X), atol=1e-3)
+    assert back.completion_score(X) == pytest.approx(model.completion_score(X), abs=1e-4)
+
+
 # ---- likelihoods -----------------------------------------------------------------------------------
 def enumerated(model, counts):
     """Log-likelihood of the tokens of one document, summed over all their topics."""
@@ -111,10 +132,10 @@ def enumerated(model, counts):
     return np.log(total)
 
 
-@pytest.mark.parametrize("learned", [False, True])
-def test_score_samples_are_enumerated_likelihoods_of_short_documents(learned):
+@pytest.mark.parametrize("options", [{}, {"learn_doc_topic_prior": True}, {"doc_topic_prior": [0.1, 0.5, 3.0]}])
+def test_score_samples_are_enumerated_likelihoods_of_short_documents(options):
     X, _, _ = make_bars_corpus(200, size=3, n_tokens=4, random_state=0)
-    model = LatentDirichletAllocation(3, learn_doc_topic_prior=learned, random_state=0).fit(X)
+    model = LatentDirichletAllocation(3, random_state=0, **options).fit(X)
     expected = [enumerated(model, row.astype(int)) for row in X[:5].toarray()]
     estimated = model.score_samples(X[:5])
     np.testing.assert_allclose(estimated, expected, atol=0.15)  # standard errors are about 0.01

@@ -102,6 +102,22 @@ def test_priors_whose_digamma_function_has_no_digits_are_refused(name, value):
             getattr(LatentDirichletAllocation(2, **{name: value}), method)(BARS)
 
 
+@pytest.mark.parametrize(
+    ("prior", "error", "message"),
+    [
+        ([0.1] * 3, ValueError, r"doc_topic_prior must be a number or have the shape \(2,\), got shape \(3,\)"),
+        ([[0.1, 0.1]], ValueError, r"doc_topic_prior must be a number or have the shape \(2,\), got shape \(1, 2\)"),
+        ([0.1, 0.0], ValueError, r"doc_topic_prior must lie between 1e-20 and 1e\+10, got 0; clip it"),
+        ([0.1, np.nan], ValueError, r"doc_topic_prior must lie between 1e-20 and 1e\+10, got nan; clip it"),
+        (["a", "b"], TypeError, "doc_topic_prior must be real numbers"),
+    ],
+)
+def test_priors_of_topics_that_can_not_be_used_are_refused(prior, error, message):
+    for method in ("fit", "partial_fit"):
+        with pytest.raises(error, match=message):
+            getattr(LatentDirichletAllocation(2, doc_topic_prior=prior), method)(BARS)
+
+
 def test_more_tokens_than_can_be_counted_are_refused():
     message = r"more than 1e\+18 tokens can't be counted; rescale X or lower total_samples"
     model = LatentDirichletAllocation(2, max_iter=1, random_state=0).fit(BARS)

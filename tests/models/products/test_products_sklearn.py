@@ -135,7 +135,7 @@ def test_verbose_prints_the_log_likelihood(capsys):
     model = ProductOfExperts(max_iter=2, verbose=1, random_state=0).fit(sources(100))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
-    assert lines[1].startswith(f"[ProductOfExperts] Iteration 2, log-likelihood = {-model.loss_curve_[1]:.3f}, time")
+    assert lines[1].startswith(f"[ProductOfExperts] pass 2 of 2, log-likelihood = {-model.loss_curve_[1]:.3f}, ")
 
 
 def test_training_that_has_not_settled_says_so():

@@ -343,8 +343,8 @@ def test_fused_tempering_equals_the_loop(weights, n_redraws, sweeps_per_redraw, 
         path.sample_base(n, STREAM.at(0)), (), np.zeros(n, dtype=np.int64), prior, n_redraws, sweeps_per_redraw, stride,
         STREAM,
     )  # fmt: skip
-    fused, _, levels, log_q_sums, counts, level_sums, vectors, vector_levels, slopes, pairs = _programs.temper(
-        path, Gibbs(), *arguments
+    fused, _, levels, log_q_sums, counts, level_sums, vectors, vector_levels, slopes, pairs, summaries = (
+        _programs.temper(path, Gibbs(), *arguments)
     )
     looped, _, *expected = _plain.temper(path, Gibbs(), *arguments)
     assert_states_equal(fused, looped)
@@ -357,6 +357,7 @@ def test_fused_tempering_equals_the_loop(weights, n_redraws, sweeps_per_redraw, 
     np.testing.assert_array_equal(vector_levels, expected[5])
     np.testing.assert_allclose(slopes, expected[6], rtol=1e-6)  # float32 sums
     np.testing.assert_allclose(pairs, expected[7], rtol=1e-6)  # float32 in every log ratio
+    np.testing.assert_allclose(summaries, expected[8], rtol=1e-5)
     assert vectors.shape == (-(-n_redraws // stride), n, 20)
     assert np.all(counts.sum(axis=1) == n_redraws)
     assert len(np.unique(levels)) > 1

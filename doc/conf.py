@@ -1,0 +1,104 @@
+"""The site: `python -m sphinx -n -W --keep-going doc doc/_build/html` builds it, without a network."""
+
+import contextlib
+import importlib.metadata
+import os
+import tomllib
+import warnings
+from pathlib import Path
+
+from sphinx.ext import autosummary
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SOURCE = PROJECT["urls"]["Source"]
+
+project = PROJECT["name"]
+author = copyright = PROJECT["authors"][0]["name"]
+version = release = importlib.metadata.version(project)
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinxcontrib.bibtex",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "changes", "auto_examples/**/*.md5", "auto_examples/**/*.ipynb", "sg_execution_times.rst"]
+templates_path = ["_templates"]
+nitpicky = True
+default_role = "literal"
+suppress_warnings = ["config.cache"]  # functions in the gallery's options
+
+# Markdown
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+bibtex_bibfiles = [file.name for file in Path(__file__).parent.glob("*.bib")]
+bibtex_reference_style = "author_year"
+
+# API reference: what a class has from this package; scikit-learn documents what comes from there
+autosummary_generate = True
+autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.", "sect.")  # which end no sentence
+autodoc_typehints = "none"
+numpydoc_class_members_toctree = False
+numpydoc_show_class_members = False
+
+
+def skip_others(app, what, name, member, skip, options):
+    """True for members that scikit-learn or the standard library gave a class."""
+    function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+    module = getattr(function, "__module__", None) or type(function).__module__
+    return True if module.split(".")[0] in ("sklearn", "builtins", "typing") and callable(function) else None
+
+
+# Gallery
+STRICT = contextlib.ExitStack()
+
+
+def warnings_are_errors(gallery_conf, file, when):
+    """Every warning in an example is an error, as with `python -W error`."""
+    STRICT.close()
+    if when == "before":
+        STRICT.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("error")
+
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": "/plot_",
+    "reset_modules": ("matplotlib", warnings_are_errors),
+    "reset_modules_order": "both",
+    "within_subsection_order": "FileNameSortKey",
+    "backreferences_dir": "auto_examples/backreferences",
+    "doc_module": ("sklpf",),
+    "reference_url": {"sklpf": None},
+    "plot_gallery": "True",
+    "abort_on_example_error": False,
+    "only_warn_on_example_error": False,
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 0,
+}
+
+# Pages
+html_theme = "pydata_sphinx_theme"
+html_title = project
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "github_url": SOURCE,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 5,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip_others)

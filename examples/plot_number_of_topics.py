@@ -1,0 +1,118 @@
+"""
+How many topics?
+================
+
+Documents are generated from 8 topics and words that all documents share. The held-out likelihood of a document, which
+`score` estimates, says how many topics new documents need: 9, since the shared words are a topic of their own, and more
+than that change little. scikit-learn's perplexity is a bound that depends on the number of documents.
+"""
+
+# %%
+# A corpus with background words
+# ------------------------------
+# Every topic is a bar in a square of 4 × 4 words. Ten further words occur in all documents, in some more than in
+# others: a ninth topic.
+
+import warnings
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.decomposition import LatentDirichletAllocation as Reference
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+from sklpf import LatentDirichletAllocation, LeftToRight, compare
+from sklpf.datasets import make_bars_corpus
+
+n_train, n_test = 400, 120
+bars, _, _ = make_bars_corpus(n_train + n_test, size=4, n_tokens=60, doc_topic_prior=0.2, random_state=0)
+rng = np.random.default_rng(0)
+background = rng.multinomial(rng.integers(0, 80, n_train + n_test), np.arange(1, 11) / 55)
+X = sp.hstack([bars, background], format="csr")
+train, test = X[:n_train], X[n_train:]
+
+# %%
+# A search that is cheap
+# ----------------------
+# A grid ranks means over hundreds of documents, whose spread from document to document is far larger than the error of
+# a single likelihood. Few particles are then enough: here 2 filters of 10. The topics are found by Gibbs sampling; a
+# single chain may stay where two topics are one and another is split, so that the best of four is taken.
+
+numbers = [4, 8, 9, 10, 13]
+cheap = LeftToRight(n_particles=10, n_filters=2, n_sweeps=2)
+model = LatentDirichletAllocation(
+    learning_method="gibbs",
+    max_iter=60,
+    n_init=4,
+    doc_topic_prior=0.2,
+    topic_word_prior=0.1,
+    partition_estimator=cheap,
+    random_state=0,
+)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", ConvergenceWarning)  # fits of 60 passes, and filters that are few
+    search = GridSearchCV(model, {"n_components": numbers}, cv=2, refit=False).fit(train)
+    fits = {n: clone(model).set_params(n_components=n).fit(train) for n in numbers}
+best = search.cv_results_["params"][int(np.argmax(search.cv_results_["mean_test_score"]))]["n_components"]
+print(f"best by cross-validation: {best} topics")
+
+# %%
+# Intervals, and differences
+# --------------------------
+# Filters that are few have an error of their own, which the intervals include: more of them are worth their time once
+# the grid is done. The interval of a mean is wide, since documents differ. `compare` pairs the models document by
+# document, and so sees smaller differences. Surplus topics share what one would have and lose little: of numbers that
+# are about as good the smallest is the one to take.
+
+for fitted in fits.values():
+    fitted.set_params(partition_estimator=LeftToRight(n_particles=40, n_filters=5, n_sweeps=2))
+intervals = {n: fits[n].score_interval(test) for n in numbers}
+gains = {n: compare(fits[n], fits[best], test) for n in numbers if n != best}
+needed = min([best] + [n for n in gains if gains[n].combined[0] > -1])
+print(f"the fewest topics that lose less than a nat a document: {needed}")
+print("| topics | nats a document | difference to the best |")
+print("|---|---|---|")
+for n in numbers:
+    low, high = intervals[n].combined
+    gain = f"{gains[n].mean:.2f} ({gains[n].combined[0]:.2f} to {gains[n].combined[1]:.2f})" if n != best else ""
+    print(f"| {n} | {intervals[n].mean:.2f} ({low:.2f} to {high:.2f}) | {gain} |")
+
+# %%
+# scikit-learn's perplexity
+# -------------------------
+# Its bound holds a part for the topics themselves, which every call counts whole and divides by its own tokens: fewer
+# test documents give a larger perplexity. Ours comes from likelihoods, where a document counts for itself alone.
+
+subsets = [2, 10, 50, 120]
+references = {n: Reference(n, doc_topic_prior=0.2, topic_word_prior=0.1, random_state=0).fit(train) for n in (9, 16)}
+bounds = {n: [references[n].perplexity(test[:size]) for size in subsets] for n in references}
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    ours = [fits[9].perplexity(test[:size]) for size in subsets]
+print("| test documents | scikit-learn, 9 topics | scikit-learn, 16 topics | ours, 9 topics |")
+print("|---|---|---|---|")
+for i, n in enumerate(subsets):
+    print(f"| {n} | {bounds[9][i]:.4g} | {bounds[16][i]:.4g} | {ours[i]:.4g} |")
+
+figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
+means = np.array([intervals[n].mean for n in numbers])
+errors = np.abs(np.array([intervals[n].combined for n in numbers]).T - means)
+left.errorbar(numbers, means, errors, fmt="o-", capsize=3)
+left.set(xlabel="topics", ylabel="nats a document", title="held-out likelihood")
+others = [n for n in numbers if n != best]
+means = np.array([gains[n].mean for n in others])
+errors = np.abs(np.array([gains[n].combined for n in others]).T - means)
+middle.errorbar(others, means, errors, fmt="o", capsize=3)
+middle.axhline(0, color="grey", linewidth=0.8)
+middle.set(xlabel="topics", ylabel="nats a document", title=f"difference to {best} topics, paired")
+for n, style in ((9, "o-"), (16, "s-")):
+    right.plot(subsets, bounds[n], style, label=f"scikit-learn, {n} topics")
+right.plot(subsets, ours, "^-", label="from likelihoods, 9 topics")
+right.set(xscale="log", yscale="log", xlabel="test documents", ylabel="perplexity", title="perplexity")
+right.legend()
+figure.savefig("plot_number_of_topics.png", dpi=110)

@@ -1,0 +1,213 @@
+"""How far a fit is: lines through `logging` where `verbose`, and tasks for the callbacks of scikit-learn.
+
+A fit that is `reporting` is the current one of its thread until it ends. The loops that it runs say what they have
+done; where nobody listens there is no current one, and they cost next to nothing. Tasks in workers report nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any, TypeVar, cast
+
+from sklpf._sklearn import AutoPropagatedCallback, with_callbacks
+from sklpf._tables import with_error
+
+_SILENCE = 5.0  # seconds after which a stage says how far it is
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+_CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
+
+
+def say(line: str) -> None:
+    """Log a line that was asked for, at level INFO by the logger "sklpf"; print it where logging would not show it.
+
+    A level that was set for this logger is respected.
+    """
+    logger = logging.getLogger("sklpf")
+    if logger.hasHandlers() and logger.isEnabledFor(logging.INFO):
+        logger.info(line)
+    elif logger.level <= logging.INFO:
+        print(line, flush=True)
+
+
+def in_words(seconds: float) -> str:
+    """A duration: "12 ms", "0.4 s", "12 s", "3 min", "1.5 h"."""
+    if seconds < 0.0995:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 99.5:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 99.5 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def reporting(fit: _Method) -> _Method:
+    """Let a method ``fit(X, y=None)`` report to those who listen to its estimator."""
+
+    @functools.wraps(fit)
+    def reported(self, *args, **kwargs):
+        if getattr(self, "_skl_callbacks", None) or getattr(self, "verbose", 0):
+            return _reported(self, fit, args, kwargs)
+        with _as_current(None):
+            return fit(self, *args, **kwargs)
+
+    return cast(_Method, reported)
+
+
+@with_callbacks
+def _reported(estimator, fit, args, kwargs):
+    progress = Progress(estimator, *args, **kwargs)
+    with _as_current(progress):
+        fitted = fit(estimator, *args, **kwargs)
+        progress.close()
+    return fitted
+
+
+@contextlib.contextmanager
+def _as_current(progress: Progress | None) -> Iterator[None]:
+    token = _CURRENT.set(progress)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+@contextlib.contextmanager
+def passes(n_passes: int) -> Iterator[Progress | None]:
+    """The current fit, made of at most so many tasks; None if nobody listens. What runs within reports nothing."""
+    progress = _CURRENT.get()
+    with _as_current(None):
+        if progress is not None:
+            progress.begin_fit(n_passes)
+        yield progress
+
+
+@contextlib.contextmanager
+def stage(name: str, n_tasks: int | None) -> Iterator[Callable[..., None]]:
+    """A part of the current fit with so many tasks, None if nobody knows how many.
+
+    Gives a function to call when a task, or some, are done, with words about what they arrived at. What runs within
+    reports nothing.
+    """
+    progress = _CURRENT.get()
+    if progress is None:
+        yield _nothing
+        return
+    with _as_current(None):
+        progress.begin(name, n_tasks)
+        yield _Stage(progress, name, n_tasks)
+        progress.end()
+
+
+def said(text: str) -> None:
+    """Say a line of the current fit where it has `verbose`."""
+    progress = _CURRENT.get()
+    if progress is not None:
+        progress.say(text)
+
+
+def round_done(name: str, log_partition: float, std_error: float, n_sweeps: float, n_left: float) -> None:
+    """Say what the estimate is after a round of the current fit, and how long so many more sweeps may take."""
+    progress = _CURRENT.get()
+    if progress is not None:
+        progress.round_done(name, log_partition, std_error, n_sweeps, n_left)
+
+
+def hand_on(model: Any, estimator: Any) -> None:
+    """Let callbacks that listen to a model and all that it runs also listen to an estimator that it runs."""
+    callbacks = [
+        callback
+        for callback in getattr(model, "_skl_callbacks", ())
+        if isinstance(callback, AutoPropagatedCallback) and callback.max_propagation_depth != 0
+    ]
+    if callbacks:
+        estimator.set_callbacks(*getattr(estimator, "_skl_callbacks", ()), *callbacks)
+
+
+class Progress:
+    """The tasks of a fit, and who listens to it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its `verbose` and its callbacks say who listens.
+    X, y : what it is fitted to
+    """
+
+    def __init__(self, estimator: Any, X: Any = None, y: Any = None, **ignored: Any):
+        self.estimator, self.verbose = estimator, bool(getattr(estimator, "verbose", 0))
+        self._arguments = {"estimator": estimator, "X": X, "y": y}
+        self._has_callbacks = bool(getattr(estimator, "_skl_callbacks", None))
+        self._open: list[Any] = []  # contexts of scikit-learn, the whole fit's first
+        self._last: tuple[float, float] | None = None  # sweeps and time of the last round
+
+    # -- tasks -----------------------------------------------------------------------------------
+    def begin(self, name: str, n_tasks: int | None) -> None:
+        """Begin a task with so many tasks within, None if nobody knows how many; the first one within the fit."""
+        if self._has_callbacks:
+            if not self._open:
+                self._push(self.estimator._init_callback_context(max_subtasks=None))
+            self._push(self._open[-1].subcontext(task_name=name, max_subtasks=n_tasks))
+
+    def begin_fit(self, n_tasks: int) -> None:
+        """Begin the fit itself, where the number of its tasks is known."""
+        if self._has_callbacks and not self._open:
+            self._push(self.estimator._init_callback_context(max_subtasks=n_tasks))
+
+    def end(self) -> bool:
+        """End the task that began last; returns whether a callback asks to stop."""
+        return self._has_callbacks and bool(self._open.pop().call_on_fit_task_end(**self._arguments))
+
+    def close(self) -> None:
+        """End the fit."""
+        self.begin_fit(0)
+        self.end()
+
+    def _push(self, context) -> None:
+        self._open.append(context.call_on_fit_task_begin(**self._arguments))
+
+    # -- lines -----------------------------------------------------------------------------------
+    def say(self, text: str) -> None:
+        """Say a line where `verbose`."""
+        if self.verbose:
+            say(f"[{type(self.estimator).__name__}] {text}")
+
+    def round_done(self, name, log_partition, std_error, n_sweeps, n_left) -> None:
+        """As the function of that name. The first round tells no speed: kernels were perhaps compiled in it."""
+        now, left = time.perf_counter(), ""
+        if self._last is not None and n_left > 0:
+            seconds = n_left * (now - self._last[1]) / (n_sweeps - self._last[0])
+            left = f", about {in_words(seconds)} left"
+        self._last = n_sweeps, now
+        self.say(f"{name}: log Z = {with_error(log_partition, std_error)} after {n_sweeps:,} sweeps{left}")
+
+
+class _Stage:
+    """Counts the tasks of a stage that are done."""
+
+    def __init__(self, progress: Progress, name: str, n_tasks: int | None):
+        self.progress, self.name, self.n_tasks, self.n_done = progress, name, n_tasks, 0
+        self.began = self.said = time.perf_counter()
+
+    def __call__(self, n: int = 1, words: str = "") -> None:
+        self.n_done += n
+        for _ in range(n):
+            self.progress.begin(self.name, 0)
+            self.progress.end()
+        now = time.perf_counter()
+        if now - self.said > _SILENCE and self.n_done != self.n_tasks:
+            self.said = now
+            self.progress.say(f"{self.name}: {', '.join(filter(None, (words, self._how_far(now - self.began))))}")
+
+    def _how_far(self, seconds) -> str:
+        if self.n_tasks is None:
+            return f"{self.n_done} done in {in_words(seconds)}"
+        share = self.n_done / self.n_tasks
+        return f"{100 * share:.0f} % done, about {in_words(seconds * (1 / share - 1))} left of it"
+
+
+def _nothing(n: int = 1, words: str = "") -> None:
+    pass

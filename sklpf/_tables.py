@@ -1,0 +1,111 @@
+"""Results in words: numbers with their errors, tables of text and of HTML, arrays by their shapes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from sklpf._saving import Versioned
+
+_MOST_DECIMALS = 12
+_WIDEST = 100  # characters of a cell's text
+
+Rows = Sequence[Sequence[str]]
+
+
+def decimals(error: float) -> int:
+    """Decimals that show two digits of an error; 4 where it has none."""
+    if not math.isfinite(error) or error <= 0:
+        return 4
+    return min(max(1 - math.floor(math.log10(error)), 0), _MOST_DECIMALS)
+
+
+def with_error(value: float, error: float) -> str:
+    """A number and its error with as many digits as the error allows: "155.4957 ± 0.0062"."""
+    n = decimals(error)
+    return f"{value:.{n}f} ± {error:.{n}f}"
+
+
+def from_to(low: float, high: float) -> str:
+    """An interval, with as many digits as its width allows: "[155.48, 155.51]"."""
+    n = decimals((high - low) / 4)
+    return f"[{low:.{n}f}, {high:.{n}f}]"
+
+
+def short(value: Any) -> str:
+    """A field's value: arrays by their shapes, numbers with 6 digits, several things by their number."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"{value.dtype} {value.shape}"
+    if isinstance(value, (bool, np.bool_, str, int, np.integer)) or value is None:
+        return str(value)
+    if isinstance(value, (float, np.floating, np.ndarray)):
+        return f"{float(value):.6g}"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(short, value))})" if len(value) <= 4 else f"{len(value)} {type(value[0]).__name__}"
+    return type(value).__name__
+
+
+def text_table(rows: Iterable[Sequence[str]], indent: str = "") -> str:
+    """Rows of cells in aligned columns."""
+    rows = [tuple(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+    return "\n".join(indent + line for line in lines)
+
+
+def html_table(rows: Iterable[Sequence[str]], caption: str = "", header: Sequence[str] = ()) -> str:
+    """The same as HTML that needs no style sheet and follows that of the page."""
+    cells = ["".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in row) for row in rows]
+    head = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in header)
+    parts = [f"<caption><b>{escape(caption)}</b></caption>" if caption else "", f"<tr>{head}</tr>" if head else ""]
+    return f"<table>{''.join(parts)}{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+
+
+def import_xarray() -> Any:
+    """Return the module xarray, or raise ImportError with what to do."""
+    try:
+        import xarray
+    except ImportError as error:
+        raise ImportError("to_xarray needs the package xarray: pip install xarray") from error
+    return xarray
+
+
+class Readable(Versioned):
+    """A result that prints as a line and shows as a table in a notebook. A subclass defines `_line` and `_table`."""
+
+    _header: tuple[str, ...] = ()
+
+    def _line(self) -> str:
+        raise NotImplementedError(f"{type(self).__name__} must define _line()")
+
+    def _table(self) -> Rows:
+        raise NotImplementedError(f"{type(self).__name__} must define _table()")
+
+    def _title(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._title()}: {self._line()})"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._table(), self._title(), self._header)
+
+
+class Fields(Readable):
+    """A dataclass that prints as its name and a line for every field, arrays by their shapes."""
+
+    def _table(self) -> Rows:
+        names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        return [(name, _cut(short(getattr(self, name)))) for name in names]
+
+    def __repr__(self) -> str:
+        return f"{self._title()}\n{text_table(self._table(), '  ')}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"

@@ -1,0 +1,21 @@
+"""Displays: pictures of results, models and comparisons with matplotlib, in the manner of scikit-learn's."""
+
+from sklpf.display._comparison import ComparisonDisplay
+from sklpf.display._components import ComponentsDisplay
+from sklpf.display._convergence import ConvergenceDisplay
+from sklpf.display._log_partition import LogPartitionDisplay
+from sklpf.display._tempering import TemperingDisplay
+from sklpf.display._topics import TopicsDisplay
+from sklpf.display._training import TrainingDisplay
+from sklpf.display._weights import WeightsDisplay
+
+__all__ = [
+    "ComparisonDisplay",
+    "ComponentsDisplay",
+    "ConvergenceDisplay",
+    "LogPartitionDisplay",
+    "TemperingDisplay",
+    "TopicsDisplay",
+    "TrainingDisplay",
+    "WeightsDisplay",
+]

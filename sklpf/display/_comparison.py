@@ -1,0 +1,137 @@
+"""ComparisonDisplay: models by their held-out log-likelihoods, with both errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from sklpf.display._drawing import Display
+from sklpf.models import ModelComparison, ScoreInterval
+
+_ERRORS = (  # of a ScoreInterval: what it is called, its colour, how far below the mean it is drawn
+    ("combined", "both errors", "0.4", 0.0),
+    ("sampling", "error over rows", "C0", 0.16),
+    ("partition", "error of log Z", "C1", 0.32),
+)
+
+
+class ComparisonDisplay(Display):
+    """Mean log-likelihoods of models, and their differences from the best, with the error over rows and that of log Z.
+
+    Parameters
+    ----------
+    scores : dict of str to ScoreInterval or None, default=None
+        Mean log-likelihood per row of every model, in nats.
+    differences : dict of str to ScoreInterval or None, default=None
+        Mean differences of log-likelihoods, paired by rows, in nats. Those of a name in `scores` stand in its line.
+
+    Attributes
+    ----------
+    ax_, axes_, figure_
+        The first panel, all (scores, differences), and their figure, once drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import BernoulliRBM, compare_models
+    >>> from sklpf.display import ComparisonDisplay
+    >>> fair, skewed = (
+    ...     BernoulliRBM.from_parameters(np.zeros((1, 2)), np.full(2, c), np.zeros(1)) for c in (0.0, 1.0)
+    ... )
+    >>> X = np.array([[1, 1], [1, 0], [1, 1]])
+    >>> display = ComparisonDisplay.from_result(compare_models({"fair": fair, "skewed": skewed}, X))
+    >>> list(display.scores)
+    ['skewed', 'fair']
+    """
+
+    def __init__(
+        self,
+        scores: Mapping[str, ScoreInterval] | None = None,
+        differences: Mapping[str, ScoreInterval] | None = None,
+    ):
+        self.scores = scores
+        self.differences = differences
+
+    @classmethod
+    def from_result(cls, result, *, name: str = "difference", ax: Any = None) -> Self:
+        """Draw what `compare_models`, `compare` or several `score_interval` returned.
+
+        Parameters
+        ----------
+        result : ModelComparison, ScoreInterval or dict of str to ScoreInterval
+            A dict holds the `score_interval` of models of the same rows, a ScoreInterval is one of `compare`.
+        name : str, default="difference"
+            Of the difference that `compare` returned.
+        ax : Axes, array-like of Axes or None, default=None
+            As in `plot`.
+
+        Returns
+        -------
+        display : ComparisonDisplay
+
+        Raises
+        ------
+        TypeError
+            If `result` is none of these.
+        """
+        if isinstance(result, ModelComparison):
+            return cls(result.scores, result.differences).plot(ax)
+        if isinstance(result, ScoreInterval):
+            return cls(differences={name: result}).plot(ax)
+        if isinstance(result, Mapping) and result and all(isinstance(one, ScoreInterval) for one in result.values()):
+            return cls(result).plot(ax)
+        raise TypeError(
+            "result must be what compare_models or compare returned, or a dict of names and score_interval(X), got "
+            f"{type(result).__name__}"
+        )
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, array-like of Axes or None, default=None
+            One, which is divided if there are scores and differences, or as many. None makes a figure.
+
+        Returns
+        -------
+        self
+        """
+        names = list(dict.fromkeys([*(self.scores or {}), *(self.differences or {})]))
+        difference = "difference from the best" if self.scores else "difference of log-likelihoods"
+        parts = {"log-likelihood per row": self.scores, difference: self.differences}
+        there = {label: intervals for label, intervals in parts.items() if intervals}
+        if not there:
+            raise ValueError("scores or differences must hold the interval of at least one model")
+        size = 2 + 4.0 * len(there), 1.6 + 0.5 * len(names)
+        for axes, (label, intervals) in zip(self._panels(ax, 1, len(there), size, sharey=True), there.items()):
+            for line, name in enumerate(names):
+                if name in intervals:
+                    _draw(axes, line, intervals[name])
+                else:  # the best, which is 0 from itself
+                    axes.plot(0, line, "ok")
+            level = next(iter(intervals.values())).level
+            axes.set_xlabel(f"{label}, {100 * level:.3g} % (nats)")
+            axes.locator_params(axis="x", nbins=6)
+            if intervals is self.differences:
+                axes.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
+        self.ax_.set_yticks(range(len(names)), names)
+        self.ax_.set_ylim(len(names) - 0.4, -0.6)
+        handles, labels = self.ax_.get_legend_handles_labels()
+        first = dict(zip(labels, handles))  # one of each
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3, "frameon": False}
+        self.ax_.legend(first.values(), first.keys(), fontsize="small", **place)
+        return self
+
+
+def _draw(axes, line, interval):
+    """A model's line: its mean, and each error beside the other."""
+    if not np.isfinite(interval.mean):
+        axes.annotate(f"  {interval.mean}", (0, line), xycoords=("axes fraction", "data"), va="center")
+        return
+    for name, label, color, below in _ERRORS:
+        style = {"linewidth": 3 if below else 1.2, "marker": "|", "color": color, "label": label}
+        axes.plot(getattr(interval, name), [line + below] * 2, **style)
+    axes.plot(interval.mean, line, "o", color="k", markerfacecolor="k" if interval.converged else "none")

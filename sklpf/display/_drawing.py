@@ -1,0 +1,164 @@
+"""What the Displays share: the axes that they draw on, and whose result is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from sklpf.partition import PartitionResult
+
+
+class Display:
+    """Base class of the Displays.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The first panel.
+    axes_ : ndarray of shape (n_panels,)
+        All panels.
+    figure_ : matplotlib Figure
+    """
+
+    ax_: Any
+    axes_: NDArray
+    figure_: Any
+
+    def _panels(self, ax: Any, n_rows=1, n_columns=1, size: tuple[float, float] = (6.0, 4.0), **options) -> NDArray:
+        """The axes to draw on, (n_rows * n_columns,), which become `ax_`, `axes_` and `figure_`.
+
+        One matplotlib Axes is divided where there are several panels, and as many are taken as they are. None makes a
+        figure of a size in inches. Options are those of ``subplots``: height_ratios, sharex and the like.
+        """
+        name, n = type(self).__name__, n_rows * n_columns
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ImportError(f"{name} needs matplotlib to draw: pip install 'sklpf[plot]'") from error
+        if ax is None:
+            _, axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False, **options)
+        elif isinstance(ax, plt.Axes) and n > 1:
+            axes = _divide(ax, n_rows, n_columns, options)
+        else:
+            axes = np.asarray(ax, dtype=object)
+            if axes.size != n or not all(isinstance(panel, plt.Axes) for panel in axes.ravel()):
+                raise ValueError(f"ax must be one matplotlib Axes or an array of {n}, as many as {name} has panels")
+        self.axes_ = axes.ravel()
+        self.ax_ = self.axes_[0]
+        self.figure_ = self.ax_.figure
+        return self.axes_
+
+
+class ResultDisplay(Display):
+    """Base class of the Displays of a `PartitionResult`, which define ``from_result(result, *, ax, **options)``."""
+
+    from_result: ClassVar[Callable[..., Any]]
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax: Any = None, **options) -> Self:
+        """Draw what a fitted estimator found.
+
+        Parameters
+        ----------
+        estimator : PartitionEstimator or model
+            A model after its log Z was estimated (by `score`, say), or a pipeline that ends in one. Models keep no
+            samples, such as the weights of `AIS`.
+        ax : Axes, array-like of Axes or None, default=None
+            As in `plot`.
+        **options
+            As in `from_result`.
+
+        Returns
+        -------
+        display : Display
+
+        Raises
+        ------
+        TypeError
+            If `estimator` is neither.
+        ValueError
+            If its result lacks what is drawn; NotFittedError, which is one, if there is no result yet.
+        """
+        return cls.from_result(result_of(estimator), ax=ax, **options)
+
+
+def last_step(model: Any) -> Any:
+    """The fitted model itself, or the one that a pipeline ends in."""
+    while isinstance(model, Pipeline):
+        model = model[-1]
+    check_is_fitted(model)
+    return model
+
+
+def result_of(estimator: Any) -> PartitionResult:
+    """What a fitted partition estimator found, or that of a model's log Z.
+
+    Raises
+    ------
+    NotFittedError
+        If there is no such result yet.
+    TypeError
+        If there never will be.
+    """
+    estimator = last_step(estimator)
+    if hasattr(estimator, "partition_estimator"):  # a model
+        try:
+            estimator = estimator.partition_estimator_
+        except AttributeError as error:
+            raise NotFittedError(str(error)) from error
+    result = getattr(estimator, "result_", None)
+    return check_result(result, "estimator", type(estimator))
+
+
+def check_result(result: Any, name: str = "result", given: type | None = None) -> PartitionResult:
+    """Raise TypeError unless it is the result of a partition estimator."""
+    if not isinstance(result, PartitionResult):
+        wanted = "a fitted partition estimator or model of sklpf" if given else "a PartitionResult, such as result_"
+        raise TypeError(f"{name} must be {wanted}, got {(given or type(result)).__name__}")
+    return result
+
+
+def check_has(result: PartitionResult, there: bool, display: str, what: str, owners: str) -> None:
+    """Raise ValueError, which names who has it, if a result lacks what a Display draws."""
+    if there:
+        return
+    if np.ndim(result.log_partition):
+        raise ValueError(
+            f"{display} draws {what} of one log Z, and this result has {len(result.log_partition)}, one for each row, "
+            "which keep nothing else: fit the estimator on path.row(t) for that of row t"
+        )
+    raise ValueError(f"{display} draws {what}, and this result of {result.method} has none: {owners}")
+
+
+def title_of(result: PartitionResult) -> str:
+    """Method, the kind of statement where it is no estimate, and whether it is not to be trusted."""
+    parts = [result.method]
+    if result.statement not in ("estimate", "exact"):
+        parts.append(result.statement)
+    if not result.converged:
+        parts.append("not converged")
+    return ", ".join(parts)
+
+
+def half_width(result: PartitionResult, level: float) -> float | None:
+    """How far the interval reaches to either side; None if it does not, or not to both alike."""
+    low, high = result.interval(level)
+    if not np.isfinite([low, high]).all():
+        return None
+    return float(high - result.log_partition)
+
+
+def _divide(ax, n_rows, n_columns, options):
+    """Panels in the place of one."""
+    place = ax.get_subplotspec()
+    if place is None:
+        raise ValueError(f"ax must come from subplots to be divided into {n_rows * n_columns} panels, or give as many")
+    ratios = {name: options.pop(name) for name in ("height_ratios", "width_ratios") if name in options}
+    ax.set_axis_off()
+    return place.subgridspec(n_rows, n_columns, **ratios).subplots(squeeze=False, **options)

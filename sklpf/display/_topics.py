@@ -1,0 +1,162 @@
+"""TopicsDisplay: the first words of each topic as bars."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from sklpf.display._drawing import Display, last_step
+
+
+class TopicsDisplay(Display):
+    """The first words of each topic, with their probabilities as bars.
+
+    Parameters
+    ----------
+    words : array-like of str of shape (n_topics, n_words)
+        The words of every topic, the first one on top.
+    probabilities : array-like of shape (n_topics, n_words)
+        Of each of these words in its topic.
+    names : array-like of str of shape (n_topics,) or None, default=None
+        Titles; None counts the topics from 0.
+
+    Attributes
+    ----------
+    ax_, axes_, figure_
+        The first panel, those of all topics, and their figure, once drawn.
+
+    Examples
+    --------
+    >>> from sklpf import LatentDirichletAllocation
+    >>> from sklpf.datasets import make_bars_corpus
+    >>> from sklpf.display import TopicsDisplay
+    >>> counts, _, _ = make_bars_corpus(100, random_state=0)
+    >>> lda = LatentDirichletAllocation(4, random_state=0).fit(counts)
+    >>> display = TopicsDisplay.from_estimator(lda, n_words=5)
+    >>> display.words.shape
+    (4, 5)
+    """
+
+    def __init__(self, words, probabilities, *, names=None):
+        self.words = words
+        self.probabilities = probabilities
+        self.names = names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        feature_names=None,
+        *,
+        n_words: int = 10,
+        topics=None,
+        order: Literal["probability", "lift"] = "probability",
+        ax: Any = None,
+        **options,
+    ) -> Self:
+        """Draw the topics of a fitted topic model.
+
+        Parameters
+        ----------
+        estimator : model
+            `LatentDirichletAllocation`, or another with positive ``components_`` of shape (n_topics, n_features), or a
+            pipeline that ends in one.
+        feature_names : array-like of str of shape (n_features,) or None, default=None
+            The words (a vectorizer's ``get_feature_names_out()``); None takes the model's ``feature_names_in_``, or
+            x0, x1, …
+        n_words : int, default=10
+            Of each topic.
+        topics : array-like of int or None, default=None
+            Which to draw, in this order; None draws all.
+        order : {"probability", "lift"}, default="probability"
+            Which words come first: those that the topic makes most likely, or those that it makes likely and that are
+            rare in the others: the largest p log(p / geometric mean of p over all topics) (Blei & Lafferty 2009).
+        ax : Axes, array-like of Axes or None, default=None
+            As in `plot`.
+        **options
+            As in `plot`.
+
+        Returns
+        -------
+        display : TopicsDisplay
+
+        Raises
+        ------
+        ValueError
+            If the model has no topics, or an argument does not fit.
+        """
+        model = last_step(estimator)
+        components = np.asarray(getattr(model, "components_", np.empty(0)), dtype=float)
+        if components.ndim != 2 or not np.all(components > 0):
+            raise ValueError(
+                f"{cls.__name__} draws positive components_ of shape (n_topics, n_features), and a "
+                f"{type(model).__name__} has none: LatentDirichletAllocation has; ComponentsDisplay draws others"
+            )
+        names = _feature_names(model, feature_names, components.shape[1])
+        p = components / components.sum(axis=1, keepdims=True)
+        first = np.argsort(-_ranked(p, order), axis=1, kind="stable")[:, : _check_n_words(n_words)]
+        topics = np.arange(len(p)) if topics is None else _check_topics(topics, len(p))
+        chosen = first[topics]
+        titles = [f"topic {k}" for k in topics]
+        return cls(names[chosen], np.take_along_axis(p[topics], chosen, axis=1), names=titles).plot(ax, **options)
+
+    def plot(self, ax: Any = None, *, n_columns: int | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, array-like of Axes or None, default=None
+            One, which is divided into a panel for each topic, or as many. None makes a figure.
+        n_columns : int or None, default=None
+            Panels side by side; None is 5, or less where topics are fewer.
+
+        Returns
+        -------
+        self
+        """
+        words, p = np.asarray(self.words), np.asarray(self.probabilities)
+        n_columns = n_columns or min(5, len(words))
+        n_rows = -(-len(words) // n_columns)
+        size = 2.4 * n_columns, (0.7 + 0.2 * words.shape[1]) * n_rows
+        axes = self._panels(ax, n_rows, n_columns, size, sharex=True)
+        for k in range(len(words)):
+            axes[k].barh(np.arange(words.shape[1]), p[k])
+            axes[k].set_yticks(np.arange(words.shape[1]), words[k], fontsize="small")
+            axes[k].invert_yaxis()
+            axes[k].set_title(f"topic {k}" if self.names is None else self.names[k], fontsize="medium")
+            if k + n_columns >= len(words):
+                axes[k].tick_params(labelbottom=True)
+                axes[k].set_xlabel("probability")
+        for empty in axes[len(words) :]:
+            empty.set_axis_off()
+        return self
+
+
+def _feature_names(model, given, n):
+    names = getattr(model, "feature_names_in_", None) if given is None else given
+    names = np.array([f"x{i}" for i in range(n)] if names is None else list(names), dtype=object)
+    if names.shape != (n,):
+        raise ValueError(f"feature_names must be {n} words, one for each feature of the model, got {len(names)}")
+    return names
+
+
+def _ranked(p, order):
+    if order == "probability":
+        return p
+    if order == "lift":
+        return p * (np.log(p) - np.log(p).mean(axis=0))
+    raise ValueError(f'order must be "probability" or "lift", got {order!r}')
+
+
+def _check_n_words(n_words):
+    if n_words < 1:
+        raise ValueError(f"n_words must be at least 1, got {n_words}")
+    return n_words
+
+
+def _check_topics(topics, n):
+    topics = np.atleast_1d(topics)
+    if topics.ndim != 1 or not len(topics) or not np.isin(topics, np.arange(n)).all():
+        raise ValueError(f"topics must be numbers of topics from 0 to {n - 1}, got {topics.tolist()}")
+    return topics

@@ -1,0 +1,155 @@
+"""TrainingDisplay: what a model was worth while it trained."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.stats import norm
+
+from sklpf.display._drawing import Display, last_step
+
+_LEVEL = 0.95
+_ROWS, _TRAINING = "mean log-likelihood of validation rows", "mean log-likelihood of training rows"
+_ELBO = "evidence lower bound of all training rows"
+
+
+class TrainingDisplay(Display):
+    """Log-likelihood after every pass of training, and log Z where it was tracked.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_passes,) or None, default=None
+        What training should raise, after every pass, in nats.
+    std_errors : ndarray of shape (n_passes,) or None, default=None
+        Of these, in nats.
+    log_partition : ndarray of shape (n_passes,) or None, default=None
+        log Z after every pass, in nats.
+    log_partition_std_errors : ndarray of shape (n_passes,) or None, default=None
+        Of log Z. Where it is inf log Z was not known, which is marked; NaN has no band.
+    best_iteration : int or None, default=None
+        The pass, counted from 1, whose parameters were kept.
+    label : str, default="log-likelihood"
+        What `values` are.
+
+    Attributes
+    ----------
+    ax_, axes_, figure_
+        The first panel, all (values, log Z), and their figure, once drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import BernoulliRBM
+    >>> from sklpf.display import TrainingDisplay
+    >>> X = np.random.default_rng(0).integers(2, size=(200, 6))
+    >>> rbm = BernoulliRBM(3, n_iter=5, early_stopping=True, random_state=0).fit(X)
+    >>> display = TrainingDisplay.from_estimator(rbm)
+    >>> bool(np.all(display.values == rbm.validation_scores_))
+    True
+    """
+
+    def __init__(
+        self,
+        values=None,
+        *,
+        std_errors=None,
+        log_partition=None,
+        log_partition_std_errors=None,
+        best_iteration: int | None = None,
+        label: str = "log-likelihood",
+    ):
+        self.values = values
+        self.std_errors = std_errors
+        self.log_partition = log_partition
+        self.log_partition_std_errors = log_partition_std_errors
+        self.best_iteration = best_iteration
+        self.label = label
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax: Any = None) -> Self:
+        """Draw what a fitted model kept of its training.
+
+        Parameters
+        ----------
+        estimator : model
+            `BernoulliRBM` with `early_stopping` or `track_log_partition`; a model with ``loss_curve_`` (of which minus
+            is drawn, the mean log-likelihood of the training rows); `FactorialMixture`; or a pipeline that ends in one.
+        ax : Axes, array-like of Axes or None, default=None
+            As in `plot`.
+
+        Returns
+        -------
+        display : TrainingDisplay
+
+        Raises
+        ------
+        ValueError
+            If the model kept nothing of its training.
+        """
+        model = last_step(estimator)
+        tracked: dict[str, Any] = {
+            "log_partition": getattr(model, "log_partition_curve_", None),
+            "log_partition_std_errors": getattr(model, "log_partition_std_errors_", None),
+        }
+        if hasattr(model, "validation_scores_"):
+            errors = model.validation_score_std_errors_
+            kept = {"std_errors": errors, "best_iteration": model.best_iteration_, "label": _ROWS}
+            return cls(model.validation_scores_, **kept, **tracked).plot(ax)
+        if hasattr(model, "loss_curve_"):
+            return cls(-model.loss_curve_, label=_TRAINING).plot(ax)
+        if hasattr(model, "elbo_curve_"):
+            return cls(model.elbo_curve_, label=_ELBO).plot(ax)
+        if tracked["log_partition"] is None:
+            raise ValueError(
+                f"{cls.__name__} draws what a model keeps of training, and this {type(model).__name__} kept nothing: "
+                "BernoulliRBM does with early_stopping=True or track_log_partition; after fit ProductOfExperts, "
+                "MeanCovarianceRBM, LinearGenerativeModel, BilinearGenerativeModel and FactorialMixture do"
+            )
+        return cls(**tracked).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Bands are 95 %, from the standard errors by the normal distribution.
+
+        Parameters
+        ----------
+        ax : Axes, array-like of Axes or None, default=None
+            One, which is divided if there are two panels, or as many. None makes a figure.
+
+        Returns
+        -------
+        self
+        """
+        curves = [(self.values, self.std_errors, f"{self.label}\n(nats)")]
+        curves += [(self.log_partition, self.log_partition_std_errors, "log Z (nats)")]
+        curves = [curve for curve in curves if curve[0] is not None]
+        size = 6.0, 1.0 + 3.0 * len(curves)
+        for axes, (values, errors, label) in zip(self._panels(ax, len(curves), 1, size, sharex=True), curves):
+            _draw(axes, np.asarray(values), errors)
+            axes.set_ylabel(label)
+            if self.best_iteration is not None:
+                axes.axvline(self.best_iteration, color="k", linestyle=":", linewidth=1, label="parameters kept")
+        self.axes_[-1].set_xlabel("pass")
+        self.axes_[-1].xaxis.get_major_locator().set_params(integer=True)
+        if self.ax_.get_legend_handles_labels()[0]:
+            self.ax_.legend()
+        return self
+
+
+def _draw(axes, values, errors):
+    """A curve with its band, and the passes in which it was not known."""
+    passes = np.arange(1, len(values) + 1)
+    (line,) = axes.plot(passes, values, marker="." if len(values) <= 50 else None)
+    if errors is None:
+        return
+    half = norm.ppf(0.5 + _LEVEL / 2) * np.asarray(errors)
+    known = np.isfinite(half)
+    half = np.where(known, half, 0.0)
+    band = {"color": line.get_color(), "alpha": 0.3, "linewidth": 0, "label": f"{100 * _LEVEL:.0f} % band"}
+    if known.any():
+        axes.fill_between(passes, values - half, values + half, where=known, **band)
+    for i, lost in enumerate(np.flatnonzero(np.isinf(errors))):
+        label = "log Z not known" if i == 0 else None
+        axes.axvspan(passes[lost] - 0.5, passes[lost] + 0.5, color="0.85", zorder=0, label=label)

@@ -1,0 +1,124 @@
+"""WeightsDisplay: importance weights in order, with the tail that was fitted to them."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from sklpf.display._drawing import ResultDisplay, check_has, check_result, title_of
+from sklpf.reweighting import effective_sample_size
+from sklpf.uncertainty import pareto_tail
+
+_OWNERS = (
+    "those of AIS, HAIS, RAISE and ImportanceSampling do (those that a model keeps do not: fit the estimator on the "
+    'model); of BDMC give WeightsDisplay(result.diagnostics["forward_log_weights"]), or the reverse ones'
+)
+
+
+class WeightsDisplay(ResultDisplay):
+    """Importance weights in order, the largest first, and the generalised Pareto distribution fitted to their tail.
+
+    Parameters
+    ----------
+    log_weights : array-like
+        Logs of n weights, in any order and shape; -inf is a weight of 0, which is counted and not drawn.
+    name : str or None, default=None
+        Of the estimator, for the title.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n,)
+        Every weight over the mean of all, the largest first.
+    tail_weights_ : ndarray of shape (n_tail,)
+        What the fitted tail gives for the largest ones; empty where the tail can't be fitted.
+    pareto_shape_ : float
+        k of the tail: under 0.5 the variance of the weights is finite, from 0.7 on their mean should not be relied on.
+    effective_sample_size_ : float
+    ax_, axes_, figure_
+        Once drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import AIS, BernoulliRBM
+    >>> from sklpf.display import WeightsDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> display = WeightsDisplay.from_estimator(AIS(random_state=0).fit(rbm))
+    >>> display.weights_.shape
+    (100,)
+    """
+
+    def __init__(self, log_weights, *, name: str | None = None):
+        self.log_weights = log_weights
+        self.name = name
+
+    @classmethod
+    def from_result(cls, result, *, ax: Any = None) -> Self:
+        """Draw the weights of a result.
+
+        Parameters
+        ----------
+        result : PartitionResult
+            Of `AIS`, `HAIS`, `RAISE` or `ImportanceSampling`.
+        ax : Axes or None, default=None
+            As in `plot`.
+
+        Returns
+        -------
+        display : WeightsDisplay
+
+        Raises
+        ------
+        TypeError
+            If `result` is none.
+        ValueError
+            If it has no weights.
+        """
+        log_weights = check_result(result).diagnostics.get("log_weights")
+        check_has(result, log_weights is not None, cls.__name__, "importance weights", _OWNERS)
+        return cls(log_weights, name=title_of(result)).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes or None, default=None
+            None makes a figure.
+
+        Returns
+        -------
+        self
+        """
+        log_weights = self._check()
+        (axes,) = self._panels(ax)
+        self._fit(log_weights)
+        n, there = len(self.weights_), self.weights_ > 0
+        label = f"{n} weights" if there.all() else f"{there.sum()} weights, and {n - there.sum()} of 0"
+        axes.loglog(1 + np.flatnonzero(there), self.weights_[there], ".", markersize=4, label=label)
+        if len(self.tail_weights_):
+            tail = f"Pareto tail, k = {self.pareto_shape_:.2f}"
+            axes.loglog(1 + np.arange(len(self.tail_weights_)), self.tail_weights_, color="C1", label=tail)
+        axes.axhline(1, color="0.4", linestyle=":", label="equal weights")
+        axes.set(xlabel="rank of the weight", ylabel="weight / mean weight")
+        axes.yaxis.get_minor_formatter().minor_thresholds = 1.5, 0.5  # label ticks within decades where these are few
+        name = "" if self.name is None else f"{self.name}, "
+        axes.set_title(f"{name}effective sample size {self.effective_sample_size_:.1f}")
+        axes.legend()
+        return self
+
+    def _check(self):
+        log_weights = np.sort(np.asarray(self.log_weights, dtype=float).ravel())[::-1]
+        if not len(log_weights) or not np.isfinite(log_weights[0]) or np.isnan(log_weights).any():
+            raise ValueError("log_weights must hold at least one finite number, and neither NaN nor +inf")
+        return log_weights
+
+    def _fit(self, log_weights):
+        tail = pareto_tail(log_weights)
+        relative = np.exp(log_weights - log_weights[0])
+        self.weights_ = relative / relative.mean()
+        self.tail_weights_ = tail.weights(tail.n) / relative.mean() if np.isfinite(tail.shape) else np.empty(0)
+        self.pareto_shape_ = tail.shape
+        self.effective_sample_size_ = effective_sample_size(log_weights)

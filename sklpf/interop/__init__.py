@@ -1,0 +1,12 @@
+"""Score what other libraries fitted: their RBMs and topic models as models of this library.
+
+Models are recognised by their class's name and read by their attributes, so that nothing is imported. From then on
+they are like any other: `score`, `score_interval`, `compare` with models of any origin.
+"""
+
+from sklpf.interop._gensim import from_gensim
+from sklpf.interop._sklearn import from_sklearn
+from sklpf.interop._tomotopy import from_tomotopy
+from sklpf.interop._torch import from_torch
+
+__all__ = ["from_gensim", "from_sklearn", "from_tomotopy", "from_torch"]

@@ -1,0 +1,62 @@
+"""from_gensim: topic models of gensim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from sklpf.interop._recognise import check_fitted, columns, recognise
+from sklpf.models import LatentDirichletAllocation
+
+_ACCEPTED = {"LdaModel": "gensim.models.LdaModel", "LdaMulticore": "gensim.models.LdaMulticore"}
+
+
+def from_gensim(model: Any, *, vocabulary: Iterable[str] | None = None, **parameters: Any) -> LatentDirichletAllocation:
+    """Return a `LatentDirichletAllocation` with the topics and priors of a model of gensim.
+
+    Parameters
+    ----------
+    model : trained gensim.models.LdaModel or LdaMulticore
+        Read are ``state.get_lambda()``, ``alpha``, ``eta``, ``gamma_threshold``, ``iterations``, ``num_updates``;
+        and ``id2word`` for a vocabulary.
+    vocabulary : iterable of str or None, default=None
+        The words of the columns of X: all of the model's, each once. None: the model's ids are the columns, as in
+        ``X = gensim.matutils.corpus2csc(corpus, model.num_terms).T``.
+    **parameters
+        Of `LatentDirichletAllocation.from_topics`, in place of the model's own.
+
+    Returns
+    -------
+    fitted : LatentDirichletAllocation
+        Where gensim has a prior for every word, `topic_word_prior` is their mean; only further training would use it,
+        and neither `transform` nor `score` does.
+
+    Raises
+    ------
+    TypeError
+        If it is a model of another class. (Of an AuthorTopicModel topics belong to authors, not to documents.)
+    NotFittedError
+        If it has seen no documents.
+    ValueError
+        If the vocabulary is not the model's.
+
+    Examples
+    --------
+    >>> from sklpf.interop import from_gensim
+    >>> lda = gensim.models.LdaModel(corpus, num_topics=10, id2word=dictionary)  # doctest: +SKIP
+    >>> X = gensim.matutils.corpus2csc(held_out, lda.num_terms).T  # doctest: +SKIP
+    >>> from_gensim(lda).score_interval(X)  # doctest: +SKIP
+    """
+    recognise(model, "gensim", _ACCEPTED, "from_gensim")
+    check_fitted(model.num_updates > 0, "from_gensim", "call update with a corpus first")
+    own = {
+        "doc_topic_prior": np.asarray(model.alpha, dtype=np.float64),
+        "topic_word_prior": float(np.mean(model.eta)),
+        "mean_change_tol": float(model.gamma_threshold),
+        "max_doc_update_iter": int(model.iterations),
+    }
+    words = range(model.num_terms) if vocabulary is None else [model.id2word[i] for i in range(model.num_terms)]
+    topics = model.state.get_lambda()[:, columns(words, vocabulary, "from_gensim")]
+    return LatentDirichletAllocation.from_topics(topics, **{**own, **parameters})

@@ -1,0 +1,76 @@
+"""Which class of another library a model is of, whether it is fitted, and what its words are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sklearn.exceptions import NotFittedError
+
+
+def recognise(model: Any, library: str, accepted: Mapping[str, str], function: str) -> str:
+    """Return which of the accepted classes a model is of.
+
+    Parameters
+    ----------
+    model : object
+    library : str
+        Name of its package. The first class of this package that the model's class is or derives from decides: derived
+        classes of the library itself are often other models. Where there is none the name of its own class does.
+    accepted : dict of str to str
+        Names of classes, and how to call them in an error.
+    function : str
+        Which function was called.
+
+    Raises
+    ------
+    TypeError
+        If it is none of them.
+    """
+    classes = type(model).__mro__
+    name = next((c.__name__ for c in classes if c.__module__.partition(".")[0] == library), classes[0].__name__)
+    if name not in accepted:
+        given = f"{classes[0].__module__}.{classes[0].__qualname__}"
+        raise TypeError(f"{function} takes a fitted {' or '.join(accepted.values())}, got {given}")
+    return name
+
+
+def check_fitted(fitted: bool, function: str, how: str) -> None:
+    """Raise NotFittedError, which is a ValueError, unless a model is fitted."""
+    if not fitted:
+        raise NotFittedError(f"{function} needs a fitted model, and this one has learned nothing yet: {how}")
+
+
+def columns(words: Sequence[Any], vocabulary: Iterable[str] | None, function: str) -> list[int]:
+    """Return which of a model's words each column of X is of.
+
+    Parameters
+    ----------
+    words : sequence
+        Those of the model, in its order.
+    vocabulary : iterable of str or None
+        Those of X. None: the model's.
+    function : str
+        Which function was called.
+
+    Raises
+    ------
+    ValueError
+        If X has other words than the model, or one twice.
+    """
+    if vocabulary is None:
+        return list(range(len(words)))
+    places, wanted = {word: i for i, word in enumerate(words)}, list(vocabulary)
+    unknown = [word for word in wanted if word not in places]
+    missing = places.keys() - wanted
+    if unknown or missing or len(wanted) != len(words):
+        raise ValueError(
+            f"{function} needs a vocabulary of the model's words, each once: of {len(wanted)} given {len(unknown)} are "
+            f"none of its words{_example(unknown)}, and {len(missing)} of its {len(words)} are missing"
+            f"{_example(missing)}; make X with the model's words"
+        )
+    return [places[word] for word in wanted]
+
+
+def _example(words: Iterable[str]) -> str:
+    return "".join(f" ({word!r})" for word in sorted(words, key=str)[:1])

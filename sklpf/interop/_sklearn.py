@@ -1,0 +1,80 @@
+"""from_sklearn: RBMs and topic models of scikit-learn."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from sklpf.interop._recognise import check_fitted, recognise
+from sklpf.models import BernoulliRBM, LatentDirichletAllocation
+
+_ACCEPTED = {
+    "BernoulliRBM": "sklearn.neural_network.BernoulliRBM",
+    "LatentDirichletAllocation": "sklearn.decomposition.LatentDirichletAllocation",
+}
+_PROGRESS = ("n_iter_", "n_batch_iter_", "random_state_", "feature_names_in_")  # as far as a model has them
+
+
+def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichletAllocation:
+    """Return the model of this library with what a model of scikit-learn has learned.
+
+    Parameters
+    ----------
+    model : fitted sklearn.neural_network.BernoulliRBM or sklearn.decomposition.LatentDirichletAllocation
+        It is not changed. Of a pipeline take the last step, and transform rows by the others.
+    **parameters
+        Of `BernoulliRBM.from_parameters` (such as `visible_mean`, the means of the training data, from which log Z is
+        found sooner) or `LatentDirichletAllocation.from_topics`; in place of the model's own.
+
+    Returns
+    -------
+    fitted : BernoulliRBM or LatentDirichletAllocation
+        With the model's parameters. `transform` gives its numbers, and `partial_fit` goes on where it stopped.
+
+    Raises
+    ------
+    TypeError
+        If it is a model of another class.
+    NotFittedError
+        If it is not fitted.
+    ValueError
+        If a value is not finite or a shape does not fit.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import LatentDirichletAllocation
+    >>> from sklpf.datasets import make_bars_corpus
+    >>> from sklpf.interop import from_sklearn
+    >>> X, _, _ = make_bars_corpus(60, size=2, n_tokens=10, random_state=0)
+    >>> theirs = LatentDirichletAllocation(4, random_state=0).fit(X[:50])
+    >>> ours = from_sklearn(theirs, random_state=0)
+    >>> bool(abs(ours.transform(X) - theirs.transform(X)).max() < 1e-6)
+    True
+    >>> -14 < ours.score(X[50:]) < -11  # nats a document, however many documents there are
+    True
+    """
+    name = recognise(model, "sklearn", _ACCEPTED, "from_sklearn")
+    check_fitted(hasattr(model, "components_"), "from_sklearn", "call fit first")
+    make = _rbm if name == "BernoulliRBM" else _lda
+    fitted = make(model, parameters)
+    for attribute in _PROGRESS:
+        if hasattr(model, attribute):
+            setattr(fitted, attribute, copy.deepcopy(getattr(model, attribute)))
+    return fitted
+
+
+def _rbm(model, parameters) -> BernoulliRBM:
+    arrays = model.components_, model.intercept_visible_, model.intercept_hidden_
+    return BernoulliRBM.from_parameters(*arrays, **{**_settings(model, BernoulliRBM), **parameters})
+
+
+def _lda(model, parameters) -> LatentDirichletAllocation:
+    priors = {"doc_topic_prior": model.doc_topic_prior_, "topic_word_prior": model.topic_word_prior_}
+    settings = {**_settings(model, LatentDirichletAllocation), **priors, **parameters}
+    return LatentDirichletAllocation.from_topics(model.components_, **settings)
+
+
+def _settings(model, ours) -> dict[str, Any]:
+    """The parameters that both classes have; the number of components follows from what was learned."""
+    names = ours._parameter_constraints.keys() - {"n_components"}
+    return {name: copy.deepcopy(value) for name, value in model.get_params(deep=False).items() if name in names}

@@ -1,0 +1,62 @@
+"""from_tomotopy: topic models of tomotopy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from sklpf.interop._recognise import check_fitted, columns, recognise
+from sklpf.models import LatentDirichletAllocation
+
+_ACCEPTED = {"LDAModel": "tomotopy.LDAModel"}
+
+
+def from_tomotopy(
+    model: Any, *, vocabulary: Iterable[str] | None = None, **parameters: Any
+) -> LatentDirichletAllocation:
+    """Return a `LatentDirichletAllocation` with the topics and priors of a model of tomotopy.
+
+    Parameters
+    ----------
+    model : trained tomotopy.LDAModel
+        Read are ``get_topic_word_dist(k, normalize=False)``, ``k``, ``alpha``, ``eta``, ``used_vocabs``
+        and ``global_step``.
+    vocabulary : iterable of str or None, default=None
+        The words of the columns of X: all of the model's, each once. None: ``model.used_vocabs``, which
+        ``CountVectorizer(vocabulary=list(model.used_vocabs), analyzer=...)`` counts.
+    **parameters
+        Of `LatentDirichletAllocation.from_topics`, in place of the model's own.
+
+    Returns
+    -------
+    fitted : LatentDirichletAllocation
+        `components_` are the counts of words in topics in the last state of the model's sampler, plus eta.
+
+    Raises
+    ------
+    TypeError
+        If it is a model of another class: its other models have topics from something else than one Dirichlet
+        distribution.
+    NotFittedError
+        If it was not trained.
+    ValueError
+        If the vocabulary is not the model's.
+
+    Examples
+    --------
+    >>> from sklpf.interop import from_tomotopy
+    >>> lda = tomotopy.LDAModel(k=10)  # doctest: +SKIP
+    >>> for words in corpus:  # doctest: +SKIP
+    ...     lda.add_doc(words)
+    >>> lda.train(1000)  # doctest: +SKIP
+    >>> vectorizer = CountVectorizer(vocabulary=list(lda.used_vocabs), analyzer=list)  # doctest: +SKIP
+    >>> from_tomotopy(lda).score_interval(vectorizer.transform(held_out))  # doctest: +SKIP
+    """
+    recognise(model, "tomotopy", _ACCEPTED, "from_tomotopy")
+    check_fitted(model.global_step > 0, "from_tomotopy", "call add_doc and train first")
+    order = columns(list(model.used_vocabs), vocabulary, "from_tomotopy")
+    topics = np.array([model.get_topic_word_dist(k, normalize=False) for k in range(model.k)])[:, order]
+    own = {"doc_topic_prior": np.asarray(model.alpha, dtype=np.float64), "topic_word_prior": float(model.eta)}
+    return LatentDirichletAllocation.from_topics(topics, **{**own, **parameters})

@@ -1,0 +1,308 @@
+"""Numba kernels of particle filters over the tokens of a document.
+
+Sixteen particles lie side by side, and a token's topics are drawn for all of them at once: running sums over topics of
+(alpha_k + c_k) p(w | k), then how many of these lie below a random share of the total. Conditional probabilities are
+float32; predictions, which make the estimate, float64.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from sklpf import _random
+from sklpf._random import Keys
+from sklpf.kernels import LANES, exp64, inlined, njit, random_bits, uniform
+from sklpf.kernels._random import chains_bits
+
+# typed, since numba compiles a function anew for each literal number that it is given
+_Z, _NEW, _ORDER = np.int64(_random.FIRST), np.int64(_random.SECOND), np.int64(_random.SWAP)
+_ONE = np.int64(1)
+
+
+# ---- a token of sixteen particles ----------------------------------------------------------------
+def _topics_maker(typing_context, counts, alpha, row, sums, n_topics, bits, out):
+    """Draw topics for 16 particles in proportion to (alpha + counts) * row; all are addresses but `n_topics`.
+
+    counts (n_topics, 16), alpha and row (n_topics,) are float32, sums is work space like counts, bits (16,) uint32.
+    Sums never fall, so that no topic of weight 0 is drawn.
+    """
+
+    def generate(context, builder, signature, arguments):
+        _emit_topics(builder, *arguments)
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 7), generate
+
+
+_draw_topics: Any = intrinsic(_topics_maker)
+
+
+def _emit_topics(builder, counts, alpha, row, sums, n_topics, bits, out):
+    float32, int32 = ir.FloatType(), ir.IntType(32)
+    vector, integers = ir.VectorType(float32, LANES), ir.VectorType(int32, LANES)
+
+    def constant(kind, value):
+        return ir.Constant(kind, [value] * LANES)
+
+    def spread(begin, k):
+        undefined = ir.Constant(vector, ir.Undefined)
+        first = builder.insert_element(undefined, builder.load(builder.gep(begin, [k])), ir.Constant(int32, 0))
+        return builder.shuffle_vector(first, undefined, constant(integers, 0))
+
+    counts, sums = (builder.inttoptr(address, vector.as_pointer()) for address in (counts, sums))
+    alpha, row = (builder.inttoptr(address, float32.as_pointer()) for address in (alpha, row))
+    bits, out = (builder.inttoptr(address, integers.as_pointer()) for address in (bits, out))
+    with _Loop(builder, n_topics, constant(vector, 0.0)) as loop:
+        weights = builder.fadd(builder.load(builder.gep(counts, [loop.k]), align=4), spread(alpha, loop.k))
+        total = builder.fadd(loop.carried, builder.fmul(weights, spread(row, loop.k)))
+        builder.store(total, builder.gep(sums, [loop.k]), align=4)
+        loop.next(total)
+    upper = builder.uitofp(builder.lshr(builder.load(bits, align=4), constant(integers, 9)), vector)
+    share = builder.fadd(builder.fmul(upper, constant(vector, 2.0**-23)), constant(vector, 2.0**-24))
+    threshold = builder.fmul(share, total)
+    with _Loop(builder, n_topics, constant(integers, 0)) as loop:
+        value = builder.load(builder.gep(sums, [loop.k]), align=4)
+        topic = builder.add(loop.carried, builder.zext(builder.fcmp_ordered("<", value, threshold), integers))
+        loop.next(topic)
+    builder.store(topic, out, align=4)
+
+
+class _Loop:
+    """Emits a loop over k < n, n at least 1, that carries a value."""
+
+    def __init__(self, builder, n, start):
+        self.builder, self.n, self.start = builder, n, start
+
+    def __enter__(self):
+        builder, self.entry = self.builder, self.builder.block
+        self.body, self.end = builder.append_basic_block("body"), builder.append_basic_block("end")
+        builder.branch(self.body)
+        builder.position_at_end(self.body)
+        self.k, self.carried = builder.phi(self.n.type), builder.phi(self.start.type)
+        return self
+
+    def next(self, value):
+        following = self.builder.add(self.k, ir.Constant(self.n.type, 1))
+        starts = ir.Constant(self.n.type, 0), self.start
+        for phi, start, after in zip((self.k, self.carried), starts, (following, value)):
+            phi.add_incoming(start, self.entry)
+            phi.add_incoming(after, self.body)
+        self.builder.cbranch(self.builder.icmp_signed("<", following, self.n), self.body, self.end)
+
+    def __exit__(self, *exception):
+        self.builder.position_at_end(self.end)
+
+
+# ---- all particles of a filter -------------------------------------------------------------------
+@inlined
+def _add(counts, g, z, i, n):
+    """Add n to the counts of the topics that group g of 16 particles gives to token i."""
+    for c in range(LANES):
+        counts[g, z[i, LANES * g + c], c] += n
+
+
+@inlined
+def _draw(alpha, row, counts, sums, bits, j, z, i):
+    """Draw the topics z[i] (n_particles,) of a token with row j of the bits, and count them; `row` is an address."""
+    n_topics, line = counts.shape[1], 4 * z.shape[1]
+    first, numbers, topics = counts.ctypes.data, bits.ctypes.data + j * line, z.ctypes.data + i * line
+    for g in range(counts.shape[0]):
+        group, step = first + g * n_topics * 4 * LANES, g * 4 * LANES
+        _draw_topics(group, alpha.ctypes.data, row, sums.ctypes.data, n_topics, numbers + step, topics + step)
+        _add(counts, g, z, i, np.float32(1))
+
+
+@njit
+def _sweep(alpha, rows, words, n_tokens, z, counts, sums, bits):
+    """One Gibbs sweep over the first tokens of `words`, whose topics are z (n_tokens, n_particles)."""
+    first, row_bytes = rows.ctypes.data, 4 * rows.shape[1]
+    for i in range(n_tokens):
+        for g in range(counts.shape[0]):
+            _add(counts, g, z, i, np.float32(-1))
+        _draw(alpha, first + words[i] * row_bytes, counts, sums, bits, i, z, i)
+
+
+@njit
+def _predict(particle_weights, counts, topics, prior, urn, sums):
+    """Multiply weights by (prior + sum_k counts_k topics_k) / urn; sums (16,) is work space."""
+    n, whole = particle_weights.shape[0], topics.shape[0] // 4 * 4
+    for g in range(counts.shape[0]):
+        sums[:] = prior
+        for k in range(0, whole, 4):
+            a, b, c, d = topics[k], topics[k + 1], topics[k + 2], topics[k + 3]
+            for j in range(LANES):
+                first, second = counts[g, k, j] * a + counts[g, k + 1, j] * b, counts[g, k + 2, j] * c
+                sums[j] += first + (second + counts[g, k + 3, j] * d)
+        for k in range(whole, topics.shape[0]):
+            for j in range(LANES):
+                sums[j] += counts[g, k, j] * topics[k]
+        for c in range(min(LANES, n - LANES * g)):
+            particle_weights[LANES * g + c] *= sums[c] / urn
+
+
+@njit
+def _normalise(particle_weights):
+    """Divide weights by their mean; returns its log, and the mean square of what they are now."""
+    mean, squares, n = 0.0, 0.0, particle_weights.shape[0]
+    for c in range(n):
+        mean += particle_weights[c] / n
+    for c in range(n):
+        particle_weights[c] /= mean
+        squares += particle_weights[c] ** 2 / n
+    return math.log(mean), squares
+
+
+@njit
+def _resample(particle_weights, u, z, n_tokens, counts, copies):
+    """Systematic resampling in place: a particle keeps its own place, and further copies take those that die."""
+    n, total, reached, given = particle_weights.shape[0], particle_weights.sum(), 0.0, 0
+    for c in range(n):
+        reached += particle_weights[c] / total * n
+        upto = n if c == n - 1 else min(n, int(math.ceil(reached - u)))
+        copies[c] = max(0, upto - given)
+        given = max(given, upto)
+    dead = 0
+    for c in range(n):
+        while copies[c] > 1:
+            while copies[dead] > 0:
+                dead += 1
+            for i in range(n_tokens):
+                z[i, dead] = z[i, c]
+            for k in range(counts.shape[1]):
+                counts[dead // LANES, k, dead % LANES] = counts[c // LANES, k, c % LANES]
+            copies[dead] = 1
+            copies[c] -= 1
+    particle_weights[:] = 1.0
+
+
+# ---- filters -------------------------------------------------------------------------------------
+@njit
+def _shuffled(words, keys):
+    """The tokens in a random order."""
+    words, n = words.copy(), words.shape[0]
+    bits = np.empty(n + 4, np.uint32)
+    random_bits(bits, n, keys.key0, keys.key1, np.int64(0), keys.chain, _ORDER)
+    for i in range(n - 1, 0, -1):
+        j = (np.uint64(bits[i]) * np.uint64(i + 1)) >> np.uint64(32)
+        words[i], words[j] = words[j], words[i]
+    return words
+
+
+@njit
+def _probabilities(document):
+    """p(w | k) of the document's words in float64, (U, K)."""
+    out = np.empty_like(document.log_base)
+    for k in range(out.shape[1]):
+        log_mean = math.log(document.mean[k])
+        for w in range(out.shape[0]):
+            out[w, k] = exp64(document.log_base[w, k] - log_mean)
+    return out
+
+
+@njit
+def _aligned(shape, like):
+    """Zeros of four bytes each from a multiple of 64 bytes on: no vector crosses a line of the cache."""
+    size = 1
+    for n in shape:
+        size *= n
+    buffer = np.zeros(size + LANES, like)
+    start = (-(buffer.ctypes.data // 4)) % LANES
+    return buffer[start : start + size].reshape(shape)
+
+
+@njit
+def _change_prior(particle_weights, counts, n_tokens, old, new, gains):
+    """Multiply weights by how much more probable the topics of so many tokens are a priori; log of the mean weight.
+
+    Ratios are products over tokens, since differences of log Gamma lose their digits where priors are large. After each
+    topic weights are divided by their mean, so that they stay in range. gains (n_tokens + 1,) is work space.
+    """
+    all_old, all_new, common, total = old.sum(), new.sum(), 1.0, 0.0
+    for j in range(n_tokens):
+        common *= (all_old + j) / (all_new + j)
+    gains[0] = 1.0
+    for k in range(old.shape[0]):
+        if old[k] == new[k]:
+            continue
+        known = 0
+        for c in range(particle_weights.shape[0]):
+            count = int(counts[c // LANES, k, c % LANES])
+            while known < count:
+                gains[known + 1] = gains[known] * ((new[k] + known) / (old[k] + known))
+                known += 1
+            particle_weights[c] *= gains[count]
+        total += _normalise(particle_weights)[0]
+    return total + math.log(common)
+
+
+@njit
+def _prior_predictions(priors, topics):
+    """sum_k priors_k topics_k of every prior and word, (n_priors, U)."""
+    out, partial = np.zeros((priors.shape[0], topics.shape[0])), np.empty(8)
+    whole = topics.shape[1] // 8 * 8
+    for m in range(priors.shape[0]):
+        for w in range(topics.shape[0]):
+            partial[:] = 0.0
+            for k in range(0, whole, 8):
+                for j in range(8):
+                    partial[j] += priors[m, k + j] * topics[w, k + j]
+            for k in range(whole, topics.shape[1]):
+                out[m, w] += priors[m, k] * topics[w, k]
+            out[m, w] += partial.sum()
+    return out
+
+
+@njit
+def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_estimates, shares):
+    """Independent particle filters over the tokens, each in an order of its own; log estimates of Z (n,).
+
+    n_sweeps (N,) says how often the tokens before number i are drawn anew before it comes, and priors[stages[i]] which
+    alpha then holds, N for the end, where it is the document's. Particles are resampled in proportion to their weights,
+    once under half of them count. shares (K,) gets the mean of the topics' shares that the particles end with.
+    """
+    n_tokens, n_topics = document.word.shape[0], document.alpha.shape[0]
+    n_groups, n_filters = (n_particles + LANES - 1) // LANES, log_estimates.shape[0]
+    width = n_groups * LANES
+    z = _aligned((n_tokens, width), np.int32)
+    counts, sums = _aligned((n_groups, n_topics, LANES), np.float32), _aligned((n_topics, LANES), np.float32)
+    bits, order = _aligned(((n_tokens + 3) // 4 * 4 + 4, width), np.uint32), np.empty(4, np.uint32)
+    rows, topics = document.likelihoods, _probabilities(document)
+    predictions, urns, work = _prior_predictions(priors, topics), priors.sum(axis=1), np.empty(LANES)
+    new, gains = np.empty_like(bits), np.empty(n_tokens + 1)
+    particle_weights, copies = np.empty(n_particles), np.empty(n_particles, np.int64)
+    shares[:] = 0.0
+    for f in range(n_filters):
+        own = Keys(keys.key0, keys.key1, (keys.chain + f) * width, keys.step)
+        words, step, total, prior = _shuffled(document.word, own), own.step, 0.0, priors[stages[0]]
+        alpha = prior.astype(np.float32)
+        chains_bits(new, (n_tokens + 3) // 4, own, _NEW)
+        counts[:] = 0.0
+        particle_weights[:] = 1.0
+        for i in range(n_tokens):
+            if i > 0 and stages[i] != stages[i - 1]:
+                total += _change_prior(particle_weights, counts, i, prior, priors[stages[i]], gains)
+                prior = priors[stages[i]]
+                alpha = prior.astype(np.float32)
+            for _ in range(n_sweeps[i]):
+                step += 1
+                chains_bits(bits, (i + 3) // 4, Keys(own.key0, own.key1, own.chain, step), _Z)
+                _sweep(alpha, rows, words, i, z, counts, sums, bits)
+            word, m = words[i], stages[i]
+            _predict(particle_weights, counts, topics[word], predictions[m, word], urns[m] + i, work)
+            log_mean, squares = _normalise(particle_weights)
+            total += log_mean
+            if squares > 2.0:
+                random_bits(order, _ONE, own.key0, own.key1, i + 1, own.chain, _ORDER)
+                _resample(particle_weights, np.float64(uniform(order[0])), z, i, counts, copies)
+            _draw(alpha, rows.ctypes.data + word * 4 * rows.shape[1], counts, sums, new, i, z, i)
+        if n_tokens > 0 and stages[n_tokens] != stages[n_tokens - 1]:
+            total += _change_prior(particle_weights, counts, n_tokens, prior, priors[stages[n_tokens]], gains)
+        log_estimates[f] = total
+        for c in range(n_particles):
+            for k in range(n_topics):
+                shares[k] += particle_weights[c] * counts[c // LANES, k, c % LANES]
+    shares /= max(1, n_tokens) * n_particles * n_filters

@@ -1,0 +1,183 @@
+"""Collapsed Gibbs sampling for latent Dirichlet allocation: independent chains over the topics of all tokens."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import gammaln, psi
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf._parallel import parallel_map
+from sklpf._progress import say
+from sklpf._random import Keys, Stream, draw_seed, stream_key
+from sklpf._warnings import warn
+from sklpf.models.lda._completion import whole_counts
+from sklpf.models.lda._inference import Topics, fit_prior
+
+_LANES = 16
+_EVERY = 5  # sweeps between values of the joint likelihood and updates of the priors
+_RATE = 0.5  # of a step of the priors, since one sample is all that they see
+_KEPT = 0.2  # of the sweeps, whose counts are averaged
+_SETTLED = 0.01  # nats a token
+_ETA_RANGE = 1e-10, 1e10
+
+
+class Corpus(NamedTuple):
+    """The tokens of a corpus, document by document."""
+
+    words: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+    n_features: int
+
+    @classmethod
+    def of(cls, X: sp.csr_matrix) -> Corpus:
+        """Those of whole counts (n, n_features)."""
+        indptr = np.concatenate([[0], np.cumsum(np.asarray(X.sum(axis=1)).ravel())]).astype(np.int64)
+        return cls(np.repeat(X.indices.astype(np.int32), X.data.astype(np.int64)), indptr, X.shape[1])
+
+
+class Sampling(NamedTuple):
+    """How a chain runs."""
+
+    n_sweeps: int
+    learn_alpha: bool
+    learn_eta: bool
+    verbose: bool
+
+
+class Chain(NamedTuple):
+    """What a chain leaves."""
+
+    counts: NDArray[np.float64]  # (K, V) n_wk, the mean over its last sweeps
+    alpha: NDArray[np.float64]  # (K,)
+    eta: float
+    log_joint: NDArray[np.float64]  # (n_values,) log p(words, topics), in nats
+
+    @property
+    def level(self) -> float:
+        """log p(words, topics), the mean over the last quarter of its values."""
+        return float(self._quarter(1).mean())
+
+    @property
+    def rise(self) -> float:
+        """How far that lies above the quarter before; 0 where it is less than the values spread anyway."""
+        rise = self.level - float(self._quarter(2).mean())
+        return rise if rise > self._quarter(1).std() else 0.0
+
+    def _quarter(self, i: int) -> NDArray[np.float64]:
+        """The quarter number i from the end, of one value at least."""
+        n = max(1, len(self.log_joint) // 4)
+        end = max(1, len(self.log_joint) - (i - 1) * n)
+        return self.log_joint[max(0, end - n) : end]
+
+
+def sample_topics(model, X: sp.csr_matrix, alpha: NDArray[np.float64]) -> None:
+    """Run the model's chains on X and write what the best has found to the model; warns where it still rises.
+
+    The best is the one with the highest log p(words, topics) given its priors.
+    """
+    X = whole_counts(X, "topics")
+    if X.nnz == 0:
+        raise ValueError('X has no whole counts, of which learning_method="gibbs" learns; rescale its counts')
+    sampling = Sampling(model.max_iter, model.learn_doc_topic_prior, model.learn_topic_word_prior, model.verbose > 0)
+    run = functools.partial(run_chain, Corpus.of(X), alpha, model.topic_word_prior_, sampling)
+    keys = [stream_key(draw_seed(model.random_state_), chain) for chain in range(model.n_init)]
+    best = max(parallel_map(run, keys, n_jobs=model.n_jobs), key=lambda chain: chain.level)
+    _store(best, sampling, X.dtype, model)
+    rise = best.rise / X.sum(dtype=np.float64)
+    if rise > _SETTLED:
+        warn(
+            f"Gibbs sampling has not settled: log p(words, topics) was {rise:.2g} nats a token higher in the last "
+            "quarter of the passes than in the one before; raise max_iter",
+            ConvergenceWarning,
+        )
+
+
+def _store(chain: Chain, sampling: Sampling, dtype, model) -> None:
+    if sampling.learn_alpha:
+        model.doc_topic_prior_ = chain.alpha
+    model.topic_word_prior_, model.log_joint_, model.n_iter_ = chain.eta, chain.log_joint, sampling.n_sweeps
+    model._topics = Topics((chain.counts + chain.eta).astype(dtype), chain.eta)
+
+
+def run_chain(corpus: Corpus, alpha, eta, sampling: Sampling, key) -> Chain:
+    state = State(corpus, alpha, eta, key)
+    n_kept = max(1, round(_KEPT * sampling.n_sweeps))
+    total, log_joint = np.zeros(state.by_word.shape), []
+    for step in range(sampling.n_sweeps + 1):  # the first draws all tokens given those before them
+        state.sweep(step)
+        if step % _EVERY == 0 or step == sampling.n_sweeps:
+            by_document = state.by_document()
+            if step > 0 and sampling.learn_alpha:
+                state.alpha = fit_prior(state.alpha, state.alpha + by_document, _RATE)
+            if step > 0 and sampling.learn_eta:
+                state.eta = fit_symmetric_prior(state.eta, state.by_word, state.by_topic, _RATE)
+            log_joint.append(state.log_joint(by_document))
+            if sampling.verbose:
+                say(f"iteration: {step} of max_iter: {sampling.n_sweeps}, log p(words, topics): {log_joint[-1]:.4f}")
+        if step > sampling.n_sweeps - n_kept:
+            total += state.by_word
+    counts = np.ascontiguousarray(total[:, : len(alpha)].T) / n_kept
+    return Chain(counts, state.alpha, state.eta, np.array(log_joint))
+
+
+class State:
+    """The topics of all tokens, and how many tokens of every word and altogether each has."""
+
+    def __init__(self, corpus: Corpus, alpha, eta, key):
+        self.corpus, self.alpha, self.eta, self.key = corpus, alpha, eta, key
+        self.z = np.full(len(corpus.words), -1, np.int32)
+        self.by_word = np.zeros((corpus.n_features, -(-len(alpha) // _LANES) * _LANES), np.int32)
+        self.by_topic = np.zeros(len(alpha), np.int64)
+
+    def sweep(self, step: int) -> None:
+        from sklpf.models.lda._gibbs_kernels import sweep
+
+        words, indptr, _ = self.corpus
+        sweep(words, indptr, self.alpha, self.eta, self.z, self.by_word, self.by_topic, self.keys(step))
+
+    def keys(self, step: int) -> Keys:
+        return Stream(self.key, 0, step).keys
+
+    def by_document(self) -> NDArray[np.float64]:
+        """n_dk, (n, K)."""
+        from sklpf.models.lda._gibbs_kernels import count_by_document
+
+        counts = np.empty((len(self.corpus.indptr) - 1, len(self.alpha)))
+        count_by_document(self.corpus.indptr, self.z, counts)
+        return counts
+
+    def log_joint(self, by_document) -> float:
+        """log p(words, topics), in nats (Griffiths & Steyvers 2004, equations 2 and 3)."""
+        from sklpf.models.lda._gibbs_kernels import log_urns
+
+        whole, n_topics, n_features = self.alpha.sum(), len(self.alpha), len(self.by_word)
+        value = log_urns(by_document, self.alpha) + log_urns(self.by_word, np.full(self.by_word.shape[1], self.eta))
+        value -= np.sum(gammaln(np.diff(self.corpus.indptr) + whole) - gammaln(whole))
+        value -= np.sum(gammaln(self.by_topic + n_features * self.eta)) - n_topics * gammaln(n_features * self.eta)
+        return float(value)
+
+
+def fit_symmetric_prior(eta: float, counts, totals, rate: float) -> float:
+    """eta after `rate` (in log eta) of a step of Minka's fixed point (2000, equation 55, for equal parameters).
+
+    Parameters
+    ----------
+    eta : float
+        Of Dirichlet distributions over V words, of which the multinomial numbers in `counts` come.
+    counts : ndarray of shape (V, K or more)
+        Further columns are 0.
+    totals : ndarray of shape (K,)
+        Sums over words.
+    rate : float
+    """
+    from sklpf.models.lda._word_kernels import mean_polygammas
+
+    n_features = len(counts)
+    mean = mean_polygammas(np.full(counts.shape[1], eta), counts)[0]
+    slope = np.sum(mean - psi(eta)) / np.sum(psi(totals + n_features * eta) - psi(n_features * eta))
+    return float(np.clip(eta * slope**rate, *_ETA_RANGE))

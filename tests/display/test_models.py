@@ -1,0 +1,217 @@
+"""Displays of models and of comparisons."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklpf import (
+    BernoulliRBM,
+    FactorialMixture,
+    LatentDirichletAllocation,
+    LinearGenerativeModel,
+    ProductOfExperts,
+    compare,
+    compare_models,
+)
+from sklpf.datasets import make_bars_corpus
+from sklpf.display import ComparisonDisplay, ComponentsDisplay, TopicsDisplay, TrainingDisplay
+from sklpf.models import ScoreInterval
+
+
+# ---- comparisons -----------------------------------------------------------------------------------
+def interval(mean, rows=1.0, log_z=0.5, converged=True):
+    both = np.hypot(rows, log_z)
+    parts = [(mean - half, mean + half) for half in (rows, log_z, both)]
+    return ScoreInterval(mean, *parts, 0.95, converged)
+
+
+def drawn(axes):
+    """Ends of the bars by line and label, and the points that are drawn."""
+    bars = {(round(line.get_ydata()[0]), line.get_label()): tuple(line.get_xdata()) for line in axes.lines}
+    return {key: ends for key, ends in bars.items() if key[1].startswith(("both", "error"))}
+
+
+def test_models_are_drawn_with_both_errors_and_beside_it_their_differences(rbm):
+    X = np.random.default_rng(1).integers(2, size=(20, 9))
+    other = BernoulliRBM.from_parameters(np.zeros((1, 9)), np.zeros(9), np.zeros(1))
+    comparison = compare_models({"one": rbm, "other": other}, X)
+    display = ComparisonDisplay.from_result(comparison)
+    names = list(comparison.scores)
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == names
+    bars = drawn(display.axes_[0])
+    for i, name in enumerate(names):
+        score = comparison.scores[name]
+        assert bars[i, "both errors"] == score.combined
+        assert bars[i, "error over rows"] == score.sampling
+        assert bars[i, "error of log Z"] == score.partition
+    assert drawn(display.axes_[1])[1, "both errors"] == comparison.differences[names[1]].combined
+    assert len(drawn(display.axes_[1])) == 3  # the best one has no difference from itself
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert display.ax_.get_xlabel() == "log-likelihood per row, 95 % (nats)"
+    assert legend == ["both errors", "error over rows", "error of log Z"]
+    difference = compare(other, rbm, X)
+    alone = ComparisonDisplay.from_result(difference, name="other - one")
+    assert drawn(alone.ax_)[0, "error over rows"] == difference.sampling
+
+
+def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():
+    scores = {"good": interval(-1.0), "bad": interval(-2.0, converged=False), "none": interval(-np.inf)}
+    display = ComparisonDisplay.from_result(scores)
+    points = [line for line in display.ax_.lines if line.get_marker() == "o"]
+    assert [point.get_markerfacecolor() for point in points] == ["k", "none"]
+    assert [text.get_text().strip() for text in display.ax_.texts] == ["-inf"]
+    display.figure_.canvas.draw()
+
+
+@pytest.mark.parametrize("result", [{}, {"a": 1.0}, 3.0])
+def test_other_results_are_refused(result):
+    with pytest.raises(TypeError, match="result must be what compare_models or compare returned, or a dict"):
+        ComparisonDisplay.from_result(result)
+    with pytest.raises(ValueError, match="scores or differences must hold the interval of at least one model"):
+        ComparisonDisplay().plot()
+
+
+# ---- components ------------------------------------------------------------------------------------
+def pixels(display):
+    return display.ax_.images[0].get_array()
+
+
+def test_components_are_images_side_by_side(rbm):
+    display = ComponentsDisplay.from_estimator(rbm, n_columns=3)
+    np.testing.assert_array_equal(display.images, rbm.components_.reshape(4, 3, 3))
+    mosaic, side = pixels(display), 18  # 3 pixels, each six times, and a gap of 1
+    np.testing.assert_array_equal(mosaic[:side:6, 19 : 19 + side : 6], rbm.components_[1].reshape(3, 3))
+    np.testing.assert_array_equal(mosaic[19 : 19 + side : 6, :side:6], rbm.components_[3].reshape(3, 3))
+    assert mosaic.mask[18].all()
+    assert mosaic.mask[19:, 19:].all()  # two empty places
+    assert mosaic.shape == (37, 56)
+    largest = np.abs(rbm.components_).max()
+    assert display.ax_.images[0].get_clim() == (-largest, largest)
+
+
+def test_scales_shapes_and_signs():
+    images = np.array([[[0.0, 2.0], [4.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]])
+    each = ComponentsDisplay(images).plot(scale="each")
+    assert each.ax_.images[0].get_clim() == (0, 1)
+    assert len(each.figure_.axes) == 1  # a colour bar would say nothing
+    assert ComponentsDisplay(-images).plot().ax_.images[0].get_clim() == (-4, 4)
+    rbm = BernoulliRBM.from_parameters(np.ones((2, 6)), np.zeros(6), np.zeros(2))
+    assert ComponentsDisplay.from_estimator(rbm, (2, 3)).images.shape == (2, 2, 3)
+    with pytest.raises(ValueError, match=r"shape must be \(height, width\) of an image: 6 features make no square"):
+        ComponentsDisplay.from_estimator(rbm)
+    with pytest.raises(ValueError, match=r"with a product of 6 features, got \(2, 2\)"):
+        ComponentsDisplay.from_estimator(rbm, (2, 2))
+    with pytest.raises(ValueError, match='scale must be "common" or "each", got \'all\''):
+        ComponentsDisplay(images).plot(scale="all")
+    with pytest.raises(ValueError, match=r"images must have the shape .* got \(2, 2\)"):
+        ComponentsDisplay(np.ones((2, 2))).plot()
+
+
+def test_whitened_components_are_drawn_as_the_rows_that_they_stand_for():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 9)) @ rng.normal(size=(9, 9)) + 5
+    whitening = PCA(4, whiten=True).fit(X)
+    model = LinearGenerativeModel(prior="gaussian", random_state=0).fit(whitening.transform(X))
+    display = ComponentsDisplay.from_estimator(make_pipeline(FunctionTransformer(), model), whitening=whitening)
+    scales = np.sqrt(whitening.explained_variance_)
+    expected = model.components_ * scales @ whitening.components_
+    np.testing.assert_allclose(display.images.reshape(-1, 9), expected, atol=1e-12)
+
+
+def test_models_without_components_are_refused():
+    with pytest.raises(ValueError, match="draws components_ of shape .* a FunctionTransformer has none"):
+        ComponentsDisplay.from_estimator(FunctionTransformer().fit([[0.0]]))
+    with pytest.raises(NotFittedError):
+        ComponentsDisplay.from_estimator(BernoulliRBM())
+
+
+# ---- topics ----------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def lda():
+    counts, _, _ = make_bars_corpus(60, size=3, n_tokens=20, random_state=0)
+    return LatentDirichletAllocation(6, max_iter=2, random_state=0).fit(counts)
+
+
+def test_topics_are_bars_of_their_most_probable_words(lda):
+    words = [f"word {i}" for i in range(9)]
+    display = TopicsDisplay.from_estimator(lda, words, n_words=4)
+    p = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
+    for k, axes in enumerate(display.axes_[:6]):
+        best = np.argsort(-p[k], kind="stable")[:4]
+        assert [label.get_text() for label in axes.get_yticklabels()] == [words[i] for i in best]
+        np.testing.assert_allclose([bar.get_width() for bar in axes.patches], p[k, best])
+        assert axes.get_title() == f"topic {k}"
+    assert not any(axes.axison for axes in display.axes_[6:])  # two rows of five
+
+
+def test_topics_can_be_chosen_and_their_words_ordered_by_lift(lda):
+    display = TopicsDisplay.from_estimator(lda, n_words=2, topics=[4, 1], order="lift")
+    p = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
+    lift = p[4] * np.log(p[4] / np.exp(np.log(p).mean(axis=0)))
+    assert list(display.words[0]) == [f"x{i}" for i in np.argsort(-lift)[:2]]
+    assert display.names == ["topic 4", "topic 1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"feature_names": ["a", "b"]}, "feature_names must be 9 words, one for each feature of the model, got 2"),
+        ({"n_words": 0}, "n_words must be at least 1, got 0"),
+        ({"topics": [6]}, r"topics must be numbers of topics from 0 to 5, got \[6\]"),
+        ({"topics": []}, r"topics must be numbers of topics from 0 to 5, got \[\]"),
+        ({"order": "best"}, 'order must be "probability" or "lift", got \'best\''),
+    ],
+)
+def test_what_does_not_fit_the_topics_is_refused(lda, options, message):
+    with pytest.raises(ValueError, match=message):
+        TopicsDisplay.from_estimator(lda, **options)
+    assert not plt.get_fignums()
+
+
+def test_models_without_topics_are_refused(rbm):
+    with pytest.raises(ValueError, match="a BernoulliRBM has none: LatentDirichletAllocation has; ComponentsDisplay"):
+        TopicsDisplay.from_estimator(rbm)
+
+
+# ---- training --------------------------------------------------------------------------------------
+def test_an_rbm_shows_validation_scores_and_the_tracked_log_partition():
+    X = np.random.default_rng(0).integers(2, size=(100, 6))
+    rbm = BernoulliRBM(3, n_iter=4, early_stopping=True, random_state=0).fit(X)
+    display = TrainingDisplay.from_estimator(rbm)
+    scores, log_z = display.axes_
+    np.testing.assert_array_equal(scores.lines[0].get_ydata(), rbm.validation_scores_)
+    np.testing.assert_array_equal(log_z.lines[0].get_ydata(), rbm.log_partition_curve_)
+    assert scores.lines[1].get_xdata()[0] == rbm.best_iteration_
+    top = scores.collections[0].get_paths()[0].vertices[:, 1].max()
+    assert top == pytest.approx((rbm.validation_scores_ + 1.959964 * rbm.validation_score_std_errors_).max())
+    tracked = BernoulliRBM(3, n_iter=2, track_log_partition="rts", random_state=0).fit(X)
+    display = TrainingDisplay.from_estimator(tracked)
+    assert len(display.axes_) == 1
+    assert not display.ax_.collections  # of "rts" there is no error
+
+
+def test_passes_without_a_log_partition_are_marked():
+    errors = np.array([0.1, np.inf, 0.2, np.inf])
+    display = TrainingDisplay(log_partition=np.arange(4.0), log_partition_std_errors=errors).plot()
+    labels = display.ax_.get_legend_handles_labels()[1]
+    assert labels == ["95 % band", "log Z not known"]
+    assert [patch.get_x() for patch in display.ax_.patches] == [1.5, 3.5]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_other_models_show_their_loss_as_a_likelihood_or_their_bound():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    product = ProductOfExperts(algorithm="ml", max_iter=3, random_state=0).fit(X)
+    mixture = FactorialMixture(2, random_state=0, max_iter=5).fit(X)
+    for model, values in ((product, -product.loss_curve_), (mixture, mixture.elbo_curve_)):
+        display = TrainingDisplay.from_estimator(make_pipeline(FunctionTransformer(), model))
+        np.testing.assert_array_equal(display.ax_.lines[0].get_ydata(), values)
+
+
+def test_models_that_kept_nothing_are_refused(rbm):
+    with pytest.raises(ValueError, match="this BernoulliRBM kept nothing: BernoulliRBM does with early_stopping=True"):
+        TrainingDisplay.from_estimator(rbm)

@@ -1,0 +1,230 @@
+"""Displays of what a partition estimator found: the arrays drawn are the result's, and others are refused."""
+
+import subprocess
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from scipy.stats import t as student_t
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklpf import (
+    AIS,
+    BAR,
+    RTS,
+    SMC,
+    BernoulliRBM,
+    Exact,
+    LatentDirichletAllocation,
+    ParallelTempering,
+    ThermodynamicIntegration,
+)
+from sklpf.datasets import make_bars_corpus
+from sklpf.display import ConvergenceDisplay, LogPartitionDisplay, TemperingDisplay, WeightsDisplay
+from sklpf.partition import PartitionResult
+
+DISPLAYS = [ConvergenceDisplay, LogPartitionDisplay, TemperingDisplay, WeightsDisplay]
+
+
+# ---- what is drawn ---------------------------------------------------------------------------------
+def test_log_partition_is_drawn_with_a_band_that_ends_in_the_interval(tempering):
+    display, result = LogPartitionDisplay.from_estimator(tempering, level=0.9), tempering.result_
+    (line,) = display.ax_.lines
+    np.testing.assert_array_equal(line.get_xydata(), np.column_stack([result.ladder, result.log_partition_curve]))
+    low, high = result.interval(0.9)
+    assert display.half_width[-1] == pytest.approx(high - result.log_partition)
+    quantile = student_t.ppf(0.95, result.degrees_of_freedom)
+    np.testing.assert_allclose(display.half_width, quantile * result.diagnostics["curve_std_error"], rtol=1e-12)
+    corners = display.axes_[1].collections[0].get_paths()[0].vertices
+    assert corners[:, 1].max() == pytest.approx(display.half_width.max())
+    assert line.get_label() == display.name
+    assert display.axes_[1].get_ylabel() == "90 % band\n(nats)"
+    assert display.figure_ is display.ax_.figure
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RTS(20, 6, 200, random_state=0),
+        RTS(20, 6, 200, rao_blackwell=False, random_state=0),
+        SMC(20, 10, random_state=0),
+        BAR(ParallelTempering(4, 4, 64, random_state=0)),
+    ],
+    ids=["RTS", "TS", "SMC", "BAR"],
+)
+def test_every_curve_has_errors_that_rise_from_the_base_to_those_of_the_result(rbm, estimator):
+    result = estimator.fit(rbm).result_
+    errors = result.diagnostics["curve_std_error"]
+    assert errors.shape == result.ladder.shape
+    assert errors[0] == 0
+    assert 0 < errors[-1] <= result.std_error * (1 + 1e-12)  # which other errors may widen
+    display = LogPartitionDisplay.from_result(result)
+    assert display.half_width[-1] == pytest.approx(result.interval()[1] - result.log_partition)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_has_no_interval_has_no_band(tempering):
+    result = ThermodynamicIntegration(rule="trapezoid").fit(tempering.run_).result_
+    assert result.statement == "approximate"
+    display = LogPartitionDisplay.from_result(result)
+    assert display.half_width is None
+    assert len(display.axes_) == 1
+    assert "approximate" in display.name
+
+
+def test_tempering_shows_neighbours_and_round_trips(tempering):
+    display, found = TemperingDisplay.from_estimator(tempering), tempering.result_.diagnostics
+    rejection, overlap = display.axes_[0].patches
+    np.testing.assert_array_equal(rejection.get_data().values, found["rejection"])
+    np.testing.assert_array_equal(overlap.get_data().values, found["overlap"])
+    np.testing.assert_array_equal(overlap.get_data().edges, tempering.result_.ladder)
+    assert np.all((found["overlap"] > 0.3) & (found["overlap"] <= 1.05))  # few levels of an easy model
+    np.testing.assert_array_equal([bar.get_height() for bar in display.axes_[1].patches], found["round_trips"])
+
+
+def test_simulated_tempering_shows_shares_and_crossings(rts):
+    display, found = TemperingDisplay.from_estimator(rts), rts.result_.diagnostics
+    np.testing.assert_array_equal(display.axes_[0].patches[0].get_data().values, found["overlap"])
+    np.testing.assert_array_equal(display.axes_[1].lines[0].get_ydata(), found["shares"])
+    np.testing.assert_array_equal([bar.get_height() for bar in display.axes_[2].patches], found["crossed"])
+
+
+def test_weights_are_drawn_in_order_with_their_tail(ais):
+    display, log_weights = WeightsDisplay.from_estimator(ais), ais.result_.diagnostics["log_weights"]
+    points, tail, _ = display.ax_.lines
+    weights = np.exp(log_weights)
+    np.testing.assert_allclose(points.get_ydata(), np.sort(weights)[::-1] / weights.mean())
+    np.testing.assert_array_equal(points.get_xdata(), np.arange(1, 101))
+    assert len(tail.get_ydata()) == len(display.tail_weights_) == 20
+    assert display.pareto_shape_ == ais.result_.diagnostics["pareto_shape"]
+    assert display.effective_sample_size_ == pytest.approx(ais.result_.diagnostics["effective_sample_size"])
+
+
+def test_weights_of_zero_are_counted_and_few_weights_have_no_tail():
+    display = WeightsDisplay([[0.0, -np.inf], [1.0, -1.0]]).plot()
+    points, _ = display.ax_.lines
+    assert points.get_label() == "3 weights, and 1 of 0"
+    assert len(points.get_ydata()) == 3
+    assert len(display.tail_weights_) == 0
+
+
+@pytest.mark.parametrize("log_weights", [[], [np.nan, 0.0], [-np.inf, -np.inf], [np.inf, 0.0]])
+def test_weights_that_are_none_are_refused(log_weights):
+    with pytest.raises(ValueError, match="log_weights must hold at least one finite number"):
+        WeightsDisplay(log_weights).plot()
+
+
+def test_rounds_are_drawn_against_sweeps(tempering):
+    display, result = ConvergenceDisplay.from_estimator(tempering, level=0.8), tempering.result_
+    bars = display.ax_.containers[0]
+    found = result.diagnostics
+    points = np.column_stack([found["round_sweeps"], found["round_log_partition"]])
+    np.testing.assert_array_equal(bars.lines[0].get_xydata(), points)
+    half = student_t.ppf(0.9, result.degrees_of_freedom) * found["round_std_error"]
+    np.testing.assert_allclose(display.half_width, half)
+    assert display.half_width[-1] == pytest.approx(result.interval(0.8)[1] - result.log_partition)
+    assert found["round_sweeps"][-1] == result.n_sweeps
+
+
+def test_a_round_without_an_error_has_no_bar():
+    display = ConvergenceDisplay(np.array([10, 20]), np.array([1.0, 2.0]), np.array([np.inf, 0.5])).plot()
+    assert display.ax_.get_ylim()[1] < 3
+
+
+# ---- whose result ----------------------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_models_and_pipelines_show_their_log_partition(rbm):
+    model = BernoulliRBM.from_parameters(rbm.components_, rbm.intercept_visible_, rbm.intercept_hidden_)
+    model.set_params(partition_estimator=ParallelTempering(4, 4, 64, random_state=0))
+    with pytest.raises(NotFittedError, match="call score or estimate_log_partition first"):
+        LogPartitionDisplay.from_estimator(model)
+    model.estimate_log_partition()
+    pipeline = make_pipeline(FunctionTransformer(), model)
+    for estimator in (model, pipeline):
+        for kind in (LogPartitionDisplay, TemperingDisplay, ConvergenceDisplay):
+            assert kind.from_estimator(estimator).figure_ is not None
+    assert LogPartitionDisplay.from_estimator(pipeline).log_partition_curve[-1] == model.log_partition_
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_unfitted_estimators_and_other_objects_are_refused(kind):
+    with pytest.raises(NotFittedError):
+        kind.from_estimator(AIS())
+    with pytest.raises(TypeError, match="estimator must be a fitted partition estimator or model of sklpf, got Func"):
+        kind.from_estimator(FunctionTransformer().fit([[0.0]]))
+    with pytest.raises(TypeError, match="result must be a PartitionResult, such as result_, got float"):
+        kind.from_result(1.0)
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (ConvergenceDisplay, "draws log Z after every round, and this result of Exact has none: those of .* rounds"),
+        (LogPartitionDisplay, "draws log Z at the levels, and this result of Exact has none: those of ParallelTemp"),
+        (TemperingDisplay, "draws how tempered chains travel, and this result of Exact has none: those of Parallel"),
+        (WeightsDisplay, "draws importance weights, and this result of Exact has none: those of AIS, HAIS"),
+    ],
+)
+def test_a_result_without_what_is_drawn_is_refused_and_who_has_it_is_named(rbm, kind, message):
+    with pytest.raises(ValueError, match=message):
+        kind.from_estimator(Exact().fit(rbm))
+    with pytest.raises(ValueError, match=message):
+        kind.from_result(PartitionResult("Exact", 1.0, 0.0))
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_results_of_rows_are_refused_and_the_way_to_one_row_is_named(kind):
+    counts, _, _ = make_bars_corpus(30, size=3, n_tokens=10, random_state=0)
+    lda = LatentDirichletAllocation(3, max_iter=2, random_state=0).fit(counts)
+    lda.score(counts[:4])
+    with pytest.raises(ValueError, match=r"has 4, one for each row, .*: fit the estimator on path.row\(t\) for that"):
+        kind.from_estimator(lda)
+
+
+# ---- where -----------------------------------------------------------------------------------------
+def test_panels_go_where_they_are_sent(tempering):
+    figure, (left, right) = plt.subplots(1, 2)
+    display = LogPartitionDisplay.from_estimator(tempering, ax=left)  # divided
+    assert display.figure_ is figure
+    assert len(figure.axes) == 4
+    assert not left.axison
+    again = LogPartitionDisplay.from_estimator(tempering, ax=display.axes_, color="C3")
+    assert len(figure.axes) == 4
+    assert again.ax_ is display.ax_
+    assert again.ax_.lines[1].get_color() == "C3"
+    one = ConvergenceDisplay.from_estimator(tempering, ax=right, label="mine")
+    assert one.ax_ is right
+    assert right.get_legend().get_texts()[0].get_text() == "mine"
+    assert plt.get_fignums() == [figure.number]
+
+
+def test_axes_that_do_not_fit_are_refused(tempering):
+    figure, axes = plt.subplots(1, 3)
+    with pytest.raises(ValueError, match="one matplotlib Axes or an array of 2, as many as LogPartitionDisplay has"):
+        LogPartitionDisplay.from_estimator(tempering, ax=axes)
+    with pytest.raises(ValueError, match="ax must be one matplotlib Axes or an array of 1"):
+        ConvergenceDisplay.from_estimator(tempering, ax="here")
+    with pytest.raises(ValueError, match="ax must come from subplots to be divided into 2 panels"):
+        TemperingDisplay.from_estimator(tempering, ax=figure.add_axes((0, 0, 1, 1)))
+
+
+# ---- matplotlib ------------------------------------------------------------------------------------
+def test_matplotlib_is_imported_where_something_is_drawn_and_missed_in_a_sentence():
+    code = """
+import sys
+import sklpf.display
+assert "matplotlib" not in sys.modules
+sys.modules["matplotlib"] = None
+try:
+    sklpf.display.WeightsDisplay([0.0, 1.0]).plot()
+except ImportError as error:
+    print(error)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert ran.stdout == "WeightsDisplay needs matplotlib to draw: pip install 'sklpf[plot]'\n", ran.stderr

@@ -1,0 +1,153 @@
+"""Models of scikit-learn keep what they learned."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.decomposition import NMF, LatentDirichletAllocation
+from sklearn.exceptions import NotFittedError
+from sklearn.neural_network import BernoulliRBM
+from sklearn.pipeline import make_pipeline
+
+import sklpf
+from sklpf.datasets import make_bars_corpus
+from sklpf.interop import from_sklearn
+
+X = make_bars_corpus(120, random_state=0)[0].toarray()
+TRAIN, TEST = X[:100], X[100:]
+ROWS = (np.random.default_rng(0).random((60, 9)) < 0.4).astype(float)
+
+
+@pytest.fixture(scope="module")
+def rbm():
+    return BernoulliRBM(5, learning_rate=0.2, n_iter=20, random_state=0).fit(ROWS)
+
+
+# ---- topic models -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("method", ["batch", "online"])
+@pytest.mark.parametrize("priors", [{}, {"doc_topic_prior": 0.3, "topic_word_prior": 0.01}])
+def test_a_topic_model_keeps_topics_priors_and_shares(method, priors):
+    theirs = LatentDirichletAllocation(7, learning_method=method, batch_size=30, random_state=0, **priors).fit(TRAIN)
+    ours = from_sklearn(theirs)
+    np.testing.assert_allclose(ours.components_, theirs.components_, rtol=1e-14)
+    assert ours.doc_topic_prior_ == theirs.doc_topic_prior_
+    assert ours.topic_word_prior_ == theirs.topic_word_prior_
+    np.testing.assert_allclose(ours.transform(TEST), theirs.transform(TEST), rtol=0, atol=1e-6)
+    assert isinstance(ours, sklpf.LatentDirichletAllocation)
+    assert {name: value for name, value in ours.get_params().items() if name in theirs.get_params()} == {
+        **theirs.get_params(),
+        "doc_topic_prior": theirs.doc_topic_prior_,
+        "topic_word_prior": theirs.topic_word_prior_,
+    }
+
+
+def test_its_likelihood_is_the_same_however_documents_are_grouped_and_their_perplexity_is_not():
+    theirs = LatentDirichletAllocation(10, random_state=0).fit(TRAIN)
+    ours = from_sklearn(theirs, random_state=0)
+    each = ours.score_samples(TEST)
+    np.testing.assert_array_equal(each[:5], ours.score_samples(TEST[:5]))
+    assert theirs.perplexity(TEST[:5]) > 1.5 * theirs.perplexity(TEST)
+
+
+def test_partial_fit_goes_on_where_theirs_stopped():
+    theirs = LatentDirichletAllocation(6, learning_method="online", batch_size=25, random_state=0).fit(TRAIN)
+    ours = from_sklearn(theirs)
+    assert ours.n_batch_iter_ == theirs.n_batch_iter_
+    np.testing.assert_allclose(ours.partial_fit(TEST).components_, theirs.partial_fit(TEST).components_, rtol=1e-4)
+    assert ours.random_state_ is not theirs.random_state_
+
+
+def test_frames_keep_their_names():
+    frame = pd.DataFrame(TRAIN, columns=[f"word {i}" for i in range(TRAIN.shape[1])])
+    ours = from_sklearn(LatentDirichletAllocation(3, max_iter=2, random_state=0).fit(frame))
+    ours.transform(frame)
+    with pytest.raises(ValueError, match="feature names should match"):
+        ours.transform(frame[frame.columns[::-1]])
+
+
+# ---- RBMs -------------------------------------------------------------------------------------------
+def test_scores_of_an_rbm_are_those_of_its_parameters(rbm):
+    arrays = rbm.components_, rbm.intercept_visible_, rbm.intercept_hidden_
+    known = sklpf.BernoulliRBM.from_parameters(*arrays)
+    ours = from_sklearn(rbm)
+    np.testing.assert_allclose(ours.score_samples(ROWS), known.score_samples(ROWS), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(ours.transform(ROWS), rbm.transform(ROWS), rtol=1e-12)
+    assert ours.learning_rate == 0.2
+    np.testing.assert_array_equal(arrays[0], rbm.components_)
+    ours.partial_fit(ROWS[:10])
+    assert not np.shares_memory(ours.components_, rbm.components_)
+
+
+def test_parameters_replace_the_models_own(rbm):
+    means = ROWS.mean(axis=0)
+    ours = from_sklearn(rbm, visible_mean=means, random_state=3, on_nonconvergence="raise")
+    np.testing.assert_allclose(ours.visible_mean_, means)
+    assert (ours.random_state, ours.on_nonconvergence, ours.n_iter) == (3, "raise", 20)
+    topics = LatentDirichletAllocation(2, max_iter=1, random_state=0).fit(TRAIN)
+    assert from_sklearn(topics, doc_topic_prior=[0.2, 0.4]).doc_topic_prior_.tolist() == [0.2, 0.4]
+
+
+def test_a_random_state_is_copied(rbm):
+    rng = np.random.RandomState(5)
+    before = rng.get_state()[1].copy()
+    theirs = BernoulliRBM(5, random_state=rng).set_params(n_iter=0).fit(ROWS)
+    drawn = rng.get_state()[1].copy()
+    from_sklearn(theirs).score(ROWS)
+    np.testing.assert_array_equal(rng.get_state()[1], drawn)
+    assert not np.array_equal(before, drawn)
+
+
+def test_derived_classes_are_taken():
+    class Mine(LatentDirichletAllocation):
+        pass
+
+    assert from_sklearn(Mine(2, max_iter=1, random_state=0).fit(TRAIN)).n_components == 2
+
+
+# ---- errors -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("model", [BernoulliRBM(), LatentDirichletAllocation()])
+def test_an_unfitted_model(model):
+    with pytest.raises(NotFittedError, match="from_sklearn needs a fitted model, .*: call fit first"):
+        from_sklearn(model)
+
+
+@pytest.mark.parametrize(
+    "model", [NMF(2), BernoulliRBM, None, make_pipeline(BernoulliRBM()), {"components_": np.eye(3)}, np.eye(3)]
+)
+def test_an_unknown_class(model):
+    accepted = "sklearn.neural_network.BernoulliRBM or sklearn.decomposition.LatentDirichletAllocation, got "
+    with pytest.raises(TypeError, match=f"from_sklearn takes a fitted {accepted}"):
+        from_sklearn(model)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "message"),
+    [
+        ("components_", np.ones((5, 8)), r"intercept_visible must have shape \(8,\) to fit components, got \(9,\)"),
+        ("intercept_hidden_", np.zeros(4), r"intercept_hidden must have shape \(5,\)"),
+        ("intercept_visible_", np.full(9, np.nan), "intercept_visible contains NaN"),
+    ],
+)
+def test_wrong_arrays_of_an_rbm(attribute, value, message):
+    model = BernoulliRBM(5, n_iter=1, random_state=0).fit(ROWS)
+    setattr(model, attribute, value)
+    with pytest.raises(ValueError, match=message):
+        from_sklearn(model)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "message"),
+    [
+        ("components_", np.ones(5), "Expected 2D array"),
+        ("components_", np.zeros((2, 25)), "topics must be positive"),
+        (
+            "doc_topic_prior_",
+            np.ones(3),
+            r"doc_topic_prior must be .* the shape \(2,\), got shape \(3,\)",
+        ),
+    ],
+)
+def test_wrong_arrays_of_a_topic_model(attribute, value, message):
+    model = LatentDirichletAllocation(2, max_iter=1, random_state=0).fit(TRAIN)
+    setattr(model, attribute, value)
+    with pytest.raises(ValueError, match=message):
+        from_sklearn(model)

@@ -1,0 +1,105 @@
+"""Topic models of tomotopy: by a stand-in with its documented attributes, and by itself where it is installed."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+
+from sklpf.datasets import make_bars_corpus
+from sklpf.interop import from_tomotopy
+
+X, TOPICS, _ = make_bars_corpus(60, size=3, random_state=0)
+X = X.toarray()
+
+
+class LDAModel:
+    """As tomotopy.LDAModel (0.14) has them: counts plus eta in float32, alpha for topics."""
+
+    def __init__(self, components, alpha, eta, used_vocabs):
+        self._components = np.asarray(components, np.float32)
+        self.k, self.alpha, self.eta = len(self._components), np.asarray(alpha, np.float32), float(eta)
+        self.used_vocabs, self.global_step = used_vocabs, 100
+
+    def get_topic_word_dist(self, topic_id, normalize=True):
+        row = self._components[topic_id]
+        return row / row.sum() if normalize else row
+
+
+def stand_in():
+    return LDAModel(0.1 + 200 * TOPICS, [0.1, 0.2, 0.3, 0.1, 0.1, 0.1], 0.1, [str(i) for i in range(X.shape[1])])
+
+
+def test_topics_and_priors_are_kept():
+    theirs = stand_in()
+    ours = from_tomotopy(theirs, random_state=0)
+    np.testing.assert_allclose(ours.components_, theirs._components, rtol=1e-6)
+    np.testing.assert_array_equal(ours.doc_topic_prior_, theirs.alpha)
+    assert ours.topic_word_prior_ == 0.1
+    topics = np.exp(ours.path(X).log_topics).T
+    np.testing.assert_allclose(topics, [theirs.get_topic_word_dist(k) for k in range(6)], rtol=1e-5)
+
+
+def test_columns_in_another_order():
+    order = np.random.default_rng(0).permutation(X.shape[1])
+    ours = from_tomotopy(stand_in(), vocabulary=map(str, order))
+    np.testing.assert_array_equal(ours.components_, from_tomotopy(stand_in()).components_[:, order])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("012345678x", r"of 10 given 1 are none of its words \('x'\), and 0 of its 9 are missing; make X with"),
+        ("01234567", r"of 8 given 0 are none of its words, and 1 of its 9 are missing \('8'\)"),
+        ("0123456788", r"of 10 given 0 are none of its words, and 0 of its 9 are missing"),
+    ],
+)
+def test_another_vocabulary(words, message):
+    with pytest.raises(ValueError, match=f"vocabulary of the model.s words, each once: {message}"):
+        from_tomotopy(stand_in(), vocabulary=list(words))
+
+
+def test_untrained_and_foreign_models():
+    untrained = stand_in()
+    untrained.global_step = 0
+    with pytest.raises(NotFittedError, match="from_tomotopy needs a fitted model, .*: call add_doc and train first"):
+        from_tomotopy(untrained)
+
+    class HDPModel(LDAModel):  # has LDAModel above it, as tomotopy's own
+        pass
+
+    HDPModel.__module__ = "tomotopy.models"
+    with pytest.raises(TypeError, match="takes a fitted tomotopy.LDAModel, got tomotopy.models"):
+        from_tomotopy(HDPModel(TOPICS, np.ones(6), 0.1, []))
+
+
+# ---- tomotopy itself --------------------------------------------------------------------------------
+def texts():
+    return [[f"w{i}" for i in np.flatnonzero(row) for _ in range(int(row[i]))] for row in X]
+
+
+@pytest.mark.filterwarnings("ignore")  # tomotopy's own
+def test_tomotopy():
+    tomotopy = pytest.importorskip("tomotopy", reason="tomotopy is not installed (dependency group interop)")
+    theirs = tomotopy.LDAModel(k=6, alpha=0.3, eta=0.05, seed=0)
+    with pytest.raises(NotFittedError):
+        from_tomotopy(theirs)
+    for words in texts():
+        theirs.add_doc(words)
+    theirs.train(100, workers=1)
+    ours = from_tomotopy(theirs, random_state=0)
+    counts = ours.components_ - theirs.eta
+    np.testing.assert_allclose(counts, np.round(counts), atol=1e-3)
+    np.testing.assert_allclose(counts.sum(axis=1), theirs.get_count_by_topics(), atol=1e-2)
+    rows = CountVectorizer(vocabulary=list(theirs.used_vocabs), analyzer=list).transform(texts())
+    assert rows.sum() == X.sum()
+    shares = np.array(theirs.infer([theirs.make_doc(words) for words in texts()], iterations=300)[0])
+    # two approximations of one posterior, the sampler's noisy; topics in the other order would differ by 0.2
+    assert np.abs(ours.transform(rows) - shares).mean() < 0.06
+    with pytest.raises(TypeError, match="HDPModel"):
+        from_tomotopy(tomotopy.HDPModel())
+    double = LDAModel(ours.components_, theirs.alpha, theirs.eta, theirs.used_vocabs)
+    for name in ("k", "alpha", "eta", "global_step"):
+        assert type(getattr(double, name)) is type(getattr(theirs, name))
+    row, again = (model.get_topic_word_dist(1, normalize=False) for model in (theirs, double))
+    np.testing.assert_allclose(row, again, rtol=1e-6)
+    assert row.dtype == again.dtype

@@ -1,0 +1,142 @@
+"""RBMs written in PyTorch: by a stand-in of modules and tensors, and by itself where it is installed."""
+
+import types
+
+import numpy as np
+import pytest
+
+from sklpf import BernoulliRBM
+from sklpf.interop import from_torch
+
+RNG = np.random.default_rng(0)
+WEIGHTS, VISIBLE, HIDDEN = RNG.normal(size=(3, 4)), RNG.normal(size=4), RNG.normal(size=3)
+ROWS = (RNG.random((8, 4)) < 0.5).astype(float)
+EXPECTED = BernoulliRBM.from_parameters(WEIGHTS, VISIBLE, HIDDEN).score_samples(ROWS)
+
+
+class Tensor:
+    """As torch.Tensor: asked for its numbers while it needs a gradient or lies on a device, it raises."""
+
+    def __init__(self, values, attached=True, device="cuda"):
+        self._values, self._attached, self._device = np.asarray(values), attached, device
+
+    def detach(self):
+        return Tensor(self._values, False, self._device)
+
+    def cpu(self):
+        return Tensor(self._values, self._attached, "cpu")
+
+    def double(self):
+        return Tensor(self._values.astype(np.float64), self._attached, self._device)
+
+    def __array__(self, dtype=None, copy=None):
+        if self._attached or self._device != "cpu":
+            raise RuntimeError("can't convert a tensor that requires grad, or of a device")
+        return np.array(self._values, dtype=dtype)
+
+
+def module(weights=WEIGHTS, visible=VISIBLE, hidden=HIDDEN, wrap=Tensor, **others):
+    return types.SimpleNamespace(W=wrap(weights), v_bias=wrap(visible), h_bias=wrap(hidden), **others)
+
+
+@pytest.mark.parametrize("weights", [WEIGHTS, WEIGHTS.T])
+@pytest.mark.parametrize("wrap", [Tensor, np.asarray, np.ndarray.tolist])
+def test_either_layout_of_tensors_and_arrays(weights, wrap):
+    for rbm in (module(weights, wrap=wrap), vars(module(weights, wrap=wrap))):
+        np.testing.assert_allclose(from_torch(rbm).score_samples(ROWS), EXPECTED, atol=1e-12)
+
+
+def test_names_of_arrays():
+    inner = types.SimpleNamespace(weights=WEIGHTS, a=VISIBLE[np.newaxis], b=HIDDEN[np.newaxis])
+    outer = types.SimpleNamespace(rbm=inner, w=WEIGHTS)
+    names = {"weight": "rbm.weights", "visible": "rbm.a", "hidden": "rbm.b"}
+    np.testing.assert_allclose(from_torch(outer, **names).score_samples(ROWS), EXPECTED, atol=1e-12)
+    with pytest.raises(ValueError, match="the module has no array 'v_bias' but rbm, w: say by weight, visible and hid"):
+        from_torch(outer)
+    for empty in ({}, None):
+        with pytest.raises(ValueError, match="the module has no array 'v_bias' but none"):
+            from_torch(empty)
+
+
+def test_square_weights_must_be_said_to_be_one_way():
+    square, hidden = RNG.normal(size=(4, 4)), RNG.normal(size=4)
+    rbm = module(square, hidden=hidden)
+    with pytest.raises(ValueError, match="4 visible and 4 hidden units, .* give visible_first=True"):
+        from_torch(rbm)
+    np.testing.assert_array_equal(from_torch(rbm, visible_first=False).components_, square)
+    np.testing.assert_array_equal(from_torch(rbm, visible_first=True).components_, square.T)
+    with pytest.raises(ValueError, match=r"the weights must have the shape \(4, 3\) to fit the biases, got \(3, 4\)"):
+        from_torch(module(), visible_first=True)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"weights": np.ones((3, 5))}, r"must have the shape \(3, 4\) or \(4, 3\) to fit the biases, got \(3, 5\)"),
+        ({"weights": np.ones(4)}, r"got \(4,\)"),
+        ({"visible": np.ones((2, 2))}, r"v_bias must be one bias for each unit, got the shape \(2, 2\)"),
+        ({"visible": np.full(4, np.nan)}, "intercept_visible contains NaN"),
+        ({"weights": np.full((3, 4), np.inf)}, "components contains infinity"),
+    ],
+)
+def test_wrong_arrays(arrays, message):
+    with pytest.raises(ValueError, match=message):
+        from_torch(module(**arrays))
+
+
+def test_arrays_of_something_else():
+    with pytest.raises(TypeError, match="v_bias must be real numbers"):
+        from_torch(types.SimpleNamespace(W=WEIGHTS, v_bias=["a", "b"], h_bias=HIDDEN))
+
+
+@pytest.mark.parametrize("name", ["T", "temperature"])
+def test_a_temperature_is_refused_until_it_is_said_what_it_means(name):
+    rbm = module(**{name: 0.5})
+    with pytest.raises(ValueError, match=rf"the module has a temperature {name} = 0.5: give it as temperature"):
+        from_torch(rbm)
+    np.testing.assert_allclose(from_torch(rbm, temperature=1).score_samples(ROWS), EXPECTED, atol=1e-12)
+    folded = from_torch(rbm, temperature=0.5)
+    np.testing.assert_allclose(folded.components_, 2 * WEIGHTS)
+    chances = 1 / (1 + np.exp(-(ROWS @ WEIGHTS.T + HIDDEN) / 0.5))  # the units' own, at this temperature
+    np.testing.assert_allclose(folded.transform(ROWS), chances)
+    np.testing.assert_allclose(from_torch(module(**{name: 1.0})).score_samples(ROWS), EXPECTED, atol=1e-12)
+
+
+@pytest.mark.parametrize("temperature", [0, -1, np.inf, np.nan, "hot"])
+def test_impossible_temperatures(temperature):
+    with pytest.raises(ValueError, match="temperature must be a finite number above 0"):
+        from_torch(module(), temperature=temperature)
+
+
+def test_other_parameters_are_those_of_from_parameters():
+    rbm = from_torch(module(), visible_mean=np.full(4, 0.2), random_state=1)
+    assert rbm.random_state == 1
+    np.testing.assert_array_equal(rbm.visible_mean_, np.full(4, 0.2))
+
+
+# ---- PyTorch itself ---------------------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore")  # torch's own
+def test_torch():
+    torch = pytest.importorskip("torch", reason="torch is not installed (dependency group interop)")
+
+    class RBM(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.W = torch.nn.Parameter(torch.tensor(WEIGHTS.T))
+            self.v_bias = torch.nn.Parameter(torch.tensor(VISIBLE))
+            self.register_buffer("h_bias", torch.tensor(HIDDEN)[None])
+
+    rbm = RBM()
+    for given in (rbm, rbm.state_dict()):
+        np.testing.assert_allclose(from_torch(given).score_samples(ROWS), EXPECTED, atol=1e-12)
+    half = from_torch(rbm.to(torch.bfloat16))
+    assert half.components_.dtype == np.float64
+    np.testing.assert_allclose(half.components_, WEIGHTS, rtol=0.01)
+    with pytest.raises(ValueError, match="no array 'c' but W, v_bias"):
+        from_torch(rbm, hidden="c")
+    rbm.T = torch.tensor(2.0)
+    with pytest.raises(ValueError, match="temperature T = 2.0"):
+        from_torch(rbm)
+    attached = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="requires grad"):  # as the stand-in
+        np.asarray(attached)

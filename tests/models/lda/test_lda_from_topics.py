@@ -1,0 +1,94 @@
+"""Models with known topics, and priors that differ between topics."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp, psi
+
+from sklpf import Exact, LatentDirichletAllocation
+from sklpf.datasets import make_bars_corpus
+
+X, TOPICS, _ = make_bars_corpus(40, size=3, n_tokens=30, random_state=0)
+X = X.toarray()
+PHI = (TOPICS + 1e-3) / (TOPICS + 1e-3).sum(axis=1, keepdims=True)
+from_topics = LatentDirichletAllocation.from_topics
+
+
+def test_probabilities_are_known_exactly():
+    model = from_topics(PHI, 0.3, random_state=0)
+    np.testing.assert_allclose(np.exp(model.path(X).log_topics).T, PHI, rtol=1e-13)
+    np.testing.assert_allclose(model.exp_dirichlet_component_, PHI, rtol=1e-10)
+    shares = model.transform(X)
+    np.testing.assert_allclose(shares, from_topics(1e9 * PHI, 0.3).transform(X), atol=1e-5)
+    model.partial_fit(X)
+    np.testing.assert_allclose(np.exp(model.path(X).log_topics).T, PHI, rtol=1e-13)
+
+
+def test_the_shares_are_a_fixed_point_of_the_updates():
+    alpha = np.array([0.1, 0.9, 0.2, 0.3, 2.0, 0.1])
+    model = from_topics(PHI, alpha, mean_change_tol=1e-12, max_doc_update_iter=10_000)
+    gamma = model.transform(X[:1], normalize=False)[0]
+    weights = np.exp(psi(gamma))[:, np.newaxis] * PHI
+    np.testing.assert_allclose(gamma, alpha + (weights / weights.sum(axis=0)) @ X[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_parameters_become_components(dtype):
+    components = (0.2 + 50 * TOPICS).astype(dtype)
+    model = from_topics(components, 0.3, 0.2)
+    assert model.components_.dtype == dtype
+    np.testing.assert_allclose(model.components_, components, rtol=4 * np.finfo(dtype).eps)
+    assert (model.n_components, model.n_features_in_, model.n_iter_) == (6, 9, 0)
+    assert model.transform(X.astype(dtype)).dtype == dtype
+    model.partial_fit(X)
+    assert np.abs(model.components_ - components).max() > 1
+
+
+def test_likelihoods_with_a_prior_for_every_topic_are_those_of_all_assignments():
+    topics, alpha = PHI[:3], np.array([0.05, 1.5, 0.4])
+    topics = topics / topics.sum(axis=1, keepdims=True)
+    rows = np.array([[2, 1, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 3, 0, 0, 1, 0, 0]])
+    expected = []
+    for row in rows:
+        words = np.repeat(np.arange(9), row)
+        terms = []
+        for z in np.ndindex(*(3,) * len(words)):
+            urn, counts = 0.0, np.zeros(3)
+            for n, k in enumerate(z):
+                urn += np.log((alpha[k] + counts[k]) / (alpha.sum() + n))
+                counts[k] += 1
+            terms.append(urn + np.log(topics[z, words]).sum())
+        expected.append(logsumexp(terms))
+    np.testing.assert_allclose(from_topics(topics, alpha, partition_estimator=Exact()).score_samples(rows), expected)
+    sampled = from_topics(topics, alpha, random_state=0).score_interval(rows)
+    assert abs(sampled.mean - np.mean(expected)) < 4 * np.ptp(sampled.partition) / 3.92 + 1e-12  # 6e-5 of false alarm
+
+
+def test_constructor_parameters():
+    model = from_topics(PHI, random_state=7, n_jobs=2, learn_doc_topic_prior=True)
+    assert (model.random_state, model.n_jobs, model.doc_topic_prior) == (7, 2, None)
+    np.testing.assert_array_equal(model.doc_topic_prior_, np.full(6, 1 / 6))
+    assert from_topics(PHI).doc_topic_prior_ == 1 / 6
+    with pytest.raises(TypeError, match="n_topics"):
+        from_topics(PHI, n_topics=6)
+
+
+@pytest.mark.parametrize(
+    ("topics", "options", "message"),
+    [
+        (np.ones(3), {}, "Expected 2D array"),
+        (np.zeros((2, 3)), {}, "topics must be positive; add a little"),
+        (-np.ones((2, 3)), {}, "topics must be positive"),
+        ([[0.5, np.nan]], {}, "topics contains NaN"),
+        (
+            np.ones((2, 3)),
+            {"doc_topic_prior": np.ones(3)},
+            r"doc_topic_prior must .* the shape \(2,\)",
+        ),
+        (np.ones((2, 3)), {"doc_topic_prior": -1.0}, "'doc_topic_prior' parameter"),
+        (np.ones((2, 3)), {"topic_word_prior": 1e-30}, "topic_word_prior must lie between"),
+        (np.ones((2, 3)), {"n_tempered": -1}, "'n_tempered' parameter"),
+    ],
+)
+def test_what_is_refused(topics, options, message):
+    with pytest.raises(ValueError, match=message):
+        from_topics(topics, **options)

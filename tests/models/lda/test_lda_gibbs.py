@@ -1,0 +1,208 @@
+"""Collapsed Gibbs sampling: exact on what can be enumerated, the same for any number of jobs, and what it learns."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment, minimize_scalar
+from scipy.special import gammaln
+from scipy.stats import chi2
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import check_estimator
+
+from sklpf import LatentDirichletAllocation, LeftToRight
+from sklpf.datasets import make_bars_corpus
+from sklpf.models.lda._gibbs import Corpus, Sampling, State, fit_symmetric_prior, run_chain
+
+GIBBS = {"learning_method": "gibbs", "random_state": 0}
+UNSETTLED = pytest.mark.filterwarnings("ignore:Gibbs sampling has not settled")
+TINY = Corpus(np.array([0, 1, 1, 0, 2, 2], np.int32), np.array([0, 3, 3, 5, 6]), 3)
+
+
+def log_joint(corpus, z, alpha, eta):
+    """log p(words, topics), from its definition."""
+    value, n_topics = 0.0, len(alpha)
+    for begin, end in itertools.pairwise(corpus.indptr):
+        counts = np.bincount(z[begin:end], minlength=n_topics)
+        value += np.sum(gammaln(alpha + counts) - gammaln(alpha))
+        value += gammaln(alpha.sum()) - gammaln(alpha.sum() + end - begin)
+    for k in range(n_topics):
+        counts = np.bincount(corpus.words[z == k], minlength=corpus.n_features)
+        value += np.sum(gammaln(eta + counts) - gammaln(eta))
+        value += gammaln(corpus.n_features * eta) - gammaln(corpus.n_features * eta + counts.sum())
+    return value
+
+
+# ---- exactness -----------------------------------------------------------------------------------
+@pytest.mark.parametrize(("alpha", "eta"), [([0.3, 0.9], 0.4), ([2.0, 5.0], 0.05)])
+def test_the_sampler_has_the_distribution_of_the_enumerated_topics(alpha, eta):
+    alpha, states = np.array(alpha), np.array(list(itertools.product(range(2), repeat=6)))
+    expected = np.exp([log_joint(TINY, z, alpha, eta) for z in states])
+    expected /= expected.sum()
+    n_chains, seen = 4000, np.zeros(64)
+    for c in range(n_chains):
+        state = State(TINY, alpha, eta, (c, 7))
+        for step in range(20):
+            state.sweep(step)
+        seen[state.z @ 2 ** np.arange(5, -1, -1)] += 1
+    statistic = np.sum((seen - n_chains * expected) ** 2 / (n_chains * expected))
+    assert chi2.sf(statistic, 63) > 1e-6  # a false alarm in a million runs
+
+
+@pytest.mark.parametrize("n_topics", [1, 16, 20, 100])
+def test_counts_are_those_of_the_topics(n_topics):
+    X, _, _ = make_bars_corpus(40, size=4, n_tokens=30, random_state=0)
+    X = sp.csr_matrix(X)
+    corpus = Corpus.of(X)
+    np.testing.assert_array_equal(corpus.words[:30], np.repeat(X[0].indices, X[0].data.astype(int)))
+    state = State(corpus, np.full(n_topics, 0.1), 0.1, (1, 2))
+    for step in range(5):
+        state.sweep(step)
+        counts = np.zeros_like(state.by_word)
+        np.add.at(counts, (corpus.words, state.z), 1)
+        np.testing.assert_array_equal(state.by_word, counts)
+        np.testing.assert_array_equal(state.by_topic, counts.sum(axis=0)[:n_topics])
+        assert state.by_document().sum() == 1200
+    expected = log_joint(corpus, state.z, state.alpha, state.eta)
+    assert state.log_joint(state.by_document()) == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_token_is_drawn_in_proportion_to_its_weights():
+    corpus = Corpus(np.zeros(1, np.int32), np.array([0, 1]), 2)
+    alpha, seen = np.linspace(0.1, 3.0, 40), np.zeros(40)
+    for c in range(20_000):
+        state = State(corpus, alpha, 0.5, (c, 3))
+        state.sweep(0)
+        seen[state.z[0]] += 1
+    expected = 20_000 * alpha / alpha.sum()
+    assert chi2.sf(np.sum((seen - expected) ** 2 / expected), 39) > 1e-6  # a false alarm in a million runs
+
+
+# ---- priors --------------------------------------------------------------------------------------
+def test_the_prior_of_topics_is_the_one_that_makes_the_counts_most_probable():
+    rng = np.random.default_rng(0)
+    counts = np.array([rng.multinomial(300, row) for row in rng.dirichlet(np.full(50, 0.2), 30)]).T
+    totals = counts.sum(axis=0)
+
+    def loss(log_eta):
+        eta = np.exp(log_eta)
+        value = np.sum(gammaln(eta + counts) - gammaln(eta))
+        return -value - np.sum(gammaln(50 * eta) - gammaln(50 * eta + totals))
+
+    best, eta = np.exp(minimize_scalar(loss, bounds=(-6, 3), method="bounded", options={"xatol": 1e-9}).x), 1.0
+    for _ in range(200):
+        eta = fit_symmetric_prior(eta, counts, totals, 0.5)
+    assert eta == pytest.approx(best, rel=1e-5)
+
+
+@UNSETTLED
+def test_learned_priors_are_near_the_generators():
+    rng = np.random.default_rng(0)
+    alpha, eta = np.array([1.0, 0.5, 0.3, 0.2, 0.1]), 0.1
+    topics = rng.dirichlet(np.full(200, eta), 5)
+    X = np.array([rng.multinomial(100, row / row.sum()) for row in rng.dirichlet(alpha, 1000) @ topics])
+    options = {"learn_doc_topic_prior": True, "learn_topic_word_prior": True, "max_iter": 100, "n_init": 3}
+    model = LatentDirichletAllocation(5, doc_topic_prior=0.5, **options, **GIBBS).fit(X)
+    found = model.components_ / model.components_.sum(axis=1, keepdims=True)
+    shared = np.minimum(found[:, None], topics).sum(axis=2)
+    match = linear_sum_assignment(-shared)
+    assert shared[match].min() > 0.8
+    np.testing.assert_allclose(model.doc_topic_prior_[match[0][np.argsort(match[1])]], alpha, rtol=0.25)
+    assert model.topic_word_prior_ == pytest.approx(eta, rel=0.15)
+
+
+# ---- the model -----------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def corpus():
+    topics = np.random.default_rng(1).dirichlet(np.full(300, 0.05), 15)
+
+    def draw(n, seed):
+        rng = np.random.default_rng(seed)
+        shares = rng.dirichlet(np.full(15, 0.1), n)
+        return sp.csr_matrix([rng.multinomial(60, row / row.sum()) for row in shares @ topics]).astype(float)
+
+    return draw(600, 2), draw(100, 3)
+
+
+@UNSETTLED
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_chains_are_the_same_for_any_number_of_jobs(corpus, dtype):
+    X, options = corpus[0].astype(dtype), {"n_init": 3, "max_iter": 12, "learn_doc_topic_prior": True, **GIBBS}
+    first, *others = [LatentDirichletAllocation(15, n_jobs=n, **options).fit(X) for n in (None, 1, 2, 3)]
+    assert first.components_.dtype == dtype
+    for other in others:
+        np.testing.assert_array_equal(other.components_, first.components_)
+        np.testing.assert_array_equal(other.doc_topic_prior_, first.doc_topic_prior_)
+        np.testing.assert_array_equal(other.log_joint_, first.log_joint_)
+    alone = LatentDirichletAllocation(15, **(options | {"n_init": 1})).fit(X)
+    assert first.log_joint_[-1] >= alone.log_joint_[-1]
+    assert not np.array_equal(LatentDirichletAllocation(15, **(options | {"random_state": 1})).fit(X).components_, 0)
+
+
+@UNSETTLED
+def test_held_out_documents_are_at_least_as_probable_as_with_variational_topics(corpus):
+    train, test = corpus
+    priors = {"doc_topic_prior": 0.1, "topic_word_prior": 0.05}
+    variational = LatentDirichletAllocation(15, max_iter=50, random_state=0, **priors).fit(train)
+    learned = {"learn_doc_topic_prior": True, "learn_topic_word_prior": True}
+    sampled = LatentDirichletAllocation(15, max_iter=150, **learned, **priors, **GIBBS).fit(train)
+    assert sampled.completion_score(test) > variational.completion_score(test)
+    few = LeftToRight(50, 4, 4)  # its error, 0.1 nats a document, is far below the difference's
+    ours, theirs = (m.set_params(partition_estimator=few).score_samples(test[:60]) for m in (sampled, variational))
+    assert np.mean(ours - theirs) > 2 * np.std(ours - theirs, ddof=1) / np.sqrt(60)
+    assert (sampled.n_iter_, len(sampled.log_joint_)) == (150, 31)
+    assert sampled.log_joint_[-1] > sampled.log_joint_[0]
+    np.testing.assert_allclose(sampled.transform(test).sum(axis=1), 1, rtol=1e-6)
+
+
+def test_components_are_the_prior_and_averaged_counts(corpus):
+    X = corpus[0]
+    sampling = Sampling(10, False, False, False)
+    chain = run_chain(Corpus.of(X), np.full(4, 0.3), 0.2, sampling, (1, 2))
+    np.testing.assert_allclose(chain.counts.sum(axis=0), X.sum(axis=0).A1, rtol=1e-12)
+    assert np.any(chain.counts % 1 == 0.5)  # of two passes
+
+
+@UNSETTLED
+def test_a_fit_says_whether_it_has_settled(corpus):
+    with pytest.warns(ConvergenceWarning, match="log p\\(words, topics\\) was .* higher .*; raise max_iter"):
+        LatentDirichletAllocation(15, max_iter=10, **GIBBS).fit(corpus[0])
+
+
+def test_a_settled_fit_is_silent():
+    X, _, _ = make_bars_corpus(200, size=3, n_tokens=50, doc_topic_prior=0.3, random_state=0)
+    model = LatentDirichletAllocation(6, max_iter=400, **GIBBS).fit(X)
+    assert not hasattr(model, "elbo_")
+    variational = model.set_params(learning_method="batch").fit(X)
+    assert not hasattr(variational, "log_joint_")
+
+
+# ---- what goes in --------------------------------------------------------------------------------
+@UNSETTLED
+def test_fractional_counts_are_rounded_with_a_warning(corpus):
+    X, model = corpus[0][:50], LatentDirichletAllocation(3, max_iter=3, **GIBBS)
+    whole = model.fit(X).components_.copy()
+    fractional = X.copy()
+    fractional.data += 0.2
+    with pytest.warns(UserWarning, match="X has fractional counts; topics are those of the nearest whole counts"):
+        np.testing.assert_array_equal(model.fit(fractional).components_, whole)
+
+
+def test_what_gibbs_sampling_can_not_do_is_refused(corpus):
+    X, model = corpus[0][:50], LatentDirichletAllocation(3, **GIBBS)
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError, match="partial_fit"):
+        model.partial_fit(X)
+    with pytest.raises(ValueError, match="tempering needs learning_method="):
+        LatentDirichletAllocation(3, tempering="annealed", **GIBBS).fit(X)
+    for options in ({"n_init": 2}, {"learn_topic_word_prior": True}):
+        with pytest.raises(ValueError, match='learn_topic_word_prior and n_init > 1 need learning_method="gibbs"'):
+            LatentDirichletAllocation(3, **options).fit(X)
+    with pytest.warns(UserWarning, match="fractional"), pytest.raises(ValueError, match="X has no whole counts"):
+        model.fit(X * 0.01)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_it_is_a_scikit_learn_estimator():
+    check_estimator(LatentDirichletAllocation(2, n_init=2, max_iter=5, learn_topic_word_prior=True, **GIBBS))

@@ -1,0 +1,165 @@
+"""A result that one can read: a line, a table, a frame, a page of HTML, and labelled arrays."""
+
+import math
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from sklpf import (
+    AIS,
+    BernoulliRBM,
+    Exact,
+    FactorialMixture,
+    ParallelTempering,
+    compare,
+    compare_estimates,
+    compare_models,
+)
+from sklpf._tables import decimals, from_to, short, with_error
+from sklpf.partition import PartitionResult
+
+RNG = np.random.default_rng(0)
+RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
+FAIR = BernoulliRBM.from_parameters(np.zeros((1, 6)), np.zeros(6), np.zeros(1))
+X = (RNG.random((20, 6)) < 0.5).astype(float)
+
+
+@pytest.fixture(scope="module")
+def tempering():
+    return ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0).fit(RBM)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    model = FactorialMixture(2, tol=0.1, random_state=0).fit(RNG.normal(size=(30, 3)))
+    return Exact().fit(model.path(RNG.normal(size=(7, 3)))).result_
+
+
+class Cells(HTMLParser):
+    """The texts of a table's cells; fails at an element that is left open."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.texts = [], []
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_a_summary_says_what_a_reader_asks_first(tempering):
+    result = tempering.result_
+    text = result.summary()
+    lines = dict(line.strip().split("  ", 1) for line in text.splitlines()[1:] if "  " in line.strip())
+    lines = {name: value.strip() for name, value in lines.items()}
+    assert text.splitlines()[0] == "ParallelTempering"
+    assert lines["log Z"] == f"{with_error(result.log_partition, result.std_error)} nats"
+    assert lines["95 % interval"] == from_to(*result.interval())
+    assert lines["converged"] == "yes"
+    assert lines["cost"].startswith(f"{result.n_sweeps:,} sweeps, ")
+    assert lines["levels"] == str(len(result.ladder))
+    assert lines["round trips of a ladder"].split()[0] == str(result.diagnostics["round_trips"].min())
+
+
+def test_reasons_are_in_the_summary_and_in_the_line():
+    result = PartitionResult("AIS", 1.0, 0.5, converged=False, reasons=("too few weights count",))
+    assert "too few weights count" in result.summary()
+    assert "not converged: too few weights count" in repr(result)
+
+
+@pytest.mark.parametrize("error", [math.nan, math.inf, 0.0])
+def test_numbers_without_an_error_are_shown(error):
+    assert "1.0" in repr(PartitionResult("AIS", 1.0, error))
+
+
+def test_a_repr_is_one_short_line(tempering, rows):
+    for result in (tempering.result_, rows, RBM.score_interval(X), compare(RBM, FAIR, X)):
+        assert len(repr(result).splitlines()) == 1
+        assert len(repr(result)) < 160
+    assert "7 rows" in repr(rows)
+
+
+def test_runs_print_shapes_and_no_numbers(tempering):
+    lines = repr(tempering.run_).splitlines()
+    assert lines[0] == "ExchangeRun"
+    assert all(len(line) < 130 for line in lines)
+    assert any(line.split() == ["round_trips", "int64", "(4,)"] for line in lines)
+    assert "AnnealingRun" in AIS(20, 50, random_state=0).fit(RBM).run_._repr_html_()
+
+
+def test_html_has_the_same_cells(tempering, rows):
+    fair, skewed = FAIR, RBM
+    table = compare_models({"<fair>": fair, "skewed": skewed}, X)
+    for thing in (tempering.result_, tempering.run_, rows, compare_estimates(tempering.run_), table):
+        page = thing._repr_html_()
+        assert "array(" not in page
+        assert {text for row in thing._table() for text in row if text} <= set(Cells(page).texts)
+    assert "&lt;fair&gt;" in table._repr_html_()
+
+
+def test_a_frame_has_a_row_for_each_log_partition(tempering, rows):
+    pytest.importorskip("pandas")
+    one, several = tempering.result_.to_frame(), rows.to_frame()
+    assert one.loc["ParallelTempering", "log_partition"] == tempering.log_partition_
+    assert (one.loc["ParallelTempering", "low"], one.loc["ParallelTempering", "high"]) == tempering.result_.interval()
+    assert one.loc["ParallelTempering", "converged"]
+    np.testing.assert_array_equal(several["log_partition"], rows.log_partition)
+    assert several["converged"].all()
+    score = RBM.score_interval(X)
+    assert score.to_frame().loc[0, "mean"] == score.mean
+    assert (score.to_frame().loc[0, "low"], score.to_frame().loc[0, "high"]) == score.combined
+
+
+def test_labelled_arrays(tempering, rows):
+    pytest.importorskip("xarray")
+    result, run = tempering.result_, tempering.run_
+    data = result.to_xarray()
+    np.testing.assert_array_equal(data["log_partition_curve"], result.log_partition_curve)
+    np.testing.assert_array_equal(data["beta"], result.ladder)
+    assert data["round_sweeps"].dims == ("round",)
+    assert data.attrs["method"] == "ParallelTempering"
+    np.testing.assert_array_equal(rows.to_xarray()["log_partition"], rows.log_partition)
+    kept = run.to_xarray()
+    assert kept["log_f"].dims == ("chain", "draw", "level")
+    assert kept.sizes["chain"] == 4
+    np.testing.assert_array_equal(kept["moved_at"], run.vector_levels)
+    np.testing.assert_array_equal(kept["log_f"].values.reshape(-1, len(run.ladder)), run.samples.vectors)
+
+
+def test_labelled_arrays_say_what_they_need(tempering, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    for thing in (tempering.result_, tempering.run_):
+        with pytest.raises(ImportError, match="to_xarray needs the package xarray: pip install xarray"):
+            thing.to_xarray()
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (155.49568, 0.00623, "155.4957 ± 0.0062"),
+        (-3.2, 0.5, "-3.20 ± 0.50"),
+        (1234.5, 99.0, "1234 ± 99"),
+        (1e5, 1e3, "100000 ± 1000"),
+        (2.0, 1e-300, "2.000000000000 ± 0.000000000000"),
+    ],
+)
+def test_numbers_have_the_digits_of_their_errors(value, error, text):
+    assert with_error(value, error) == text
+
+
+def test_intervals_and_fields():
+    assert from_to(155.4783, 155.5071) == "[155.4783, 155.5071]"
+    assert from_to(-math.inf, 1.0) == "[-inf, 1.0000]"
+    assert decimals(math.nan) == 4
+    assert short(np.zeros((2, 3))) == "float64 (2, 3)"
+    assert short((np.zeros(2), 1, None)) == "(float64 (2,), 1, None)"
+    assert short([1.0] * 9) == "9 float"

@@ -1,0 +1,96 @@
+"""doc/guide/alarms.md explains every alarm that the library can raise: a new one without an entry fails here."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "doc" / "guide" / "alarms.md"
+FOLDERS = ("kernels", "models", "partition", "paths", "runs", "training")
+NO_SENTENCES = ("_progress.py", "_words.py")  # lines of `verbose`, and what a printed result calls its diagnostics
+# Strings of at least four words that are no alarms: what is printed, and parts of errors that stand outside of `raise`.
+NO_ALARMS = (
+    "difference from the first",
+    "(nats)",
+    "Iteration …, log-likelihood",
+    "Iteration …, pseudo-likelihood",
+    "iteration: … of max_iter",
+    "The tracking of log Z",
+    "only RBMs have it",
+    "define it",
+    "it moves on R^d alone",
+    "only topic models have one",
+    "choose AIS, RTS or ParallelTempering",
+    "needs a run of RTS(continuous=True)",
+    "takes the weights of another library's RBM",
+    "and compare_estimates read runs of",
+    "of another library's topic model",
+    "an estimator of one log Z for each row",
+    "log_density is not normalisable",
+    "the negative Hessian of log_density",
+    "give another start, or the base itself",
+    "X holds values too large",
+    "a path, which has them already",
+)
+
+
+def _unread(tree):
+    """Nodes whose strings are no alarms: docstrings, what is raised, and what is logged as mere information."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            yield node.body[0]
+        elif isinstance(node, ast.Raise) or (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("info", "debug")
+        ):
+            yield node
+
+
+def sentences(source):
+    """Every string of at least four words in a module's code, with … for what is filled in."""
+    tree = ast.parse(source)
+    skipped = {id(inner) for node in _unread(tree) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            skipped.update(id(inner) for inner in ast.walk(node))
+            text = "".join(part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        else:
+            continue
+        if len(re.findall(r"[A-Za-z']+", text)) >= 4 and text.count(" ") >= 3:
+            yield text
+
+
+def key_phrase(sentence):
+    """The longest stretch of a sentence that holds nothing filled in."""
+    return max((" ".join(part.split()) for part in sentence.split("…")), key=len)
+
+
+def alarms():
+    for folder in ("", *FOLDERS):
+        for file in sorted((ROOT / "sklpf" / folder).glob("**/*.py" if folder else "*.py")):
+            if file.name in NO_SENTENCES:
+                continue
+            for sentence in sentences(file.read_text(encoding="utf-8")):
+                if not any(part in sentence for part in NO_ALARMS):
+                    yield f"{file.relative_to(ROOT / 'sklpf')}: {key_phrase(sentence)}"
+
+
+def test_the_scan_finds_alarms_and_no_errors():
+    source = '''def f(x):
+    """A docstring of more than five words."""
+    reasons = [f"only {x:.1f} of the many weights count: raise n_chains"]
+    raise ValueError("x must be one of these numbers")
+'''
+    assert list(sentences(source)) == ["only … of the many weights count: raise n_chains"]
+
+
+@pytest.mark.parametrize("alarm", sorted(set(alarms())))
+def test_alarm_has_an_entry(alarm):
+    """On failure: explain the sentence in doc/guide/alarms.md, or name it in NO_ALARMS if it is none."""
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert alarm.split(": ", 1)[1] in page

@@ -1,0 +1,224 @@
+"""How far fits are: lines where `verbose`, tasks for scikit-learn's callbacks, and never another number."""
+
+import logging
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from sklpf import (
+    AIS,
+    BAR,
+    RTS,
+    SAMS,
+    SMC,
+    BernoulliRBM,
+    Exact,
+    FactorialMixture,
+    LatentDirichletAllocation,
+    LinearGenerativeModel,
+    ParallelTempering,
+    ProductOfExperts,
+)
+from sklpf._progress import in_words, say
+
+RNG = np.random.default_rng(0)
+BINARY = (RNG.random((60, 8)) < 0.4).astype(float)
+REAL = RNG.laplace(size=(60, 3))
+RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
+
+ESTIMATORS = [
+    ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0),
+    AIS(20, 50, random_state=0),
+    RTS(n_temperatures=10, n_sweeps=400, random_state=0),
+    SAMS(n_temperatures=10, n_sweeps=1000, random_state=0),
+    SMC(20, 20, random_state=0),
+    BAR(ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0)),
+    Exact(),
+]
+NAMES = [type(estimator).__name__ for estimator in ESTIMATORS]
+MODELS = [
+    (BernoulliRBM(4, n_iter=3, random_state=0), BINARY, 3),
+    (LatentDirichletAllocation(3, max_iter=2, random_state=0), BINARY, 2),
+    (FactorialMixture(3, n_init=2, tol=0.1, random_state=0), REAL, 2),
+    (ProductOfExperts(max_iter=2, tol=0, random_state=0), REAL, 2),
+    (LinearGenerativeModel(prior="laplace", max_iter=3, tol=0, random_state=0), REAL, 3),
+]
+MODEL_NAMES = [type(model).__name__ for model, _, _ in MODELS]
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+class Recorder:
+    """A callback of scikit-learn that writes down what it hears, and may ask to stop after some tasks."""
+
+    max_propagation_depth = None
+
+    def __init__(self, stop_after=None):
+        self.heard, self.stop_after = [], stop_after
+
+    def setup(self, estimator, context):
+        self.heard.append(("setup", type(estimator).__name__))
+
+    def teardown(self, estimator, context):
+        self.heard.append(("teardown", type(estimator).__name__))
+
+    def on_fit_task_begin(self, estimator, context):
+        self.heard.append(("begin", context.estimator_name, context.task_name, context.max_subtasks))
+
+    def on_fit_task_end(self, estimator, context):
+        self.heard.append(("end", context.estimator_name, context.task_name, context.max_subtasks))
+        return self.stop_after is not None and self.count("end", "pass") >= self.stop_after
+
+    def count(self, event, task):
+        return sum(heard[0] == event and heard[2] == task for heard in self.heard if len(heard) > 2)
+
+
+@pytest.fixture
+def recorder():
+    pytest.importorskip("sklearn.callback", reason="callbacks are new in scikit-learn 1.9")
+    return Recorder()
+
+
+def numbers(estimator):
+    return estimator.log_partition_, estimator.log_partition_std_error_, estimator.result_.n_sweeps
+
+
+# -- callbacks ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=NAMES)
+def test_estimators_tell_callbacks_of_every_stage_and_change_no_number(estimator, recorder, capsys):
+    quiet = numbers(estimator.fit(RBM))
+    estimator = type(estimator)(**{**estimator.get_params(deep=False), "verbose": 1}).set_callbacks(recorder)
+    assert numbers(estimator.fit(RBM)) == quiet
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].startswith(f"[{type(estimator).__name__}] log Z = ")
+    name = type(estimator).__name__
+    assert recorder.heard[:2] == [("setup", name), ("begin", name, "fit", None)]
+    assert recorder.heard[-2:] == [("end", name, "fit", None), ("teardown", name)]
+    begun, ended = ([heard[2:] for heard in recorder.heard if heard[0] == event] for event in ("begin", "end"))
+    assert sorted(begun, key=str) == sorted(ended, key=str)
+    stages = [n_tasks for _, n_tasks in begun[1:] if n_tasks]
+    leaves = sum(n_tasks == 0 for _, n_tasks in begun)
+    assert sum(stages) == leaves > 0
+
+
+@pytest.mark.parametrize(("model", "X", "n_passes"), MODELS, ids=MODEL_NAMES)
+def test_models_tell_callbacks_of_every_pass_and_change_no_number(model, X, n_passes, recorder):
+    quiet = model.fit(X).transform(X)
+    np.testing.assert_array_equal(model.set_callbacks(recorder).fit(X).transform(X), quiet)
+    model.set_callbacks()
+    name = type(model).__name__
+    assert recorder.heard[0] == ("setup", name)
+    assert recorder.heard[-1] == ("teardown", name)
+    assert recorder.count("begin", "fit") == recorder.count("end", "fit") == 1
+    tasks = "start" if name == "FactorialMixture" else "pass"
+    within = [heard for heard in recorder.heard if heard[0] == "end" and heard[2] == tasks and heard[3] is None]
+    assert (len(within) if tasks == "start" else recorder.count("end", "pass")) == n_passes
+
+
+def test_a_callback_may_end_training(recorder):
+    recorder.stop_after = 2
+    BernoulliRBM(4, n_iter=9, random_state=0).set_callbacks(recorder).fit(BINARY)
+    assert recorder.count("end", "pass") == 2
+
+
+def test_callbacks_of_a_search_hear_of_all_its_fits(recorder):
+    search = GridSearchCV(BernoulliRBM(n_iter=3, random_state=0), {"n_components": [2, 3]}, cv=2)
+    search.set_callbacks(recorder).fit(BINARY)
+    assert recorder.count("end", "pass") == 3 * (2 * 2 + 1)
+    assert [heard[0] for heard in recorder.heard].count("setup") == 1
+    assert not hasattr(search.best_estimator_, "_parent_callback_ctx")
+
+
+def test_score_tells_callbacks_of_a_model_of_its_estimator(recorder):
+    model = BernoulliRBM(4, n_iter=1, partition_estimator=AIS(20, 50), random_state=0)
+    quiet = model.fit(BINARY).score(BINARY)
+    model = clone(model).set_callbacks(recorder)
+    assert model.fit(BINARY).score(BINARY) == quiet
+    assert ("setup", "AIS") in recorder.heard
+    assert not hasattr(model.partition_estimator_, "_skl_callbacks")
+
+
+def test_a_fit_that_raises_tears_callbacks_down(recorder):
+    model = BernoulliRBM(3, learning_rate=1e300, batch_size=100, random_state=0).set_callbacks(recorder)
+    with pytest.raises(ValueError, match="diverged"):
+        model.fit(BINARY)
+    assert recorder.heard[-1] == ("teardown", "BernoulliRBM")
+    assert not hasattr(model, "components_")
+    assert not hasattr(model, "_callback_fit_ctx")
+
+
+def test_the_progress_bar_of_scikit_learn_shows_fits(capsys):
+    pytest.importorskip("rich")
+    callback = pytest.importorskip("sklearn.callback")
+    BernoulliRBM(4, n_iter=3, random_state=0).set_callbacks(callback.ProgressBar()).fit(BINARY)
+    AIS(20, 50, random_state=0).set_callbacks(callback.ProgressBar()).fit(RBM)
+    shown = capsys.readouterr().out
+    assert "BernoulliRBM - fit" in shown
+    assert "AIS - anneal" in shown
+    assert "100%" in shown
+
+
+# -- lines -------------------------------------------------------------------------------------------
+def test_rounds_say_value_error_and_time_left(capsys):
+    ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0, verbose=1).fit(RBM)
+    lines = capsys.readouterr().out.splitlines()
+    first, second, *_ = (line for line in lines if "] round " in line)  # a slow machine says more
+    assert first.startswith("[ParallelTempering] round 1 of 5: log Z = ")
+    assert " ± " in second
+    assert " sweeps, about " in second
+    assert second.endswith(" left")
+
+
+def test_score_of_a_verbose_model_says_how_far_its_estimator_is(capsys):
+    model = BernoulliRBM(4, n_iter=0, verbose=1, partition_estimator=AIS(20, 50), random_state=0).fit(BINARY)
+    model.score(BINARY)
+    assert "[AIS] log Z = " in capsys.readouterr().out
+    before = model.partition_estimator_
+    model.set_params(verbose=0).score(BINARY)
+    assert model.partition_estimator_ is before  # verbose is nothing that an estimate depends on
+
+
+def test_verbose_is_nothing_that_a_checkpoint_depends_on(tmp_path):
+    options = {"n_temperatures": 20, "checkpoint": tmp_path, "random_state": 0}
+    path = RBM.path()
+    quiet, loud = (AIS(20, verbose=verbose, **options)._checkpoint(path, 0) for verbose in (0, 1))
+    assert quiet.fingerprint == loud.fingerprint
+
+
+@pytest.fixture
+def logger():
+    logger = logging.getLogger("sklpf")
+    before = logger.level, logger.propagate, logger.handlers[:]
+    yield logger
+    logger.setLevel(before[0])
+    logger.propagate, logger.handlers[:] = before[1:]
+
+
+def test_lines_go_to_logging_where_it_shows_them_and_are_printed_elsewhere(logger, capsys, caplog):
+    say("printed")  # by default levels below WARNING are not shown
+    with caplog.at_level(logging.INFO, logger="sklpf"):
+        say("logged")
+    assert caplog.messages == ["logged"]
+    logger.propagate, logger.handlers[:] = False, []
+    logger.setLevel(logging.INFO)
+    say("printed too: no handler")
+    logger.setLevel(logging.WARNING)
+    say("lost: the level was set")
+    assert capsys.readouterr().out == "printed\nprinted too: no handler\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0123, "12 ms"),
+        (0.42, "0.4 s"),
+        (12.3, "12 s"),
+        (99.4, "99 s"),
+        (180, "3 min"),
+        (5400, "90 min"),
+        (9000, "2.5 h"),
+    ],
+)
+def test_durations_in_words(seconds, words):
+    assert in_words(seconds) == words

@@ -1,0 +1,133 @@
+"""Models, estimators, results and runs survive pickle, joblib and skops, and say when the version differs."""
+
+import copy
+import io
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import sklpf
+from sklpf import (
+    AIS,
+    HAIS,
+    RTS,
+    SMC,
+    BernoulliRBM,
+    BilinearGenerativeModel,
+    FactorialMixture,
+    LatentDirichletAllocation,
+    LinearGenerativeModel,
+    MeanCovarianceRBM,
+    ParallelTempering,
+    ProductOfExperts,
+    compare_estimates,
+    compare_models,
+)
+
+RNG = np.random.default_rng(0)
+BINARY, REAL = (RNG.random((40, 8)) < 0.4).astype(float), RNG.laplace(size=(40, 3))
+SHORT = HAIS(20, 40)
+MODELS = [
+    (BernoulliRBM(4, n_iter=2, random_state=0), BINARY),
+    (LatentDirichletAllocation(3, max_iter=2, random_state=0), BINARY),
+    (FactorialMixture(3, tol=0.1, random_state=0), REAL),
+    (ProductOfExperts(max_iter=2, random_state=0), REAL),
+    (MeanCovarianceRBM(max_iter=2, partition_estimator=SHORT, random_state=0), REAL),
+    (LinearGenerativeModel(prior="laplace", max_iter=2, partition_estimator=SHORT, random_state=0), REAL),
+    (BilinearGenerativeModel(max_iter=2, partition_estimator=SHORT, random_state=0), REAL),
+]
+RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
+ESTIMATORS = [
+    ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0),
+    RTS(n_temperatures=10, n_sweeps=400, random_state=0),
+    AIS(20, 50, random_state=0),
+    SMC(20, 20, random_state=0),
+]
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def by_pickle(thing):
+    return pickle.loads(pickle.dumps(thing))
+
+
+def by_joblib(thing):
+    file = io.BytesIO()
+    joblib.dump(thing, file)
+    file.seek(0)
+    return joblib.load(file)
+
+
+def by_skops(thing):
+    skops = pytest.importorskip("skops.io")
+    data = skops.dumps(thing)
+    types = skops.get_untrusted_types(data=data)
+    assert all(name.startswith("sklpf.") for name in types)
+    return skops.loads(data, trusted=types)
+
+
+WAYS = pytest.mark.parametrize("way", [by_pickle, by_joblib, by_skops, copy.deepcopy])
+
+
+@pytest.fixture(scope="module", params=MODELS, ids=lambda model: type(model[0]).__name__)
+def scored(request):
+    model, X = request.param
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(X), X, model.score(X[:3])
+
+
+@pytest.fixture(scope="module", params=ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+def estimator(request):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return request.param.fit(RBM)
+
+
+@WAYS
+def test_models_keep_their_scores_and_their_last_estimator(scored, way):
+    model, X, score = scored
+    again = way(model)
+    kept = again.partition_estimator_.log_partition_
+    np.testing.assert_array_equal(kept, model.partition_estimator_.log_partition_)
+    assert again.score(X[:3]) == score
+
+
+@WAYS
+def test_estimators_keep_their_results_and_runs(estimator, way):
+    again = way(estimator)
+    assert again.result_.summary() == estimator.result_.summary()
+    assert repr(again.run_) == repr(estimator.run_)
+    assert clone(again).fit(again.run_).log_partition_ == estimator.log_partition_
+
+
+@WAYS
+def test_comparisons_survive(way):
+    tempering = ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0).fit(RBM)
+    fair = BernoulliRBM.from_parameters(np.zeros((1, 6)), np.zeros(6), np.zeros(1))
+    for comparison in (compare_estimates(tempering.run_), compare_models({"rbm": RBM, "fair": fair}, BINARY[:, :6])):
+        again = way(comparison)
+        assert repr(again) == repr(comparison)
+        assert again._repr_html_() == comparison._repr_html_()
+
+
+@pytest.mark.parametrize("thing", ["model", "estimator", "result", "run"])
+def test_another_version_is_named(thing, monkeypatch):
+    tempering = ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0).fit(RBM)
+    things = {"model": RBM, "estimator": clone(tempering), "result": tempering.result_, "run": tempering.run_}
+    saved = pickle.dumps(things[thing])
+    pickle.loads(saved)
+    monkeypatch.setattr(sklpf, "__version__", "99.1")
+    with pytest.warns(UserWarning, match=r"saved by version \S+ of sklpf is read by version 99.1") as caught:
+        pickle.loads(saved)
+    assert type(things[thing]).__name__ in " ".join(str(warning.message) for warning in caught)
+
+
+def test_what_knows_no_version_is_of_an_unknown_one():
+    state = RBM.__getstate__()
+    del state["_sklpf_version"]
+    with pytest.warns(UserWarning, match="saved by version unknown of sklpf"):
+        BernoulliRBM().__setstate__(state)
