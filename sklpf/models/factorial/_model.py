@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._parallel import parallel_map
+from sklpf._parallel import one_blas_thread, parallel_map
 from sklpf._progress import reporting
 from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
@@ -228,11 +228,10 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         """
         self._validate_params()
         X = self._validate(X, reset=True)
-        rng, trainer = check_random_state(self.random_state), Trainer(self, X)
-        best = trainer.run(rng)
-        for _ in range(self.n_init - 1):
-            best = max(best, trainer.run(rng), key=lambda run: run[1][-1].elbo)
-        posterior, steps = best
+        rng = check_random_state(self.random_state)
+        with one_blas_thread():  # more threads, other bits
+            trainer = Trainer(self, X)
+            posterior, steps = max((trainer.run(rng) for _ in range(self.n_init)), key=lambda run: run[1][-1].elbo)
         self._store(posterior)
         self.elbo_curve_ = np.array([step.elbo for step in steps])
         self.temperatures_ = np.array([step.temperature for step in steps])
@@ -261,7 +260,8 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Returns
         -------
         self
-            After the first batch without `elbo_`, `elbo_curve_` and `temperatures_`, which are those of one fit.
+            After the first batch without `converged_`, `elbo_`, `elbo_curve_` and `temperatures_`, which are those of
+            one fit.
 
         Raises
         ------
@@ -276,8 +276,9 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
             raise ValueError(
                 f"n_components is {self.n_components}, but {len(self.components_)} were fitted; call fit to begin anew"
             )
-        self._store(update(self, X, self.transform(X)))
-        for name in ("elbo_", "elbo_curve_", "temperatures_"):
+        with one_blas_thread():
+            self._store(update(self, X, self._activations(X)))
+        for name in ("converged_", "elbo_", "elbo_curve_", "temperatures_"):
             self.__dict__.pop(name, None)
         self.n_iter_ += 1
         return self
@@ -306,6 +307,10 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         """
         check_is_fitted(self)
         X = self._validate(X)
+        with one_blas_thread():
+            return self._activations(X)
+
+    def _activations(self, X):
         settle = functools.partial(
             _settle_rows,
             means=self.components_,

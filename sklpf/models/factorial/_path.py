@@ -276,7 +276,7 @@ def _project(X, components):
     """M x and |x|² of every row, (n, K + 1), some rows at a time; a row's bits don't depend on the others."""
     from sklpf.models.factorial._path_kernels import project
 
-    X = X if sp.issparse(X) else np.asanyarray(X)
+    X = sp.csr_array(X) if sp.issparse(X) else np.asanyarray(X)
     if X.ndim != 2 or X.shape[1] != components.shape[1]:
         raise ValueError(f"X must have the shape (n_rows, {components.shape[1]}) to match components, got {X.shape}")
     if X.shape[0] == 0:

@@ -60,6 +60,12 @@ class Trainer:
 
     def run(self, rng) -> tuple[FactorialPosterior, list[Sweep]]:
         """Return the posterior that a random start leads to, and the sweeps on the way."""
+        with stage("start", None) as done:
+            posterior, steps = self._run(rng, done)
+        said(f"bound = {steps[-1].elbo:.6g} after {len(steps)} sweeps and moves")
+        return posterior, steps
+
+    def _run(self, rng, done):
         model, tol = self.model, self.model.tol * self.n
         activations = rng.uniform(size=(self.n, model.n_components)) < self.start[2]
         posterior = FactorialPosterior(
@@ -69,27 +75,23 @@ class Trainer:
             **_options(model),
             jitter=np.random.default_rng(draw_seed(rng)) if model.tempering == "annealed" else None,
         )
-        steps = self._sweeps(posterior, self._tempering(posterior), tol)
+        steps = self._sweeps(posterior, self._tempering(posterior), tol, done)
         if model.n_moves == 0:
             return posterior, steps
 
-        with stage("moves", None) as move_done:
+        def record(elbo, kind):
+            steps.append(Sweep(elbo, elbo, 1.0, False))
+            done(words=f"{kind}: bound = {elbo:.6g}")
 
-            def record(elbo, kind):
-                steps.append(Sweep(elbo, elbo, 1.0, False))
-                move_done(words=f"{kind}: bound = {elbo:.6g}")
-
-            posterior = improve(posterior, np.random.default_rng(draw_seed(rng)), model.n_moves, self.variance, record)
+        posterior = improve(posterior, np.random.default_rng(draw_seed(rng)), model.n_moves, self.variance, record)
         posterior.forced = tuple(range(min(MOST_FORCED, model.n_components)))
-        return posterior, steps + self._sweeps(posterior, None, tol)
+        return posterior, steps + self._sweeps(posterior, None, tol, done)
 
-    def _sweeps(self, posterior, tempering, tol) -> list[Sweep]:
+    def _sweeps(self, posterior, tempering, tol, done) -> list[Sweep]:
         steps = []
-        with stage("sweeps", None) as sweep_done:
-            for step in sweeps(posterior, tempering, tol=tol, max_iter=self.model.max_iter):
-                steps.append(step)
-                sweep_done(words=f"bound = {step.elbo:.6g}")
-        said(f"bound = {steps[-1].elbo:.6g} after {len(steps)} sweeps")
+        for step in sweeps(posterior, tempering, tol=tol, max_iter=self.model.max_iter):
+            steps.append(step)
+            done(words=f"bound = {step.elbo:.6g}")
         return steps
 
     def _highest_temperature(self) -> float:

@@ -1,15 +1,15 @@
 """Moves of the factorial mixture: rows searched by flips, starts from the moments, components reborn; and streams."""
 
 import itertools
-import logging
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from sklpf import FactorialMixture
+from sklpf import Exact, FactorialMixture
 from sklpf.datasets import make_factorial_shapes
+from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial._posterior import FactorialPosterior
 from sklpf.models.factorial._pursuit import Pursuit
 from sklpf.models.factorial._rows import RowEnergy, search_activations
@@ -156,15 +156,29 @@ def test_sparse_rows_give_the_model_of_dense_ones():
     assert single.transform(X.astype(np.float32)).dtype == np.float32
 
 
-def test_verbose_logs_a_line_for_every_sweep_and_move(caplog):
+def test_verbose_says_what_a_start_arrived_at(capsys):
     X, *_ = make_factorial_shapes(200, random_state=0)
-    with caplog.at_level(logging.INFO, logger="sklpf"):
-        FactorialMixture(3, n_moves=1, random_state=0).fit(X)
-        assert not [message for message in caplog.messages if "bound" in message]
-        model = FactorialMixture(3, n_moves=1, random_state=0, verbose=1).fit(X)
-    lines = [message for message in caplog.messages if "bound" in message]
-    assert len(lines) == model.n_iter_
-    assert lines[-1] == f"sweep: temperature 1, bound {model.elbo_ / 200:.5f} nats a row"
+    FactorialMixture(3, n_moves=1, random_state=0).fit(X)
+    assert not capsys.readouterr().out
+    model = FactorialMixture(3, n_moves=1, random_state=0, verbose=1).fit(X)
+    lines = capsys.readouterr().out.splitlines()
+    assert f"bound = {model.elbo_:.6g} after {model.n_iter_} sweeps and moves" in lines[-1]
+
+
+def test_batches_with_names_of_columns_and_sparse_paths():
+    pandas = pytest.importorskip("pandas")
+    X, *_ = make_factorial_shapes(60, random_state=0)
+    table = pandas.DataFrame(X, columns=[f"pixel {i}" for i in range(X.shape[1])])
+    model = FactorialMixture(2, n_moves=1, random_state=0).fit(table).partial_fit(table)  # warnings are errors
+    assert not hasattr(model, "converged_")
+    coo = FactorialPath(
+        sp.coo_array(X),
+        model.components_,
+        model.component_covariance_,
+        model.noise_variance_,
+        model.activation_probability_,
+    )
+    np.testing.assert_array_equal(Exact().fit(coo).log_partition_, model.score_samples(table))
 
 
 # -- streams -------------------------------------------------------------------------------------------
