@@ -1,6 +1,9 @@
-"""Speed and memory of the factorial mixture's sweeps; prints Markdown.
+"""Speed and memory of the factorial mixture's sweeps, and what its fits find; prints Markdown.
 
-    python tests/benchmarks/factorial.py [sweep large]
+    python tests/benchmarks/factorial.py [sweep large design verify faces enumeration "name of a family"]
+
+`design` and `verify` fit the families of generated shapes in `factorial_shapes.py` with 10 seeds, before (annealed,
+n_moves=0) and after (n_moves at its default, without tempering). Minutes each.
 
 One thread, processor time, the best of several rounds. The floor is N K D + N K^2 multiply-add operations at the rate
 of a large square matrix product in the same process; a sweep needs N K D twice, for X M' and for the sums over rows.
@@ -11,13 +14,18 @@ from __future__ import annotations
 import resource
 import sys
 import time
+import tracemalloc
+import warnings
 
 import numpy as np
+from factorial_shapes import DESIGN, FAMILIES, VERIFY, n_found, truth_bound
 from scipy.special import entr, expit, logit
 from threadpoolctl import threadpool_limits
 
+from sklpf import AIS, Exact, FactorialMixture
 from sklpf.models import FactorialPosterior
 from sklpf.models.factorial._fit_kernels import update_activations
+from sklpf.testing import find_shared_data
 
 
 def best(function, n_rounds=7):
@@ -110,8 +118,88 @@ def large():
     print(f"{seconds:.1f} s a sweep by the wall.")
 
 
+METHODS = {
+    "annealed": {"tempering": "annealed", "n_moves": 0},
+    "moves": {},
+}
+
+
+def families(names, n=1500, n_restarts=10):
+    print(f"\n{n} rows, {n_restarts} restarts; reached: at most 0.05 nats a row below the truth's bound\n")
+    print("| family | parameters | method | reached | median gap | largest gap | shapes found | s a fit |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in names:
+        family = FAMILIES[name]
+        X, activations, components, given = family.make(n)
+        for parameters in (given, {}):
+            truth = truth_bound(X, activations, given, not parameters)
+            for method, options in METHODS.items():
+                gaps, found, began = [], [], time.process_time()
+                for seed in range(n_restarts):
+                    model = FactorialMixture(len(components), **parameters, **options, random_state=seed).fit(X)
+                    gaps.append((truth - model.elbo_) / n)
+                    found.append(n_found(model.components_, components))
+                seconds = (time.process_time() - began) / n_restarts
+                print(
+                    f"| {name} | {'given' if parameters else 'learned'} | {method} | {np.sum(np.array(gaps) < 0.05)} "
+                    f"| {np.median(gaps):.2f} | {np.max(gaps):.2f} | {np.mean(found):.1f} of {len(components)} "
+                    f"| {seconds:.2f} |",
+                    flush=True,
+                )
+
+
+def faces(n_train=1500, n_test=500, n_components=16, n_starts=5):
+    images = np.load(find_shared_data("faces/yaleb_32x32.npz"), allow_pickle=False)["images"]
+    images = images[np.random.default_rng(0).permutation(len(images))[: n_train + n_test]].astype(float)
+    images = (images - images.mean()) / images.std()
+    options = {"noise_variance": 0.25, "component_variance": 0.25, "activation_probability": 0.3, "tol": 1e-3}
+    print("\n| method | held-out log-likelihood, nats an image | best | bound, nats an image | s a fit |")
+    print("|---|---|---|---|---|")
+    for name, tempered in {
+        "VI": {},
+        "annealed from 6 in 50": {"tempering": "annealed", "initial_temperature": 6.0, "n_tempered": 50},
+    }.items():
+        for n_moves in (0, 10):
+            scores, bounds, began = [], [], time.process_time()
+            for seed in range(n_starts):
+                model = FactorialMixture(n_components, **options, **tempered, n_moves=n_moves, random_state=seed)
+                bounds.append(model.fit(images[:n_train]).elbo_ / n_train)
+                seconds = (time.process_time() - began) / n_starts
+                scores.append(model.score(images[n_train:]))
+            error = np.std(scores, ddof=1) / np.sqrt(n_starts)
+            print(
+                f"| {name}, {n_moves} moves | {np.mean(scores):.1f} ± {error:.1f} | {max(scores):.1f} "
+                f"| {np.mean(bounds):.1f} | {seconds:.1f} |",
+                flush=True,
+            )
+
+
+def enumeration():
+    print("\n| components | exact, s a row | AIS, s a row | exact, peak of its arrays, MB |")
+    print("|---|---|---|---|")
+    for n_components in (16, 18, 19, 20, 21, 22):
+        X, _ = make(2000, 50, n_components)
+        model = FactorialMixture(n_components, noise_variance=0.25, max_iter=20, n_moves=0, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            path = model.fit(X).path(X[:8])
+        seconds = [best(lambda e=e: e.fit(path), 3) / 8e3 for e in (Exact(), AIS(random_state=0))]  # noqa: B023
+        tracemalloc.start()
+        Exact().fit(path)
+        peak = tracemalloc.get_traced_memory()[1] / 1e6
+        tracemalloc.stop()
+        print(f"| {n_components} | {seconds[0]:.4f} | {seconds[1]:.4f} | {peak:.1f} |", flush=True)
+
+
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["sweep", "large"]
+    tasks = {
+        "sweep": sweep,
+        "large": large,
+        "design": lambda: families(DESIGN),
+        "verify": lambda: families(VERIFY),
+        "faces": faces,
+        "enumeration": enumeration,
+    }
     with threadpool_limits(1):
-        for name in wanted:
-            {"sweep": sweep, "large": large}[name]()
+        for name in sys.argv[1:] or ["sweep", "large"]:
+            families([name]) if name in FAMILIES else tasks[name]()

@@ -12,36 +12,24 @@ from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state, gen_batches
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from sklpf._numbers import as_float64
-from sklpf._parallel import parallel_map
-from sklpf._progress import reporting, said, stage
+from sklpf._parallel import one_blas_thread, parallel_map
+from sklpf._progress import reporting
 from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import all_or_nothing, check_n_samples
+from sklpf.models._validation import all_or_nothing, check_n_samples, validate_rows
 from sklpf.models.factorial._path import FactorialPath
-from sklpf.models.factorial._posterior import FactorialPosterior
+from sklpf.models.factorial._posterior import dense
+from sklpf.models.factorial._rows import MOST_FORCED, search_activations
+from sklpf.models.factorial._trainer import Trainer, update
 from sklpf.partition import PartitionEstimator
-from sklpf.variational import (
-    Annealed,
-    GlobalTempering,
-    LocalTempering,
-    Sweep,
-    Tempering,
-    sweeps,
-    temperature_ladder,
-    temperature_schedule,
-)
 
 _ROWS_AT_ONCE = 1024  # of transform
 _SETTLED, _MAX_SETTLING = 1e-6, 1000  # when the activations of a new row stop changing
-_POWER_STEPS = 15  # for the eigenvalues that "auto" needs; their scale is enough
-_STARTING_PROBABILITY = 0.3
-_TOO_LARGE = "X holds values too large to be squared; rescale X"
 
 
 class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
@@ -81,14 +69,16 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     tol : float, default=1e-5
         fit ends when a sweep raises the evidence lower bound by less, in nats a row.
     max_iter : int, default=1000
-        Most sweeps at T = 1.
+        Most sweeps at T = 1, before the moves and after them.
+    n_moves : int, default=10
+        After the sweeps fit makes moves (see the notes) until so many in a row have not raised the bound. 0 makes none.
     verbose : int, default=0
         Whether to say what the bound is, every five seconds and at the end of each start, and how far estimates are;
         see `AIS`.
     random_state : int, RandomState or None, default=None
         Starts and the Monte-Carlo estimates of `score` depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
-        How log p(x) of a row is computed. None enumerates the 2^n_components activations of up to 18 components, and
+        How log p(x) of a row is computed. None enumerates the 2^n_components activations of up to 20 components, and
         estimates beyond. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate is not to be trusted.
@@ -106,10 +96,10 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     elbo_ : float
         Evidence lower bound of the training data at T = 1, in nats.
     elbo_curve_, temperatures_ : ndarray of shape (`n_iter_`,)
-        The bound at T = 1 of what every sweep arrived at, and the sweep's temperature 1 / E[1 / T].
+        The bound at T = 1 of what every sweep, or move that was kept, arrived at, and its temperature 1 / E[1 / T].
     converged_ : bool
     n_iter_ : int
-        Sweeps of the best start.
+        Sweeps of the best start, and its moves that were kept; one more for every batch of `partial_fit`.
     partition_estimator_ : PartitionEstimator
         Fitted to the rows that were scored last.
     n_features_in_, feature_names_in_
@@ -124,6 +114,11 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     D / (2 n pi) nats at any temperature (D features, n rows, pi the activation probability), while what it explains
     shrinks with 1 / T. "auto" therefore stays below n pi / D times the n_components-th eigenvalue over the noise
     variance, which is cautious: components were seen to die at several times that.
+
+    After the sweeps come moves, each followed by sweeps and kept where it has raised the bound: a few starts from the
+    moments of X (projection pursuit), then components reborn where rows are badly explained, after which those that are
+    needed least are dropped: dead ones, duplicates, blends. From then on sweeps also look for better activations of
+    every row by flips of up to three components.
 
     There is no intercept: centre X, or leave a component to be always on. What is learned stays at its starting value
     (half the mean variance of the features, 0.3, and a matching component variance) above T = 1. `score` is the
@@ -156,6 +151,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_moves": [Interval(Integral, 0, None, closed="left")],
     }
 
     def __init__(
@@ -175,6 +171,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         n_init: int = 1,
         tol: float = 1e-5,
         max_iter: int = 1000,
+        n_moves: int = 10,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         partition_estimator: PartitionEstimator | None = None,
@@ -195,6 +192,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         self.n_init = n_init
         self.tol = tol
         self.max_iter = max_iter
+        self.n_moves = n_moves
         self.verbose = verbose
         self.random_state = random_state
         self.partition_estimator = partition_estimator
@@ -209,7 +207,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows.
         y : ignored
             Not used; there for scikit-learn's conventions.
@@ -231,13 +229,13 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         self._validate_params()
         X = self._validate(X, reset=True)
         rng = check_random_state(self.random_state)
-        hyperparameters, temperature = self._starting_values(X), None
-        if self.tempering is not None:
-            temperature = self._highest_temperature(X, hyperparameters[0], hyperparameters[2])
-        best = self._climb(X, hyperparameters, temperature, rng)
-        for _ in range(self.n_init - 1):
-            best = max(best, self._climb(X, hyperparameters, temperature, rng), key=lambda run: run[1][-1].elbo)
-        self._store(*best)
+        with one_blas_thread():  # more threads, other bits
+            trainer = Trainer(self, X)
+            posterior, steps = max((trainer.run(rng) for _ in range(self.n_init)), key=lambda run: run[1][-1].elbo)
+        self._store(posterior)
+        self.elbo_curve_ = np.array([step.elbo for step in steps])
+        self.temperatures_ = np.array([step.temperature for step in steps])
+        self.elbo_, self.converged_, self.n_iter_ = steps[-1].elbo, steps[-1].converged, len(steps)
         self._partition_seed = draw_seed(rng)
         if not self.converged_:
             warn(
@@ -246,88 +244,61 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
             )
         return self
 
-    def _climb(self, X, hyperparameters, temperature, rng):
-        """One start: the posterior and its sweeps."""
-        names = ("noise_variance", "component_variance", "activation_probability")
-        activations = rng.uniform(size=(len(X), self.n_components)) < hyperparameters[2]
-        posterior = FactorialPosterior(
-            X,
-            activations,
-            *hyperparameters,
-            diagonal=self.covariance == "diag",
-            learned=tuple(name for name in names if getattr(self, name) is None),
-            jitter=np.random.default_rng(draw_seed(rng)) if self.tempering == "annealed" else None,
-            n_jobs=self.n_jobs,
-        )
-        tempering = self._tempering(posterior, temperature)
-        steps: list[Sweep] = []
-        with stage("start", None) as sweep_done:
-            for step in sweeps(posterior, tempering, tol=self.tol * len(X), max_iter=self.max_iter):
-                steps.append(step)
-                sweep_done(words=f"bound = {step.elbo:.6g}")
-        said(f"bound = {steps[-1].elbo:.6g} after {len(steps)} sweeps")
-        return posterior, steps
+    @all_or_nothing
+    def partial_fit(self, X, y=None) -> Self:
+        """Fit to the first batch of a stream, or update the fitted components with another one.
 
-    def _starting_values(self, X):
-        """Noise variance, component variance and activation probabilities, given or to start from."""
-        probability = _STARTING_PROBABILITY if self.activation_probability is None else self.activation_probability
-        probability = as_float64(probability, "activation_probability")
-        if probability.shape not in ((), (self.n_components,)):
+        The first call is `fit`: that batch should be large enough to find the components. A later one finds the
+        activations of its rows with the components as they are, and updates these and what is learned from averages
+        over all rows so far, in which a batch of a share r of them weighs r ** 0.7.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+            After the first batch without `converged_`, `elbo_`, `elbo_curve_` and `temperatures_`, which are those of
+            one fit.
+
+        Raises
+        ------
+        ValueError
+            As in `fit`, or if X or `n_components` does not have the size of before; the model is then as it was.
+        """
+        if not hasattr(self, "components_"):
+            return self.fit(X)
+        self._validate_params()
+        X = self._validate(X)
+        if self.n_components != len(self.components_):
             raise ValueError(
-                f"activation_probability must be a number or have shape ({self.n_components},) to fit n_components, "
-                f"got {probability.shape}"
+                f"n_components is {self.n_components}, but {len(self.components_)} were fitted; call fit to begin anew"
             )
-        if not np.all((probability > 0) & (probability < 1)):
-            raise ValueError("activation_probability must lie strictly between 0 and 1")
-        with np.errstate(over="ignore", invalid="ignore"):
-            variance, square = _moments(X)
-        if not np.isfinite(square):
-            raise ValueError(_TOO_LARGE)
-        noise = (variance / 2 or square or 1.0) if self.noise_variance is None else self.noise_variance
-        components = (square or 1.0) / (self.n_components * float(np.mean(probability)))
-        components = components if self.component_variance is None else self.component_variance
-        return noise, components, np.broadcast_to(probability, self.n_components)
+        with one_blas_thread():
+            self._store(update(self, X, self._activations(X)))
+        for name in ("converged_", "elbo_", "elbo_curve_", "temperatures_"):
+            self.__dict__.pop(name, None)
+        self.n_iter_ += 1
+        return self
 
-    def _highest_temperature(self, X, noise_variance, probability) -> float:
-        if self.initial_temperature != "auto":
-            return float(self.initial_temperature)
-        with np.errstate(over="ignore", invalid="ignore"):
-            eigenvalues = _leading_eigenvalues(X, self.n_components) / noise_variance
-        if not np.all(np.isfinite(eigenvalues)):
-            raise ValueError(_TOO_LARGE)
-        rows_per_feature = len(X) * np.mean(probability) / X.shape[1]
-        return float(max(2.0, min(eigenvalues[0], eigenvalues[-1] * rows_per_feature)))
-
-    def _tempering(self, posterior, highest) -> Tempering | None:
-        if self.tempering is None:
-            return None
-        if self.tempering == "annealed":
-            return Annealed(temperature_schedule(self.temperature_schedule, highest, self.n_tempered))
-        temperatures = temperature_ladder(highest, self.n_temperatures)
-        log_partition, n = posterior.log_partition(temperatures), len(posterior.X)
-        if self.tempering == "local":
-            return LocalTempering(temperatures, log_partition / n, n, self.n_tempered)
-        return GlobalTempering(temperatures, log_partition, self.n_tempered, monotone=self.monotone_temperature)
-
-    def _store(self, posterior, steps) -> None:
+    def _store(self, posterior) -> None:
         self.components_, self.component_covariance_ = posterior.means, posterior.covariance
         self.noise_variance_ = posterior.noise_variance
         self.component_variance_ = posterior.component_variance
         self.activation_probability_ = posterior.activation_probability
-        self.elbo_curve_ = np.array([step.elbo for step in steps])
-        self.temperatures_ = np.array([step.temperature for step in steps])
-        self.elbo_, self.converged_, self.n_iter_ = steps[-1].elbo, steps[-1].converged, len(steps)
-        self._n_features_out = self.n_components
+        self._statistics, self._n_features_out = posterior.statistics, self.n_components
 
     # -- activations -----------------------------------------------------------------------------
     def transform(self, X) -> NDArray:
         """Posterior probabilities that the components are on, for every row on its own.
 
-        Mean field at T = 1, from the prior; the components stay as they are.
+        Mean field at T = 1, from the prior and from where flips of components lead; the better bound counts.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -336,6 +307,10 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         """
         check_is_fitted(self)
         X = self._validate(X)
+        with one_blas_thread():
+            return self._activations(X)
+
+    def _activations(self, X):
         settle = functools.partial(
             _settle_rows,
             means=self.components_,
@@ -343,7 +318,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
             probability=self.activation_probability_,
             noise_variance=self.noise_variance_,
         )
-        blocks = [X[rows] for rows in gen_batches(len(X), _ROWS_AT_ONCE)]
+        blocks = [X[rows] for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE)]
         done = parallel_map(settle, blocks, n_jobs=self.n_jobs)
         return np.concatenate(done).astype(X.dtype, copy=False)
 
@@ -366,10 +341,11 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         return (X @ self.components_).astype(X.dtype, copy=False)
 
     def _validate(self, X, reset=False):
-        return validate_data(self, X, reset=reset, dtype=(np.float64, np.float32), order="C")
+        return validate_rows(self, X, reset=reset, dtype=(np.float64, np.float32), order="C")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
@@ -379,7 +355,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -419,23 +395,9 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 def _settle_rows(X, *, means, gram, probability, noise_variance):
     from sklpf.models.factorial._fit_kernels import settle_activations
 
-    products = means @ np.asarray(X, dtype=np.float64).T
-    activations = np.tile(probability[:, None], len(X))
-    settle_activations(products, activations, gram, logit(probability), 0.5 / noise_variance, _SETTLED, _MAX_SETTLING)
+    products, terms = means @ dense(X).T, (gram, logit(probability), 0.5 / noise_variance)
+    activations = np.tile(probability[:, None], X.shape[0])
+    settle_activations(products, activations, *terms, _SETTLED, _MAX_SETTLING)
+    search_activations(products, activations, *terms, forced=range(min(MOST_FORCED, len(gram))))
+    settle_activations(products, activations, *terms, _SETTLED, _MAX_SETTLING)
     return activations.T
-
-
-def _moments(X) -> tuple[float, float]:
-    """Mean variance of the features, and mean square of all values."""
-    return float(X.var(axis=0, dtype=np.float64).mean()), float(np.mean(np.square(X, dtype=np.float64)))
-
-
-def _leading_eigenvalues(X, n: int) -> NDArray[np.float64]:
-    """About the n largest eigenvalues of the covariance of X, falling, by subspace iteration."""
-    mean = X.mean(axis=0, dtype=np.float64)
-    basis = np.random.default_rng(0).normal(size=(X.shape[1], min(n, X.shape[1])))
-    for _ in range(_POWER_STEPS):
-        basis = np.linalg.qr(basis)[0]
-        scores = X @ basis.astype(X.dtype) - mean @ basis
-        basis = (X.T @ scores.astype(X.dtype) - np.outer(mean, scores.sum(axis=0))) / len(X)
-    return np.sort(np.linalg.norm(basis, axis=0))[::-1]

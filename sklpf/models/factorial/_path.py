@@ -6,6 +6,7 @@ import copy
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from sklpf._numbers import as_float64
@@ -13,7 +14,7 @@ from sklpf._random import Stream
 from sklpf.partition import AIS, Exact, PartitionEstimator
 from sklpf.paths._kernel_path import KernelPath, read_only
 
-_MAX_EXACT = 18  # components to enumerate for every row
+_MAX_EXACT = 20  # components to enumerate for every row
 _BITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
 _ROWS_AT_ONCE = 4096  # rows of X that are converted to float64 together
 
@@ -40,7 +41,7 @@ class FactorialPath(KernelPath):
 
     Parameters
     ----------
-    X : array-like of shape (n_rows, n_features)
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
         Rows whose likelihood is wanted.
     components : array-like of shape (n_components, n_features)
         Means M.
@@ -152,7 +153,7 @@ class FactorialPath(KernelPath):
         return len(self.products)
 
     def default_estimator(self) -> PartitionEstimator:
-        """Return `Exact` for up to 18 components, else `AIS`.
+        """Return `Exact` for up to 20 components, else `AIS`.
 
         Returns
         -------
@@ -275,14 +276,15 @@ def _project(X, components):
     """M x and |x|² of every row, (n, K + 1), some rows at a time; a row's bits don't depend on the others."""
     from sklpf.models.factorial._path_kernels import project
 
-    X = np.asanyarray(X)
+    X = sp.csr_array(X) if sp.issparse(X) else np.asanyarray(X)
     if X.ndim != 2 or X.shape[1] != components.shape[1]:
         raise ValueError(f"X must have the shape (n_rows, {components.shape[1]}) to match components, got {X.shape}")
-    if len(X) == 0:
+    if X.shape[0] == 0:
         raise ValueError("X must hold at least one row")
-    statistics, by_feature = np.empty((len(X), len(components) + 1)), read_only(components.T)
-    for start in range(0, len(X), _ROWS_AT_ONCE):
-        rows = read_only(X[start : start + _ROWS_AT_ONCE])
+    statistics, by_feature = np.empty((X.shape[0], len(components) + 1)), read_only(components.T)
+    for start in range(0, X.shape[0], _ROWS_AT_ONCE):
+        rows = X[start : start + _ROWS_AT_ONCE]
+        rows = read_only(rows.toarray() if sp.issparse(rows) else rows)
         if not np.all(np.isfinite(rows)):
             raise ValueError("X must be finite; it holds NaN or infinity: impute or drop those rows")
         project(rows, by_feature, statistics[start : start + _ROWS_AT_ONCE])

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.special import logit
+from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
+from scipy.special import expit, logit
 from sklearn.utils import gen_batches
 
 from sklpf._parallel import parallel_map
+from sklpf.models.factorial._rows import search_activations
 from sklpf.variational import ConjugateModel
 
 _VALUES_AT_ONCE = 1 << 19  # of the rows and activations of a block
 _LOG_2PI = np.log(2 * np.pi)
 _JITTER_COST = 1.0  # nats
+
+
+class Statistics(NamedTuple):
+    """What the components are updated from: means over n rows of E[z z'], E[z] x' and |x|²."""
+
+    n: int
+    second: NDArray[np.float64]
+    products: NDArray[np.float64]
+    square: float
+
+    def blended(self, new: Statistics) -> Statistics:
+        """Return the means over both, in which the new ones, of a share r of the rows, weigh r ** 0.7."""
+        n = self.n + new.n
+        share = (new.n / n) ** 0.7
+        return Statistics(n, *((1 - share) * a + share * b for a, b in zip(self[1:], new[1:])))
 
 
 class FactorialPosterior(ConjugateModel):
@@ -80,23 +99,66 @@ class FactorialPosterior(ConjugateModel):
         self.noise_variance, self.component_variance = float(noise_variance), float(component_variance)
         self.activation_probability = np.array(activation_probability, dtype=np.float64)
         self.diagonal, self.learned, self.jitter, self.n_jobs = diagonal, learned, jitter, n_jobs
-        self._blocks = list(gen_batches(len(X), max(256, _VALUES_AT_ONCE // (X.shape[1] + self.activations.shape[1]))))
+        self.forced: tuple[int, ...] | None = None
+        self.n, n_features = X.shape
+        self._blocks = list(gen_batches(self.n, max(256, _VALUES_AT_ONCE // (n_features + self.activations.shape[1]))))
         self._smallest_variance = 1e-9 * self.noise_variance
+        self._squares = sum(float(np.vdot(x, x)) for x in map(self.rows, self._blocks))
         self._start()
 
     def _start(self) -> None:
-        self._squares = sum(float(np.vdot(x, x)) for x in map(self._rows, self._blocks))
-        parts = [_sums(self._rows(rows), self.activations[rows].T) for rows in self._blocks]
+        parts = [_sums(self.rows(rows), self.activations[rows].T) for rows in self._blocks]
         self._second, self._products = (sum(part) for part in zip(*parts))
         self.means = np.zeros((self.activations.shape[1], self.X.shape[1]))
         self._update_means(1.0)
 
-    def _rows(self, rows):
-        return np.asarray(self.X[rows], dtype=np.float64)
+    def rows(self, rows) -> NDArray[np.float64]:
+        """Return some rows of X, dense."""
+        return dense(self.X[rows])
 
     @property
     def _gram(self) -> NDArray[np.float64]:
         return self.means @ self.means.T + self.means.shape[1] * self.covariance
+
+    @property
+    def log_odds(self) -> NDArray[np.float64]:
+        """Of the components to be on."""
+        return logit(self.activation_probability)
+
+    def terms(self):
+        """Return what beside the means decides activations: E[means @ means.T], log odds, 1 / (2 noise variance)."""
+        return self._gram, self.log_odds, 0.5 / self.noise_variance
+
+    @property
+    def statistics(self) -> Statistics:
+        """Of the rows, after a sweep at one temperature for all."""
+        return Statistics(self.n, self._second / self.n, self._products / self.n, self._squares / self.n)
+
+    def update_from(self, statistics: Statistics) -> None:
+        """Update the means, and what is learned, from statistics of other rows; activations stay as they are."""
+        self.n, second, products, square = statistics
+        self._second, self._products, self._squares = self.n * second, self.n * products, self.n * square
+        self._update_means(1.0)
+        self.update_hyperparameters()
+
+    # -- other posteriors ------------------------------------------------------------------------
+    def with_activations(self, activations, activation_probability=None) -> FactorialPosterior:
+        """Return another posterior on the same rows, fitted to activations (n, any number)."""
+        other = copy.copy(self)
+        other.activations = np.array(activations, dtype=np.float64, order="F")
+        if activation_probability is not None:
+            other.activation_probability = np.array(activation_probability, dtype=np.float64)
+        other._start()
+        return other
+
+    def with_newborn(self, mean) -> FactorialPosterior:
+        """Return another posterior with one more component, last, of this mean, average odds and off in all rows."""
+        off = np.zeros((len(self.activations), 1))
+        other = copy.copy(self)
+        other.activations = np.asfortranarray(np.hstack([self.activations, off]))
+        other.activation_probability = np.append(self.activation_probability, expit(np.mean(self.log_odds)))
+        other.means, other.covariance = np.vstack([self.means, mean]), block_diag(self.covariance, 0.0)
+        return other
 
     # -- the protocol ----------------------------------------------------------------------------
     def update(self, inverse) -> None:
@@ -107,9 +169,9 @@ class FactorialPosterior(ConjugateModel):
         self._update_means(1.0 if self._weighted else inverse)
 
     def expected_log_joint(self, per_datum=False):
-        n, n_features = self.X.shape
+        n, n_features = self.n, self.X.shape[1]
         constant = -0.5 * n_features * np.log(2 * np.pi * self.noise_variance)
-        log_odds, log_off = logit(self.activation_probability), np.log1p(-self.activation_probability).sum()
+        log_odds, log_off = self.log_odds, np.log1p(-self.activation_probability).sum()
         if per_datum or self._weighted:
             squares = np.concatenate([self._expected_squares(rows) for rows in self._blocks])
             values = constant + log_off + self.activations @ log_odds - squares / (2 * self.noise_variance)
@@ -128,13 +190,17 @@ class FactorialPosterior(ConjugateModel):
     def log_partition(self, temperatures):
         """log C(T) in nats; with the noise's own constant, which the paper's appendix C leaves out."""
         temperatures = np.asarray(temperatures, dtype=np.float64)
-        (n, n_features), power = self.X.shape, 1 / temperatures[:, None]
+        n, n_features, power = self.n, self.X.shape[1], 1 / temperatures[:, None]
         gaussian = np.log(temperatures) + (1 - 1 / temperatures) * np.log(2 * np.pi * self.noise_variance)
         on, off = np.log(self.activation_probability), np.log1p(-self.activation_probability)
         return n * (0.5 * n_features * gaussian + np.logaddexp(power * on, power * off).sum(axis=1))
 
+    def elbo(self) -> float:
+        """Return the bound at T = 1, in nats."""
+        return self.regulariser() + float(self.expected_log_joint())
+
     def update_hyperparameters(self) -> None:
-        n, n_features = self.X.shape
+        n, n_features = self.n, self.X.shape[1]
         if "activation_probability" in self.learned:
             smallest = 0.5 / (n + 1)
             self.activation_probability = np.clip(np.diag(self._second) / n, smallest, 1 - smallest)
@@ -148,14 +214,13 @@ class FactorialPosterior(ConjugateModel):
     def _update_activations(self, inverse) -> None:
         """Pass over the rows: activations, their entropy, and the sums that the means need."""
         self._weighted = np.ndim(inverse) > 0
-        inverses = np.broadcast_to(np.asarray(inverse, dtype=np.float64), len(self.X))
+        inverses = np.broadcast_to(np.asarray(inverse, dtype=np.float64), self.n)
         sweep = functools.partial(
             _sweep_rows,
             means=self.means,
-            gram=self._gram,
-            log_odds=logit(self.activation_probability),
-            half_precision=0.5 / self.noise_variance,
+            terms=self.terms(),
             weighted=self._weighted,
+            forced=self.forced if np.ndim(inverse) == 0 and inverse == 1 else None,
         )
         parts = [(self.X[rows], self.activations[rows], inverses[rows]) for rows in self._blocks]
         done = parallel_map(sweep, parts, n_jobs=self.n_jobs)
@@ -192,19 +257,27 @@ class FactorialPosterior(ConjugateModel):
         return float(self._squares - 2 * cross + quadratic)
 
     def _expected_squares(self, rows) -> NDArray[np.float64]:
-        x, active, gram = self._rows(rows), self.activations[rows].T, self._gram
+        x, active, gram = self.rows(rows), self.activations[rows].T, self._gram
         own = (1 - active) * np.diag(gram)[:, None]
         return np.einsum("nd,nd->n", x, x) + np.sum(active * (gram @ active + own - 2 * self.means @ x.T), axis=0)
 
 
-def _sweep_rows(part, *, means, gram, log_odds, half_precision, weighted):
+def _sweep_rows(part, *, means, terms, weighted, forced):
     """Update some rows: (activations, sum b E[z z'], sum b E[z] x', entropy), where b is 1 unless weighted."""
     from sklpf.models.factorial._fit_kernels import update_activations
 
     X, activations, inverse = part
-    x, active = np.asarray(X, dtype=np.float64), np.array(activations.T, order="C")
-    entropy = update_activations(means @ x.T, active, gram, log_odds, half_precision, np.array(inverse))
+    x, active = dense(X), np.array(activations.T, order="C")
+    products, (gram, log_odds, half_precision) = means @ x.T, terms
+    if forced is not None:
+        search_activations(products, active, gram, log_odds, half_precision, forced)
+    entropy = update_activations(products, active, gram, log_odds, half_precision, np.array(inverse))
     return active.T, *_sums(x, active, inverse if weighted else None), np.array(entropy)
+
+
+def dense(X) -> NDArray[np.float64]:
+    """Return rows, dense or sparse, as a dense array of float64."""
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
 
 
 def _sums(x, active, inverse=None):

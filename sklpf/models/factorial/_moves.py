@@ -1,0 +1,175 @@
+"""Moves that sweeps can't make: a start from the moments, and components reborn where rows are badly explained.
+
+A move ends in some sweeps at T = 1, and is kept where it has raised the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sklpf.models.factorial._posterior import FactorialPosterior
+from sklpf.models.factorial._pursuit import Pursuit
+from sklpf.models.factorial._rows import RowEnergy
+
+_N_PURSUITS = 3
+_MAX_SWEEPS, _SETTLED = 30, 1e-3  # of a move; nats a row
+_MOST_BORN = 3  # in one move
+_BIRTH_SWEEPS = 6  # with a component too many
+_ROWS_LOOKED_AT, _ROWS_SCREENED = 1000, 200
+_N_SEEDS, _N_REFINED, _SEED_STEPS = 30, 5, 2
+
+
+def improve(
+    posterior: FactorialPosterior,
+    rng: np.random.Generator,
+    n_moves: int,
+    variance: float,
+    on_move: Callable[[float, str], None],
+) -> FactorialPosterior:
+    """Make moves until `n_moves` in a row have failed.
+
+    Parameters
+    ----------
+    posterior : FactorialPosterior
+        Not changed.
+    rng : numpy.random.Generator
+    n_moves : int
+    variance : float
+        Mean variance of the features.
+    on_move : callable
+        Called as on_move(elbo, kind) after every move that was kept.
+
+    Returns
+    -------
+    posterior : FactorialPosterior
+    """
+    best, bound = posterior, posterior.elbo()
+    pursuit = Pursuit(posterior.X, posterior.activations.shape[1], variance)
+    made = failures = 0
+    while failures < n_moves:
+        pursued = made < _N_PURSUITS
+        other = (
+            _pursued(posterior, pursuit, rng)
+            if pursued
+            else _reborn(best, pursuit.basis, 1 + failures % _MOST_BORN, rng)
+        )
+        value = other.elbo()
+        made, failures = made + 1, failures + 1
+        if value > bound + _SETTLED * len(posterior.activations):
+            best, bound, failures = other, value, 0
+            on_move(bound, "pursuit" if pursued else "rebirth")
+    return best
+
+
+def _settle(posterior, max_sweeps) -> None:
+    last, least, n_components = -np.inf, _SETTLED * len(posterior.activations), posterior.activations.shape[1]
+    for sweep in range(max_sweeps):
+        posterior.forced = ((-1 - sweep) % n_components,)  # the last one first, a newborn
+        posterior.update(1.0)
+        posterior.update_hyperparameters()
+        value = posterior.elbo()
+        if value - last < least:
+            return
+        last = value
+
+
+# -- moves -------------------------------------------------------------------------------------------
+def _pursued(posterior, pursuit, rng) -> FactorialPosterior:
+    """A start from the moments of X; components for which no direction is left are off, until they are reborn."""
+    found = pursuit.activations(rng)
+    activations = np.zeros(posterior.activations.shape)
+    by_share = np.argsort(found.mean(axis=0))[::-1]
+    slots = np.argsort(posterior.activation_probability, kind="stable")[::-1][: len(by_share)]
+    activations[:, slots] = found[:, by_share]
+    other = posterior.with_activations(activations)
+    _settle(other, _MAX_SWEEPS)
+    return other
+
+
+def _reborn(posterior, basis, n_born, rng) -> FactorialPosterior:
+    """Add components where rows are badly explained, and drop as many that are then needed least."""
+    n_components, other = posterior.activations.shape[1], posterior
+    for _ in range(n_born):
+        other = _with_newborn(other, basis, rng)
+        _settle(other, _BIRTH_SWEEPS)
+    while other.activations.shape[1] > n_components:
+        other = _without(other, int(np.argmin(_losses(other, rng))))
+        _settle(other, _BIRTH_SWEEPS)
+    _settle(other, _MAX_SWEEPS)
+    return other
+
+
+def _without(posterior, k):
+    """The posterior without component k, in whose place the last one comes."""
+    activations, probability = posterior.activations[:, :-1].copy(), posterior.activation_probability[:-1].copy()
+    if k < len(probability):
+        activations[:, k] = posterior.activations[:, -1]
+        if "activation_probability" in posterior.learned:
+            probability[k] = posterior.activation_probability[-1]
+    return posterior.with_activations(activations, probability)
+
+
+def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
+    """One more component: of many seeds the one that some rows gain most from, after steps of its own."""
+    x, energy, z = _look_at_rows(posterior, rng)
+    residuals = x - z @ posterior.means
+    square = np.sum(residuals**2, axis=1)
+    square += 1e-6 * square.mean() or 1.0
+    seeds = rng.choice(len(x), size=min(_N_SEEDS, len(x)), replace=False, p=square / square.sum())
+    means = residuals[seeds] + _one_that_is_on(z[seeds], rng) @ posterior.means
+    means = means @ basis @ basis.T  # nearly all noise is elsewhere
+    few = slice(_ROWS_SCREENED)
+    screened = [_gains(posterior, energy._replace(bias=energy.bias[few]), x[few], z[few], mean)[1] for mean in means]
+    for i, gains in enumerate(screened):
+        gains[seeds[i] : seeds[i] + 1] = 0  # empty where the seed is not among the few
+    order = np.argsort([-np.maximum(gains, 0).sum() for gains in screened], kind="stable")
+    best = (-np.inf, means[0])
+    for i in order[:_N_REFINED]:
+        mean = means[i]
+        for _ in range(_SEED_STEPS):
+            changed, gains = _gains(posterior, energy, x, z, mean)
+            gains[seeds[i]] = 0
+            best = max(best, (np.maximum(gains, 0).sum(), mean), key=lambda pair: pair[0])
+            on = gains > 0
+            if not on.any():
+                break
+            mean = np.mean(x[on] - changed[on, :-1] @ posterior.means, axis=0)
+    return posterior.with_newborn(best[1])
+
+
+def _one_that_is_on(z, rng):
+    """For every other row a component that is on, so that what it is a blend of can be born; otherwise none."""
+    chosen = np.zeros(z.shape)
+    for row in np.flatnonzero(rng.random(len(z)) < 0.5):
+        on = np.flatnonzero(z[row])
+        if len(on) > 0:
+            chosen[row, rng.choice(on)] = 1
+    return chosen
+
+
+def _gains(posterior, energy, x, z, mean):
+    """What rows gain from a new component of this mean, and the activations with it, once the others have followed."""
+    precision, n = 1 / posterior.noise_variance, z.shape[1]
+    bias = np.mean(posterior.log_odds) + precision * (x @ mean - 0.5 * mean @ mean)
+    coupling = np.zeros((n + 1, n + 1))
+    coupling[:n, :n] = energy.coupling
+    coupling[n, :n] = coupling[:n, n] = precision * (posterior.means @ mean)
+    extended = RowEnergy(np.column_stack([energy.bias, bias]), coupling)
+    return extended.forced(np.pad(z, ((0, 0), (0, 1))), n, 1)
+
+
+def _losses(posterior, rng):
+    """What the bound of some rows would lose without each of the components, in nats."""
+    _, energy, z = _look_at_rows(posterior, rng)
+    return [-energy.forced(z, k, 0)[1].sum() for k in range(z.shape[1])]
+
+
+def _look_at_rows(posterior, rng):
+    """Some rows as float64 (n, D), the energy of their activations, and these as 0 and 1."""
+    n = len(posterior.activations)
+    rows = rng.choice(n, min(n, _ROWS_LOOKED_AT), replace=False)
+    x = posterior.rows(rows)
+    energy = RowEnergy.of(posterior.means @ x.T, *posterior.terms())
+    return x, energy, np.ascontiguousarray(posterior.activations[rows] > 0.5).astype(np.uint8)
