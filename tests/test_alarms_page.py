@@ -13,6 +13,7 @@ NO_SENTENCES = ("_progress.py", "_words.py")  # lines of `verbose`, and what a p
 # Strings of at least four words that are no alarms: what is printed, and parts of errors that stand outside of `raise`.
 NO_ALARMS = (
     "difference from the first",
+    "sweeps and moves",
     "(nats)",
     "Iteration …, log-likelihood",
     "Iteration …, pseudo-likelihood",

@@ -12,7 +12,7 @@ def modes_alarms(parts: str, share: float, fix: str, most: float = MOST_BETWEEN)
     if share <= most:
         return []
     if np.isnan(share):
-        return [f"{parts} have no states at the target to compare: {fix}"]
+        return [f"{parts} have too few states at the target to compare: {fix}"]
     return [
         f"{parts} differ in their states at the target ({share:.0%} of the variance lies between them), so they sit in "
         f"different modes: {fix}"

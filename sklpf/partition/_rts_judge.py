@@ -29,6 +29,7 @@ N_GROUPS = 10
 ALL = np.arange(N_GROUPS)
 CROSSED = 0.9  # share of the chains that must visit both ends of the ladder
 TOLERANCE = 0.1  # nats that log Z_k may move in a round, and the paper's bound on K |r_k - c_k|
+_COMPARED = 0.5  # effective share of the groups that must have been at the target
 _LOG_EXTRA_COUNT = np.log(0.1)  # what the paper adds to counts that are not Rao-Blackwellised
 
 
@@ -53,7 +54,7 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
     curve, jackknifed = jackknife(pooled, N_GROUPS)
     chain = standard_error(influence(pooled.log_pseudo_prior, shares, pooled.sizes, curve, -1, origin))
     error, degrees = wider((float(jackknifed[-1]), N_GROUPS - 1), (chain, shares.shape[1] - 1))
-    error = error if pooled.first_ratio is None else float(np.hypot(error, pooled.first_ratio.std_error))
+    error = _with_first(error, pooled.first_ratio)
     newest = pool_rounds(first, [last], rao_blackwell, first_ratio=old.first_ratio)
     move = largest_move(newest, old, t_bound(N_GROUPS, len(curve)))
     drift = _drift(first, last, rao_blackwell, old.first_ratio)
@@ -75,7 +76,7 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
         "mbar_log_partition": mbar_value,
         "mbar_t": from_mbar.t,
         "bar_log_partition": float(bar_value),
-        "bar_std_error": float(bar_error),
+        "bar_std_error": _with_first(bar_error, old.first_ratio),
         "drift_t": drift.t,
         "largest_move": move,
         "between_groups": between,
@@ -123,15 +124,25 @@ def _sum_of(ratios, first_ratio):
     return ratios.sum() if first_ratio is None else first_ratio.log_mean + ratios[1:].sum()
 
 
+def _with_first(std_error, first_ratio) -> float:
+    """The standard error with that of log Z_1 / Z_0, where it comes from base draws."""
+    return float(std_error if first_ratio is None else np.hypot(std_error, first_ratio.std_error))
+
+
 def wider(*errors: tuple[float, int]) -> tuple[float, int]:
     """The standard error, with its degrees of freedom, that gives the wider interval."""
     return max(errors, key=lambda pair: pair[0] * student_t.ppf(0.975, pair[1]))
 
 
 def between_target_states(summaries: NDArray, log_weights: NDArray) -> float:
-    """Share of the variance of the target's states that lies between groups: sums (G, 2, S), log weights (G,)."""
-    weights = np.exp(log_weights)
-    return between_groups(summaries[:, 0], summaries[:, 1], weights) if weights.any() else np.nan
+    """Share of the variance of the target's states that lies between groups: sums (G, 2, S), log weights (G,).
+
+    NaN where few groups have nearly all of the weight, which can't show where the others are.
+    """
+    weights = np.exp(log_weights - log_weights.max())
+    if not weights.sum() ** 2 > _COMPARED * len(weights) * (weights**2).sum():
+        return np.nan
+    return between_groups(summaries[:, 0], summaries[:, 1], np.exp(log_weights))
 
 
 # -- tests -------------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import RTS, Exact
 from sklpf.models.rbm._path import RBMPath
-from sklpf.partition._rts_judge import alarms, judge
+from sklpf.partition._modes import modes_alarms
+from sklpf.partition._rts_judge import alarms, between_target_states, judge
 from sklpf.paths import Path
 from sklpf.reweighting import Pooled, mbar
 from sklpf.runs._pilot import run_pilot
@@ -304,3 +305,16 @@ class Broken(Path):
 def test_densities_that_are_no_numbers_are_refused(init):
     with pytest.raises(ValueError, match="log_f gave values that are not finite"):
         RTS(n_temperatures=5, n_sweeps=200, init=init, random_state=0).fit(Broken())
+
+
+def test_groups_that_were_hardly_at_the_target_are_not_compared():
+    """Of ten groups nine agree, and one in another mode has nearly all of the weight, or nearly none."""
+    means = np.where(np.arange(10) < 9, 0.0, 5.0)
+    states = np.stack([means, means**2 + 1], axis=1)[:, :, np.newaxis]
+    for log_weight in (30.0, -30.0):
+        log_weights = np.where(np.arange(10) < 9, 0.0, log_weight)
+        share = between_target_states(states * np.exp(log_weights)[:, np.newaxis, np.newaxis], log_weights)
+        assert np.isnan(share) if log_weight > 0 else share < 1e-9
+    assert modes_alarms("groups", np.nan, "raise n_sweeps") == [
+        "groups have too few states at the target to compare: raise n_sweeps"
+    ]
