@@ -164,9 +164,9 @@ class RTS(PartitionEstimator):
     if more than a tenth of the variance of the states at the target (``path.summary``, every state weighted by its
     probability of the target's level) lies between the ten groups of chains, which then sit in different modes; if
     `tol` is not reached; or if counts are used (`rao_blackwell` False) and an end of the ladder was never drawn.
-    Each test has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that hardly any
-    chain has visited raises no alarm: of a wide and a narrow Gaussian, ten apart in ten dimensions, ten chains of 3200
-    sweeps missed the narrow one in 2 of 16 runs, which were converged; the other 14 were flagged.
+    Each test has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that hardly any chain has visited
+    raises no alarm: of a wide and a narrow Gaussian, ten apart in ten dimensions, ten chains of 3200 sweeps missed the
+    narrow one in 2 of 16 runs, which were converged; the other 14 were flagged.
 
     Where at least 1 % of 1000 base draws fall on points at which the target is 0, chains seldom come back from there,
     and their visits don't say what share of the base these points have. log Z_1 / Z_0 is then the mean of f_1 / f_0
