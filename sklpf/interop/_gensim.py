@@ -21,8 +21,9 @@ def from_gensim(model: Any, *, vocabulary: Iterable[str] | None = None, **parame
     model : trained gensim.models.LdaModel or LdaMulticore
         Read are ``state.get_lambda()``, ``alpha``, ``eta``, ``gamma_threshold``, ``iterations``, ``num_updates``;
         and ``id2word`` for a vocabulary.
-    vocabulary : iterable of str or None, default=None
-        The words of the columns of X: all of the model's, each once. None: the model's ids are the columns, as in
+    vocabulary : iterable of str, dict of str to int or None, default=None
+        The words of the columns of X, in order or (as ``CountVectorizer.vocabulary_``) with their columns: all of the
+        model's, each once. None: the model's ids are the columns, as in
         ``X = gensim.matutils.corpus2csc(corpus, model.num_terms).T``.
     **parameters
         Of `LatentDirichletAllocation.from_topics`, in place of the model's own.

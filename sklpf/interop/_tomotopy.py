@@ -23,8 +23,9 @@ def from_tomotopy(
     model : trained tomotopy.LDAModel
         Read are ``get_topic_word_dist(k, normalize=False)``, ``k``, ``alpha``, ``eta``, ``used_vocabs``
         and ``global_step``.
-    vocabulary : iterable of str or None, default=None
-        The words of the columns of X: all of the model's, each once. None: ``model.used_vocabs``, which
+    vocabulary : iterable of str, dict of str to int or None, default=None
+        The words of the columns of X, in order or (as ``CountVectorizer.vocabulary_``) with their columns: all of the
+        model's, each once. None: ``model.used_vocabs``, which
         ``CountVectorizer(vocabulary=list(model.used_vocabs), analyzer=...)`` counts.
     **parameters
         Of `LatentDirichletAllocation.from_topics`, in place of the model's own.

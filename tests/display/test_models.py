@@ -156,6 +156,14 @@ def test_topics_can_be_chosen_and_their_words_ordered_by_lift(lda):
     assert display.names == ["topic 4", "topic 1"]
 
 
+def test_words_with_their_columns_are_ordered_by_these(lda):
+    words = {f"word {8 - i}": 8 - i for i in range(9)}
+    display = TopicsDisplay.from_estimator(lda, words, n_words=4)
+    np.testing.assert_array_equal(display.words, TopicsDisplay.from_estimator(lda, sorted(words), n_words=4).words)
+    with pytest.raises(TypeError, match="feature_names must be words in the order of the columns of X, .* got a set"):
+        TopicsDisplay.from_estimator(lda, set(words))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
