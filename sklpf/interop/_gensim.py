@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sklpf.interop._dirichlet import learned_topics
 from sklpf.interop._recognise import check_fitted, columns, recognise
 from sklpf.models import LatentDirichletAllocation
 
@@ -60,4 +61,4 @@ def from_gensim(model: Any, *, vocabulary: Iterable[str] | None = None, **parame
     }
     words = range(model.num_terms) if vocabulary is None else [model.id2word[i] for i in range(model.num_terms)]
     topics = model.state.get_lambda()[:, columns(words, vocabulary, "from_gensim")]
-    return LatentDirichletAllocation.from_topics(topics, **{**own, **parameters})
+    return learned_topics(topics, {**own, **parameters})

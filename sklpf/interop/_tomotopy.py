@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sklpf.interop._dirichlet import learned_topics
 from sklpf.interop._recognise import check_fitted, columns, recognise
 from sklpf.models import LatentDirichletAllocation
 
@@ -60,4 +61,4 @@ def from_tomotopy(
     order = columns(list(model.used_vocabs), vocabulary, "from_tomotopy")
     topics = np.array([model.get_topic_word_dist(k, normalize=False) for k in range(model.k)])[:, order]
     own = {"doc_topic_prior": np.asarray(model.alpha, dtype=np.float64), "topic_word_prior": float(model.eta)}
-    return LatentDirichletAllocation.from_topics(topics, **{**own, **parameters})
+    return learned_topics(topics, {**own, **parameters})
