@@ -218,6 +218,16 @@ def test_other_models_show_their_loss_as_a_likelihood_or_their_bound():
     for model, values in ((product, -product.loss_curve_), (mixture, mixture.elbo_curve_)):
         display = TrainingDisplay.from_estimator(make_pipeline(FunctionTransformer(), model))
         np.testing.assert_array_equal(display.ax_.lines[0].get_ydata(), values)
+        assert display.label.startswith("mean log-likelihood" if model is product else "evidence lower bound")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_loss_that_is_no_likelihood_is_not_called_one():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = LinearGenerativeModel(prior="laplace", max_iter=2, random_state=0).fit(X)
+    display = TrainingDisplay.from_estimator(model)
+    np.testing.assert_array_equal(display.values, -model.loss_curve_)
+    assert display.ax_.get_ylabel() == "minus the training loss\n(nats)"
 
 
 def test_models_that_kept_nothing_are_refused(rbm):
