@@ -38,7 +38,7 @@ class ModelComparison(Readable):
         """Return a pandas.DataFrame with a row for every model.
 
         Columns: mean, low and high (combined interval), difference, difference_low and difference_high (from the best
-        model, 0 for itself), converged, and reasons in one string.
+        model, 0 for itself), converged, reasons in one string, and method (of the difference, as in `ScoreInterval`).
 
         Returns
         -------
@@ -61,6 +61,7 @@ class ModelComparison(Readable):
             **dict(zip(("difference", "difference_low", "difference_high"), apart)),
             "converged": not reasons,
             "reasons": "; ".join(reasons),
+            "method": "" if difference is None else difference.method,
         }
 
     _header = ("", "log-likelihood", "difference from the first", "")

@@ -96,7 +96,7 @@ class ScoreInterval(Readable):
         """Return a pandas.DataFrame with one row.
 
         Columns: mean, low and high (combined interval), sampling_low, sampling_high, partition_low and partition_high
-        (nats), level, converged, and reasons in one string.
+        (nats), level, converged, reasons in one string, and method.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class ScoreInterval(Readable):
         for name in ("sampling", "partition"):
             row |= dict(zip((f"{name}_low", f"{name}_high"), getattr(self, name)))
         row |= {"level": self.level, "converged": self.converged, "reasons": "; ".join(self.reasons)}
-        return pd.DataFrame([row])
+        return pd.DataFrame([row | {"method": self.method}])
 
 
 class Scored(NamedTuple):

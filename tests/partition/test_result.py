@@ -140,6 +140,8 @@ def test_a_frame_has_a_row_for_each_log_partition(tempering, rows):
     assert several["converged"].all()
     score = RBM.score_interval(X)
     assert score.to_frame().loc[0, "mean"] == score.mean
+    apart = compare(RBM, FAIR, X)
+    assert apart.to_frame().loc[0, "method"] == apart.method != ""
     assert (score.to_frame().loc[0, "low"], score.to_frame().loc[0, "high"]) == score.combined
 
 
