@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._tables import Readable, Rows, text_table
+from sklpf._tables import Readable, Rows, import_pandas, text_table
 from sklpf.models._compare import paired, score_all
 from sklpf.models._scoring import ScoreInterval, score_interval
 from sklpf.models.ratio._direct import check_ratio
@@ -44,8 +44,13 @@ class ModelComparison(Readable):
         -------
         pandas.DataFrame
             The best model first.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
         """
-        import pandas as pd
+        pd = import_pandas()
 
         rows = [self._row(name) for name in self.scores]
         return pd.DataFrame(rows, index=pd.Index(self.scores, name="model"))

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._progress import hand_on
 from sklpf._sklearn import StrOptions
-from sklpf._tables import Readable, Rows, decimals, from_to, text_table
+from sklpf._tables import Readable, Rows, decimals, from_to, import_pandas, text_table
 from sklpf._warnings import warn
 from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
 
@@ -102,8 +102,13 @@ class ScoreInterval(Readable):
         -------
         pandas.DataFrame
             Numbers in nats.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
         """
-        import pandas as pd
+        pd = import_pandas()
 
         row: dict[str, Any] = {"mean": self.mean, **dict(zip(("low", "high"), self.combined))}
         for name in ("sampling", "partition"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._tables import Readable, Rows, text_table
+from sklpf._tables import Readable, Rows, import_pandas, text_table
 from sklpf.partition._bar import BAR
 from sklpf.partition._level_process import LevelProcess
 from sklpf.partition._mbar import MBAR
@@ -35,7 +35,7 @@ class EstimateComparison(Readable):
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each method."""
-        import pandas as pd
+        pd = import_pandas()
 
         return pd.DataFrame([self._row(result) for result in self.results], columns=_COLUMNS).set_index("method")
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from sklpf._tables import Readable, Rows, text_table
+from sklpf._tables import Readable, Rows, import_pandas, text_table
 from sklpf.partition._words import as_dataset, each_converged, in_a_line, in_rows
 
 _SAMPLES = (
@@ -108,8 +108,13 @@ class PartitionResult(Readable):
         -------
         pandas.DataFrame
             Numbers in nats.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
         """
-        import pandas as pd
+        pd = import_pandas()
 
         low, high = self.interval()
         columns = {"log_partition": self.log_partition, "std_error": self.std_error, "low": low, "high": high}

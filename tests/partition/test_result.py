@@ -145,6 +145,15 @@ def test_a_frame_has_a_row_for_each_log_partition(tempering, rows):
     assert (score.to_frame().loc[0, "low"], score.to_frame().loc[0, "high"]) == score.combined
 
 
+def test_frames_say_what_they_need(tempering, monkeypatch):
+    things = tempering.result_, compare_estimates(tempering.run_), RBM.score_interval(X)
+    models = compare_models({"rbm": RBM, "fair": FAIR}, X)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for thing in (*things, models):
+        with pytest.raises(ImportError, match="to_frame needs the package pandas: pip install pandas"):
+            thing.to_frame()
+
+
 def test_labelled_arrays(tempering, rows):
     pytest.importorskip("xarray")
     result, run = tempering.result_, tempering.run_
