@@ -33,7 +33,8 @@ def recognise(model: Any, library: str, accepted: Mapping[str, str], function: s
     name = next((c.__name__ for c in classes if c.__module__.partition(".")[0] == library), classes[0].__name__)
     if name not in accepted:
         given = f"{classes[0].__module__}.{classes[0].__qualname__}"
-        raise TypeError(f"{function} takes a fitted {' or '.join(accepted.values())}, got {given}")
+        steps = "; take the last step, pipeline[-1], and transform rows by the others" if name == "Pipeline" else ""
+        raise TypeError(f"{function} takes a fitted {' or '.join(accepted.values())}, got {given}{steps}")
     return name
 
 

@@ -147,6 +147,11 @@ def test_an_unknown_class(model):
         from_sklearn(model)
 
 
+def test_a_pipeline_is_told_apart():
+    with pytest.raises(TypeError, match=r"got sklearn.pipeline.Pipeline; take the last step, pipeline\[-1\], and"):
+        from_sklearn(make_pipeline(BernoulliRBM()))
+
+
 @pytest.mark.parametrize(
     ("attribute", "value", "message"),
     [
