@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.exceptions import InconsistentVersionWarning
+
 import sklpf
 from sklpf._warnings import warn
 
 _NAME = "_sklpf_version"
+
+
+class OtherVersionWarning(InconsistentVersionWarning):
+    """As scikit-learn's, but its message and its two versions are of this library."""
+
+    def __str__(self) -> str:
+        return (
+            f"a {self.estimator_name} saved by version {self.original_sklearn_version} of sklpf is read by version "
+            f"{self.current_sklearn_version}, whose numbers and attributes may be others: fit it anew, or read it by "
+            "the version that saved it"
+        )
 
 
 class Versioned:
@@ -20,9 +33,7 @@ class Versioned:
         state = dict(state)
         version = state.pop(_NAME, "unknown")
         if version != sklpf.__version__:
-            warn(
-                f"a {type(self).__name__} saved by version {version} of sklpf is read by version {sklpf.__version__}, "
-                "whose numbers and attributes may be others: fit it anew, or read it by the version that saved it"
-            )
+            versions = {"original_sklearn_version": version, "current_sklearn_version": sklpf.__version__}
+            warn(OtherVersionWarning(estimator_name=type(self).__name__, **versions))
         parent = getattr(super(), "__setstate__", self.__dict__.update)
         parent(state)

@@ -75,6 +75,15 @@ def import_xarray() -> Any:
     return xarray
 
 
+def import_pandas() -> Any:
+    """Return the module pandas, or raise ImportError with what to do."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("to_frame needs the package pandas: pip install pandas") from error
+    return pandas
+
+
 class Readable(Versioned):
     """A result that prints as a line and shows as a table in a notebook. A subclass defines `_line` and `_table`."""
 

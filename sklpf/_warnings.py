@@ -8,8 +8,8 @@ from pathlib import Path
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
-def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the innermost line outside the package."""
+def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
+    """Warn at the innermost line outside the package; a message that is a warning is its own category."""
     if sys.version_info >= (3, 12):
         warnings.warn(message, category, skip_file_prefixes=(_PACKAGE,))
     else:

@@ -26,6 +26,8 @@ NO_ALARMS = (
     "choose AIS, RTS or ParallelTempering",
     "needs a run of RTS(continuous=True)",
     "takes the weights of another library's RBM",
+    "sklpf.interop.from_sklearn(model) makes one of it",
+    "take the last step, pipeline[-1]",
     "and compare_estimates read runs of",
     "of another library's topic model",
     "an estimator of one log Z for each row",

@@ -9,6 +9,7 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import InconsistentVersionWarning
 
 import sklpf
 from sklpf import (
@@ -121,13 +122,16 @@ def test_another_version_is_named(thing, monkeypatch):
     saved = pickle.dumps(things[thing])
     pickle.loads(saved)
     monkeypatch.setattr(sklpf, "__version__", "99.1")
-    with pytest.warns(UserWarning, match=r"saved by version \S+ of sklpf is read by version 99.1") as caught:
+    message = r"saved by version \S+ of sklpf is read by version 99.1"
+    with pytest.warns(InconsistentVersionWarning, match=message) as caught:
         pickle.loads(saved)
-    assert type(things[thing]).__name__ in " ".join(str(warning.message) for warning in caught)
+    assert type(things[thing]).__name__ in [warning.message.estimator_name for warning in caught]
+    assert {warning.message.current_sklearn_version for warning in caught} == {"99.1"}
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_what_knows_no_version_is_of_an_unknown_one():
     state = RBM.__getstate__()
     del state["_sklpf_version"]
-    with pytest.warns(UserWarning, match="saved by version unknown of sklpf"):
+    with pytest.warns(InconsistentVersionWarning, match="saved by version unknown of sklpf"):
         BernoulliRBM().__setstate__(state)

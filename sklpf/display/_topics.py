@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from sklpf._vocabulary import in_order
 from sklpf.display._drawing import Display, last_step
 
 
@@ -62,9 +63,9 @@ class TopicsDisplay(Display):
         estimator : model
             `LatentDirichletAllocation`, or another with positive ``components_`` of shape (n_topics, n_features), or a
             pipeline that ends in one.
-        feature_names : array-like of str of shape (n_features,) or None, default=None
-            The words (a vectorizer's ``get_feature_names_out()``); None takes the model's ``feature_names_in_``, or
-            x0, x1, …
+        feature_names : array-like of str of shape (n_features,), dict of str to int or None, default=None
+            The words (a vectorizer's ``get_feature_names_out()`` or ``vocabulary_``); None takes the
+            model's ``feature_names_in_``, or x0, x1, …
         n_words : int, default=10
             Of each topic.
         topics : array-like of int or None, default=None
@@ -135,7 +136,7 @@ class TopicsDisplay(Display):
 
 def _feature_names(model, given, n):
     names = getattr(model, "feature_names_in_", None) if given is None else given
-    names = np.array([f"x{i}" for i in range(n)] if names is None else list(names), dtype=object)
+    names = np.array([f"x{i}" for i in range(n)] if names is None else in_order(names, "feature_names"), dtype=object)
     if names.shape != (n,):
         raise ValueError(f"feature_names must be {n} words, one for each feature of the model, got {len(names)}")
     return names

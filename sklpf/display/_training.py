@@ -8,9 +8,11 @@ import numpy as np
 from scipy.stats import norm
 
 from sklpf.display._drawing import Display, last_step
+from sklpf.models._energy_based import EnergyBasedModel
 
 _LEVEL = 0.95
 _ROWS, _TRAINING = "mean log-likelihood of validation rows", "mean log-likelihood of training rows"
+_LOSS = "minus the training loss"
 _ELBO = "evidence lower bound of all training rows"
 
 
@@ -74,7 +76,8 @@ class TrainingDisplay(Display):
         ----------
         estimator : model
             `BernoulliRBM` with `early_stopping` or `track_log_partition`; a model with ``loss_curve_`` (of which minus
-            is drawn, the mean log-likelihood of the training rows); `FactorialMixture`; or a pipeline that ends in one.
+            is drawn: for `ProductOfExperts` and `MeanCovarianceRBM` the mean log-likelihood of the
+            training rows); `FactorialMixture`; or a pipeline that ends in one.
         ax : Axes, array-like of Axes or None, default=None
             As in `plot`.
 
@@ -97,7 +100,8 @@ class TrainingDisplay(Display):
             kept = {"std_errors": errors, "best_iteration": model.best_iteration_, "label": _ROWS}
             return cls(model.validation_scores_, **kept, **tracked).plot(ax)
         if hasattr(model, "loss_curve_"):
-            return cls(-model.loss_curve_, label=_TRAINING).plot(ax)
+            label = _TRAINING if isinstance(model, EnergyBasedModel) else _LOSS
+            return cls(-model.loss_curve_, label=label).plot(ax)
         if hasattr(model, "elbo_curve_"):
             return cls(model.elbo_curve_, label=_ELBO).plot(ax)
         if tracked["log_partition"] is None:

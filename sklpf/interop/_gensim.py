@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sklpf.interop._dirichlet import learned_topics
 from sklpf.interop._recognise import check_fitted, columns, recognise
 from sklpf.models import LatentDirichletAllocation
 
@@ -21,8 +22,9 @@ def from_gensim(model: Any, *, vocabulary: Iterable[str] | None = None, **parame
     model : trained gensim.models.LdaModel or LdaMulticore
         Read are ``state.get_lambda()``, ``alpha``, ``eta``, ``gamma_threshold``, ``iterations``, ``num_updates``;
         and ``id2word`` for a vocabulary.
-    vocabulary : iterable of str or None, default=None
-        The words of the columns of X: all of the model's, each once. None: the model's ids are the columns, as in
+    vocabulary : iterable of str, dict of str to int or None, default=None
+        The words of the columns of X, in order or (as ``CountVectorizer.vocabulary_``) with their columns: all of the
+        model's, each once. None: the model's ids are the columns, as in
         ``X = gensim.matutils.corpus2csc(corpus, model.num_terms).T``.
     **parameters
         Of `LatentDirichletAllocation.from_topics`, in place of the model's own.
@@ -59,4 +61,4 @@ def from_gensim(model: Any, *, vocabulary: Iterable[str] | None = None, **parame
     }
     words = range(model.num_terms) if vocabulary is None else [model.id2word[i] for i in range(model.num_terms)]
     topics = model.state.get_lambda()[:, columns(words, vocabulary, "from_gensim")]
-    return LatentDirichletAllocation.from_topics(topics, **{**own, **parameters})
+    return learned_topics(topics, {**own, **parameters})

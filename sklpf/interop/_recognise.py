@@ -7,6 +7,8 @@ from typing import Any
 
 from sklearn.exceptions import NotFittedError
 
+from sklpf._vocabulary import in_order
+
 
 def recognise(model: Any, library: str, accepted: Mapping[str, str], function: str) -> str:
     """Return which of the accepted classes a model is of.
@@ -31,7 +33,8 @@ def recognise(model: Any, library: str, accepted: Mapping[str, str], function: s
     name = next((c.__name__ for c in classes if c.__module__.partition(".")[0] == library), classes[0].__name__)
     if name not in accepted:
         given = f"{classes[0].__module__}.{classes[0].__qualname__}"
-        raise TypeError(f"{function} takes a fitted {' or '.join(accepted.values())}, got {given}")
+        steps = "; take the last step, pipeline[-1], and transform rows by the others" if name == "Pipeline" else ""
+        raise TypeError(f"{function} takes a fitted {' or '.join(accepted.values())}, got {given}{steps}")
     return name
 
 
@@ -48,19 +51,21 @@ def columns(words: Sequence[Any], vocabulary: Iterable[str] | None, function: st
     ----------
     words : sequence
         Those of the model, in its order.
-    vocabulary : iterable of str or None
-        Those of X. None: the model's.
+    vocabulary : iterable of str, dict of str to int or None
+        Those of X, in order or with their columns. None: the model's.
     function : str
         Which function was called.
 
     Raises
     ------
+    TypeError
+        If the vocabulary has no order.
     ValueError
         If X has other words than the model, or one twice.
     """
     if vocabulary is None:
         return list(range(len(words)))
-    places, wanted = {word: i for i, word in enumerate(words)}, list(vocabulary)
+    places, wanted = {word: i for i, word in enumerate(words)}, in_order(vocabulary, "vocabulary")
     unknown = [word for word in wanted if word not in places]
     missing = places.keys() - wanted
     if unknown or missing or len(wanted) != len(words):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import numpy as np
+
+from sklpf.interop._dirichlet import learned_topics
 from sklpf.interop._recognise import check_fitted, recognise
 from sklpf.models import BernoulliRBM, LatentDirichletAllocation
 
@@ -12,7 +15,7 @@ _ACCEPTED = {
     "BernoulliRBM": "sklearn.neural_network.BernoulliRBM",
     "LatentDirichletAllocation": "sklearn.decomposition.LatentDirichletAllocation",
 }
-_PROGRESS = ("n_iter_", "n_batch_iter_", "random_state_", "feature_names_in_")  # as far as a model has them
+_PROGRESS = ("n_iter_", "n_batch_iter_", "random_state_", "feature_names_in_", "h_samples_")  # as far as there are
 
 
 def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichletAllocation:
@@ -29,7 +32,8 @@ def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichle
     Returns
     -------
     fitted : BernoulliRBM or LatentDirichletAllocation
-        With the model's parameters. `transform` gives its numbers, and `partial_fit` goes on where it stopped.
+        With the model's parameters. `transform` gives its numbers, and `partial_fit` goes on where it stopped (with
+        the chains of an RBM, unless another `batch_size` is given).
 
     Raises
     ------
@@ -58,9 +62,16 @@ def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichle
     make = _rbm if name == "BernoulliRBM" else _lda
     fitted = make(model, parameters)
     for attribute in _PROGRESS:
-        if hasattr(model, attribute):
+        if hasattr(model, attribute) and _fits(attribute, model, fitted, parameters):
             setattr(fitted, attribute, copy.deepcopy(getattr(model, attribute)))
     return fitted
+
+
+def _fits(attribute, model, fitted, parameters) -> bool:
+    """Whether the parameters that were given leave a use for what training left: chains, and the state of a seed."""
+    if attribute == "h_samples_":
+        return np.shape(model.h_samples_) == fitted.h_samples_.shape
+    return attribute != "random_state_" or "random_state" not in parameters
 
 
 def _rbm(model, parameters) -> BernoulliRBM:
@@ -71,7 +82,7 @@ def _rbm(model, parameters) -> BernoulliRBM:
 def _lda(model, parameters) -> LatentDirichletAllocation:
     priors = {"doc_topic_prior": model.doc_topic_prior_, "topic_word_prior": model.topic_word_prior_}
     settings = {**_settings(model, LatentDirichletAllocation), **priors, **parameters}
-    return LatentDirichletAllocation.from_topics(model.components_, **settings)
+    return learned_topics(model.components_, settings)
 
 
 def _settings(model, ours) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sklpf.interop._dirichlet import learned_topics
 from sklpf.interop._recognise import check_fitted, columns, recognise
 from sklpf.models import LatentDirichletAllocation
 
@@ -23,8 +24,9 @@ def from_tomotopy(
     model : trained tomotopy.LDAModel
         Read are ``get_topic_word_dist(k, normalize=False)``, ``k``, ``alpha``, ``eta``, ``used_vocabs``
         and ``global_step``.
-    vocabulary : iterable of str or None, default=None
-        The words of the columns of X: all of the model's, each once. None: ``model.used_vocabs``, which
+    vocabulary : iterable of str, dict of str to int or None, default=None
+        The words of the columns of X, in order or (as ``CountVectorizer.vocabulary_``) with their columns: all of the
+        model's, each once. None: ``model.used_vocabs``, which
         ``CountVectorizer(vocabulary=list(model.used_vocabs), analyzer=...)`` counts.
     **parameters
         Of `LatentDirichletAllocation.from_topics`, in place of the model's own.
@@ -59,4 +61,4 @@ def from_tomotopy(
     order = columns(list(model.used_vocabs), vocabulary, "from_tomotopy")
     topics = np.array([model.get_topic_word_dist(k, normalize=False) for k in range(model.k)])[:, order]
     own = {"doc_topic_prior": np.asarray(model.alpha, dtype=np.float64), "topic_word_prior": float(model.eta)}
-    return LatentDirichletAllocation.from_topics(topics, **{**own, **parameters})
+    return learned_topics(topics, {**own, **parameters})

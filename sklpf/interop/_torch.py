@@ -115,18 +115,25 @@ def _by_hidden(weights, n_visible, n_hidden, visible_first) -> NDArray[np.float6
 
 def _temperature(module, temperature) -> float:
     if temperature is None:
-        own = {name: _array(module, name) for name in _TEMPERATURES if _has(module, name)}
-        for name, value in own.items():
+        for name, value in _own_temperatures(module).items():
             if value.size != 1 or value.item() != 1:
                 raise ValueError(
                     f"the module has a temperature {name} = {value.tolist()}: give it as temperature for the density "
                     "exp(-energy / T) / Z that its units follow, or temperature=1 if nothing but training used it"
                 )
         return 1.0
-    if not isinstance(temperature, Real) or not 0 < float(temperature) < np.inf:
+    real = isinstance(temperature, Real) and not isinstance(temperature, bool)
+    if not real or not 0 < float(temperature) < np.inf:
         raise ValueError(f"temperature must be a finite number above 0, got {temperature!r}")
     return float(temperature)
 
 
-def _has(module, name) -> bool:
-    return name in module if isinstance(module, Mapping) else hasattr(module, name)
+def _own_temperatures(module) -> dict[str, NDArray[np.float64]]:
+    """What the module has by the names of temperatures, as far as these are numbers; others are no temperatures."""
+    look = module.get if isinstance(module, Mapping) else lambda name: getattr(module, name, None)
+    numbers = (name for name in _TEMPERATURES if _is_number(look(name)))
+    return {name: _array(module, name) for name in numbers}
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, (Real, np.ndarray)) and not isinstance(value, bool) or hasattr(value, "detach")

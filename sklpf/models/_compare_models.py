@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._tables import Readable, Rows, text_table
+from sklpf._tables import Readable, Rows, import_pandas, text_table
 from sklpf.models._compare import paired, score_all
 from sklpf.models._scoring import ScoreInterval, score_interval
 from sklpf.models.ratio._direct import check_ratio
@@ -38,14 +38,19 @@ class ModelComparison(Readable):
         """Return a pandas.DataFrame with a row for every model.
 
         Columns: mean, low and high (combined interval), difference, difference_low and difference_high (from the best
-        model, 0 for itself), converged, and reasons in one string.
+        model, 0 for itself), converged, reasons in one string, and method (of the difference, as in `ScoreInterval`).
 
         Returns
         -------
         pandas.DataFrame
             The best model first.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
         """
-        import pandas as pd
+        pd = import_pandas()
 
         rows = [self._row(name) for name in self.scores]
         return pd.DataFrame(rows, index=pd.Index(self.scores, name="model"))
@@ -61,6 +66,7 @@ class ModelComparison(Readable):
             **dict(zip(("difference", "difference_low", "difference_high"), apart)),
             "converged": not reasons,
             "reasons": "; ".join(reasons),
+            "method": "" if difference is None else difference.method,
         }
 
     _header = ("", "log-likelihood", "difference from the first", "")

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._progress import hand_on
 from sklpf._sklearn import StrOptions
-from sklpf._tables import Readable, Rows, decimals, from_to, text_table
+from sklpf._tables import Readable, Rows, decimals, from_to, import_pandas, text_table
 from sklpf._warnings import warn
 from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
 
@@ -96,20 +96,25 @@ class ScoreInterval(Readable):
         """Return a pandas.DataFrame with one row.
 
         Columns: mean, low and high (combined interval), sampling_low, sampling_high, partition_low and partition_high
-        (nats), level, converged, and reasons in one string.
+        (nats), level, converged, reasons in one string, and method.
 
         Returns
         -------
         pandas.DataFrame
             Numbers in nats.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
         """
-        import pandas as pd
+        pd = import_pandas()
 
         row: dict[str, Any] = {"mean": self.mean, **dict(zip(("low", "high"), self.combined))}
         for name in ("sampling", "partition"):
             row |= dict(zip((f"{name}_low", f"{name}_high"), getattr(self, name)))
         row |= {"level": self.level, "converged": self.converged, "reasons": "; ".join(self.reasons)}
-        return pd.DataFrame([row])
+        return pd.DataFrame([row | {"method": self.method}])
 
 
 class Scored(NamedTuple):

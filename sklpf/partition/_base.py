@@ -175,7 +175,7 @@ class PartitionEstimator(Versioned, CallbackSupportMixin, BaseEstimator):
         if not callable(getattr(path, "path", None)):
             raise TypeError(
                 f"path must be a fitted model of sklpf or a path, such as model.path(X), got "
-                f"{type(path).__module__}.{type(path).__name__}{_instead(type(path).__name__)}"
+                f"{type(path).__module__}.{type(path).__name__}{_instead(type(path))}"
             )
         if hasattr(path, "__sklearn_tags__"):  # a model of the user's need not be an estimator of scikit-learn
             check_is_fitted(path)
@@ -236,8 +236,13 @@ def _refuse(options, known, owner) -> None:
             raise TypeError(f"{name} is no option of {owner}: leave it at None")
 
 
-def _instead(name: str) -> str:
+def _instead(kind: type) -> str:
     """What to do with a model of another library, where its name says what it is."""
+    name = kind.__name__
+    if kind.__module__.startswith("sklearn.") and name in ("BernoulliRBM", "LatentDirichletAllocation"):
+        return "; sklpf.interop.from_sklearn(model) makes one of it"
+    if kind.__module__.startswith("sklearn.") and name == "Pipeline":
+        return "; take the last step, pipeline[-1], and transform rows by the others"
     if "rbm" in name.lower() or "boltzmann" in name.lower():
         return "; BernoulliRBM.from_parameters takes the weights of another library's RBM"
     if name.endswith("Run"):

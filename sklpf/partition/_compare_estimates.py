@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._tables import Readable, Rows, text_table
+from sklpf._tables import Readable, Rows, import_pandas, text_table
 from sklpf.partition._bar import BAR
 from sklpf.partition._level_process import LevelProcess
 from sklpf.partition._mbar import MBAR
@@ -16,7 +16,7 @@ from sklpf.partition._reweighting import own_reading
 from sklpf.partition._stepping_stone import SteppingStone
 from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
 
-_COLUMNS = ("method", "log_partition", "low", "high", "difference", "difference_std_error", "converged")
+_COLUMNS = ("method", "log_partition", "std_error", "low", "high", "difference", "difference_std_error", "converged")
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,19 +35,19 @@ class EstimateComparison(Readable):
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each method."""
-        import pandas as pd
+        pd = import_pandas()
 
         return pd.DataFrame([self._row(result) for result in self.results], columns=_COLUMNS).set_index("method")
 
     def _row(self, result):
         differs = [result.diagnostics.get(name, 0.0) for name in ("difference", "difference_std_error")]
-        return result.method, result.log_partition, *result.interval(), *differs, result.converged
+        return result.method, result.log_partition, result.std_error, *result.interval(), *differs, result.converged
 
     _header = ("method", "log Z", "95 % interval", "difference", "")
 
     def _table(self) -> Rows:
         table = []
-        for method, value, low, high, differs, error, converged in map(self._row, self.results):
+        for method, value, _, low, high, differs, error, converged in map(self._row, self.results):
             beside = "" if error == 0 and differs == 0 else f"{differs:+.4f} ± {error:.4f}"
             trust = "" if converged else "not converged"
             table.append((method, f"{value:.4f}", f"[{low:.4f}, {high:.4f}]", beside, trust))

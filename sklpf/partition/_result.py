@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from sklpf._tables import Readable, Rows, text_table
-from sklpf.partition._words import as_dataset, in_a_line, in_rows
+from sklpf._tables import Readable, Rows, import_pandas, text_table
+from sklpf.partition._words import as_dataset, each_converged, in_a_line, in_rows
 
 _SAMPLES = (
     "log_weights",
@@ -108,13 +108,18 @@ class PartitionResult(Readable):
         -------
         pandas.DataFrame
             Numbers in nats.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
         """
-        import pandas as pd
+        pd = import_pandas()
 
         low, high = self.interval()
         columns = {"log_partition": self.log_partition, "std_error": self.std_error, "low": low, "high": high}
         if np.ndim(self.log_partition):
-            return pd.DataFrame(columns | {"converged": self.diagnostics["converged"]}).rename_axis("row")
+            return pd.DataFrame(columns | {"converged": each_converged(self)}).rename_axis("row")
         columns |= {"converged": self.converged, "statement": self.statement, "reasons": "; ".join(self.reasons)}
         columns |= {"n_sweeps": self.n_sweeps, "seconds": self.seconds}
         return pd.DataFrame(columns, index=pd.Index([self.method], name="method"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklpf._progress import in_words
 from sklpf._tables import from_to, import_xarray, short, with_error
@@ -57,7 +58,7 @@ _REASONS_SHOWN = 3  # in one line
 
 def in_a_line(result: Any) -> str:
     """The number with its error, and whether it is trusted."""
-    trust = "converged" if result.converged else f"not converged: {'; '.join(result.reasons[:_REASONS_SHOWN])}"
+    trust = "converged" if result.converged else f"not converged: {_first(result.reasons)}"
     one = np.ndim(result.log_partition) == 0
     value = f"log Z = {_value(result)}" if one else f"mean log Z = {_value(result)}{_of_rows(result)}"
     return f"{value}, {trust} ({_cost(result)})"
@@ -70,23 +71,43 @@ def in_rows(result: Any) -> list[tuple[str, str]]:
     if one:
         rows.append(("95 % interval", from_to(*result.interval())))
     else:
-        own = result.diagnostics["converged"]
+        own = each_converged(result)
         rows.append(("rows that converged", f"{int(np.sum(own))} of {len(own)}"))
     rows += [("statement", result.statement), ("converged", "yes" if result.converged else "no")]
     rows += [("", reason) for reason in result.reasons]
     rows.append(("cost", _cost(result)))
     if result.ladder is not None:
         rows.append(("levels", str(len(result.ladder))))
-    known = result.diagnostics
-    rows += [
-        (words, _number(known[name])) for name, words in _NUMBERS.items() if np.isfinite(known.get(name, np.nan)).any()
-    ]
+    known = {name: value for name, value in result.diagnostics.items() if _numeric(value)}
+    finite = {name for name, value in known.items() if np.isfinite(value).any()}
+    rows += [(words, _number(known[name])) for name, words in _NUMBERS.items() if name in finite]
     return rows + [(words, _range(known[name])) for name, words in _RANGES.items() if name in known]
+
+
+def each_converged(result: Any) -> NDArray[np.bool_]:
+    """Whether each row's log Z is trusted, (T,); where only all together were judged, what was said of them."""
+    each = result.diagnostics.get("converged")
+    return np.broadcast_to(result.converged if each is None else each, np.shape(result.log_partition))
+
+
+def _first(reasons) -> str:
+    more = len(reasons) - _REASONS_SHOWN
+    return "; ".join(reasons[:_REASONS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _numeric(value) -> bool:
+    try:
+        value = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        return False
+    return value.dtype.kind in "iufb" and value.size > 0
 
 
 def _value(result) -> str:
     if np.ndim(result.log_partition):
-        value, error = result.diagnostics["mean"], result.diagnostics["mean_std_error"]
+        value, error = result.diagnostics.get("mean"), result.diagnostics.get("mean_std_error")
+        value = np.mean(result.log_partition) if value is None else value
+        error = np.nan if error is None else error
     else:
         value, error = result.log_partition, result.std_error
     return with_error(value, error) if error > 0 else f"{value:.6f}"
@@ -123,8 +144,8 @@ def as_dataset(result: Any) -> Any:
     if result.log_partition_curve is not None:
         variables["log_partition_curve"] = (("level",), result.log_partition_curve)
     for name, value in result.diagnostics.items():
-        value = np.asarray(value)
-        if value.dtype.kind in "iufb" and name not in variables:
+        if _numeric(value) and name not in variables:
+            value = np.asarray(value)
             variables[name] = (_dimensions(name, value, len(rows) and len(result.log_partition)), value)
     names = ("method", "statement", "n_sweeps", "seconds")
     attributes = {name: getattr(result, name) for name in names}

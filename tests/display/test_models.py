@@ -156,6 +156,14 @@ def test_topics_can_be_chosen_and_their_words_ordered_by_lift(lda):
     assert display.names == ["topic 4", "topic 1"]
 
 
+def test_words_with_their_columns_are_ordered_by_these(lda):
+    words = {f"word {8 - i}": 8 - i for i in range(9)}
+    display = TopicsDisplay.from_estimator(lda, words, n_words=4)
+    np.testing.assert_array_equal(display.words, TopicsDisplay.from_estimator(lda, sorted(words), n_words=4).words)
+    with pytest.raises(TypeError, match="feature_names must be words in the order of the columns of X, .* got a set"):
+        TopicsDisplay.from_estimator(lda, set(words))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -210,6 +218,16 @@ def test_other_models_show_their_loss_as_a_likelihood_or_their_bound():
     for model, values in ((product, -product.loss_curve_), (mixture, mixture.elbo_curve_)):
         display = TrainingDisplay.from_estimator(make_pipeline(FunctionTransformer(), model))
         np.testing.assert_array_equal(display.ax_.lines[0].get_ydata(), values)
+        assert display.label.startswith("mean log-likelihood" if model is product else "evidence lower bound")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_loss_that_is_no_likelihood_is_not_called_one():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = LinearGenerativeModel(prior="laplace", max_iter=2, random_state=0).fit(X)
+    display = TrainingDisplay.from_estimator(model)
+    np.testing.assert_array_equal(display.values, -model.loss_curve_)
+    assert display.ax_.get_ylabel() == "minus the training loss\n(nats)"
 
 
 def test_models_that_kept_nothing_are_refused(rbm):

@@ -52,6 +52,13 @@ def test_columns_in_another_order():
     np.testing.assert_array_equal(ours.components_, from_gensim(stand_in()).components_[:, order])
 
 
+def test_a_dict_of_words_is_read_by_its_columns():
+    order = np.random.default_rng(0).permutation(X.shape[1])
+    columns = dict(sorted((str(word), column) for column, word in enumerate(order)))
+    ours = from_gensim(stand_in(), vocabulary=columns)
+    np.testing.assert_array_equal(ours.components_, from_gensim(stand_in()).components_[:, order])
+
+
 def test_unequal_priors_count_in_the_likelihood():
     common, rare = (from_gensim(stand_in([a, 1, 1, 1, 1, 1]), random_state=0) for a in (10, 0.01))
     row = np.eye(X.shape[1])[[np.argmax(TOPICS[0])]]

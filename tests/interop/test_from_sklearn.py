@@ -1,8 +1,11 @@
 """Models of scikit-learn keep what they learned."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import psi
 from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.exceptions import NotFittedError
 from sklearn.neural_network import BernoulliRBM
@@ -56,6 +59,21 @@ def test_partial_fit_goes_on_where_theirs_stopped():
     assert ours.random_state_ is not theirs.random_state_
 
 
+def test_a_random_state_that_is_given_is_used():
+    theirs = LatentDirichletAllocation(3, learning_method="online", max_iter=1, random_state=0).fit(TRAIN)
+    given = from_sklearn(theirs, random_state=5).random_state_
+    assert given.randint(2**31) == np.random.RandomState(5).randint(2**31)
+
+
+def test_learned_topics_are_never_taken_for_certain_ones():
+    theirs = LatentDirichletAllocation(3, max_iter=2, random_state=0).fit(TRAIN)
+    theirs.components_ /= theirs.components_.sum(axis=1, keepdims=True)
+    theirs.exp_dirichlet_component_ = np.exp(psi(theirs.components_) - psi(np.ones((3, 1))))
+    ours = from_sklearn(theirs)
+    np.testing.assert_allclose(ours.components_, theirs.components_, rtol=1e-14)
+    np.testing.assert_allclose(ours.transform(TEST), theirs.transform(TEST), rtol=0, atol=1e-6)
+
+
 def test_frames_keep_their_names():
     frame = pd.DataFrame(TRAIN, columns=[f"word {i}" for i in range(TRAIN.shape[1])])
     ours = from_sklearn(LatentDirichletAllocation(3, max_iter=2, random_state=0).fit(frame))
@@ -84,6 +102,16 @@ def test_parameters_replace_the_models_own(rbm):
     assert (ours.random_state, ours.on_nonconvergence, ours.n_iter) == (3, "raise", 20)
     topics = LatentDirichletAllocation(2, max_iter=1, random_state=0).fit(TRAIN)
     assert from_sklearn(topics, doc_topic_prior=[0.2, 0.4]).doc_topic_prior_.tolist() == [0.2, 0.4]
+
+
+def test_chains_of_an_rbm_go_on_where_their_number_is_the_same(rbm):
+    chains = (np.random.default_rng(0).random((10, 5)) < 0.5).astype(float)
+    theirs = copy.deepcopy(rbm)
+    theirs.h_samples_ = chains
+    ours = from_sklearn(theirs)
+    np.testing.assert_array_equal(ours.h_samples_, chains)
+    assert not np.shares_memory(ours.h_samples_, chains)
+    assert not from_sklearn(theirs, batch_size=3).h_samples_.any()
 
 
 def test_a_random_state_is_copied(rbm):
@@ -117,6 +145,11 @@ def test_an_unknown_class(model):
     accepted = "sklearn.neural_network.BernoulliRBM or sklearn.decomposition.LatentDirichletAllocation, got "
     with pytest.raises(TypeError, match=f"from_sklearn takes a fitted {accepted}"):
         from_sklearn(model)
+
+
+def test_a_pipeline_is_told_apart():
+    with pytest.raises(TypeError, match=r"got sklearn.pipeline.Pipeline; take the last step, pipeline\[-1\], and"):
+        from_sklearn(make_pipeline(BernoulliRBM()))
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,13 @@ def test_a_temperature_is_refused_until_it_is_said_what_it_means(name):
     np.testing.assert_allclose(from_torch(module(**{name: 1.0})).score_samples(ROWS), EXPECTED, atol=1e-12)
 
 
-@pytest.mark.parametrize("temperature", [0, -1, np.inf, np.nan, "hot"])
+@pytest.mark.parametrize("value", [None, lambda: 0.5, "hot", True])
+def test_what_is_no_number_is_no_temperature(value):
+    for name in ("T", "temperature"):
+        np.testing.assert_allclose(from_torch(module(**{name: value})).score_samples(ROWS), EXPECTED, atol=1e-12)
+
+
+@pytest.mark.parametrize("temperature", [0, -1, np.inf, np.nan, "hot", True, np.True_])
 def test_impossible_temperatures(temperature):
     with pytest.raises(ValueError, match="temperature must be a finite number above 0"):
         from_torch(module(), temperature=temperature)

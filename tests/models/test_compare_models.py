@@ -38,10 +38,13 @@ def test_to_frame():
     assert frame.index.name == "model"
     assert list(frame.columns) == [
         "mean", "low", "high", "difference", "difference_low", "difference_high", "converged", "reasons",
+        "method",
     ]  # fmt: skip
     assert tuple(frame.loc["a", ["mean", "difference"]]) == (found.scores["a"].mean, found.differences["a"].mean)
     assert tuple(frame.loc["a", ["difference_low", "difference_high"]]) == found.differences["a"].combined
     assert tuple(frame.loc["b", ["difference", "difference_low", "difference_high"]]) == (0, 0, 0)
+    assert list(frame["method"]) == ["", found.differences["a"].method]
+    assert found.differences["a"].method in ("direct", "difference")
     assert frame["converged"].all()
     assert frame["converged"].dtype == bool
 

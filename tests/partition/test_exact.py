@@ -6,6 +6,7 @@ from joblib import parallel_config
 from scipy.special import expit, logsumexp
 from scipy.stats import chi2
 from sklearn import decomposition, neural_network
+from sklearn.pipeline import make_pipeline
 
 from sklpf.models import RBMPath
 from sklpf.partition import Exact
@@ -124,8 +125,11 @@ def test_rejects_what_is_no_path_and_bad_parameters():
 @pytest.mark.parametrize(
     ("model", "advice"),
     [
-        (neural_network.BernoulliRBM(), "; BernoulliRBM.from_parameters takes the weights of another library's RBM$"),
-        (decomposition.LatentDirichletAllocation(), r"; of another library's topic model take sklpf.models.LDAPath\("),
+        (neural_network.BernoulliRBM(), r"; sklpf.interop.from_sklearn\(model\) makes one of it$"),
+        (decomposition.LatentDirichletAllocation(), r"; sklpf.interop.from_sklearn\(model\) makes one of it$"),
+        (make_pipeline(neural_network.BernoulliRBM()), r"; take the last step, pipeline\[-1\], and transform rows by"),
+        (type("TheirRBM", (), {})(), "; BernoulliRBM.from_parameters takes the weights of another library's RBM$"),
+        (type("LdaModel", (), {})(), r"; of another library's topic model take sklpf.models.LDAPath\("),
         (decomposition.PCA(), r"got sklearn\.decomposition\._pca\.PCA$"),
     ],
 )

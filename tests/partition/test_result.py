@@ -76,6 +76,30 @@ def test_reasons_are_in_the_summary_and_in_the_line():
     assert "not converged: too few weights count" in repr(result)
 
 
+def test_the_line_counts_the_reasons_that_it_leaves_out():
+    result = PartitionResult("AIS", 1.0, 0.5, converged=False, reasons=tuple("abcde"))
+    assert "not converged: a; b; c; and 2 more (" in repr(result)
+    assert "more" not in repr(PartitionResult("AIS", 1.0, 0.5, converged=False, reasons=tuple("abc")))
+
+
+@pytest.mark.parametrize("converged", [True, False])
+def test_rows_need_no_diagnostics(converged):
+    pytest.importorskip("pandas")
+    result = PartitionResult("Mine", np.array([1.0, 2.5]), np.array([0.1, 0.2]), converged=converged)
+    assert "mean log Z = 1.75" in repr(result)
+    assert f"{2 if converged else 0} of 2" in result.summary()
+    assert result.to_frame()["converged"].tolist() == [converged] * 2
+
+
+@pytest.mark.parametrize("value", [None, [], (), "many", [None], [[1], [1, 2]], {"a": 1}, np.empty(0)])
+def test_diagnostics_that_are_no_numbers_are_left_out(value):
+    diagnostics = {"effective_sample_size": value, "round_trips": value, "overlap": 0.25}
+    result = PartitionResult("Mine", 1.0, 0.1, diagnostics=diagnostics)
+    table = dict(result._table())
+    assert table["overlap of what is compared, the smallest (1: full)"] == "0.25"
+    assert not {"weights that count", "round trips of a ladder"} & set(table)
+
+
 @pytest.mark.parametrize("error", [math.nan, math.inf, 0.0])
 def test_numbers_without_an_error_are_shown(error):
     assert "1.0" in repr(PartitionResult("AIS", 1.0, error))
@@ -116,7 +140,18 @@ def test_a_frame_has_a_row_for_each_log_partition(tempering, rows):
     assert several["converged"].all()
     score = RBM.score_interval(X)
     assert score.to_frame().loc[0, "mean"] == score.mean
+    apart = compare(RBM, FAIR, X)
+    assert apart.to_frame().loc[0, "method"] == apart.method != ""
     assert (score.to_frame().loc[0, "low"], score.to_frame().loc[0, "high"]) == score.combined
+
+
+def test_frames_say_what_they_need(tempering, monkeypatch):
+    things = tempering.result_, compare_estimates(tempering.run_), RBM.score_interval(X)
+    models = compare_models({"rbm": RBM, "fair": FAIR}, X)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for thing in (*things, models):
+        with pytest.raises(ImportError, match="to_frame needs the package pandas: pip install pandas"):
+            thing.to_frame()
 
 
 def test_labelled_arrays(tempering, rows):

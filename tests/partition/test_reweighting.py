@@ -257,7 +257,9 @@ def test_comparison_is_a_line_a_method(exchange, tempering):
 
 def test_comparison_as_a_frame(exchange):
     pytest.importorskip("pandas")
-    frame = compare_estimates(exchange.run_).to_frame()
+    comparison = compare_estimates(exchange.run_)
+    frame = comparison.to_frame()
+    assert list(frame["std_error"]) == [result.std_error for result in comparison.results]
     assert list(frame.index[:2]) == ["ParallelTempering", "BAR"]
     assert frame.loc["BAR", "difference"] == pytest.approx(0, abs=1e-9)
     assert frame.loc["MBAR", "difference_std_error"] > 0
