@@ -39,6 +39,14 @@ from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 
 
+def _learns_streams(model) -> bool:
+    if model.learning_method == "gibbs":
+        raise AttributeError(
+            'partial_fit needs learning_method="batch" or "online": Gibbs sampling takes all tokens again and again'
+        )
+    return True
+
+
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
     """Latent Dirichlet allocation with variational Bayes; takes the place of scikit-learn's class of that name.
 
@@ -145,7 +153,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     Gibbs sampling draws the topic of every token given those of all others, `max_iter` times. `components_` are the
     prior and the counts of words in topics, averaged over the last fifth of the passes. It needs whole tokens, to which
     `fit` then rounds, takes no tempering, and leaves no `partial_fit`. What is learned is better than the variational
-    topics where both may take some time; a warning says where log p(words, topics) still rose at the end.
+    topics where both may take some time; a warning says where log p(words, topics) still rose at the end, or
+    passes were fewer than 50.
 
     The state of `partial_fit` is the topics and one batch: a stream of documents goes through it in constant memory.
 
@@ -307,7 +316,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.n_iter_ = n_passes - ended  # as scikit-learn counts
         return self
 
-    @available_if(lambda self: self.learning_method != "gibbs")
+    @available_if(_learns_streams)
     @all_or_nothing
     def partial_fit(self, X, y=None) -> Self:
         """Update the topics with some documents of a stream, `batch_size` at a time.
