@@ -41,6 +41,7 @@ NAMES = [type(estimator).__name__ for estimator in ESTIMATORS]
 MODELS = [
     (BernoulliRBM(4, n_iter=3, random_state=0), BINARY, 3),
     (LatentDirichletAllocation(3, max_iter=2, random_state=0), BINARY, 2),
+    (LatentDirichletAllocation(3, learning_method="gibbs", max_iter=2, random_state=0), BINARY, 2),
     (FactorialMixture(3, n_init=2, tol=0.1, random_state=0), REAL, 2),
     (ProductOfExperts(max_iter=2, tol=0, random_state=0), REAL, 2),
     (LinearGenerativeModel(prior="laplace", max_iter=3, tol=0, random_state=0), REAL, 3),

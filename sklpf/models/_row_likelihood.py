@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
@@ -31,10 +33,12 @@ class RowLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
     """score, score_samples and score_interval of a model in which log p(x) of every row is a log Z of its own.
 
     A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets `_partition_seed` in
-    ``fit``, and defines ``path(X)``: a path with one log Z a row, that row's likelihood.
+    ``fit``, and defines ``path(X)``: a path with one log Z a row, that row's likelihood. A model that has no likelihood
+    of some rows overrides ``_targets(X)`` and says why in ``_impossible``.
     """
 
     path_takes_rows = True
+    _impossible = ""
 
     @property
     def partition_estimator_(self) -> PartitionEstimator:
@@ -59,20 +63,21 @@ class RowLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,)
-            In nats; with ``on_nonconvergence="nan"`` NaN for rows that are not trusted, and the reason is logged.
+            In nats; with ``on_nonconvergence="nan"`` NaN for rows that are not trusted or have no likelihood, and the
+            reason is logged.
 
         Raises
         ------
         RuntimeError
-            If rows are not trusted and ``on_nonconvergence="raise"``.
+            If rows are not trusted or have no likelihood, and ``on_nonconvergence="raise"``.
         """
-        result = self._row_partition(X).result_
+        path, possible = self._targets(X)
+        self._refuse(possible)
+        result = self._row_partition(path).result_
         trusted, reason = _trust(result)
         if reason is not None:
             report(self, f"likelihoods are not to be trusted: {reason}")
-        return (
-            np.where(trusted, result.log_partition, np.nan) if self.on_nonconvergence == "nan" else result.log_partition
-        )
+        return self._shown(result.log_partition, trusted & possible)
 
     def score(self, X, y=None) -> float:
         """Mean log-likelihood per row, in nats.
@@ -109,24 +114,40 @@ class RowLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
         return score_interval(self._scored(X, level), level)
 
     def _scored(self, X, level: float | None = None) -> Scored:
-        path = self.path(X)
+        path, possible = self._targets(X)
         if level is not None:
             check_interval(path.n_rows, level)
-        result = self._row_partition(X, path).result_
+        reasons = self._refuse(possible)
+        result = self._row_partition(path).result_
         values, (trusted, reason) = result.log_partition, _trust(result)
-        reasons: tuple[str, ...] = ()
         if reason is not None and _is_negligible(values, trusted):
             log(f"rows that are not trusted are too few to move the mean: {reason}")
         elif reason is not None:
-            reasons = (f"likelihoods are not to be trusted: {reason}",)
-            report(self, *reasons)
-            if self.on_nonconvergence == "nan":
-                values = np.where(trusted, values, np.nan)
-        return Scored(values, *_mean_error(result, 0.95 if level is None else level), reasons)
+            untrusted = f"likelihoods are not to be trusted: {reason}"
+            reasons += (untrusted,)
+            report(self, untrusted)
+            possible = possible & trusted
+        return Scored(self._shown(values, possible), *_mean_error(result, 0.95 if level is None else level), reasons)
 
-    def _row_partition(self, X, path=None) -> PartitionEstimator:
+    def _targets(self, X) -> tuple[Any, NDArray[np.bool_]]:
+        """The path of rows, and which of them have a likelihood at all, (n,)."""
+        path = self.path(X)
+        return path, np.ones(path.n_rows, dtype=bool)
+
+    def _refuse(self, possible: NDArray[np.bool_]) -> tuple[str, ...]:
+        """Report rows that have no likelihood; returns the reasons not to trust the mean over all rows."""
+        if possible.all():
+            return ()
+        reason = f"{np.sum(~possible)} of {len(possible)} rows of X have no likelihood: {self._impossible}"
+        report(self, reason)
+        return (reason,)
+
+    def _shown(self, values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """The values with NaN in place of those that are no good, if `on_nonconvergence` says so."""
+        return np.where(good, values, np.nan) if self.on_nonconvergence == "nan" else values
+
+    def _row_partition(self, path) -> PartitionEstimator:
         """The partition estimator fitted to the rows."""
-        path = self.path(X) if path is None else path
         self._validate_params()
         self._kept_partition = fit_quietly(configured_estimator(self, path), path)
         return self._kept_partition

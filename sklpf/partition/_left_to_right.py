@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Literal
 
@@ -79,8 +80,10 @@ class LeftToRight(PartitionEstimator):
     Notes
     -----
     Needs ``path.left_to_right(n, n_particles, n_sweeps, stream, guide=None)``, which returns the log of n independent
-    unbiased estimates of Z, and a guide for other filters. Not converged if the filters' log estimates have a standard
-    deviation of more than 2 nats. Topics that explain the document and that no particle has found raise no alarm.
+    unbiased estimates of Z, and a guide for other filters, and ``path.filters_are_exact``. Not converged if the
+    filters' log estimates have a standard deviation of more than 2 nats, or if "auto" took the most particles and the
+    standard error is above `tol` even so. With fewer particles it may be a little above `tol` by chance, which is no
+    alarm. Topics that explain the document and that no particle has found raise no alarm.
 
     Examples
     --------
@@ -135,7 +138,7 @@ class LeftToRight(PartitionEstimator):
         main = functools.partial(_run_filters, path, *many, keys[0], np.array(guide))
         log_estimates = run(main, -(-self.n_filters // _FILTERS_PER_BLOCK), 1, stage="filters")
         n_sweeps = round((n_drawn + self.n_filters * n_particles) * (1 + self.n_sweeps))
-        unseen = 0.0 if getattr(path, "filters_are_exact", False) else 1 / (self.n_filters * n_particles)
+        unseen = 0.0 if path.filters_are_exact else 1 / (self.n_filters * n_particles)
         return AnnealingRun(None, 0.0, up=np.concatenate(log_estimates), n_sweeps=n_sweeps, resolution=unseen)
 
     def _combine(self, run) -> PartitionResult:
@@ -144,12 +147,12 @@ class LeftToRight(PartitionEstimator):
         n, variance = len(run.up), float(np.var(run.up, ddof=1))
         lognormal = _lognormal_error(variance, n)
         spread = math.sqrt(variance)
-        alarm = f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}"
-        reasons = (f"{alarm}: raise n_particles or lower tol",) if spread > _MAX_SPREAD else ()
+        std_error = math.hypot(max(estimate.std_error, lognormal), run.resolution)
+        reasons = tuple(self._alarms(run, spread, std_error))
         return PartitionResult(
             method="LeftToRight",
             log_partition=estimate.log_mean,
-            std_error=math.hypot(max(estimate.std_error, lognormal), run.resolution),
+            std_error=std_error,
             degrees_of_freedom=n - 1,
             converged=not reasons,
             reasons=reasons,
@@ -163,6 +166,15 @@ class LeftToRight(PartitionEstimator):
                 "lognormal_std_error": lognormal,
             },
         )
+
+    def _alarms(self, run, spread: float, std_error: float) -> Iterator[str]:
+        if spread > _MAX_SPREAD:
+            alarm = f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}"
+            yield f"{alarm}: raise n_particles or lower tol"
+        capped = self.n_particles == "auto" and run.resolution <= 1 / (len(run.up) * _MOST)
+        if capped and std_error > self.tol:
+            most = f'the {_MOST:,} particles that "auto" takes at most'
+            yield f"the standard error {std_error:.2g} is above tol with {most}: raise n_filters, or give n_particles"
 
 
 def _lognormal_error(variance: float, n: int) -> float:

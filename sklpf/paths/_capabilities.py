@@ -161,6 +161,10 @@ class Filters(Protocol):
         estimates biased.
         """
 
+    @property
+    def filters_are_exact(self) -> bool:
+        """Whether `left_to_right` gives Z itself: then nothing is added for what no particle happened to do."""
+
 
 _INSTEAD: dict[Any, str] = {
     GibbsMove: "define it or choose another transition",

@@ -72,7 +72,11 @@ def test_documents_that_vary_more_get_more_particles():
     assert sweeps[1e3] == (pilot + 10 * 32) * sweeps_each
     needed = [sweeps[tol] / sweeps_each - pilot for tol in (0.1, 0.05)]
     assert 3 < needed[1] / needed[0] < 4.5
-    assert LeftToRight(tol=1e-9, random_state=0).fit(path).result_.n_sweeps == (pilot + 10 * 1000) * sweeps_each
+    with pytest.warns(ConvergenceWarning, match='is above tol with the 1,000 particles that "auto" takes at most'):
+        capped = LeftToRight(tol=1e-4, random_state=0).fit(path)
+    assert capped.result_.n_sweeps == (pilot + 10 * 1000) * sweeps_each
+    assert not capped.converged_
+    assert LeftToRight(1000, tol=1e-4, random_state=0).fit(path).converged_  # tol is what "auto" aims at
 
 
 def test_short_documents_are_exact():

@@ -12,17 +12,19 @@ from scipy.special import gammaln, psi
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._parallel import parallel_map
-from sklpf._progress import say
+from sklpf._progress import said
 from sklpf._random import Keys, Stream, draw_seed, stream_key
 from sklpf._warnings import warn
 from sklpf.models.lda._completion import whole_counts
 from sklpf.models.lda._inference import Topics, fit_prior
+from sklpf.training import train
 
 _LANES = 16
 _EVERY = 5  # sweeps between values of the joint likelihood and updates of the priors
 _RATE = 0.5  # of a step of the priors, since one sample is all that they see
 _KEPT = 0.2  # of the sweeps, whose counts are averaged
 _SETTLED = 0.01  # nats a token
+_FEWEST = 50  # sweeps, below which nothing says that a chain has settled
 _ETA_RANGE = 1e-10, 1e10
 
 
@@ -46,7 +48,6 @@ class Sampling(NamedTuple):
     n_sweeps: int
     learn_alpha: bool
     learn_eta: bool
-    verbose: bool
 
 
 class Chain(NamedTuple):
@@ -56,6 +57,7 @@ class Chain(NamedTuple):
     alpha: NDArray[np.float64]  # (K,)
     eta: float
     log_joint: NDArray[np.float64]  # (n_values,) log p(words, topics), in nats
+    n_sweeps: int
 
     @property
     def level(self) -> float:
@@ -83,13 +85,25 @@ def sample_topics(model, X: sp.csr_matrix, alpha: NDArray[np.float64]) -> None:
     X = whole_counts(X, "topics")
     if X.nnz == 0:
         raise ValueError('X has no whole counts, of which learning_method="gibbs" learns; rescale its counts')
-    sampling = Sampling(model.max_iter, model.learn_doc_topic_prior, model.learn_topic_word_prior, model.verbose > 0)
+    sampling = Sampling(model.max_iter, model.learn_doc_topic_prior, model.learn_topic_word_prior)
     run = functools.partial(run_chain, Corpus.of(X), alpha, model.topic_word_prior_, sampling)
     keys = [stream_key(draw_seed(model.random_state_), chain) for chain in range(model.n_init)]
-    best = max(parallel_map(run, keys, n_jobs=model.n_jobs), key=lambda chain: chain.level)
+    if model.n_init == 1:
+        chains = [run(keys[0], report=True)]
+    else:
+        chains = parallel_map(run, keys, n_jobs=model.n_jobs, stage="chain")
+        for i, chain in enumerate(chains):
+            said(f"chain {i + 1} of {len(chains)}: log p(words, topics) = {chain.log_joint[-1]:.4f}")
+    best = max(chains, key=lambda chain: chain.level)
     _store(best, sampling, X.dtype, model)
-    rise = best.rise / X.sum(dtype=np.float64)
-    if rise > _SETTLED:
+    _warn_if_unsettled(best.rise / X.sum(dtype=np.float64), best.n_sweeps)
+
+
+def _warn_if_unsettled(rise: float, n_sweeps: int) -> None:
+    """`rise` is in nats a token."""
+    if n_sweeps < _FEWEST:
+        warn(f"Gibbs sampling needs some 100 sweeps to settle: raise max_iter, now {n_sweeps}", ConvergenceWarning)
+    elif rise > _SETTLED:
         warn(
             f"Gibbs sampling has not settled: log p(words, topics) was {rise:.2g} nats a token higher in the last "
             "quarter of the passes than in the one before; raise max_iter",
@@ -100,15 +114,33 @@ def sample_topics(model, X: sp.csr_matrix, alpha: NDArray[np.float64]) -> None:
 def _store(chain: Chain, sampling: Sampling, dtype, model) -> None:
     if sampling.learn_alpha:
         model.doc_topic_prior_ = chain.alpha
-    model.topic_word_prior_, model.log_joint_, model.n_iter_ = chain.eta, chain.log_joint, sampling.n_sweeps
+    model.topic_word_prior_, model.log_joint_, model.n_iter_ = chain.eta, chain.log_joint, chain.n_sweeps
     model._topics = Topics((chain.counts + chain.eta).astype(dtype), chain.eta)
 
 
-def run_chain(corpus: Corpus, alpha, eta, sampling: Sampling, key) -> Chain:
-    state = State(corpus, alpha, eta, key)
-    n_kept = max(1, round(_KEPT * sampling.n_sweeps))
-    total, log_joint = np.zeros(state.by_word.shape), []
-    for step in range(sampling.n_sweeps + 1):  # the first draws all tokens given those before them
+def run_chain(corpus: Corpus, alpha, eta, sampling: Sampling, key, report: bool = False) -> Chain:
+    """A chain, whose sweeps but for the first are the passes of the current fit if it is to `report`."""
+    sweeps = Sweeps(State(corpus, alpha, eta, key), sampling)
+    sweeps.run()  # the first draws all tokens given those before them
+    if report:
+        train(sweeps, sampling.n_sweeps, report=Sweeps.report)
+    else:
+        for _ in range(sampling.n_sweeps):
+            sweeps.run()
+    return sweeps.chain()
+
+
+class Sweeps:
+    """A chain on its way: what it has counted over its last sweeps, and its values of log p(words, topics)."""
+
+    def __init__(self, state: State, sampling: Sampling):
+        self.state, self.sampling, self.step = state, sampling, 0
+        self.n_kept = max(1, round(_KEPT * sampling.n_sweeps))
+        self.total, self.n_added, self.log_joint = np.zeros(state.by_word.shape), 0, list[float]()
+
+    def run(self) -> None:
+        """Make a sweep; every fifth, and the last, moves the priors."""
+        state, sampling, step = self.state, self.sampling, self.step
         state.sweep(step)
         if step % _EVERY == 0 or step == sampling.n_sweeps:
             by_document = state.by_document()
@@ -116,13 +148,20 @@ def run_chain(corpus: Corpus, alpha, eta, sampling: Sampling, key) -> Chain:
                 state.alpha = fit_prior(state.alpha, state.alpha + by_document, _RATE)
             if step > 0 and sampling.learn_eta:
                 state.eta = fit_symmetric_prior(state.eta, state.by_word, state.by_topic, _RATE)
-            log_joint.append(state.log_joint(by_document))
-            if sampling.verbose:
-                say(f"iteration: {step} of max_iter: {sampling.n_sweeps}, log p(words, topics): {log_joint[-1]:.4f}")
-        if step > sampling.n_sweeps - n_kept:
-            total += state.by_word
-    counts = np.ascontiguousarray(total[:, : len(alpha)].T) / n_kept
-    return Chain(counts, state.alpha, state.eta, np.array(log_joint))
+            self.log_joint.append(state.log_joint(by_document))
+        if step > sampling.n_sweeps - self.n_kept:
+            self.total += state.by_word
+            self.n_added += 1
+        self.step += 1
+
+    def report(self, iteration: int) -> str:
+        return f"log p(words, topics): {self.log_joint[-1]:.4f}"
+
+    def chain(self) -> Chain:
+        """What the chain leaves; if it was ended early, the counts of its last sweep where none were added."""
+        alpha, total = self.state.alpha, self.total if self.n_added else self.state.by_word
+        counts = np.ascontiguousarray(total[:, : len(alpha)].T) / max(1, self.n_added)
+        return Chain(counts, alpha, self.state.eta, np.array(self.log_joint), self.step - 1)
 
 
 class State:

@@ -20,7 +20,7 @@ from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, validate_rows
-from sklpf.models.lda._completion import completion_log_likelihood, whole_counts
+from sklpf.models.lda._completion import completion_log_likelihood, rounded, whole_counts, whole_rows
 from sklpf.models.lda._gibbs import sample_topics
 from sklpf.models.lda._inference import Settings, Topics, settle, task_map
 from sklpf.models.lda._path import LDAPath
@@ -37,6 +37,14 @@ from sklpf.models.lda._trainer import (
 )
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
+
+
+def _learns_streams(model) -> bool:
+    if model.learning_method == "gibbs":
+        raise AttributeError(
+            'partial_fit needs learning_method="batch" or "online": Gibbs sampling takes all tokens again and again'
+        )
+    return True
 
 
 class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
@@ -109,7 +117,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         How log p(document) is computed. None is `LeftToRight`, which takes the least time for its error. A
         `random_state` or `n_jobs` that it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score`, `score_samples` and `perplexity` do with documents whose estimate is not to be trusted.
+        What `score`, `score_samples` and `perplexity` do with documents whose estimate is not to be trusted, and with
+        those whose counts are no whole numbers: a warning and the value of the nearest whole counts, NaN, or an error.
 
     Attributes
     ----------
@@ -137,14 +146,15 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     Notes
     -----
     Counts may be fractions in `fit`, `transform` and the bounds, where they weigh the words. A likelihood is one of
-    whole tokens: `score`, `score_samples`, `score_interval`, `perplexity` and `completion_score` round to the nearest
-    whole counts and warn. Empty documents have likelihood 1 and the topics of the prior. A word that all topics of a
-    document give less than 2e-16 has no say in its topics, as in scikit-learn.
+    whole tokens: of other counts there is none, and `on_nonconvergence` says what becomes of such documents.
+    `completion_score` rounds to the nearest whole counts and warns. Empty documents have likelihood 1 and the topics of
+    the prior. A word that all topics of a document give less than 2e-16 has no say in its topics, as in scikit-learn.
 
     Gibbs sampling draws the topic of every token given those of all others, `max_iter` times. `components_` are the
     prior and the counts of words in topics, averaged over the last fifth of the passes. It needs whole tokens, to which
     `fit` then rounds, takes no tempering, and leaves no `partial_fit`. What is learned is better than the variational
-    topics where both may take some time; a warning says where log p(words, topics) still rose at the end.
+    topics where both may take some time; a warning says where log p(words, topics) still rose at the end, or
+    passes were fewer than 50.
 
     The state of `partial_fit` is the topics and one batch: a stream of documents goes through it in constant memory.
 
@@ -306,7 +316,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.n_iter_ = n_passes - ended  # as scikit-learn counts
         return self
 
-    @available_if(lambda self: self.learning_method != "gibbs")
+    @available_if(_learns_streams)
     @all_or_nothing
     def partial_fit(self, X, y=None) -> Self:
         """Update the topics with some documents of a stream, `batch_size` at a time.
@@ -478,7 +488,16 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         path : LDAPath
         """
         check_is_fitted(self)
-        counts = whole_counts(self._validate(X))
+        return self._path(whole_counts(self._validate(X)))
+
+    _impossible = "a document is whole tokens; pass counts, not weights such as TF-IDF (or rounded, np.rint(X))"
+
+    def _targets(self, X) -> tuple[LDAPath, NDArray[np.bool_]]:
+        check_is_fitted(self)
+        X = self._validate(X)
+        return self._path(rounded(X)), whole_rows(X)
+
+    def _path(self, counts: sp.csr_matrix) -> LDAPath:
         topics = self._topics.components.astype(np.float64)
         topics /= topics.sum(axis=1, keepdims=True)
         return LDAPath(topics, self.doc_topic_prior_, counts)

@@ -62,7 +62,7 @@ def test_estimates_and_enumeration_agree_within_their_errors(fitted):
     try:
         model.set_params(partition_estimator=AIS(n_temperatures=60, n_chains=200), on_nonconvergence="warn")
         estimates, interval = model.score_samples(X[:25]), model.score_interval(X[:25])
-        result = model._row_partition(X[:25]).result_
+        result = model._row_partition(model.path(X[:25])).result_
     finally:
         model.set_params(partition_estimator=parameters["partition_estimator"])
     # largest of 25 |z|, Student t with few degrees of freedom: |z| > 6 at a rate of about 1e-3

@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment, minimize
 from scipy.special import gammaln
+from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, Exact, LatentDirichletAllocation
+from sklpf import AIS, Exact, LatentDirichletAllocation, compare
 from sklpf.datasets import make_bars_corpus
 from sklpf.models.lda._completion import split_tokens
 from sklpf.models.lda._inference import fit_prior
@@ -187,12 +188,33 @@ def test_fractional_counts_are_rounded_with_a_warning_where_tokens_are_counted(f
     fractions.data = np.minimum(fractions.data, 4.4)
     whole = fractions.copy()
     whole.data = np.rint(whole.data)
-    for method in ("score_samples", "score", "completion_score"):
-        with pytest.warns(UserWarning, match="X has fractional counts") as caught:
+    said = dict.fromkeys(("score_samples", "score", "perplexity"), "4 of 4 rows of X have no likelihood: .* whole tok")
+    for method, match in {**said, "completion_score": "X has fractional counts"}.items():
+        with pytest.warns(UserWarning, match=match) as caught:
             rounded = getattr(model, method)(fractions)
-        assert sum("fractional" in str(warning.message) for warning in caught) == 1
+        assert len(caught) == 1
         np.testing.assert_array_equal(rounded, getattr(model, method)(whole))
     assert not np.allclose(model.transform(fractions), model.transform(whole), atol=1e-6)  # weights elsewhere
+
+
+def test_documents_without_whole_counts_have_no_likelihood(fitted):
+    """Else TF-IDF, whose weights all round to 0, would have the score 0 and win a search."""
+    model, X = copy.deepcopy(fitted[0]).set_params(partition_estimator=None), fitted[1]
+    mixed = sp.vstack([X[:3], X[3:5] * 0.01]).tocsr()
+    whole = model.score_samples(X[:3])
+    with pytest.warns(ConvergenceWarning, match="2 of 5 rows of X have no likelihood"):
+        interval = model.score_interval(mixed)
+    assert not interval.converged
+    with pytest.warns(ConvergenceWarning, match="2 of 5 rows"):
+        assert not compare(model, model, mixed).converged
+    model.set_params(on_nonconvergence="nan")
+    np.testing.assert_array_equal(model.score_samples(mixed), [*whole, np.nan, np.nan])
+    assert np.isnan([model.score(mixed), model.score(X[:3] * 0.01), model.score_interval(mixed).mean]).all()
+    assert np.isnan(model.perplexity(sp.vstack([X[:3], X[3:5] * 0.7])))
+    model.set_params(on_nonconvergence="raise")
+    for method in (model.score, model.score_samples, model.score_interval, model.perplexity):
+        with pytest.raises(RuntimeError, match="2 of 5 rows of X have no likelihood"):
+            method(mixed)
 
 
 # ---- completion --------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from sklpf import LatentDirichletAllocation, LeftToRight
 from sklpf.datasets import make_bars_corpus
-from sklpf.models.lda._gibbs import Corpus, Sampling, State, fit_symmetric_prior, run_chain
+from sklpf.models.lda._gibbs import Chain, Corpus, Sampling, State, _warn_if_unsettled, fit_symmetric_prior, run_chain
 
 GIBBS = {"learning_method": "gibbs", "random_state": 0}
-UNSETTLED = pytest.mark.filterwarnings("ignore:Gibbs sampling has not settled")
+UNSETTLED = pytest.mark.filterwarnings("ignore:Gibbs sampling (has not settled|needs)")
 TINY = Corpus(np.array([0, 1, 1, 0, 2, 2], np.int32), np.array([0, 3, 3, 5, 6]), 3)
 
 
@@ -158,16 +158,36 @@ def test_held_out_documents_are_at_least_as_probable_as_with_variational_topics(
 
 def test_components_are_the_prior_and_averaged_counts(corpus):
     X = corpus[0]
-    sampling = Sampling(10, False, False, False)
+    sampling = Sampling(10, False, False)
     chain = run_chain(Corpus.of(X), np.full(4, 0.3), 0.2, sampling, (1, 2))
     np.testing.assert_allclose(chain.counts.sum(axis=0), X.sum(axis=0).A1, rtol=1e-12)
     assert np.any(chain.counts % 1 == 0.5)  # of two passes
 
 
+def test_a_fit_says_whether_it_has_settled():
+    rising, level = (Chain(np.ones((1, 1)), np.ones(1), 1.0, values, 60) for values in (np.arange(13.0), np.zeros(13)))
+    assert (rising.rise, level.rise) == (3, 0)
+    with pytest.warns(ConvergenceWarning, match="log p\\(words, topics\\) was 0.03 nats .* higher .*; raise max_iter"):
+        _warn_if_unsettled(rising.rise / 100, 60)
+    _warn_if_unsettled(level.rise, 60)
+
+
+@pytest.mark.parametrize("max_iter", [0, 1, 10, 49])
+def test_few_passes_are_said_to_be_few(corpus, max_iter):
+    with pytest.warns(ConvergenceWarning, match=f"needs some 100 sweeps to settle: raise max_iter, now {max_iter}$"):
+        LatentDirichletAllocation(3, max_iter=max_iter, **GIBBS).fit(corpus[0][:50])
+
+
 @UNSETTLED
-def test_a_fit_says_whether_it_has_settled(corpus):
-    with pytest.warns(ConvergenceWarning, match="log p\\(words, topics\\) was .* higher .*; raise max_iter"):
-        LatentDirichletAllocation(15, max_iter=10, **GIBBS).fit(corpus[0])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_lines_name_the_model_and_the_chain(corpus, capsys, n_jobs):
+    X, options = corpus[0][:50], {"max_iter": 3, "verbose": 1, "n_jobs": n_jobs, **GIBBS}
+    LatentDirichletAllocation(3, **options).fit(X)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(",")[0] for line in lines] == [f"[LatentDirichletAllocation] pass {i} of 3" for i in (1, 2, 3)]
+    LatentDirichletAllocation(3, n_init=2, **options).fit(X)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == [f"[LatentDirichletAllocation] chain {i} of 2" for i in (1, 2)]
 
 
 def test_a_settled_fit_is_silent():
@@ -192,8 +212,9 @@ def test_fractional_counts_are_rounded_with_a_warning(corpus):
 def test_what_gibbs_sampling_can_not_do_is_refused(corpus):
     X, model = corpus[0][:50], LatentDirichletAllocation(3, **GIBBS)
     assert not hasattr(model, "partial_fit")
-    with pytest.raises(AttributeError, match="partial_fit"):
+    with pytest.raises(AttributeError, match="partial_fit") as caught:
         model.partial_fit(X)
+    assert "Gibbs sampling takes all tokens again" in str(caught.value.__cause__)
     with pytest.raises(ValueError, match="tempering needs learning_method="):
         LatentDirichletAllocation(3, tempering="annealed", **GIBBS).fit(X)
     for options in ({"n_init": 2}, {"learn_topic_word_prior": True}):

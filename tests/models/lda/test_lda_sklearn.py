@@ -21,6 +21,7 @@ FEW = AIS(n_temperatures=20, n_chains=16)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:X has fractional counts"),  # the checks pass random numbers
+    pytest.mark.filterwarnings("ignore:.* rows of X have no likelihood"),
     pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted"),  # of documents of a thousand tokens
     pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names"),  # checks mix frames and arrays
 ]
