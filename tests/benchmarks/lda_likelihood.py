@@ -1,6 +1,7 @@
 """The likelihood of documents: speed, which estimator is the best default, what a score costs, whether intervals cover.
 
-Run with: python tests/benchmarks/lda_likelihood.py {speed,default,score,coverage,means,hard} [--model M] [--seeds N]
+Run with: python tests/benchmarks/lda_likelihood.py WHAT [--model M] [--seeds N], where WHAT is one of speed, default,
+score, coverage, means, hard and fresh.
 
 Prints tables in Markdown; doc/benchmarks/lda_likelihood.md keeps them. Topics are scikit-learn's from a short fit to
 the training documents of the reference data, or random ones where it is absent.
@@ -32,6 +33,17 @@ MODELS = {  # name: file, topics, prior of the documents' topics, passes of the 
     "AP, 20 topics": ("ap", 20, 0.1, 3),
     "AP, 100 topics": ("ap", 100, 0.01, 5),
     "newsgroups, 100 topics": ("newsgroups", 100, 0.01, 2),
+}
+FRESH = {  # models on which no setting was chosen; the last number is the seed of the topics and documents
+    "AP, 30 topics, prior 1/30": ("ap", 30, 1 / 30, 3, 11),
+    "AP, 60 topics, prior 0.1": ("ap", 60, 0.1, 3, 12),
+    "newsgroups, 50 topics, prior 1/50": ("newsgroups", 50, 1 / 50, 2, 13),
+    "AP, 60 topics, prior 1/60": ("ap", 60, 1 / 60, 3, 14),
+    "newsgroups, 50 topics, prior 0.1": ("newsgroups", 50, 0.1, 2, 15),
+    "AP, 30 topics, prior 0.1": ("ap", 30, 0.1, 3, 16),
+    "newsgroups, 100 topics, prior 1/100": ("newsgroups", 100, 1 / 100, 2, 17),
+    "AP, 100 topics, prior 1/100": ("ap", 100, 1 / 100, 5, 18),
+    "NIPS, 50 topics, prior 1/50": ("nips", 50, 1 / 50, 3, 19),
 }
 ESTIMATORS = {
     "LeftToRight (default)": LeftToRight(),
@@ -67,16 +79,23 @@ def documents(name, part):
 
 def make_path(model, quantiles):
     """The path of the test documents at these quantiles of length, under topics from a short fit."""
-    name, n_topics, prior, passes = MODELS[model]
+    test = documents(MODELS[model][0], "test")
+    return trained_path(MODELS[model], 0, test[by_quantile(test, quantiles)])
+
+
+def by_quantile(test, quantiles):
+    order = np.argsort(np.asarray(test.sum(axis=1)).ravel(), kind="stable")
+    return order[np.round(np.asarray(quantiles) * (len(order) - 1)).astype(int)]
+
+
+def trained_path(model, seed, counts):
+    name, n_topics, prior, passes = model
     lda = LatentDirichletAllocation(
         n_topics, doc_topic_prior=prior, topic_word_prior=0.01, learning_method="online", batch_size=256,
-        max_iter=passes, random_state=0,
+        max_iter=passes, random_state=seed,
     )  # fmt: skip
     topics = lda.fit(documents(name, "train")).components_
-    test = documents(name, "test")
-    order = np.argsort(np.asarray(test.sum(axis=1)).ravel(), kind="stable")
-    chosen = order[np.round(np.asarray(quantiles) * (len(order) - 1)).astype(int)]
-    return LDAPath(topics / topics.sum(axis=1, keepdims=True), prior, test[chosen])
+    return LDAPath(topics / topics.sum(axis=1, keepdims=True), prior, counts)
 
 
 # ---- speed of a sweep ------------------------------------------------------------------------------
@@ -195,6 +214,52 @@ def coverage(model, n_seeds):
         print(f"<!-- {name}: {covered[converged].sum()} of {converged.sum()} converged, {covered.sum()} of all -->")
 
 
+def fresh(model, n_seeds):
+    """Coverage of the default on models and documents of which none served to choose its settings."""
+    path = trained_path(FRESH[model][:4], FRESH[model][4], fresh_documents(*FRESH[model][::4]))
+    table("model", "tokens", "SE of the long run", "error", "its SD", "mean SE", "trusted", "covered", "of trusted")
+    for t, n_tokens in enumerate(path.n_tokens):
+        truth, truth_error, error, std_error, covered, trusted = fresh_cell(path.row(t), n_seeds)
+        row(
+            model, n_tokens, f"{truth_error:.3f}", f"{error.mean():+.3f}", f"{error.std(ddof=1):.3f}",
+            f"{std_error.mean():.3f}", f"{trusted.sum()} of {n_seeds}", f"{covered.sum()} of {n_seeds}",
+            f"{covered[trusted].sum()} of {trusted.sum()}",
+        )  # fmt: skip
+
+
+def fresh_documents(name, seed):
+    """Five short, five middle and five long test documents: none that the other measurements take."""
+    test = documents(name, "test")
+    order = by_quantile(test, np.linspace(0, 1, test.shape[0]))
+    grids = [np.linspace(e, 1 - e, n) for e, n in ((0.1, 5), (0.05, 10), (0.02, 60), (0.02, 30), (0.03, 40))]
+    taken = by_quantile(test, np.concatenate(grids))
+    bounds = (np.array([0.02, 0.33, 0.67, 0.98]) * len(order)).astype(int)
+    parts = [np.setdiff1d(order[low:high], taken) for low, high in zip(bounds, bounds[1:])]
+    chosen = np.concatenate([np.random.default_rng(seed).choice(part, 5, replace=False) for part in parts])
+    return test[chosen]
+
+
+def fresh_cell(document, n_seeds):
+    """Runs of the default, and the mean of long runs with guides of their own until its SE is a fifth of theirs."""
+    runs = [quiet_fit(LeftToRight(random_state=s, n_jobs=1), document).result_ for s in range(n_seeds)]
+    value, std_error = np.array([(run.log_partition, run.std_error) for run in runs]).T
+    trusted = np.array([run.converged for run in runs])
+    low, high = np.array([np.ravel(run.interval()) for run in runs]).T
+    long, truth_error = [], np.inf
+    while len(long) < 3 or (truth_error > np.mean(std_error) / 5 and len(long) < 8):
+        run = quiet_fit(LeftToRight(2000, 40, random_state=10_000 + len(long), n_jobs=1), document).result_
+        long.append((run.log_partition, run.std_error))
+        truth, truth_error = mean_of_long(*np.transpose(long))
+    return truth, truth_error, value - truth, std_error, (low <= truth) & (truth <= high), trusted
+
+
+def mean_of_long(values, std_errors):
+    """Log of the mean of estimates of Z, and the larger of what they say of its error and what their spread says."""
+    n = len(values)
+    spread = np.std(values, ddof=1) / np.sqrt(n) if n > 1 else 0.0
+    return np.logaddexp.reduce(values) - np.log(n), max(np.sqrt(np.sum(std_errors**2)) / n, spread)
+
+
 def coverage_of_means(model, n_seeds):
     """Coverage of the Monte-Carlo part of a score's interval: the mean over 40 documents."""
     path = make_path(model, np.linspace(0.03, 0.97, 40))
@@ -245,8 +310,8 @@ def hard_document(n_topics, n_tokens, prior, leak, n_foreign, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["speed", "default", "score", "coverage", "means", "hard"])
-    parser.add_argument("--model", default="AP, 100 topics", choices=[*MODELS, "enumerable"])
+    parser.add_argument("what", choices=["speed", "default", "score", "coverage", "means", "hard", "fresh"])
+    parser.add_argument("--model", default="AP, 100 topics", choices=[*MODELS, *FRESH, "enumerable"])
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--estimators", default="", help="only those whose name begins so")
     args = parser.parse_args()
@@ -255,8 +320,8 @@ def main():
             del estimators[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scikit-learn's
-        if args.what in ("coverage", "means"):
-            {"coverage": coverage, "means": coverage_of_means}[args.what](args.model, args.seeds)
+        if args.what in ("coverage", "means", "fresh"):
+            {"coverage": coverage, "means": coverage_of_means, "fresh": fresh}[args.what](args.model, args.seeds)
         elif args.what == "hard":
             hard(args.seeds)
         else:
