@@ -160,7 +160,7 @@ class Sweeps:
     def chain(self) -> Chain:
         """What the chain leaves; if it was ended early, the counts of its last sweep where none were added."""
         alpha, total = self.state.alpha, self.total if self.n_added else self.state.by_word
-        counts = np.ascontiguousarray(total[:, : len(alpha)].T) / max(1, self.n_added)
+        counts = np.ascontiguousarray(total[:, : len(alpha)].T, dtype=np.float64) / max(1, self.n_added)
         return Chain(counts, alpha, self.state.eta, np.array(self.log_joint), self.step - 1)
 
 
