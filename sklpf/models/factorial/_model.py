@@ -255,7 +255,9 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows of the batch.
         y : ignored
+            Not used; there for scikit-learn's conventions.
 
         Returns
         -------

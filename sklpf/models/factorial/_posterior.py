@@ -113,7 +113,17 @@ class FactorialPosterior(ConjugateModel):
         self._update_means(1.0)
 
     def rows(self, rows) -> NDArray[np.float64]:
-        """Return some rows of X, dense."""
+        """Return some rows of X, dense.
+
+        Parameters
+        ----------
+        rows : slice or ndarray of int
+            Which.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, D)
+        """
         return dense(self.X[rows])
 
     @property
@@ -126,7 +136,16 @@ class FactorialPosterior(ConjugateModel):
         return logit(self.activation_probability)
 
     def terms(self):
-        """Return what beside the means decides activations: E[means @ means.T], log odds, 1 / (2 noise variance)."""
+        """Return what beside the products of means and rows decides activations.
+
+        Returns
+        -------
+        gram : ndarray of shape (K, K)
+            E[means @ means.T].
+        log_odds : ndarray of shape (K,)
+        half_precision : float
+            1 / (2 noise variance).
+        """
         return self._gram, self.log_odds, 0.5 / self.noise_variance
 
     @property
@@ -135,7 +154,13 @@ class FactorialPosterior(ConjugateModel):
         return Statistics(self.n, self._second / self.n, self._products / self.n, self._squares / self.n)
 
     def update_from(self, statistics: Statistics) -> None:
-        """Update the means, and what is learned, from statistics of other rows; activations stay as they are."""
+        """Update the means, and what is learned, from statistics of other rows; activations stay as they are.
+
+        Parameters
+        ----------
+        statistics : Statistics
+            As the property of this name has them.
+        """
         self.n, second, products, square = statistics
         self._second, self._products, self._squares = self.n * second, self.n * products, self.n * square
         self._update_means(1.0)
@@ -143,7 +168,19 @@ class FactorialPosterior(ConjugateModel):
 
     # -- other posteriors ------------------------------------------------------------------------
     def with_activations(self, activations, activation_probability=None) -> FactorialPosterior:
-        """Return another posterior on the same rows, fitted to activations (n, any number)."""
+        """Return another posterior on the same rows, fitted to other activations.
+
+        Parameters
+        ----------
+        activations : ndarray of shape (n, K')
+            Any number of components.
+        activation_probability : ndarray of shape (K',) or None, default=None
+            None keeps this one's.
+
+        Returns
+        -------
+        FactorialPosterior
+        """
         other = copy.copy(self)
         other.activations = np.array(activations, dtype=np.float64, order="F")
         if activation_probability is not None:
@@ -152,7 +189,17 @@ class FactorialPosterior(ConjugateModel):
         return other
 
     def with_newborn(self, mean) -> FactorialPosterior:
-        """Return another posterior with one more component, last, of this mean, average odds and off in all rows."""
+        """Return another posterior with one more component, last, of average odds and off in all rows.
+
+        Parameters
+        ----------
+        mean : ndarray of shape (D,)
+            Its mean.
+
+        Returns
+        -------
+        FactorialPosterior
+        """
         off = np.zeros((len(self.activations), 1))
         other = copy.copy(self)
         other.activations = np.asfortranarray(np.hstack([self.activations, off]))
@@ -196,7 +243,13 @@ class FactorialPosterior(ConjugateModel):
         return n * (0.5 * n_features * gaussian + np.logaddexp(power * on, power * off).sum(axis=1))
 
     def elbo(self) -> float:
-        """Return the bound at T = 1, in nats."""
+        """Return the bound at T = 1.
+
+        Returns
+        -------
+        float
+            In nats.
+        """
         return self.regulariser() + float(self.expected_log_joint())
 
     def update_hyperparameters(self) -> None:
