@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._progress import hand_on
-from sklpf._sklearn import StrOptions
+from sklpf._sklearn import Instance, StrOptions
 from sklpf._tables import Readable, Rows, decimals, from_to, import_pandas, text_table
 from sklpf._warnings import warn
 from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
@@ -25,7 +25,10 @@ log = logging.getLogger("sklpf").warning
 SCORING: dict[str, Any] = {  # rules for the parameters that all models share
     "verbose": ["verbose"],
     "random_state": ["random_state"],
-    "partition_estimator": [PartitionEstimator, None],
+    "partition_estimator": [
+        Instance(PartitionEstimator, "an estimator of log Z (such as AIS())"),
+        None,
+    ],
     "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
     "n_jobs": [Integral, None],
 }
