@@ -150,13 +150,14 @@ def round_done(name: str, log_partition: float, std_error: float, n_sweeps: floa
 
 def hand_on(model: Any, estimator: Any) -> None:
     """Let callbacks that listen to a model and all that it runs also listen to an estimator that it runs."""
+    own = getattr(estimator, "_skl_callbacks", [])
     callbacks = [
         callback
         for callback in getattr(model, "_skl_callbacks", ())
-        if isinstance(callback, AutoPropagatedCallback) and callback.max_propagation_depth != 0
+        if isinstance(callback, AutoPropagatedCallback) and callback.max_propagation_depth != 0 and callback not in own
     ]
     if callbacks:
-        estimator.set_callbacks(*getattr(estimator, "_skl_callbacks", ()), *callbacks)
+        estimator.set_callbacks(*own, *callbacks)
 
 
 class Progress:

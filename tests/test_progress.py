@@ -142,6 +142,14 @@ def test_score_tells_callbacks_of_a_model_of_its_estimator(recorder):
     assert not hasattr(model.partition_estimator_, "_skl_callbacks")
 
 
+def test_a_callback_of_a_model_and_of_its_estimator_hears_a_score_once(recorder):
+    estimator = AIS(20, 50).set_callbacks(recorder)
+    model = BernoulliRBM(4, n_iter=1, partition_estimator=estimator, random_state=0).fit(BINARY)
+    model.set_callbacks(recorder).score(BINARY)
+    assert recorder.heard.count(("setup", "AIS")) == recorder.heard.count(("begin", "AIS", "fit", None)) == 1
+    assert estimator._skl_callbacks == [recorder]
+
+
 def test_a_fit_that_raises_tears_callbacks_down(recorder):
     model = BernoulliRBM(3, learning_rate=1e300, batch_size=100, random_state=0).set_callbacks(recorder)
     with pytest.raises(ValueError, match="diverged"):
