@@ -21,6 +21,8 @@ _SILENCE = 5.0  # seconds after which a stage says how far it is
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
+_VERBOSE: list[Progress] = []  # fits that say lines, of all threads: workers that compile belong to none
+_COMPILER = {"seconds": 0.0}  # that it has worked in this process
 
 
 def say(line: str) -> None:
@@ -44,6 +46,24 @@ def in_words(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 99.5 * 60 else f"{seconds / 3600:.1f} h"
 
 
+def clock() -> float:
+    """Seconds of a clock that stands still while kernels are compiled, which happens once."""
+    return time.perf_counter() - _COMPILER["seconds"]
+
+
+def compiler_begins(line: str) -> bool:
+    """Let the fit with `verbose` that began last say that it waits for the compiler; returns whether there is one."""
+    if not _VERBOSE:
+        return False
+    _VERBOSE[-1].say_once(line)
+    return True
+
+
+def compiler_worked(seconds: float) -> None:
+    """Take the compiler's time off the clock."""
+    _COMPILER["seconds"] += seconds
+
+
 def reporting(fit: _Method) -> _Method:
     """Let a method ``fit(X, y=None)`` report to those who listen to its estimator."""
 
@@ -60,10 +80,22 @@ def reporting(fit: _Method) -> _Method:
 @with_callbacks
 def _reported(estimator, fit, args, kwargs):
     progress = Progress(estimator, *args, **kwargs)
-    with _as_current(progress):
+    with _as_current(progress), _as_verbose(progress):
         fitted = fit(estimator, *args, **kwargs)
         progress.close()
     return fitted
+
+
+@contextlib.contextmanager
+def _as_verbose(progress: Progress) -> Iterator[None]:
+    if not progress.verbose:
+        yield
+        return
+    _VERBOSE.append(progress)
+    try:
+        yield
+    finally:
+        _VERBOSE.remove(progress)
 
 
 @contextlib.contextmanager
@@ -143,6 +175,7 @@ class Progress:
         self._has_callbacks = bool(getattr(estimator, "_skl_callbacks", None))
         self._open: list[Any] = []  # contexts of scikit-learn, the whole fit's first
         self._last: tuple[float, float] | None = None  # sweeps and time of the last round
+        self._said_once: set[str] = set()
 
     # -- tasks -----------------------------------------------------------------------------------
     def begin(self, name: str, n_tasks: int | None) -> None:
@@ -175,9 +208,15 @@ class Progress:
         if self.verbose:
             say(f"[{type(self.estimator).__name__}] {text}")
 
+    def say_once(self, text: str) -> None:
+        """Say a line unless this fit has said it."""
+        if text not in self._said_once:
+            self._said_once.add(text)
+            self.say(text)
+
     def round_done(self, name, log_partition, std_error, n_sweeps, n_left) -> None:
-        """As the function of that name. The first round tells no speed: kernels were perhaps compiled in it."""
-        now, left = time.perf_counter(), ""
+        """As the function of that name. The first round tells no speed: what goes before it takes time as well."""
+        now, left = clock(), ""
         if self._last is not None and n_left > 0:
             seconds = n_left * (now - self._last[1]) / (n_sweeps - self._last[0])
             left = f", about {in_words(seconds)} left"
@@ -190,14 +229,14 @@ class _Stage:
 
     def __init__(self, progress: Progress, name: str, n_tasks: int | None):
         self.progress, self.name, self.n_tasks, self.n_done = progress, name, n_tasks, 0
-        self.began = self.said = time.perf_counter()
+        self.began = self.said = clock()
 
     def __call__(self, n: int = 1, words: str = "") -> None:
         self.n_done += n
         for _ in range(n):
             self.progress.begin(self.name, 0)
             self.progress.end()
-        now = time.perf_counter()
+        now = clock()
         if now - self.said > _SILENCE and self.n_done != self.n_tasks:
             self.said = now
             self.progress.say(f"{self.name}: {', '.join(filter(None, (words, self._how_far(now - self.began))))}")

@@ -1,6 +1,7 @@
 """How far fits are: lines where `verbose`, tasks for scikit-learn's callbacks, and never another number."""
 
 import logging
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from sklpf import (
     LinearGenerativeModel,
     ParallelTempering,
     ProductOfExperts,
+    _progress,
 )
 from sklpf._progress import in_words, say
 
@@ -169,6 +171,22 @@ def test_rounds_say_value_error_and_time_left(capsys):
     assert " ± " in second
     assert " sweeps, about " in second
     assert second.endswith(" left")
+
+
+def test_the_time_that_is_left_counts_no_compiler(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(_progress, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    progress = _progress.Progress(AIS(verbose=1))
+    with _progress._as_current(progress), _progress.stage("anneal", 4) as task_done:
+        now[0] += 26
+        _progress.compiler_worked(20)  # of these 26 seconds
+        task_done()
+        now[0] += 6
+        task_done()
+    assert capsys.readouterr().out.splitlines() == [
+        "[AIS] anneal: 25 % done, about 18 s left of it",
+        "[AIS] anneal: 50 % done, about 12 s left of it",
+    ]
 
 
 def test_score_of_a_verbose_model_says_how_far_its_estimator_is(capsys):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from sklpf._tables import Readable, Rows, import_pandas, text_table
+from sklpf._tables import Readable, Rows, import_pandas
 from sklpf.partition._words import as_dataset, each_converged, in_a_line, in_rows
 
 _SAMPLES = (
@@ -87,16 +87,6 @@ class PartitionResult(Readable):
     ladder: NDArray[np.float64] | None = None
     log_partition_curve: NDArray[np.float64] | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
-
-    def summary(self) -> str:
-        """Return a table in words: value, interval, error, trust with its reasons, cost and the main diagnostics.
-
-        Returns
-        -------
-        str
-            Lines of text.
-        """
-        return f"{self.method}\n{text_table(in_rows(self), '  ')}"
 
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with a row for every log Z: one, or one for each row of data.

@@ -110,7 +110,7 @@ def _value(result) -> str:
         error = np.nan if error is None else error
     else:
         value, error = result.log_partition, result.std_error
-    return with_error(value, error) if error > 0 else f"{value:.6f}"
+    return with_error(value, error if error > 0 else 0.0)
 
 
 def _of_rows(result) -> str:

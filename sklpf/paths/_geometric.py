@@ -254,7 +254,8 @@ class GeometricPath(TemperedPath):
         return function(position) if self.vectorized else np.array([function(point) for point in position])
 
     def _target(self, position):
-        return _checked("log_density", self._call(self.log_density, position), position)
+        hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
+        return _checked("log_density", self._call(self.log_density, position), position, hint)
 
     def _target_gradient(self, position):
         return self._call(self.grad, position)
@@ -272,7 +273,12 @@ class GeometricPath(TemperedPath):
             raise ValueError(f"base.sample({_N_CHECKED}, rng) must give shape {(_N_CHECKED, d)}, got {draws.shape}")
         if self.bounds is not None and np.any((draws < self.bounds[0]) | (draws > self.bounds[1])):
             raise ValueError("base draws points outside bounds: give a base within them, such as Uniform(low, high)")
-        self.at(draws)
+        try:
+            self.at(draws)
+        except Exception as error:
+            if self.vectorized:
+                error.add_note(f"log_density was given {_N_CHECKED} points; if it takes one say vectorized=False")
+            raise
         steps = np.asarray(self.base.scale) * rng.choice([-1.0, 1.0], size=draws.shape)
         if self.grad is not None:
             _check_gradient("grad", "log_density", self._target_gradient, self._target, draws, steps)
@@ -285,11 +291,11 @@ def _log_base(base, position):
     return _checked("the base's log_density", base.log_density(position), position)
 
 
-def _checked(name, values, position):
+def _checked(name, values, position, hint=""):
     """Log densities (n,) or a ValueError that shows what can't be used."""
     values = np.asarray(values, dtype=np.float64)
     if values.shape != (len(position),):
-        raise ValueError(f"{name} must give shape {(len(position),)} for as many points, got {values.shape}")
+        raise ValueError(f"{name} must give shape {(len(position),)} for as many points, got {values.shape}{hint}")
     bad = np.isnan(values) | (values == np.inf)
     if bad.any():
         raise ValueError(f"{name} is {values[bad][0]} at {_show(position[bad][0])}: it must be a number or -inf")

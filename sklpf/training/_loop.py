@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sklpf._progress import in_words, passes
+from sklpf._progress import clock, in_words, passes
 
 
 def train(
@@ -41,7 +40,7 @@ def train(
     """
     with passes(n_passes) as progress:
         for iteration in range(1, n_passes + 1):
-            began = time.perf_counter()
+            began = clock()
             if progress is not None:
                 progress.begin("pass", 0)
             trainer.run()
@@ -49,7 +48,7 @@ def train(
             if progress is not None:
                 if progress.verbose:
                     words = None if report is None else report(trainer, iteration)
-                    progress.say(_line(iteration, n_passes, words, time.perf_counter() - began))
+                    progress.say(_line(iteration, n_passes, words, clock() - began))
                 stop = progress.end()
             if any(ended) or stop:
                 return iteration, any(ended)

@@ -109,11 +109,17 @@ def test_types_are_checked(options, message):
         make(**options)
 
 
+def test_a_function_of_one_point_that_raises_is_told_of_vectorized():
+    with pytest.raises(ValueError, match="mismatch") as raised:
+        make(log_density=lambda x: -0.5 * x @ x)
+    assert raised.value.__notes__ == ["log_density was given 5 points; if it takes one say vectorized=False"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"log_density": lambda x: -(x**2)}, "log_density must give shape (5,) for as many points, got (5, 2)"),
-        ({"log_density": lambda x: 0.0}, "log_density must give shape (5,) for as many points, got ()"),
+        ({"log_density": lambda x: 0.0}, "got (); of a function of one point say vectorized=False"),
         ({"log_density": lambda x: -np.sum(x**2, axis=0)}, "for as many points, got (2,)"),
         ({"log_density": lambda x: [0.0], "vectorized": False}, "must give shape (5,) for as many points, got (5, 1)"),
         ({"grad": lambda x: -x.sum(axis=1)}, "grad must give shape (5, 2) for as many points, got (5,)"),

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -596,7 +597,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _fitted_topics(self, name: str) -> Topics:
         if "_topics" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no {name} before fit")
+            raise NotFittedError(f"{type(self).__name__} has no {name} yet: call fit first")
         return self._topics
 
     @property
