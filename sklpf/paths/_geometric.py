@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._random import Stream
 from sklpf.paths._as_base import as_base
 from sklpf.paths._base import TemperedPath, check_ladder
-from sklpf.paths._bases import Gaussian, Uniform
+from sklpf.paths._bases import Uniform
+from sklpf.paths._elliptical import Gaussian
 
 _N_CHECKED = 5  # base draws at which a gradient is compared with differences
 _TOLERANCE = 1e-4  # relative
