@@ -127,10 +127,10 @@ def fit_gensim(X, n_topics, n_passes):
     return time.process_time() - began, model.state.get_lambda(), 0.01
 
 
-def fit_tomotopy(X, n_topics, n_iter, learned, prior=0.01):
+def fit_tomotopy(X, n_topics, n_iter, learned, prior=0.01, seed=1):
     import tomotopy
 
-    model = tomotopy.LDAModel(k=n_topics, alpha=prior, eta=prior, seed=1)
+    model = tomotopy.LDAModel(k=n_topics, alpha=prior, eta=prior, seed=seed)
     model.optim_interval = 10 if learned else 0
     for begin, end in zip(X.indptr[:-1], X.indptr[1:]):
         model.add_doc(np.repeat(X.indices[begin:end], X.data[begin:end].astype(int)).astype(str).tolist())
