@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -68,20 +69,19 @@ def html_table(rows: Iterable[Sequence[str]], caption: str = "", header: Sequenc
 
 def import_xarray() -> Any:
     """Return the module xarray, or raise ImportError with what to do."""
-    try:
-        import xarray
-    except ImportError as error:
-        raise ImportError("to_xarray needs the package xarray: pip install xarray") from error
-    return xarray
+    return _import("xarray", "to_xarray")
 
 
 def import_pandas() -> Any:
     """Return the module pandas, or raise ImportError with what to do."""
+    return _import("pandas", "to_frame")
+
+
+def _import(package, method):
     try:
-        import pandas
+        return importlib.import_module(package)
     except ImportError as error:
-        raise ImportError("to_frame needs the package pandas: pip install pandas") from error
-    return pandas
+        raise ImportError(f"{method} needs the package {package}: pip install {package}") from error
 
 
 class Readable(Versioned):

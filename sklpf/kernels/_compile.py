@@ -51,7 +51,7 @@ def inlined(function):
 def _digest(folder: Path) -> str:
     """Of the files with kernels in a folder, of the moves', of this package, and of what is built in."""
     shared = Path(__file__).parent
-    constants = [shared.parent / "_limits.py", shared.parent / "_random.py"]
+    constants = [shared.parent / name for name in ("_layout.py", "_limits.py", "_random.py")]
     states = [*folder.glob("_path.py"), *folder.glob("_bases.py")]
     moves = (shared.parent / "transitions").glob("*kernels.py")
     files = [*shared.glob("*.py"), *constants, *moves, *folder.glob("*kernels.py"), *states]

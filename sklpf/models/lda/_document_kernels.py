@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sklpf._layout import LANES
 from sklpf.kernels import exp64, inlined, njit
-from sklpf.models.lda._vector_kernels import FLUSH, LANES, add_four, digamma, exp_digamma, four_dots
+from sklpf.models.lda._vector_kernels import FLUSH, add_four, digamma, exp_digamma, four_dots
 from sklpf.models.lda._word_kernels import fill_powers
 
 _REGISTER = 8  # gamma and the like go eight at a time
