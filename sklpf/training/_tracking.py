@@ -53,7 +53,7 @@ class LogPartitionTracker:
     method : {"particles", "rts"}, default="particles"
         "rts" carries tempered chains along (Carlson et al. 2016, equation 24), without an error bar and without
         further full estimates.
-    max_std_error : float, default=0.1
+    max_std_error : float, default=0.05
         In nats.
     n_moves : float, default=inf
         Moves of a particle that a pass may cost on average. What is left over is spent on full estimates; the first
@@ -83,7 +83,7 @@ class LogPartitionTracker:
         path_of: Callable[[Any], Any],
         seed: int,
         method: str = "particles",
-        max_std_error: float = 0.1,
+        max_std_error: float = 0.05,
         n_moves: float = np.inf,
     ):
         self.path_of, self.seed, self.method = path_of, seed, method
@@ -172,7 +172,7 @@ class LogPartitionTracker:
         self.spent += chains.n_moves
         anchor = Anchor(iteration, chains.estimate(), tracked)
         self.anchors.append(anchor)
-        if anchor.full.std_error > self.max_std_error / 2:
+        if anchor.full.std_error > self.max_std_error:
             self.n_temperatures = min(2 * self.n_temperatures, _MOST_TEMPERATURES)
         if tracked is not None and tracked.std_error < anchor.full.std_error and not anchor.disagrees:
             return tracked
