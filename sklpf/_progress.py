@@ -7,6 +7,7 @@ done; where nobody listens there is no current one, and they cost next to nothin
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import logging
 import time
@@ -121,8 +122,8 @@ def passes(n_passes: int) -> Iterator[Progress | None]:
 def stage(name: str, n_tasks: int | None) -> Iterator[Callable[..., None]]:
     """A part of the current fit with so many tasks, None if nobody knows how many.
 
-    Gives a function to call when a task, or some, are done, with words about what they arrived at. What runs within
-    reports nothing.
+    Gives a function to call when a task, or some, are done, with words about what they arrived at, and `store` as
+    `Progress.end` takes it. What runs within reports nothing.
     """
     progress = _CURRENT.get()
     if progress is None:
@@ -150,13 +151,14 @@ def round_done(name: str, log_partition: float, std_error: float, n_sweeps: floa
 
 def hand_on(model: Any, estimator: Any) -> None:
     """Let callbacks that listen to a model and all that it runs also listen to an estimator that it runs."""
+    own = getattr(estimator, "_skl_callbacks", [])
     callbacks = [
         callback
         for callback in getattr(model, "_skl_callbacks", ())
-        if isinstance(callback, AutoPropagatedCallback) and callback.max_propagation_depth != 0
+        if isinstance(callback, AutoPropagatedCallback) and callback.max_propagation_depth != 0 and callback not in own
     ]
     if callbacks:
-        estimator.set_callbacks(*getattr(estimator, "_skl_callbacks", ()), *callbacks)
+        estimator.set_callbacks(*own, *callbacks)
 
 
 class Progress:
@@ -190,9 +192,17 @@ class Progress:
         if self._has_callbacks and not self._open:
             self._push(self.estimator._init_callback_context(max_subtasks=n_tasks))
 
-    def end(self) -> bool:
-        """End the task that began last; returns whether a callback asks to stop."""
-        return self._has_callbacks and bool(self._open.pop().call_on_fit_task_end(**self._arguments))
+    def end(self, store: Callable[[Any], Any] | None = None) -> bool:
+        """End the task that began last; returns whether a callback asks to stop.
+
+        Callbacks that want the model as if the fit had ended here get a copy, to which ``store(model)`` writes what was
+        learned.
+        """
+        if not self._has_callbacks:
+            return False
+        learned = None if store is None else functools.partial(_learned, self.estimator, store)
+        context = self._open.pop()
+        return bool(context.call_on_fit_task_end(**self._arguments, reconstruction_attributes=learned))
 
     def close(self) -> None:
         """End the fit."""
@@ -224,6 +234,14 @@ class Progress:
         self.say(f"{name}: log Z = {with_error(log_partition, std_error)} after {n_sweeps:,} sweeps{left}")
 
 
+def _learned(estimator: Any, store: Callable[[Any], Any]) -> dict[str, Any]:
+    """The fitted attributes after `store`, in arrays of their own: training goes on with its."""
+    model = copy.copy(estimator)
+    store(model)
+    others = model.get_params(deep=False)
+    return copy.deepcopy({k: v for k, v in vars(model).items() if k not in others and "callback" not in k})
+
+
 class _Stage:
     """Counts the tasks of a stage that are done."""
 
@@ -231,11 +249,11 @@ class _Stage:
         self.progress, self.name, self.n_tasks, self.n_done = progress, name, n_tasks, 0
         self.began = self.said = clock()
 
-    def __call__(self, n: int = 1, words: str = "") -> None:
+    def __call__(self, n: int = 1, words: str = "", store: Callable[[Any], Any] | None = None) -> None:
         self.n_done += n
         for _ in range(n):
             self.progress.begin(self.name, 0)
-            self.progress.end()
+            self.progress.end(store)
         now = clock()
         if now - self.said > _SILENCE and self.n_done != self.n_tasks:
             self.said = now
@@ -248,5 +266,5 @@ class _Stage:
         return f"{100 * share:.0f} % done, about {in_words(seconds * (1 / share - 1))} left of it"
 
 
-def _nothing(n: int = 1, words: str = "") -> None:
+def _nothing(n: int = 1, words: str = "", store: Callable[[Any], Any] | None = None) -> None:
     pass

@@ -117,7 +117,9 @@ class PartitionResult(Readable):
     def to_xarray(self) -> Any:
         """Return an xarray.Dataset of all numbers, with the dimensions level and row where there are such.
 
-        Of the diagnostics there is what is numeric; an array has dimensions named after it. The rest is in `attrs`.
+        Of the diagnostics there is what is numeric, with the dimensions level, pair (of neighbouring levels), round,
+        update, ladder, group, population, start and chain; an array that is none of this package's estimators has
+        dimensions named after it. The rest is in `attrs`.
 
         Returns
         -------

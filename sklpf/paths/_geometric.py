@@ -122,6 +122,10 @@ class GeometricPath(TemperedPath):
         self.ladder = check_ladder(ladder)
         self._check_functions()
 
+    def __repr__(self) -> str:
+        functions = [_name(self.log_density)] if self.grad is None else [_name(self.log_density), _name(self.grad)]
+        return f"{type(self).__name__}({', '.join(functions)}, base={self.base!r}, n_levels={len(self.ladder)})"
+
     def with_base(self, base: Any) -> GeometricPath:
         """Return the path to the same density from another base.
 
@@ -228,8 +232,8 @@ class GeometricPath(TemperedPath):
 
         if self.log_density not in _COMPILED:
             _COMPILED.add(self.log_density)
-            name_of = getattr(self.log_density, "__name__", "a density")
-            logging.getLogger("sklpf").info("compiling programs for %s, once in this process, about 10 s", name_of)
+            logger, density = logging.getLogger("sklpf"), _name(self.log_density)
+            logger.info("compiling programs for %s, once in this process, about 10 s", density)
         return getattr(_programs, name)
 
     @property
@@ -285,6 +289,10 @@ class GeometricPath(TemperedPath):
         if self._base_gradient is not None:
             log_base = functools.partial(_log_base, self.base)
             _check_gradient("grad_base", "the base's log_density", self._base_gradient, log_base, draws, steps)
+
+
+def _name(function) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _log_base(base, position):

@@ -311,7 +311,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         evaluation = Evaluation(self.evaluate_every, self.perp_tol)
         with task_map(self.n_jobs) as tasks:
             trainer = Trainer(self, X, X.shape[0], steps, self._settings, tasks)
-            n_passes, ended = train(trainer, self.max_iter, report=evaluation.report, callbacks=[evaluation])
+            n_passes, ended = train(
+                trainer, self.max_iter, report=evaluation.report, callbacks=[evaluation], store=trainer.store
+            )
             trainer.store(self)
             self.bound_, self.elbo_ = trainer.bound()
         self.n_iter_ = n_passes - ended  # as scikit-learn counts
