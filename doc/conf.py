@@ -72,6 +72,7 @@ sphinx_gallery_conf = {
     "filename_pattern": "/plot_",
     "reset_modules": ("matplotlib", warnings_are_errors),
     "reset_modules_order": "both",
+    "parallel": True,  # as many processes as sphinx-build -j says
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "auto_examples/backreferences",
     "doc_module": ("sklpf",),

@@ -14,7 +14,6 @@ from sklpf._random import draw_seed
 from sklpf.models.factorial._moves import improve
 from sklpf.models.factorial._posterior import FactorialPosterior
 from sklpf.models.factorial._pursuit import leading_eigenvalues
-from sklpf.models.factorial._rows import MOST_FORCED
 from sklpf.variational import (
     Annealed,
     GlobalTempering,
@@ -93,7 +92,7 @@ class Trainer:
             done(words=f"{kind}: bound = {elbo:.6g}")
 
         posterior = improve(posterior, np.random.default_rng(draw_seed(rng)), model.n_moves, self.variance, record)
-        posterior.forced = tuple(range(min(MOST_FORCED, model.n_components)))
+        posterior.forced = tuple(range(model.n_components))
         return posterior, steps + self._sweeps(posterior, None, tol, swept)
 
     def _sweeps(self, posterior, tempering, tol, done) -> list[Sweep]:
