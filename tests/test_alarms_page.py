@@ -33,6 +33,7 @@ NO_ALARMS = (
     "needs a run of RTS(continuous=True)",
     "takes the weights of another library's RBM",
     "sklpf.interop.from_sklearn(model) makes one of it",
+    "makes a path of a function",
     "take the last step, pipeline[-1]",
     "and compare_estimates read runs of",
     "of another library's topic model",

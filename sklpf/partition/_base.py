@@ -240,6 +240,8 @@ def _refuse(options, known, owner) -> None:
 def _instead(kind: type) -> str:
     """What to do with a model of another library, where its name says what it is."""
     name = kind.__name__
+    if "function" in name:
+        return "; GeometricPath(log_density, base=…) makes a path of a function"
     if kind.__module__.startswith("sklearn.") and name in ("BernoulliRBM", "LatentDirichletAllocation"):
         return "; sklpf.interop.from_sklearn(model) makes one of it"
     if kind.__module__.startswith("sklearn.") and name == "Pipeline":

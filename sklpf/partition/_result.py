@@ -178,7 +178,7 @@ class PartitionResult(Readable):
             In nats.
         """
         if not 0 < level < 1:
-            raise ValueError(f"level must lie strictly between 0 and 1, got {level}")
+            raise ValueError(f"level must lie strictly between 0 and 1, got {level}: a 95 % interval has level=0.95")
         below, above = self._margins(level)
         with np.errstate(invalid="ignore"):  # -inf + inf, of a number that may be anything
             low = np.where(np.isposinf(below), -np.inf, self.log_partition - below)
