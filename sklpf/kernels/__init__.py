@@ -4,10 +4,9 @@ from sklpf.kernels._compile import OPTIONS, inlined, njit
 from sklpf.kernels._exponentials import bitcast, exp32, exp64
 from sklpf.kernels._programs import implements, program, tempered
 from sklpf.kernels._random import random_bits, uniform
-from sklpf.kernels._rows import LANES, add_rows, list_differences
+from sklpf.kernels._rows import add_rows, list_differences
 
 __all__ = [
-    "LANES",
     "OPTIONS",
     "add_rows",
     "bitcast",

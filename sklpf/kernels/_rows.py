@@ -5,9 +5,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from sklpf._layout import LANES
 from sklpf.kernels._compile import inlined, njit
-
-LANES = 16  # rows are padded to this many float32, one AVX-512 register
 
 
 # ---- comparing units ---------------------------------------------------------------------------

@@ -17,8 +17,8 @@ def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") ->
     """Mean over rows of log p_a(x) - log p_b(x), in nats; positive where `model_a` is better.
 
     Rows are paired: what makes a row hard for both models cancels, so the interval is narrower than two scores suggest.
-    The errors of the two means that come from estimated log Z are added once, in quadrature; of two RBMs that differ
-    little the ratio of their Z is estimated directly, which has a smaller error.
+    The errors of the two means that come from estimated log Z are added once, in quadrature; of two RBMs, or two
+    densities on R^d, that differ little the ratio of their Z is estimated directly, which has a smaller error.
 
     Parameters
     ----------
@@ -30,9 +30,9 @@ def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") ->
         Probability with which each interval covers.
     ratio : {"auto", "difference"}, default="auto"
         "difference" takes the difference of two log Z always. "auto" also runs chains along a path from one model to
-        the other if both are a `BernoulliRBM`, log Z of at least one is no exact one, both are trusted, and the
-        standard deviation over the rows of X of log f_a(x) - log f_b(x) is at most 2.5 nats; and uses
-        that ratio if its run converged.
+        the other if both are a `BernoulliRBM`, or both a `ProductOfExperts` or `MeanCovarianceRBM` of any sizes, log Z
+        of at least one is no exact one, both are trusted, and the standard deviation over the rows of X of
+        log f_a(x) - log f_b(x) is at most 2.5 nats; and uses that ratio if its run converged.
 
     Returns
     -------

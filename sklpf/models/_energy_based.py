@@ -104,6 +104,7 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
                 self.max_iter,
                 report=lambda *_: f"log-likelihood = {-settled.curve[-1]:.3f}",
                 callbacks=[settled],
+                store=lambda model: model._store(trainer.family, trainer.parameters),
             )
         self.loss_curve_ = np.array(settled.curve)
         self._keep_trained(trainer, rows)
@@ -213,6 +214,14 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         if not hasattr(estimator, "sample"):
             estimator = ParallelTempering(n_jobs=self.n_jobs)
         return path.rows(estimator.sample(path, n_samples, rng))
+
+    def _ratio_path(self, other):
+        """The path from this model to another of as many features, None if there is none."""
+        from sklpf.models.ratio._energy_path import energy_ratio_path
+
+        if not isinstance(other, EnergyBasedModel) or other.n_features_in_ != self.n_features_in_:
+            return None
+        return energy_ratio_path(self, other)
 
     def _improper(self) -> str | None:
         return None

@@ -25,7 +25,6 @@ from sklpf.uncertainty import jackknife
 
 _UP, _DOWN = 4, 5  # stages; find_starts has its own
 _FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
-_MOST_GROUPS = 100
 _WIDE_GAP = 4.0  # standard errors
 _MIN_OVERLAP = 5.0  # chains
 _ROUNDING = 1e-6  # nats
@@ -117,6 +116,7 @@ class BDMC(PartitionEstimator):
         self.verbose = verbose
 
     _run_class = AnnealingRun
+    _most_groups = 100
 
     def _sample(self, path, seed) -> AnnealingRun:
         base_log_partition = require_base(path, "BDMC")
@@ -132,16 +132,16 @@ class BDMC(PartitionEstimator):
     def _combine(self, run) -> PartitionResult:
         if run.up is None or run.down is None:
             raise ValueError("path must be a run with chains in both directions, such as another BDMC's run_")
-        return _combine_both(run, run.up, run.down.ravel())
+        return _combine_both(run, run.up, run.down.ravel(), self._most_groups)
 
 
-def _combine_both(run, up, down) -> PartitionResult:
+def _combine_both(run, up, down, most_groups) -> PartitionResult:
     """The estimate, its jackknife error and the alarms from the log weights of both directions."""
     forward, reverse = mean_weight(up), mean_weight(down)
-    log_ratio, error_up = _jackknife(lambda keep: bar(up[keep], down), len(up))
-    _, error_down = _jackknife(lambda keep: bar(up, down[keep]), len(down))
+    log_ratio, error_up = _jackknife(lambda keep: bar(up[keep], down), len(up), most_groups)
+    _, error_down = _jackknife(lambda keep: bar(up, down[keep]), len(down), most_groups)
     n = min(len(up), len(down))
-    degrees = min(n, _MOST_GROUPS) - 1
+    degrees = min(n, most_groups) - 1
     gap = -reverse.log_mean - forward.log_mean
     gap_std_error = float(np.hypot(forward.std_error, reverse.std_error))
     shared = overlap(up, down, float(log_ratio))
@@ -178,9 +178,9 @@ def _combine_both(run, up, down) -> PartitionResult:
     return result if run.starts == "exact" else result.no_estimate("approximate", _NOT_EXACT)
 
 
-def _jackknife(estimate, n):
+def _jackknife(estimate, n, most_groups):
     """Jackknife over chains, or over groups of them where they are many."""
-    groups = np.array_split(np.arange(n), min(n, _MOST_GROUPS))
+    groups = np.array_split(np.arange(n), min(n, most_groups))
     return jackknife(lambda keep: estimate(np.concatenate([groups[g] for g in keep])), len(groups))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from sklpf._tables import Readable, Rows, import_pandas, text_table
+from sklpf._tables import Readable, Rows, import_pandas
 from sklpf.partition._words import as_dataset, each_converged, in_a_line, in_rows
 
 _SAMPLES = (
@@ -88,16 +88,6 @@ class PartitionResult(Readable):
     log_partition_curve: NDArray[np.float64] | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
-    def summary(self) -> str:
-        """Return a table in words: value, interval, error, trust with its reasons, cost and the main diagnostics.
-
-        Returns
-        -------
-        str
-            Lines of text.
-        """
-        return f"{self.method}\n{text_table(in_rows(self), '  ')}"
-
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with a row for every log Z: one, or one for each row of data.
 
@@ -127,7 +117,9 @@ class PartitionResult(Readable):
     def to_xarray(self) -> Any:
         """Return an xarray.Dataset of all numbers, with the dimensions level and row where there are such.
 
-        Of the diagnostics there is what is numeric; an array has dimensions named after it. The rest is in `attrs`.
+        Of the diagnostics there is what is numeric, with the dimensions level, pair (of neighbouring levels), round,
+        update, ladder, group, population, start and chain; an array that is none of this package's estimators has
+        dimensions named after it. The rest is in `attrs`.
 
         Returns
         -------

@@ -125,8 +125,8 @@ def _sum_of(ratios, first_ratio):
 
 
 def _with_first(std_error, first_ratio) -> float:
-    """The standard error with that of log Z_1 / Z_0, where it comes from base draws."""
-    return float(std_error if first_ratio is None else np.hypot(std_error, first_ratio.std_error))
+    """The target's standard error with that of log Z_1 / Z_0, where it comes from base draws."""
+    return float(with_first_error(np.array([0.0, std_error]), first_ratio)[-1])
 
 
 def wider(*errors: tuple[float, int]) -> tuple[float, int]:

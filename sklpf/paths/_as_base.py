@@ -8,10 +8,11 @@ import numpy as np
 from scipy import stats
 
 from sklpf.paths._base_numbers import Array, typical
-from sklpf.paths._bases import Density, Gaussian, StudentT, Uniform, _Base
+from sklpf.paths._bases import Base, Density, Uniform
+from sklpf.paths._elliptical import Gaussian, StudentT
 
 
-class _Independent(_Base):
+class _Independent(Base):
     """A frozen univariate distribution of SciPy for every coordinate."""
 
     def __init__(self, parts: tuple[Any, ...]) -> None:

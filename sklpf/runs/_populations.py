@@ -14,6 +14,7 @@ from sklpf._random import REDRAW, Stream
 from sklpf._tables import Fields
 from sklpf.paths._base import n_chains, take
 from sklpf.runs import _programs as programs
+from sklpf.runs._plain import weighted_summaries
 from sklpf.runs._plan import check_finite, equal_blocks, segments
 from sklpf.runs._resampling import mean_and_size, systematic
 from sklpf.runs._waste_free import waste_free_fall, waste_free_step
@@ -217,8 +218,6 @@ def family_weights(population: Population) -> NDArray[np.float64]:
 
 def target_summaries(path, population: Population) -> NDArray[np.float64]:
     """Weighted means of the summaries of a population's states and of their squares, (2, S); NaN without weights."""
-    summary = path.summary(population.state)
-    if population.log_weights.max() == -np.inf:
-        return np.full((2, summary.shape[1]), np.nan)
-    weights = np.exp(population.log_weights - population.log_weights.max())
-    return np.stack([weights @ summary, weights @ summary**2]) / weights.sum()
+    with np.errstate(invalid="ignore"):  # -inf - (-inf)
+        weights = np.exp(population.log_weights - population.log_weights.max())
+    return weighted_summaries(path, population.state, weights / weights.sum())

@@ -53,7 +53,7 @@ class LogPartitionTracker:
     method : {"particles", "rts"}, default="particles"
         "rts" carries tempered chains along (Carlson et al. 2016, equation 24), without an error bar and without
         further full estimates.
-    max_std_error : float, default=0.1
+    max_std_error : float, default=0.05
         In nats.
     n_moves : float, default=inf
         Moves of a particle that a pass may cost on average. What is left over is spent on full estimates; the first
@@ -83,14 +83,14 @@ class LogPartitionTracker:
         path_of: Callable[[Any], Any],
         seed: int,
         method: str = "particles",
-        max_std_error: float = 0.1,
+        max_std_error: float = 0.05,
         n_moves: float = np.inf,
     ):
         self.path_of, self.seed, self.method = path_of, seed, method
         self.max_std_error, self.n_moves = max_std_error, n_moves
         self.estimates: list[Estimate] = []
         self.anchors: list[Anchor] = []
-        self.n_temperatures, self.spent, self.next_anchor = _FEWEST_TEMPERATURES, 0, 1
+        self.n_temperatures, self.allowed, self.spent, self.next_anchor = _FEWEST_TEMPERATURES, 0.0, 0, 1
 
     def __call__(self, trainer: Any, iteration: int) -> bool:
         """Estimate log Z after a pass; never ends training."""
@@ -106,6 +106,7 @@ class LogPartitionTracker:
             Of the model as it is now.
         """
         self.path, estimate = path, None
+        self.allowed += self.n_moves
         if self.estimates:
             self._follow()
             estimate = self.chains.estimate()
@@ -154,10 +155,10 @@ class LogPartitionTracker:
     def _anchor_is_due(self, tracked: Estimate) -> bool:
         iteration = len(self.estimates) + 1
         due = iteration >= self.next_anchor or not tracked.std_error <= self.max_std_error
-        return due and self.method != "rts" and self._affordable_levels(iteration) >= _FEWEST_TEMPERATURES
+        return due and self.method != "rts" and self._affordable_levels() >= _FEWEST_TEMPERATURES
 
-    def _affordable_levels(self, iteration) -> float:
-        return (self.n_moves * iteration - self.spent) / self.chains.n_chains
+    def _affordable_levels(self) -> float:
+        return (self.allowed - self.spent) / self.chains.n_chains
 
     def _anchor(self, tracked: Estimate | None) -> Estimate:
         iteration = len(self.estimates) + 1
@@ -165,13 +166,13 @@ class LogPartitionTracker:
         seed = stream_key(self.seed, iteration)[0]
         n_levels = self.n_temperatures
         if tracked is not None:
-            n_levels = int(min(n_levels, self._affordable_levels(iteration)))
+            n_levels = int(min(n_levels, self._affordable_levels()))
         chains: Any = TemperedChains(seed) if self.method == "rts" else Particles(seed, n_temperatures=n_levels)
         chains.start(self.path)
         self.spent += chains.n_moves
         anchor = Anchor(iteration, chains.estimate(), tracked)
         self.anchors.append(anchor)
-        if anchor.full.std_error > self.max_std_error / 2:
+        if anchor.full.std_error > self.max_std_error:
             self.n_temperatures = min(2 * self.n_temperatures, _MOST_TEMPERATURES)
         if tracked is not None and tracked.std_error < anchor.full.std_error and not anchor.disagrees:
             return tracked

@@ -3,20 +3,22 @@
     python tests/benchmarks/compare_coverage.py coverage 100 [pair ...]
     python tests/benchmarks/compare_coverage.py errors 3 [pair ...]
 
-print the rows of the tables in doc/benchmarks/compare.md. All log Z come from ParallelTempering, none is exact, and the
-direct run is made however far the models are apart.
+print the rows of the tables in doc/benchmarks/compare.md. All log Z come from ParallelTempering, those of densities on
+R^d from HAIS where nothing else is said; none is exact, and the direct run is made however far the models are apart.
 """
 
 import copy
+import functools
 import sys
 import time
 import warnings
 
 import numpy as np
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_sample_images
 
-from sklpf import BernoulliRBM, Exact, ParallelTempering
-from sklpf.models.ratio import _direct
+from sklpf import HAIS, BernoulliRBM, Exact, MeanCovarianceRBM, ParallelTempering, ProductOfExperts
+from sklpf.datasets import make_patches
+from sklpf.models.ratio._direct import ratio_result
 from sklpf.testing import make_rbm_problem
 
 DIGITS = (load_digits().data > 7).astype(float)
@@ -54,6 +56,50 @@ def perturbed(model, scale):
     return other
 
 
+# ---- densities on R^d ----------------------------------------------------------------------------------
+def products(heavy, d, distance, second=None, estimator=None):
+    """Two complete products with known log Z; the second may be a Laplace one, or every expert two of half weight."""
+    rng, options = np.random.default_rng(0), {"partition_estimator": HAIS() if estimator is None else estimator}
+    rotation, exponents = np.linalg.qr(rng.standard_normal((d, d)))[0], np.linspace(2, 4, d)
+    scales = np.sqrt(2 * exponents - 3) ** -1 if heavy else np.full(d, np.sqrt(2))  # unit variances
+    filters, mean = scales[:, np.newaxis] * rotation, np.full(d, distance)
+    other = filters + distance * scales[:, np.newaxis] * rng.standard_normal((d, d)) / np.sqrt(d)
+    a = ProductOfExperts.from_parameters(filters, exponents if heavy else None, **options)
+    if second == "split":
+        halves = np.repeat(other, 2, axis=0), np.repeat(exponents / 2, 2)
+        return a, ProductOfExperts.from_parameters(*halves, mean, **options), closed(other, exponents) - closed_of(a)
+    weights = None if second == "laplace" or not heavy else exponents
+    other = np.sqrt(2) / scales[:, np.newaxis] * other if second == "laplace" else other
+    b = ProductOfExperts.from_parameters(other, weights, mean, **options)
+    return a, b, closed_of(b) - closed_of(a)
+
+
+def closed(filters, exponents):
+    return ProductOfExperts.from_parameters(filters, exponents).path().closed_log_partition()
+
+
+def closed_of(model):
+    return model.path().closed_log_partition()
+
+
+@functools.cache
+def patches():
+    grey = [image.mean(axis=2) for image in load_sample_images().images]
+    return make_patches(grey, 12, 5000, 36, random_state=1)
+
+
+@functools.cache
+def on_patches(kind, n_components, seed=0):
+    """A density trained on whitened patches of scikit-learn's photographs, in 36 dimensions."""
+    if kind == "units":
+        return MeanCovarianceRBM(*3 * [n_components], random_state=seed).fit(patches().X_train)
+    return ProductOfExperts(n_components, kind, random_state=seed).fit(patches().X_train)
+
+
+def and_one_batch_more(model):
+    return model, copy.deepcopy(model).partial_fit(patches().X_train[:200])
+
+
 PAIRS = {
     "16 units, one step more": lambda: (trained(16, 30), one_more_step(trained(16, 30))),
     "16 units, 29 and 30 passes": lambda: (trained(16, 29), trained(16, 30)),
@@ -83,8 +129,29 @@ LARGER = {
 }
 
 
+DENSITIES = {
+    "Laplace 6-D": lambda: products(False, 6, 0.1),
+    "Laplace 6-D, draws and log Z by tempering": lambda: products(False, 6, 0.1, estimator=ParallelTempering()),
+    "Laplace 36-D": lambda: products(False, 36, 0.1),
+    "Student-t 6-D": lambda: products(True, 6, 0.1),
+    "Student-t 6-D, draws and log Z by tempering": lambda: products(True, 6, 0.1, estimator=ParallelTempering()),
+    "Student-t 10-D, 10 and 20 experts": lambda: products(True, 10, 0.1, "split"),
+    "Student-t and Laplace 6-D": lambda: products(True, 6, 0.0, "laplace"),
+}
+ON_PATCHES = {
+    "Laplace, 72 experts, one batch more": lambda: and_one_batch_more(on_patches("laplace", 72)),
+    "Laplace, 72 experts, two seeds": lambda: (on_patches("laplace", 72), on_patches("laplace", 72, 1)),
+    "Laplace, 72 and 144 experts": lambda: (on_patches("laplace", 72), on_patches("laplace", 144)),
+    "Student-t, 144 experts, one batch more": lambda: and_one_batch_more(on_patches("student_t", 144)),
+    "Student-t, 144 experts, two seeds": lambda: (on_patches("student_t", 144), on_patches("student_t", 144, 1)),
+    "mean-covariance, 20 of a kind, one batch more": lambda: and_one_batch_more(on_patches("units", 20)),
+}
+
+
 def with_seed(model, seed):
-    model = copy.deepcopy(model).set_params(partition_estimator=ParallelTempering(), n_jobs=1)
+    model = copy.deepcopy(model).set_params(n_jobs=1)
+    if isinstance(model, BernoulliRBM):
+        model.set_params(partition_estimator=ParallelTempering())
     model.__dict__.pop("_kept_partition", None)
     model._partition_seed = seed
     return model
@@ -97,32 +164,33 @@ def one(a, b, seed):
     below, above = (np.hypot(*(r.interval()[1] - r.log_partition for r in (first, second))) for _ in range(2))
     value, error = second.log_partition - first.log_partition, np.hypot(first.std_error, second.std_error)
     difference = value, error, value - below, value + above, first.converged and second.converged
-    path = a._ratio_path(b)
-    estimator = ParallelTempering(
-        _direct.N_GROUPS, n_sweeps=_direct._N_SWEEPS, random_state=a._partition_seed, n_jobs=1
-    )
-    result = estimator.fit(path).result_
-    trusted = result.converged and not path.doubts
-    return (result.log_partition, result.std_error, *result.interval(), trusted), difference
+    result = ratio_result(a, b)
+    if result is None:
+        return (np.nan, np.nan, np.nan, np.nan, False), difference
+    return (result.log_partition, result.std_error, *result.interval(), True), difference
 
 
 def spread(a, b, rows):
     return float(np.std(a._log_f(rows)[0] - b._log_f(rows)[0]))
 
 
+def enumerated(a, b):
+    first, second = (copy.deepcopy(model).set_params(partition_estimator=Exact()) for model in (a, b))
+    return second.estimate_log_partition().log_partition_ - first.estimate_log_partition().log_partition_
+
+
 def coverage(n_repeats, names):
     print("| pair | spread | runs | trusted | covered | error | joint z > 3 | difference: trusted | covered | error |")
     print("|---|---|---|---|---|---|---|---|---|---|")
-    for name in names or PAIRS:
+    for name in names or (PAIRS | DENSITIES):
         started = time.process_time()
-        a, b = PAIRS[name]()
-        first, second = (copy.deepcopy(model).set_params(partition_estimator=Exact()) for model in (a, b))
-        truth = second.estimate_log_partition().log_partition_ - first.estimate_log_partition().log_partition_
+        a, b, *known = (PAIRS | DENSITIES)[name]()
+        truth = known[0] if known else enumerated(a, b)
         runs = np.array([one(a, b, seed) for seed in range(n_repeats)], dtype=float)
         direct, difference = runs[:, 0], runs[:, 1]
         far = np.abs(direct[:, 0] - difference[:, 0]) > 3 * np.hypot(direct[:, 1], difference[:, 1])
         trusted = (direct[:, 4] == 1) & (difference[:, 4] == 1)
-        cells = [name, f"{spread(a, b, first.sample(2000, random_state=0)):.2f}", n_repeats, *summary(direct, truth)]
+        cells = [name, f"{spread(a, b, a.sample(2000, random_state=0)):.2f}", n_repeats, *summary(direct, truth)]
         cells += [f"{np.sum(far & trusted)} of {np.sum(trusted)}", *summary(difference, truth)]
         print("| " + " | ".join(map(str, cells)) + f" | {time.process_time() - started:.0f} s", flush=True)
 
@@ -138,12 +206,13 @@ def summary(runs, truth):
 def errors(n_repeats, names):
     print("| pair | spread | direct: trusted | standard error | difference: trusted | standard error |")
     print("|---|---|---|---|---|---|")
-    for name in names or LARGER:
+    for name in names or (LARGER | ON_PATCHES):
         started = time.process_time()
-        a, b = LARGER[name]()
+        a, b = (LARGER | ON_PATCHES)[name]()
+        rows = DIGITS[1200:] if name in LARGER else patches().X_test
         runs = np.array([one(a, b, seed) for seed in range(n_repeats)], dtype=float)
-        size = np.sqrt(np.mean(runs[:, :, 1] ** 2, axis=0))
-        cells = [name, f"{spread(a, b, DIGITS[1200:]):.2f}"]
+        size = np.sqrt(np.nanmean(runs[:, :, 1] ** 2, axis=0))
+        cells = [name, f"{spread(a, b, rows):.2f}"]
         for trusted, error in zip(runs[:, :, 4].sum(axis=0), size):
             cells += [f"{trusted:.0f} of {n_repeats}", f"{error:.3f}"]
         print("| " + " | ".join(cells) + f" | {time.process_time() - started:.0f} s", flush=True)

@@ -6,7 +6,8 @@
 Every run is appended to the results file as it ends: an interrupted benchmark goes on where it stopped, and --report
 prints the table of what is there without running. K is the number of levels, N that of sweeps. Prints Markdown. A row
 fails the band if at least 40 runs converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94).
---reference measures log Z of the logistic regression instead, which has no closed form.
+--reference measures log Z of the logistic regression instead, which has no closed form. --unbiased prints the mean of
+Z_hat / Z over --seeds runs of HAIS on four rows of a linear model, whose numbers of levels `tol` chooses.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, HAIS, HMC, RTS, ParallelTempering, RandomWalk
-from sklpf.testing import DENSITY_PROBLEMS, make_density_problem
+from sklpf.partition import _hais
+from sklpf.paths import Stream, stream_key
+from sklpf.testing import DENSITY_PROBLEMS, make_density_problem, make_rows_problem
 
 _TINY = 1e-6  # nats: smaller standard errors are judged by the error itself
 ESTIMATORS = ("HAIS", "HAIS, dense", "AIS, random walk", "RTS", "ParallelTempering", "BDMC")
@@ -253,6 +256,35 @@ def _importance(path, mean, covariance, df, n, seed):
     return total - np.log(n), np.sqrt(1 / effective - 1 / n), effective / n, center, spread
 
 
+# -- is the mean estimate of Z right where the number of levels was chosen? ----------------------------
+
+
+def unbiased(seeds: int) -> None:
+    """8 chains and tol=0.3: about half of the rows need more than the fewest levels, 10."""
+    problem = make_rows_problem("gaussian", 4, 2, 0.3, base="prior")
+    move = HMC().tune(problem.path.simulated_row(Stream(stream_key(0))), stream_key(0))
+    ratios, counts = [], []
+
+    def noted(*arguments, choose=_hais.enough_levels):
+        found = choose(*arguments)
+        counts.append(len(found.path.ladder) > 10)
+        return found
+
+    _hais.enough_levels = noted
+    for seed in range(seeds):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            hais = HAIS(8, tol=0.3, transition=move, random_state=seed).fit(problem.path)
+        ratios.append(np.exp(hais.log_partition_ - problem.log_partition))
+    mean, error = np.mean(ratios, axis=0), np.std(ratios, axis=0, ddof=1) / np.sqrt(seeds)
+    print("| log Z | needed more levels | mean of Z_hat / Z |\n|---|---|---|")
+    shares = np.mean(np.reshape(counts, (seeds, -1)), axis=0)
+    for log_partition, share, value, std_error in zip(problem.log_partition, shares, mean, error):
+        print(f"| {log_partition:.2f} | {share:.0%} | {value:.4f} +- {std_error:.4f} |")
+    every = np.mean(ratios, axis=1)
+    print(f"| all | {np.mean(counts):.0%} | {every.mean():.4f} +- {every.std(ddof=1) / np.sqrt(seeds):.4f} |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=200)
@@ -264,9 +296,10 @@ def main():
     parser.add_argument("--results", default="density_coverage.jsonl")
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--reference", action="store_true")
+    parser.add_argument("--unbiased", action="store_true")
     args = parser.parse_args()
-    if args.reference:
-        reference()
+    if args.reference or args.unbiased:
+        reference() if args.reference else unbiased(args.seeds)
         return
     if not args.report:
         execute(args)

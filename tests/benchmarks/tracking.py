@@ -1,6 +1,6 @@
 """log Z tracked while RBMs train: does the interval cover, how far off is it, what does it cost?
 
-    python tests/benchmarks/tracking.py coverage [--seeds 50] [--folder tracking] [--report]
+    python tests/benchmarks/tracking.py coverage [--seeds 50] [--first 0] [--folder tracking] [--report]
     python tests/benchmarks/tracking.py cost
 
 coverage: 16 hidden units on scikit-learn's digits, four learning rates, 40 passes; log Z of every pass is enumerated.
@@ -107,7 +107,7 @@ def report(runs):
         )
 
 
-def coverage(seeds, folder, only_report):
+def coverage(seeds, first, folder, only_report):
     os.makedirs(folder, exist_ok=True)
     file = os.path.join(folder, "trainings.jsonl")
     runs = []
@@ -115,7 +115,7 @@ def coverage(seeds, folder, only_report):
         with open(file, encoding="utf-8") as lines:
             runs = [json.loads(line) for line in lines]
     done = {(run["rate"], run["seed"]) for run in runs}
-    for seed in range(0 if only_report else seeds):
+    for seed in range(first, first if only_report else first + seeds):
         for rate in RATES:
             if (rate, seed) not in done:
                 runs.append(watched(rate, seed))
@@ -144,13 +144,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["coverage", "cost"])
     parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--folder", default="tracking")
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
     if arguments.what == "cost":
         cost()
     else:
-        coverage(arguments.seeds, arguments.folder, arguments.report)
+        coverage(arguments.seeds, arguments.first, arguments.folder, arguments.report)
 
 
 if __name__ == "__main__":

@@ -60,6 +60,14 @@ def test_is_right_at_a_known_log_partition(kind):
     assert abs(difference) < T_BOUND * integral.result_.diagnostics["difference_std_error"]
 
 
+def test_groups_in_modes_of_their_own_are_an_alarm():
+    """Each of ten groups has one chain, which seldom changes between two modes ten apart."""
+    path = make_density_problem("two gaussians 2-D").path
+    with pytest.warns(ConvergenceWarning, match="groups of chains differ in their states at the target"):
+        rts = RTS(10, 10, 300, continuous=True, random_state=0).fit(path)
+    assert rts.result_.diagnostics["between_groups"] > 0.2
+
+
 @pytest.mark.parametrize("parameters", [{"prior": 2.0}, {"ladder": "adaptive"}, {"init": "paper"}])
 def test_options_leave_the_value(problem, parameters):
     rts = RTS(**{**SHORT, "n_sweeps": 600, **parameters}).fit(problem.path)

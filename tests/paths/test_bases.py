@@ -7,9 +7,10 @@ import pytest
 from scipy import integrate, optimize, stats
 from scipy.special import log_expit
 
-from sklpf.paths import _as_base, _bases
+from sklpf.paths import _as_base, _bases, _elliptical
 from sklpf.paths._as_base import as_base
-from sklpf.paths._bases import Gaussian, StudentT, Uniform
+from sklpf.paths._bases import Uniform
+from sklpf.paths._elliptical import Gaussian, StudentT
 
 MEAN = np.array([1.0, -2.0, 0.5])
 FULL = np.array([[2.0, 0.9, -0.3], [0.9, 1.0, 0.1], [-0.3, 0.1, 0.5]])
@@ -555,4 +556,4 @@ def test_points_of_another_width_are_refused(name, method, shape):
 
 
 def test_examples():
-    assert doctest.testmod(_bases).failed == doctest.testmod(_as_base).failed == 0
+    assert all(doctest.testmod(module).failed == 0 for module in (_bases, _elliptical, _as_base))

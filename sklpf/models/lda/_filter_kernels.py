@@ -14,9 +14,11 @@ from numba import types
 from numba.extending import intrinsic
 
 from sklpf import _random
+from sklpf._layout import LANES
 from sklpf._random import Keys
-from sklpf.kernels import LANES, exp64, inlined, njit, random_bits, uniform
+from sklpf.kernels import exp64, inlined, njit, random_bits, uniform
 from sklpf.kernels._random import chains_bits
+from sklpf.models.lda._vector_kernels import Loop, aligned, repeated, spread
 
 # typed, since numba compiles a function anew for each literal number that it is given
 _Z, _NEW, _ORDER = np.int64(_random.FIRST), np.int64(_random.SECOND), np.int64(_random.SWAP)
@@ -42,59 +44,27 @@ _draw_topics: Any = intrinsic(_topics_maker)
 
 
 def _emit_topics(builder, counts, alpha, row, sums, n_topics, bits, out):
-    float32, int32 = ir.FloatType(), ir.IntType(32)
-    vector, integers = ir.VectorType(float32, LANES), ir.VectorType(int32, LANES)
-
-    def constant(kind, value):
-        return ir.Constant(kind, [value] * LANES)
-
-    def spread(begin, k):
-        undefined = ir.Constant(vector, ir.Undefined)
-        first = builder.insert_element(undefined, builder.load(builder.gep(begin, [k])), ir.Constant(int32, 0))
-        return builder.shuffle_vector(first, undefined, constant(integers, 0))
-
+    float32 = ir.FloatType()
+    vector, integers = ir.VectorType(float32, LANES), ir.VectorType(ir.IntType(32), LANES)
     counts, sums = (builder.inttoptr(address, vector.as_pointer()) for address in (counts, sums))
     alpha, row = (builder.inttoptr(address, float32.as_pointer()) for address in (alpha, row))
     bits, out = (builder.inttoptr(address, integers.as_pointer()) for address in (bits, out))
-    with _Loop(builder, n_topics, constant(vector, 0.0)) as loop:
-        weights = builder.fadd(builder.load(builder.gep(counts, [loop.k]), align=4), spread(alpha, loop.k))
-        total = builder.fadd(loop.carried, builder.fmul(weights, spread(row, loop.k)))
+    with Loop(builder, n_topics) as loop:
+        before = loop.carry(repeated(vector, 0.0))
+        prior, likelihood = (spread(builder, builder.load(builder.gep(begin, [loop.k]))) for begin in (alpha, row))
+        weights = builder.fadd(builder.load(builder.gep(counts, [loop.k]), align=4), prior)
+        total = builder.fadd(before, builder.fmul(weights, likelihood))
         builder.store(total, builder.gep(sums, [loop.k]), align=4)
-        loop.next(total)
-    upper = builder.uitofp(builder.lshr(builder.load(bits, align=4), constant(integers, 9)), vector)
-    share = builder.fadd(builder.fmul(upper, constant(vector, 2.0**-23)), constant(vector, 2.0**-24))
+        loop.next([before], [total])
+    upper = builder.uitofp(builder.lshr(builder.load(bits, align=4), repeated(integers, 9)), vector)
+    share = builder.fadd(builder.fmul(upper, repeated(vector, 2.0**-23)), repeated(vector, 2.0**-24))
     threshold = builder.fmul(share, total)
-    with _Loop(builder, n_topics, constant(integers, 0)) as loop:
+    with Loop(builder, n_topics) as loop:
+        passed = loop.carry(repeated(integers, 0))
         value = builder.load(builder.gep(sums, [loop.k]), align=4)
-        topic = builder.add(loop.carried, builder.zext(builder.fcmp_ordered("<", value, threshold), integers))
-        loop.next(topic)
+        topic = builder.add(passed, builder.zext(builder.fcmp_ordered("<", value, threshold), integers))
+        loop.next([passed], [topic])
     builder.store(topic, out, align=4)
-
-
-class _Loop:
-    """Emits a loop over k < n, n at least 1, that carries a value."""
-
-    def __init__(self, builder, n, start):
-        self.builder, self.n, self.start = builder, n, start
-
-    def __enter__(self):
-        builder, self.entry = self.builder, self.builder.block
-        self.body, self.end = builder.append_basic_block("body"), builder.append_basic_block("end")
-        builder.branch(self.body)
-        builder.position_at_end(self.body)
-        self.k, self.carried = builder.phi(self.n.type), builder.phi(self.start.type)
-        return self
-
-    def next(self, value):
-        following = self.builder.add(self.k, ir.Constant(self.n.type, 1))
-        starts = ir.Constant(self.n.type, 0), self.start
-        for phi, start, after in zip((self.k, self.carried), starts, (following, value)):
-            phi.add_incoming(start, self.entry)
-            phi.add_incoming(after, self.body)
-        self.builder.cbranch(self.builder.icmp_signed("<", following, self.n), self.body, self.end)
-
-    def __exit__(self, *exception):
-        self.builder.position_at_end(self.end)
 
 
 # ---- all particles of a filter -------------------------------------------------------------------
@@ -204,17 +174,6 @@ def _probabilities(document):
 
 
 @njit
-def _aligned(shape, like):
-    """Zeros of four bytes each from a multiple of 64 bytes on: no vector crosses a line of the cache."""
-    size = 1
-    for n in shape:
-        size *= n
-    buffer = np.zeros(size + LANES, like)
-    start = (-(buffer.ctypes.data // 4)) % LANES
-    return buffer[start : start + size].reshape(shape)
-
-
-@njit
 def _change_prior(particle_weights, counts, n_tokens, old, new, gains):
     """Multiply weights by how much more probable the topics of so many tokens are a priori; log of the mean weight.
 
@@ -267,9 +226,9 @@ def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_est
     n_tokens, n_topics = document.word.shape[0], document.alpha.shape[0]
     n_groups, n_filters = (n_particles + LANES - 1) // LANES, log_estimates.shape[0]
     width = n_groups * LANES
-    z = _aligned((n_tokens, width), np.int32)
-    counts, sums = _aligned((n_groups, n_topics, LANES), np.float32), _aligned((n_topics, LANES), np.float32)
-    bits, order = _aligned(((n_tokens + 3) // 4 * 4 + 4, width), np.uint32), np.empty(4, np.uint32)
+    z = aligned((n_tokens, width), np.int32)
+    counts, sums = aligned((n_groups, n_topics, LANES), np.float32), aligned((n_topics, LANES), np.float32)
+    bits, order = aligned(((n_tokens + 3) // 4 * 4 + 4, width), np.uint32), np.empty(4, np.uint32)
     rows, topics = document.likelihoods, _probabilities(document)
     predictions, urns, work = _prior_predictions(priors, topics), priors.sum(axis=1), np.empty(LANES)
     new, gains = np.empty_like(bits), np.empty(n_tokens + 1)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, psi
 from sklearn.exceptions import ConvergenceWarning
 
+from sklpf._layout import padded
 from sklpf._parallel import parallel_map
 from sklpf._progress import said
 from sklpf._random import Keys, Stream, draw_seed, stream_key
@@ -19,7 +20,6 @@ from sklpf.models.lda._completion import whole_counts
 from sklpf.models.lda._inference import Topics, fit_prior
 from sklpf.training import train
 
-_LANES = 16
 _EVERY = 5  # sweeps between values of the joint likelihood and updates of the priors
 _RATE = 0.5  # of a step of the priors, since one sample is all that they see
 _KEPT = 0.2  # of the sweeps, whose counts are averaged
@@ -170,7 +170,7 @@ class State:
     def __init__(self, corpus: Corpus, alpha, eta, key):
         self.corpus, self.alpha, self.eta, self.key = corpus, alpha, eta, key
         self.z = np.full(len(corpus.words), -1, np.int32)
-        self.by_word = np.zeros((corpus.n_features, -(-len(alpha) // _LANES) * _LANES), np.int32)
+        self.by_word = np.zeros((corpus.n_features, padded(len(alpha))), np.int32)
         self.by_topic = np.zeros(len(alpha), np.int64)
 
     def sweep(self, step: int) -> None:

@@ -5,6 +5,7 @@ A token of word w in document d has the conditional (n_dk + alpha_k) (n_wk + eta
 samplers save up to hundreds of topics. Weights are float32 (relative error 1e-7), counts are integers.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ from numba import types
 from numba.extending import intrinsic
 
 from sklpf import _random
-from sklpf.kernels import LANES, inlined, njit, random_bits, uniform
-from sklpf.models.lda._vector_kernels import log_gamma
+from sklpf._layout import LANES
+from sklpf.kernels import inlined, njit, random_bits, uniform
+from sklpf.models.lda._vector_kernels import Loop, aligned, log_gamma, repeated, running_sums, shifted, spread
 
 _TOPIC = np.int64(_random.FIRST)
+_LEAST = -100.0  # log2 of a weight that float32 holds
 
 
 # ---- one token ---------------------------------------------------------------------------------
@@ -36,61 +39,31 @@ _topic: Any = intrinsic(_topic_maker)
 
 
 def _emit_topic(builder, counts, shares, eta, sums, n_vectors, u):
-    int32, int64 = ir.IntType(32), ir.IntType(64)
+    int32 = ir.IntType(32)
     vector, integers = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(int32, LANES)
-    zeros, ones = ir.Constant(vector, [0.0] * LANES), ir.Constant(integers, [1] * LANES)
-    none = ir.Constant(integers, [0] * LANES)
     counts = builder.inttoptr(counts, integers.as_pointer())
     shares, sums = (builder.inttoptr(address, vector.as_pointer()) for address in (shares, sums))
-
-    def spread(value):
-        value = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(int32, 0))
-        return builder.shuffle_vector(value, zeros, none)
-
-    def shift(values, by):
-        index = [LANES + lane - by if lane >= by else 0 for lane in range(LANES)]
-        return builder.shuffle_vector(zeros, values, ir.Constant(integers, index))
-
-    def loop(start, step):
-        """Emit value = step(i, value) for i < n_vectors, once at least."""
-        entry = builder.block
-        body, end = builder.append_basic_block("body"), builder.append_basic_block("end")
-        builder.branch(body)
-        builder.position_at_end(body)
-        i, value = builder.phi(int64), builder.phi(start.type)
-        more, following = step(i, value), builder.add(i, ir.Constant(int64, 1))
-        for phi, first, then in ((i, ir.Constant(int64, 0), following), (value, start, more)):
-            phi.add_incoming(first, entry)
-            phi.add_incoming(then, body)
-        builder.cbranch(builder.icmp_signed("<", following, n_vectors), body, end)
-        builder.position_at_end(end)
-        return more
-
-    etas = spread(eta)
-
-    def weigh(i, total):
-        n = builder.sitofp(builder.load(builder.gep(counts, [i]), align=4), vector)
-        weights = builder.fmul(builder.fadd(n, etas), builder.load(builder.gep(shares, [i]), align=4))
-        total = builder.fadd(total, weights)
-        builder.store(total, builder.gep(sums, [i]), align=4)
-        return total
-
-    prefix = loop(zeros, weigh)
-    for by in (1, 2, 4, 8):
-        prefix = builder.fadd(prefix, shift(prefix, by))
-    last = ir.Constant(int32, LANES - 1)
+    etas = spread(builder, eta)
+    with Loop(builder, n_vectors) as loop:
+        before = loop.carry(repeated(vector, 0.0))
+        n = builder.sitofp(builder.load(builder.gep(counts, [loop.k]), align=4), vector)
+        weights = builder.fmul(builder.fadd(n, etas), builder.load(builder.gep(shares, [loop.k]), align=4))
+        total = builder.fadd(before, weights)
+        builder.store(total, builder.gep(sums, [loop.k]), align=4)
+        loop.next([before], [total])
+    prefix, last = running_sums(builder, total), ir.Constant(int32, LANES - 1)
     threshold = builder.fmul(u, builder.extract_element(prefix, last))
-    below = builder.bitcast(builder.fcmp_ordered("<", prefix, spread(threshold)), ir.IntType(LANES))
+    below = builder.bitcast(builder.fcmp_ordered("<", prefix, spread(builder, threshold)), ir.IntType(LANES))
     lane = builder.zext(builder.ctpop(below), int32)
     lane = builder.select(builder.icmp_signed("<", lane, last), lane, last)
-    left = spread(builder.fsub(threshold, builder.extract_element(shift(prefix, 1), lane)))
-
-    def count(i, n):
-        passed = builder.fcmp_ordered("<", builder.load(builder.gep(sums, [i]), align=4), left)
-        return builder.add(n, builder.select(passed, ones, none))
-
-    n = builder.extract_element(loop(none, count), lane)
-    return builder.sext(builder.add(lane, builder.mul(n, ir.Constant(int32, LANES))), int64)
+    left = spread(builder, builder.fsub(threshold, builder.extract_element(shifted(builder, prefix, 1), lane)))
+    with Loop(builder, n_vectors) as loop:
+        passed = loop.carry(repeated(integers, 0))
+        below = builder.fcmp_ordered("<", builder.load(builder.gep(sums, [loop.k]), align=4), left)
+        vectors = builder.add(passed, builder.zext(below, integers))
+        loop.next([passed], [vectors])
+    n = builder.extract_element(vectors, lane)
+    return builder.sext(builder.add(lane, builder.mul(n, ir.Constant(int32, LANES))), ir.IntType(64))
 
 
 @inlined
@@ -99,11 +72,9 @@ def _draw(counts, shares, eta, sums, n_topics, u):
 
 
 @njit
-def aligned(n, width):
-    """Zeros (n, width) of float32 from a multiple of 64 bytes on."""
-    buffer = np.zeros(n * width + LANES, np.float32)
-    start = (-(buffer.ctypes.data // 4)) % LANES
-    return buffer[start : start + n * width].reshape(n, width)
+def _scale(weight):
+    """A power of 2 by which weights are multiplied where priors are so small that this one is lost in float32."""
+    return 2.0 ** max(0.0, math.ceil(_LEAST - math.log2(weight)))
 
 
 @njit
@@ -123,10 +94,12 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
     """
     n_topics, padded, longest = alpha.shape[0], by_word.shape[1], np.diff(indptr).max()
     bits, by_document = np.empty(longest + 4, np.uint32), np.zeros(n_topics, np.int32)
-    shares, sums, reciprocals, eta32 = aligned(1, padded)[0], aligned(1, padded)[0], np.empty(n_topics), np.float32(eta)
+    shares, sums = aligned((padded,), np.float32), aligned((padded,), np.float32)
+    reciprocals, eta32 = np.empty(n_topics), np.float32(eta)
     rows, row_bytes, total = by_word.ctypes.data, 4 * padded, by_word.shape[0] * eta
+    scale = _scale(alpha.max() * eta / (words.shape[0] + total))
     for k in range(n_topics):
-        reciprocals[k] = 1.0 / (by_topic[k] + total)
+        reciprocals[k] = scale / (by_topic[k] + total)
     for d in range(indptr.shape[0] - 1):
         begin, n = indptr[d], indptr[d + 1] - indptr[d]
         random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + d, _TOPIC)
@@ -142,13 +115,13 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
                 by_word[word, k] -= 1
                 by_document[k] -= 1
                 by_topic[k] -= 1
-                reciprocals[k] = 1.0 / (by_topic[k] + total)
+                reciprocals[k] = scale / (by_topic[k] + total)
                 shares[k] = (by_document[k] + alpha[k]) * reciprocals[k]
             k = _draw(rows + word * row_bytes, shares.ctypes.data, eta32, sums, n_topics, uniform(bits[i]))
             by_word[word, k] += 1
             by_document[k] += 1
             by_topic[k] += 1
-            reciprocals[k] = 1.0 / (by_topic[k] + total)
+            reciprocals[k] = scale / (by_topic[k] + total)
             shares[k] = (by_document[k] + alpha[k]) * reciprocals[k]
             z[begin + i] = k
 

@@ -14,9 +14,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaln, polygamma, psi
 
+from sklpf._layout import padded
+
 _DOCUMENTS_AT_ONCE = 4096  # where topics stay
 _DOCUMENTS_PER_BLOCK, _WORDS_PER_BLOCK = 32, 1024
-_LANES = 16
 _SMALLEST_SCALE = 1e-6
 _LARGEST_PRIOR = 1e3  # in units of the smallest component, to which a difference from it leaves enough digits
 _SMALLEST_OFFSET = -600.0  # digamma of a topic's sum; exponentials reach to 708
@@ -160,12 +161,12 @@ def infer_documents(
     from sklpf.models.lda._word_kernels import list_words
 
     words, local = list_words(X.indices, X.shape[1])
-    padded, dtype = -(-len(alpha) // _LANES) * _LANES, X.dtype
+    width, dtype = padded(len(alpha)), X.dtype
     own = np.ndim(inverse) > 0
     inverse = np.atleast_1d(np.asarray(inverse, dtype=np.float64))
     tempered = own or inverse[0] != 1
-    log_rows = np.zeros((len(words) if joint or tempered else 0, padded), dtype)
-    rows = np.zeros((0 if own else len(words), padded), dtype)
+    log_rows = np.zeros((len(words) if joint or tempered else 0, width), dtype)
+    rows = np.zeros((0 if own else len(words), width), dtype)
     tasks(functools.partial(_fill_rows, topics, words, inverse, rows, log_rows), cut(len(words), _WORDS_PER_BLOCK))
     n = X.shape[0]
     documents = Documents(
@@ -177,7 +178,7 @@ def infer_documents(
         rows,
         log_rows,
         np.array(gamma, dtype=np.float64),
-        np.empty((n, padded), dtype),
+        np.empty((n, width), dtype),
         np.empty(len(local), dtype),
         np.empty(n),
         np.zeros(n),

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
+from sklpf._layout import padded
 from sklpf._numbers import as_float64
 from sklpf._random import Stream
 from sklpf.models._validation import check_indices
@@ -18,7 +19,6 @@ from sklpf.models.lda._completion import check_lengths
 from sklpf.partition import LeftToRight, PartitionEstimator
 from sklpf.paths._kernel_path import KernelPath, read_only
 
-_LANES = 16
 _PRIOR_RANGE = 1e-20, 1e20
 _REMEMBERED, _STAGES = 0.02, 12  # share of a document that guided filters begin with; steps to forget it
 _FEWEST_TOKENS = 0.5  # of a topic that guides
@@ -136,7 +136,7 @@ class LDAPath(KernelPath):
             raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
         n_words, n_topics = self.log_topics.shape
         alpha, drawn = self.doc_topic_prior, np.arange(self.counts.sum() + 1)
-        likelihoods = np.zeros((n_words, -(-n_topics // _LANES) * _LANES))
+        likelihoods = np.zeros((n_words, padded(n_topics)))
         likelihoods[:, :n_topics] = np.exp(
             self.log_topics - self.log_topics.max(axis=1, keepdims=True, initial=-np.inf)
         )

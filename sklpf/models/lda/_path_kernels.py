@@ -19,11 +19,13 @@ from numba import types
 from numba.extending import intrinsic
 
 from sklpf import _random
-from sklpf.kernels import LANES, exp64, implements, inlined, njit, random_bits, uniform
+from sklpf._layout import LANES
 from sklpf.kernels import _programs as programs
+from sklpf.kernels import exp64, implements, inlined, njit, random_bits, uniform
+from sklpf.models.lda._vector_kernels import Loop, aligned, repeated, running_sums, spread
 
 # typed, since numba compiles a function anew for each literal number that it is given
-_Z, _ONE = np.int64(_random.FIRST), np.int64(1)
+_Z = np.int64(_random.FIRST)
 
 
 class Document(NamedTuple):
@@ -64,36 +66,19 @@ _lane: Any = intrinsic(_lane_maker)
 
 
 def _emit_lane(builder, first, second, sums, n_vectors, u):
-    float32, int32, int64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
-    vector = ir.VectorType(float32, LANES)
-    zeros = ir.Constant(vector, [0.0] * LANES)
+    vector = ir.VectorType(ir.FloatType(), LANES)
     first, second, out = (builder.inttoptr(address, vector.as_pointer()) for address in (first, second, sums))
-    entry = builder.block
-    body, end = builder.append_basic_block("body"), builder.append_basic_block("end")
-    builder.branch(body)
-
-    builder.position_at_end(body)
-    i, total = builder.phi(int64), builder.phi(vector)
-    products = builder.fmul(*(builder.load(builder.gep(row, [i]), align=4) for row in (first, second)))
-    more, following = builder.fadd(total, products), builder.add(i, ir.Constant(int64, 1))
-    builder.store(more, builder.gep(out, [i]), align=4)
-    for phi, start, step in ((i, ir.Constant(int64, 0), following), (total, zeros, more)):
-        phi.add_incoming(start, entry)
-        phi.add_incoming(step, body)
-    builder.cbranch(builder.icmp_signed("<", following, n_vectors), body, end)
-
-    builder.position_at_end(end)
-    prefix = more
-    for shift in (1, 2, 4, 8):
-        index = [LANES + lane - shift if lane >= shift else 0 for lane in range(LANES)]
-        shifted = builder.shuffle_vector(zeros, prefix, ir.Constant(ir.VectorType(int32, LANES), index))
-        prefix = builder.fadd(prefix, shifted)
-    builder.store(prefix, builder.gep(out, [i]), align=4)
-    threshold = builder.fmul(u, builder.extract_element(prefix, ir.Constant(int32, LANES - 1)))
-    threshold = builder.insert_element(ir.Constant(vector, ir.Undefined), threshold, ir.Constant(int32, 0))
-    threshold = builder.shuffle_vector(threshold, zeros, ir.Constant(ir.VectorType(int32, LANES), [0] * LANES))
-    below = builder.bitcast(builder.fcmp_ordered("<", prefix, threshold), ir.IntType(LANES))
-    return builder.zext(builder.ctpop(below), int64)
+    with Loop(builder, n_vectors) as loop:
+        before = loop.carry(repeated(vector, 0.0))
+        products = builder.fmul(*(builder.load(builder.gep(row, [loop.k]), align=4) for row in (first, second)))
+        total = builder.fadd(before, products)
+        builder.store(total, builder.gep(out, [loop.k]), align=4)
+        loop.next([before], [total])
+    prefix = running_sums(builder, total)
+    builder.store(prefix, builder.gep(out, [loop.k]), align=4)
+    threshold = builder.fmul(u, builder.extract_element(prefix, ir.Constant(ir.IntType(32), LANES - 1)))
+    below = builder.bitcast(builder.fcmp_ordered("<", prefix, spread(builder, threshold)), ir.IntType(LANES))
+    return builder.zext(builder.ctpop(below), ir.IntType(64))
 
 
 @inlined
@@ -120,22 +105,14 @@ def _weight(plain, mean, log_ratio, beta):
 
 
 @njit
-def _aligned(n, width):
-    """Zeros (n, width) of float32 from a multiple of 64 bytes on: no vector crosses a line of the cache."""
-    buffer = np.zeros(n * width + LANES, np.float32)
-    start = (-(buffer.ctypes.data // 4)) % LANES
-    return buffer[start : start + n * width].reshape(n, width)
-
-
-@njit
 def _work_space(document, z, n_tokens):
     """Work space of chains whose first tokens have the topics z (n, N)."""
     n, n_topics, padded = z.shape[0], document.alpha.shape[0], document.likelihoods.shape[1]
-    counts, weights = np.zeros((n, n_topics), np.int32), _aligned(n, padded)
+    counts, weights = np.zeros((n, n_topics), np.int32), aligned((n, padded), np.float32)
     for c in range(n):
         for i in range(n_tokens):
             counts[c, z[c, i]] += 1
-    return Scratch(counts, weights, _aligned(_ONE, padded)[0], np.empty((n, z.shape[1] + 4), np.uint32))
+    return Scratch(counts, weights, aligned((padded,), np.float32), np.empty((n, z.shape[1] + 4), np.uint32))
 
 
 # ---- densities ---------------------------------------------------------------------------------

@@ -1,16 +1,17 @@
-"""Numba building blocks of the topics of documents: digamma, and four rows at a time times a vector.
+"""Numba building blocks of the topics of documents: digamma, loops over registers, four rows at a time times a vector.
 
 The products name their registers: LLVM neither adds up a sum in another order than is written nor sees that rows at
 computed places don't overlap, and would leave both scalar.
 """
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sklpf.kernels import bitcast, exp64, inlined
+from sklpf._layout import LANES
+from sklpf.kernels import bitcast, exp64, inlined, njit
 
-LANES = 16  # of float32; 8 of float64
 FLUSH = 1e-18  # smaller factors count as 0: products of two would be subnormal in float32, and slow
 
 _as_int64 = bitcast(types.float64, types.int64, ir.IntType(64))
@@ -96,6 +97,75 @@ def trigamma(x):
     return total + w * (1.0 + 0.5 * w + z * (1 / 6 - z * (1 / 30 - z * (1 / 42 - z * (1 / 30)))))
 
 
+# ---- registers -----------------------------------------------------------------------------------
+@njit
+def aligned(shape, like):
+    """Zeros of four bytes each from a multiple of 64 bytes on: no register crosses a line of the cache."""
+    size = 1
+    for n in shape:
+        size *= n
+    buffer = np.zeros(size + LANES, like)
+    start = (-(buffer.ctypes.data // 4)) % LANES
+    return buffer[start : start + size].reshape(shape)
+
+
+class Loop:
+    """Emits a loop over k = 0, step, ... < n, once at least."""
+
+    def __init__(self, builder, n, step=1):
+        self.builder, self.n, self.step = builder, n, step
+
+    def __enter__(self):
+        self.entry = self.builder.block
+        self.body, self.end = (self.builder.append_basic_block(name) for name in ("body", "end"))
+        self.builder.branch(self.body)
+        self.builder.position_at_end(self.body)
+        self.k = self.carry(ir.Constant(self.n.type, 0))
+        return self
+
+    def carry(self, start):
+        """A value that goes from round to round."""
+        phi = self.builder.phi(start.type)
+        phi.add_incoming(start, self.entry)
+        return phi
+
+    def next(self, carried=(), values=()):
+        """Set what the carried values are in the next round."""
+        following = self.builder.add(self.k, ir.Constant(self.n.type, self.step))
+        for phi, value in zip([self.k, *carried], [following, *values]):
+            phi.add_incoming(value, self.body)
+        self.builder.cbranch(self.builder.icmp_signed("<", following, self.n), self.body, self.end)
+
+    def __exit__(self, *exception):
+        self.builder.position_at_end(self.end)
+
+
+def repeated(kind, value):
+    """A constant of a vector type with the same number in every lane."""
+    return ir.Constant(kind, [value] * kind.count)
+
+
+def spread(builder, value, lanes=LANES):
+    """A register that holds a number in every lane."""
+    undefined = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
+    first = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(first, undefined, repeated(ir.VectorType(ir.IntType(32), lanes), 0))
+
+
+def shifted(builder, values, by):
+    """The lanes of a register moved up, with zeros below."""
+    places = [LANES + lane - by if lane >= by else 0 for lane in range(LANES)]
+    places = ir.Constant(ir.VectorType(ir.IntType(32), LANES), places)
+    return builder.shuffle_vector(repeated(values.type, 0.0), values, places)
+
+
+def running_sums(builder, values):
+    """Sums over lanes 0, ..., j of a register."""
+    for by in (1, 2, 4, 8):
+        values = builder.fadd(values, shifted(builder, values, by))
+    return values
+
+
 # ---- four rows -----------------------------------------------------------------------------------
 def _pointers(context, builder, signature, arguments):
     return [
@@ -105,7 +175,7 @@ def _pointers(context, builder, signature, arguments):
 
 
 def _lanes(signature):
-    return 8 if signature.args[0].dtype == types.float64 else 16
+    return LANES // 2 if signature.args[0].dtype == types.float64 else LANES
 
 
 @intrinsic
@@ -131,12 +201,12 @@ def add_four(typing_context, weights, rows, starts, first, width, out):
 
 
 def _emit_four_dots(builder, lanes, weights, rows, starts, first, width, out):
-    int32, zeros = ir.IntType(32), ir.Constant(ir.VectorType(out.type.pointee, lanes), [0.0] * lanes)
+    int32, vector = ir.IntType(32), ir.VectorType(out.type.pointee, lanes)
     indices, begins = _begins(builder, rows, starts, first)
-    with _Loop(builder, lanes, width) as loop:
-        sums = [loop.carry(zeros) for _ in begins]
-        shared = loop.load(weights)
-        more = [_multiply_add(builder, shared, loop.load(begin), total) for begin, total in zip(begins, sums)]
+    with Loop(builder, width, lanes) as loop:
+        sums = [loop.carry(repeated(vector, 0.0)) for _ in begins]
+        shared = _load(loop, weights, vector)
+        more = [_multiply_add(builder, shared, _load(loop, begin, vector), total) for begin, total in zip(begins, sums)]
         loop.next(sums, more)
     for index, value in zip(indices, more):
         n = lanes
@@ -148,19 +218,15 @@ def _emit_four_dots(builder, lanes, weights, rows, starts, first, width, out):
 
 
 def _emit_add_four(builder, lanes, weights, rows, starts, first, width, out):
-    vector, int32 = ir.VectorType(out.type.pointee, lanes), ir.IntType(32)
+    vector = ir.VectorType(out.type.pointee, lanes)
     indices, begins = _begins(builder, rows, starts, first)
-    undefined, zeros = ir.Constant(vector, ir.Undefined), ir.Constant(ir.VectorType(int32, lanes), [0] * lanes)
-    factors = []
-    for index in indices:
-        factor = builder.insert_element(undefined, builder.load(builder.gep(weights, [index])), ir.Constant(int32, 0))
-        factors.append(builder.shuffle_vector(factor, undefined, zeros))
-    with _Loop(builder, lanes, width) as loop:
-        total = loop.load(out)
+    factors = [spread(builder, builder.load(builder.gep(weights, [index])), lanes) for index in indices]
+    with Loop(builder, width, lanes) as loop:
+        total = _load(loop, out, vector)
         for factor, begin in zip(factors, begins):
-            total = _multiply_add(builder, factor, loop.load(begin), total)
-        loop.store(total, out)
-        loop.next([], [])
+            total = _multiply_add(builder, factor, _load(loop, begin, vector), total)
+        builder.store(total, _place(loop, out, vector), align=4)
+        loop.next()
 
 
 def _begins(builder, rows, starts, first):
@@ -168,47 +234,13 @@ def _begins(builder, rows, starts, first):
     return indices, [builder.gep(rows, [builder.load(builder.gep(starts, [index]))]) for index in indices]
 
 
+def _place(loop, begin, vector):
+    return loop.builder.bitcast(loop.builder.gep(begin, [loop.k]), vector.as_pointer())
+
+
+def _load(loop, begin, vector):
+    return loop.builder.load(_place(loop, begin, vector), align=4)
+
+
 def _multiply_add(builder, first, second, third):
     return builder.fadd(builder.fmul(first, second, flags=("contract",)), third, flags=("contract",))
-
-
-class _Loop:
-    """Emits a loop over registers of `lanes` numbers, once at least, up to `width` numbers."""
-
-    def __init__(self, builder, lanes, width):
-        self.builder, self.lanes, self.width = builder, lanes, width
-
-    def __enter__(self):
-        builder, int64 = self.builder, ir.IntType(64)
-        self.entry = builder.block
-        self.body, self.end = builder.append_basic_block("body"), builder.append_basic_block("end")
-        builder.branch(self.body)
-        builder.position_at_end(self.body)
-        self.k = self.carry(ir.Constant(int64, 0))
-        return self
-
-    def carry(self, start):
-        """A value that goes from round to round."""
-        phi = self.builder.phi(start.type)
-        phi.add_incoming(start, self.entry)
-        return phi
-
-    def _place(self, begin):
-        kind = ir.VectorType(begin.type.pointee, self.lanes).as_pointer()
-        return self.builder.bitcast(self.builder.gep(begin, [self.k]), kind)
-
-    def load(self, begin):
-        return self.builder.load(self._place(begin), align=4)
-
-    def store(self, value, begin):
-        self.builder.store(value, self._place(begin), align=4)
-
-    def next(self, carried, values):
-        """Set what the carried values are in the next round."""
-        following = self.builder.add(self.k, ir.Constant(ir.IntType(64), self.lanes))
-        for phi, value in zip([self.k, *carried], [following, *values]):
-            phi.add_incoming(value, self.body)
-        self.builder.cbranch(self.builder.icmp_signed("<", following, self.width), self.body, self.end)
-
-    def __exit__(self, *exception):
-        self.builder.position_at_end(self.end)

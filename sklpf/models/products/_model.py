@@ -77,6 +77,8 @@ class ProductOfExperts(EnergyBasedModel):
         Mean of the rows, which is subtracted.
     loss_curve_ : ndarray of shape (`n_iter_`,)
         Mean negative log-likelihood of X after every pass, in nats, by a short estimate of log Z if it isn't closed.
+        With fewer components than features, where rows have none, that of their projections onto the span of the
+        filters, a density on a space of n_components dimensions.
     n_iter_ : int
         Passes made.
     converged_ : bool

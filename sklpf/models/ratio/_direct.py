@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklpf.models._scoring import fit_quietly
 from sklpf.partition import ParallelTempering, PartitionResult
 
-N_GROUPS = 10  # independent ladders, each with draws of the two models of its own
+N_GROUPS = 10  # of independent chains, each with draws of the two models of its own
 _N_SWEEPS = 4096
 _MOST_SPREAD = 2.5  # nats; beyond, the difference of two log Z has the smaller error (doc/benchmarks/compare.md)
 _MOST_APART = 3.0  # joint standard errors
@@ -23,7 +23,7 @@ def check_ratio(ratio: str) -> None:
 
 
 def direct_ratio(model_a: Any, model_b: Any, values: NDArray[np.float64]) -> PartitionResult | None:
-    """log Z_b - log Z_a by replica exchange on the path from a to b; None where there is none, or it did not converge.
+    """log Z_b - log Z_a by a run on the path from a to b; None where there is none, or it did not converge.
 
     Whether a run is made depends on nothing that is random: on the models' classes and on the spread of
     log p_a(x) - log p_b(x) over the rows, `values`, which no log Z changes.
@@ -32,12 +32,17 @@ def direct_ratio(model_a: Any, model_b: Any, values: NDArray[np.float64]) -> Par
         return None
     if all(model.partition_estimator_.result_.statement == "exact" for model in (model_a, model_b)):
         return None
+    return ratio_result(model_a, model_b)
+
+
+def ratio_result(model_a: Any, model_b: Any) -> PartitionResult | None:
+    """The result of a run on the path from a to b; None if there is no path, or draws or run are not trusted."""
     path = model_a._ratio_path(model_b)
     if path is None or path.doubts:
         return None
-    estimator = ParallelTempering(
-        N_GROUPS, n_sweeps=_N_SWEEPS, random_state=model_a._partition_seed, n_jobs=model_a.n_jobs
-    )
+    tempering = ParallelTempering(N_GROUPS, n_sweeps=_N_SWEEPS)
+    estimator = path.default_estimator() if hasattr(path, "default_estimator") else tempering
+    estimator.set_params(random_state=model_a._partition_seed, n_jobs=model_a.n_jobs)
     result = fit_quietly(estimator, path).result_
     return result if result.converged else None
 

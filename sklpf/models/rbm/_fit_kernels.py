@@ -15,7 +15,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from sklpf import _random
-from sklpf.kernels import LANES, add_rows, exp32, njit, random_bits, uniform
+from sklpf._layout import LANES
+from sklpf.kernels import add_rows, exp32, njit, random_bits, uniform
 from sklpf.models.rbm._enumeration_kernels import _log1p_exp_sum
 
 # draws of each layer; typed, since numba compiles a function anew for each literal number that it is given

@@ -95,7 +95,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         The fitted estimator of log Z, its ``result_`` without samples; exists once log Z has been estimated.
     log_partition_curve_, log_partition_std_errors_ : ndarray of shape (n_passes,)
         log Z in nats after every pass and its standard error (NaN of "rts", inf where it could not be followed);
-        exist if log Z was tracked. With `early_stopping` the curve goes on beyond the pass whose weights were kept.
+        exist if log Z was tracked. `partial_fit` goes on with the curve, one entry a call. With `early_stopping` the
+        curve goes on beyond the pass whose weights were kept.
     validation_scores_, validation_score_std_errors_ : ndarray of shape (n_passes,)
         Mean log-likelihood in nats of the rows set aside by `early_stopping` after every pass, and its error from that
         of log Z.
@@ -197,7 +198,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self._count(X)
         trainer = Trainer(self, X, self.batch_size, rng)
         monitor = Monitor(self, X_validation, X.shape[0])
-        train(trainer, self.n_iter, report=self._report, callbacks=monitor.callbacks)
+        train(trainer, self.n_iter, report=self._report, callbacks=monitor.callbacks, store=trainer.store)
         monitor.store(self, trainer)
         trainer.store(self)
         return self

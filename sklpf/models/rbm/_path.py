@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logsumexp, softmax
 
+from sklpf._layout import aligned_zeros
 from sklpf._numbers import as_float64
 from sklpf._random import Stream
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
@@ -387,14 +388,3 @@ def _mixed(start, end, share):
     mixed += start
     mixed.setflags(write=False)
     return mixed
-
-
-def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:
-    """Zeros of shape (n_rows, n_columns padded to 16) that begin at a multiple of 64 bytes.
-
-    NumPy aligns to 16, and vectors that straddle two cache lines take a fifth to a third longer to add.
-    """
-    width = 16 * -(-n_columns // 16)
-    raw = np.zeros(n_rows * width + 16, dtype=np.float32)
-    first = -raw.ctypes.data % 64 // 4
-    return raw[first : first + n_rows * width].reshape(n_rows, width)

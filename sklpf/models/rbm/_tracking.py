@@ -78,10 +78,11 @@ class Monitor:
             self.callbacks.append(EarlyStopping(self.callbacks[0], log_f, _weights_and_chains, *rule))
 
     def store(self, model, trainer) -> None:
-        """Write what was seen to the model, and the best weights to the trainer."""
+        """Write what was seen to the model, for `partial_fit` to go on from, and the best weights to the trainer."""
         if not self.callbacks:
             return
-        store_curve(model, self.callbacks[0])
+        model._tracker = self.callbacks[0]
+        store_curve(model, model._tracker)
         n_lost = int(np.isinf(model.log_partition_std_errors_).sum())
         if n_lost:
             n_passes = len(model.log_partition_std_errors_)

@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
+from sklpf._layout import LANES, aligned_zeros, padded
 from sklpf._random import draw_seed, stream_key
-from sklpf.models.rbm._path import aligned_zeros
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
 
@@ -81,7 +81,7 @@ class Trainer:
 
 def _zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:
     """Zeros with rows an odd number of cache lines apart, so that a column of tiles uses all of the cache's sets."""
-    return aligned_zeros(n_rows, 16 * (-(-n_columns // 16) | 1))
+    return aligned_zeros(n_rows, LANES * (padded(n_columns) // LANES | 1))
 
 
 def _lists(X):

@@ -212,6 +212,17 @@ def test_samples_have_the_model_s_likelihood():
 
 
 # -- fewer components than features ----------------------------------------------------------------
+@pytest.mark.parametrize("expert", ["laplace", "student_t"])
+def test_with_fewer_components_the_loss_is_that_of_projected_rows(expert):
+    X = np.random.default_rng(0).laplace(size=(300, 4)) * [3.0, 2.0, 1.0, 0.1] + 1.0
+    with pytest.warns(UserWarning, match="n_components=2 is below n_features=4"):
+        fitted = ProductOfExperts(2, expert, algorithm="ml", random_state=0).fit(X)
+    axes = np.linalg.qr(fitted.components_.T)[0]
+    exponents = None if expert == "laplace" else fitted.exponents_
+    complete = ProductOfExperts.from_parameters(fitted.components_ @ axes, exponents)
+    assert fitted.loss_curve_[-1] == pytest.approx(-complete.score((X - fitted.mean_) @ axes), abs=1e-6)
+
+
 @pytest.mark.filterwarnings("ignore:training has not settled")
 def test_fewer_components_have_filters_and_no_likelihood():
     X = np.random.default_rng(0).laplace(size=(200, 4))

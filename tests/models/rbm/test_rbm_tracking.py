@@ -101,6 +101,23 @@ def test_partial_fit_goes_on(tracked):
     assert abs(curve[-1] - Exact().fit(model).log_partition_) < student_t.isf(5e-4, 9) * std_errors[-1]
 
 
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_partial_fit_goes_on_from_a_fit(tracked, early_stopping):
+    model = rbm(track_log_partition="particles", early_stopping=early_stopping).fit(BINARY)
+    before = model.log_partition_curve_
+    model.set_params(early_stopping=False)
+    for first in range(0, 200, 10):
+        model = pickle.loads(pickle.dumps(model.partial_fit(BINARY[first : first + 10])))
+    curve, std_errors = model.log_partition_curve_, model.log_partition_std_errors_
+    assert len(curve) == len(before) + 20
+    np.testing.assert_array_equal(curve[: len(before)], before)
+    # false alarm 1e-3
+    assert abs(curve[-1] - Exact().fit(model).log_partition_) < student_t.isf(5e-4, 9) * std_errors[-1]
+    assert std_errors[-1] < 0.11
+    model.set_params(track_log_partition=False).partial_fit(BINARY[:10])
+    assert not hasattr(model, "log_partition_curve_")
+
+
 def test_a_partial_fit_that_fails_leaves_the_tracker_alone():
     model, other = (rbm(track_log_partition="particles") for _ in range(2))
     for fitted in (model, other):
