@@ -65,6 +65,9 @@ class PartitionResult(Readable):
         ``n_distinct`` rows that were computed, and for the ``mean`` of all log Z (a held-out score) its Monte-Carlo
         standard error ``mean_std_error``, which shrinks with T, and ``mean_bias``, minus half the mean squared
         standard error, which does not: the log of an unbiased estimate of Z is low by about that much.
+    bias : float or ndarray of shape (T,)
+        By how much `log_partition` is expected to differ from log Z, in nats, where an estimator says so; where it is
+        low this is below 0, and `interval` reaches so much farther up.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class PartitionResult(Readable):
     ladder: NDArray[np.float64] | None = None
     log_partition_curve: NDArray[np.float64] | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    bias: Any = 0.0
 
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with a row for every log Z: one, or one for each row of data.
@@ -205,4 +209,4 @@ class PartitionResult(Readable):
         if self.statement in ("conservative, not a bound", "approximate"):
             return math.inf, math.inf
         half = student_t.ppf(0.5 + level / 2, self.degrees_of_freedom) * self.std_error
-        return half, half
+        return half, half - self.bias

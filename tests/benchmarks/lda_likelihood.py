@@ -49,7 +49,12 @@ FRESH = {  # models on which no setting was chosen; the last number is the seed 
     "newsgroups, 100 topics, prior 1/100": ("newsgroups", 100, 1 / 100, 2, 17),
     "AP, 100 topics, prior 1/100": ("ap", 100, 1 / 100, 5, 18),
     "NIPS, 50 topics, prior 1/50": ("nips", 50, 1 / 50, 3, 19),
+    "newsgroups, 100 topics, prior 1/100, later": ("newsgroups", 100, 1 / 100, 2, 21),
+    "newsgroups, 50 topics, prior 1/50, later": ("newsgroups", 50, 1 / 50, 2, 22),
+    "AP, 100 topics, prior 1/100, later": ("ap", 100, 1 / 100, 5, 23),
+    "AP, 60 topics, prior 1/60, later": ("ap", 60, 1 / 60, 3, 24),
 }
+FIRST_LATER = 21  # seeds of documents that no earlier one takes
 ESTIMATORS = {
     "LeftToRight (default)": LeftToRight(),
     "LeftToRight, tol 0.1": LeftToRight(tol=0.1),
@@ -222,13 +227,25 @@ def coverage(model, n_seeds):
 def fresh(model, n_seeds):
     """Coverage of the default on models and documents of which none served to choose its settings."""
     path = trained_path(FRESH[model][:4], FRESH[model][4], fresh_documents(*FRESH[model][::4]))
-    table("model", "tokens", "SE of the long run", "error", "its SD", "mean SE", "trusted", "covered", "of trusted")
+    table(
+        "model",
+        "tokens",
+        "SE of the long run",
+        "error",
+        "its SD",
+        "mean SE",
+        "trusted",
+        "covered",
+        "of trusted",
+        "symmetric",
+    )
     for t, n_tokens in enumerate(path.n_tokens):
         truth, truth_error, error, std_error, covered, trusted = fresh_cell(path.row(t), n_seeds)
+        symmetric = np.abs(error) <= student_t.ppf(0.975, LeftToRight().n_filters - 1) * std_error
         row(
             model, n_tokens, f"{truth_error:.3f}", f"{error.mean():+.3f}", f"{error.std(ddof=1):.3f}",
             f"{std_error.mean():.3f}", f"{trusted.sum()} of {n_seeds}", f"{covered.sum()} of {n_seeds}",
-            f"{covered[trusted].sum()} of {trusted.sum()}",
+            f"{covered[trusted].sum()} of {trusted.sum()}", f"{symmetric.sum()} of {n_seeds}",
         )  # fmt: skip
 
 
@@ -238,10 +255,16 @@ def fresh_documents(name, seed):
     order = by_quantile(test, np.linspace(0, 1, test.shape[0]))
     grids = [np.linspace(e, 1 - e, n) for e, n in ((0.1, 5), (0.05, 10), (0.02, 60), (0.02, 30), (0.03, 40))]
     taken = by_quantile(test, np.concatenate(grids))
+    if seed >= FIRST_LATER:
+        earlier = [model[4] for model in FRESH.values() if model[0] == name and model[4] < FIRST_LATER]
+        taken = np.concatenate([taken, *(chosen_fresh(order, taken, each) for each in earlier)])
+    return test[chosen_fresh(order, taken, seed)]
+
+
+def chosen_fresh(order, taken, seed):
     bounds = (np.array([0.02, 0.33, 0.67, 0.98]) * len(order)).astype(int)
     parts = [np.setdiff1d(order[low:high], taken) for low, high in zip(bounds, bounds[1:])]
-    chosen = np.concatenate([np.random.default_rng(seed).choice(part, 5, replace=False) for part in parts])
-    return test[chosen]
+    return np.concatenate([np.random.default_rng(seed).choice(part, 5, replace=False) for part in parts])
 
 
 def fresh_cell(document, n_seeds):
@@ -314,6 +337,7 @@ def hard_document(n_topics, n_tokens, prior, leak, n_foreign, seed):
 
 
 # ---- how many topics -------------------------------------------------------------------------------
+SIZES = 3, 4, 5  # of the squares
 TRAINERS = {
     "Gibbs": {"learning_method": "gibbs", "max_iter": 60, "n_init": 4},
     "variational": {"max_iter": 60},
@@ -322,10 +346,18 @@ TRAINERS = {
 
 def number(n_seeds):
     """Corpora of K bars and background words, as in the gallery: which number of topics is best, and by how much."""
-    for size, (name, trainer) in product((3, 4, 5), TRAINERS.items()):
+    for size, (name, trainer) in product(SIZES, TRAINERS.items()):
         bars = 2 * size
         numbers = [bars - 2, bars, bars + 1, bars + 2, bars + 3, bars + 5]
-        table("bars", "trainer", "seed", "by cross-validation", "by test documents", "fewest within a nat", *numbers)
+        table(
+            "bars",
+            "trainer",
+            "seed",
+            "by cross-validation",
+            "by test documents",
+            "fewest within a nat",
+            *map(str, numbers),
+        )
         means = []
         for seed in range(n_seeds):
             chosen, likelihoods, rule = choose(with_background(size, seed), numbers, trainer, seed)
