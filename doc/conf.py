@@ -10,7 +10,8 @@ from pathlib import Path
 from sphinx.ext import autosummary
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, CHANGES = SETTINGS["project"], SETTINGS["tool"]["towncrier"]
 SOURCE = PROJECT["urls"]["Source"]
 
 project = PROJECT["name"]
@@ -71,6 +72,7 @@ sphinx_gallery_conf = {
     "filename_pattern": "/plot_",
     "reset_modules": ("matplotlib", warnings_are_errors),
     "reset_modules_order": "both",
+    "parallel": True,  # as many processes as sphinx-build -j says
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "auto_examples/backreferences",
     "doc_module": ("sklpf",),
@@ -100,5 +102,21 @@ html_theme_options = {
 }
 
 
+def add_fragments(app, docname, source):
+    """Put what is not released yet into the changelog, by kind, where the next release will."""
+    if docname != "changelog":
+        return
+    kinds = {kind["directory"]: kind["name"] for kind in CHANGES["type"]}
+    fragments = sorted((ROOT / CHANGES["directory"]).glob("*.md"))
+    parts = ["## Not released"] if fragments else []
+    for kind, name in kinds.items():
+        texts = [file.read_text(encoding="utf-8") for file in fragments if file.name.endswith(f".{kind}.md")]
+        items = [f"- {'  '.join(text.strip().splitlines(keepends=True))}" for text in texts]
+        parts += [f"### {name}", "\n".join(items)] if items else []
+    start = CHANGES["start_string"]
+    source[0] = source[0].replace(start, "\n\n".join([start, *parts]) + "\n")
+
+
 def setup(app):
+    app.connect("source-read", add_fragments)
     app.connect("autodoc-skip-member", skip_others)

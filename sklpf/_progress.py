@@ -7,6 +7,7 @@ done; where nobody listens there is no current one, and they cost next to nothin
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import logging
 import time
@@ -21,6 +22,8 @@ _SILENCE = 5.0  # seconds after which a stage says how far it is
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
+_VERBOSE: list[Progress] = []  # fits that say lines, of all threads: workers that compile belong to none
+_COMPILER = {"seconds": 0.0}  # that it has worked in this process
 
 
 def say(line: str) -> None:
@@ -44,6 +47,24 @@ def in_words(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 99.5 * 60 else f"{seconds / 3600:.1f} h"
 
 
+def clock() -> float:
+    """Seconds of a clock that stands still while kernels are compiled, which happens once."""
+    return time.perf_counter() - _COMPILER["seconds"]
+
+
+def compiler_begins(line: str) -> bool:
+    """Let the fit with `verbose` that began last say that it waits for the compiler; returns whether there is one."""
+    if not _VERBOSE:
+        return False
+    _VERBOSE[-1].say_once(line)
+    return True
+
+
+def compiler_worked(seconds: float) -> None:
+    """Take the compiler's time off the clock."""
+    _COMPILER["seconds"] += seconds
+
+
 def reporting(fit: _Method) -> _Method:
     """Let a method ``fit(X, y=None)`` report to those who listen to its estimator."""
 
@@ -60,10 +81,22 @@ def reporting(fit: _Method) -> _Method:
 @with_callbacks
 def _reported(estimator, fit, args, kwargs):
     progress = Progress(estimator, *args, **kwargs)
-    with _as_current(progress):
+    with _as_current(progress), _as_verbose(progress):
         fitted = fit(estimator, *args, **kwargs)
         progress.close()
     return fitted
+
+
+@contextlib.contextmanager
+def _as_verbose(progress: Progress) -> Iterator[None]:
+    if not progress.verbose:
+        yield
+        return
+    _VERBOSE.append(progress)
+    try:
+        yield
+    finally:
+        _VERBOSE.remove(progress)
 
 
 @contextlib.contextmanager
@@ -89,8 +122,8 @@ def passes(n_passes: int) -> Iterator[Progress | None]:
 def stage(name: str, n_tasks: int | None) -> Iterator[Callable[..., None]]:
     """A part of the current fit with so many tasks, None if nobody knows how many.
 
-    Gives a function to call when a task, or some, are done, with words about what they arrived at. What runs within
-    reports nothing.
+    Gives a function to call when a task, or some, are done, with words about what they arrived at, and `store` as
+    `Progress.end` takes it. What runs within reports nothing.
     """
     progress = _CURRENT.get()
     if progress is None:
@@ -118,13 +151,14 @@ def round_done(name: str, log_partition: float, std_error: float, n_sweeps: floa
 
 def hand_on(model: Any, estimator: Any) -> None:
     """Let callbacks that listen to a model and all that it runs also listen to an estimator that it runs."""
+    own = getattr(estimator, "_skl_callbacks", [])
     callbacks = [
         callback
         for callback in getattr(model, "_skl_callbacks", ())
-        if isinstance(callback, AutoPropagatedCallback) and callback.max_propagation_depth != 0
+        if isinstance(callback, AutoPropagatedCallback) and callback.max_propagation_depth != 0 and callback not in own
     ]
     if callbacks:
-        estimator.set_callbacks(*getattr(estimator, "_skl_callbacks", ()), *callbacks)
+        estimator.set_callbacks(*own, *callbacks)
 
 
 class Progress:
@@ -143,6 +177,7 @@ class Progress:
         self._has_callbacks = bool(getattr(estimator, "_skl_callbacks", None))
         self._open: list[Any] = []  # contexts of scikit-learn, the whole fit's first
         self._last: tuple[float, float] | None = None  # sweeps and time of the last round
+        self._said_once: set[str] = set()
 
     # -- tasks -----------------------------------------------------------------------------------
     def begin(self, name: str, n_tasks: int | None) -> None:
@@ -157,9 +192,17 @@ class Progress:
         if self._has_callbacks and not self._open:
             self._push(self.estimator._init_callback_context(max_subtasks=n_tasks))
 
-    def end(self) -> bool:
-        """End the task that began last; returns whether a callback asks to stop."""
-        return self._has_callbacks and bool(self._open.pop().call_on_fit_task_end(**self._arguments))
+    def end(self, store: Callable[[Any], Any] | None = None) -> bool:
+        """End the task that began last; returns whether a callback asks to stop.
+
+        Callbacks that want the model as if the fit had ended here get a copy, to which ``store(model)`` writes what was
+        learned.
+        """
+        if not self._has_callbacks:
+            return False
+        learned = None if store is None else functools.partial(_learned, self.estimator, store)
+        context = self._open.pop()
+        return bool(context.call_on_fit_task_end(**self._arguments, reconstruction_attributes=learned))
 
     def close(self) -> None:
         """End the fit."""
@@ -175,9 +218,15 @@ class Progress:
         if self.verbose:
             say(f"[{type(self.estimator).__name__}] {text}")
 
+    def say_once(self, text: str) -> None:
+        """Say a line unless this fit has said it."""
+        if text not in self._said_once:
+            self._said_once.add(text)
+            self.say(text)
+
     def round_done(self, name, log_partition, std_error, n_sweeps, n_left) -> None:
-        """As the function of that name. The first round tells no speed: kernels were perhaps compiled in it."""
-        now, left = time.perf_counter(), ""
+        """As the function of that name. The first round tells no speed: what goes before it takes time as well."""
+        now, left = clock(), ""
         if self._last is not None and n_left > 0:
             seconds = n_left * (now - self._last[1]) / (n_sweeps - self._last[0])
             left = f", about {in_words(seconds)} left"
@@ -185,19 +234,27 @@ class Progress:
         self.say(f"{name}: log Z = {with_error(log_partition, std_error)} after {n_sweeps:,} sweeps{left}")
 
 
+def _learned(estimator: Any, store: Callable[[Any], Any]) -> dict[str, Any]:
+    """The fitted attributes after `store`, in arrays of their own: training goes on with its."""
+    model = copy.copy(estimator)
+    store(model)
+    others = model.get_params(deep=False)
+    return copy.deepcopy({k: v for k, v in vars(model).items() if k not in others and "callback" not in k})
+
+
 class _Stage:
     """Counts the tasks of a stage that are done."""
 
     def __init__(self, progress: Progress, name: str, n_tasks: int | None):
         self.progress, self.name, self.n_tasks, self.n_done = progress, name, n_tasks, 0
-        self.began = self.said = time.perf_counter()
+        self.began = self.said = clock()
 
-    def __call__(self, n: int = 1, words: str = "") -> None:
+    def __call__(self, n: int = 1, words: str = "", store: Callable[[Any], Any] | None = None) -> None:
         self.n_done += n
         for _ in range(n):
             self.progress.begin(self.name, 0)
-            self.progress.end()
-        now = time.perf_counter()
+            self.progress.end(store)
+        now = clock()
         if now - self.said > _SILENCE and self.n_done != self.n_tasks:
             self.said = now
             self.progress.say(f"{self.name}: {', '.join(filter(None, (words, self._how_far(now - self.began))))}")
@@ -209,5 +266,5 @@ class _Stage:
         return f"{100 * share:.0f} % done, about {in_words(seconds * (1 / share - 1))} left of it"
 
 
-def _nothing(n: int = 1, words: str = "") -> None:
+def _nothing(n: int = 1, words: str = "", store: Callable[[Any], Any] | None = None) -> None:
     pass

@@ -13,11 +13,14 @@ _NAME = "_sklpf_version"
 
 
 class OtherVersionWarning(InconsistentVersionWarning):
-    """As scikit-learn's, but its message and its two versions are of this library."""
+    """As scikit-learn's, but its message and its two versions are of this library.
+
+    The message names no class: it is the same for all that one file holds, and Python shows it once.
+    """
 
     def __str__(self) -> str:
         return (
-            f"a {self.estimator_name} saved by version {self.original_sklearn_version} of sklpf is read by version "
+            f"what was saved by version {self.original_sklearn_version} of sklpf is read by version "
             f"{self.current_sklearn_version}, whose numbers and attributes may be others: fit it anew, or read it by "
             "the version that saved it"
         )

@@ -25,10 +25,25 @@ class Interval(_param_validation.Interval):
         return not isinstance(val, (bool, np.bool_)) and super().is_satisfied_by(val)
 
 
+class Instance(HasMethods):
+    """Instances of a class, which an error message names in words."""
+
+    def __init__(self, kind: type | tuple[type, ...], words: str):
+        super().__init__(["fit"])
+        self.kind, self.words = kind, words
+
+    def is_satisfied_by(self, val):
+        return isinstance(val, self.kind)
+
+    def __str__(self):
+        return self.words
+
+
 __all__ = [
     "AutoPropagatedCallback",
     "CallbackSupportMixin",
     "HasMethods",
+    "Instance",
     "Interval",
     "Options",
     "StrOptions",

@@ -13,28 +13,35 @@ import numpy as np
 
 from sklpf._saving import Versioned
 
-_MOST_DECIMALS = 12
+_ROUNDING = 1e-9  # of a number, or nats: an error below it is that of floating-point numbers
 _WIDEST = 100  # characters of a cell's text
 
 Rows = Sequence[Sequence[str]]
 
 
-def decimals(error: float) -> int:
-    """Decimals that show two digits of an error; 4 where it has none."""
-    if not math.isfinite(error) or error <= 0:
+def _has_none(value: float, error: float) -> bool:
+    """Whether a number has no error but that of rounding."""
+    return error <= _ROUNDING * max(1.0, abs(value))
+
+
+def decimals(value: float, error: float) -> int:
+    """Decimals that show two digits of a number's error; 4 where it has none."""
+    if not math.isfinite(error) or _has_none(value, error):
         return 4
-    return min(max(1 - math.floor(math.log10(error)), 0), _MOST_DECIMALS)
+    return max(1 - math.floor(math.log10(error)), 0)
 
 
 def with_error(value: float, error: float) -> str:
-    """A number and its error with as many digits as the error allows: "155.4957 ± 0.0062"."""
-    n = decimals(error)
+    """A number and its error with as many digits as the error allows: "155.4957 ± 0.0062"; without one "155.495712"."""
+    if _has_none(value, error):
+        return f"{value:.6f}"
+    n = decimals(value, error)
     return f"{value:.{n}f} ± {error:.{n}f}"
 
 
 def from_to(low: float, high: float) -> str:
     """An interval, with as many digits as its width allows: "[155.48, 155.51]"."""
-    n = decimals((high - low) / 4)
+    n = decimals(low, (high - low) / 4)
     return f"[{low:.{n}f}, {high:.{n}f}]"
 
 
@@ -98,6 +105,17 @@ class Readable(Versioned):
     def _title(self) -> str:
         return type(self).__name__
 
+    def summary(self) -> str:
+        """Return the table that notebooks show: the numbers, their intervals, and what speaks against them.
+
+        Returns
+        -------
+        str
+            Lines of text.
+        """
+        head = [self._header] if self._header else []
+        return f"{self._title()}\n{text_table([*head, *self._table()], '  ')}"
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._title()}: {self._line()})"
 
@@ -113,7 +131,7 @@ class Fields(Readable):
         return [(name, _cut(short(getattr(self, name)))) for name in names]
 
     def __repr__(self) -> str:
-        return f"{self._title()}\n{text_table(self._table(), '  ')}"
+        return self.summary()
 
 
 def _cut(text: str) -> str:

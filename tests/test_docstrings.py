@@ -27,8 +27,8 @@ def examples(module):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_print_what_they_say(module):
-    for test in examples(module):
-        doctest.DocTestRunner().run(test)
+    failed = [test.name for test in examples(module) if doctest.DocTestRunner().run(test).failed]
+    assert not failed
 
 
 def public_objects():

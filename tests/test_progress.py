@@ -1,6 +1,7 @@
 """How far fits are: lines where `verbose`, tasks for scikit-learn's callbacks, and never another number."""
 
 import logging
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from sklpf import (
     LinearGenerativeModel,
     ParallelTempering,
     ProductOfExperts,
+    _progress,
 )
 from sklpf._progress import in_words, say
 
@@ -117,6 +119,53 @@ def test_models_tell_callbacks_of_every_pass_and_change_no_number(model, X, n_pa
     assert (len(within) if tasks == "start" else recorder.count("end", "pass")) == n_passes
 
 
+class Keeper(Recorder):
+    """Keeps the fitted model after every task that has one, and its score."""
+
+    def __init__(self):
+        super().__init__()
+        self.models, self.scores = [], []
+
+    def on_fit_task_end(self, estimator, context, *, X=None, fitted_estimator=None):
+        if fitted_estimator is not None:
+            self.models.append(fitted_estimator)
+            self.scores.append(fitted_estimator.set_params(verbose=0).score(X[:4]))
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "n_models"),
+    [
+        (BernoulliRBM(4, n_iter=3, random_state=0), BINARY, 3),
+        (LatentDirichletAllocation(3, max_iter=3, random_state=0), BINARY, 3),
+        (FactorialMixture(3, tol=0.1, random_state=0), REAL, None),
+        (ProductOfExperts(max_iter=3, tol=0, random_state=0), REAL, 3),
+    ],
+    ids=lambda given: type(given).__name__ if hasattr(given, "fit") else "",
+)
+def test_callbacks_are_given_the_model_after_a_pass(model, X, n_models, recorder):
+    keeper = Keeper()
+    quiet = clone(model).fit(X)
+    fitted = clone(model).set_callbacks(keeper).fit(X)
+    np.testing.assert_array_equal(fitted.components_, quiet.components_)
+    assert fitted.score(X[:4]) == quiet.score(X[:4])
+    assert len(keeper.models) == n_models if n_models else len(keeper.models) > 2
+    for kept, score in zip(keeper.models, keeper.scores):  # later passes don't change what an earlier one gave
+        assert kept.score(X[:4]) == score
+    assert len({kept.components_.tobytes() for kept in keeper.models}) > 1
+    np.testing.assert_array_equal(keeper.models[-1].components_, quiet.components_)
+    assert keeper.scores[-1] == quiet.score(X[:4])
+
+
+def test_the_scoring_monitor_of_scikit_learn_scores_passes(recorder):
+    from sklearn.callback import ScoringMonitor
+
+    monitor = ScoringMonitor(scoring={"score": lambda model, X, y: model.score(X)})
+    fitted = BernoulliRBM(4, n_iter=3, random_state=0).set_callbacks(monitor).fit(BINARY, np.zeros(len(BINARY)))
+    scores = [row["score"] for row in monitor.get_logs().data]
+    assert len(scores) == 3
+    assert scores[-1] == fitted.set_callbacks().score(BINARY)
+
+
 def test_a_callback_may_end_training(recorder):
     recorder.stop_after = 2
     BernoulliRBM(4, n_iter=9, random_state=0).set_callbacks(recorder).fit(BINARY)
@@ -138,6 +187,14 @@ def test_score_tells_callbacks_of_a_model_of_its_estimator(recorder):
     assert model.fit(BINARY).score(BINARY) == quiet
     assert ("setup", "AIS") in recorder.heard
     assert not hasattr(model.partition_estimator_, "_skl_callbacks")
+
+
+def test_a_callback_of_a_model_and_of_its_estimator_hears_a_score_once(recorder):
+    estimator = AIS(20, 50).set_callbacks(recorder)
+    model = BernoulliRBM(4, n_iter=1, partition_estimator=estimator, random_state=0).fit(BINARY)
+    model.set_callbacks(recorder).score(BINARY)
+    assert recorder.heard.count(("setup", "AIS")) == recorder.heard.count(("begin", "AIS", "fit", None)) == 1
+    assert estimator._skl_callbacks == [recorder]
 
 
 def test_a_fit_that_raises_tears_callbacks_down(recorder):
@@ -169,6 +226,22 @@ def test_rounds_say_value_error_and_time_left(capsys):
     assert " ± " in second
     assert " sweeps, about " in second
     assert second.endswith(" left")
+
+
+def test_the_time_that_is_left_counts_no_compiler(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(_progress, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    progress = _progress.Progress(AIS(verbose=1))
+    with _progress._as_current(progress), _progress.stage("anneal", 4) as task_done:
+        now[0] += 26
+        _progress.compiler_worked(20)  # of these 26 seconds
+        task_done()
+        now[0] += 6
+        task_done()
+    assert capsys.readouterr().out.splitlines() == [
+        "[AIS] anneal: 25 % done, about 18 s left of it",
+        "[AIS] anneal: 50 % done, about 12 s left of it",
+    ]
 
 
 def test_score_of_a_verbose_model_says_how_far_its_estimator_is(capsys):

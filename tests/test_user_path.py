@@ -86,6 +86,28 @@ def test_every_estimator_is_right(name, capability):
     check_partition_estimator(estimator, problem)  # within 3.7 standard errors, the same bits again and on two jobs
 
 
+@pytest.mark.parametrize("name", [name for name in BUDGETS if name in sklpf.__all__])
+@pytest.mark.parametrize("capability", PROBLEMS)
+def test_a_constant_in_the_log_density_is_one_in_log_z(name, capability):
+    constant = -1e6  # log-likelihoods of many rows are as large as this
+    problem, transition = PROBLEMS[capability]
+
+    class ShiftedRing(Ring):
+        def energy(self, state):
+            return super().energy(state) + constant
+
+    class ShiftedBumps(TwoBumps):
+        def log_f(self, state, levels):
+            return super().log_f(state, levels) + constant * self.ladder[levels]
+
+    path = {"gibbs": ShiftedRing, "propose": ShiftedBumps}[capability]()
+    estimator = getattr(sklpf, name)(transition=transition, **BUDGETS[name], random_state=0)
+    expected = estimator.fit(problem.path).log_partition_interval_
+    shifted = estimator.fit(path)
+    assert shifted.converged_
+    np.testing.assert_allclose(np.subtract(shifted.log_partition_interval_, constant), expected, atol=1e-4)
+
+
 @pytest.mark.parametrize("capability", PROBLEMS)
 def test_keeps_the_contract(capability):
     problem, transition = PROBLEMS[capability]

@@ -1,14 +1,18 @@
 """warm_up leaves nothing to compile, and compilation is logged."""
 
+import functools
 import logging
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
 import numba
 import numpy as np
+import pytest
 import scipy.sparse as sp
+from numba.core import event
 from numba.core.dispatcher import Dispatcher
 
 import sklpf
@@ -23,7 +27,11 @@ from sklpf import (
     FactorialMixture,
     LatentDirichletAllocation,
     ParallelTempering,
+    PartitionEstimator,
+    PartitionResult,
 )
+from sklpf._parallel import parallel_map
+from sklpf._progress import clock
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((40, 30)) < 0.4).astype(float)
@@ -122,8 +130,8 @@ def test_warm_up_says_in_one_line_how_long_it_took(caplog):
     assert line.endswith(" s")
 
 
-def test_the_first_compilation_of_a_file_is_logged(caplog):
-    caplog.set_level(logging.INFO, logger="sklpf")
+def kernels():
+    """Two functions that look like kernels of two models, of which one calls the other."""
 
     def double(x):
         return 2 * x
@@ -132,10 +140,60 @@ def test_the_first_compilation_of_a_file_is_logged(caplog):
         return inner(x) + inner(x)
 
     double.__module__, twice.__module__ = "sklpf.models.other._kernels", "sklpf.models.mine._kernels"
-    inner, outer = numba.njit(double), numba.njit(twice)
+    inner = numba.njit(double)
+    return inner, numba.njit(twice)
+
+
+@pytest.fixture
+def unannounced(monkeypatch):
+    (announcer,) = (
+        listener for listener in event._registered["numba:compile"] if type(listener).__name__ == "_Announcer"
+    )
+    monkeypatch.setattr(announcer, "announced", set())
+
+
+def test_the_first_compilation_of_a_file_is_logged(caplog, unannounced):
+    caplog.set_level(logging.INFO, logger="sklpf")
+    _, outer = kernels()
     assert not caplog.records
     for x in (1, 2, 1.5):  # two signatures
         outer(x)
     assert [record.getMessage() for record in caplog.records] == [
         "compiling kernels for sklpf.models.mine._kernels, once, about 10 s"
     ]
+
+
+def call(x, kernel):
+    return kernel(x)
+
+
+class Compiles(PartitionEstimator):
+    """What happens in it is no estimate: it calls kernels."""
+
+    def __init__(self, kernels, verbose=0):
+        self.kernels, self.verbose = kernels, verbose
+
+    def _estimate(self, path, seed):
+        for x in (1, 1.5):
+            parallel_map(functools.partial(call, x), self.kernels, n_jobs=2)
+        return PartitionResult("Compiles", 0.0, 1.0)
+
+
+def test_a_fit_with_verbose_says_once_that_it_waits_for_the_compiler(capsys, unannounced):
+    rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
+    Compiles(kernels(), verbose=0).fit(rbm)
+    assert capsys.readouterr().out == ""
+    compiled = kernels()
+    for first in (True, False):
+        Compiles(compiled, verbose=1).fit(rbm)
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[:-1] == ["[Compiles] compiling kernels, once, about 10 s"] * first
+        assert "log Z" in lines[-1]
+
+
+def test_the_clock_stands_still_while_kernels_are_compiled():
+    wall, working = time.perf_counter(), clock()
+    _, outer = kernels()
+    outer(1)
+    wall, working = time.perf_counter() - wall, clock() - working
+    assert 0 <= working < wall / 2

@@ -11,9 +11,9 @@ from sklpf.display._drawing import Display
 from sklpf.models import ModelComparison, ScoreInterval
 
 _ERRORS = (  # of a ScoreInterval: what it is called, its colour, how far below the mean it is drawn
-    ("combined", "both errors", "0.4", 0.0),
-    ("sampling", "error over rows", "C0", 0.16),
-    ("partition", "error of log Z", "C1", 0.32),
+    ("combined", "both errors, {:.3g} %", "0.4", 0.0),
+    ("sampling", "rows", "C0", 0.16),
+    ("partition", "log Z", "C1", 0.32),
 )
 
 
@@ -100,21 +100,21 @@ class ComparisonDisplay(Display):
         self
         """
         names = list(dict.fromkeys([*(self.scores or {}), *(self.differences or {})]))
-        difference = "difference from the best" if self.scores else "difference of log-likelihoods"
-        parts = {"log-likelihood per row": self.scores, difference: self.differences}
+        parts = {"log-likelihood per row": self.scores, "difference": self.differences}
         there = {label: intervals for label, intervals in parts.items() if intervals}
         if not there:
             raise ValueError("scores or differences must hold the interval of at least one model")
         size = 2 + 4.0 * len(there), 1.6 + 0.5 * len(names)
-        for axes, (label, intervals) in zip(self._panels(ax, 1, len(there), size, sharey=True), there.items()):
+        for axes, (label, intervals) in zip(
+            self._panels(ax, 1, len(there), size, apart=0.3, sharey=True), there.items()
+        ):
             for line, name in enumerate(names):
                 if name in intervals:
                     _draw(axes, line, intervals[name])
                 else:  # the best, which is 0 from itself
                     axes.plot(0, line, "ok")
-            level = next(iter(intervals.values())).level
-            axes.set_xlabel(f"{label}, {100 * level:.3g} % (nats)")
-            axes.locator_params(axis="x", nbins=6)
+            axes.set_xlabel(f"{label} (nats)", fontsize="small")
+            axes.locator_params(axis="x", nbins=4)
             if intervals is self.differences:
                 axes.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
         self.ax_.set_yticks(range(len(names)), names)
@@ -122,7 +122,10 @@ class ComparisonDisplay(Display):
         handles, labels = self.ax_.get_legend_handles_labels()
         first = dict(zip(labels, handles))  # one of each
         place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3, "frameon": False}
-        self.ax_.legend(first.values(), first.keys(), fontsize="small", **place)
+        short = {"handlelength": 1.2, "columnspacing": 1.0, "borderpad": 0.0, "fontsize": "small"}
+        legend = self.ax_.legend(first.values(), first.keys(), **place, **short)
+        legend.set_in_layout(False)  # its width would narrow the panel that it begins above;
+        self.ax_.set_title(" ")  # this makes room for its height
         return self
 
 
@@ -132,6 +135,11 @@ def _draw(axes, line, interval):
         axes.annotate(f"  {interval.mean}", (0, line), xycoords=("axes fraction", "data"), va="center")
         return
     for name, label, color, below in _ERRORS:
-        style = {"linewidth": 3 if below else 1.2, "marker": "|", "color": color, "label": label}
+        style = {
+            "linewidth": 3 if below else 1.2,
+            "marker": "|",
+            "color": color,
+            "label": label.format(100 * interval.level),
+        }
         axes.plot(getattr(interval, name), [line + below] * 2, **style)
     axes.plot(interval.mean, line, "o", color="k", markerfacecolor="k" if interval.converged else "none")

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import t as student_t
 
-from sklpf.display._drawing import ResultDisplay, check_has, check_result, title_of
+from sklpf.display._drawing import ResultDisplay, check_has, check_result, label_decades, title_of
 
 _OWNERS = "those of estimators that work in rounds do, ParallelTempering, RTS, SAMS, WangLandau and HAIS with tol"
 
@@ -105,7 +105,8 @@ class ConvergenceDisplay(ResultDisplay):
         half = np.where(np.isfinite(self.half_width), self.half_width, np.nan)
         bars = axes.errorbar(self.n_sweeps, self.log_partition, half, **options)
         axes.axhline(self.log_partition[-1], color=bars[0].get_color(), linestyle=":", linewidth=1)
-        axes.set(xscale="log", xlabel="sweeps of all chains", ylabel=f"log Z, {100 * self.level:.3g} % interval (nats)")
+        axes.set(xlabel="sweeps of all chains", ylabel=f"log Z, {100 * self.level:.3g} % interval (nats)")
+        label_decades(axes, "x")
         if options["label"] is not None:
             axes.legend()
         return self

@@ -30,11 +30,14 @@ class Display:
     axes_: NDArray
     figure_: Any
 
-    def _panels(self, ax: Any, n_rows=1, n_columns=1, size: tuple[float, float] = (6.0, 4.0), **options) -> NDArray:
+    def _panels(
+        self, ax: Any, n_rows=1, n_columns=1, size: tuple[float, float] = (6.0, 4.0), *, apart: float = 0.75, **options
+    ) -> NDArray:
         """The axes to draw on, (n_rows * n_columns,), which become `ax_`, `axes_` and `figure_`.
 
-        One matplotlib Axes is divided where there are several panels, and as many are taken as they are. None makes a
-        figure of a size in inches. Options are those of ``subplots``: height_ratios, sharex and the like.
+        One matplotlib Axes is divided where there are several panels, `apart` inches from each other unless the figure
+        makes room itself, and as many are taken as they are. None makes a figure of a size in inches. Options are those
+        of ``subplots``: height_ratios, sharex and the like.
         """
         name, n = type(self).__name__, n_rows * n_columns
         try:
@@ -44,7 +47,7 @@ class Display:
         if ax is None:
             _, axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False, **options)
         elif isinstance(ax, plt.Axes) and n > 1:
-            axes = _divide(ax, n_rows, n_columns, options)
+            axes = _divide(ax, n_rows, n_columns, apart, options)
         else:
             axes = np.asarray(ax, dtype=object)
             if axes.size != n or not all(isinstance(panel, plt.Axes) for panel in axes.ravel()):
@@ -146,6 +149,22 @@ def title_of(result: PartitionResult) -> str:
     return ", ".join(parts)
 
 
+def label_decades(axes: Any, name: str) -> None:
+    """Make an axis ("x" or "y") logarithmic, with labels that are short and no more than have room."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    getattr(axes, f"set_{name}scale")("log")
+    axis = getattr(axes, f"{name}axis")
+    low, high = axis.get_view_interval()
+    decades = np.log10(high / low)
+    within = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 3 else (1,)
+    axis.set_major_locator(LogLocator(subs=within if decades > 0.5 else range(1, 10)))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:,.10g}" if 1e-3 <= value < 1e6 else f"{value:.0e}")
+    )
+    axis.set_minor_formatter(NullFormatter())
+
+
 def half_width(result: PartitionResult, level: float) -> float | None:
     """How far the interval reaches to either side; None if it does not, or not to both alike."""
     low, high = result.interval(level)
@@ -154,11 +173,20 @@ def half_width(result: PartitionResult, level: float) -> float | None:
     return float(high - result.log_partition)
 
 
-def _divide(ax, n_rows, n_columns, options):
+def _divide(ax, n_rows, n_columns, apart, options):
     """Panels in the place of one."""
     place = ax.get_subplotspec()
     if place is None:
         raise ValueError(f"ax must come from subplots to be divided into {n_rows * n_columns} panels, or give as many")
     ratios = {name: options.pop(name) for name in ("height_ratios", "width_ratios") if name in options}
     ax.set_axis_off()
+    if ax.figure.get_layout_engine() is None:  # else that makes room for what stands between the panels
+        inches = place.get_position(ax.figure).size * ax.figure.get_size_inches()
+        ratios["wspace"], ratios["hspace"] = _gap(apart, inches[0], n_columns), _gap(apart, inches[1], n_rows)
     return place.subgridspec(n_rows, n_columns, **ratios).subplots(squeeze=False, **options)
+
+
+def _gap(inches, length, n) -> float:
+    """The space between n panels in a length, both in inches, as a share of a panel; at most as wide as they."""
+    inches = min(inches, length / (2 * n))
+    return inches / ((length - (n - 1) * inches) / n)

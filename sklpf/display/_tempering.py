@@ -116,8 +116,11 @@ class TemperingDisplay(ResultDisplay):
             self._draw_traffic: self.round_trips is not None or self.crossed is not None,
         }
         draw = [method for method, there in drawn.items() if there]
-        for method, axes in zip(draw, self._panels(ax, 1, len(draw), (1 + 3.5 * len(draw), 3.5))):
+        panels = self._panels(ax, 1, len(draw), (1 + 3.5 * len(draw), 3.5))
+        for method, axes in zip(draw, panels):
             method(axes)
+            if len(draw) > 2:  # the labels of narrow panels would meet
+                axes.set_xlabel(axes.get_xlabel().replace(" ", "\n", 1))
         if self.name is not None:
             self.ax_.set_title(self.name, loc="left")
         return self

@@ -126,13 +126,16 @@ class TrainingDisplay(Display):
         -------
         self
         """
-        curves = [(self.values, self.std_errors, f"{self.label}\n(nats)")]
-        curves += [(self.log_partition, self.log_partition_std_errors, "log Z (nats)")]
+        curves = [(self.values, self.std_errors, self.label)]
+        curves += [(self.log_partition, self.log_partition_std_errors, "log Z")]
         curves = [curve for curve in curves if curve[0] is not None]
         size = 6.0, 1.0 + 3.0 * len(curves)
-        for axes, (values, errors, label) in zip(self._panels(ax, len(curves), 1, size, sharex=True), curves):
+        for axes, (values, errors, label) in zip(
+            self._panels(ax, len(curves), 1, size, apart=0.3, sharex=True), curves
+        ):
             _draw(axes, np.asarray(values), errors)
-            axes.set_ylabel(label)
+            axes.set_ylabel("nats")
+            axes.set_title(label, loc="left", fontsize="medium")
             if self.best_iteration is not None:
                 axes.axvline(self.best_iteration, color="k", linestyle=":", linewidth=1, label="parameters kept")
         self.axes_[-1].set_xlabel("pass")

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklpf.display._drawing import ResultDisplay, check_has, check_result, title_of
+from sklpf.display._drawing import ResultDisplay, check_has, check_result, label_decades, title_of
 from sklpf.reweighting import effective_sample_size
 from sklpf.uncertainty import pareto_tail
 
@@ -103,7 +103,8 @@ class WeightsDisplay(ResultDisplay):
             axes.loglog(1 + np.arange(len(self.tail_weights_)), self.tail_weights_, color="C1", label=tail)
         axes.axhline(1, color="0.4", linestyle=":", label="equal weights")
         axes.set(xlabel="rank of the weight", ylabel="weight / mean weight")
-        axes.yaxis.get_minor_formatter().minor_thresholds = 1.5, 0.5  # label ticks within decades where these are few
+        for axis in ("x", "y"):
+            label_decades(axes, axis)
         name = "" if self.name is None else f"{self.name}, "
         axes.set_title(f"{name}effective sample size {self.effective_sample_size_:.1f}")
         axes.legend()

@@ -3,12 +3,15 @@
 import functools
 import hashlib
 import logging
+import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core import event
+
+from sklpf import _progress
 
 # error_model="numpy": division by zero gives inf, as NumPy does. The fast-math flags keep NaN and inf intact. No
 # kernel is called from C, for which numba would compile a wrapper around each.
@@ -60,20 +63,29 @@ def _digest(folder: Path) -> str:
 
 
 class _Announcer(event.Listener):
-    """Logs, once for each file of kernels, that the caller waits for the compiler and not for a model."""
+    """Says that the caller waits for the compiler and not for a model: each fit with `verbose`, else the log, once for
+    each file of kernels. Takes this time off the clock that tells how long is left."""
 
     def __init__(self):
-        self.depth, self.announced = 0, set()
+        self.depth, self.began, self.announced = 0, 0.0, set()
 
     def on_start(self, event):
         module = event.data["dispatcher"].py_func.__module__ or ""
-        if self.depth == 0 and module.startswith("sklpf.") and module not in self.announced:
-            self.announced.add(module)
-            logging.getLogger("sklpf").info("compiling kernels for %s, once, about 10 s", module)
+        if self.depth == 0:
+            self.began = time.perf_counter()
+            if module.startswith("sklpf."):
+                self.announce(module)
         self.depth += 1
 
     def on_end(self, event):
         self.depth -= 1
+        if self.depth == 0:
+            _progress.compiler_worked(time.perf_counter() - self.began)
+
+    def announce(self, module):
+        if not _progress.compiler_begins("compiling kernels, once, about 10 s") and module not in self.announced:
+            logging.getLogger("sklpf").info("compiling kernels for %s, once, about 10 s", module)
+        self.announced.add(module)
 
 
 event.register("numba:compile", _Announcer())

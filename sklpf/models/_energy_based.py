@@ -104,6 +104,7 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
                 self.max_iter,
                 report=lambda *_: f"log-likelihood = {-settled.curve[-1]:.3f}",
                 callbacks=[settled],
+                store=lambda model: model._store(trainer.family, trainer.parameters),
             )
         self.loss_curve_ = np.array(settled.curve)
         self._keep_trained(trainer, rows)

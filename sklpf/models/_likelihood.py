@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklpf._parallel import fingerprint
 from sklpf._saving import Versioned
 from sklpf._sklearn import CallbackSupportMixin
+from sklpf._unfitted import FittedAttributes
 from sklpf.models._scoring import (
     Scored,
     ScoreInterval,
@@ -27,7 +28,7 @@ from sklpf.models._scoring import (
 from sklpf.partition import PartitionEstimator
 
 
-class LogLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
+class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixin):
     """score, score_samples, score_interval and the kept log Z of a model p(x) = f(x) / Z.
 
     A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets `_partition_seed` in
@@ -59,6 +60,7 @@ class LogLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
     @property
     def partition_estimator_(self) -> PartitionEstimator:
         """The fitted partition estimator; its ``result_`` holds the diagnostics. AttributeError before there is one."""
+        check_is_fitted(self)
         kept = self.__dict__.get("_kept_partition")
         if kept is None or kept[0] != self._digest():
             raise AttributeError(

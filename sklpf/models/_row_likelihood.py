@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_is_fitted
 
 from sklpf._saving import Versioned
 from sklpf._sklearn import CallbackSupportMixin
+from sklpf._unfitted import FittedAttributes
 from sklpf.models._scoring import (
     Scored,
     ScoreInterval,
@@ -29,7 +31,7 @@ _NEGLIGIBLE = 0.1  # sampling errors of the mean over rows, by which rows that a
 _MOST_UNTRUSTED = 0.05  # of the rows: what is not seen of their errors is small as well
 
 
-class RowLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
+class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixin):
     """score, score_samples and score_interval of a model in which log p(x) of every row is a log Z of its own.
 
     A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets `_partition_seed` in
@@ -46,6 +48,7 @@ class RowLikelihoodMixin(Versioned, CallbackSupportMixin, DensityMixin):
 
         ``result_.diagnostics["converged"]`` says which rows are trusted, ``result_.reasons`` why others are not.
         """
+        check_is_fitted(self)
         if "_kept_partition" not in self.__dict__:
             raise AttributeError("no rows have been scored yet: call score, score_samples or score_interval first")
         return self._kept_partition

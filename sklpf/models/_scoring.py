@@ -15,8 +15,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._progress import hand_on
-from sklpf._sklearn import StrOptions
-from sklpf._tables import Readable, Rows, decimals, from_to, import_pandas, text_table
+from sklpf._sklearn import Instance, StrOptions
+from sklpf._tables import Readable, Rows, decimals, from_to, import_pandas
 from sklpf._warnings import warn
 from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
 
@@ -25,7 +25,10 @@ log = logging.getLogger("sklpf").warning
 SCORING: dict[str, Any] = {  # rules for the parameters that all models share
     "verbose": ["verbose"],
     "random_state": ["random_state"],
-    "partition_estimator": [PartitionEstimator, None],
+    "partition_estimator": [
+        Instance(PartitionEstimator, "an estimator of log Z (such as AIS())"),
+        None,
+    ],
     "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
     "n_jobs": [Integral, None],
 }
@@ -71,8 +74,8 @@ class ScoreInterval(Readable):
         return f"{100 * self.level:g} % interval {from_to(*self.combined)}{trust}"
 
     def _title(self) -> str:
-        digits = decimals(max(self.combined[1] - self.combined[0], 0) / 4)
-        return f"{self.mean:.{digits}f} nats a row{f', {self.method}' if self.method else ''}"
+        digits = decimals(self.mean, (self.combined[1] - self.combined[0]) / 4)
+        return f"{self.mean:.{digits}f} nats per row{f', {self.method}' if self.method else ''}"
 
     def _table(self) -> Rows:
         rows = [
@@ -81,16 +84,6 @@ class ScoreInterval(Readable):
         ]
         rows += [("from log Z", from_to(*self.partition)), ("converged", "yes" if self.converged else "no")]
         return rows + [("", reason) for reason in self.reasons]
-
-    def summary(self) -> str:
-        """Return a table in words: the mean, its interval and where that comes from, and whether it is trusted.
-
-        Returns
-        -------
-        str
-            Lines of text.
-        """
-        return f"{self._title()}\n{text_table(self._table(), '  ')}"
 
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with one row.

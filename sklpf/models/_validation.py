@@ -27,7 +27,19 @@ def validate_rows(model, X, **options):
         As `validate_data`, and if the indices of a sparse X don't fit its shape.
     """
     check_indices(X)
-    X = validate_data(model, X, accept_sparse="csr", **options)
+    try:
+        X = validate_data(model, X, accept_sparse="csr", **options)
+    except (TypeError, ValueError) as error:
+        first = _first_entry(X)
+        if isinstance(first, str):
+            raise ValueError(
+                f"X holds text and no numbers: count the words first, by scikit-learn's CountVectorizer ({error})"
+            ) from error
+        if isinstance(first, tuple):
+            raise ValueError(
+                f"X holds pairs of words and counts: gensim.matutils.corpus2csc(X).T is a matrix of them ({error})"
+            ) from error
+        raise
     if sp.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -79,6 +91,15 @@ def check_indices(X) -> None:
         return
     if not whole:
         raise ValueError(f"X is a sparse matrix whose indices do not fit its shape {X.shape}; build it anew")
+
+
+def _first_entry(rows):
+    """The first entry of the first row; of a list of texts the first of them."""
+    entry = getattr(rows, "values", rows)  # of a data frame
+    for _ in range(2):
+        if isinstance(entry, (list, tuple, np.ndarray)) and len(entry):
+            entry = entry[0]
+    return entry
 
 
 def _within(indices, n: int) -> bool:

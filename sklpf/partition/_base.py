@@ -19,6 +19,7 @@ from sklpf._parallel import Checkpoint, fingerprint, one_blas_thread, removing_c
 from sklpf._random import draw_seed, stream_key
 from sklpf._saving import Versioned
 from sklpf._sklearn import CallbackSupportMixin
+from sklpf._unfitted import FittedAttributes
 from sklpf._warnings import warn
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._rows import each_row, estimate_rows
@@ -33,7 +34,7 @@ TUNE, BOUND, TAILS, WALLS = 6, 8, 9, 10  # random streams: moves are tuned, boun
 # first ratio of levels are drawn
 
 
-class PartitionEstimator(Versioned, CallbackSupportMixin, BaseEstimator):
+class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, BaseEstimator):
     """Base class of the estimators of a log partition function.
 
     A subclass sets its parameters in ``__init__`` (among them `random_state` and `n_jobs` where it samples), declares
@@ -239,6 +240,8 @@ def _refuse(options, known, owner) -> None:
 def _instead(kind: type) -> str:
     """What to do with a model of another library, where its name says what it is."""
     name = kind.__name__
+    if "function" in name:
+        return "; GeometricPath(log_density, base=…) makes a path of a function"
     if kind.__module__.startswith("sklearn.") and name in ("BernoulliRBM", "LatentDirichletAllocation"):
         return "; sklpf.interop.from_sklearn(model) makes one of it"
     if kind.__module__.startswith("sklearn.") and name == "Pipeline":

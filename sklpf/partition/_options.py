@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from sklpf._sklearn import Interval, StrOptions
+from sklpf._sklearn import Instance, Interval, StrOptions
 from sklpf.runs._plan import ADAPTIVE_LADDERS
 from sklpf.transitions import Transition
 
 SAMPLING: dict[str, Any] = {
     "weights": [str, None],
     "base": [str, "array-like", None],
-    "transition": [Transition, None],
+    "transition": [Instance(Transition, "a move (such as HMC())"), None],
     "checkpoint": [str, os.PathLike, None],
     "random_state": ["random_state"],
     "n_jobs": [Integral, None],

@@ -227,7 +227,7 @@ class ParallelTempering(PartitionEstimator):
                 history = with_round(history, *value, n_sweeps)
                 n_left = int(self.n_ladders) * len(path.ladder) * sum(lengths[i + 1 :])
                 round_done(f"round {i + 1} of {len(lengths)}", *value, n_sweeps, n_left)
-                path, shift = self._place_levels(path, run, fixed=i + 1 >= len(lengths) - 2)
+                path, shift = self._place_levels(ladders, run, fixed=i + 1 >= len(lengths) - 2)
                 ladders = move_ladders(ladders, path)
             i += 1
         return ladders, transition, run
@@ -240,9 +240,13 @@ class ParallelTempering(PartitionEstimator):
         check_ends(path)
         return path
 
-    def _place_levels(self, path, run, fixed):
+    def _place_levels(self, ladders, run, fixed):
         """The path with the next round's levels, and the reference ratios of these."""
-        curve = np.r_[0, np.cumsum(self._ratios(run)(np.arange(self.n_ladders)))]
+        path = ladders.path
+        ratios, cut_off = self._ratios(run)(np.arange(self.n_ladders)), self._cut_off(run)
+        if cut_off.any():
+            ratios = np.where(cut_off, _rough_ratios(ladders, run, ratios), ratios)
+        curve = np.r_[0, np.cumsum(ratios)]
         if not self.adapt:
             return path, np.diff(curve)
         n_levels = len(path.ladder)
@@ -259,6 +263,10 @@ class ParallelTempering(PartitionEstimator):
             return bar_ratios(pair_sums, run.shift, counts)
         both, first = stepping_stones(pair_sums, run.shift, counts), first_pair(run)
         return lambda keep: np.r_[both(keep)[0, :first], both(keep)[:, first:].sum(axis=0) / 2]
+
+    def _cut_off(self, run) -> NDArray[np.bool_]:
+        """Pairs too far from their reference, which sums of exp don't reach."""
+        return ~(np.abs(self._ratios(run)(np.arange(len(run.round_trips))) - run.shift) <= _MOST_SHIFTED)
 
     def _value(self, run) -> tuple[float, float]:
         """log Z and its standard error."""
@@ -324,13 +332,25 @@ class ParallelTempering(PartitionEstimator):
                 "the last round: raise n_sweeps"
             )
         reasons += modes_alarms("ladders", diagnostics["between_ladders"], "raise n_sweeps")
-        if np.abs(self._ratios(run)(np.arange(n_ladders)) - run.shift).max() > _MOST_SHIFTED:
+        if self._cut_off(run).any():
             reasons.append("neighbouring levels do not overlap at all: raise n_temperatures")
         if drift.alarms(n_ladders):
             reasons.append(f"the halves of the last round disagree (t = {drift.t:.1f}): raise n_sweeps")
         if direction.alarms(n_ladders):
             reasons.append(f"forward and reverse ratios disagree (t = {direction.t:.1f}): raise n_sweeps")
         return reasons
+
+
+def _rough_ratios(ladders, run, ratios) -> NDArray[np.float64]:
+    """References log Z_(k+1) / Z_k for the next round, finite where this one's sums are cut off: by its last states."""
+    path, nearest = ladders.path, np.clip(np.nan_to_num(ratios - run.shift), -_MOST_SHIFTED, _MOST_SHIFTED)
+    steps = []
+    for state, _, levels in ladders.chains:
+        with np.errstate(invalid="ignore"):  # -inf - (-inf) behind walls
+            up = np.diff(path.log_f_ladder(path.take(state, np.argsort(levels))), axis=1)
+        steps.append((np.diagonal(up) + np.diagonal(up, -1)) / 2)
+    rough = np.mean(steps, axis=0)
+    return np.where(np.isfinite(rough), rough, run.shift + nearest)
 
 
 def first_pair(run) -> int:

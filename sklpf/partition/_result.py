@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from sklpf._tables import Readable, Rows, import_pandas, text_table
+from sklpf._tables import Readable, Rows, import_pandas
 from sklpf.partition._words import as_dataset, each_converged, in_a_line, in_rows
 
 _SAMPLES = (
@@ -65,6 +65,9 @@ class PartitionResult(Readable):
         ``n_distinct`` rows that were computed, and for the ``mean`` of all log Z (a held-out score) its Monte-Carlo
         standard error ``mean_std_error``, which shrinks with T, and ``mean_bias``, minus half the mean squared
         standard error, which does not: the log of an unbiased estimate of Z is low by about that much.
+    bias : float or ndarray of shape (T,)
+        By how much `log_partition` is expected to differ from log Z, in nats, where an estimator says so; where it is
+        low this is below 0, and `interval` reaches so much farther up.
 
     Examples
     --------
@@ -87,16 +90,7 @@ class PartitionResult(Readable):
     ladder: NDArray[np.float64] | None = None
     log_partition_curve: NDArray[np.float64] | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
-
-    def summary(self) -> str:
-        """Return a table in words: value, interval, error, trust with its reasons, cost and the main diagnostics.
-
-        Returns
-        -------
-        str
-            Lines of text.
-        """
-        return f"{self.method}\n{text_table(in_rows(self), '  ')}"
+    bias: Any = 0.0
 
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with a row for every log Z: one, or one for each row of data.
@@ -127,7 +121,9 @@ class PartitionResult(Readable):
     def to_xarray(self) -> Any:
         """Return an xarray.Dataset of all numbers, with the dimensions level and row where there are such.
 
-        Of the diagnostics there is what is numeric; an array has dimensions named after it. The rest is in `attrs`.
+        Of the diagnostics there is what is numeric, with the dimensions level, pair (of neighbouring levels), round,
+        update, ladder, group, population, start and chain; an array that is none of this package's estimators has
+        dimensions named after it. The rest is in `attrs`.
 
         Returns
         -------
@@ -186,7 +182,7 @@ class PartitionResult(Readable):
             In nats.
         """
         if not 0 < level < 1:
-            raise ValueError(f"level must lie strictly between 0 and 1, got {level}")
+            raise ValueError(f"level must lie strictly between 0 and 1, got {level}: a 95 % interval has level=0.95")
         below, above = self._margins(level)
         with np.errstate(invalid="ignore"):  # -inf + inf, of a number that may be anything
             low = np.where(np.isposinf(below), -np.inf, self.log_partition - below)
@@ -213,4 +209,4 @@ class PartitionResult(Readable):
         if self.statement in ("conservative, not a bound", "approximate"):
             return math.inf, math.inf
         half = student_t.ppf(0.5 + level / 2, self.degrees_of_freedom) * self.std_error
-        return half, half
+        return half, half - self.bias

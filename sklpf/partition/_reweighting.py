@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sklpf._parallel import one_blas_thread
+from sklpf._sklearn import Instance
 from sklpf.partition._base import PartitionEstimator, doubted
 from sklpf.partition._bound import bound_alarms
 from sklpf.partition._parallel_tempering import ParallelTempering
@@ -131,7 +132,7 @@ class ReweightingEstimator(PartitionEstimator):
     """
 
     _parameter_constraints = {
-        "sampler": [ParallelTempering, RTS, None],
+        "sampler": [Instance((ParallelTempering, RTS), "a ParallelTempering() or an RTS()"), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],

@@ -47,12 +47,26 @@ _RANGES = {  # of arrays the smallest and the largest
     "families": "families of a population",
     "n_resamplings": "resamplings of a population",
 }
-_DIMENSIONS = {
-    **dict.fromkeys(("round_log_partition", "round_std_error", "round_sweeps"), "round"),
-    **dict.fromkeys(("curve_std_error", "shares", "log_pseudo_prior", "acceptance", "step_sizes"), "level"),
-    **dict.fromkeys(("rejection", "overlap"), "pair"),
-    **dict.fromkeys(("round_trips", "ladder_log_partitions"), "ladder"),
+_DIMENSIONS: dict[tuple[str, ...], tuple[str, ...]] = {  # of arrays that estimators keep
+    ("level",): ("curve_std_error", "shares", "log_pseudo_prior", "acceptance", "step_sizes"),
+    ("pair",): ("rejection", "overlap", "neighbour_overlap"),  # of neighbouring levels
+    ("level", "other_level"): ("overlap_matrix",),
+    ("round",): ("round_log_partition", "round_std_error", "round_sweeps"),
+    ("update",): (
+        "adaptive_n_draws",
+        "adaptive_gain",
+        "adaptive_evenness",
+        "adaptive_log_partition",
+    ),
+    ("ladder",): ("round_trips", "ladder_log_partitions"),
+    ("group",): ("crossed",),
+    ("population",): ("log_partition_by_population", "n_resamplings", "families"),
+    ("population", "level"): ("effective_sizes",),
+    ("start",): ("log_partition_by_start",),
+    ("start", "chain"): ("log_weights",),
+    ("chain",): ("log_weights", "forward_log_weights", "reverse_log_weights"),
 }
+_NAMED = {(name, len(dimensions)): dimensions for dimensions, names in _DIMENSIONS.items() for name in names}
 _REASONS_SHOWN = 3  # in one line
 
 
@@ -110,7 +124,7 @@ def _value(result) -> str:
         error = np.nan if error is None else error
     else:
         value, error = result.log_partition, result.std_error
-    return with_error(value, error) if error > 0 else f"{value:.6f}"
+    return with_error(value, error if error > 0 else 0.0)
 
 
 def _of_rows(result) -> str:
@@ -157,6 +171,4 @@ def as_dataset(result: Any) -> Any:
 def _dimensions(name: str, value, n_rows: int) -> tuple[str, ...]:
     if value.shape == (n_rows,) and n_rows:
         return ("row",)
-    if name in _DIMENSIONS and value.ndim == 1:
-        return (_DIMENSIONS[name],)
-    return tuple(f"{name}_{axis}" for axis in range(value.ndim))
+    return _NAMED.get((name, value.ndim), tuple(f"{name}_{axis}" for axis in range(value.ndim)))

@@ -70,6 +70,11 @@ class Path:
     n_rows: int | None = None
     log_f_rounding: float = 0.0
 
+    def __repr__(self) -> str:
+        names = "n_dimensions", "n_rows"
+        sizes = {name: getattr(self, name, None) for name in names} | {"n_levels": len(self.ladder)}
+        return f"{type(self).__name__}({', '.join(f'{name}={n}' for name, n in sizes.items() if n is not None)})"
+
     def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return log f of every chain at its own level.
 

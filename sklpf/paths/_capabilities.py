@@ -167,13 +167,14 @@ class Filters(Protocol):
 
 
 _INSTEAD: dict[Any, str] = {
-    GibbsMove: "define it or choose another transition",
-    Proposal: "define it or choose another transition",
-    Continuous: "it moves on R^d alone; choose AIS, RTS or ParallelTempering, or another transition",
-    ConditionalDraws: "only RBMs have it; choose ParallelTempering",
-    Enumeration: "choose AIS, RTS or ParallelTempering",
+    GibbsMove: "define it, or choose HMC, RandomWalk or Slice on R^d, Metropolis where the path has propose",
+    Proposal: "define it, or choose HMC, RandomWalk or Slice on R^d, Gibbs where the path has gibbs",
+    Continuous: "its states are no points of R^d, which alone this moves: choose AIS, RTS or ParallelTempering, with "
+    "transition=None",
+    ConditionalDraws: "only RBMs have it: choose AIS, RTS or ParallelTempering, on R^d HAIS",
+    Enumeration: "choose AIS, RTS or ParallelTempering, on R^d HAIS",
     Gradients: "define it, or choose RandomWalk or Slice as transition",
-    Filters: "only topic models have one: choose Exact, AIS or ParallelTempering",
+    Filters: "only topic models have one: choose Exact, AIS or ParallelTempering, on R^d HAIS",
 }
 
 

@@ -122,6 +122,10 @@ class GeometricPath(TemperedPath):
         self.ladder = check_ladder(ladder)
         self._check_functions()
 
+    def __repr__(self) -> str:
+        functions = [_name(self.log_density)] if self.grad is None else [_name(self.log_density), _name(self.grad)]
+        return f"{type(self).__name__}({', '.join(functions)}, base={self.base!r}, n_levels={len(self.ladder)})"
+
     def with_base(self, base: Any) -> GeometricPath:
         """Return the path to the same density from another base.
 
@@ -228,8 +232,8 @@ class GeometricPath(TemperedPath):
 
         if self.log_density not in _COMPILED:
             _COMPILED.add(self.log_density)
-            name_of = getattr(self.log_density, "__name__", "a density")
-            logging.getLogger("sklpf").info("compiling programs for %s, once in this process, about 10 s", name_of)
+            logger, density = logging.getLogger("sklpf"), _name(self.log_density)
+            logger.info("compiling programs for %s, once in this process, about 10 s", density)
         return getattr(_programs, name)
 
     @property
@@ -254,7 +258,8 @@ class GeometricPath(TemperedPath):
         return function(position) if self.vectorized else np.array([function(point) for point in position])
 
     def _target(self, position):
-        return _checked("log_density", self._call(self.log_density, position), position)
+        hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
+        return _checked("log_density", self._call(self.log_density, position), position, hint)
 
     def _target_gradient(self, position):
         return self._call(self.grad, position)
@@ -272,7 +277,12 @@ class GeometricPath(TemperedPath):
             raise ValueError(f"base.sample({_N_CHECKED}, rng) must give shape {(_N_CHECKED, d)}, got {draws.shape}")
         if self.bounds is not None and np.any((draws < self.bounds[0]) | (draws > self.bounds[1])):
             raise ValueError("base draws points outside bounds: give a base within them, such as Uniform(low, high)")
-        self.at(draws)
+        try:
+            self.at(draws)
+        except Exception as error:
+            if self.vectorized:
+                error.add_note(f"log_density was given {_N_CHECKED} points; if it takes one say vectorized=False")
+            raise
         steps = np.asarray(self.base.scale) * rng.choice([-1.0, 1.0], size=draws.shape)
         if self.grad is not None:
             _check_gradient("grad", "log_density", self._target_gradient, self._target, draws, steps)
@@ -281,15 +291,19 @@ class GeometricPath(TemperedPath):
             _check_gradient("grad_base", "the base's log_density", self._base_gradient, log_base, draws, steps)
 
 
+def _name(function) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
 def _log_base(base, position):
     return _checked("the base's log_density", base.log_density(position), position)
 
 
-def _checked(name, values, position):
+def _checked(name, values, position, hint=""):
     """Log densities (n,) or a ValueError that shows what can't be used."""
     values = np.asarray(values, dtype=np.float64)
     if values.shape != (len(position),):
-        raise ValueError(f"{name} must give shape {(len(position),)} for as many points, got {values.shape}")
+        raise ValueError(f"{name} must give shape {(len(position),)} for as many points, got {values.shape}{hint}")
     bad = np.isnan(values) | (values == np.inf)
     if bad.any():
         raise ValueError(f"{name} is {values[bad][0]} at {_show(position[bad][0])}: it must be a number or -inf")

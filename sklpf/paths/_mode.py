@@ -23,7 +23,10 @@ def checked_function(name: str, function: Function, start: Array, shape: tuple[i
     values = checked(start[np.newaxis])
     if values.shape != shape:
         returns = "(n,)" if len(shape) == 1 else "(n, d)"
-        raise ValueError(f"{name} must take points (n, d) and return {returns}, but returned {values.shape} for n = 1")
+        raise ValueError(
+            f"{name} must take points (n, d) and return {returns}, but returned {values.shape} for n = 1: of a "
+            "function f of one point give lambda points: np.array([f(x) for x in points])"
+        )
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{name} must be finite at start, got {values[0]}: {_INSTEAD}")
     return checked

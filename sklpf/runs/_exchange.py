@@ -14,12 +14,14 @@ from sklpf._limits import RECORD_EVERY
 from sklpf._parallel import run_segments
 from sklpf._random import Stream
 from sklpf.paths import Derivatives
-from sklpf.paths._base import n_chains, take
+from sklpf.paths._base import concatenate, take
 from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
 from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import check_finite, draw_alive, segments
 from sklpf.runs._samples import KeptStates, Samples, fewest_columns, linear_vectors
+
+_FEWEST_BLOCKS, _MOST_CHAINS = 4, 1000  # of plain loops, in which calls of NumPy cost more than what they compute
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,17 +171,20 @@ def run_round(
     half = n_scans // 2
     bounds = segments(half, path.n_moves_per_segment)
     bounds += [half + scan for scan in segments(n_scans - half, path.n_moves_per_segment)][1:]
+    first = _first_ladders(ladders, transition)
     carries = run_segments(
-        functools.partial(_begin, ladders),
-        functools.partial(_advance, path, transition, key, shift, stride, half, first_scan, bounds),
-        len(ladders.chains),
+        functools.partial(_begin, ladders, first),
+        functools.partial(_advance, path, transition, key, shift, stride, half, first_scan, first, bounds),
+        len(first) - 1,
         len(bounds) - 1,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage=stage,
     )
-    states, memories, levels, _, pair_sums, level_sums, summaries, trips, *kept = zip(*carries)
-    vectors, all_slopes, vector_levels = (np.stack([_joined(part) for part in parts]) for parts in kept)
+    _, _, _, _, pair_sums, level_sums, summaries, trips, *kept = zip(*carries)
+    vectors, all_slopes, vector_levels = (
+        np.concatenate([_by_ladder(part, len(path.ladder)) for part in parts]) for parts in kept
+    )
     slopes = fewest_columns(all_slopes)
     run = ExchangeRun(
         ladder=path.ladder,
@@ -195,18 +200,33 @@ def run_round(
         vector_levels=vector_levels,
         has_walls=path.has_walls,
     )
-    return Ladders(path, list(zip(states, memories, levels))), run
+    return Ladders(path, [ladder for carry in carries for ladder in _split(path, *carry[:3])]), run
 
 
-def _begin(ladders, block):
-    state, memory, levels = ladders.chains[block]
-    n_levels = len(levels)
-    summaries = np.zeros((1, 2, ladders.path.summary(ladders.path.take(state, [0])).shape[1]))
-    ends, pair_sums = np.zeros(n_levels, dtype=np.int64), np.zeros((2, 1, n_levels - 1, 5))
-    level_sums, trips = np.zeros((2, 1, n_levels, 4)), np.zeros(1, dtype=np.int64)
+def _first_ladders(ladders: Ladders, transition) -> NDArray[np.int64]:
+    """First ladder of every block, and the end: one in each where programs are compiled, else a quarter of them."""
+    n_blocks, n_chains = len(ladders.chains), len(ladders.chains) * len(ladders.path.ladder)
+    if transition.compiled(ladders.path) is None:
+        n_blocks = min(n_blocks, max(_FEWEST_BLOCKS, n_chains // _MOST_CHAINS))
+    return np.linspace(0, len(ladders.chains), n_blocks + 1).astype(np.int64)
+
+
+def _split(path, state, memory, levels):
+    """State, memory and levels of each of the ladders of a block."""
+    for chains in np.arange(len(levels)).reshape(-1, len(path.ladder)):
+        yield path.take(state, chains), take(memory, chains), levels[chains]
+
+
+def _begin(ladders, first, block):
+    chains, n_levels = ladders.chains[first[block] : first[block + 1]], len(ladders.path.ladder)
+    state, memory, levels = (concatenate(parts) for parts in zip(*chains))
+    n_ladders = len(chains)
+    summaries = np.zeros((n_ladders, 2, ladders.path.summary(ladders.path.take(state, [0])).shape[1]))
+    ends, pair_sums = np.zeros(len(levels), dtype=np.int64), np.zeros((2, n_ladders, n_levels - 1, 5))
+    level_sums, trips = np.zeros((2, n_ladders, n_levels, 4)), np.zeros(n_ladders, dtype=np.int64)
     n_slopes = n_levels if has(ladders.path, Derivatives) else 0
-    vectors, slopes = np.empty((0, n_levels, n_levels)), np.empty((0, n_levels, n_slopes))
-    kept = vectors, slopes, np.empty((0, n_levels), dtype=np.int64)
+    vectors, slopes = np.empty((0, len(levels), n_levels)), np.empty((0, len(levels), n_slopes))
+    kept = vectors, slopes, np.empty((0, len(levels)), dtype=np.int64)
     return state, memory, levels, ends, pair_sums, level_sums, summaries, trips, *kept
 
 
@@ -214,15 +234,18 @@ def _log_q(vectors, shift):
     return log_softmax(vectors - np.r_[0, np.cumsum(shift)], axis=-1).astype(np.float32)
 
 
-def _joined(records):
-    """Records (n_records, K, …) of a ladder's chains as one sequence of states."""
-    return records.reshape(records.shape[0] * records.shape[1], *records.shape[2:])
+def _by_ladder(records, n_levels):
+    """Records (n_records, n_ladders * K, …) as a sequence of states of each ladder."""
+    n, n_chains, *rest = records.shape
+    n_ladders = n_chains // n_levels
+    return records.reshape(n, n_ladders, n_levels, *rest).swapaxes(0, 1).reshape(n_ladders, n * n_levels, *rest)
 
 
-def _advance(path, transition, key, shift, stride, half, first_scan, bounds, block, segment, carry):
+def _advance(path, transition, key, shift, stride, half, first_scan, first, bounds, block, segment, carry):
     state, memory, levels, ends, pair_sums, level_sums, summaries, trips, *kept = carry
     begin, end = bounds[segment], bounds[segment + 1]
-    stream, part = Stream(key, block * n_chains(state), first_scan + begin), int(begin >= half)
+    stream = Stream(key, int(first[block]) * len(path.ladder), first_scan + begin)
+    part = int(begin >= half)
     state, memory, levels, ends, pairs, more, more_summaries, round_trips, *records = programs.exchange(
         path, transition, state, memory, levels, ends, shift, end - begin, stream, stride
     )

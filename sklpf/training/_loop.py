@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sklpf._progress import in_words, passes
+from sklpf._progress import clock, in_words, passes
 
 
 def train(
@@ -15,6 +14,7 @@ def train(
     *,
     report: Callable[[Any, int], str] | None = None,
     callbacks: Iterable[Callable[[Any, int], bool | None]] = (),
+    store: Callable[[Any], Any] | None = None,
 ) -> tuple[int, bool]:
     """Make passes over the data until one of the callbacks ends it.
 
@@ -31,6 +31,9 @@ def train(
         with `verbose`, whose line also says how long the pass took and how long all others may take.
     callbacks : iterable of callable, default=()
         All called with the trainer and the pass, after it and before the line. One that returns true ends training.
+    store : callable or None, default=None
+        ``store(model)`` writes to a model what the trainer has arrived at: callbacks of scikit-learn that want a fitted
+        model after a pass are given a copy that was written to.
 
     Returns
     -------
@@ -41,7 +44,7 @@ def train(
     """
     with passes(n_passes) as progress:
         for iteration in range(1, n_passes + 1):
-            began = time.perf_counter()
+            began = clock()
             if progress is not None:
                 progress.begin("pass", 0)
             trainer.run()
@@ -49,8 +52,8 @@ def train(
             if progress is not None:
                 if progress.verbose:
                     words = None if report is None else report(trainer, iteration)
-                    progress.say(_line(iteration, n_passes, words, time.perf_counter() - began))
-                stop = progress.end()
+                    progress.say(_line(iteration, n_passes, words, clock() - began))
+                stop = progress.end(store)
             if any(ended) or stop:
                 return iteration, any(ended)
     return n_passes, False

@@ -1,11 +1,11 @@
 """What joblib's back ends cost: threads, processes, Dask and Ray, all on this machine.
 
-Run with: python tests/benchmarks/backends.py [--rounds 3]
+Run with: python tests/benchmarks/backends.py {tasks,estimate,score,fit} [--rounds 3]
 
 Prints tables in Markdown; doc/benchmarks/backends.md keeps them. Dask is in the dependency group test, Ray in ray; what
-is not installed is left out. Every back end has 2 workers of one thread each. Calls are interleaved; a cell is the
-median ratio of the seconds to those of n_jobs=1 in the same round, with its quartiles. Every call must give the same
-bits.
+is not installed is left out. Every back end has 2 workers of one thread each. Calls are interleaved, after one of each
+that is not timed; a cell is the median, and of ratios the median ratio of the seconds to those of n_jobs=1 in the same
+round, with its quartiles. Every call must give the same bits.
 """
 
 from __future__ import annotations
@@ -73,18 +73,23 @@ def annealing(path, n_chains, n_temperatures):
     return run
 
 
-def documents(n, n_tokens):
-    X, topics, _ = make_bars_corpus(n, n_tokens=n_tokens, background=0.1, random_state=0)
+def score(n_documents):
+    X, topics, _ = make_bars_corpus(n_documents, n_tokens=60, background=0.1, random_state=0)
     model = LatentDirichletAllocation.from_topics(topics, 0.3, random_state=0)
     return lambda n_jobs: model.set_params(n_jobs=n_jobs).score_samples(X)
 
 
-def make_work():
-    path = small()[1]
-    return {
-        "AIS, 64 × 64 units, 100 chains × 2000 levels": annealing(path, 100, 2000),
-        "score of 30 documents of 60 words": documents(30, 60),
-    }
+def fit(n_documents, n_passes):
+    X, topics, _ = make_bars_corpus(n_documents, size=10, n_tokens=100, random_state=0)
+    model = LatentDirichletAllocation(len(topics), max_iter=n_passes, random_state=0)
+    return lambda n_jobs: model.set_params(n_jobs=n_jobs).fit(X).components_
+
+
+WORK = {
+    "estimate": ("AIS, 64 × 64 units, 1000 chains × 10,000 levels", lambda: annealing(small()[1], 1000, 10_000)),
+    "score": ("score of 2000 documents of 60 words", lambda: score(2000)),
+    "fit": ("fit of 20 topics to 5000 documents of 100 words, 20 passes", lambda: fit(5000, 20)),
+}
 
 
 # ---- tables --------------------------------------------------------------------------------------------
@@ -102,29 +107,31 @@ def measure(run, backends, rounds):
     return interleave(calls, rounds, clock=time.perf_counter)
 
 
-def overheads(backends, rounds):
+def tasks(backends, rounds):
     table("back end", "milliseconds a task, of 64 that do nothing")
     for name, seconds in measure(empty, backends, rounds).items():
         row("n_jobs=1" if name == "one" else name, f"{1000 * np.median(seconds) / N_BLOCKS / N_SEGMENTS:.2f}")
 
 
-def times(backends, rounds):
+def work(name, make, backends, rounds):
     table("work", "n_jobs=1, s", *backends)
-    for name, run in make_work().items():
-        seconds = measure(run, backends, rounds)
-        one = seconds.pop("one")
-        row(name, f"{np.median(one):.2f}", *(ratio(seconds[backend], one) for backend in backends))
+    seconds = measure(make(), backends, rounds)
+    one = seconds.pop("one")
+    row(name, f"{np.median(one):.2f}", *(ratio(seconds[backend], one) for backend in backends))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=["tasks", *WORK])
     parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # the back ends' own, and that few levels are not to be trusted
     with contextlib.ExitStack() as stack:
         clusters = [name for name, (module, _) in WORKERS.items() if importlib.util.find_spec(module)]
         for name in clusters:
             stack.enter_context(WORKERS[name][1]())
         backends = ["threading", "loky", *clusters]
-        overheads(backends, rounds)
-        times(backends, rounds)
+        if arguments.what == "tasks":
+            tasks(backends, arguments.rounds)
+        else:
+            work(*WORK[arguments.what], backends, arguments.rounds)

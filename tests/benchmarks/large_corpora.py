@@ -99,7 +99,6 @@ def score(n_documents):
 
 def partitions(n_documents):
     """The same documents in one process, and in partitions on two workers of Dask."""
-    import dask
     from distributed import Client, LocalCluster
 
     corpus = Corpus()
@@ -113,14 +112,17 @@ def partitions(n_documents):
         scores["one"] = model.score_samples(whole)
 
     def dask_partitions():
-        shared = dask.delayed(model)
-        scores["dask"] = np.concatenate(dask.compute(*(shared.score_samples(part) for part in parts)))
+        shared = client.scatter(model, broadcast=True)
+        tasks = client.map(LatentDirichletAllocation.score_samples, [shared] * len(parts), parts, pure=False)
+        scores["dask"] = np.concatenate(client.gather(tasks))
 
-    with LocalCluster(**options) as cluster, Client(cluster):
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
         seconds = interleave({"one": one, "dask": dask_partitions}, 5, clock=time.perf_counter)
+        worker = max(client.run(memory).values())
     np.testing.assert_array_equal(scores["one"], scores["dask"])
-    table("documents", "one process, s", "8 partitions on 2 workers of Dask, ratio of times")
-    row(whole.shape[0], f"{np.median(seconds['one']):.1f}", ratio(seconds["dask"], seconds["one"]))
+    times = f"{np.median(seconds['one']):.1f}", ratio(seconds["dask"], seconds["one"])
+    table("documents", "one process, s", "8 partitions on 2 workers of Dask, ratio", "memory, MB", "of a worker")
+    row(whole.shape[0], *times, f"{memory():.0f}", f"{worker:.0f}")
 
 
 def timed(name, call, X, repeat=1):

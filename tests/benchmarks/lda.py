@@ -1,6 +1,6 @@
 """Speed and held-out quality of LatentDirichletAllocation beside other packages; prints Markdown.
 
-    python tests/benchmarks/lda.py [documents fit threads likelihood_over_time tempering]
+    python tests/benchmarks/lda.py [documents long_documents fit threads likelihood_over_time tempering]
 
 Processor time of one thread, BLAS on one thread, calls interleaved. Needs the reference texts; gensim and tomotopy are
 left out where they are not installed. Held out is `completion_score`, nats a token, the same code for all: topics and
@@ -17,6 +17,7 @@ import time
 import numpy as np
 import scipy.sparse as sp
 from measure import interleave, ratio, row, table
+from scipy.special import psi
 from sklearn.decomposition import LatentDirichletAllocation as Reference
 from threadpoolctl import threadpool_limits
 
@@ -99,8 +100,66 @@ def documents():
     print(f"\nLargest difference of gamma in float64: {max(changes):.1e}.")
 
 
-def report(name, n_topics, n, calls):
-    seconds = interleave(calls, 9)
+def long_documents():
+    print("\n## Documents of about 400 distinct words, NIPS, and how long the products of their matrices alone take\n")
+    train, _ = texts("nips")
+    distinct = np.diff(train.indptr)
+    X = train[(distinct > 350) & (distinct < 450)]
+    X32, n = X.astype(np.float32), X.shape[0]
+    print(f"{n} documents with {X.nnz / n:.0f} different words and {X.sum() / n:.0f} tokens in the mean")
+    found = []
+    table("", "K", "documents", "scikit-learn, ms", "float64, ms", "float32, ms", "ratio float64", "ratio float32")
+    for n_topics in (20, 100, 500):
+        double, single, reference = trained(n_topics, train)
+        with task_map(1) as tasks:
+            calls = {
+                "reference": lambda: reference._e_step(X, cal_sstats=False, random_init=False),  # noqa: B023
+                "double": lambda: settle_all(double, X, tasks),  # noqa: B023
+                "single": lambda: settle_all(single, X32, tasks),  # noqa: B023
+            }
+            report("documents", n_topics, n, calls, 3)
+            calls = {
+                "reference": lambda: reference._em_step(X[:128], 2000, False),  # noqa: B023
+                "double": lambda: double._update(X[:128], 2000, tasks),  # noqa: B023
+                "single": lambda: single._update(X32[:128], 2000, tasks),  # noqa: B023
+            }
+            report("update", n_topics, 128, calls, 3)
+        found.append((n_topics, *limit(reference.exp_dirichlet_component_, double._alpha, X[:30])))
+    table("K", "updates of gamma", "topics left after 1, 5, 10, 20", "two products, µs", "all, µs a document")
+    for n_topics, steps, left, pair in found:
+        row(n_topics, f"{steps:.0f}", ", ".join(f"{v:.0f}" for v in left), f"{pair:.1f}", f"{steps * pair:.0f}")
+
+
+def settle_all(model, X, tasks):
+    return infer_documents(
+        model._topics, X, model._alpha, np.ones((X.shape[0], len(model._alpha))), model._settings, tasks
+    )
+
+
+def limit(rows, alpha, X):
+    """Means over documents: updates of gamma until it settles, topics left in some, and the time of both products."""
+    steps, left, seconds = [], [], []
+    for begin, end in zip(X.indptr[:-1], X.indptr[1:]):
+        matrix, counts = np.ascontiguousarray(rows[:, X.indices[begin:end]]), X.data[begin:end]
+        gamma, kept = np.ones(len(alpha)), []
+        for _ in range(100):
+            theta = np.exp(psi(gamma) - psi(gamma.sum()))
+            ratios = counts / (theta @ matrix + 1e-16)
+            last, gamma = gamma, alpha + theta * (matrix @ ratios)
+            kept.append(np.sum(gamma - alpha > 1e-6))
+            if np.mean(np.abs(gamma - last)) < 1e-3:
+                break
+        began = time.process_time()
+        for _ in range(200):
+            theta @ matrix, matrix @ ratios
+        seconds.append((time.process_time() - began) / 200)
+        steps.append(len(kept))
+        left.append([kept[min(i, len(kept) - 1)] for i in (1, 5, 10, 20)])
+    return np.mean(steps), np.mean(left, axis=0), 1e6 * np.median(seconds)
+
+
+def report(name, n_topics, n, calls, rounds=9):
+    seconds = interleave(calls, rounds)
     times = [f"{1e3 * np.median(seconds[name]):.1f}" for name in calls]
     row(name, n_topics, n, *times, *(ratio(seconds["reference"], seconds[name]) for name in ("double", "single")))
 
@@ -127,10 +186,10 @@ def fit_gensim(X, n_topics, n_passes):
     return time.process_time() - began, model.state.get_lambda(), 0.01
 
 
-def fit_tomotopy(X, n_topics, n_iter, learned, prior=0.01):
+def fit_tomotopy(X, n_topics, n_iter, learned, prior=0.01, seed=1):
     import tomotopy
 
-    model = tomotopy.LDAModel(k=n_topics, alpha=prior, eta=prior, seed=1)
+    model = tomotopy.LDAModel(k=n_topics, alpha=prior, eta=prior, seed=seed)
     model.optim_interval = 10 if learned else 0
     for begin, end in zip(X.indptr[:-1], X.indptr[1:]):
         model.add_doc(np.repeat(X.indices[begin:end], X.data[begin:end].astype(int)).astype(str).tolist())
@@ -254,11 +313,12 @@ def tempering():
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["documents", "fit", "threads", "likelihood_over_time", "tempering"]
+    wanted = sys.argv[1:] or ["documents", "long_documents", "fit", "threads", "likelihood_over_time", "tempering"]
     with threadpool_limits(1):
         for name in wanted:
             {
                 "documents": documents,
+                "long_documents": long_documents,
                 "fit": fit,
                 "threads": threads,
                 "likelihood_over_time": likelihood_over_time,

@@ -1,7 +1,7 @@
-"""The likelihood of documents: speed, which estimator is the best default, what a score costs, whether intervals cover.
+"""The likelihood of documents: speed, the best default, what a score costs, whether intervals cover, how many topics.
 
 Run with: python tests/benchmarks/lda_likelihood.py WHAT [--model M] [--seeds N], where WHAT is one of speed, default,
-score, coverage, means, hard and fresh.
+score, coverage, means, hard, fresh and number.
 
 Prints tables in Markdown; doc/benchmarks/lda_likelihood.md keeps them. Topics are scikit-learn's from a short fit to
 the training documents of the reference data, or random ones where it is absent.
@@ -17,9 +17,14 @@ from itertools import product
 import numpy as np
 import scipy.sparse as sp
 from measure import quiet_fit, row, table
+from scipy.stats import t as student_t
+from sklearn.base import clone
 from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.model_selection import GridSearchCV
 
-from sklpf import AIS, RTS, Exact, LeftToRight, ParallelTempering
+from sklpf import AIS, RTS, Exact, LeftToRight, ParallelTempering, compare
+from sklpf import LatentDirichletAllocation as OurModel
+from sklpf.datasets import make_bars_corpus
 from sklpf.kernels import njit
 from sklpf.models import LDAPath
 from sklpf.models.lda._path_kernels import _lane
@@ -44,7 +49,12 @@ FRESH = {  # models on which no setting was chosen; the last number is the seed 
     "newsgroups, 100 topics, prior 1/100": ("newsgroups", 100, 1 / 100, 2, 17),
     "AP, 100 topics, prior 1/100": ("ap", 100, 1 / 100, 5, 18),
     "NIPS, 50 topics, prior 1/50": ("nips", 50, 1 / 50, 3, 19),
+    "newsgroups, 100 topics, prior 1/100, later": ("newsgroups", 100, 1 / 100, 2, 21),
+    "newsgroups, 50 topics, prior 1/50, later": ("newsgroups", 50, 1 / 50, 2, 22),
+    "AP, 100 topics, prior 1/100, later": ("ap", 100, 1 / 100, 5, 23),
+    "AP, 60 topics, prior 1/60, later": ("ap", 60, 1 / 60, 3, 24),
 }
+FIRST_LATER = 21  # seeds of documents that no earlier one takes
 ESTIMATORS = {
     "LeftToRight (default)": LeftToRight(),
     "LeftToRight, tol 0.1": LeftToRight(tol=0.1),
@@ -217,13 +227,25 @@ def coverage(model, n_seeds):
 def fresh(model, n_seeds):
     """Coverage of the default on models and documents of which none served to choose its settings."""
     path = trained_path(FRESH[model][:4], FRESH[model][4], fresh_documents(*FRESH[model][::4]))
-    table("model", "tokens", "SE of the long run", "error", "its SD", "mean SE", "trusted", "covered", "of trusted")
+    table(
+        "model",
+        "tokens",
+        "SE of the long run",
+        "error",
+        "its SD",
+        "mean SE",
+        "trusted",
+        "covered",
+        "of trusted",
+        "symmetric",
+    )
     for t, n_tokens in enumerate(path.n_tokens):
         truth, truth_error, error, std_error, covered, trusted = fresh_cell(path.row(t), n_seeds)
+        symmetric = np.abs(error) <= student_t.ppf(0.975, LeftToRight().n_filters - 1) * std_error
         row(
             model, n_tokens, f"{truth_error:.3f}", f"{error.mean():+.3f}", f"{error.std(ddof=1):.3f}",
             f"{std_error.mean():.3f}", f"{trusted.sum()} of {n_seeds}", f"{covered.sum()} of {n_seeds}",
-            f"{covered[trusted].sum()} of {trusted.sum()}",
+            f"{covered[trusted].sum()} of {trusted.sum()}", f"{symmetric.sum()} of {n_seeds}",
         )  # fmt: skip
 
 
@@ -233,10 +255,16 @@ def fresh_documents(name, seed):
     order = by_quantile(test, np.linspace(0, 1, test.shape[0]))
     grids = [np.linspace(e, 1 - e, n) for e, n in ((0.1, 5), (0.05, 10), (0.02, 60), (0.02, 30), (0.03, 40))]
     taken = by_quantile(test, np.concatenate(grids))
+    if seed >= FIRST_LATER:
+        earlier = [model[4] for model in FRESH.values() if model[0] == name and model[4] < FIRST_LATER]
+        taken = np.concatenate([taken, *(chosen_fresh(order, taken, each) for each in earlier)])
+    return test[chosen_fresh(order, taken, seed)]
+
+
+def chosen_fresh(order, taken, seed):
     bounds = (np.array([0.02, 0.33, 0.67, 0.98]) * len(order)).astype(int)
     parts = [np.setdiff1d(order[low:high], taken) for low, high in zip(bounds, bounds[1:])]
-    chosen = np.concatenate([np.random.default_rng(seed).choice(part, 5, replace=False) for part in parts])
-    return test[chosen]
+    return np.concatenate([np.random.default_rng(seed).choice(part, 5, replace=False) for part in parts])
 
 
 def fresh_cell(document, n_seeds):
@@ -308,9 +336,71 @@ def hard_document(n_topics, n_tokens, prior, leak, n_foreign, seed):
     return LDAPath(topics / topics.sum(axis=1, keepdims=True), prior, [np.bincount(words, minlength=n_words)])
 
 
+# ---- how many topics -------------------------------------------------------------------------------
+SIZES = 3, 4, 5  # of the squares
+TRAINERS = {
+    "Gibbs": {"learning_method": "gibbs", "max_iter": 60, "n_init": 4},
+    "variational": {"max_iter": 60},
+}
+
+
+def number(n_seeds):
+    """Corpora of K bars and background words, as in the gallery: which number of topics is best, and by how much."""
+    for size, (name, trainer) in product(SIZES, TRAINERS.items()):
+        bars = 2 * size
+        numbers = [bars - 2, bars, bars + 1, bars + 2, bars + 3, bars + 5]
+        table(
+            "bars",
+            "trainer",
+            "seed",
+            "by cross-validation",
+            "by test documents",
+            "fewest within a nat",
+            *map(str, numbers),
+        )
+        means = []
+        for seed in range(n_seeds):
+            chosen, likelihoods, rule = choose(with_background(size, seed), numbers, trainer, seed)
+            gains = likelihoods - likelihoods[:, [2]]  # on the true number
+            means.append(gains.mean(axis=0))
+            errors = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
+            row(
+                bars, name, seed, chosen, numbers[np.argmax(means[-1])], rule,
+                *(f"{mean:+.2f} ± {1.96 * error:.2f}" for mean, error in zip(means[-1], errors)),
+            )  # fmt: skip
+        half = student_t.ppf(0.975, n_seeds - 1) * np.std(means, axis=0, ddof=1) / np.sqrt(n_seeds)
+        print("<!-- over corpora:", *(f"{m:+.2f} ± {h:.2f}" for m, h in zip(np.mean(means, axis=0), half)), "-->")
+
+
+def with_background(size, seed):
+    """Training and test documents of bars in a square, and of ten words that all documents share."""
+    n_train, n_test = 400, 120
+    bars, _, _ = make_bars_corpus(n_train + n_test, size=size, n_tokens=60, doc_topic_prior=0.2, random_state=seed)
+    rng = np.random.default_rng(seed)
+    background = rng.multinomial(rng.integers(0, 80, n_train + n_test), np.arange(1, 11) / 55)
+    X = sp.hstack([bars, background], format="csr")
+    return X[:n_train], X[n_train:]
+
+
+def choose(corpus, numbers, trainer, seed):
+    """The best number by cross-validation, log-likelihoods (documents, numbers), and the fewest within a nat."""
+    train, test = corpus
+    priors = {"doc_topic_prior": 0.2, "topic_word_prior": 0.1}
+    cheap = LeftToRight(n_particles=10, n_filters=2, n_sweeps=2)
+    model = OurModel(partition_estimator=cheap, random_state=seed, **priors, **trainer)
+    search = GridSearchCV(model, {"n_components": numbers}, cv=2, refit=False).fit(train)
+    chosen = numbers[int(np.argmax(search.cv_results_["mean_test_score"]))]
+    fits = {n: clone(model).set_params(n_components=n).fit(train) for n in numbers}
+    for fitted in fits.values():
+        fitted.set_params(partition_estimator=LeftToRight(n_particles=40, n_filters=5, n_sweeps=2))
+    likelihoods = np.array([fitted.score_samples(test) for fitted in fits.values()]).T
+    close = [n for n in numbers if n == chosen or compare(fits[n], fits[chosen], test).combined[0] > -1]
+    return chosen, likelihoods, min(close)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["speed", "default", "score", "coverage", "means", "hard", "fresh"])
+    parser.add_argument("what", choices=["speed", "default", "score", "coverage", "means", "hard", "fresh", "number"])
     parser.add_argument("--model", default="AP, 100 topics", choices=[*MODELS, *FRESH, "enumerable"])
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--estimators", default="", help="only those whose name begins so")
@@ -322,8 +412,8 @@ def main():
         warnings.simplefilter("ignore")  # scikit-learn's
         if args.what in ("coverage", "means", "fresh"):
             {"coverage": coverage, "means": coverage_of_means, "fresh": fresh}[args.what](args.model, args.seeds)
-        elif args.what == "hard":
-            hard(args.seeds)
+        elif args.what in ("hard", "number"):
+            {"hard": hard, "number": number}[args.what](args.seeds)
         else:
             {"speed": speed, "default": default, "score": score}[args.what](args.model)
 

@@ -18,7 +18,14 @@ from sklpf import (
     compare_models,
 )
 from sklpf.datasets import make_bars_corpus
-from sklpf.display import ComparisonDisplay, ComponentsDisplay, TopicsDisplay, TrainingDisplay
+from sklpf.display import (
+    ComparisonDisplay,
+    ComponentsDisplay,
+    LogPartitionDisplay,
+    TemperingDisplay,
+    TopicsDisplay,
+    TrainingDisplay,
+)
 from sklpf.models import ScoreInterval
 
 
@@ -32,7 +39,7 @@ def interval(mean, rows=1.0, log_z=0.5, converged=True):
 def drawn(axes):
     """Ends of the bars by line and label, and the points that are drawn."""
     bars = {(round(line.get_ydata()[0]), line.get_label()): tuple(line.get_xdata()) for line in axes.lines}
-    return {key: ends for key, ends in bars.items() if key[1].startswith(("both", "error"))}
+    return {key: ends for key, ends in bars.items() if key[1].startswith(("both", "rows", "log Z"))}
 
 
 def test_models_are_drawn_with_both_errors_and_beside_it_their_differences(rbm):
@@ -45,17 +52,17 @@ def test_models_are_drawn_with_both_errors_and_beside_it_their_differences(rbm):
     bars = drawn(display.axes_[0])
     for i, name in enumerate(names):
         score = comparison.scores[name]
-        assert bars[i, "both errors"] == score.combined
-        assert bars[i, "error over rows"] == score.sampling
-        assert bars[i, "error of log Z"] == score.partition
-    assert drawn(display.axes_[1])[1, "both errors"] == comparison.differences[names[1]].combined
+        assert bars[i, "both errors, 95 %"] == score.combined
+        assert bars[i, "rows"] == score.sampling
+        assert bars[i, "log Z"] == score.partition
+    assert drawn(display.axes_[1])[1, "both errors, 95 %"] == comparison.differences[names[1]].combined
     assert len(drawn(display.axes_[1])) == 3  # the best one has no difference from itself
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert display.ax_.get_xlabel() == "log-likelihood per row, 95 % (nats)"
-    assert legend == ["both errors", "error over rows", "error of log Z"]
+    assert display.ax_.get_xlabel() == "log-likelihood per row (nats)"
+    assert legend == ["both errors, 95 %", "rows", "log Z"]
     difference = compare(other, rbm, X)
     alone = ComparisonDisplay.from_result(difference, name="other - one")
-    assert drawn(alone.ax_)[0, "error over rows"] == difference.sampling
+    assert drawn(alone.ax_)[0, "rows"] == difference.sampling
 
 
 def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():
@@ -227,9 +234,39 @@ def test_a_loss_that_is_no_likelihood_is_not_called_one():
     model = LinearGenerativeModel(prior="laplace", max_iter=2, random_state=0).fit(X)
     display = TrainingDisplay.from_estimator(model)
     np.testing.assert_array_equal(display.values, -model.loss_curve_)
-    assert display.ax_.get_ylabel() == "minus the training loss\n(nats)"
+    assert display.ax_.get_title(loc="left") == "minus the training loss"
 
 
 def test_models_that_kept_nothing_are_refused(rbm):
     with pytest.raises(ValueError, match="this BernoulliRBM kept nothing: BernoulliRBM does with early_stopping=True"):
         TrainingDisplay.from_estimator(rbm)
+
+
+# ---- in a grid ---------------------------------------------------------------------------------------
+GRID = {
+    "log Z": lambda tempering, ax: LogPartitionDisplay.from_estimator(tempering, ax=ax),
+    "tempering": lambda tempering, ax: TemperingDisplay.from_estimator(tempering, ax=ax),
+    "shares": lambda tempering, ax: TemperingDisplay([0, 1], overlap=[0.5], shares=[0.4, 0.6], crossed=[1.0]).plot(ax),
+    "models": lambda tempering, ax: ComparisonDisplay(
+        {"a": interval(-12.3), "b": interval(-13.5)}, {"b": interval(-1.2)}
+    ).plot(ax),
+    "training": lambda tempering, ax: TrainingDisplay([1, 2], label=LONG, log_partition=[3, 4]).plot(ax),
+    "topics": lambda tempering, ax: TopicsDisplay([["international"] * 9] * 3, np.full((3, 9), 0.1)).plot(ax),
+}
+LONG = "mean log-likelihood of validation rows"
+
+
+@pytest.mark.parametrize("layout", [None, "constrained"])
+@pytest.mark.parametrize("kind", GRID)
+def test_panels_of_one_axes_keep_their_labels_apart_and_to_themselves(kind, layout, tempering):
+    figure, grid = plt.subplots(2, 2, figsize=(10, 8), layout=layout)
+    displays = [GRID[kind](tempering, ax) for ax in grid.flat]
+    figure.canvas.draw()
+    for ax, display in zip(grid.flat, displays):
+        boxes = [panel.get_tightbbox(bbox_extra_artists=[]) for panel in display.axes_]
+        for i, box in enumerate(boxes):
+            assert not any(box.overlaps(other) for other in boxes[:i])
+            assert ax.bbox.x1 + 0.15 * figure.dpi > box.x1  # half the label of a tick at the edge
+        legend = display.ax_.get_legend()
+        if legend is not None:
+            assert legend.get_window_extent().x1 < ax.bbox.x1

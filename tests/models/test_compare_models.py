@@ -31,6 +31,16 @@ def test_models_are_paired_against_the_best():
     assert "12 units" not in found.differences
 
 
+def test_summary_is_the_table_below_what_it_holds():
+    found = compare_models({"a": trained(2), "b": trained(6)}, TEST)
+    title, header, first, second = found.summary().splitlines()
+    assert title == "log-likelihood per row (nats)"
+    assert header.strip().split("  ")[-1].strip() == "difference from the first"
+    assert first.startswith("  b ")
+    assert second.startswith("  a ")
+    assert [line.strip() for line in repr(found).splitlines()] == [line.strip() for line in (header, first, second)]
+
+
 def test_to_frame():
     found = compare_models({"a": trained(2), "b": trained(6)}, TEST)
     frame = found.to_frame()

@@ -1,13 +1,15 @@
-"""Sparse rows: those that point beyond their shape are refused, and those of the caller never change."""
+"""Rows that cannot be used are refused, those of the caller never change, and mistakes say what to do instead."""
 
 import copy
+import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from sklpf import BernoulliRBM, FactorialMixture, LatentDirichletAllocation
+from sklpf import AIS, BernoulliRBM, Exact, FactorialMixture, LatentDirichletAllocation, LinearGenerativeModel
 from sklpf.datasets import make_bars_corpus
 from sklpf.models.lda import LDAPath
 
@@ -94,6 +96,71 @@ def test_a_fitted_model_keeps_its_number_of_topics(n_components, learned):
     np.testing.assert_array_equal(model.partial_fit(X).components_, same.partial_fit(X).components_)
     assert model.get_feature_names_out().shape == (5,)
     assert model.fit(X).components_.shape == (n_components, 16)
+
+
+# ---- what is no matrix of numbers, no estimator, or not there yet ----------------------------------
+@pytest.mark.parametrize(
+    "X",
+    [
+        ["the cat sat", "a dog ran"],
+        np.array(["the cat sat", "a dog ran"]),
+        [["the", "cat"], ["dog"]],
+        pd.DataFrame({"text": ["the cat sat", "a dog ran"]}),
+    ],
+)
+def test_texts_are_sent_to_a_counter_of_words(X):
+    for model in MODELS:
+        with pytest.raises(ValueError, match="X holds text and no numbers: .* CountVectorizer"):
+            copy.deepcopy(model).fit(X)
+
+
+def test_a_corpus_of_gensim_is_sent_to_its_matrix():
+    with pytest.raises(ValueError, match=r"gensim.matutils.corpus2csc\(X\).T is a matrix of them"):
+        copy.deepcopy(MODELS[0]).fit([[(0, 1), (1, 2)], [(1, 1)]])
+
+
+@pytest.mark.parametrize("X", [[1.0, 2.0], [[1.0, np.nan]], [[1.0, 2.0], [1.0]], [], None])
+def test_other_rows_that_cant_be_used_keep_their_message(X):
+    with pytest.raises((TypeError, ValueError)) as raised:
+        copy.deepcopy(MODELS[0]).fit(X)
+    assert "X holds" not in str(raised.value)
+
+
+@pytest.mark.parametrize("wrong", ["ais", AIS])
+def test_what_is_no_estimator_is_told_what_one_is(wrong):
+    with pytest.raises(ValueError, match=r"must be an estimator of log Z \(such as AIS\(\)\) or None"):
+        BernoulliRBM(partition_estimator=wrong).fit(GOOD)
+    with pytest.raises(ValueError, match=r"must be a move \(such as HMC\(\)\) or None. Got 'hmc'"):
+        AIS(transition="hmc").fit(BernoulliRBM.from_parameters(np.ones((2, 3)), np.zeros(3), np.zeros(2)))
+
+
+@pytest.mark.parametrize(
+    ("unfitted", "names"),
+    [
+        (BernoulliRBM(), ["components_", "intercept_hidden_", "partition_estimator_", "log_partition_"]),
+        (LatentDirichletAllocation(), ["components_", "n_iter_", "partition_estimator_", "exp_dirichlet_component_"]),
+        (FactorialMixture(), ["components_", "partition_estimator_"]),
+        (LinearGenerativeModel(), ["components_"]),
+        (AIS(), ["log_partition_", "result_", "run_", "converged_"]),
+    ],
+)
+def test_what_is_read_before_fit_says_so(unfitted, names):
+    for name in names:
+        with pytest.raises(NotFittedError, match="fit"):
+            getattr(unfitted, name)
+        assert not hasattr(unfitted, name)
+        assert getattr(copy.copy(unfitted), name, None) is None
+        assert not hasattr(pickle.loads(pickle.dumps(unfitted)), name)
+
+
+def test_what_a_fitted_estimator_lacks_is_no_question_of_fit():
+    rbm = BernoulliRBM.from_parameters(np.ones((2, 3)), np.zeros(3), np.zeros(2))
+    with pytest.raises(AttributeError, match="^'Exact' object has no attribute 'run_'$"):
+        _ = Exact().fit(rbm).run_
+    with pytest.raises(AttributeError, match="call score or estimate_log_partition first"):
+        _ = rbm.log_partition_
+    with pytest.raises(AttributeError, match="^'AIS' object has no attribute 'nothing'$"):
+        _ = AIS().nothing
 
 
 # ---- fits that fail ----------------------------------------------------------------------------------

@@ -130,6 +130,7 @@ def test_rejects_what_is_no_path_and_bad_parameters():
         (make_pipeline(neural_network.BernoulliRBM()), r"; take the last step, pipeline\[-1\], and transform rows by"),
         (type("TheirRBM", (), {})(), "; BernoulliRBM.from_parameters takes the weights of another library's RBM$"),
         (type("LdaModel", (), {})(), r"; of another library's topic model take sklpf.models.LDAPath\("),
+        (lambda x: -x @ x, r"; GeometricPath\(log_density, base=…\) makes a path of a function$"),
         (decomposition.PCA(), r"got sklearn\.decomposition\._pca\.PCA$"),
     ],
 )

@@ -110,6 +110,18 @@ def test_intervals_cover():
         assert 0.915 <= pooled <= 0.98
 
 
+def test_intervals_reach_farther_up():
+    """By half the squared standard error, by which the log of a mean is low; and so do those of rows."""
+    path = documents(lengths=(12, 25))
+    result = LeftToRight(5, 3, random_state=0).fit(path).result_
+    alone = LeftToRight(5, 3, random_state=0).fit(path.row(1)).result_
+    for each in (result, alone):
+        low, high = each.interval()
+        np.testing.assert_allclose(each.bias, -(each.std_error**2) / 2, rtol=1e-12)
+        np.testing.assert_allclose(high - each.log_partition, each.log_partition - low - each.bias, rtol=1e-12)
+    assert result.bias.shape == (2,)
+
+
 def test_particles_that_agree_are_not_believed():
     """A document that all topics but one explain by 1e-6: particles seldom leave that one, and none of these may.
 

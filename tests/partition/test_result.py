@@ -7,12 +7,34 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+import sklpf
 from sklpf import (
     AIS,
+    BAR,
+    BDMC,
+    HAIS,
+    MBAR,
+    RAISE,
+    RTS,
+    SAMS,
+    SMC,
+    AdaptiveRejection,
     BernoulliRBM,
     Exact,
     FactorialMixture,
+    Gaussian,
+    GeometricPath,
+    ImportanceSampling,
+    LatentDirichletAllocation,
+    LeftToRight,
+    LevelProcess,
+    MarkovMixture,
     ParallelTempering,
+    PartitionEstimator,
+    RejectionSampling,
+    SteppingStone,
+    ThermodynamicIntegration,
+    WangLandau,
     compare,
     compare_estimates,
     compare_models,
@@ -22,6 +44,8 @@ from sklpf.partition import PartitionResult
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
+LINE = GeometricPath(lambda x: -0.5 * np.sum(x**2, axis=1), grad=lambda x: -x, base=Gaussian([0.0], 2.0))
+TOPICS = LatentDirichletAllocation.from_topics(RNG.dirichlet(np.ones(6), 2), 0.1)
 FAIR = BernoulliRBM.from_parameters(np.zeros((1, 6)), np.zeros(6), np.zeros(1))
 X = (RNG.random((20, 6)) < 0.5).astype(float)
 
@@ -68,6 +92,16 @@ def test_a_summary_says_what_a_reader_asks_first(tempering):
     assert lines["cost"].startswith(f"{result.n_sweeps:,} sweeps, ")
     assert lines["levels"] == str(len(result.ladder))
     assert lines["round trips of a ladder"].split()[0] == str(result.diagnostics["round_trips"].min())
+
+
+@pytest.mark.parametrize("value", [35.2, -2e5])
+def test_what_is_exact_but_for_rounding_shows_no_digits_of_it(value):
+    off = 4e-16 * abs(value)
+    assert with_error(value, off) == f"{value:.6f}"
+    assert from_to(value - off, value + off) == f"[{value:.4f}, {value:.4f}]"
+    result = PartitionResult("Exact", value, off, statement="enclosed")
+    assert f"log Z = {value:.6f}, converged" in repr(result)
+    assert with_error(1.0, 2.3e-7) == "1.00000000 ± 0.00000023"
 
 
 def test_reasons_are_in_the_summary_and_in_the_line():
@@ -170,6 +204,67 @@ def test_labelled_arrays(tempering, rows):
     np.testing.assert_array_equal(kept["log_f"].values.reshape(-1, len(run.ladder)), run.samples.vectors)
 
 
+SHORT = {"n_temperatures": 8, "random_state": 0}
+ESTIMATORS = [
+    AIS(10, **SHORT),
+    BAR(ParallelTempering(n_ladders=4, n_sweeps=64, random_state=0)),
+    BDMC(10, **SHORT),
+    Exact(),
+    ImportanceSampling(100, random_state=0),
+    LevelProcess(ParallelTempering(n_ladders=4, n_sweeps=64, random_state=0)),
+    MBAR(ParallelTempering(n_ladders=4, n_sweeps=64, random_state=0)),
+    MarkovMixture(random_state=0),
+    ParallelTempering(n_ladders=4, n_sweeps=64, random_state=0),
+    RAISE(5, 10, **SHORT),
+    RTS(10, n_sweeps=64, **SHORT),
+    RejectionSampling(50.0, random_state=0),
+    SAMS(10, n_sweeps=100, **SHORT),
+    SMC(20, **SHORT),
+    SteppingStone(RTS(10, n_sweeps=64, **SHORT)),
+    ThermodynamicIntegration(RTS(10, n_sweeps=64, **SHORT)),
+    WangLandau(10, n_sweeps=100, **SHORT),
+]
+ELSEWHERE = {HAIS: (HAIS(20, tol=0.3, random_state=0), LINE), AdaptiveRejection: (AdaptiveRejection(), LINE)}
+ELSEWHERE[LeftToRight] = (LeftToRight(5, random_state=0), TOPICS.path(np.arange(6).reshape(1, 6)).row(0))
+SIZES = {"pair": -1, "level": 0, "other_level": 0}  # how many more than levels
+
+
+@pytest.mark.parametrize(
+    ("estimator", "path"),
+    [*((estimator, RBM) for estimator in ESTIMATORS), *ELSEWHERE.values()],
+    ids=lambda given: type(given).__name__ if isinstance(given, PartitionEstimator) else "",
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_array_of_every_estimator_has_named_dimensions(estimator, path):
+    pytest.importorskip("xarray")
+    result = estimator.fit(path).result_
+    data = result.to_xarray()
+    for name, value in result.diagnostics.items():
+        if np.ndim(value) and np.asarray(value).dtype.kind in "iufb":
+            assert data[name].dims, name
+            assert not any(dimension.startswith(name) for dimension in data[name].dims), name
+    for dimension, size in data.sizes.items():
+        if dimension in SIZES:
+            assert size == len(result.ladder) + SIZES[dimension], dimension
+
+
+def test_no_estimator_is_left_out_above():
+    given = {type(estimator) for estimator in ESTIMATORS} | set(ELSEWHERE)
+    public = [getattr(sklpf, name) for name in sklpf.__all__]
+    estimators = {kind for kind in public if isinstance(kind, type) and issubclass(kind, PartitionEstimator)}
+    assert given == estimators - {PartitionEstimator}
+
+
+def test_arrays_of_an_estimator_of_ones_own_have_dimensions_of_their_own():
+    pytest.importorskip("xarray")
+    result = PartitionResult(
+        "Mine", 1.0, 0.1, diagnostics={"table": np.ones((2, 3)), "log_weights": np.ones((2, 3, 4))}
+    )
+    data = result.to_xarray()
+    assert data["table"].dims == ("table_0", "table_1")
+    assert data["log_weights"].dims == ("log_weights_0", "log_weights_1", "log_weights_2")
+
+
 def test_labelled_arrays_say_what_they_need(tempering, monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
     for thing in (tempering.result_, tempering.run_):
@@ -184,7 +279,7 @@ def test_labelled_arrays_say_what_they_need(tempering, monkeypatch):
         (-3.2, 0.5, "-3.20 ± 0.50"),
         (1234.5, 99.0, "1234 ± 99"),
         (1e5, 1e3, "100000 ± 1000"),
-        (2.0, 1e-300, "2.000000000000 ± 0.000000000000"),
+        (2.0, 1e-300, "2.000000"),
     ],
 )
 def test_numbers_have_the_digits_of_their_errors(value, error, text):
@@ -194,7 +289,7 @@ def test_numbers_have_the_digits_of_their_errors(value, error, text):
 def test_intervals_and_fields():
     assert from_to(155.4783, 155.5071) == "[155.4783, 155.5071]"
     assert from_to(-math.inf, 1.0) == "[-inf, 1.0000]"
-    assert decimals(math.nan) == 4
+    assert decimals(1.0, math.nan) == 4
     assert short(np.zeros((2, 3))) == "float64 (2, 3)"
     assert short((np.zeros(2), 1, None)) == "(float64 (2,), 1, None)"
     assert short([1.0] * 9) == "9 float"

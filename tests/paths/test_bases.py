@@ -384,7 +384,7 @@ def test_at_mode_notices_a_wrong_gradient():
 
 
 def test_at_mode_checks_what_functions_return():
-    with pytest.raises(ValueError, match=r"log_density must take points \(n, d\) and return \(n,\), but returned \(\)"):
+    with pytest.raises(ValueError, match=r"log_density must take points \(n, d\) and return .* function f of one"):
         Gaussian.at_mode(lambda x: -np.sum(x**2), [0.0, 0.0])
     with pytest.raises(ValueError, match=r"grad must take points \(n, d\) and return \(n, d\), but returned \(2,\)"):
         Gaussian.at_mode(lambda x: -np.sum(x**2, axis=1), [0.0, 0.0], grad=lambda x: -2 * x[0])

@@ -13,7 +13,20 @@ from densities import LADDER, MARGINALS, PATHS, PRECISION, grad_correlated, log_
 from scipy import stats
 from scipy.special import log_ndtr
 
-from sklpf import AIS, BDMC, HAIS, RTS, Gaussian, GeometricPath, ParallelTempering, StudentT, Uniform
+from sklpf import (
+    AIS,
+    BDMC,
+    HAIS,
+    RTS,
+    BernoulliRBM,
+    Gaussian,
+    GeometricPath,
+    LatentDirichletAllocation,
+    ParallelTempering,
+    ProductOfExperts,
+    StudentT,
+    Uniform,
+)
 from sklpf._random import Stream, stream_key
 from sklpf.testing import check_path
 from sklpf.transitions import HMC, RandomWalk, Slice
@@ -109,11 +122,29 @@ def test_types_are_checked(options, message):
         make(**options)
 
 
+def test_repr_says_what_goes_where():
+    path = make(grad=grad_correlated).with_ladder([0, 0.5, 1])
+    assert repr(path) == f"GeometricPath(log_correlated, grad_correlated, base={BASE!r}, n_levels=3)"
+    assert repr(make()) == f"GeometricPath(log_correlated, base={BASE!r}, n_levels=2)"
+    product = ProductOfExperts.from_parameters(np.eye(3, 2) + 0.5)
+    assert re.fullmatch(r"ProductPath\(.*base=.*n_levels=2\)", repr(product.path()))
+    rbm = BernoulliRBM.from_parameters(np.zeros((2, 3)), np.zeros(3), np.zeros(2))
+    assert repr(rbm.path()) == "RBMPath(n_levels=2)"
+    topics = LatentDirichletAllocation.from_topics(np.full((2, 3), 1 / 3), 0.1)
+    assert repr(topics.path(np.eye(3))) == "LDAPath(n_rows=3, n_levels=2)"
+
+
+def test_a_function_of_one_point_that_raises_is_told_of_vectorized():
+    with pytest.raises(ValueError, match="mismatch") as raised:
+        make(log_density=lambda x: -0.5 * x @ x)
+    assert raised.value.__notes__ == ["log_density was given 5 points; if it takes one say vectorized=False"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"log_density": lambda x: -(x**2)}, "log_density must give shape (5,) for as many points, got (5, 2)"),
-        ({"log_density": lambda x: 0.0}, "log_density must give shape (5,) for as many points, got ()"),
+        ({"log_density": lambda x: 0.0}, "got (); of a function of one point say vectorized=False"),
         ({"log_density": lambda x: -np.sum(x**2, axis=0)}, "for as many points, got (2,)"),
         ({"log_density": lambda x: [0.0], "vectorized": False}, "must give shape (5,) for as many points, got (5, 1)"),
         ({"grad": lambda x: -x.sum(axis=1)}, "grad must give shape (5, 2) for as many points, got (5,)"),

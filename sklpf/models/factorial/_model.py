@@ -24,7 +24,7 @@ from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, check_n_samples, validate_rows
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial._posterior import dense
-from sklpf.models.factorial._rows import MOST_FORCED, search_activations
+from sklpf.models.factorial._rows import search_activations
 from sklpf.models.factorial._trainer import Trainer, update
 from sklpf.partition import PartitionEstimator
 
@@ -400,6 +400,6 @@ def _settle_rows(X, *, means, gram, probability, noise_variance):
     products, terms = means @ dense(X).T, (gram, logit(probability), 0.5 / noise_variance)
     activations = np.tile(probability[:, None], X.shape[0])
     settle_activations(products, activations, *terms, _SETTLED, _MAX_SETTLING)
-    search_activations(products, activations, *terms, forced=range(min(MOST_FORCED, len(gram))))
+    search_activations(products, activations, *terms, forced=range(len(gram)))
     settle_activations(products, activations, *terms, _SETTLED, _MAX_SETTLING)
     return activations.T

@@ -19,6 +19,7 @@ _MOST_BORN = 3  # in one move
 _BIRTH_SWEEPS = 6  # with a component too many
 _ROWS_LOOKED_AT, _ROWS_SCREENED = 1000, 200
 _N_SEEDS, _N_REFINED, _SEED_STEPS = 30, 5, 2
+_MOST_ADDED = 2  # components added to a residual
 
 
 def improve(
@@ -118,7 +119,7 @@ def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
     square = np.sum(residuals**2, axis=1)
     square += 1e-6 * square.mean() or 1.0
     seeds = rng.choice(len(x), size=min(_N_SEEDS, len(x)), replace=False, p=square / square.sum())
-    means = residuals[seeds] + _one_that_is_on(z[seeds], rng) @ posterior.means
+    means = residuals[seeds] + _some_that_are_on(z[seeds], rng) @ posterior.means
     means = means @ basis @ basis.T  # nearly all noise is elsewhere
     few = slice(_ROWS_SCREENED)
     screened = [_gains(posterior, energy._replace(bias=energy.bias[few]), x[few], z[few], mean)[1] for mean in means]
@@ -139,13 +140,12 @@ def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
     return posterior.with_newborn(best[1])
 
 
-def _one_that_is_on(z, rng):
-    """For every other row a component that is on, so that what it is a blend of can be born; otherwise none."""
+def _some_that_are_on(z, rng):
+    """For every row none, one or two of the components that are on, so that what they are a blend of can be born."""
     chosen = np.zeros(z.shape)
-    for row in np.flatnonzero(rng.random(len(z)) < 0.5):
+    for row, n in enumerate(rng.integers(_MOST_ADDED + 1, size=len(z))):
         on = np.flatnonzero(z[row])
-        if len(on) > 0:
-            chosen[row, rng.choice(on)] = 1
+        chosen[row, rng.choice(on, min(n, len(on)), replace=False)] = 1
     return chosen
 
 

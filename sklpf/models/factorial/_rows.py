@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-MOST_FORCED = 16  # components that a thorough search forces in every row
+_MOST_FORCED = 16  # components that a search forces in a row
 _SETTLED, _MAX_SETTLING = 1e-6, 30
 
 
@@ -43,15 +43,27 @@ class RowEnergy(NamedTuple):
         return z, gains
 
     def searched(self, z, forced: Iterable[int]) -> NDArray[np.uint8]:
-        """Return z (n, K) after flips that gain, of one or two components, or of two besides a forced one."""
+        """Return z (n, K) after flips that gain, of one or two components, or of two besides a forced one.
+
+        Of many to be forced every row takes those whose own flips lose least.
+        """
         from sklpf.models.factorial._row_kernels import climb_rows
 
         z = z.copy()
         climb_rows(self.bias, self.coupling, z)
-        for k in forced:
-            other, gains = self.forced(z, k, 1 - z[:, k])
-            z[gains > 0] = other[gains > 0]
+        for k, rows in self._to_be_forced(z, list(forced)):
+            before = z[rows]
+            other, gains = self._replace(bias=self.bias[rows]).forced(before, k, 1 - before[:, k])
+            z[rows] = np.where(gains[:, None] > 0, other, before)
         return z
+
+    def _to_be_forced(self, z, forced: list[int]):
+        """Pairs of a component and the rows in which it is forced."""
+        if len(forced) <= _MOST_FORCED:
+            return [(k, slice(None)) for k in forced]
+        losses = ((2.0 * z - 1) * (self.bias - z @ self.coupling))[:, forced]
+        most = np.partition(losses, _MOST_FORCED - 1, axis=1)[:, [_MOST_FORCED - 1]]
+        return [(k, np.flatnonzero(rows)) for k, rows in zip(forced, (losses <= most).T)]
 
 
 def search_activations(products, active, gram, log_odds, half_precision, forced: Iterable[int] = ()) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +14,6 @@ from sklpf._random import draw_seed
 from sklpf.models.factorial._moves import improve
 from sklpf.models.factorial._posterior import FactorialPosterior
 from sklpf.models.factorial._pursuit import leading_eigenvalues
-from sklpf.models.factorial._rows import MOST_FORCED
 from sklpf.variational import (
     Annealed,
     GlobalTempering,
@@ -75,7 +77,13 @@ class Trainer:
             **_options(model),
             jitter=np.random.default_rng(draw_seed(rng)) if model.tempering == "annealed" else None,
         )
-        steps = self._sweeps(posterior, self._tempering(posterior), tol, done)
+
+        def store(model):  # what `fit` would have learned if its only start ended here
+            model._store(posterior)
+            model._partition_seed = draw_seed(copy.deepcopy(rng))
+
+        swept = functools.partial(done, store=store)
+        steps = self._sweeps(posterior, self._tempering(posterior), tol, swept)
         if model.n_moves == 0:
             return posterior, steps
 
@@ -84,8 +92,8 @@ class Trainer:
             done(words=f"{kind}: bound = {elbo:.6g}")
 
         posterior = improve(posterior, np.random.default_rng(draw_seed(rng)), model.n_moves, self.variance, record)
-        posterior.forced = tuple(range(min(MOST_FORCED, model.n_components)))
-        return posterior, steps + self._sweeps(posterior, None, tol, done)
+        posterior.forced = tuple(range(model.n_components))
+        return posterior, steps + self._sweeps(posterior, None, tol, swept)
 
     def _sweeps(self, posterior, tempering, tol, done) -> list[Sweep]:
         steps = []

@@ -1,9 +1,9 @@
 """Numba kernels of the topics of documents in latent Dirichlet allocation.
 
 Words are rows: exp(E log beta) of a word lies in one padded row. Topics that a document hardly has are dropped; when
-few are left, their part of the document's rows is copied, topic by topic, to where it stays in the nearest cache. Rows
-and theta have the type of the counts; gamma and the digamma function are float64. Nothing here mixes documents: a
-document's numbers are the same in any company.
+half are, or at once where topics are few, the others' part of the document's rows is copied, topic by topic, to where
+it stays in a near cache. Rows and theta have the type of the counts; gamma and the digamma function are float64.
+Nothing here mixes documents: a document's numbers are the same in any company.
 """
 
 import math
@@ -17,7 +17,7 @@ from sklpf.models.lda._vector_kernels import FLUSH, add_four, digamma, exp_digam
 from sklpf.models.lda._word_kernels import fill_powers
 
 _REGISTER = 8  # gamma and the like go eight at a time
-_FEW = 8  # a document's matrix is turned when one in so many topics is left
+_NARROW = 32  # topics: a document's matrix is turned at once, and one of more topics when half of them are left
 _SMALL = 0.002  # sums of gamma whose exp(digamma) is nearly out of range
 _NOTHING = 1e-100  # gamma and alpha in the padding, where theta must be finite
 _EPSILON = 2.0**-52  # words that a document's topics explain with less than this have no say, as in scikit-learn
@@ -38,7 +38,7 @@ class Scratch(NamedTuple):
     """
 
     powers: np.ndarray  # (n * K,) or empty: the words' rows at the document's own temperature
-    matrix: np.ndarray  # ((K / 4 + 1) * n,): rows of topics, the last of them 0
+    matrix: np.ndarray  # ((K / 2 + 1) * n,) or more: rows of topics, the last of them 0
     word_starts: np.ndarray  # (n,) int64: where the rows of words begin
     topic_starts: np.ndarray  # (K,) int64: where the rows of topics begin
     counts: np.ndarray  # (n,)
@@ -55,11 +55,19 @@ class Scratch(NamedTuple):
     slots: np.ndarray  # (4,) int64: where those begin
 
 
+@inlined
+def _most_left(width):
+    """The most topics for which the matrix is turned."""
+    return width if width <= _NARROW else width // 2
+
+
 @njit
 def _scratch(n_words, n_topics, n_powers, like):
+    matrix = np.empty((_most_left(n_topics) + 1) * n_words, like.dtype)
+    matrix[-n_words:] = 0
     return Scratch(
         np.zeros(n_powers, like.dtype),
-        np.zeros((n_topics // _FEW + 1) * n_words, like.dtype),
+        matrix,
         np.zeros(n_words, np.int64),
         np.zeros(n_topics, np.int64),
         np.zeros(n_words, like.dtype),
@@ -221,7 +229,7 @@ def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, thresho
         scratch.slots[1], scratch.slots[2], scratch.slots[3] = width, 2 * width, 3 * width
         four_dots(scratch.ones, scratch.moves, scratch.slots, 0, width, scratch.totals)
         change, total, n_left = scratch.totals[0], scratch.totals[1] + rest, np.int64(scratch.totals[2])
-        if n_left > 0 and (_padded(n_left, 4) < _padded(n_kept, 4) if turned else n_left * _FEW <= width):
+        if n_left > 0 and (_padded(n_left, 4) < _padded(n_kept, 4) if turned else n_left <= _most_left(width)):
             before, width, n_kept = scratch.totals[1], _drop(scratch, gamma, width), n_left
             if not turned:
                 _turn(scratch, rows, n_words, n_left, width_words)

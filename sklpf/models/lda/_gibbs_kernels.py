@@ -5,6 +5,7 @@ A token of word w in document d has the conditional (n_dk + alpha_k) (n_wk + eta
 samplers save up to hundreds of topics. Weights are float32 (relative error 1e-7), counts are integers.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklpf.kernels import inlined, njit, random_bits, uniform
 from sklpf.models.lda._vector_kernels import Loop, aligned, log_gamma, repeated, running_sums, shifted, spread
 
 _TOPIC = np.int64(_random.FIRST)
+_LEAST = -100.0  # log2 of a weight that float32 holds
 
 
 # ---- one token ---------------------------------------------------------------------------------
@@ -70,6 +72,12 @@ def _draw(counts, shares, eta, sums, n_topics, u):
 
 
 @njit
+def _scale(weight):
+    """A power of 2 by which weights are multiplied where priors are so small that this one is lost in float32."""
+    return 2.0 ** max(0.0, math.ceil(_LEAST - math.log2(weight)))
+
+
+@njit
 def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
     """Draw the topics of all tokens anew, in turn; one that has none yet (-1) is drawn given those before it.
 
@@ -89,8 +97,9 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
     shares, sums = aligned((padded,), np.float32), aligned((padded,), np.float32)
     reciprocals, eta32 = np.empty(n_topics), np.float32(eta)
     rows, row_bytes, total = by_word.ctypes.data, 4 * padded, by_word.shape[0] * eta
+    scale = _scale(alpha.max() * eta / (words.shape[0] + total))
     for k in range(n_topics):
-        reciprocals[k] = 1.0 / (by_topic[k] + total)
+        reciprocals[k] = scale / (by_topic[k] + total)
     for d in range(indptr.shape[0] - 1):
         begin, n = indptr[d], indptr[d + 1] - indptr[d]
         random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + d, _TOPIC)
@@ -106,13 +115,13 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
                 by_word[word, k] -= 1
                 by_document[k] -= 1
                 by_topic[k] -= 1
-                reciprocals[k] = 1.0 / (by_topic[k] + total)
+                reciprocals[k] = scale / (by_topic[k] + total)
                 shares[k] = (by_document[k] + alpha[k]) * reciprocals[k]
             k = _draw(rows + word * row_bytes, shares.ctypes.data, eta32, sums, n_topics, uniform(bits[i]))
             by_word[word, k] += 1
             by_document[k] += 1
             by_topic[k] += 1
-            reciprocals[k] = 1.0 / (by_topic[k] + total)
+            reciprocals[k] = scale / (by_topic[k] + total)
             shares[k] = (by_document[k] + alpha[k]) * reciprocals[k]
             z[begin + i] = k
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -310,7 +311,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         evaluation = Evaluation(self.evaluate_every, self.perp_tol)
         with task_map(self.n_jobs) as tasks:
             trainer = Trainer(self, X, X.shape[0], steps, self._settings, tasks)
-            n_passes, ended = train(trainer, self.max_iter, report=evaluation.report, callbacks=[evaluation])
+            n_passes, ended = train(
+                trainer, self.max_iter, report=evaluation.report, callbacks=[evaluation], store=trainer.store
+            )
             trainer.store(self)
             self.bound_, self.elbo_ = trainer.bound()
         self.n_iter_ = n_passes - ended  # as scikit-learn counts
@@ -596,7 +599,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _fitted_topics(self, name: str) -> Topics:
         if "_topics" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no {name} before fit")
+            raise NotFittedError(f"{type(self).__name__} has no {name} yet: call fit first")
         return self._topics
 
     @property

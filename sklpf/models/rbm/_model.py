@@ -198,7 +198,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self._count(X)
         trainer = Trainer(self, X, self.batch_size, rng)
         monitor = Monitor(self, X_validation, X.shape[0])
-        train(trainer, self.n_iter, report=self._report, callbacks=monitor.callbacks)
+        train(trainer, self.n_iter, report=self._report, callbacks=monitor.callbacks, store=trainer.store)
         monitor.store(self, trainer)
         trainer.store(self)
         return self

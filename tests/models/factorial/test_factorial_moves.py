@@ -76,6 +76,21 @@ def test_forced_components_have_their_values_and_gains_are_those_of_the_energy(p
     assert np.all(thorough >= plain - 1e-9)
 
 
+@pytest.mark.parametrize("n_components", [3, 16, 17, 40])
+def test_three_components_are_exchanged_wherever_they_stand(n_components):
+    """The last three: the first of them stands for the other two, which no flip of one or two components shows."""
+    bias, coupling = np.full((5, n_components), -10.0), np.zeros((n_components, n_components))
+    bias[:, -3:] = [3, 2, 2]
+    coupling[-3, -2:] = coupling[-2:, -3] = 5
+    start = np.zeros((5, n_components), np.uint8)
+    start[:, -3] = 1
+    energy = RowEnergy(bias, coupling)
+    np.testing.assert_array_equal(energy.searched(start, ()), start)
+    found = energy.searched(start, range(n_components))
+    np.testing.assert_array_equal(found[:, -3:], np.tile([0, 1, 1], (5, 1)))
+    assert found.sum() == 10
+
+
 def test_search_never_lowers_the_bound_of_a_row_and_raises_that_of_some(problem):
     active = np.random.default_rng(2).random((6, 40))
     before = RowEnergy.of(*problem).bounds(active.T)

@@ -17,6 +17,7 @@ from sklpf.models.lda._gibbs import Chain, Corpus, Sampling, State, _warn_if_uns
 
 GIBBS = {"learning_method": "gibbs", "random_state": 0}
 UNSETTLED = pytest.mark.filterwarnings("ignore:Gibbs sampling (has not settled|needs)")
+PRIORS = None, 1e-20, 1e-6, 1e3, 1e10
 TINY = Corpus(np.array([0, 1, 1, 0, 2, 2], np.int32), np.array([0, 3, 3, 5, 6]), 3)
 
 
@@ -77,6 +78,18 @@ def test_a_token_is_drawn_in_proportion_to_its_weights():
         seen[state.z[0]] += 1
     expected = 20_000 * alpha / alpha.sum()
     assert chi2.sf(np.sum((seen - expected) ** 2 / expected), 39) > 1e-6  # a false alarm in a million runs
+
+
+def test_tiny_weights_are_not_lost():
+    """A word and a document that no topic has: 1e-20 * 1e-20 / 3e5, which is 0 in single precision."""
+    corpus, seen = Corpus(np.zeros(1, np.int32), np.array([0, 1]), 2), np.zeros(3)
+    for c in range(10_000):
+        state = State(corpus, np.full(3, 1e-20), 1e-20, (c, 3))
+        state.by_topic[:] = 300_000, 100_000, 150_000
+        state.sweep(0)
+        seen[state.z[0]] += 1
+    expected = 10_000 * np.array([1, 3, 2]) / 6
+    assert chi2.sf(np.sum((seen - expected) ** 2 / expected), 2) > 1e-6  # a false alarm in a million runs
 
 
 # ---- priors --------------------------------------------------------------------------------------
@@ -207,6 +220,45 @@ def test_fractional_counts_are_rounded_with_a_warning(corpus):
     fractional.data += 0.2
     with pytest.warns(UserWarning, match="X has fractional counts; topics are those of the nearest whole counts"):
         np.testing.assert_array_equal(model.fit(fractional).components_, whole)
+
+
+@UNSETTLED
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("n_components", [1, 5])
+def test_numbers_are_finite_for_all_priors(n_components, learned):
+    bars, _, _ = make_bars_corpus(12, size=3, n_tokens=20, random_state=0)
+    with_empty = sp.vstack([sp.csr_matrix((3, 9)), bars[:3], sp.csr_matrix((1, 9))]).tocsr()
+    options = {"max_iter": 6, "learn_doc_topic_prior": learned, "learn_topic_word_prior": learned, **GIBBS}
+    for X, alpha, eta in itertools.product((with_empty, sp.csr_matrix(np.eye(9)[:1])), PRIORS, PRIORS):
+        model = LatentDirichletAllocation(n_components, doc_topic_prior=alpha, topic_word_prior=eta, **options).fit(X)
+        assert np.all(np.isfinite(model.components_) & (model.components_ > 0))
+        assert np.all(np.isfinite(model.log_joint_))
+        assert np.all(np.isfinite(model.doc_topic_prior_) & (np.asarray(model.doc_topic_prior_) > 0))
+        assert 0 < model.topic_word_prior_ < np.inf
+        np.testing.assert_allclose(model.transform(X).sum(axis=1), 1.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"doc_topic_prior": [0.1, np.nan, 0.1]}, "doc_topic_prior must lie between 1e-20 and 1e\\+10, got nan"),
+        ({"doc_topic_prior": [0.1, -1.0, 0.1]}, "doc_topic_prior must lie between 1e-20 and 1e\\+10, got -1"),
+        ({"topic_word_prior": np.nan}, "topic_word_prior"),
+        ({"topic_word_prior": 1e-30}, "topic_word_prior must lie between 1e-20 and 1e\\+10"),
+        ({}, "NaN"),
+    ],
+)
+def test_what_is_no_number_is_refused_and_leaves_the_model(corpus, options, message):
+    X = corpus[0][:50]
+    with pytest.warns(ConvergenceWarning, match="needs some 100"):
+        model = LatentDirichletAllocation(3, max_iter=1, **GIBBS).fit(X)
+    before = model.components_
+    if not options:
+        X = X.copy()
+        X.data[0] = np.nan
+    with pytest.raises(ValueError, match=message):
+        model.set_params(**options).fit(X)
+    np.testing.assert_array_equal(model.components_, before)
 
 
 def test_what_gibbs_sampling_can_not_do_is_refused(corpus):
