@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from sklpf import LatentDirichletAllocation
 from sklpf.models.lda._inference import infer_documents, task_map, update_topics
+from sklpf.models.lda._trainer import Trainer
 from sklpf.testing import find_shared_data
 
 PRIORS = {"doc_topic_prior": 0.01, "topic_word_prior": 0.01}
@@ -55,6 +56,12 @@ def document_step(model, X):
         return found.gamma
 
     return call
+
+
+def update_step(model, X, tasks):
+    """A call of an update of the topics by a batch that stands for 2,000 documents."""
+    trainer = Trainer(model, X, 2000, model._steps(2000), model._settings, tasks)
+    return lambda: trainer._update(X)
 
 
 def trained(n_topics, train):
@@ -93,8 +100,8 @@ def documents():
         with task_map(1) as tasks:
             calls = {
                 "reference": lambda: reference._em_step(X[:128], 2000, False),  # noqa: B023
-                "double": lambda: double._update(X[:128], 2000, tasks),  # noqa: B023
-                "single": lambda: single._update(X32[:128], 2000, tasks),  # noqa: B023
+                "double": update_step(double, X[:128], tasks),
+                "single": update_step(single, X32[:128], tasks),
             }
             report("update", n_topics, 128, calls)
     print(f"\nLargest difference of gamma in float64: {max(changes):.1e}.")
@@ -120,8 +127,8 @@ def long_documents():
             report("documents", n_topics, n, calls, 3)
             calls = {
                 "reference": lambda: reference._em_step(X[:128], 2000, False),  # noqa: B023
-                "double": lambda: double._update(X[:128], 2000, tasks),  # noqa: B023
-                "single": lambda: single._update(X32[:128], 2000, tasks),  # noqa: B023
+                "double": update_step(double, X[:128], tasks),
+                "single": update_step(single, X32[:128], tasks),
             }
             report("update", n_topics, 128, calls, 3)
         found.append((n_topics, *limit(reference.exp_dirichlet_component_, double._alpha, X[:30])))
