@@ -1,24 +1,26 @@
-"""Warnings that point at the line of the caller, not into the package."""
+"""Warnings that point at the line of the caller, not into this package, nor into scikit-learn, which may call it."""
 
 import os
 import sys
 import warnings
 from pathlib import Path
 
-_PACKAGE = str(Path(__file__).parent) + os.sep
+import sklearn
+
+_PACKAGES = tuple(str(Path(package).parent) + os.sep for package in (__file__, sklearn.__file__))
 
 
 def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
-    """Warn at the innermost line outside the package; a message that is a warning is its own category."""
+    """Warn at the innermost line outside the packages; a message that is a warning is its own category."""
     if sys.version_info >= (3, 12):
-        warnings.warn(message, category, skip_file_prefixes=(_PACKAGE,))
+        warnings.warn(message, category, skip_file_prefixes=_PACKAGES)
     else:
         warnings.warn(message, category, stacklevel=_caller_level())
 
 
 def _caller_level() -> int:
-    """`stacklevel` of the innermost line outside the package, as counted by the function that calls this one."""
+    """`stacklevel` of the innermost line outside the packages, as counted by the function that calls this one."""
     frame, level = sys._getframe(1), 1
-    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+    while frame.f_code.co_filename.startswith(_PACKAGES) and frame.f_back is not None:
         frame, level = frame.f_back, level + 1
     return level

@@ -36,6 +36,8 @@ NO_ALARMS = (
     "makes a path of a function",
     "take the last step, pipeline[-1]",
     "and compare_estimates read runs of",
+    "take the model that the search found",
+    "that another library fitted sklpf.interop makes",
     "of another library's topic model",
     "an estimator of one log Z for each row",
     "log_density is not normalisable",

@@ -37,6 +37,7 @@ def calls():
         "fit": (UserWarning, lambda: BernoulliRBM(2, n_iter=1, random_state=0).fit(BINARY * 2)),
         "partial_fit": (UserWarning, lambda: BernoulliRBM(2, random_state=0).partial_fit(-BINARY)),
         "mixture": (ConvergenceWarning, lambda: FactorialMixture(2, max_iter=1, random_state=0).fit(BINARY)),
+        "verbose": (ConvergenceWarning, lambda: AIS(40, 2, verbose=1, random_state=0).fit(model)),
         "rows": (ConvergenceWarning, lambda: RTS(10, 5, 16, random_state=0).fit(lda.path(COUNTS * 20))),
         "row score": (ConvergenceWarning, lambda: lda.set_params(partition_estimator=hasty).score(COUNTS * 20)),
         "fractions": (UserWarning, lambda: lda.completion_score(COUNTS * 1.5)),
@@ -63,5 +64,5 @@ def test_the_warned_line_is_the_callers(method, monkeypatch):
 
 
 def test_with_no_line_outside_the_package_the_outermost_is_named(monkeypatch):
-    monkeypatch.setattr(sklpf._warnings, "_PACKAGE", "")  # every file lies within
+    monkeypatch.setattr(sklpf._warnings, "_PACKAGES", ("",))  # every file lies within
     assert sklpf._warnings._caller_level() > 3

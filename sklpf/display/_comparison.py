@@ -55,15 +55,16 @@ class ComparisonDisplay(Display):
         self.differences = differences
 
     @classmethod
-    def from_result(cls, result, *, name: str = "difference", ax: Any = None) -> Self:
+    def from_result(cls, result, *, name: str | None = None, ax: Any = None) -> Self:
         """Draw what `compare_models`, `compare` or several `score_interval` returned.
 
         Parameters
         ----------
         result : ModelComparison, ScoreInterval or dict of str to ScoreInterval
-            A dict holds the `score_interval` of models of the same rows, a ScoreInterval is one of `compare`.
-        name : str, default="difference"
-            Of the difference that `compare` returned.
+            A dict holds the `score_interval` of models of the same rows, one ScoreInterval is that of `compare`
+            or of a model.
+        name : str or None, default=None
+            Of one ScoreInterval; None says "difference" or "model".
         ax : Axes, array-like of Axes or None, default=None
             As in `plot`.
 
@@ -79,7 +80,9 @@ class ComparisonDisplay(Display):
         if isinstance(result, ModelComparison):
             return cls(result.scores, result.differences).plot(ax)
         if isinstance(result, ScoreInterval):
-            return cls(differences={name: result}).plot(ax)
+            if result.method:  # of `compare`
+                return cls(differences={name or "difference": result}).plot(ax)
+            return cls({name or "model": result}).plot(ax)
         if isinstance(result, Mapping) and result and all(isinstance(one, ScoreInterval) for one in result.values()):
             return cls(result).plot(ax)
         raise TypeError(

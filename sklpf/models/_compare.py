@@ -113,9 +113,15 @@ def _last_step(name, model, X):
     if not hasattr(model, "_scored"):
         raise TypeError(
             f"{name} must be a model of sklpf with score_samples and score_interval, or a pipeline that ends in one, "
-            f"got {type(model).__module__}.{type(model).__name__}; sklpf.interop makes one of other libraries' models"
+            f"got {type(model).__module__}.{type(model).__name__}{_instead(model)}"
         )
     return model, X
+
+
+def _instead(model) -> str:
+    if hasattr(model, "best_estimator_"):
+        return "; take the model that the search found, its best_estimator_"
+    return "; of an RBM or topics that another library fitted sklpf.interop makes such a model"
 
 
 def _equal(rows, others) -> bool:

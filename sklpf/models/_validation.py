@@ -33,7 +33,8 @@ def validate_rows(model, X, **options):
         first = _first_entry(X)
         if isinstance(first, str):
             raise ValueError(
-                f"X holds text and no numbers: count the words first, by scikit-learn's CountVectorizer ({error})"
+                "X holds text and no numbers: make numbers of it first, by scikit-learn's CountVectorizer (documents) "
+                f"or OneHotEncoder (categories) ({error})"
             ) from error
         if isinstance(first, tuple):
             raise ValueError(

@@ -246,6 +246,8 @@ def _instead(kind: type) -> str:
         return "; sklpf.interop.from_sklearn(model) makes one of it"
     if kind.__module__.startswith("sklearn.") and name == "Pipeline":
         return "; take the last step, pipeline[-1], and transform rows by the others"
+    if name.endswith("SearchCV"):
+        return "; take the model that the search found, its best_estimator_"
     if "rbm" in name.lower() or "boltzmann" in name.lower():
         return "; BernoulliRBM.from_parameters takes the weights of another library's RBM"
     if name.endswith("Run"):

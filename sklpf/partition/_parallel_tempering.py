@@ -210,7 +210,15 @@ class ParallelTempering(PartitionEstimator):
             key = stream_key(seed, 1, i)
             n_kept = _MOST_KEPT if self.tol is not None or i + 1 >= len(lengths) else 0
             ladders, run = run_round(
-                ladders, transition, shift, n_scans, key, f"round{i}", self.n_jobs, checkpoint=checkpoint, n_kept=n_kept
+                ladders,
+                transition,
+                shift,
+                n_scans,
+                key,
+                f"round{i + 1}",
+                self.n_jobs,
+                checkpoint=checkpoint,
+                n_kept=n_kept,
             )
             n_sweeps += int(self.n_ladders) * len(path.ladder) * n_scans
             known = {"base_log_partition": base_log_partition, "bound": bound, "history": history}

@@ -70,7 +70,10 @@ def matrix_of(name: str, value: ArrayLike, d: int) -> Array:
         )
     variances = matrix if matrix.ndim == 1 else np.diag(matrix)
     if not np.all(variances > 0):
-        raise ValueError(f"{name} must be positive{' on its diagonal' if matrix.ndim == 2 else ''}; remove what is not")
+        raise ValueError(
+            f"{name} must be positive{' on its diagonal' if matrix.ndim == 2 else ''}: give variances above 0, and "
+            "leave out coordinates that have none"
+        )
     if matrix.ndim == 2:
         spread = np.sqrt(variances)
         if np.any(np.abs(matrix - matrix.T) > 1e-8 * spread * spread[:, np.newaxis]):

@@ -281,7 +281,10 @@ class GeometricPath(TemperedPath):
             self.at(draws)
         except Exception as error:
             if self.vectorized:
-                error.add_note(f"log_density was given {_N_CHECKED} points; if it takes one say vectorized=False")
+                error.add_note(
+                    f"log_density was given {_N_CHECKED} points of the base's {d} dimensions; if it has others give "
+                    "another base, if it takes one point say vectorized=False"
+                )
             raise
         steps = np.asarray(self.base.scale) * rng.choice([-1.0, 1.0], size=draws.shape)
         if self.grad is not None:

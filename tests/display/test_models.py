@@ -63,6 +63,9 @@ def test_models_are_drawn_with_both_errors_and_beside_it_their_differences(rbm):
     difference = compare(other, rbm, X)
     alone = ComparisonDisplay.from_result(difference, name="other - one")
     assert drawn(alone.ax_)[0, "rows"] == difference.sampling
+    assert alone.ax_.get_xlabel() == "difference (nats)"
+    alone = ComparisonDisplay.from_result(rbm.score_interval(X))
+    assert alone.ax_.get_xlabel() == "log-likelihood per row (nats)"
 
 
 def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():

@@ -498,8 +498,11 @@ def test_the_number_of_dimensions_is_checked():
             lambda: Gaussian([0, 0], np.eye(3)),
             r"covariance must be a number or have shape \(2,\) or \(2, 2\), as mean has length 2, got \(3, 3\)",
         ),
-        (lambda: Gaussian(0, -1), "covariance must be positive; remove what is not"),
-        (lambda: Gaussian([0, 0], [[1, 0], [0, 0]]), "covariance must be positive on its diagonal; remove what is not"),
+        (lambda: Gaussian(0, -1), "covariance must be positive: give variances above 0"),
+        (
+            lambda: Gaussian([0, 0], [[1, 0], [0, 0]]),
+            "covariance must be positive on its diagonal: give variances above 0",
+        ),
         (lambda: Gaussian([0, 0], [[1, 0.5], [0.4, 1]]), "covariance must be symmetric; average it with its transpose"),
         (lambda: Gaussian([0, 0], [[1, 2], [2, 1]]), "covariance must be positive definite; drop dimensions"),
         (lambda: Gaussian(np.zeros(3), np.ones((3, 3))), "covariance must be positive definite; drop dimensions"),

@@ -137,7 +137,10 @@ def test_repr_says_what_goes_where():
 def test_a_function_of_one_point_that_raises_is_told_of_vectorized():
     with pytest.raises(ValueError, match="mismatch") as raised:
         make(log_density=lambda x: -0.5 * x @ x)
-    assert raised.value.__notes__ == ["log_density was given 5 points; if it takes one say vectorized=False"]
+    assert raised.value.__notes__ == [
+        "log_density was given 5 points of the base's 2 dimensions; if it has others give another base, if it takes "
+        "one point say vectorized=False"
+    ]
 
 
 @pytest.mark.parametrize(
