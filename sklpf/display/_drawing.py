@@ -151,14 +151,14 @@ def title_of(result: PartitionResult) -> str:
 
 def label_decades(axes: Any, name: str) -> None:
     """Make an axis ("x" or "y") logarithmic, with labels that are short and no more than have room."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     getattr(axes, f"set_{name}scale")("log")
     axis = getattr(axes, f"{name}axis")
     low, high = axis.get_view_interval()
     decades = np.log10(high / low)
     within = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 3 else (1,)
-    axis.set_major_locator(LogLocator(subs=within if decades > 0.5 else range(1, 10)))
+    axis.set_major_locator(LogLocator(subs=within) if decades > 0.5 else MaxNLocator(5))
     axis.set_major_formatter(
         FuncFormatter(lambda value, _: f"{value:,.10g}" if 1e-3 <= value < 1e6 else f"{value:.0e}")
     )

@@ -142,7 +142,7 @@ class Sweeps:
         """Make a sweep; every fifth, and the last, moves the priors."""
         state, sampling, step = self.state, self.sampling, self.step
         state.sweep(step)
-        if step % _EVERY == 0 or step == sampling.n_sweeps:
+        if self._is_looked_at(step):
             by_document = state.by_document()
             if step > 0 and sampling.learn_alpha:
                 state.alpha = fit_prior(state.alpha, state.alpha + by_document, _RATE)
@@ -154,8 +154,12 @@ class Sweeps:
             self.n_added += 1
         self.step += 1
 
+    def _is_looked_at(self, step: int) -> bool:
+        return step % _EVERY == 0 or step == self.sampling.n_sweeps
+
     def report(self, iteration: int) -> str:
-        return f"log p(words, topics): {self.log_joint[-1]:.4f}"
+        last = self.step - 1
+        return f"log p(words, topics): {self.log_joint[-1]:.4f}" if self._is_looked_at(last) else ""
 
     def chain(self) -> Chain:
         """What the chain leaves; if it was ended early, the counts of its last sweep where none were added."""
