@@ -109,7 +109,7 @@ def test_exact_gives_every_row():
 
 def test_samplers_agree_with_enumeration_within_their_error():
     path = Coins(X)
-    for estimator in (AIS(100, 100, random_state=0), ParallelTempering(6, 4, 128, random_state=0)):
+    for estimator in (AIS(100, 100, random_state=0), ParallelTempering(6, 4, 256, random_state=0)):
         estimator.fit(path)
         assert estimator.converged_
         assert np.all(estimator.log_partition_std_error_ < 0.3)
