@@ -127,7 +127,7 @@ def test_exact_models_and_such_that_differ_much_are_not_sampled(monkeypatch):
 
 def test_a_direct_run_that_does_not_converge_is_not_used(monkeypatch):
     a, b = two_stages()
-    monkeypatch.setattr(_direct, "_N_SWEEPS", 32)
+    monkeypatch.setattr("sklpf.models.ratio._path._N_SWEEPS", 32)
     monkeypatch.setattr("sklpf.models.ratio._path.MOST_BETWEEN", -1.0)  # all draws are doubted
     found = compare(b, a, TEST)
     assert found == compare(b, a, TEST, ratio="difference")
@@ -136,7 +136,7 @@ def test_a_direct_run_that_does_not_converge_is_not_used(monkeypatch):
 
 def test_ratios_that_disagree_are_not_converged(monkeypatch):
     monkeypatch.setattr(_direct, "_MOST_APART", 1e-3)
-    monkeypatch.setattr(_direct, "_N_SWEEPS", 512)
+    monkeypatch.setattr("sklpf.models.ratio._path._N_SWEEPS", 512)
     a, b = two_stages()
     with pytest.warns(ConvergenceWarning, match=r"ratio of model_b's Z to model_a's .* nats apart"):
         found = compare(b, a, TEST)

@@ -10,9 +10,10 @@ import pytest
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import Exact, ParallelTempering
+from sklpf import Exact, Gaussian, GeometricPath, ParallelTempering, RandomWalk
 from sklpf.models import RBMPath
 from sklpf.paths import make_ladder
+from sklpf.runs import _exchange
 from sklpf.runs._plan import doubling
 from sklpf.testing import hidden_mode_problem, make_rbm_problem, shared_data
 
@@ -117,6 +118,17 @@ def test_same_bits_for_any_number_of_jobs_and_segmentation():
     segmented = ParallelTempering(n_sweeps=256, random_state=3).fit(path)
     assert parallel.log_partition_ == reference.log_partition_
     np.testing.assert_allclose(segmented.log_partition_, reference.log_partition_, rtol=1e-13)  # sums in other order
+
+
+def test_ladders_of_a_density_that_is_not_compiled_have_the_same_bits_side_by_side(monkeypatch):
+    """Also where groups of several ladders stand side by side, every ladder keeps its own sums and states."""
+    path = GeometricPath(lambda x: -0.5 * ((x - 1.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 4.0))
+    tempering, runs = ParallelTempering(7, 5, 128, transition=RandomWalk(1.0), random_state=0), []
+    for n_blocks in (7, 2):
+        monkeypatch.setattr(_exchange, "_FEWEST_BLOCKS", n_blocks)
+        runs.append(tempering.fit(path).run_)
+    for field in ("pair_sums", "level_sums", "summaries", "round_trips", "slopes", "vector_levels"):
+        np.testing.assert_array_equal(*(getattr(run, field) for run in runs), err_msg=field)
 
 
 def test_checkpoint_resumes_with_the_same_bits(tmp_path, monkeypatch):

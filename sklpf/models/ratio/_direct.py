@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf.models._scoring import fit_quietly
-from sklpf.partition import ParallelTempering, PartitionResult
+from sklpf.partition import PartitionResult
 
 N_GROUPS = 10  # of independent chains, each with draws of the two models of its own
-_N_SWEEPS = 4096
 _MOST_SPREAD = 2.5  # nats; beyond, the difference of two log Z has the smaller error (doc/benchmarks/compare.md)
 _MOST_APART = 3.0  # joint standard errors
 
@@ -40,9 +39,7 @@ def ratio_result(model_a: Any, model_b: Any) -> PartitionResult | None:
     path = model_a._ratio_path(model_b)
     if path is None or path.doubts:
         return None
-    tempering = ParallelTempering(N_GROUPS, n_sweeps=_N_SWEEPS)
-    estimator = path.default_estimator() if hasattr(path, "default_estimator") else tempering
-    estimator.set_params(random_state=model_a._partition_seed, n_jobs=model_a.n_jobs)
+    estimator = path.default_estimator().set_params(random_state=model_a._partition_seed, n_jobs=model_a.n_jobs)
     result = fit_quietly(estimator, path).result_
     return result if result.converged else None
 

@@ -17,6 +17,7 @@ from sklpf.partition import ParallelTempering
 from sklpf.paths._kernel_path import KernelPath, read_only
 from sklpf.uncertainty import MOST_BETWEEN, between_groups
 
+_N_SWEEPS = 4096
 _N_DRAWS = 128  # of each model, for every ladder
 _LEAST_ALIKE = 0.5
 _WORK_PER_SEGMENT = 2e10  # weights times sweeps, about a second
@@ -89,6 +90,16 @@ class RBMRatioPath(KernelPath):
     @property
     def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the models' size here
         return int(np.clip(_WORK_PER_SEGMENT / (self.weights.size * 10), 100, 10_000))
+
+    def default_estimator(self) -> ParallelTempering:
+        """Return what estimates the log ratio.
+
+        Returns
+        -------
+        ParallelTempering
+            Not fitted.
+        """
+        return ParallelTempering(N_GROUPS, n_sweeps=_N_SWEEPS)
 
     @property
     def doubts(self) -> tuple[str, ...]:
