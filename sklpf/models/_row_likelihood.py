@@ -176,4 +176,4 @@ def _mean_error(result: PartitionResult, level: float) -> tuple[float, float]:
         low, high = result.interval(level)
         return float(np.mean(result.log_partition - low)), float(np.mean(high - result.log_partition))
     half = float(norm.ppf(0.5 + level / 2)) * result.diagnostics["mean_std_error"]
-    return half, half - result.diagnostics["mean_bias"]
+    return half, half - float(np.mean(result.bias))

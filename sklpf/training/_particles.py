@@ -65,6 +65,7 @@ class Particles:
         plan = plan_run(path, default_move(path), "adaptive", self.n_temperatures, n, self.seed, _PILOT, _TUNE)
         self.path, self.transition, self.n_moves = plan.path, plan.transition, plan.n_sweeps
         self.log_weights, self.log_means, self.fewest = np.zeros(n), np.full(_N_GROUPS, base_log_partition), 1.0
+        self.ancestors = np.arange(n)
         stream = Stream(stream_key(self.seed, _ANNEAL))
         self.state = self.path.sample_base(n, stream)
         self.memory = self.transition.init(self.path, self.state, stream.aside())
@@ -136,7 +137,9 @@ class Particles:
         self.log_means[poor] += largest[poor] + np.log(totals[poor] / n)
         by_group[poor] = 0.0
         self.log_weights = by_group.ravel()
-        self.state, self.memory = self.path.take(self.state, index.ravel()), take(self.memory, index.ravel())
+        index = index.ravel()
+        self.state, self.memory = self.path.take(self.state, index), take(self.memory, index)
+        self.ancestors = self.ancestors[index]
 
 
 class TemperedChains:

@@ -106,6 +106,7 @@ TRAPS = {
     "two modes": lambda: make_rbm_problem("two modes").path,
     "two modes, other patterns": lambda: make_rbm_problem("two modes", 1).path,
     "far mode": lambda: make_rbm_problem("far mode").path,
+    "sharp digits": lambda: make_rbm_problem("sharp digits").path,
     "digits, 20 hidden, uniform base": lambda: (
         BernoulliRBM(20, learning_rate=0.05, n_iter=100, random_state=0).fit(digits()).path(base="uniform")
     ),
