@@ -96,8 +96,13 @@ def on_patches(kind, n_components, seed=0):
     return ProductOfExperts(n_components, kind, random_state=seed).fit(patches().X_train)
 
 
-def and_one_batch_more(model):
-    return model, copy.deepcopy(model).partial_fit(patches().X_train[:200])
+def trained_on(kind, n_components, n_batches):
+    """A density trained on patches, and the same after so many further batches."""
+    model = on_patches(kind, n_components)
+    other = copy.deepcopy(model)
+    for batch in range(n_batches):
+        other.partial_fit(patches().X_train[200 * (batch % 20) :][:200])
+    return model, other
 
 
 PAIRS = {
@@ -139,12 +144,19 @@ DENSITIES = {
     "Student-t and Laplace 6-D": lambda: products(True, 6, 0.0, "laplace"),
 }
 ON_PATCHES = {
-    "Laplace, 72 experts, one batch more": lambda: and_one_batch_more(on_patches("laplace", 72)),
+    **{
+        f"{name}, {n} batch{'es' * (n > 1)} more": functools.partial(trained_on, kind, size, n)
+        for name, kind, size in (
+            ("Laplace, 72 experts", "laplace", 72),
+            ("Student-t, 144 experts", "student_t", 144),
+            ("mean-covariance, 20 of a kind", "units", 20),
+        )
+        for n in (1, 5, 20, 80)
+    },
     "Laplace, 72 experts, two seeds": lambda: (on_patches("laplace", 72), on_patches("laplace", 72, 1)),
     "Laplace, 72 and 144 experts": lambda: (on_patches("laplace", 72), on_patches("laplace", 144)),
-    "Student-t, 144 experts, one batch more": lambda: and_one_batch_more(on_patches("student_t", 144)),
     "Student-t, 144 experts, two seeds": lambda: (on_patches("student_t", 144), on_patches("student_t", 144, 1)),
-    "mean-covariance, 20 of a kind, one batch more": lambda: and_one_batch_more(on_patches("units", 20)),
+    "mean-covariance, 20 of a kind, two seeds": lambda: (on_patches("units", 20), on_patches("units", 20, 1)),
 }
 
 
