@@ -14,6 +14,7 @@ import time
 import warnings
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.datasets import load_digits, load_sample_images
 
 from sklpf import HAIS, BernoulliRBM, Exact, MeanCovarianceRBM, ParallelTempering, ProductOfExperts
@@ -72,6 +73,27 @@ def products(heavy, d, distance, second=None, estimator=None):
     other = np.sqrt(2) / scales[:, np.newaxis] * other if second == "laplace" else other
     b = ProductOfExperts.from_parameters(other, weights, mean, **options)
     return a, b, closed_of(b) - closed_of(a)
+
+
+def mean_covariance(d, distance):
+    """Two mean-covariance models of rows of two lengths, the second perturbed, with log Z by quadrature."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((2000, d)) * rng.choice([0.3, 1.5], size=(2000, 1))
+    a = MeanCovarianceRBM(4, 4, 4, algorithm="mpf", random_state=0).fit(rows)
+    b = copy.deepcopy(a)
+    for name in ("factors_", "mean_components_", "intercept_visible_"):
+        values = getattr(b, name)
+        setattr(b, name, values + distance * np.std(values) * rng.standard_normal(values.shape))
+    return a, b, by_quadrature(b, d) - by_quadrature(a, d)
+
+
+def by_quadrature(model, d):
+    """log Z by the midpoint rule on 150 points a dimension, twelve standard deviations of the noise to either side."""
+    reach = 12 * model.noise_std_ * model.scale_
+    centres = reach * (np.arange(150) + 0.5 - 75) / 75
+    grid = np.stack(np.meshgrid(*d * [centres], indexing="ij"), axis=-1).reshape(-1, d) + model.mean_
+    parts = [logsumexp(model._log_f(rows)[0]) for rows in np.array_split(grid, 50)]
+    return logsumexp(parts) + d * np.log(reach / 75)
 
 
 def closed(filters, exponents):
@@ -141,6 +163,9 @@ DENSITIES = {
     "Student-t 6-D": lambda: products(True, 6, 0.1),
     "Student-t 6-D, draws and log Z by tempering": lambda: products(True, 6, 0.1, estimator=ParallelTempering()),
     "Student-t 10-D, 10 and 20 experts": lambda: products(True, 10, 0.1, "split"),
+    "mean-covariance 2-D": lambda: mean_covariance(2, 0.1),
+    "mean-covariance 3-D": lambda: mean_covariance(3, 0.1),
+    "mean-covariance 3-D, further apart": lambda: mean_covariance(3, 0.5),
     "Student-t and Laplace 6-D": lambda: products(True, 6, 0.0, "laplace"),
 }
 ON_PATCHES = {
