@@ -1,6 +1,7 @@
 """Coverage of the 95 % intervals of converged runs on enumerable RBMs, one row for each problem and setting.
 
-    python tests/benchmarks/interval_coverage.py [--seeds 200] [--jobs 2] [--grid NAME] [--problems NAME] [--estimators NAME]
+    python tests/benchmarks/interval_coverage.py [--seeds 200] [--jobs 2] [--grid NAME]
+        [--problems PART OF A NAME] [--estimators PART OF A NAME]
 
 "defaults" runs AIS, RTS and ParallelTempering on every problem, "ais" AIS with few and many chains and levels, "large"
 AIS on RBMs that can't be enumerated, where a long run of ParallelTempering is the reference and its error widens the
