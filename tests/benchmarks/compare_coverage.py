@@ -168,6 +168,11 @@ DENSITIES = {
     "mean-covariance 3-D, further apart": lambda: mean_covariance(3, 0.5),
     "Student-t and Laplace 6-D": lambda: products(True, 6, 0.0, "laplace"),
 }
+APART = {
+    f"{name}, {distance} apart": functools.partial(products, heavy, d, distance)
+    for name, heavy, d in (("Laplace 36-D", False, 36), ("Student-t 6-D", True, 6))
+    for distance in (0.2, 0.4, 0.6, 0.8, 1.2)
+}
 ON_PATCHES = {
     **{
         f"{name}, {n} batch{'es' * (n > 1)} more": functools.partial(trained_on, kind, size, n)
@@ -221,7 +226,7 @@ def coverage(n_repeats, names):
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name in names or (PAIRS | DENSITIES):
         started = time.process_time()
-        a, b, *known = (PAIRS | DENSITIES)[name]()
+        a, b, *known = (PAIRS | DENSITIES | APART)[name]()
         truth = known[0] if known else enumerated(a, b)
         runs = np.array([one(a, b, seed) for seed in range(n_repeats)], dtype=float)
         direct, difference = runs[:, 0], runs[:, 1]
