@@ -293,7 +293,7 @@ def coverage_of_means(model, n_seeds):
     path = make_path(model, np.linspace(0.03, 0.97, 40))
     truth = quiet_fit(LONG, path).result_
     runs = [quiet_fit(LeftToRight(random_state=s, n_jobs=1), path).result_ for s in range(n_seeds)]
-    half, bias = np.array([(1.96 * r.diagnostics["mean_std_error"], r.diagnostics["mean_bias"]) for r in runs]).T
+    half, bias = np.array([(1.96 * r.diagnostics["mean_std_error"], r.bias.mean()) for r in runs]).T
     error = np.array([r.diagnostics["mean"] for r in runs]) - truth.diagnostics["mean"]
     covered = (-error >= -half) & (-error <= half - bias)
     table("model", "error of the means", "its size", "half-width", "bias given", "coverage", "SE of the long run")
