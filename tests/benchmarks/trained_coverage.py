@@ -104,8 +104,8 @@ def truth(name: str, path, folder: str, n_jobs: int) -> tuple[float, float]:
     for row in known:
         if row["model"] == name:
             return row["log_partition"], row["error"]
-    reference = Exact() if has(path, ClosedForm) else REFERENCES[type(path)].set_params(random_state=12345, n_jobs=n_jobs)
-    reference.fit(path)
+    reference = Exact() if has(path, ClosedForm) else REFERENCES[type(path)].set_params(random_state=12345)
+    reference.set_params(n_jobs=n_jobs).fit(path)
     if not reference.converged_:
         print(f"{name}: the reference has not converged: {reference.result_.reasons}")
     row = {"model": name, "log_partition": reference.log_partition_, "error": reference.log_partition_std_error_}
