@@ -90,7 +90,7 @@ for expert, name in (("laplace", "Laplace"), ("student_t", "Student-t")):
                 model.fit(X_train)
         for rows, X in (("training", X_train), ("test", X_test)):
             interval = model.score_interval(X)
-            curves.setdefault((expert, rows), []).append((interval.mean, *interval.partition))
+            curves.setdefault((name, rows), []).append((interval.mean, *interval.partition))
 
 # %%
 # Plots
@@ -102,15 +102,15 @@ left.barh(range(len(gains)), means, xerr=errors, color="tab:blue", alpha=0.8)
 left.set_yticks(range(len(gains)), list(gains))
 left.invert_yaxis()
 left.set_xlabel("gain over the Gaussian (nats a row)")
-for (expert, rows), points in curves.items():
+for (name, rows), points in curves.items():
     mean, low, high = np.array(points).T
     right.errorbar(
-        sizes, mean, [mean - low, high - mean], marker="o", label=f"{expert}, {rows} rows",
-        color="tab:blue" if expert == "laplace" else "tab:orange", linestyle="-" if rows == "test" else ":",
+        sizes, mean, [mean - low, high - mean], marker="o", label=f"{name}, {rows} rows",
+        color="tab:blue" if name == "Laplace" else "tab:orange", linestyle="-" if rows == "test" else ":",
     )  # fmt: skip
 right.set_xscale("log", base=2)
 right.set_xticks(sizes, sizes)
 right.set_xlabel("experts")
 right.set_ylabel("log-likelihood (nats a row)")
-right.legend()
+right.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)  # above: lines are everywhere
 figure.savefig("image_models.png", dpi=120)

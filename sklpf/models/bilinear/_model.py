@@ -42,7 +42,7 @@ class BilinearGenerativeModel(GenerativeModel):
     random_state : int, RandomState or None, default=None
         Parameters, chains and the estimates of `score` depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
-        How log p(x) of a row is computed. None: by `HAIS` with a standard error of 0.2 nats and at most 10,000 levels.
+        How log p(x) of a row is computed. None: by `HAIS` with a standard error of 0.2 nats and at most 30,000 levels.
         A `random_state` or `n_jobs` that it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate is not to be trusted.
