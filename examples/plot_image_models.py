@@ -7,7 +7,7 @@ whose normaliser is unknown too (Sohl-Dickstein & Culpepper 2012, table 1 and fi
 with the covariance of the patches; what a user would otherwise take from scikit-learn stands beside.
 
 By default small: patches of scikit-learn's two photographs. With ``SKLPF_FULL=1`` in the environment, at the paper's
-size, on natural images if they are there (`SKLPF_DATA`), in some ten minutes. There a product of 144 Laplace experts
+size, on natural images if they are there (`SKLPF_DATA`), in eight minutes. There a product of 144 Laplace experts
 gains 6.5 nats a row, one of Student-t experts 9.8 and the mean-covariance RBM 10.6 (a mixture of 8 Gaussians: 9.9), and
 one log Z takes less than a second (the paper: 170 s), those of 100 rows of the linear model 20 s (4 h).
 """

@@ -93,10 +93,10 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
         centres, log_weights = variance * (units.intercept + on @ units.filters), []
         for _ in range(_BOUND_GROUPS):
             z = centres + units.noise_std * rng.standard_normal((_CENTRES, d))
-            squares = np.sum((z[:, np.newaxis] - centres) ** 2, axis=2)
-            log_mixture = log_mean_exp(-squares / (2 * variance), axis=1) - d / 2 * np.log(2 * np.pi * variance)
+            parts = (z @ centres.T - 0.5 * np.sum(centres**2, axis=1)) / variance
+            log_mixture = log_mean_exp(parts, axis=1) - np.sum(z**2, axis=1) / (2 * variance)
             log_weights.append(self._log_density(z) - log_mixture)
-        return np.array(log_weights)
+        return np.array(log_weights) + d / 2 * np.log(2 * np.pi * variance)
 
     def rows(self, state: Points) -> NDArray[np.float64]:
         """Return x of the chains.
