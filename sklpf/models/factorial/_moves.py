@@ -113,31 +113,51 @@ def _without(posterior, k):
 
 
 def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
-    """One more component: of many seeds the one that some rows gain most from, after steps of its own."""
+    """One more component: of many candidates the one that some rows gain most from, after steps of its own."""
     x, energy, z = _look_at_rows(posterior, rng)
     residuals = x - z @ posterior.means
     square = np.sum(residuals**2, axis=1)
     square += 1e-6 * square.mean() or 1.0
     seeds = rng.choice(len(x), size=min(_N_SEEDS, len(x)), replace=False, p=square / square.sum())
-    means = residuals[seeds] + _some_that_are_on(z[seeds], rng) @ posterior.means
-    means = means @ basis @ basis.T  # nearly all noise is elsewhere
+    chosen = _some_that_are_on(z[seeds], rng)
+    means = residuals[seeds] + chosen @ posterior.means
+    halves = _halves(posterior, residuals @ basis, z, np.unique(chosen, axis=0), basis)
+    means = np.vstack([means, halves]) @ basis @ basis.T  # nearly all noise is elsewhere
+    own = [slice(row, row + 1) for row in seeds] + [slice(0)] * len(halves)  # the row that a candidate was made from
     few = slice(_ROWS_SCREENED)
     screened = [_gains(posterior, energy._replace(bias=energy.bias[few]), x[few], z[few], mean)[1] for mean in means]
-    for i, gains in enumerate(screened):
-        gains[seeds[i] : seeds[i] + 1] = 0  # empty where the seed is not among the few
+    for gains, row in zip(screened, own):
+        gains[row] = 0  # empty where it is not among the few
     order = np.argsort([-np.maximum(gains, 0).sum() for gains in screened], kind="stable")
     best = (-np.inf, means[0])
     for i in order[:_N_REFINED]:
         mean = means[i]
         for _ in range(_SEED_STEPS):
             changed, gains = _gains(posterior, energy, x, z, mean)
-            gains[seeds[i]] = 0
+            gains[own[i]] = 0
             best = max(best, (np.maximum(gains, 0).sum(), mean), key=lambda pair: pair[0])
             on = gains > 0
             if not on.any():
                 break
             mean = np.mean(x[on] - changed[on, :-1] @ posterior.means, axis=0)
     return posterior.with_newborn(best[1])
+
+
+def _halves(posterior, scores, z, sets, basis):
+    """Either half of what sets of components (n_sets, K) stand for where they look like blends, as no single row shows.
+
+    That is where residuals of the rows that have the whole set are spread along a direction by more than noise is:
+    of n rows with m scores, the residuals in the basis, that is its variance times (1 + sqrt(m / n))^2 at most.
+    """
+    found, noise = [np.empty((0, len(basis)))], posterior.noise_variance
+    for chosen in sets:
+        on = scores[z @ chosen == chosen.sum()]
+        middle = on.mean(axis=0)
+        variances, directions = np.linalg.eigh((on - middle).T @ (on - middle) / len(on))
+        if variances[-1] > noise * (1 + np.sqrt(scores.shape[1] / len(on))) ** 2:
+            half = np.sqrt(variances[-1] - noise) * directions[:, -1]
+            found.append(chosen @ posterior.means + (middle + [half, -half]) @ basis.T)
+    return np.vstack(found)
 
 
 def _some_that_are_on(z, rng):

@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from sklpf import Exact, FactorialMixture
 from sklpf.datasets import make_factorial_shapes
+from sklpf.models.factorial._moves import _halves, _with_newborn
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial._posterior import FactorialPosterior
 from sklpf.models.factorial._pursuit import Pursuit
@@ -109,6 +110,38 @@ def test_pursuit_finds_activations_whatever_their_skewness_and_kurtosis(probabil
     right = np.mean(found[:, :, None] == activations[:, None], axis=0)
     assert np.all(right.max(axis=0) > 0.97)
     assert sorted(right.argmax(axis=0)) == list(range(6))
+
+
+# -- births ------------------------------------------------------------------------------------------
+@pytest.fixture
+def blend():
+    """Rows of one of two similar components, a posterior that has their mean for both, and the leading directions.
+
+    Half the difference of the components is 0.49 long, the noise of a row in the 10 directions 0.71.
+    """
+    rng = np.random.default_rng(0)
+    components = 0.7 * np.array([np.r_[np.ones(10), np.zeros(90)], np.r_[0, np.ones(10), np.zeros(89)]])
+    X = components[rng.integers(2, size=1000)] + np.sqrt(0.05) * rng.normal(size=(1000, 100))
+    posterior = FactorialPosterior(X, np.ones((1000, 1)), 0.05, 0.1, np.array([0.5]))
+    return components, posterior, np.linalg.svd(X, full_matrices=False)[2][:10].T
+
+
+def test_halves_of_a_blend_are_what_it_blends(blend):
+    components, posterior, basis = blend
+    z, sets = np.ones((1000, 1), np.uint8), np.ones((1, 1))
+    halves = _halves(posterior, (posterior.X - posterior.means[0]) @ basis, z, sets, basis)
+    distances = np.linalg.norm(halves[:, None] - components, axis=2)
+    # the mean of 1000 rows errs by sqrt(0.05 * 10 / 1000) = 0.02 in the 10 directions, their principal one by some 0.1
+    assert distances.min(axis=0).max() < 0.25
+    noise = np.sqrt(0.05) * np.random.default_rng(1).normal(size=posterior.X.shape)
+    assert len(_halves(posterior, noise @ basis, z, sets, basis)) == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_component_is_born_that_no_single_row_shows(blend, seed):
+    components, posterior, basis = blend
+    born = _with_newborn(posterior, basis, np.random.default_rng(seed)).means[-1]
+    assert np.linalg.norm(born - components, axis=1).min() < 0.25  # made from single rows: 0.18 to 2.2
 
 
 # -- fits ---------------------------------------------------------------------------------------------
