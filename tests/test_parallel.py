@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
+from interruption import saves
 from joblib import parallel_config
 from sklearn.exceptions import ConvergenceWarning
 
@@ -180,27 +181,16 @@ def test_blas_uses_one_thread_in_every_back_end(backend):
 @pytest.mark.usefixtures("short_segments")
 @pytest.mark.parametrize("ladder", ["linear", "adaptive"])
 @pytest.mark.parametrize("n_saved", [0, 1, 11])
-def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path, monkeypatch, ladder, n_saved):
+def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path, ladder, n_saved):
     path = make_rbm_problem("digits").path
     uninterrupted = fit(path, ladder=ladder)
-    save, calls = Checkpoint.save, []
-
-    def save_some(self, *arguments):
-        if len(calls) == n_saved:
-            raise KeyboardInterrupt
-        calls.append(arguments[:2])
-        save(self, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", save_some)
-        with pytest.raises(KeyboardInterrupt):
-            fit(path, ladder=ladder, checkpoint=tmp_path)
+    with saves(interrupt_at=n_saved) as before:
+        fit(path, ladder=ladder, checkpoint=tmp_path)
     assert len(list(tmp_path.glob("*.npz"))) == min(n_saved, 8)
-    monkeypatch.setattr(
-        Checkpoint, "save", lambda self, *arguments: (calls.append(arguments[:2]), save(self, *arguments))
-    )
-    np.testing.assert_array_equal(fit(path, n_jobs=2, ladder=ladder, checkpoint=tmp_path), uninterrupted)
-    assert len(calls) == len(set(calls)) == 8 * 3 + 8 * 3  # no segment of the 8 blocks ran twice, up or down
+    with saves() as after:
+        np.testing.assert_array_equal(fit(path, n_jobs=2, ladder=ladder, checkpoint=tmp_path), uninterrupted)
+    both = before + after
+    assert len(both) == len(set(both)) == 8 * 3 + 8 * 3  # no segment of the 8 blocks ran twice, up or down
 
 
 @pytest.fixture

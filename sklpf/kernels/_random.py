@@ -18,23 +18,27 @@ _as_float = bitcast(types.int64, types.float64, ir.DoubleType())
 
 
 @inlined
+def _philox(x0, x1, x2, x3, k0, k1):
+    """Philox4x32-10 (Salmon et al. 2011) of one counter: four words of 32 bits."""
+    for _ in range(10):
+        p0, p1 = _PHILOX_M0 * x0, _PHILOX_M1 * x2
+        x0, x1 = ((p1 >> _SHIFT32) ^ x1 ^ k0) & _MASK32, p1 & _MASK32
+        x2, x3 = ((p0 >> _SHIFT32) ^ x3 ^ k1) & _MASK32, p0 & _MASK32
+        k0, k1 = (k0 + _PHILOX_W0) & _MASK32, (k1 + _PHILOX_W1) & _MASK32
+    return np.uint32(x0), np.uint32(x1), np.uint32(x2), np.uint32(x3)
+
+
+@inlined
 def random_bits(out, n, key0, key1, step, chain, purpose):
-    """Philox4x32-10 (Salmon et al. 2011): fill out[:n]; out holds at least 4 * ceil(n / 4) uint32.
+    """Fill out[:n] with random bits; out holds at least 4 * ceil(n / 4) uint32.
 
     Word w of the counter (i, step, chain, purpose) goes to out[w * ceil(n / 4) + i]: contiguous, so that it vectorises.
     """
     quarter = (n + 3) // 4
     c1, c2, c3 = np.uint64(step) & _MASK32, np.uint64(chain) & _MASK32, np.uint64(purpose)
     for i in range(quarter):
-        x0, x1, x2, x3 = np.uint64(i), c1, c2, c3
-        k0, k1 = np.uint64(key0), np.uint64(key1)
-        for _ in range(10):
-            p0, p1 = _PHILOX_M0 * x0, _PHILOX_M1 * x2
-            x0, x1 = ((p1 >> _SHIFT32) ^ x1 ^ k0) & _MASK32, p1 & _MASK32
-            x2, x3 = ((p0 >> _SHIFT32) ^ x3 ^ k1) & _MASK32, p0 & _MASK32
-            k0, k1 = (k0 + _PHILOX_W0) & _MASK32, (k1 + _PHILOX_W1) & _MASK32
-        out[i], out[quarter + i] = np.uint32(x0), np.uint32(x1)
-        out[2 * quarter + i], out[3 * quarter + i] = np.uint32(x2), np.uint32(x3)
+        first, second, third, fourth = _philox(np.uint64(i), c1, c2, c3, np.uint64(key0), np.uint64(key1))
+        out[i], out[quarter + i], out[2 * quarter + i], out[3 * quarter + i] = first, second, third, fourth
 
 
 @inlined
@@ -96,14 +100,9 @@ def chains_bits(out, quarter, keys, purpose):
     for i in range(quarter):
         first, second, third, fourth = out[i], out[quarter + i], out[2 * quarter + i], out[3 * quarter + i]
         for c in range(out.shape[1]):
-            x0, x1, x2, x3 = np.uint64(i), c1, (chain + np.uint64(c)) & _MASK32, c3
-            k0, k1 = np.uint64(keys.key0), np.uint64(keys.key1)
-            for _ in range(10):
-                p0, p1 = _PHILOX_M0 * x0, _PHILOX_M1 * x2
-                x0, x1 = ((p1 >> _SHIFT32) ^ x1 ^ k0) & _MASK32, p1 & _MASK32
-                x2, x3 = ((p0 >> _SHIFT32) ^ x3 ^ k1) & _MASK32, p0 & _MASK32
-                k0, k1 = (k0 + _PHILOX_W0) & _MASK32, (k1 + _PHILOX_W1) & _MASK32
-            first[c], second[c], third[c], fourth[c] = np.uint32(x0), np.uint32(x1), np.uint32(x2), np.uint32(x3)
+            first[c], second[c], third[c], fourth[c] = _philox(
+                np.uint64(i), c1, (chain + np.uint64(c)) & _MASK32, c3, np.uint64(keys.key0), np.uint64(keys.key1)
+            )
 
 
 @njit

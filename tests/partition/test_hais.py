@@ -11,12 +11,12 @@ import joblib
 import numpy as np
 import pytest
 from densities import PATHS
+from interruption import saves
 from scipy.special import log_ndtr
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, HAIS, RAISE, RTS, Gaussian, GeometricPath, ParallelTempering
-from sklpf._parallel import Checkpoint
 from sklpf._random import stream_key
 from sklpf.runs._annealing import anneal_up
 from sklpf.testing import Problem, check_partition_estimator
@@ -194,21 +194,11 @@ def test_the_velocity_matters():
 
 
 @pytest.mark.parametrize("n_saved", [1, 8, 20])
-def test_an_interrupted_run_goes_on_with_the_same_bits(n_saved, tmp_path, monkeypatch):
+def test_an_interrupted_run_goes_on_with_the_same_bits(n_saved, tmp_path):
     """Positions, velocities and gradients: 20 segments are saved on the way up and down."""
     uninterrupted = fit(with_segments(7)).run_
-    save, calls = Checkpoint.save, []
-
-    def interrupted(self, *arguments):
-        if len(calls) == n_saved:
-            raise KeyboardInterrupt
-        calls.append(arguments[:2])
-        save(self, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            fit(with_segments(7), checkpoint=tmp_path)
+    with saves(interrupt_at=n_saved):
+        fit(with_segments(7), checkpoint=tmp_path)
     assert list(tmp_path.iterdir())
     resumed = fit(with_segments(7), checkpoint=tmp_path).run_
     np.testing.assert_array_equal(resumed.up, uninterrupted.up)

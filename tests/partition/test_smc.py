@@ -2,12 +2,12 @@ import warnings
 
 import numpy as np
 import pytest
+from interruption import saves
 from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, SMC, BernoulliRBM, RandomWalk
-from sklpf._parallel import Checkpoint
 from sklpf.models import LDAPath, RBMPath
 from sklpf.paths import LADDERS
 from sklpf.testing import (
@@ -268,29 +268,19 @@ def short():
 
 
 @pytest.mark.parametrize(("variant", "n_saved"), [("standard", 0), ("standard", 1), ("standard", 9), ("waste-free", 9)])
-def test_an_interrupted_run_goes_on_with_the_same_bits(short, tmp_path, monkeypatch, variant, n_saved):
+def test_an_interrupted_run_goes_on_with_the_same_bits(short, tmp_path, variant, n_saved):
     options = {"n_particles": 10, "n_temperatures": 30, "n_populations": 4, "resample_at": 0.9, "random_state": 0}
     options |= {"variant": variant, "chain_length": 5}
-    uninterrupted, save, calls = quietly(SMC(**options), short).run_, Checkpoint.save, []
-
-    def save_some(self, *arguments):
-        if len(calls) == n_saved:
-            raise KeyboardInterrupt
-        calls.append(arguments[:2])
-        save(self, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", save_some)
-        with pytest.raises(KeyboardInterrupt):
-            quietly(SMC(**options, checkpoint=tmp_path), short)
-    monkeypatch.setattr(
-        Checkpoint, "save", lambda self, *arguments: (calls.append(arguments[:2]), save(self, *arguments))
-    )
-    resumed = quietly(SMC(**options, checkpoint=tmp_path, n_jobs=2), short).run_
+    uninterrupted = quietly(SMC(**options), short).run_
+    with saves(interrupt_at=n_saved) as before:
+        quietly(SMC(**options, checkpoint=tmp_path), short)
+    with saves() as after:
+        resumed = quietly(SMC(**options, checkpoint=tmp_path, n_jobs=2), short).run_
     for name in ("log_means", "effective_sizes", "resampled", "log_weights", "summaries", "down", "n_sweeps"):
         np.testing.assert_array_equal(getattr(resumed, name), getattr(uninterrupted, name))
     # no segment of the 4 populations, and of the block that settles (15 segments) and goes down, ran twice
-    assert len(calls) == len(set(calls))
+    assert len(before) == n_saved
+    assert len(before + after) == len(set(before + after))
     assert not list(tmp_path.iterdir())
 
 

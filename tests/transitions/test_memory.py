@@ -5,10 +5,10 @@ Student t with at least 9 degrees of freedom: 4.8 standard errors are false alar
 
 import numpy as np
 import pytest
+from interruption import saves
 from scipy.special import logsumexp
 
 from sklpf import AIS, BDMC, RAISE, RTS, SMC, Exact, ParallelTempering
-from sklpf._parallel import Checkpoint
 from sklpf._random import ACCEPT
 from sklpf.paths import Path, TemperedPath
 from sklpf.testing import check_path, check_transition
@@ -185,22 +185,12 @@ def test_jobs_and_segments_do_not_show(name):
 
 @pytest.mark.parametrize("n_saved", [5, 30])
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_an_interrupted_run_goes_on_with_the_same_bits(name, n_saved, tmp_path, monkeypatch):
+def test_an_interrupted_run_goes_on_with_the_same_bits(name, n_saved, tmp_path):
     path = Circle()
     path.n_moves_per_segment = 20
     whole = sums(fit(name, path))
-    save, calls = Checkpoint.save, []
-
-    def interrupted(self, *arguments):
-        if len(calls) == n_saved:
-            raise KeyboardInterrupt
-        calls.append(arguments[:2])
-        save(self, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "save", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            fit(name, path, checkpoint=tmp_path)
+    with saves(interrupt_at=n_saved):
+        fit(name, path, checkpoint=tmp_path)
     assert list(tmp_path.iterdir())
     np.testing.assert_array_equal(sums(fit(name, path, checkpoint=tmp_path)), whole)
     assert not list(tmp_path.iterdir())

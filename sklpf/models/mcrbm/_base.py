@@ -37,6 +37,9 @@ class PeakMixture:
         log_volumes = 0.5 * np.log(self.precisions).sum(axis=1)
         self.log_norms = read_only(log_volumes - self.n_dimensions / 2 * np.log(2 * np.pi) - np.log(len(strengths)))
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_dimensions={self.n_dimensions})"
+
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Return n independent draws, shape (n, d)."""
         part = rng.integers(len(self.precisions), size=n)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array, check_random_state, gen_batches
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,15 +22,14 @@ from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, default_estimator
 from sklpf.models._validation import all_or_nothing, check_indices, check_n_samples, check_vector, validate_rows
 from sklpf.models.rbm._path import RBMPath
+from sklpf.models.rbm._rows import binary_rows, log_f, pseudo_log_likelihood, short_run_mean
 from sklpf.models.rbm._tracking import ATTRIBUTES, Monitor, make_tracker, split, store_curve
 from sklpf.models.rbm._trainer import Trainer
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 
 _SMALLEST_MEAN = 1e-3  # of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs
-_ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
 _ROUNDING = 1e-6  # of values scaled to [0, 1]
-_LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
 
@@ -283,7 +282,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         X = trainer.X
         n_rows = int(np.clip(_VERBOSE_WORK / (self.components_.size * X.shape[1]), 10, X.shape[0]))
         some = X[np.linspace(0, X.shape[0] - 1, min(n_rows, X.shape[0])).astype(int)]
-        return f"pseudo-likelihood = {self._pseudo_log_likelihood(some).mean():.2f}"
+        return f"pseudo-likelihood = {pseudo_log_likelihood(self, some).mean():.2f}"
 
     @classmethod
     def from_parameters(cls, components, intercept_visible, intercept_hidden, visible_mean=None, **parameters) -> Self:
@@ -329,7 +328,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         model._partition_seed = draw_seed(rng)
         model._n_seen, model._visible_sum = 0, np.zeros(n_features)
         if visible_mean is None:
-            model.visible_mean_ = _short_run_mean(model)
+            model.visible_mean_ = short_run_mean(model)
         else:
             model.visible_mean_ = _means(visible_mean, n_features, "visible_mean")
         return model
@@ -428,9 +427,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
             In nats.
         """
         X = self._scorable(X)
-        if not _binary_rows(X).all():
+        if not binary_rows(X).all():
             warn("X holds values other than 0 and 1, for which a model of binary units has no pseudo-likelihood")
-        return self._pseudo_log_likelihood(X)
+        return pseudo_log_likelihood(self, X)
 
     def sample(self, n_samples=1, random_state=None) -> NDArray:
         """Draw rows from the model.
@@ -481,46 +480,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         return self.components_, self.intercept_visible_, self.intercept_hidden_, self.visible_mean_
 
     def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        from sklpf.models.rbm._fit_kernels import log1p_exp_sums
-
         X = self._scorable(X)
-        bias, out = self.intercept_visible_.astype(np.float64), np.empty(X.shape[0])
-        for rows, x, fields in self._hidden_fields(X):
-            log1p_exp_sums(fields, out[rows])
-            out[rows] += safe_sparse_dot(x, bias)
-        return out, _binary_rows(X)
-
-    def _pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
-        from sklpf.models.rbm._fit_kernels import pseudo_log_likelihood, pseudo_log_likelihood_binary
-
-        by_visible = np.array(self.components_.T, dtype=np.float64, order="C")
-        bias, out = self.intercept_visible_.astype(np.float64), np.empty(X.shape[0])
-        most = int(_LARGEST_EXPONENT / max(np.abs(by_visible).max(), 1e-3))
-        turned = (np.exp(by_visible), np.exp(-by_visible)) if most > 0 else None
-        for rows, x, fields in self._hidden_fields(X):
-            x = x.toarray() if sp.issparse(x) else np.array(x, order="C")
-            if turned and np.all((x == 0) | (x == 1)):
-                pseudo_log_likelihood_binary(*turned, bias, x, expit(-fields), expit(fields), most, out[rows])
-            else:
-                pseudo_log_likelihood(by_visible, bias, x, fields, out[rows])
-        return out
-
-    def _hidden_fields(self, X):
-        """Blocks of rows: (slice, rows as float64, input of the hidden units (n, n_components))."""
-        weights, bias = self.components_.T.astype(np.float64), self.intercept_hidden_.astype(np.float64)
-        for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE):
-            x = X[rows].astype(np.float64)
-            yield rows, x, np.ascontiguousarray(safe_sparse_dot(x, weights, dense_output=True) + bias)
-
-
-def _binary_rows(X) -> NDArray[np.bool_]:
-    """Which rows hold nothing but 0 and 1, (n,)."""
-    if not sp.issparse(X):
-        return np.all((X == 0) | (X == 1), axis=1)
-    other = np.flatnonzero((X.data != 0) & (X.data != 1))
-    rows = np.ones(X.shape[0], dtype=bool)
-    rows[np.searchsorted(X.indptr, other, side="right") - 1] = False
-    return rows
+        return log_f(self, X), binary_rows(X)
 
 
 def _means(values, n: int, name: str) -> NDArray[np.float64]:
@@ -528,17 +489,3 @@ def _means(values, n: int, name: str) -> NDArray[np.float64]:
     if not np.all((values >= 0) & (values <= 1)):
         raise ValueError(f"{name} must hold means of binary columns, between 0 and 1; take them from the training data")
     return values.clip(_SMALLEST_MEAN, 1 - _SMALLEST_MEAN)
-
-
-def _short_run_mean(model: BernoulliRBM) -> NDArray[np.float64]:
-    """Visible means of 100 chains after 20 Gibbs sweeps from random hidden units, pulled a tenth of the way to 1/2.
-
-    Rounded, so that they do not depend on the number of BLAS threads.
-    """
-    rng = np.random.default_rng(0)
-    hidden = rng.random((100, model.components_.shape[0])) < 0.5
-    for _ in range(20):
-        mean = expit(hidden @ model.components_ + model.intercept_visible_)
-        visible = rng.random(mean.shape) < mean
-        hidden = rng.random(hidden.shape) < expit(visible @ model.components_.T + model.intercept_hidden_)
-    return np.round(0.9 * mean.mean(axis=0, dtype=np.float64) + 0.05, 6)
