@@ -338,8 +338,10 @@ def hard_document(n_topics, n_tokens, prior, leak, n_foreign, seed):
 
 # ---- how many topics -------------------------------------------------------------------------------
 SIZES = 3, 4, 5  # of the squares
+GIBBS = {"learning_method": "gibbs", "max_iter": 60, "n_init": 4}
 TRAINERS = {
-    "Gibbs": {"learning_method": "gibbs", "max_iter": 60, "n_init": 4},
+    "Gibbs": GIBBS,
+    "Gibbs, learned prior": GIBBS | {"learn_doc_topic_prior": True},
     "variational": {"max_iter": 60},
 }
 CORPUS_PRIORS = {"doc_topic_prior": 0.2, "topic_word_prior": 0.1}

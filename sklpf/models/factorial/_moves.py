@@ -18,7 +18,7 @@ _MAX_SWEEPS, _SETTLED = 30, 1e-3  # of a move; nats a row
 _MOST_BORN = 3  # in one move
 _BIRTH_SWEEPS = 6  # with a component too many
 _ROWS_LOOKED_AT, _ROWS_SCREENED = 1000, 200
-_N_SEEDS, _N_REFINED, _SEED_STEPS = 30, 5, 2
+_N_SEEDS, _N_REFINED, _SEED_STEPS = 30, 2, 2
 _MOST_ADDED = 2  # components added to a residual
 
 
@@ -113,7 +113,10 @@ def _without(posterior, k):
 
 
 def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
-    """One more component: of many candidates the one that some rows gain most from, after steps of its own."""
+    """One more component: the better, after steps of their own, of candidates drawn in proportion to what rows gain.
+
+    The one with the highest gain would be the same at every move, however often it has died.
+    """
     x, energy, z = _look_at_rows(posterior, rng)
     residuals = x - z @ posterior.means
     square = np.sum(residuals**2, axis=1)
@@ -128,9 +131,10 @@ def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
     screened = [_gains(posterior, energy._replace(bias=energy.bias[few]), x[few], z[few], mean)[1] for mean in means]
     for gains, row in zip(screened, own):
         gains[row] = 0  # empty where it is not among the few
-    order = np.argsort([-np.maximum(gains, 0).sum() for gains in screened], kind="stable")
+    totals = np.array([np.maximum(gains, 0).sum() for gains in screened])
+    totals += 1e-9 * totals.mean() or 1.0
     best = (-np.inf, means[0])
-    for i in order[:_N_REFINED]:
+    for i in rng.choice(len(means), min(_N_REFINED, len(means)), replace=False, p=totals / totals.sum()):
         mean = means[i]
         for _ in range(_SEED_STEPS):
             changed, gains = _gains(posterior, energy, x, z, mean)

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from sklpf import Exact, FactorialMixture
 from sklpf.datasets import make_factorial_shapes
-from sklpf.models.factorial._moves import _halves, _with_newborn
+from sklpf.models.factorial._moves import _halves
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial._posterior import FactorialPosterior
 from sklpf.models.factorial._pursuit import Pursuit
@@ -137,13 +137,6 @@ def test_halves_of_a_blend_are_what_it_blends(blend):
     assert len(_halves(posterior, noise @ basis, z, sets, basis)) == 0
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_component_is_born_that_no_single_row_shows(blend, seed):
-    components, posterior, basis = blend
-    born = _with_newborn(posterior, basis, np.random.default_rng(seed)).means[-1]
-    assert np.linalg.norm(born - components, axis=1).min() < 0.25  # made from single rows: 0.18 to 2.2
-
-
 # -- fits ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("learned", [False, True])
 def test_moves_find_shapes_that_annealing_does_not(learned):
@@ -161,12 +154,15 @@ def test_moves_find_shapes_that_annealing_does_not(learned):
         assert np.mean(np.isclose(model.transform(X)[:, distances.argmin(axis=0)], activations, atol=0.5)) > 0.99
 
 
-@pytest.mark.parametrize("covariance", ["full", "diag"])
-def test_components_are_reborn_where_no_direction_is_left(covariance):
-    """The four rows and four columns of an image have seven directions, so one of them must be born."""
+@pytest.mark.parametrize(("covariance", "seed"), [("full", 1), ("full", 11), ("diag", 1), ("diag", 2)])
+def test_components_are_reborn_where_no_direction_is_left(covariance, seed):
+    """The four rows and four columns of an image have seven directions, so one of them must be born.
+
+    Where always the candidate of the highest gain was born, the same one died again and again with the seeds 2 and 11.
+    """
     X, activations, components = make_factorial_shapes(800, shapes="bars", random_state=0)
     start = {"noise_variance": 0.01, "component_variance": 0.1225, "activation_probability": 0.3}
-    model = FactorialMixture(8, **start, covariance=covariance, random_state=1).fit(X)
+    model = FactorialMixture(8, **start, covariance=covariance, random_state=seed).fit(X)
     distances = np.abs(model.components_[:, None] - components).max(axis=2)
     assert sorted(distances.argmin(axis=1)) == list(range(8))
     assert distances.min(axis=1).max() < 0.1
