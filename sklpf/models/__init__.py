@@ -1,6 +1,6 @@
 """Models with a log-likelihood, in the conventions of the scikit-learn classes that they replace."""
 
-from sklpf.models._compare import compare
+from sklpf.models._compare import compare, score_interval
 from sklpf.models._compare_models import ModelComparison, compare_models
 from sklpf.models._scoring import ScoreInterval
 from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
@@ -31,4 +31,5 @@ __all__ = [
     "ScoreInterval",
     "compare",
     "compare_models",
+    "score_interval",
 ]

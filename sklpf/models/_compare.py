@@ -1,4 +1,4 @@
-"""compare: the paired difference of two models' held-out log-likelihoods."""
+"""compare and score_interval: held-out log-likelihoods of models and pipelines, a paired difference or one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
-from sklpf.models._scoring import Scored, ScoreInterval, report, score_interval
+from sklpf.models._scoring import Scored, ScoreInterval, interval_of, report
 from sklpf.models.ratio._direct import check_ratio, direct_ratio, disagreement
 
 
@@ -63,6 +63,44 @@ def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") ->
     return paired(a, b, level, ratio)
 
 
+def score_interval(model, X, level: float = 0.95) -> ScoreInterval:
+    """Mean log-likelihood per row of a model, or of the last step of a pipeline, with its errors (nats).
+
+    A model's own `score_interval` says the same; pipelines have none.
+
+    Parameters
+    ----------
+    model : fitted model, or pipeline that ends in one
+        As in `compare`.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Held-out rows, at least 2. A pipeline transforms them: what is scored are the rows that its last step sees.
+    level : float, default=0.95
+        Probability with which each interval covers.
+
+    Returns
+    -------
+    interval : ScoreInterval
+        ``mean``, its intervals ``sampling``, ``partition`` and ``combined``, ``converged`` and ``reasons``.
+
+    Raises
+    ------
+    TypeError
+        If the model has no log-likelihood with an error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import Binarizer
+    >>> from sklpf import BernoulliRBM, score_interval
+    >>> fair = BernoulliRBM.from_parameters(np.zeros((1, 2)), np.zeros(2), np.zeros(1))
+    >>> round(score_interval(make_pipeline(Binarizer(), fair), [[0.2, 3.0], [1.0, -1.0]]).mean, 4)
+    -1.3863
+    """
+    model, rows = _last_step("model", model, X)
+    return model.score_interval(rows, level)
+
+
 class Entrant(NamedTuple):
     """A model of a comparison, and what it says about the rows."""
 
@@ -92,7 +130,7 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
     below, above = np.hypot(a.scored.below, b.scored.above), np.hypot(a.scored.above, b.scored.below)
     direct = direct_ratio(a.model, b.model, values) if ratio == "auto" and not reasons else None
     if direct is None:
-        return score_interval(Scored(values, below, above, tuple(reasons)), level, "difference")
+        return interval_of(Scored(values, below, above, tuple(reasons)), level, "difference")
     low, high = direct.interval(level)
     doubt = disagreement(direct, a, b)
     values = values + direct.log_partition - (b.model.log_partition_ - a.model.log_partition_)
@@ -102,7 +140,7 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
         reasons.append(doubt)
         values = np.full_like(values, np.nan) if strictest.on_nonconvergence == "nan" else values
     scored = Scored(values, direct.log_partition - low, high - direct.log_partition, tuple(reasons))
-    return score_interval(scored, level, "direct")
+    return interval_of(scored, level, "direct")
 
 
 def _last_step(name, model, X):

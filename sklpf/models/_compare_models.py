@@ -10,7 +10,7 @@ import numpy as np
 
 from sklpf._tables import Readable, Rows, import_pandas, text_table
 from sklpf.models._compare import paired, score_all
-from sklpf.models._scoring import ScoreInterval, score_interval
+from sklpf.models._scoring import ScoreInterval, interval_of
 from sklpf.models.ratio._direct import check_ratio
 
 
@@ -143,7 +143,7 @@ def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: 
         raise ValueError(f"models must have different names, got {list(models)}")
     check_ratio(ratio)
     entrants = score_all({str(name): model for name, model in models.items()}, X, level)
-    scores = {entrant.name: score_interval(entrant.scored, level) for entrant in entrants}
+    scores = {entrant.name: interval_of(entrant.scored, level) for entrant in entrants}
     entrants.sort(key=lambda entrant: _rank(scores[entrant.name]))
     best, *others = entrants
     return ModelComparison(

@@ -22,8 +22,8 @@ from sklpf.models._scoring import (
     configured_estimator,
     distrust,
     fit_quietly,
+    interval_of,
     report,
-    score_interval,
 )
 from sklpf.partition import PartitionEstimator
 
@@ -157,7 +157,7 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         interval : ScoreInterval
             ``mean``, its intervals ``sampling``, ``partition`` (log Z) and ``combined``, ``converged`` and ``reasons``.
         """
-        return score_interval(self._scored(X, level), level)
+        return interval_of(self._scored(X, level), level)
 
     def _scored(self, X, level: float | None = None) -> Scored:
         values, possible = self._log_f(X)

@@ -20,10 +20,10 @@ from sklpf.models._scoring import (
     configured_estimator,
     distrust,
     fit_quietly,
+    interval_of,
     is_estimate,
     log,
     report,
-    score_interval,
 )
 from sklpf.partition import PartitionEstimator, PartitionResult
 
@@ -114,7 +114,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             ``partition`` is the Monte-Carlo part: zero where rows are enumerated; else it shrinks with more rows, but
             for the bias of a logarithm of estimates (half the mean squared standard error), which widens it upwards.
         """
-        return score_interval(self._scored(X, level), level)
+        return interval_of(self._scored(X, level), level)
 
     def _scored(self, X, level: float | None = None) -> Scored:
         path, possible = self._targets(X)
@@ -176,4 +176,4 @@ def _mean_error(result: PartitionResult, level: float) -> tuple[float, float]:
         low, high = result.interval(level)
         return float(np.mean(result.log_partition - low)), float(np.mean(high - result.log_partition))
     half = float(norm.ppf(0.5 + level / 2)) * result.diagnostics["mean_std_error"]
-    return half, half - result.diagnostics["mean_bias"]
+    return half, half - float(np.mean(result.bias))

@@ -128,7 +128,7 @@ def check_interval(n_rows: int, level: float) -> None:
         raise ValueError("X must have at least 2 rows, else its sampling error can't be estimated")
 
 
-def score_interval(scored: Scored, level: float, method: str = "") -> ScoreInterval:
+def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval:
     """Return the interval of a mean over rows, given how far a common error reaches below and above it."""
     values, below, above, reasons = scored
     check_interval(len(values), level)

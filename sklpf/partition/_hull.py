@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from sklpf.reweighting import log_mean_between
+
 Array = NDArray[np.float64]
 _ROUNDING = 1e-11  # of log f, relative to its size, by which it may seem convex
 _MOST_STEPS = 200  # outwards, each twice as long as the one before
@@ -28,11 +30,10 @@ class Pieces(NamedTuple):
 
     def log_masses(self) -> Array:
         """Log of the integral of exp over each piece, shape (m,)."""
-        fall = np.abs(self.log_right - self.log_left)
         with np.errstate(divide="ignore", invalid="ignore"):
-            mean = np.where(fall > 1e-8, np.log(-np.expm1(-fall) / fall), -fall / 2)
-            log_width = np.where(np.isinf(fall), -np.log(np.abs(self.slope)), np.log(self.right - self.left) + mean)
-        return np.maximum(self.log_left, self.log_right) + log_width
+            tails = np.maximum(self.log_left, self.log_right) - np.log(np.abs(self.slope))
+            inner = log_mean_between(self.log_left, self.log_right) + np.log(self.right - self.left)
+        return np.where(np.isinf(self.log_right - self.log_left), tails, inner)
 
     def draw(self, piece: NDArray[np.int64], rng: np.random.Generator) -> tuple[Array, Array]:
         """Return a draw from each of some pieces (n,), by inverting its distribution function, and the log there."""

@@ -92,9 +92,9 @@ class ParallelTempering(PartitionEstimator):
     tenth of the variance of the states at the target (``path.summary``) lies between ladders, which then sit in
     different modes; if the two halves of the last round or its forward and reverse stepping stones disagree, by more
     than 0.01 nats and with a false-alarm rate of 0.1 % each (a round that raises one of these two is followed by
-    another of its length, once); if neighbouring levels don't overlap; if the path has a lower bound of log Z that owes
-    nothing to its base (`BoundDraws`) and it is exceeded; or if `tol` is not reached. A mode that no chain has visited
-    raises no alarm.
+    another of its length, once); if neighbouring levels don't overlap (log Z may then come out infinite or NaN, with an
+    infinite standard error); if the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it
+    is exceeded; or if `tol` is not reached. A mode that no chain has visited raises no alarm.
 
     Examples
     --------
@@ -291,6 +291,8 @@ class ParallelTempering(PartitionEstimator):
         ratios, n_ladders = self._ratios(run), len(run.round_trips)
         curve, errors = self._curve(run)
         log_partition, std_error = float(curve[-1]), float(errors[-1])
+        if np.isnan(std_error):  # levels that don't overlap: anything may be
+            std_error = np.inf
         diagnostics = {
             "curve_std_error": errors,
             "rejection": run.rejection,

@@ -62,12 +62,12 @@ class PartitionResult(Readable):
         log Z at every level, in nats.
     diagnostics : dict
         Further numbers by name; each estimator's documentation lists its own. With rows: ``converged`` (T,),
-        ``n_distinct`` rows that were computed, and for the ``mean`` of all log Z (a held-out score) its Monte-Carlo
-        standard error ``mean_std_error``, which shrinks with T, and ``mean_bias``, minus half the mean squared
-        standard error, which does not: the log of an unbiased estimate of Z is low by about that much.
+        ``n_distinct`` rows that were computed, and the ``mean`` of all log Z (a held-out score) with its Monte-Carlo
+        standard error ``mean_std_error``, which shrinks with T.
     bias : float or ndarray of shape (T,)
-        By how much `log_partition` is expected to differ from log Z, in nats, where an estimator says so; where it is
-        low this is below 0, and `interval` reaches so much farther up.
+        By how much `log_partition` is expected to differ from log Z, in nats; where it is low this is below 0, and
+        `interval` reaches so much farther up. With rows it is minus half the squared standard error, by which the log
+        of an unbiased estimate is low: the mean of it over rows, unlike that of their errors, does not shrink with T.
 
     Examples
     --------

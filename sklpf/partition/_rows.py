@@ -140,20 +140,20 @@ def _on_one_job(estimator):
 
 
 def _start(bounds, block):
-    return np.empty((0, 6)), np.empty((0, 3), dtype="U1")
+    return np.empty((0, 5)), np.empty((0, 3), dtype="U1")
 
 
 def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
     chosen, numbers, texts = slice(bounds[block], bounds[block + 1]), [], []
     for r in estimator._estimate_rows(path, rows[chosen].tolist(), seeds[chosen]):  # holds one result at a time
         r = _judge_move(r, getattr(estimator, "transition", None))
-        numbers.append((r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.bias, r.n_sweeps))
+        numbers.append((r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps))
         texts.append((r.method, r.statement, "\n".join(r.reasons)))
     return np.array(numbers, dtype=float), np.array(texts)
 
 
 def _combine(numbers, texts, row_of) -> PartitionResult:
-    log_partition, std_error, degrees_of_freedom, converged, bias, _ = numbers[row_of].T.copy()
+    log_partition, std_error, degrees_of_freedom, converged, _ = numbers[row_of].T.copy()
     counts = np.bincount(row_of)
     statements = {statement for _, statement, _ in texts}
     return PartitionResult(
@@ -170,9 +170,8 @@ def _combine(numbers, texts, row_of) -> PartitionResult:
             "n_distinct": len(numbers),
             "mean": float(log_partition.mean()),
             "mean_std_error": float(np.sqrt(np.sum((counts * numbers[:, 1]) ** 2)) / len(row_of)),
-            "mean_bias": float(-np.mean(std_error**2) / 2),
         },
-        bias=bias,
+        bias=-(std_error**2) / 2,
     )
 
 

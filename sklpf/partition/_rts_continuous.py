@@ -57,6 +57,11 @@ def judge_continuous(run: ContinuousRun) -> Verdict:
     return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
 
 
+def continuous_curve(run: ContinuousRun) -> Pooled:
+    """The estimate of a run as a function of the groups to use, without its alarms."""
+    return _pooled(run, _sums(run))
+
+
 def continuous_integral(run: ContinuousRun):
     """log Z_k - log Z_0 as a function of the groups to use, by log Z = log Z_0 + E[gain / p(beta)].
 

@@ -12,7 +12,7 @@ from sklpf.partition._level_process import level_process_curve
 from sklpf.partition._mbar import mbar_curve
 from sklpf.partition._reweighting import Own, ReweightingEstimator, bar_curve
 from sklpf.partition._rts import RTS
-from sklpf.partition._rts_continuous import continuous_integral, judge_continuous
+from sklpf.partition._rts_continuous import continuous_curve, continuous_integral, judge_continuous
 from sklpf.reweighting import RULES, integrate, level_moments, reweighted_slopes
 from sklpf.runs._continuous import ContinuousRun
 from sklpf.runs._exchange import ExchangeRun
@@ -116,6 +116,8 @@ class ThermodynamicIntegration(ReweightingEstimator):
             return super()._read(run)
         if self.rao_blackwell:
             raise ValueError('rao_blackwell must be False with rule="continuous": averaged over q it is RTS itself')
+        if hasattr(self, "sampler_"):  # which has judged it
+            return self._beside(run, Own(self.sampler_.result_, continuous_curve(run)))
         verdict = judge_continuous(run)
         return self._beside(run, Own(doubted(RTS()._result(run, verdict), run), verdict.pooled))
 

@@ -2,7 +2,15 @@
 
 from sklpf.reweighting._bar import bar, overlap
 from sklpf.reweighting._bridges import bar_ratios, neighbour_overlap, stepping_stones
-from sklpf.reweighting._continuous import NodeSums, Places, between_nodes, draw_betas, log_densities, node_sums
+from sklpf.reweighting._continuous import (
+    NodeSums,
+    Places,
+    between_nodes,
+    draw_betas,
+    log_densities,
+    log_mean_between,
+    node_sums,
+)
 from sklpf.reweighting._importance import (
     MeanWeight,
     effective_sample_size,
@@ -42,6 +50,7 @@ __all__ = [
     "level_moments",
     "level_process",
     "log_densities",
+    "log_mean_between",
     "mbar",
     "mean_weight",
     "neighbour_overlap",

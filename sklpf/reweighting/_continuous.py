@@ -117,9 +117,25 @@ def draw_betas(log_weights: NDArray, ladder: NDArray, gains: NDArray, uniforms: 
 
 
 def _log_masses(log_q):
-    """Log integrals over t between neighbouring nodes, of exponentials that are linear in t there, (n, K - 1)."""
-    size = np.maximum(np.abs(np.diff(log_q, axis=1)), _FLAT)
-    return np.maximum(log_q[:, 1:], log_q[:, :-1]) + np.log(-np.expm1(-size) / size)
+    """Log integrals over t between neighbouring nodes, of exponentials of what is linear in t there, (n, K - 1)."""
+    return log_mean_between(log_q[:, :-1], log_q[:, 1:])
+
+
+def log_mean_between(log_left: NDArray, log_right: NDArray) -> NDArray[np.float64]:
+    """Return the log of the mean over an interval of the exponential of what is linear on it.
+
+    Parameters
+    ----------
+    log_left, log_right : ndarray
+        Values of the linear functions at both ends of the intervals.
+
+    Returns
+    -------
+    ndarray
+        Of the same shape; times the interval's width, exp of it is the integral.
+    """
+    fall = np.maximum(np.abs(log_right - log_left), _FLAT)
+    return np.maximum(log_left, log_right) + np.log(-np.expm1(-fall) / fall)
 
 
 def node_sums(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NodeSums:

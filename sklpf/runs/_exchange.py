@@ -18,10 +18,8 @@ from sklpf.paths._base import concatenate, take
 from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
 from sklpf.runs._history import NO_ROUNDS
-from sklpf.runs._plan import check_finite, draw_alive, segments
+from sklpf.runs._plan import check_finite, draw_alive, segments, side_by_side
 from sklpf.runs._samples import KeptStates, Samples, fewest_columns, linear_vectors
-
-_FEWEST_BLOCKS, _MOST_CHAINS = 4, 1000  # of plain loops, in which calls of NumPy cost more than what they compute
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,7 +169,8 @@ def run_round(
     half = n_scans // 2
     bounds = segments(half, path.n_moves_per_segment)
     bounds += [half + scan for scan in segments(n_scans - half, path.n_moves_per_segment)][1:]
-    first = _first_ladders(ladders, transition)
+    n_ladders = len(ladders.chains)
+    first = side_by_side(path, transition, n_ladders, n_ladders * len(path.ladder))
     carries = run_segments(
         functools.partial(_begin, ladders, first),
         functools.partial(_advance, path, transition, key, shift, stride, half, first_scan, first, bounds),
@@ -182,9 +181,7 @@ def run_round(
         stage=stage,
     )
     _, _, _, _, pair_sums, level_sums, summaries, trips, *kept = zip(*carries)
-    vectors, all_slopes, vector_levels = (
-        np.concatenate([_by_ladder(part, len(path.ladder)) for part in parts]) for parts in kept
-    )
+    log_q, all_slopes, vector_levels = ([_by_ladder(part, len(path.ladder)) for part in parts] for parts in kept)
     slopes = fewest_columns(all_slopes)
     run = ExchangeRun(
         ladder=path.ladder,
@@ -196,19 +193,11 @@ def run_round(
         n_scans=n_scans,
         round_trips=np.concatenate(trips),
         slopes=slopes,
-        log_q=None if slopes.shape[-1] == 1 else _log_q(vectors, shift),
-        vector_levels=vector_levels,
+        log_q=None if slopes.shape[-1] == 1 else np.concatenate(log_q),
+        vector_levels=np.concatenate(vector_levels),
         has_walls=path.has_walls,
     )
     return Ladders(path, [ladder for carry in carries for ladder in _split(path, *carry[:3])]), run
-
-
-def _first_ladders(ladders: Ladders, transition) -> NDArray[np.int64]:
-    """First ladder of every block, and the end: one in each where programs are compiled, else a quarter of them."""
-    n_blocks, n_chains = len(ladders.chains), len(ladders.chains) * len(ladders.path.ladder)
-    if transition.compiled(ladders.path) is None:
-        n_blocks = min(n_blocks, max(_FEWEST_BLOCKS, n_chains // _MOST_CHAINS))
-    return np.linspace(0, len(ladders.chains), n_blocks + 1).astype(np.int64)
 
 
 def _split(path, state, memory, levels):
@@ -225,8 +214,8 @@ def _begin(ladders, first, block):
     ends, pair_sums = np.zeros(len(levels), dtype=np.int64), np.zeros((2, n_ladders, n_levels - 1, 5))
     level_sums, trips = np.zeros((2, n_ladders, n_levels, 4)), np.zeros(n_ladders, dtype=np.int64)
     n_slopes = n_levels if has(ladders.path, Derivatives) else 0
-    vectors, slopes = np.empty((0, len(levels), n_levels)), np.empty((0, len(levels), n_slopes))
-    kept = vectors, slopes, np.empty((0, len(levels)), dtype=np.int64)
+    log_q, slopes = np.empty((0, len(levels), n_levels), np.float32), np.empty((0, len(levels), n_slopes))
+    kept = log_q, slopes, np.empty((0, len(levels)), dtype=np.int64)
     return state, memory, levels, ends, pair_sums, level_sums, summaries, trips, *kept
 
 
@@ -249,7 +238,9 @@ def _advance(path, transition, key, shift, stride, half, first_scan, first, boun
     state, memory, levels, ends, pairs, more, more_summaries, round_trips, *records = programs.exchange(
         path, transition, state, memory, levels, ends, shift, end - begin, stream, stride
     )
-    kept = [np.concatenate(parts) for parts in zip(kept, records)] if len(records[0]) else kept
+    if len(records[0]):
+        records[0] = _log_q(records[0], shift)
+        kept = [np.concatenate(parts) for parts in zip(kept, records)]
     pair_sums, level_sums = pair_sums.copy(), level_sums.copy()
     pair_sums[part] += pairs
     level_sums[part] += more

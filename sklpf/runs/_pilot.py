@@ -12,7 +12,7 @@ from sklpf._parallel import run_segments
 from sklpf.paths._base import map_state, take
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_alive, check_finite, segments
-from sklpf.runs._tempering import LEVELS, PILOT, RESAMPLE, Setup
+from sklpf.runs._tempering import LEVELS, PILOT, RESAMPLE, Setup, apart, together
 
 
 def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list, NDArray]:
@@ -26,18 +26,18 @@ def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list, ND
     log_weights : ndarray of shape (M, K)
         log f_k / f_0 accumulated by every chain on its way: the mean of its exponential over chains is Z_k / Z_0.
     """
-    bounds = segments(n_sweeps, setup.path.n_moves_per_segment)
+    bounds, blocks = segments(n_sweeps, setup.path.n_moves_per_segment), setup.blocks
     carries = run_segments(
-        functools.partial(_begin, setup, log_prior, n_sweeps),
-        functools.partial(_advance, setup, bounds),
-        setup.n_groups,
+        functools.partial(_begin, setup, blocks, log_prior, n_sweeps),
+        functools.partial(_advance, setup, blocks, bounds),
+        len(blocks),
         len(bounds) - 1,
         stage="pilot",
         **setup.options,
     )
     log_weights = np.concatenate([carry[2] for carry in carries])
     check_alive(log_weights[:, -1])
-    return [carry[3:] for carry in carries], check_finite(log_weights, allow_zero=True)
+    return apart(setup, blocks, [carry[3:] for carry in carries]), check_finite(log_weights, allow_zero=True)
 
 
 def _levels_passed(sweeps, n_sweeps, n_levels):
@@ -45,22 +45,29 @@ def _levels_passed(sweeps, n_sweeps, n_levels):
     return (2 * sweeps * (n_levels - 1) + n_sweeps) // (2 * n_sweeps)
 
 
-def _begin(setup, log_prior, n_sweeps, group):
-    state, memory, levels = setup.base_chains(PILOT, group)
-    n, n_levels = len(levels), len(log_prior)
-    quantiles = (np.arange(n) + setup.stream(LEVELS, group).generator().random()) / n
+def _begin(setup, blocks, log_prior, n_sweeps, block):
+    groups = blocks[block][:-1]
+    state, memory, levels = together([setup.base_chains(PILOT, group) for group in groups])
+    quantiles, n_levels = np.concatenate([_quantiles(setup, group) for group in groups]), len(log_prior)
     levels = np.minimum(np.searchsorted(np.cumsum(np.exp(log_prior)), quantiles), n_levels - 1)
     n_stops = min(n_sweeps, n_levels - 1)
     visited = _levels_passed(np.arange(n_stops + 1), n_stops, n_levels)
     starts = map_state(np.copy, state), map_state(np.copy, memory), visited[np.searchsorted(visited, levels)]
-    return state, memory, np.zeros((n, n_levels)), *starts
+    return state, memory, np.zeros((len(levels), n_levels)), *starts
 
 
-def _advance(setup, bounds, group, segment, carry):
+def _quantiles(setup, group):
+    """Evenly spread over (0, 1), one for every chain of a group, moved by chance."""
+    n = np.diff(setup.first)[group]
+    return (np.arange(n) + setup.stream(LEVELS, group).generator().random()) / n
+
+
+def _advance(setup, blocks, bounds, block, segment, carry):
     """Weight up to each next level, move there, and let the chains that belong there start from it."""
     state, memory, log_weights, first_state, first_memory, levels = carry
     log_weights = log_weights.copy()
-    begin, end = bounds[segment], bounds[segment + 1]
+    begin, end, groups = bounds[segment], bounds[segment + 1], blocks[block][:-1]
+    group_of = np.repeat(groups, np.diff(setup.first)[groups])
     at = _levels_passed(np.arange(begin, end + 2), bounds[-1], log_weights.shape[1])  # before sweep begin, begin + 1, …
     rises = begin + 1 + np.flatnonzero(np.diff(at[1:-1]))
     for t, stop in zip([begin, *rises], [*rises, end]):
@@ -72,13 +79,16 @@ def _advance(setup, bounds, group, segment, carry):
             log_weights[:, old + 1 : new + 1] = log_weights[:, [old]] + rise[:, old + 1 : new + 1]
         if new > 0 or setup.first_ratio is None:  # base draws stay where the target has mass
             stay = np.full((stop - t + 1, len(levels)), new)
-            stream = setup.stream(PILOT, group, t + 1)
+            stream = setup.stream(PILOT, groups[0], t + 1)
             with np.errstate(invalid="ignore"):  # of chains where all densities are 0
                 state, memory, _ = programs.anneal(setup.path, setup.transition, state, memory, stay, stream)
         leaving = stop == bounds[-1] or at[stop + 1 - begin] != new
-        here = np.flatnonzero(levels == new)
-        if leaving and len(here):
-            chosen = _resample(log_weights[:, new], len(here), setup.stream(RESAMPLE, group, stop).generator())
+        for group in groups if leaving else ():
+            own, here = np.flatnonzero(group_of == group), np.flatnonzero((group_of == group) & (levels == new))
+            if not len(here):
+                continue
+            rng = setup.stream(RESAMPLE, group, stop).generator()
+            chosen = own[_resample(log_weights[own, new], len(here), rng)]
             put = functools.partial(_put, here)
             first_state = map_state(put, first_state, setup.path.take(state, chosen))
             first_memory = map_state(put, first_memory, take(memory, chosen))

@@ -105,7 +105,9 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
     return state, memory, levels.ravel(), ends.ravel(), pair_sums, level_sums, summaries, trips, *records.arrays
 
 
-def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream):
+def temper(
+    path, transition, state, memory, levels, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream, first=None
+):
     """Simulated tempering: moves, then a redraw of each level from q(level | x) (Carlson et al. 2016, eq. 7).
 
     Parameters
@@ -114,6 +116,8 @@ def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws,
         log r_k minus the estimate of log Z_k.
     stride : int
         Every `stride`-th redraw is recorded.
+    first : ndarray of shape (G + 1,) or None, default=None
+        First chain of every group, and the end; None is one group.
 
     Returns
     -------
@@ -122,7 +126,7 @@ def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws,
         Log of the sum of q(k | x) over the redraws.
     counts : ndarray of shape (n, K)
         How often each level was drawn.
-    level_sums : ndarray of shape (K, 4)
+    level_sums : ndarray of shape (G, K, 4)
         As `add_derivatives` says, of the states that levels are redrawn for.
     vectors : ndarray of shape (n_records, n, K)
         log f_k(x).
@@ -130,27 +134,29 @@ def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws,
         The level that each x was moved at, before the redraw.
     slopes : ndarray of shape (n_records, n, K)
         As in `exchange`.
-    pair_sums : ndarray of shape (K - 1, 4)
+    pair_sums : ndarray of shape (G, K - 1, 4)
         As the first four in `exchange`, of the states that levels are redrawn for; the shift of a pair is minus the
         difference of its log pseudo-priors.
-    summaries : ndarray of shape (2, S)
-        Sums of all states' summaries and of their squares, weighted by q(K - 1 | x), which makes them the target's.
+    summaries : ndarray of shape (G, 2, S)
+        Sums of the states' summaries and of their squares, weighted by q(K - 1 | x), which makes them the target's.
     """
     levels = levels.copy()
     n, chains = len(levels), np.arange(len(levels))
+    first = [0, n] if first is None else first
+    groups, group_of = list(zip(first, first[1:])), np.repeat(np.arange(len(first) - 1), np.diff(first))
     log_q_sums = np.full((n, len(path.ladder)), -np.inf)
-    counts, level_sums = np.zeros(log_q_sums.shape, dtype=np.int64), np.zeros((1, len(path.ladder), 4))
-    pair_sums, records = np.zeros((len(path.ladder) - 1, 4)), Records(path, state)
-    summaries = np.zeros((2, path.summary(path.take(state, [0])).shape[1]))
+    counts, level_sums = np.zeros(log_q_sums.shape, dtype=np.int64), np.zeros((len(groups), len(path.ladder), 4))
+    pair_sums, records = np.zeros((len(groups), len(path.ladder) - 1, 4)), Records(path, state)
+    summaries = np.zeros((len(groups), 2, path.summary(path.take(state, [0])).shape[1]))
     for t in range(n_redraws):
         for s in range(sweeps_per_redraw):
             now = stream.at(stream.step + t * sweeps_per_redraw + s)
             state, memory = transition.move(path, state, memory, levels, now)
-        add_derivatives(path, state, levels, level_sums, np.zeros(n, dtype=int))
+        add_derivatives(path, state, levels, level_sums, group_of)
         log_densities = path.log_f_ladder(state)
         if t % stride == 0:
             records.add(log_densities, slopes(path, state), levels)
-        add_bridges(log_densities + log_pseudo_prior, levels, pair_sums)
+        add_bridges(log_densities + log_pseudo_prior, levels, pair_sums, group_of)
         log_q = log_softmax(log_densities + log_pseudo_prior, axis=1)
         with np.errstate(invalid="ignore"):  # a log_f that is not a number stays one in the sums
             log_q_sums = np.logaddexp(log_q_sums, log_q)
@@ -158,15 +164,20 @@ def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws,
         threshold = now.uniform(n, REDRAW) * cumulative[:, -1]
         levels = np.sum(cumulative[:, :-1] < threshold[:, np.newaxis], axis=1)
         counts[chains, levels] += 1
-        summaries += weighted_summaries(path, state, np.exp(log_q[:, -1]))
+        summary, weights = path.summary(state), np.exp(log_q[:, -1])
+        summaries += [weighted_sums(weights[start:end], summary[start:end]) for start, end in groups]
     vectors, kept_slopes, vector_levels = records.arrays
     kept = vectors, vector_levels, kept_slopes
-    return state, memory, levels, log_q_sums, counts, level_sums[0], *kept, pair_sums, summaries
+    return state, memory, levels, log_q_sums, counts, level_sums, *kept, pair_sums, summaries
 
 
 def weighted_summaries(path, state, weights):
     """Sums of the chains' summaries and of their squares with weights (n,), shape (2, S)."""
-    summary = path.summary(state)
+    return weighted_sums(weights, path.summary(state))
+
+
+def weighted_sums(weights, summary):
+    """Sums of summaries (n, S) and of their squares with weights (n,), shape (2, S)."""
     return np.stack([weights @ summary, weights @ summary**2])
 
 
@@ -179,8 +190,8 @@ def add_derivatives(path, state, levels, sums, group):
     np.add.at(sums, (group, levels), np.stack([np.ones_like(first), first, first**2, second], axis=1))
 
 
-def add_bridges(log_weights, levels, sums):
-    """Add what states at their levels say of the pairs with their neighbours to sums (K - 1, 4); see `temper`."""
+def add_bridges(log_weights, levels, sums, group):
+    """Add what states at their levels say of the pairs with their neighbours to sums[group, pair]; see `temper`."""
     here = log_weights[np.arange(len(levels)), levels]
     for i, step in enumerate((1, -1)):
         inside = (levels + step >= 0) & (levels + step < log_weights.shape[1])
@@ -188,8 +199,8 @@ def add_bridges(log_weights, levels, sums):
         with np.errstate(invalid="ignore"):  # of a chain where both densities are 0
             ratios = np.minimum(other - here[inside], MAX_EXPONENT)
         pairs = np.minimum(levels, levels + step)[inside]
-        np.add.at(sums[:, i], pairs, expit(ratios))
-        np.add.at(sums[:, i + 2], pairs, np.exp(ratios))
+        np.add.at(sums[..., i], (group[inside], pairs), expit(ratios))
+        np.add.at(sums[..., i + 2], (group[inside], pairs), np.exp(ratios))
 
 
 def slopes(path, state):

@@ -16,6 +16,7 @@ from sklpf.runs._history import NO_ROUNDS
 
 ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
 _PILOT_SHARE = 20  # a pilot has so many times fewer levels
+_FEWEST_BLOCKS, _MOST_CHAINS = 4, 1000  # of plain loops, in which calls of NumPy cost more than what they compute
 _MOST_DRAWS = 1000  # of some chains, until all are where the target has mass
 
 
@@ -23,6 +24,14 @@ def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
     """Sizes of at least 8 (where n allows) blocks of n chains, as equal as possible and at most `largest`."""
     n_blocks = max(min(n, fewest_blocks), -(-n // largest))
     return [n // n_blocks + (block < n % n_blocks) for block in range(n_blocks)]
+
+
+def side_by_side(path, transition, n_groups: int, n_chains: int) -> NDArray[np.int64]:
+    """First group of every block, and the end: one in each where programs are compiled, else a quarter of them."""
+    n_blocks = n_groups
+    if transition.compiled(path) is None:
+        n_blocks = min(n_blocks, max(_FEWEST_BLOCKS, n_chains // _MOST_CHAINS))
+    return np.linspace(0, n_groups, n_blocks + 1).astype(np.int64)
 
 
 def segments(n_sweeps: int, length: int) -> list[int]:

@@ -52,13 +52,15 @@ def _exchange(path, model, state, memory, levels, ends, shift, n_scans, stream, 
     return *_parts(moving, memory), levels, ends, *sums[:4], *sums[5:]
 
 
-def temper(path, transition, state, memory, levels, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream):
+def temper(
+    path, transition, state, memory, levels, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream, first=None
+):
     """See the plain loop of this name."""
     model, order = transition.compiled(path), (n_redraws, sweeps_per_redraw, stride)
-    if model is not None:
+    if model is not None and (first is None or len(first) == 2):
         with contextlib.suppress(BadValue):
             return _temper(path, model, state, memory, levels, log_pseudo_prior, *order, stream)
-    return _plain.temper(path, transition, state, memory, levels, log_pseudo_prior, *order, stream)
+    return _plain.temper(path, transition, state, memory, levels, log_pseudo_prior, *order, stream, first)
 
 
 def _temper(path, model, state, memory, levels, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream):
@@ -79,7 +81,10 @@ def _temper(path, model, state, memory, levels, log_pseudo_prior, n_redraws, swe
     )
     path.kernel("temper")(model, moving, levels, path.ladder, log_pseudo_prior, *order, stream.keys, sums)
     with np.errstate(divide="ignore"):
-        return *_parts(moving, memory), levels, np.log(sums.q) - Q_OFFSET, *sums[1:]
+        log_q_sums = np.log(sums.q) - Q_OFFSET
+    level_sums, pair_sums, summaries = (array[np.newaxis] for array in (sums.levels, sums.pairs, sums.summaries))
+    kept = sums.vectors, sums.vector_levels, sums.slopes
+    return *_parts(moving, memory), levels, log_q_sums, sums.counts, level_sums, *kept, pair_sums, summaries
 
 
 def _copies(state, memory):

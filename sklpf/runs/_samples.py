@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -107,11 +108,11 @@ class LevelRun(Protocol):
         """The states that were kept."""
 
 
-def fewest_columns(slopes: NDArray[np.float64]) -> NDArray[np.floating]:
-    """Slopes (..., K) as a run keeps them: one float64 where they are the same at all levels, else float32."""
-    if np.array_equal(slopes, np.broadcast_to(slopes[..., :1], slopes.shape)):
-        return slopes[..., :1].copy()
-    return slopes.astype(np.float32)
+def fewest_columns(blocks: Sequence[NDArray[np.float64]]) -> NDArray[np.floating]:
+    """Slopes (..., K) of all blocks as a run keeps them: one float64 where all levels have the same, else float32."""
+    if all(np.array_equal(slopes, np.broadcast_to(slopes[..., :1], slopes.shape)) for slopes in blocks):
+        return np.concatenate([slopes[..., :1].copy() for slopes in blocks])
+    return np.concatenate([slopes.astype(np.float32, order="C") for slopes in blocks])
 
 
 def linear_vectors(ladder: NDArray[np.float64], gains: NDArray[np.floating]) -> NDArray[np.float64]:

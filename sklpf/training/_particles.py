@@ -12,6 +12,7 @@ from sklpf._random import REDRAW, Stream, stream_key
 from sklpf.paths import Continuous
 from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
+from sklpf.reweighting import mean_weight
 from sklpf.runs import _programs as programs
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import check_finite, plan_run
@@ -30,12 +31,14 @@ _SWEEPS, _PILOT_SWEEPS = 5, 400  # of every tempered chain after an update, and 
 class Estimate(NamedTuple):
     """log Z in nats, its standard error (inf: unknown, NaN: there is none), and the groups' own estimates (G,).
 
-    The exponentials of the latter are unbiased.
+    The exponentials of the latter are unbiased. A second standard error, that of all particles' weights, chooses
+    between estimates: were those kept whose ten groups happen to agree, their intervals would be too narrow.
     """
 
     log_partition: float
     std_error: float
     groups: NDArray[np.float64]
+    weights_error: float
 
 
 class Particles:
@@ -65,6 +68,7 @@ class Particles:
         plan = plan_run(path, default_move(path), "adaptive", self.n_temperatures, n, self.seed, _PILOT, _TUNE)
         self.path, self.transition, self.n_moves = plan.path, plan.transition, plan.n_sweeps
         self.log_weights, self.log_means, self.fewest = np.zeros(n), np.full(_N_GROUPS, base_log_partition), 1.0
+        self.ancestors = np.arange(n)
         stream = Stream(stream_key(self.seed, _ANNEAL))
         self.state = self.path.sample_base(n, stream)
         self.memory = self.transition.init(self.path, self.state, stream.aside())
@@ -87,15 +91,21 @@ class Particles:
         self.n_updates += 1
 
     def estimate(self) -> Estimate:
-        """log Z of the target that was followed last, with the jackknife's error over groups.
+        """log Z of the target that was followed last, with the jackknife's error over groups, and that of all weights.
 
-        The error is inf, unknown, once a single step has left less than half of all particles, or where groups differ
-        by more than a nat: their mean then rests on weights that were not seen.
+        The weights are added up by the particle that they descend from. The errors are inf, unknown, once a single step
+        has left less than half of all particles, or where groups differ by more than a nat: their mean then rests on
+        weights that were not seen.
         """
         groups = self.log_means + log_mean_exp(self.log_weights.reshape(_N_GROUPS, -1), axis=1)
         value, std_error = jackknife(lambda keep: log_mean_exp(groups[keep]), _N_GROUPS)
         lost = self.fewest < _FEWEST or groups.std(ddof=1) > _MOST_APART
-        return Estimate(float(value), np.inf if lost else float(std_error), groups)
+        families = np.full(self.n_chains, -np.inf)
+        np.logaddexp.at(
+            families, self.ancestors, np.repeat(self.log_means, self.n_chains // _N_GROUPS) + self.log_weights
+        )
+        errors = (np.inf, np.inf) if lost else (float(std_error), mean_weight(families).delta)
+        return Estimate(float(value), errors[0], groups, errors[1])
 
     def _gain(self, path):
         """log f_new - log f_old of every particle, and their state on the new path."""
@@ -136,7 +146,9 @@ class Particles:
         self.log_means[poor] += largest[poor] + np.log(totals[poor] / n)
         by_group[poor] = 0.0
         self.log_weights = by_group.ravel()
-        self.state, self.memory = self.path.take(self.state, index.ravel()), take(self.memory, index.ravel())
+        chosen = index.ravel()
+        self.state, self.memory = self.path.take(self.state, chosen), take(self.memory, chosen)
+        self.ancestors = self.ancestors[chosen]
 
 
 class TemperedChains:
@@ -186,7 +198,7 @@ class TemperedChains:
 
     def estimate(self) -> Estimate:
         """log Z of the target that was followed last, without an error."""
-        return Estimate(float(self.curve[-1]), float("nan"), np.empty(0))
+        return Estimate(float(self.curve[-1]), float("nan"), np.empty(0), float("nan"))
 
 
 def carried(old: Any, new: Any, state: Any) -> Any:

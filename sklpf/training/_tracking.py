@@ -40,8 +40,9 @@ class LogPartitionTracker:
     Particles that live at the model are taken along the straight line from its parameters after one pass to those
     after the next, in as many steps as their weights ask for. That is far shorter than the way that training takes,
     whose steps to and fro would add up. A full estimate from the base takes the place of the particles after passes 1,
-    2, 4, 8, … and whenever their standard error exceeds `max_std_error`, if it is the more precise one, or if the two
-    differ by more than chance. Between full estimates the standard error does not fall.
+    2, 4, 8, … and whenever the standard error that all particles' weights give exceeds `max_std_error`, if it is the
+    more precise one by that error, or if the two differ by more than chance. The standard error that is reported comes
+    from ten groups of particles, and does not fall between full estimates.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ class LogPartitionTracker:
 
     def _anchor_is_due(self, tracked: Estimate) -> bool:
         iteration = len(self.estimates) + 1
-        due = iteration >= self.next_anchor or not tracked.std_error <= self.max_std_error
+        due = iteration >= self.next_anchor or not tracked.weights_error <= self.max_std_error
         return due and self.method != "rts" and self._affordable_levels() >= _FEWEST_TEMPERATURES
 
     def _affordable_levels(self) -> float:
@@ -172,9 +173,9 @@ class LogPartitionTracker:
         self.spent += chains.n_moves
         anchor = Anchor(iteration, chains.estimate(), tracked)
         self.anchors.append(anchor)
-        if anchor.full.std_error > self.max_std_error:
+        if anchor.full.weights_error > self.max_std_error:
             self.n_temperatures = min(2 * self.n_temperatures, _MOST_TEMPERATURES)
-        if tracked is not None and tracked.std_error < anchor.full.std_error and not anchor.disagrees:
+        if tracked is not None and tracked.weights_error < anchor.full.weights_error and not anchor.disagrees:
             return tracked
         self.chains = chains
         return anchor.full

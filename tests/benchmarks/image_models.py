@@ -166,7 +166,7 @@ def monte_carlo(model):
     result = model.partition_estimator_.result_
     return {
         "monte_carlo": float(result.diagnostics.get("mean_std_error", result.std_error)),
-        "monte_carlo_bias": float(result.diagnostics.get("mean_bias", 0.0)),
+        "monte_carlo_bias": float(np.mean(result.bias)),
         "trusted": float(np.mean(result.diagnostics.get("converged", result.converged))),
     }
 

@@ -1,6 +1,7 @@
 """Coverage of the 95 % intervals of converged runs on enumerable RBMs, one row for each problem and setting.
 
-    python tests/benchmarks/interval_coverage.py [--seeds 200] [--jobs 2] [--grid NAME] [--problems NAME]
+    python tests/benchmarks/interval_coverage.py [--seeds 200] [--jobs 2] [--grid NAME]
+        [--problems PART OF A NAME] [--estimators PART OF A NAME]
 
 "defaults" runs AIS, RTS and ParallelTempering on every problem, "ais" AIS with few and many chains and levels, "large"
 AIS on RBMs that can't be enumerated, where a long run of ParallelTempering is the reference and its error widens the
@@ -106,6 +107,7 @@ TRAPS = {
     "two modes": lambda: make_rbm_problem("two modes").path,
     "two modes, other patterns": lambda: make_rbm_problem("two modes", 1).path,
     "far mode": lambda: make_rbm_problem("far mode").path,
+    "sharp digits": lambda: make_rbm_problem("sharp digits").path,
     "digits, 20 hidden, uniform base": lambda: (
         BernoulliRBM(20, learning_rate=0.05, n_iter=100, random_state=0).fit(digits()).path(base="uniform")
     ),
@@ -254,6 +256,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--grid", default="defaults", choices=sorted(GRIDS))
     parser.add_argument("--problems", default="")
+    parser.add_argument("--estimators", default="")
     args = parser.parse_args()
     problems, estimators = GRIDS[args.grid]
     heads = ["problem", "log Z", "estimator", "bias", "RMSE", "median SE", "ms", "converged", "covers"]
@@ -271,6 +274,8 @@ def main():
         exact, exact_error = reference.log_partition_, reference.log_partition_std_error_
         shown = f"{exact:.3f}" + (f" ± {exact_error:.3f}" if exact_error else "")
         for name, estimator in estimators.items():
+            if args.estimators not in name:
+                continue
             n_seeds = max(40, args.seeds // 4) if "400 x 1000" in name else args.seeds
             lines = measured(path, name, estimator, n_seeds, args.jobs, args.grid)
             for line, values in lines.items():

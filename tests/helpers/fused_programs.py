@@ -63,13 +63,13 @@ def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride):
         np.testing.assert_array_equal(fused[i], plain[i])
     np.testing.assert_allclose(fused[3], plain[3], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(fused[5], plain[5], rtol=1e-9)
-    assert fused[5][:, 0].sum() == 30 * 8
+    assert fused[5][..., 0].sum() == 30 * 8
     for i in (6, 8):
         np.testing.assert_allclose(fused[i], plain[i], rtol=1e-10)
     np.testing.assert_allclose(fused[9], plain[9], rtol=1e-9)
     assert plain[9].min() > 0
     np.testing.assert_allclose(fused[10], plain[10], rtol=1e-8)
-    assert fused[10].shape == (2, path.n_summaries)
+    assert fused[10].shape == (1, 2, path.n_summaries)
     assert np.abs(fused[10]).sum() > 0
 
 

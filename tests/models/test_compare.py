@@ -13,7 +13,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, StandardScaler
 
-from sklpf import AIS, BernoulliRBM, FactorialMixture, ParallelTempering, ProductOfExperts, compare
+from sklpf import AIS, BernoulliRBM, FactorialMixture, ParallelTempering, ProductOfExperts, compare, score_interval
 from sklpf.models import ScoreInterval
 from sklpf.models.ratio import _direct
 
@@ -186,6 +186,17 @@ def test_pipelines_are_compared_by_what_their_last_steps_say():
     sparse = make_pipeline(FunctionTransformer(csr_matrix), large[-1])
     assert compare(sparse, small[-1], TEST) == expected
     assert compare(sparse, make_pipeline(FunctionTransformer(csr_matrix), small[-1]), TEST) == expected
+
+
+def test_score_interval_of_a_pipeline_is_that_of_its_last_step():
+    X = load_digits().data
+    pipeline = make_pipeline(Binarizer(threshold=7), trained(4))
+    expected = pipeline[-1].score_interval(TEST, 0.9)
+    assert score_interval(pipeline, X[1200:], 0.9) == expected
+    assert score_interval(make_pipeline(pipeline), X[1200:], 0.9) == expected
+    assert score_interval(pipeline[-1], TEST, level=0.9) == expected
+    with pytest.raises(TypeError, match="model must be a model of sklpf .* or a pipeline"):
+        score_interval(make_pipeline(Binarizer(threshold=7), KernelDensity().fit(TEST)), X)
 
 
 def test_pipelines_with_other_preprocessing_are_refused():

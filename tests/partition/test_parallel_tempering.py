@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import Exact, Gaussian, GeometricPath, ParallelTempering, RandomWalk
 from sklpf.models import RBMPath
 from sklpf.paths import make_ladder
-from sklpf.runs import _exchange
+from sklpf.runs import _plan
 from sklpf.runs._plan import doubling
 from sklpf.testing import hidden_mode_problem, make_rbm_problem, shared_data
 
@@ -84,6 +84,20 @@ def test_too_few_sweeps_are_reported_in_words():
     assert "raise n_sweeps" in tempering.result_.reasons[0]
 
 
+@pytest.mark.parametrize("n_temperatures", [2, 6])
+def test_levels_that_do_not_overlap_are_reported_and_leave_any_number_possible(n_temperatures):
+    """A target of width 0.001, fifty standard deviations of the base away."""
+    path = GeometricPath(lambda x: -0.5e6 * ((x - 50.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 1.0))
+    tempering = ParallelTempering(
+        n_temperatures=n_temperatures, n_sweeps=64, transition=RandomWalk(1.0), random_state=0
+    )
+    with pytest.warns(ConvergenceWarning, match="neighbouring levels do not overlap at all: raise n_temperatures"):
+        tempering.fit(path)
+    assert not tempering.converged_
+    assert tempering.log_partition_std_error_ == np.inf
+    assert tempering.log_partition_interval_ == (-np.inf, np.inf)
+
+
 def test_tolerance_stops_early_and_is_kept():
     problem = make_rbm_problem("easy")
     full = ParallelTempering(n_sweeps=4096, random_state=0).fit(problem.path)
@@ -126,7 +140,7 @@ def test_ladders_of_a_density_that_is_not_compiled_have_the_same_bits_side_by_si
     path = GeometricPath(lambda x: -0.5 * ((x - 1.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 4.0))
     tempering, runs = ParallelTempering(7, 5, 128, transition=RandomWalk(1.0), random_state=0), []
     for n_blocks in (7, 2):
-        monkeypatch.setattr(_exchange, "_FEWEST_BLOCKS", n_blocks)
+        monkeypatch.setattr(_plan, "_FEWEST_BLOCKS", n_blocks)
         runs.append(tempering.fit(path).run_)
     for field in ("pair_sums", "level_sums", "summaries", "round_trips", "slopes", "vector_levels"):
         np.testing.assert_array_equal(*(getattr(run, field) for run in runs), err_msg=field)

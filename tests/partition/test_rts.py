@@ -12,12 +12,13 @@ from interruption import saves
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import RTS, Exact
+from sklpf import RTS, Exact, Gaussian, GeometricPath, RandomWalk
 from sklpf.models.rbm._path import RBMPath
 from sklpf.partition._modes import modes_alarms
 from sklpf.partition._rts_judge import alarms, between_target_states, judge
 from sklpf.paths import Path
 from sklpf.reweighting import Pooled, mbar
+from sklpf.runs import _plan
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._tempering import Setup, pool_groups, run_round
 from sklpf.testing import hidden_mode_problem, make_rbm_problem, shared_data
@@ -38,6 +39,21 @@ def test_is_right_at_a_known_log_partition(parameters, weights):
     z = (rts.log_partition_ - problem.log_partition) / rts.log_partition_std_error_
     assert abs(z) < T_BOUND
     assert rts.result_.method == ("RTS" if parameters.get("rao_blackwell", True) else "TS")
+
+
+def test_groups_of_a_density_that_is_not_compiled_have_the_same_bits_side_by_side(monkeypatch):
+    """Every group keeps its own sums and states, in groups of three and four chains too."""
+    path = GeometricPath(lambda x: -0.5 * ((x - 1.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 4.0))
+    rts, runs = RTS(33, 5, 128, transition=RandomWalk(1.0), random_state=0), []
+    for n_blocks in (10, 4):
+        monkeypatch.setattr(_plan, "_FEWEST_BLOCKS", n_blocks)
+        runs.append(rts.fit(path).run_)
+    for part, other in zip(runs[0].previous, runs[1].previous):
+        np.testing.assert_array_equal(part, other)
+    names = "log_q_sums", "counts", "level_sums", "pair_sums", "summaries", "slopes", "vector_levels", "log_q"
+    for name in names:
+        np.testing.assert_array_equal(*(getattr(run.rounds[-1], name) for run in runs), err_msg=name)
+    assert len(runs[0].rounds[-1].summaries) == 10
 
 
 def test_curve_matches_enumeration_at_every_level():

@@ -121,6 +121,25 @@ def test_wrong_states_at_some_beta_disagree_with_their_average(fitted):
     assert any("averaged at each beta" in reason for reason in verdict.reasons)
 
 
+def test_a_sampler_is_judged_once(problem, monkeypatch):
+    judged = []
+
+    def counted(run):
+        judged.append(run)
+        return judge_continuous(run)
+
+    for module in ("_rts", "_thermodynamic_integration"):
+        monkeypatch.setattr(f"sklpf.partition.{module}.judge_continuous", counted)
+    integral = ThermodynamicIntegration(RTS(**SHORT), rule="continuous").fit(problem.path)
+    assert len(judged) == 1
+    again = ThermodynamicIntegration(rule="continuous").fit(integral.run_)
+    assert len(judged) == 2
+    assert integral.log_partition_interval_ == again.log_partition_interval_
+    assert integral.result_.reasons == again.result_.reasons
+    for name, value in integral.result_.diagnostics.items():
+        np.testing.assert_array_equal(again.result_.diagnostics[name], value)
+
+
 # ---- runs ------------------------------------------------------------------------------------------
 def test_a_run_is_read_anew(fitted):
     run = pickle.loads(pickle.dumps(fitted.run_))

@@ -102,7 +102,7 @@ def test_slopes_that_do_not_depend_on_beta_are_asked_for_twice():
 
 
 def test_tempering_sums_what_states_say_of_the_pairs_with_their_neighbours():
-    sums, log_weights = np.zeros((2, 4)), np.array([[1.0, 3.0, 2.5], [0.0, 1000.0, -np.inf]])
-    _plain.add_bridges(log_weights, np.array([1, 0]), sums)
-    np.testing.assert_allclose(sums[0], [expit(600), expit(-2), np.exp(600), np.exp(-2)])
-    np.testing.assert_allclose(sums[1], [expit(-0.5), 0, np.exp(-0.5), 0])
+    sums, log_weights = np.zeros((2, 2, 4)), np.array([[1.0, 3.0, 2.5], [0.0, 1000.0, -np.inf]])
+    _plain.add_bridges(log_weights, np.array([1, 0]), sums, np.array([0, 1]))
+    np.testing.assert_allclose(sums[0], [[0, expit(-2), 0, np.exp(-2)], [expit(-0.5), 0, np.exp(-0.5), 0]])
+    np.testing.assert_allclose(sums[1], [[expit(600), 0, np.exp(600), 0], [0, 0, 0, 0]])

@@ -39,7 +39,8 @@ def run(scores, errors, **options):
     tracker = SimpleNamespace(estimates=[], path=None)
     stopping = EarlyStopping(tracker, lambda path: scores[len(tracker.estimates) - 1], lambda t: None, **options)
     for iteration, error in enumerate(errors, 1):
-        tracker.estimates.append(Estimate(0.0, error, error * rng.standard_normal(10) if error < 9 else np.zeros(10)))
+        groups = error * rng.standard_normal(10) if error < 9 else np.zeros(10)
+        tracker.estimates.append(Estimate(0.0, error, groups, error))
         if stopping(None, iteration):
             break
     return iteration, stopping.best_iteration

@@ -352,7 +352,7 @@ def test_fused_tempering_equals_the_loop(weights, n_redraws, sweeps_per_redraw, 
     np.testing.assert_allclose(log_q_sums, expected[1], rtol=0, atol=1e-9)
     np.testing.assert_array_equal(counts, expected[2])
     np.testing.assert_allclose(level_sums, expected[3], rtol=1e-6)
-    assert level_sums[:, 0].sum() == n * n_redraws
+    assert level_sums[..., 0].sum() == n * n_redraws
     np.testing.assert_allclose(vectors, expected[4], rtol=1e-12)
     np.testing.assert_array_equal(vector_levels, expected[5])
     np.testing.assert_allclose(slopes, expected[6], rtol=1e-6)  # float32 sums
