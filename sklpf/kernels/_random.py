@@ -122,18 +122,15 @@ def normals(keys, purpose, out):
     """
     n, d = out.shape
     quarter = (d + 3) // 4
-    bits, cosines, sines = np.empty((4 * quarter, n), np.uint32), np.empty(n), np.empty(n)
+    bits, drawn = np.empty((4 * quarter, n), np.uint32), np.empty((4 * quarter, n))
     chains_bits(bits, quarter, keys, purpose)
     half = 2 * quarter
     for j in range(half):
-        lengths, angles = bits[j], bits[half + j]
+        lengths, angles, cosines, sines = bits[j], bits[half + j], drawn[j], drawn[half + j]
         for c in range(n):
             radius = math.sqrt(-2.0 * log64((np.float64(lengths[c]) + 0.5) * 2.0**-32))
             cosine, sine = _cos_sin(angles[c])
             cosines[c], sines[c] = radius * cosine, radius * sine
-        if j < d:
-            for c in range(n):
-                out[c, j] = cosines[c]
-        if half + j < d:
-            for c in range(n):
-                out[c, half + j] = sines[c]
+    for c in range(n):
+        for j in range(d):
+            out[c, j] = drawn[j, c]

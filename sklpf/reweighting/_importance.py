@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from sklpf.uncertainty import log_mean_exp
 
@@ -134,4 +133,5 @@ def effective_sample_size(log_weights: NDArray[np.float64]) -> float:
     float
         From 1 to n.
     """
-    return float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights)))
+    weights = np.exp(log_weights - np.max(log_weights))
+    return float(np.sum(weights) ** 2 / np.sum(weights**2))

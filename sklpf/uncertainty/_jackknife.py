@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 
 def log_mean_exp(log_weights: ArrayLike, axis: int | None = None) -> NDArray[np.float64]:
@@ -25,8 +24,10 @@ def log_mean_exp(log_weights: ArrayLike, axis: int | None = None) -> NDArray[np.
         -inf where all are -inf.
     """
     log_weights = np.asarray(log_weights, dtype=float)
-    n = log_weights.size if axis is None else log_weights.shape[axis]
-    return logsumexp(log_weights, axis=axis) - np.log(n)
+    largest = np.max(log_weights, axis=axis, keepdims=True)
+    largest = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore"):  # for few numbers SciPy's logsumexp takes five times as long
+        return np.log(np.mean(np.exp(log_weights - largest), axis=axis)) + np.squeeze(largest, axis)
 
 
 def jackknife(estimate: Callable[[NDArray], ArrayLike], n_groups: int) -> tuple[NDArray, NDArray]:

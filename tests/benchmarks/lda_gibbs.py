@@ -1,10 +1,11 @@
 """Collapsed Gibbs sampling of LatentDirichletAllocation beside tomotopy; prints Markdown.
 
-    python tests/benchmarks/lda_gibbs.py {token,fit} --text ap --topics 20 --sweeps 50,200 --seeds 3
+    python tests/benchmarks/lda_gibbs.py {token,fit} --text ap --topics 20 --sweeps 50,200 --ours 40,155 --seeds 3
 
 Processor time of one thread, BLAS on one thread. Needs the reference texts; tomotopy is left out where it is not
-installed. Held out is the log-likelihood of test documents by our own `LeftToRight` in nats a token, the same code for
-both: topics and alpha of tomotopy are put into one of our models.
+installed. `--ours` are further numbers of sweeps, of our sampler alone. Held out is the log-likelihood of test
+documents by our own `LeftToRight` in nats a token, the same code for both: topics and alpha of tomotopy are put into
+one of our models.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def fit_ours(X, n_topics, seed, **options):
     return time.process_time() - began, model.components_, model.doc_topic_prior_
 
 
-def fit(name, n_topics, sweeps, n_seeds):
+def fit(name, n_topics, sweeps, ours, n_seeds):
     """Every fit with every seed, in turn: medians of times, and means of held-out values with their standard errors."""
     print(f"\n## {name}, {n_topics} topics, alpha = eta = {PRIOR} to begin with, {N_SCORED} test documents\n")
     train, test = texts(name)
@@ -54,7 +55,7 @@ def fit(name, n_topics, sweeps, n_seeds):
     if importlib.util.find_spec("tomotopy"):
         kinds["tomotopy"] = lambda n, seed: fit_tomotopy(train, n_topics, n, True, PRIOR, seed + 1)
     kinds["Gibbs"](2, 0)  # compiles
-    found = {(kind, n): [] for n in sweeps for kind in kinds}
+    found = {(kind, n): [] for n in sweeps for kind in kinds} | {("Gibbs", n): [] for n in ours}
     for seed in range(n_seeds):
         for kind, n in found:
             found[kind, n].append(kinds[kind](n, seed))
@@ -88,9 +89,10 @@ if __name__ == "__main__":
     parser.add_argument("--text", default="ap")
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--sweeps", default="50,200")
+    parser.add_argument("--ours", default="")
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     with threadpool_limits(1):
-        sweeps = [int(n) for n in options.sweeps.split(",")]
-        {"token": token, "fit": fit}[options.what](options.text, options.topics, sweeps, options.seeds)
+        sweeps, ours = ([int(n) for n in text.split(",") if n] for text in (options.sweeps, options.ours))
+        {"token": token, "fit": fit}[options.what](options.text, options.topics, sweeps, ours, options.seeds)

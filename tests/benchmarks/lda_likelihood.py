@@ -338,10 +338,13 @@ def hard_document(n_topics, n_tokens, prior, leak, n_foreign, seed):
 
 # ---- how many topics -------------------------------------------------------------------------------
 SIZES = 3, 4, 5  # of the squares
+GIBBS = {"learning_method": "gibbs", "max_iter": 60, "n_init": 4}
 TRAINERS = {
-    "Gibbs": {"learning_method": "gibbs", "max_iter": 60, "n_init": 4},
+    "Gibbs": GIBBS,
+    "Gibbs, learned prior": GIBBS | {"learn_doc_topic_prior": True},
     "variational": {"max_iter": 60},
 }
+CORPUS_PRIORS = {"doc_topic_prior": 0.2, "topic_word_prior": 0.1}
 
 
 def number(n_seeds):
@@ -350,23 +353,17 @@ def number(n_seeds):
         bars = 2 * size
         numbers = [bars - 2, bars, bars + 1, bars + 2, bars + 3, bars + 5]
         table(
-            "bars",
-            "trainer",
-            "seed",
-            "by cross-validation",
-            "by test documents",
-            "fewest within a nat",
-            *map(str, numbers),
-        )
+            "bars", "trainer", "seed", "by cross-validation", "by test documents", "fewest within a nat",
+            "by scikit-learn's perplexity", "half-width of a score", *map(str, numbers),
+        )  # fmt: skip
         means = []
         for seed in range(n_seeds):
-            chosen, likelihoods, rule = choose(with_background(size, seed), numbers, trainer, seed)
-            gains = likelihoods - likelihoods[:, [2]]  # on the true number
-            means.append(gains.mean(axis=0))
-            errors = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
+            corpus = with_background(size, seed)
+            chosen, best, rule, half, gains = choose(corpus, numbers, bars + 1, trainer, seed)
+            means.append([gain.mean for gain in gains])
             row(
-                bars, name, seed, chosen, numbers[np.argmax(means[-1])], rule,
-                *(f"{mean:+.2f} ± {1.96 * error:.2f}" for mean, error in zip(means[-1], errors)),
+                bars, name, seed, chosen, best, rule, least_perplexity(corpus, numbers, seed), f"{half:.1f}",
+                *(f"{g.mean:+.2f} ({g.combined[0]:+.2f} to {g.combined[1]:+.2f})" for g in gains),
             )  # fmt: skip
         half = student_t.ppf(0.975, n_seeds - 1) * np.std(means, axis=0, ddof=1) / np.sqrt(n_seeds)
         print("<!-- over corpora:", *(f"{m:+.2f} ± {h:.2f}" for m, h in zip(np.mean(means, axis=0), half)), "-->")
@@ -382,20 +379,31 @@ def with_background(size, seed):
     return X[:n_train], X[n_train:]
 
 
-def choose(corpus, numbers, trainer, seed):
-    """The best number by cross-validation, log-likelihoods (documents, numbers), and the fewest within a nat."""
+def choose(corpus, numbers, true, trainer, seed):
+    """What `score` chooses in a grid and on test documents, the fewest within a nat, and intervals.
+
+    These are the half-width of the true number's score, and every number's difference to the true one, by `compare`.
+    """
     train, test = corpus
-    priors = {"doc_topic_prior": 0.2, "topic_word_prior": 0.1}
     cheap = LeftToRight(n_particles=10, n_filters=2, n_sweeps=2)
-    model = OurModel(partition_estimator=cheap, random_state=seed, **priors, **trainer)
+    model = OurModel(partition_estimator=cheap, random_state=seed, **CORPUS_PRIORS, **trainer)
     search = GridSearchCV(model, {"n_components": numbers}, cv=2, refit=False).fit(train)
     chosen = numbers[int(np.argmax(search.cv_results_["mean_test_score"]))]
     fits = {n: clone(model).set_params(n_components=n).fit(train) for n in numbers}
     for fitted in fits.values():
         fitted.set_params(partition_estimator=LeftToRight(n_particles=40, n_filters=5, n_sweeps=2))
-    likelihoods = np.array([fitted.score_samples(test) for fitted in fits.values()]).T
     close = [n for n in numbers if n == chosen or compare(fits[n], fits[chosen], test).combined[0] > -1]
-    return chosen, likelihoods, min(close)
+    gains = [compare(fits[n], fits[true], test) for n in numbers]
+    low, high = fits[true].score_interval(test).combined
+    return chosen, numbers[int(np.argmax([gain.mean for gain in gains]))], min(close), (high - low) / 2, gains
+
+
+def least_perplexity(corpus, numbers, seed):
+    """The number that scikit-learn's perplexity of the test documents prefers."""
+    train, test = corpus
+    reference = LatentDirichletAllocation(max_iter=60, random_state=seed, **CORPUS_PRIORS)
+    found = [clone(reference).set_params(n_components=n).fit(train).perplexity(test) for n in numbers]
+    return numbers[int(np.argmin(found))]
 
 
 def main():

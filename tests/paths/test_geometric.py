@@ -134,6 +134,20 @@ def test_repr_says_what_goes_where():
     assert repr(topics.path(np.eye(3))) == "LDAPath(n_rows=3, n_levels=2)"
 
 
+def test_a_kink_at_a_checked_draw_is_no_wrong_gradient():
+    kink = BASE.sample(5, np.random.default_rng(0))[2] + [3e-7, 1]  # within both widths of the differences
+
+    def log_density(x):
+        return -np.abs(x - kink).sum(axis=1)
+
+    def grad(x):
+        return -np.sign(x - kink)
+
+    assert make(log_density, grad=grad).n_dimensions == 2
+    with pytest.raises(ValueError, match="grad disagrees with log_density"):
+        make(log_density, grad=lambda x: 1.001 * grad(x))
+
+
 def test_a_function_of_one_point_that_raises_is_told_of_vectorized():
     with pytest.raises(ValueError, match="mismatch") as raised:
         make(log_density=lambda x: -0.5 * x @ x)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 from sklpf.uncertainty import jackknife, log_mean_exp
 
@@ -35,3 +36,16 @@ def test_log_mean_exp_does_not_overflow():
     assert log_mean_exp([1000.0, 1000.0]) == pytest.approx(1000)
     assert log_mean_exp([-2000.0, -np.inf]) == pytest.approx(-2000 - np.log(2))
     np.testing.assert_allclose(log_mean_exp(np.log([[1.0, 3], [2, 4]]), axis=1), np.log([2, 3]))
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_log_mean_exp_is_as_exact_as_scipy(axis):
+    x = np.random.default_rng(0).normal(-1e4, [[1e-6], [1], [1e3]], size=(3, 50))
+    n = x.size if axis is None else x.shape[axis]
+    np.testing.assert_allclose(log_mean_exp(x, axis), logsumexp(x, axis=axis) - np.log(n), rtol=1e-14)
+
+
+@pytest.mark.filterwarnings("error")
+def test_log_mean_exp_of_nothing_but_zeros():
+    assert log_mean_exp([-np.inf, -np.inf]) == -np.inf
+    np.testing.assert_equal(log_mean_exp([[-np.inf, -np.inf], [0, 0]], axis=1), [-np.inf, 0])

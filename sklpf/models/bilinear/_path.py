@@ -12,7 +12,7 @@ from sklpf.paths._geometric import Points
 from sklpf.paths._kernel_path import read_only
 
 _LOG_TAU = np.log(2 * np.pi)
-_N_TEMPERATURES, _TOL = 10_000, 0.2
+_N_TEMPERATURES, _TOL = 30_000, 0.2
 
 
 class BilinearPath(LatentRowsPath):
@@ -103,7 +103,7 @@ class BilinearPath(LatentRowsPath):
         return c @ self.content_weights.T, d @ self.style_weights.T
 
     def default_estimator(self) -> PartitionEstimator:
-        """Return `HAIS` with a standard error of 0.2 nats, for which a row takes at most 10,000 levels.
+        """Return `HAIS` with a standard error of 0.2 nats, for which a row takes at most 30,000 levels.
 
         Returns
         -------

@@ -18,7 +18,7 @@ _MAX_SWEEPS, _SETTLED = 30, 1e-3  # of a move; nats a row
 _MOST_BORN = 3  # in one move
 _BIRTH_SWEEPS = 6  # with a component too many
 _ROWS_LOOKED_AT, _ROWS_SCREENED = 1000, 200
-_N_SEEDS, _N_REFINED, _SEED_STEPS = 30, 5, 2
+_N_SEEDS, _N_REFINED, _SEED_STEPS = 30, 2, 2
 _MOST_ADDED = 2  # components added to a residual
 
 
@@ -113,31 +113,55 @@ def _without(posterior, k):
 
 
 def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
-    """One more component: of many seeds the one that some rows gain most from, after steps of its own."""
+    """One more component: the better, after steps of their own, of candidates drawn in proportion to what rows gain.
+
+    The one with the highest gain would be the same at every move, however often it has died.
+    """
     x, energy, z = _look_at_rows(posterior, rng)
     residuals = x - z @ posterior.means
     square = np.sum(residuals**2, axis=1)
     square += 1e-6 * square.mean() or 1.0
     seeds = rng.choice(len(x), size=min(_N_SEEDS, len(x)), replace=False, p=square / square.sum())
-    means = residuals[seeds] + _some_that_are_on(z[seeds], rng) @ posterior.means
-    means = means @ basis @ basis.T  # nearly all noise is elsewhere
+    chosen = _some_that_are_on(z[seeds], rng)
+    means = residuals[seeds] + chosen @ posterior.means
+    halves = _halves(posterior, residuals @ basis, z, np.unique(chosen, axis=0), basis)
+    means = np.vstack([means, halves]) @ basis @ basis.T  # nearly all noise is elsewhere
+    own = [slice(row, row + 1) for row in seeds] + [slice(0)] * len(halves)  # the row that a candidate was made from
     few = slice(_ROWS_SCREENED)
     screened = [_gains(posterior, energy._replace(bias=energy.bias[few]), x[few], z[few], mean)[1] for mean in means]
-    for i, gains in enumerate(screened):
-        gains[seeds[i] : seeds[i] + 1] = 0  # empty where the seed is not among the few
-    order = np.argsort([-np.maximum(gains, 0).sum() for gains in screened], kind="stable")
+    for gains, row in zip(screened, own):
+        gains[row] = 0  # empty where it is not among the few
+    totals = np.array([np.maximum(gains, 0).sum() for gains in screened])
+    totals += 1e-9 * totals.mean() or 1.0
     best = (-np.inf, means[0])
-    for i in order[:_N_REFINED]:
+    for i in rng.choice(len(means), min(_N_REFINED, len(means)), replace=False, p=totals / totals.sum()):
         mean = means[i]
         for _ in range(_SEED_STEPS):
             changed, gains = _gains(posterior, energy, x, z, mean)
-            gains[seeds[i]] = 0
+            gains[own[i]] = 0
             best = max(best, (np.maximum(gains, 0).sum(), mean), key=lambda pair: pair[0])
             on = gains > 0
             if not on.any():
                 break
             mean = np.mean(x[on] - changed[on, :-1] @ posterior.means, axis=0)
     return posterior.with_newborn(best[1])
+
+
+def _halves(posterior, scores, z, sets, basis):
+    """Either half of what sets of components (n_sets, K) stand for where they look like blends, as no single row shows.
+
+    That is where residuals of the rows that have the whole set are spread along a direction by more than noise is:
+    of n rows with m scores, the residuals in the basis, that is its variance times (1 + sqrt(m / n))^2 at most.
+    """
+    found, noise = [np.empty((0, len(basis)))], posterior.noise_variance
+    for chosen in sets:
+        on = scores[z @ chosen == chosen.sum()]
+        middle = on.mean(axis=0)
+        variances, directions = np.linalg.eigh((on - middle).T @ (on - middle) / len(on))
+        if variances[-1] > noise * (1 + np.sqrt(scores.shape[1] / len(on))) ** 2:
+            half = np.sqrt(variances[-1] - noise) * directions[:, -1]
+            found.append(chosen @ posterior.means + (middle + [half, -half]) @ basis.T)
+    return np.vstack(found)
 
 
 def _some_that_are_on(z, rng):

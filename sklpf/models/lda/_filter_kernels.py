@@ -230,14 +230,14 @@ def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_est
     counts, sums = aligned((n_groups, n_topics, LANES), np.float32), aligned((n_topics, LANES), np.float32)
     bits, order = aligned(((n_tokens + 3) // 4 * 4 + 4, width), np.uint32), np.empty(4, np.uint32)
     rows, topics = document.likelihoods, _probabilities(document)
-    predictions, urns, work = _prior_predictions(priors, topics), priors.sum(axis=1), np.empty(LANES)
+    predictions, work = _prior_predictions(priors, topics), np.empty(LANES)
     new, gains = np.empty_like(bits), np.empty(n_tokens + 1)
     particle_weights, copies = np.empty(n_particles), np.empty(n_particles, np.int64)
     shares[:] = 0.0
     for f in range(n_filters):
         own = Keys(keys.key0, keys.key1, (keys.chain + f) * width, keys.step)
         words, step, total, prior = _shuffled(document.word, own), own.step, 0.0, priors[stages[0]]
-        alpha = prior.astype(np.float32)
+        alpha, urn = prior.astype(np.float32), prior.sum()
         chains_bits(new, (n_tokens + 3) // 4, own, _NEW)
         counts[:] = 0.0
         particle_weights[:] = 1.0
@@ -245,13 +245,13 @@ def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_est
             if i > 0 and stages[i] != stages[i - 1]:
                 total += _change_prior(particle_weights, counts, i, prior, priors[stages[i]], gains)
                 prior = priors[stages[i]]
-                alpha = prior.astype(np.float32)
+                alpha, urn = prior.astype(np.float32), prior.sum()
             for _ in range(n_sweeps[i]):
                 step += 1
                 chains_bits(bits, (i + 3) // 4, Keys(own.key0, own.key1, own.chain, step), _Z)
                 _sweep(alpha, rows, words, i, z, counts, sums, bits)
-            word, m = words[i], stages[i]
-            _predict(particle_weights, counts, topics[word], predictions[m, word], urns[m] + i, work)
+            word = words[i]
+            _predict(particle_weights, counts, topics[word], predictions[stages[i], word], urn + i, work)
             log_mean, squares = _normalise(particle_weights)
             total += log_mean
             if squares > 2.0:

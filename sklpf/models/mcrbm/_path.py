@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._random import Stream
 from sklpf.models.mcrbm._base import PeakMixture, curvature
-from sklpf.models.mcrbm._units import OFFSET, Units
+from sklpf.models.mcrbm._units import OFFSET, Units, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import GeometricPath
 from sklpf.paths._geometric import Points
 from sklpf.paths._kernel_path import CompiledPrograms, read_only
+from sklpf.uncertainty import log_mean_exp
 
 _N_LEVELS = 5000  # of the default estimator
+_CENTRES, _CENTRE_SWEEPS, _BOUND_GROUPS = 100, 50, 10
 
 
 class MeanCovariancePath(CompiledPrograms, GeometricPath):
@@ -62,6 +65,38 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
             Not fitted.
         """
         return HAIS(n_temperatures=_N_LEVELS)
+
+    def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
+        """Return log weights (10, 100) of draws from Gaussians around noise_std² (intercept + h @ filters), alike.
+
+        The h are where 100 Gibbs chains of the mean units, without covariance units, are after 50 sweeps from units
+        that are on with a probability of each chain's own. Many of them on at once can pull most of the mass far out,
+        where neither the base nor chains that go up from it, nor those of training, ever are.
+
+        Parameters
+        ----------
+        stream : Stream
+            Of random numbers.
+
+        Returns
+        -------
+        log_weights : ndarray of shape (10, 100)
+            In nats; the mean weight of each of the ten rows is unbiased for Z.
+        """
+        units, rng = self.units, stream.generator()
+        variance, d = units.noise_std**2, self.n_dimensions
+        on = rng.random((_CENTRES, len(units.filters))) < rng.random((_CENTRES, 1))
+        for _ in range(_CENTRE_SWEEPS):
+            z = variance * (units.intercept + on @ units.filters)
+            z += units.noise_std * rng.standard_normal(z.shape)
+            on = rng.random(on.shape) < sigmoid(units.intercept_mean + z @ units.filters.T)
+        centres, log_weights = variance * (units.intercept + on @ units.filters), []
+        for _ in range(_BOUND_GROUPS):
+            z = centres + units.noise_std * rng.standard_normal((_CENTRES, d))
+            parts = (z @ centres.T - 0.5 * np.sum(centres**2, axis=1)) / variance
+            log_mixture = log_mean_exp(parts, axis=1) - np.sum(z**2, axis=1) / (2 * variance)
+            log_weights.append(self._log_density(z) - log_mixture)
+        return np.array(log_weights) + d / 2 * np.log(2 * np.pi * variance)
 
     def rows(self, state: Points) -> NDArray[np.float64]:
         """Return x of the chains.
