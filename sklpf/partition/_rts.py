@@ -37,7 +37,8 @@ from sklpf.runs._exchange import ExchangeRun
 from sklpf.runs._history import NO_ROUNDS, round_diagnostics, with_round
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import doubling
-from sklpf.runs._tempering import START, Adaptation, Round, Setup, TemperingRun, pool_groups, run_round
+from sklpf.runs._rounds import START, Setup, run_round
+from sklpf.runs._tempering import Adaptation, Round, TemperingRun, pool_groups
 from sklpf.transitions import Transition
 
 _SHORTEST_ROUND = 8  # redraws of the first burn-in round

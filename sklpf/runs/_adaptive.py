@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._progress import stage
-from sklpf.runs._tempering import Round, Setup, run_round
+from sklpf.runs._rounds import Setup, run_round
+from sklpf.runs._tempering import Round
 
 _GROWTH = 10  # an update takes a tenth of the redraws before it, at least one
 _LARGEST_STEP = 1.0  # nats that an update adds to a level

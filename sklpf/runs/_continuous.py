@@ -15,7 +15,7 @@ from sklpf.runs import _programs as programs
 from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plain import weighted_summaries
 from sklpf.runs._plan import segments
-from sklpf.runs._tempering import Setup
+from sklpf.runs._rounds import Setup
 
 CONTINUOUS, _CHECK = 10, 11  # what random streams are for
 _N_CHECKED = 10_000  # base draws that must lie where the target has mass

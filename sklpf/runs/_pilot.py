@@ -12,7 +12,7 @@ from sklpf._parallel import run_segments
 from sklpf.paths._base import map_state, take
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_alive, check_finite, segments
-from sklpf.runs._tempering import LEVELS, PILOT, RESAMPLE, Setup, apart, together
+from sklpf.runs._rounds import LEVELS, PILOT, RESAMPLE, Setup, apart, together
 
 
 def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list, NDArray]:

@@ -17,7 +17,7 @@ from sklpf.runs import _programs as programs
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import check_finite, plan_run
 from sklpf.runs._resampling import systematic
-from sklpf.runs._tempering import Setup, run_round
+from sklpf.runs._rounds import Setup, run_round
 from sklpf.transitions import default_move
 from sklpf.uncertainty import jackknife, log_mean_exp
 

@@ -19,7 +19,7 @@ from sklpf.partition._sams import TwoStageGain
 from sklpf.partition._wang_landau import HalvingGain
 from sklpf.paths import Path
 from sklpf.runs._adaptive import adapt
-from sklpf.runs._tempering import START, Setup, run_round
+from sklpf.runs._rounds import START, Setup, run_round
 from sklpf.testing import make_rbm_problem
 from sklpf.transitions import Gibbs
 

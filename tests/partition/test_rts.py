@@ -20,7 +20,8 @@ from sklpf.paths import Path
 from sklpf.reweighting import Pooled, mbar
 from sklpf.runs import _plan
 from sklpf.runs._pilot import run_pilot
-from sklpf.runs._tempering import Setup, pool_groups, run_round
+from sklpf.runs._rounds import Setup, run_round
+from sklpf.runs._tempering import pool_groups
 from sklpf.testing import hidden_mode_problem, make_rbm_problem, shared_data
 from sklpf.transitions import Gibbs
 from sklpf.uncertainty import Difference

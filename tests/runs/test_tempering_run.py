@@ -12,7 +12,7 @@ from sklpf._random import Stream
 from sklpf.paths import Path
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import doubling
-from sklpf.runs._tempering import Setup, run_round
+from sklpf.runs._rounds import Setup, run_round
 from sklpf.testing import make_rbm_problem
 from sklpf.transitions import Gibbs
 

@@ -1,0 +1,156 @@
+"""A round of simulated tempering: groups of chains side by side, with fixed pseudo-priors."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from sklpf._parallel import run_segments
+from sklpf._random import Stream, stream_key
+from sklpf.paths import Derivatives
+from sklpf.paths._base import concatenate, take
+from sklpf.paths._capabilities import has
+from sklpf.reweighting import MeanWeight
+from sklpf.runs import _programs as programs
+from sklpf.runs._plan import check_finite, draw_alive, segments, side_by_side
+from sklpf.runs._samples import fewest_columns
+from sklpf.runs._tempering import Round
+
+START, LEVELS, PILOT, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
+_LOWEST = -1300.0  # log of the smallest sum of q(k | x) that is told from 0
+
+
+class Setup(NamedTuple):
+    """What all stages of a run share. Chains of a group are a tuple (state, memory, levels)."""
+
+    path: Any
+    transition: Any
+    first: NDArray[np.int64]  # (G + 1,): first chain of every group, and the end
+    seed: int
+    sweeps_per_redraw: int
+    options: dict[str, Any]  # n_jobs and checkpoint of run_segments
+    first_ratio: MeanWeight | None = None  # log Z_1 / Z_0, where the base draws points at which the target is 0
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.first) - 1
+
+    def stream(self, stage: int, group: int, step: int = 0, *name: int) -> Stream:
+        """The random numbers of one group in one stage."""
+        return Stream(stream_key(self.seed, stage, *name), int(self.first[group]), step)
+
+    @property
+    def blocks(self) -> list[NDArray[np.int64]]:
+        """The groups that move side by side, and the one after them: one array a block."""
+        bounds = side_by_side(self.path, self.transition, self.n_groups, int(self.first[-1]))
+        return [np.arange(start, end + 1) for start, end in zip(bounds, bounds[1:])]
+
+    def base_chains(self, stage: int, group: int) -> tuple[Any, tuple, NDArray[np.int64]]:
+        """Base draws of a group, at level 0; only where the target has mass."""
+        n, stream = int(self.first[group + 1] - self.first[group]), self.stream(stage, group)
+        state = self.path.sample_base(n, stream) if self.first_ratio is None else draw_alive(self.path, n, stream)
+        return state, self.transition.init(self.path, state, stream.aside()), np.zeros(n, dtype=np.int64)
+
+    def with_fresh_levels(self, chains: list, name: int) -> list:
+        """The same chains at uniformly drawn levels."""
+        rngs = [self.stream(LEVELS, group, name).generator() for group in range(len(chains))]
+        n_levels = len(self.path.ladder)
+        return [(*rest, rng.integers(n_levels, size=len(old))) for rng, (*rest, old) in zip(rngs, chains)]
+
+
+def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redraws: int, n_kept: int = 0):
+    """Temper all groups; of the vectors log f_k(x) about `n_kept` are kept. Returns the chains and a `Round`."""
+    n_chains = int(setup.first[-1])
+    stride = -(-n_redraws * n_chains // n_kept) if n_kept else n_redraws
+    stride, length, every = _thinning(stride, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
+    half = n_redraws // 2
+    bounds = segments(half, length) + [half + redraw for redraw in segments(n_redraws - half, length)[1:]]
+    thinning, blocks = (stride, every if n_kept else 0), setup.blocks
+    carries = run_segments(
+        functools.partial(_begin, setup, blocks, chains),
+        functools.partial(_advance, setup, blocks, name, log_pseudo_prior, thinning, half, bounds),
+        len(blocks),
+        len(bounds) - 1,
+        stage="round" + "-".join(map(str, name)),
+        **setup.options,
+    )
+    _, _, _, summaries, *sums = zip(*carries)
+    *sums, slopes = sums
+    log_q_sums, counts, level_sums, pair_sums, log_q, vector_levels = (np.concatenate(parts, axis=1) for parts in sums)
+    left = Round(
+        log_pseudo_prior=log_pseudo_prior,
+        n_redraws=n_redraws,
+        log_q_sums=np.maximum(log_q_sums, _LOWEST),
+        counts=counts,
+        level_sums=level_sums,
+        log_q=log_q.swapaxes(0, 1).copy(),  # sums over it depend on its layout, which pickling would change
+        vector_levels=vector_levels.swapaxes(0, 1).copy(),
+        slopes=fewest_columns([part.swapaxes(0, 1) for part in slopes]),
+        pair_sums=pair_sums,
+        summaries=np.concatenate(summaries),
+        origin=int(setup.first_ratio is not None),
+    )
+    return apart(setup, blocks, [carry[:3] for carry in carries]), left
+
+
+def together(chains: list) -> tuple:
+    """State, memory and levels of some groups side by side."""
+    return tuple(concatenate(parts) for parts in zip(*chains))
+
+
+def apart(setup: Setup, blocks: list, chains: list) -> list:
+    """State, memory and levels of each group, from those of the blocks."""
+    groups = []
+    for block, (state, memory, levels) in zip(blocks, chains):
+        first = setup.first[block] - setup.first[block[0]]
+        for index in map(np.arange, first, first[1:]):
+            groups.append((setup.path.take(state, index), take(memory, index), levels[index]))
+    return groups
+
+
+def _thinning(stride, longest):
+    """Stride of the kept vectors in a segment, redraws of a segment, and of how many segments one keeps vectors."""
+    if stride <= longest:
+        return stride, longest // stride * stride, 1
+    return longest, longest, -(-stride // longest)
+
+
+def _begin(setup, blocks, chains, block):
+    path, groups = setup.path, blocks[block][:-1]
+    (state, memory, levels), n_groups = together([chains[group] for group in groups]), len(groups)
+    n, n_levels = len(levels), len(path.ladder)
+    log_q_sums, counts = np.full((2, n, n_levels), -np.inf), np.zeros((2, n, n_levels), dtype=np.int64)
+    log_q, vector_levels = np.empty((0, n, n_levels), dtype=np.float32), np.empty((0, n), dtype=np.int64)
+    slopes = np.empty((0, n, n_levels if has(path, Derivatives) else 0))
+    level_sums, pair_sums = np.zeros((2, n_groups, n_levels, 4)), np.zeros((2, n_groups, n_levels - 1, 4))
+    summaries = np.zeros((n_groups, 2, path.summary(path.take(state, [0])).shape[1]))
+    sums, kept = (log_q_sums, counts, level_sums, pair_sums), (log_q, vector_levels, slopes)
+    return state, memory, levels, summaries, *sums, *kept
+
+
+def _advance(setup, blocks, name, log_pseudo_prior, thinning, half, bounds, block, segment, carry):
+    state, memory, levels, summaries, *sums, log_q, vector_levels, slopes = carry
+    first = setup.first[blocks[block]]
+    (stride, every), part = thinning, int(bounds[segment] >= half)
+    begin, end = bounds[segment], bounds[segment + 1]
+    stream = setup.stream(_ROUND, blocks[block][0], begin * setup.sweeps_per_redraw + 1, *name)
+    order = end - begin, setup.sweeps_per_redraw, stride
+    state, memory, levels, more_sums, drawn, derivatives, *more, pairs, more_summaries = programs.temper(
+        setup.path, setup.transition, state, memory, levels, log_pseudo_prior, *order, stream, first - first[0]
+    )
+    log_q_sums, counts, level_sums, pair_sums = (a.copy() for a in sums)
+    log_q_sums[part] = np.logaddexp(log_q_sums[part], check_finite(more_sums, allow_zero=True))
+    counts[part] += drawn
+    level_sums[part] += derivatives
+    pair_sums[part] += pairs
+    if every and segment % every == 0:
+        vectors, more_levels, more_slopes = more
+        more_log_q = log_softmax(vectors + log_pseudo_prior, axis=2).astype(np.float32)
+        log_q = np.concatenate([log_q, more_log_q])
+        vector_levels, slopes = np.concatenate([vector_levels, more_levels]), np.concatenate([slopes, more_slopes])
+    sums, kept = (log_q_sums, counts, level_sums, pair_sums), (log_q, vector_levels, slopes)
+    return state, memory, levels, summaries + more_summaries, *sums, *kept
