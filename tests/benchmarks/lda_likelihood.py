@@ -189,7 +189,7 @@ def score(model):
     row(
         model, f"{path.n_tokens.mean():.0f}", f"{1e3 * np.median(seconds):.1f}", f"{values[0].std_error.mean():.2f}",
         f"{np.mean([v.diagnostics['converged'] for v in values]):.1%}", f"{1.96 * found['mean_std_error']:.3f}",
-        f"{found['mean_bias']:.3f}", f"{half:.0f}",
+        f"{values[0].bias.mean():.3f}", f"{half:.0f}",
     )  # fmt: skip
 
 
