@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.models import ProductOfExperts as ProductOfExperts
     from sklpf.models import compare as compare
     from sklpf.models import compare_models as compare_models
+    from sklpf.models import log_likelihood as log_likelihood
+    from sklpf.models import log_likelihood_with_error as log_likelihood_with_error
     from sklpf.models import score_interval as score_interval
     from sklpf.models._warm_up import warm_up as warm_up
     from sklpf.partition import AIS as AIS
@@ -97,6 +99,8 @@ _PUBLIC = {
     "importance_resample": "sklpf._sampling",
     "inverse_cdf_sample": "sklpf._sampling",
     "iterated_conditional_modes": "sklpf.paths",
+    "log_likelihood": "sklpf.models",
+    "log_likelihood_with_error": "sklpf.models",
     "score_interval": "sklpf.models",
     "warm_up": "sklpf.models._warm_up",
 }

@@ -9,10 +9,11 @@ import numpy as np
 
 from sklpf.display._drawing import Display
 from sklpf.models import ModelComparison, ScoreInterval
+from sklpf.models._scoring import sampled_units
 
 _ERRORS = (  # of a ScoreInterval: what it is called, its colour, how far below the mean it is drawn
     ("combined", "both errors, {:.3g} %", "0.4", 0.0),
-    ("sampling", "rows", "C0", 0.16),
+    ("sampling", "{unit}", "C0", 0.16),
     ("partition", "log Z", "C1", 0.32),
 )
 
@@ -103,7 +104,7 @@ class ComparisonDisplay(Display):
         self
         """
         names = list(dict.fromkeys([*(self.scores or {}), *(self.differences or {})]))
-        parts = {"log-likelihood per row": self.scores, "difference": self.differences}
+        parts = {f"log-likelihood per {_unit(self.scores)}": self.scores, "difference": self.differences}
         there = {label: intervals for label, intervals in parts.items() if intervals}
         if not there:
             raise ValueError("scores or differences must hold the interval of at least one model")
@@ -132,6 +133,14 @@ class ComparisonDisplay(Display):
         return self
 
 
+def _unit(intervals: Mapping[str, ScoreInterval] | None) -> str:
+    """What the means are taken over; ValueError if they can't stand on one axis."""
+    units = list(dict.fromkeys(interval.unit for interval in (intervals or {}).values()))
+    if len(units) > 1:
+        raise ValueError(f"scores must be per row, document or word all, got {' and '.join(units)}")
+    return "".join(units)
+
+
 def _draw(axes, line, interval):
     """A model's line: its mean, and each error beside the other."""
     if not np.isfinite(interval.mean):
@@ -142,7 +151,7 @@ def _draw(axes, line, interval):
             "linewidth": 3 if below else 1.2,
             "marker": "|",
             "color": color,
-            "label": label.format(100 * interval.level),
+            "label": label.format(100 * interval.level, unit=sampled_units(interval.unit)),
         }
         axes.plot(getattr(interval, name), [line + below] * 2, **style)
     axes.plot(interval.mean, line, "o", color="k", markerfacecolor="k" if interval.converged else "none")

@@ -3,6 +3,7 @@
 from sklpf.models._compare import compare, score_interval
 from sklpf.models._compare_models import ModelComparison, compare_models
 from sklpf.models._scoring import ScoreInterval
+from sklpf.models._searches import log_likelihood, log_likelihood_with_error
 from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
 from sklpf.models.factorial import FactorialMixture, FactorialPath, FactorialPosterior
 from sklpf.models.lda import LatentDirichletAllocation, LDAPath
@@ -31,5 +32,7 @@ __all__ = [
     "ScoreInterval",
     "compare",
     "compare_models",
+    "log_likelihood",
+    "log_likelihood_with_error",
     "score_interval",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
+from sklpf.models._pipelines import holds_model, is_model, last_step, steps_behind_model
 from sklpf.models._scoring import Scored, ScoreInterval, interval_of, report
 from sklpf.models.ratio._direct import check_ratio, direct_ratio, disagreement
 
@@ -63,7 +64,7 @@ def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") ->
     return paired(a, b, level, ratio)
 
 
-def score_interval(model, X, level: float = 0.95) -> ScoreInterval:
+def score_interval(model, X, level: float = 0.95, *, per: str | None = None) -> ScoreInterval:
     """Mean log-likelihood per row of a model, or of the last step of a pipeline, with its errors (nats).
 
     A model's own `score_interval` says the same; pipelines have none.
@@ -76,6 +77,8 @@ def score_interval(model, X, level: float = 0.95) -> ScoreInterval:
         Held-out rows, at least 2. A pipeline transforms them: what is scored are the rows that its last step sees.
     level : float, default=0.95
         Probability with which each interval covers.
+    per : {"document", "word"} or None, default=None
+        Of a topic model only, as in `LatentDirichletAllocation.score_interval`. None is its default.
 
     Returns
     -------
@@ -98,7 +101,8 @@ def score_interval(model, X, level: float = 0.95) -> ScoreInterval:
     -1.3863
     """
     model, rows = _last_step("model", model, X)
-    return model.score_interval(rows, level)
+    options = {} if per is None else {"per": per}
+    return model.score_interval(rows, level, **options)
 
 
 class Entrant(NamedTuple):
@@ -119,7 +123,9 @@ def score_all(models: Mapping[str, Any], X, level: float) -> list[Entrant]:
                 f"{first} and {name} score different rows, as their preprocessing differs: densities of different rows "
                 "can't be compared; preprocess X before, or in all pipelines by the same steps"
             )
-    return [Entrant(name, model, model._scored(rows, level)) for name, model, rows in entrants]
+    scored = [model._scored(rows, level) for _, model, rows in entrants]
+    unit = scored[0].unit if len({one.unit for one in scored}) == 1 else "row"
+    return [Entrant(name, model, one._replace(unit=unit)) for (name, model, _), one in zip(entrants, scored)]
 
 
 def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
@@ -130,7 +136,7 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
     below, above = np.hypot(a.scored.below, b.scored.above), np.hypot(a.scored.above, b.scored.below)
     direct = direct_ratio(a.model, b.model, values) if ratio == "auto" and not reasons else None
     if direct is None:
-        return interval_of(Scored(values, below, above, tuple(reasons)), level, "difference")
+        return interval_of(Scored(values, below, above, tuple(reasons), a.scored.unit), level, "difference")
     low, high = direct.interval(level)
     doubt = disagreement(direct, a, b)
     values = values + direct.log_partition - (b.model.log_partition_ - a.model.log_partition_)
@@ -139,26 +145,39 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
         report(strictest, doubt)
         reasons.append(doubt)
         values = np.full_like(values, np.nan) if strictest.on_nonconvergence == "nan" else values
-    scored = Scored(values, direct.log_partition - low, high - direct.log_partition, tuple(reasons))
+    below, above = direct.log_partition - low, high - direct.log_partition
+    scored = Scored(values, below, above, tuple(reasons), a.scored.unit)
     return interval_of(scored, level, "direct")
 
 
 def _last_step(name, model, X):
     """The model itself and the rows that it scores."""
+    _check_ends_in_model(name, model)
     while isinstance(model, Pipeline):
         X = model[:-1].transform(X) if len(model) > 1 else X
         model = model[-1]
-    if not hasattr(model, "_scored"):
-        raise TypeError(
-            f"{name} must be a model of sklpf with score_samples and score_interval, or a pipeline that ends in one, "
-            f"got {type(model).__module__}.{type(model).__name__}{_instead(model)}"
-        )
     return model, X
 
 
-def _instead(model) -> str:
-    if hasattr(model, "best_estimator_"):
+def _check_ends_in_model(name, estimator) -> None:
+    last = last_step(estimator)
+    if not is_model(last):
+        found = f"{type(last).__module__}.{type(last).__name__}"
+        raise TypeError(
+            f"{name} must be a model of sklpf with score_samples and score_interval, or a pipeline that ends in one, "
+            f"got {'a pipeline that ends in ' if last is not estimator else ''}{found}{_instead(estimator, last)}"
+        )
+
+
+def _instead(estimator, last) -> str:
+    """What to pass instead of an estimator that does not end in a model."""
+    if hasattr(last, "best_estimator_"):
         return "; take the model that the search found, its best_estimator_"
+    if holds_model(estimator):
+        n_behind = steps_behind_model(estimator)
+        if n_behind is not None:
+            return f"; pass pipe[:-{n_behind}], the part of the pipeline that ends in its model"
+        return "; pass the part that ends in its model, or use sklpf.log_likelihood, which finds it"
     return "; of an RBM or topics that another library fitted sklpf.interop makes such a model"
 
 

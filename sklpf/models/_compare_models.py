@@ -90,7 +90,8 @@ class ModelComparison(Readable):
         return text_table([self._header, *self._table()])
 
     def _title(self) -> str:
-        return "log-likelihood per row (nats)"
+        unit = next(iter(self.scores.values())).unit
+        return f"log-likelihood per {unit} (nats)"
 
 
 def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: str = "auto") -> ModelComparison:

@@ -20,7 +20,7 @@ from sklpf._sklearn import Interval, StrOptions
 from sklpf._warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, Scored, report
-from sklpf.models._validation import all_or_nothing, check_n_samples
+from sklpf.models._validation import all_or_nothing, check_n_samples, named_by_model
 from sklpf.partition import HAIS, Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths import ClosedForm, Stream, TargetDraws, stream_key
 from sklpf.paths._capabilities import has
@@ -69,6 +69,7 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
     }
 
     # -- training ------------------------------------------------------------------------------------
+    @named_by_model
     @all_or_nothing
     @reporting
     def fit(self, X, y=None) -> Self:
@@ -112,6 +113,7 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
             warn(f"training has not settled after {self.n_iter_} passes: raise max_iter or tol", ConvergenceWarning)
         return self
 
+    @named_by_model
     @all_or_nothing
     def partial_fit(self, X, y=None) -> Self:
         """Make one step of persistent contrastive divergence on X, one minibatch.

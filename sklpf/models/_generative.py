@@ -19,7 +19,7 @@ from sklpf._sklearn import Interval
 from sklpf._warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import all_or_nothing, check_n_samples
+from sklpf.models._validation import all_or_nothing, check_n_samples, named_by_model
 from sklpf.training import EM
 
 _ENOUGH_CHAINS = 200  # of few rows each has several
@@ -48,6 +48,7 @@ class GenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLike
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
+    @named_by_model
     @all_or_nothing
     @reporting
     def fit(self, X, y=None) -> Self:

@@ -25,6 +25,7 @@ from sklpf.models._scoring import (
     interval_of,
     report,
 )
+from sklpf.models._validation import named_by_model
 from sklpf.partition import PartitionEstimator
 
 
@@ -106,6 +107,7 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         return fingerprint(parts), *(zlib.crc32(array) for array in arrays)
 
     # -- log-likelihood --------------------------------------------------------------------------
+    @named_by_model
     def score_samples(self, X) -> NDArray[np.float64]:
         """Log-likelihood of every row.
 
@@ -127,6 +129,7 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         """
         return self._scored(X)[0]
 
+    @named_by_model
     def score(self, X, y=None) -> float:
         """Mean log-likelihood per row, in nats.
 
@@ -142,6 +145,7 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         """
         return float(self._scored(X)[0].mean())
 
+    @named_by_model
     def score_interval(self, X, level: float = 0.95) -> ScoreInterval:
         """Mean log-likelihood per row with the sampling error over rows and the error of log Z, apart and combined.
 

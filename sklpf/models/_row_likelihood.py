@@ -25,6 +25,7 @@ from sklpf.models._scoring import (
     log,
     report,
 )
+from sklpf.models._validation import named_by_model
 from sklpf.partition import PartitionEstimator, PartitionResult
 
 _NEGLIGIBLE = 0.1  # sampling errors of the mean over rows, by which rows that are not trusted may move it
@@ -40,6 +41,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
     """
 
     path_takes_rows = True
+    _unit = "row"  # what a row is, for results
     _impossible = ""
 
     @property
@@ -53,6 +55,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             raise AttributeError("no rows have been scored yet: call score, score_samples or score_interval first")
         return self._kept_partition
 
+    @named_by_model
     def score_samples(self, X) -> NDArray[np.float64]:
         """Log-likelihood of every row.
 
@@ -82,6 +85,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             report(self, f"likelihoods are not to be trusted: {reason}")
         return self._shown(result.log_partition, trusted & possible)
 
+    @named_by_model
     def score(self, X, y=None) -> float:
         """Mean log-likelihood per row, in nats.
 
@@ -98,6 +102,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         """
         return float(self._scored(X)[0].mean())
 
+    @named_by_model
     def score_interval(self, X, level: float = 0.95) -> ScoreInterval:
         """Mean log-likelihood per row with its sampling error over rows and its Monte-Carlo error, apart and combined.
 
@@ -130,7 +135,8 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             reasons += (untrusted,)
             report(self, untrusted)
             possible = possible & trusted
-        return Scored(self._shown(values, possible), *_mean_error(result, 0.95 if level is None else level), reasons)
+        below, above = _mean_error(result, 0.95 if level is None else level)
+        return Scored(self._shown(values, possible), below, above, reasons, self._unit)
 
     def _targets(self, X) -> tuple[Any, NDArray[np.bool_]]:
         """The path of rows, and which of them have a likelihood at all, (n,)."""

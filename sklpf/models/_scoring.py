@@ -36,7 +36,7 @@ SCORING: dict[str, Any] = {  # rules for the parameters that all models share
 
 @dataclass(frozen=True, repr=False)
 class ScoreInterval(Readable):
-    """A mean log-likelihood per row, or a mean difference of two, with its two sources of error (nats).
+    """A mean log-likelihood per row or word, or a mean difference of two, with its two sources of error (nats).
 
     Where the mean is not finite all intervals consist of it alone, and `reasons` says why it is not.
 
@@ -58,6 +58,8 @@ class ScoreInterval(Readable):
     method : str
         Of a difference, where that of the two log Z is from: "direct" is a run along a path from one model to the
         other, "difference" are the two estimates. Empty for one model.
+    unit : {"row", "document", "word"}
+        What the mean is taken over. Rows are documents where all models are topic models.
     """
 
     mean: float
@@ -68,6 +70,38 @@ class ScoreInterval(Readable):
     converged: bool = True
     reasons: tuple[str, ...] = ()
     method: str = ""
+    unit: str = "row"
+
+    @property
+    def perplexity(self) -> float:
+        """exp of minus the mean, of a score per word; AttributeError of any other.
+
+        Returns
+        -------
+        float
+            At least 1; smaller is better.
+        """
+        self._check_per_word()
+        return _perplexity(self.mean)
+
+    @property
+    def perplexity_interval(self) -> tuple[float, float]:
+        """Interval of the perplexity with both errors, of a score per word; AttributeError of any other.
+
+        Returns
+        -------
+        tuple of float
+            The ends of `combined`, turned into perplexities.
+        """
+        self._check_per_word()
+        low, high = self.combined
+        return _perplexity(high), _perplexity(low)
+
+    def _check_per_word(self) -> None:
+        if self.unit != "word" or self.method:
+            raise AttributeError(
+                'perplexity is that of a score per word: LatentDirichletAllocation.score_interval(X, per="word")'
+            )
 
     def _line(self) -> str:
         trust = "" if self.converged else f", not converged: {'; '.join(self.reasons)}"
@@ -75,21 +109,25 @@ class ScoreInterval(Readable):
 
     def _title(self) -> str:
         digits = decimals(self.mean, (self.combined[1] - self.combined[0]) / 4)
-        return f"{self.mean:.{digits}f} nats per row{f', {self.method}' if self.method else ''}"
+        return f"{self.mean:.{digits}f} nats per {self.unit}{f', {self.method}' if self.method else ''}"
 
     def _table(self) -> Rows:
         rows = [
             (f"{100 * self.level:g} % interval", from_to(*self.combined)),
-            ("from the rows", from_to(*self.sampling)),
+            (f"from the {sampled_units(self.unit)}", from_to(*self.sampling)),
         ]
         rows += [("from log Z", from_to(*self.partition)), ("converged", "yes" if self.converged else "no")]
+        if self.unit == "word" and not self.method:
+            low, high = self.perplexity_interval
+            digits = decimals(self.perplexity, (high - low) / 4)
+            rows.append(("perplexity", f"{self.perplexity:.{digits}f} {from_to(low, high)}"))
         return rows + [("", reason) for reason in self.reasons]
 
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with one row.
 
         Columns: mean, low and high (combined interval), sampling_low, sampling_high, partition_low and partition_high
-        (nats), level, converged, reasons in one string, and method.
+        (nats), level, converged, reasons in one string, method and unit.
 
         Returns
         -------
@@ -107,17 +145,28 @@ class ScoreInterval(Readable):
         for name in ("sampling", "partition"):
             row |= dict(zip((f"{name}_low", f"{name}_high"), getattr(self, name)))
         row |= {"level": self.level, "converged": self.converged, "reasons": "; ".join(self.reasons)}
-        return pd.DataFrame([row | {"method": self.method}])
+        return pd.DataFrame([row | {"method": self.method, "unit": self.unit}])
+
+
+def sampled_units(unit: str) -> str:
+    """What the sampling error of a mean comes from, in the plural: words come in documents, which are drawn whole."""
+    return "documents" if unit == "word" else f"{unit}s"
+
+
+def _perplexity(mean: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.exp(-mean))
 
 
 class Scored(NamedTuple):
-    """Log-likelihoods of rows (n,), how far the error that they share reaches below and above their mean, and why
-    the numbers are not trusted."""
+    """Log-likelihoods of rows (n,), how far the error that they share reaches below and above their mean, why the
+    numbers are not trusted, and what a row is."""
 
     values: NDArray[np.float64]
     below: float
     above: float
     reasons: tuple[str, ...] = ()
+    unit: str = "row"
 
 
 def check_interval(n_rows: int, level: float) -> None:
@@ -130,12 +179,12 @@ def check_interval(n_rows: int, level: float) -> None:
 
 def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval:
     """Return the interval of a mean over rows, given how far a common error reaches below and above it."""
-    values, below, above, reasons = scored
+    values, below, above, reasons, unit = scored
     check_interval(len(values), level)
     mean, n = float(values.mean()), len(values)
     if not np.isfinite(mean):
         reasons = reasons or (f"the mean is {mean}, since some rows have the likelihood 0",)
-        return ScoreInterval(mean, (mean, mean), (mean, mean), (mean, mean), level, False, reasons, method)
+        return ScoreInterval(mean, (mean, mean), (mean, mean), (mean, mean), level, False, reasons, method, unit)
     half = float(student_t.ppf(0.5 + level / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
     return ScoreInterval(
         mean=mean,
@@ -146,6 +195,7 @@ def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval
         converged=not reasons,
         reasons=reasons,
         method=method,
+        unit=unit,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any, TypeVar, cast
@@ -61,6 +62,21 @@ def all_or_nothing(method: _Method) -> _Method:
             raise
 
     return cast(_Method, guarded)
+
+
+def named_by_model(method: _Method) -> _Method:
+    """Let a method that models inherit refuse arguments in the name of the model's class, not in that of a base's."""
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def named(self, *args, **kwargs):
+        try:
+            signature.bind(self, *args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}.{method.__name__}() {error}") from None
+        return method(self, *args, **kwargs)
+
+    return cast(_Method, named)
 
 
 def check_n_samples(n_samples) -> None:

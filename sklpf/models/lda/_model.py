@@ -19,11 +19,11 @@ from sklpf._progress import reporting
 from sklpf._random import draw_seed
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
-from sklpf.models._scoring import SCORING
+from sklpf.models._scoring import SCORING, Scored, ScoreInterval, interval_of
 from sklpf.models._validation import all_or_nothing, validate_rows
 from sklpf.models.lda._completion import completion_log_likelihood, rounded, whole_counts, whole_rows
 from sklpf.models.lda._gibbs import sample_topics
-from sklpf.models.lda._inference import Settings, Topics, settle, task_map
+from sklpf.models.lda._inference import Settings, Topics, lengths, settle, task_map
 from sklpf.models.lda._path import LDAPath
 from sklpf.models.lda._tempering import SMOOTHING, Cooling, Corpus, Heat, start_cooling
 from sklpf.models.lda._trainer import (
@@ -493,6 +493,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         check_is_fitted(self)
         return self._path(whole_counts(self._validate(X)))
 
+    _unit = "document"
     _impossible = "a document is whole tokens; pass counts, not weights such as TF-IDF (or rounded, np.rint(X))"
 
     def _targets(self, X) -> tuple[LDAPath, NDArray[np.bool_]]:
@@ -505,8 +506,52 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         topics /= topics.sum(axis=1, keepdims=True)
         return LDAPath(topics, self.doc_topic_prior_, counts)
 
+    def score_interval(self, X, level: float = 0.95, *, per: Literal["document", "word"] = "document") -> ScoreInterval:
+        """Mean log-likelihood per document, or per word, with its sampling error and its Monte-Carlo error.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            At least 2 documents.
+        level : float, default=0.95
+            Probability with which each interval covers.
+        per : {"document", "word"}, default="document"
+            Whether the mean is `score`, or the sum of `score_samples` over the number of tokens. Documents are what is
+            sampled, in both: the error of the second is that of a ratio of two means over documents, which counts
+            that long documents weigh more. It has a `perplexity` and a `perplexity_interval` too.
+
+        Returns
+        -------
+        interval : ScoreInterval
+            ``partition`` is the Monte-Carlo part; it shrinks with more documents, but for the bias of a logarithm of
+            estimates (half the mean squared standard error), which widens it upwards.
+
+        Raises
+        ------
+        ValueError
+            If `per` is neither of these, or X has no tokens and a score per word is asked for.
+
+        Examples
+        --------
+        >>> from sklpf import LatentDirichletAllocation
+        >>> model = LatentDirichletAllocation.from_topics([[0.5, 0.25, 0.25]], doc_topic_prior=1.0)
+        >>> words = model.score_interval([[2, 0, 0], [1, 1, 1], [0, 2, 2]], per="word")
+        >>> words
+        ScoreInterval(-1.08 nats per word: 95 % interval [-1.71, -0.45])
+        >>> round(words.perplexity, 4)
+        2.9485
+        """
+        if per not in ("document", "word"):
+            raise ValueError(f'per must be "document" or "word", got {per!r}')
+        if per == "document":
+            return super().score_interval(X, level)
+        n_tokens = self._n_tokens(X)
+        return interval_of(_per_word(self._scored(X, level), n_tokens), level)
+
     def perplexity(self, X, sub_sampling=False) -> float:
         """exp of minus the log-likelihood per token: exp(-sum of `score_samples` / number of tokens).
+
+        `score_interval` with ``per="word"`` has it with its interval.
 
         Parameters
         ----------
@@ -523,11 +568,16 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         ValueError
             If X has no tokens.
         """
-        check_is_fitted(self)
-        n_tokens = np.rint(self._validate(X).data).sum(dtype=np.float64)
-        if n_tokens == 0:
-            raise ValueError("X has no tokens, and perplexity is one of tokens; pass a document with a word")
+        n_tokens = self._n_tokens(X).sum()
         return float(np.exp(-self._scored(X)[0].sum() / n_tokens))
+
+    def _n_tokens(self, X) -> NDArray[np.float64]:
+        """Tokens of every document, (n,); ValueError if there is none at all."""
+        check_is_fitted(self)
+        n_tokens = lengths(rounded(self._validate(X)))
+        if not n_tokens.any():
+            raise ValueError("X has no tokens, and perplexity is one of tokens; pass a document with a word")
+        return n_tokens
 
     def completion_score(self, X) -> float:
         """Mean log predictive probability, in nats a token, of half of each document's tokens given the other half.
@@ -612,3 +662,21 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _per_word(documents: Scored, n_tokens: NDArray[np.float64]) -> Scored:
+    """What documents score per word.
+
+    The mean of the values is the ratio R = sum l_d / sum n_d, and their spread is that of l_d - R n_d, by which the
+    error of a ratio of two means is computed to first order.
+    """
+    values = documents.values
+    mean_length = n_tokens.mean()
+    ratio = values.sum() / n_tokens.sum()
+    deviations = values - ratio * n_tokens if np.isfinite(ratio) else np.zeros_like(values)
+    return documents._replace(
+        values=ratio + deviations / mean_length,
+        below=documents.below / mean_length,
+        above=documents.above / mean_length,
+        unit="word",
+    )

@@ -1,0 +1,108 @@
+"""Scorers for scikit-learn's searches: the held-out log-likelihood of the model, wherever it stands in a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sklpf.models._pipelines import find_model
+
+
+def log_likelihood(estimator, X, y=None) -> float:
+    """Mean log-likelihood of rows by the model in an estimator, in nats: a scorer, for ``scoring=``.
+
+    A model, and a pipeline that ends in one, have it as their `score`, which searches use by themselves. Behind the
+    model there may be more here, such as a classifier that is given its features.
+
+    Parameters
+    ----------
+    estimator : fitted model, pipeline with one in it, or search that has refitted one
+        Of several models in a pipeline the last one counts.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows, as the estimator is given them. What is scored is what the steps before the model make of them:
+        candidates with other steps there can't be compared.
+    y : ignored
+        Not used; there for scikit-learn's conventions.
+
+    Returns
+    -------
+    score : float
+        The model's `score`; NaN or an error where it is not trusted and the model's `on_nonconvergence` says so.
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no model in it.
+
+    See Also
+    --------
+    log_likelihood_with_error : The same with the standard error of log Z, for ``cv_results_``.
+    score_interval : An interval around it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.pipeline import Pipeline
+    >>> from sklpf import BernoulliRBM, log_likelihood
+    >>> X = np.tile(np.eye(4), (10, 1))
+    >>> y = X[:, 0]
+    >>> rbm = BernoulliRBM(learning_rate=0.1, n_iter=50, on_nonconvergence="nan", random_state=0)
+    >>> pipe = Pipeline([("rbm", rbm), ("classifier", LogisticRegression())])
+    >>> search = GridSearchCV(pipe, {"rbm__n_components": [1, 4]}, scoring=log_likelihood, cv=2).fit(X, y)
+    >>> log_likelihood(search, X) == search.best_estimator_["rbm"].score(X)
+    True
+    >>> search.predict(X).shape
+    (40,)
+    """
+    model, rows = find_model(estimator, X)
+    return model.score(rows)
+
+
+def log_likelihood_with_error(estimator, X, y=None) -> dict[str, float]:
+    """`log_likelihood` and the standard error that log Z gives it: a scorer that returns two numbers.
+
+    In a search name the one that decides, ``refit="log_likelihood"``. Its ``cv_results_`` then has
+    ``split0_test_log_likelihood``, ``split0_test_log_partition_std_error`` and so on.
+
+    Parameters
+    ----------
+    estimator : fitted model, pipeline with one in it, or search that has refitted one
+        As in `log_likelihood`.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows, as the estimator is given them.
+    y : ignored
+        Not used; there for scikit-learn's conventions.
+
+    Returns
+    -------
+    scores : dict of str to float
+        "log_likelihood", and "log_partition_std_error", the standard error of log Z in nats, or of the mean of the
+        rows' log Z where each row has one; 0 where they are exact, NaN where there is no such number.
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no model in it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import BernoulliRBM, log_likelihood_with_error
+    >>> fair = BernoulliRBM.from_parameters(np.zeros((1, 2)), np.zeros(2), np.zeros(1))
+    >>> scores = log_likelihood_with_error(fair, np.eye(2))
+    >>> print({name: round(score, 4) for name, score in scores.items()})
+    {'log_likelihood': -1.3863, 'log_partition_std_error': 0.0}
+    """
+    model, rows = find_model(estimator, X)
+    return {"log_likelihood": model.score(rows), "log_partition_std_error": _log_partition_std_error(model)}
+
+
+def _log_partition_std_error(model: Any) -> float:
+    """Of the rows that were scored just now."""
+    if not hasattr(model, "partition_estimator_"):  # a density without a normaliser
+        return float(np.nan)
+    result = model.partition_estimator_.result_
+    return float(result.diagnostics["mean_std_error"] if np.ndim(result.std_error) else result.std_error)

@@ -1,0 +1,137 @@
+"""LatentDirichletAllocation: scores per word and perplexities with their intervals, and what a row is called."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.stats import t as student_t
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
+
+from sklpf import BernoulliRBM, Exact, LatentDirichletAllocation, compare, compare_models, score_interval
+from sklpf.datasets import make_bars_corpus
+from sklpf.display import ComparisonDisplay
+
+TOPICS = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
+DOCUMENTS = np.array([[3, 0, 0], [1, 1, 1], [0, 2, 5], [0, 0, 0], [4, 1, 1]])
+
+
+def model(**options):
+    return LatentDirichletAllocation.from_topics(TOPICS, doc_topic_prior=0.5, random_state=0, **options)
+
+
+def test_the_mean_per_word_is_that_of_all_words():
+    exact = model(partition_estimator=Exact())
+    words = exact.score_interval(DOCUMENTS, per="word")
+    values, lengths = exact.score_samples(DOCUMENTS), DOCUMENTS.sum(axis=1)
+    assert words.unit == "word"
+    assert words.mean == pytest.approx(values.sum() / lengths.sum(), rel=1e-12)
+    assert words.perplexity == pytest.approx(exact.perplexity(DOCUMENTS), rel=1e-12)
+    assert words.perplexity_interval == pytest.approx(np.exp(np.negative(words.combined[::-1])))
+    assert words.partition == (words.mean, words.mean)
+
+    # the textbook error of a ratio of two means
+    deviations = values - words.mean * lengths
+    error = np.sqrt(np.sum(deviations**2) / (len(values) * (len(values) - 1))) / lengths.mean()
+    half = student_t.ppf(0.975, len(values) - 1) * error
+    np.testing.assert_allclose(words.sampling, (words.mean - half, words.mean + half), rtol=1e-12)
+
+
+def test_of_documents_of_one_length_words_are_documents_over_it():
+    X, _, _ = make_bars_corpus(30, size=3, n_tokens=8, random_state=0)
+    fitted = LatentDirichletAllocation(3, random_state=0).fit(X)
+    documents, words = fitted.score_interval(X), fitted.score_interval(X, per="word")
+    assert documents == fitted.score_interval(X, per="document")
+    assert documents.unit == "document"
+    for name in ("mean", "sampling", "partition", "combined"):
+        np.testing.assert_allclose(np.divide(getattr(documents, name), 8), getattr(words, name), rtol=1e-12)
+
+
+def test_the_interval_per_word_covers():
+    """Long documents have other words than short ones, which a mean over documents of l / n would get wrong."""
+    rng = np.random.default_rng(0)
+    q = np.array([0.5, 0.3, 0.2])
+    lengths = np.array([2, 6])
+    p = np.array([[0.2, 0.2, 0.6], [0.6, 0.3, 0.1]])
+    truth = lengths @ (p @ np.log(q)) / lengths.sum()
+    one_topic = LatentDirichletAllocation.from_topics(q[None], doc_topic_prior=1.0, partition_estimator=Exact())
+    inside = 0
+    for _ in range(400):
+        kinds = rng.integers(2, size=60)
+        X = np.array([rng.multinomial(lengths[kind], p[kind]) for kind in kinds])
+        low, high = one_topic.score_interval(X, per="word").combined
+        inside += low <= truth <= high
+    # Binomial(400, 0.95): mean 380, deviation 4.4; beyond 4 of them (362) a false alarm is 1e-4
+    assert inside > 362
+
+
+def test_what_has_no_likelihood_has_no_perplexity():
+    weights = model(on_nonconvergence="nan").score_interval(DOCUMENTS * 0.7, per="word")
+    assert np.isnan([weights.mean, weights.perplexity, *weights.perplexity_interval]).all()
+    assert not weights.converged
+    assert "no likelihood" in weights.summary()
+    with pytest.raises(ValueError, match="X has no tokens"):
+        model().score_interval(np.zeros((3, 3)), per="word")
+    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
+        model().score_interval(DOCUMENTS, 95, per="word")
+
+
+@pytest.mark.parametrize("per", ["token", "row", None])
+def test_other_units_are_refused(per):
+    with pytest.raises(ValueError, match='per must be "document" or "word", got'):
+        model().score_interval(DOCUMENTS, per=per)
+
+
+def test_only_scores_per_word_have_a_perplexity():
+    documents = model().score_interval(DOCUMENTS)
+    for name in ("perplexity", "perplexity_interval"):
+        with pytest.raises(AttributeError, match='score per word: .*per="word"'):
+            getattr(documents, name)
+
+
+def test_a_pipeline_is_scored_per_word():
+    texts = ["rain wind", "rain sun sun", "cat dog", "dog dog cat bird"] * 5
+    pipe = make_pipeline(CountVectorizer(), LatentDirichletAllocation(2, random_state=0)).fit(texts)
+    counts = pipe[:-1].transform(texts)
+    assert score_interval(pipe, texts, per="word") == pipe[-1].score_interval(counts, per="word")
+    assert score_interval(pipe, texts) == pipe[-1].score_interval(counts)
+    rbm = BernoulliRBM.from_parameters(np.zeros((1, 2)), np.zeros(2), np.zeros(1))
+    with pytest.raises(TypeError, match=r"BernoulliRBM.score_interval\(\) got an unexpected keyword argument 'per'"):
+        score_interval(rbm, np.eye(2), per="word")
+
+
+# ---- what a row is called --------------------------------------------------------------------------
+def test_rows_of_topic_models_are_documents_in_all_results():
+    a = model()
+    b = LatentDirichletAllocation.from_topics(TOPICS[::-1] / 2 + 1 / 6, doc_topic_prior=0.5, random_state=0)
+    score = a.score_interval(DOCUMENTS)
+    assert "nats per document: 95 % interval" in repr(score)
+    assert "from the documents" in score.summary()
+    assert list(score.to_frame()["unit"]) == ["document"]
+    assert compare(a, b, DOCUMENTS).unit == "document"
+    comparison = compare_models({"a": a, "b": b}, DOCUMENTS)
+    assert comparison.summary().startswith("log-likelihood per document (nats)")
+    display = ComparisonDisplay.from_result(comparison)
+    assert display.ax_.get_xlabel() == "log-likelihood per document (nats)"
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend == ["both errors, 95 %", "documents", "log Z"]
+
+
+def test_words_come_in_documents():
+    words = model().score_interval(DOCUMENTS, per="word")
+    assert "nats per word" in repr(words)
+    assert "from the documents" in words.summary()
+    assert "perplexity" in words.summary()
+    display = ComparisonDisplay.from_result({"a": words})
+    assert display.ax_.get_xlabel() == "log-likelihood per word (nats)"
+    with pytest.raises(ValueError, match="all, got word and document"):
+        ComparisonDisplay.from_result({"a": words, "b": model().score_interval(DOCUMENTS)})
+    plt.close("all")
+
+
+def test_rows_that_are_not_documents_to_all_models_are_rows():
+    X = sp.csr_matrix((DOCUMENTS > 0).astype(float))
+    rbm = BernoulliRBM.from_parameters(np.zeros((1, 3)), np.zeros(3), np.zeros(1))
+    comparison = compare_models({"topics": model(), "rbm": rbm}, X)
+    assert {score.unit for score in (*comparison.scores.values(), *comparison.differences.values())} == {"row"}
+    assert rbm.score_interval(X).unit == "row"
