@@ -162,10 +162,10 @@ def _last_step(name, model, X):
 def _check_ends_in_model(name, estimator) -> None:
     last = last_step(estimator)
     if not is_model(last):
-        found = f"{type(last).__module__}.{type(last).__name__}"
+        where = " at the end of a pipeline" if last is not estimator else ""
         raise TypeError(
             f"{name} must be a model of sklpf with score_samples and score_interval, or a pipeline that ends in one, "
-            f"got {'a pipeline that ends in ' if last is not estimator else ''}{found}{_instead(estimator, last)}"
+            f"got {type(last).__module__}.{type(last).__name__}{where}{_instead(estimator, last)}"
         )
 
 

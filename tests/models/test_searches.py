@@ -1,6 +1,7 @@
 """log_likelihood: a scorer that finds the model in pipelines and searches; who refuses sample weights."""
 
 import pickle
+import warnings
 
 import joblib
 import numpy as np
@@ -169,12 +170,20 @@ def test_the_error_of_models_with_a_likelihood_for_each_row_is_that_of_the_mean(
     assert scores["log_likelihood"] == model.score(X)
 
 
+def test_a_density_without_normaliser_has_no_error_of_it():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of training
+        improper = ProductOfExperts(2, max_iter=1, random_state=0, on_nonconvergence="nan").fit(X)
+    assert np.isnan(list(log_likelihood_with_error(improper, X).values())).all()
+
+
 # ---- a pipeline with a classifier elsewhere --------------------------------------------------------
 def test_intervals_and_comparisons_say_which_part_of_the_pipeline_to_pass():
     pipe = classifier_behind(rbm()).fit(DIGITS, LABELS)
     assert score_interval(pipe[:-1], DIGITS).mean == log_likelihood(pipe, DIGITS)
     match = (
-        r"got a pipeline that ends in sklearn\..*LogisticRegression; pass pipe\[:-1\], the part .* ends in its model"
+        r"got sklearn\..*LogisticRegression at the end of a pipeline; pass pipe\[:-1\], the part .* ends in its model"
     )
     with pytest.raises(TypeError, match=match):
         score_interval(pipe, DIGITS)
