@@ -20,7 +20,7 @@ def last_step(estimator: Any) -> Any:
 
 
 def steps_behind_model(pipeline: Pipeline) -> int | None:
-    """How many steps of a pipeline stand behind the last one that ends in a model; None if no step does."""
+    """How many steps stand behind the last one that ends in a model; None if no step does."""
     for n_behind, (_, step) in enumerate(reversed(pipeline.steps)):
         if is_model(last_step(step)):
             return n_behind
@@ -33,7 +33,8 @@ def find_model(estimator: Any, X: Any) -> tuple[Any, Any]:
     Parameters
     ----------
     estimator : fitted model, pipeline, or search that has refitted one
-        Pipelines and searches may hold each other. What stands behind the model, such as a classifier, is not used.
+        Pipelines and searches may hold each other. What stands behind the model, such as a
+        classifier, is not used.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Rows, as the estimator is given them.
 

@@ -1,4 +1,4 @@
-"""Scorers for scikit-learn's searches: the held-out log-likelihood of the model, wherever it stands in a pipeline."""
+"""Scorers for scikit-learn's searches: log-likelihoods of the model in a pipeline."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ from sklpf.models._pipelines import find_model
 
 
 def log_likelihood(estimator, X, y=None) -> float:
-    """Mean log-likelihood of rows by the model in an estimator, in nats: a scorer, for ``scoring=``.
+    """Mean log-likelihood of rows by the model in an estimator, in nats: for ``scoring=``.
 
-    A model, and a pipeline that ends in one, have it as their `score`, which searches use by themselves. Behind the
-    model there may be more here, such as a classifier that is given its features.
+    A model, and a pipeline that ends in one, have it as their `score`, which searches use by
+    themselves. Here more may stand behind the model, such as a classifier that is given its
+    features.
 
     Parameters
     ----------
     estimator : fitted model, pipeline with one in it, or search that has refitted one
         Of several models in a pipeline the last one counts.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows, as the estimator is given them. What is scored is what the steps before the model make of them:
-        candidates with other steps there can't be compared.
+        Rows, as the estimator is given them. What is scored is what the steps before the model
+        make of them: candidates with other steps there can't be compared.
     y : ignored
         Not used; there for scikit-learn's conventions.
 
     Returns
     -------
     score : float
-        The model's `score`; NaN or an error where it is not trusted and the model's `on_nonconvergence` says so.
+        The model's `score`; NaN or an error where it is not trusted and the model's
+        `on_nonconvergence` says so.
 
     Raises
     ------
@@ -51,7 +53,8 @@ def log_likelihood(estimator, X, y=None) -> float:
     >>> y = X[:, 0]
     >>> rbm = BernoulliRBM(learning_rate=0.1, n_iter=50, on_nonconvergence="nan", random_state=0)
     >>> pipe = Pipeline([("rbm", rbm), ("classifier", LogisticRegression())])
-    >>> search = GridSearchCV(pipe, {"rbm__n_components": [1, 4]}, scoring=log_likelihood, cv=2).fit(X, y)
+    >>> grid = {"rbm__n_components": [1, 4]}
+    >>> search = GridSearchCV(pipe, grid, scoring=log_likelihood, cv=2).fit(X, y)
     >>> log_likelihood(search, X) == search.best_estimator_["rbm"].score(X)
     True
     >>> search.predict(X).shape
@@ -62,10 +65,10 @@ def log_likelihood(estimator, X, y=None) -> float:
 
 
 def log_likelihood_with_error(estimator, X, y=None) -> dict[str, float]:
-    """`log_likelihood` and the standard error that log Z gives it: a scorer that returns two numbers.
+    """`log_likelihood` and its standard error from log Z: a scorer that returns two numbers.
 
-    In a search name the one that decides, ``refit="log_likelihood"``. Its ``cv_results_`` then has
-    ``split0_test_log_likelihood``, ``split0_test_log_partition_std_error`` and so on.
+    In a search name the one that decides, ``refit="log_likelihood"``. Its ``cv_results_`` then
+    has ``split0_test_log_likelihood``, ``split0_test_log_partition_std_error`` and so on.
 
     Parameters
     ----------
@@ -79,8 +82,9 @@ def log_likelihood_with_error(estimator, X, y=None) -> dict[str, float]:
     Returns
     -------
     scores : dict of str to float
-        "log_likelihood", and "log_partition_std_error", the standard error of log Z in nats, or of the mean of the
-        rows' log Z where each row has one; 0 where they are exact, NaN where there is no such number.
+        "log_likelihood", and "log_partition_std_error", the standard error of log Z in nats, or
+        of the mean of the rows' log Z where each row has one; 0 where they are exact, NaN where
+        there is no such number.
 
     Raises
     ------
@@ -97,7 +101,10 @@ def log_likelihood_with_error(estimator, X, y=None) -> dict[str, float]:
     {'log_likelihood': -1.3863, 'log_partition_std_error': 0.0}
     """
     model, rows = find_model(estimator, X)
-    return {"log_likelihood": model.score(rows), "log_partition_std_error": _log_partition_std_error(model)}
+    return {
+        "log_likelihood": model.score(rows),
+        "log_partition_std_error": _log_partition_std_error(model),
+    }
 
 
 def _log_partition_std_error(model: Any) -> float:
@@ -105,4 +112,5 @@ def _log_partition_std_error(model: Any) -> float:
     if not hasattr(model, "partition_estimator_"):  # a density without a normaliser
         return float(np.nan)
     result = model.partition_estimator_.result_
-    return float(result.diagnostics["mean_std_error"] if np.ndim(result.std_error) else result.std_error)
+    one_a_row = np.ndim(result.std_error) > 0
+    return float(result.diagnostics["mean_std_error"] if one_a_row else result.std_error)

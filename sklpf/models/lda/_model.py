@@ -537,9 +537,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         >>> model = LatentDirichletAllocation.from_topics([[0.5, 0.25, 0.25]], doc_topic_prior=1.0)
         >>> words = model.score_interval([[2, 0, 0], [1, 1, 1], [0, 2, 2]], per="word")
         >>> words
-        ScoreInterval(-1.08 nats per word: 95 % interval [-1.71, -0.45])
+        ScoreInterval(-1.16 nats per word: 95 % interval [-1.92, -0.39])
         >>> round(words.perplexity, 4)
-        2.9485
+        3.1748
         """
         if per not in ("document", "word"):
             raise ValueError(f'per must be "document" or "word", got {per!r}')
