@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from sklpf import BernoulliRBM
 from sklpf.models.rbm import _trainer as _rbm_trainer
-from sklpf.models.rbm._trainer import Trainer, _zeros
+from sklpf.models.rbm._trainer import Trainer
+from sklpf.models.rbm._weights import zeros
 
 DIGITS = load_digits().data / 16
 BINARY = (DIGITS > 0.5).astype(np.float64)
@@ -205,11 +206,11 @@ def test_weights_begin_as_scikit_learns():
 
 def test_verbose_says_a_pseudo_likelihood_after_every_pass(capsys):
     quiet = fitted(BINARY[:100])
+    expected = quiet.pseudo_log_likelihood(BINARY[:100]).mean()  # also compiles it, of which verbose would tell
     assert capsys.readouterr().out == ""
     loud = fitted(BINARY[:100], verbose=1)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
-    expected = quiet.pseudo_log_likelihood(BINARY[:100]).mean()
     assert lines[2].startswith(f"[BernoulliRBM] pass 3 of 3, pseudo-likelihood = {expected:.2f}, ")
     assert_same_bits(quiet, loud)
 
@@ -238,7 +239,7 @@ def test_divergence_is_an_error():
 
 def test_weights_lie_well_in_the_cache():
     for n_columns in (1, 16, 17, 500, 512):
-        array = _zeros(3, n_columns)
+        array = zeros(3, n_columns)
         assert array.ctypes.data % 64 == 0
         assert array.shape[1] >= n_columns
         assert array.shape[1] // 16 % 2 == 1
