@@ -34,7 +34,7 @@ class Trainer:
     def __init__(self, model, X, batch_size: int, rng: np.random.RandomState, n_passes: int = 1):
         kept = vars(model)
         shown = Parameters(model.components_, model.intercept_visible_, model.intercept_hidden_)
-        self.weights = Layouts.of(kept.get("_last_parameters", shown))
+        self.weights = Layouts.of(Parameters(*kept.get("_last_parameters", shown)))
         self.average = RunningAverage(
             model.average, shown, kept.get("_n_rows_trained", 0), kept.get("_n_averaged", 0)
         )
