@@ -48,11 +48,11 @@ def watched(learning_rate, seed):
     truth: list[float] = []
 
     def enumerate_it(trainer, iteration):
-        path = monitor.callbacks[0].path
+        path = monitor.tracker.path
         truth.append(enumerate_log_partition(path, len(path.ladder) - 1))
 
     train(trainer, N_PASSES, callbacks=[*monitor.callbacks, enumerate_it])
-    tracker, stopping = monitor.callbacks
+    tracker, stopping = monitor.tracker, monitor.stopping
     fulls = {anchor.full.log_partition for anchor in tracker.anchors}
     values = np.array([(estimate.log_partition, estimate.std_error) for estimate in tracker.estimates])
     return {

@@ -27,6 +27,14 @@ _ROWS_IN_CACHE = 16
 _BLOCK = 64  # hidden units whose weights, _BLOCK_TILE columns at a time, stay in the first-level cache
 
 
+class Updates(NamedTuple):
+    """Steps along the gradient, one for each batch edges[t] <= row < edges[t + 1] of the data."""
+
+    edges: np.ndarray  # (n + 1,) int64
+    rates: np.ndarray  # (n, 2) float64: what a row of the batch and what a chain is multiplied by
+    shares: np.ndarray  # (n,) float32: of the new weights in the running average, 0 leaves it as it is
+
+
 class Lists(NamedTuple):
     """For each of n accumulators the rows that it takes and their coefficients, as `add_rows` wants them."""
 
@@ -76,15 +84,15 @@ def _list_row(indptr, indices, values, row, n, lists, r):
 
 
 @njit
-def _list_by_unit(rows, n_positive, n_rows, rate, units, totals):
-    """Turn the lists of the rows into lists of the visible units; the data's rows get +rate, the others -rate.
+def _list_by_unit(rows, n_positive, n_rows, rates, units, totals):
+    """Turn the lists of the rows into lists of the visible units; rates are those of the data's rows and of the chains.
 
     totals (M + 1,) is each unit's sum, the step of its bias.
     """
     units.counts[:] = 0
     totals[:] = 0.0
     for r in range(n_rows):
-        signed = rate if r < n_positive else -rate
+        signed = np.float32(rates[0]) if r < n_positive else -np.float32(rates[1])
         for p in range(rows.counts[r]):
             i = rows.indices[r, p]
             k = units.counts[i]
@@ -213,13 +221,25 @@ def _hidden_phase(by_visible, h, hidden, keys, rows, n_positive):
 
 
 @njit
-def train(by_visible, by_hidden, h, visible, hidden, indptr, indices, values, edges, learning_rate, key0, key1, step):
-    """Persistent contrastive divergence (Tieleman 2008) in place, a step for each batch edges[t] <= row < edges[t + 1].
+def _move_average(average, share, values):
+    """average += share * (values - average) for arrays of one shape (n, m)."""
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            average[i, j] += share * (values[i, j] - average[i, j])
+
+
+@njit
+def train(
+    by_visible, by_hidden, h, visible, hidden, indptr, indices, values, updates, average_by_visible, average_by_hidden,
+    key0, key1, step,
+):  # fmt: skip
+    """Make updates of persistent contrastive divergence (Tieleman 2008) in place.
 
     h (B, J) uint8 are the persistent chains; the data's rows are given by their non-zero values (indptr, indices,
-    values); visible (B, M padded) and hidden (largest batch + B, J padded) are scratch. Random numbers depend on
-    (key, step + t, chain) alone.
+    values); visible (B, M padded) and hidden (largest batch + B, J padded) are scratch. Of average_by_hidden only the
+    last row, the visible biases, follows the updates. Random numbers depend on (key, step + t, chain) alone.
     """
+    edges = updates.edges
     n_visible, n_hidden, n_chains = by_visible.shape[0] - 1, by_hidden.shape[0] - 1, h.shape[0]
     rows = _empty_lists(hidden.shape[0], n_visible + 1)
     chains = _empty_lists(n_chains, _BLOCK + 1)
@@ -232,12 +252,15 @@ def train(by_visible, by_hidden, h, visible, hidden, indptr, indices, values, ed
             _list_row(indptr, indices, values, edges[t] + r, n_visible, rows, r)
         _negative_phase(by_hidden, h, visible, keys, chains, rows, n)
         _hidden_phase(by_visible, h, hidden[: n + n_chains], keys, rows, n)
-        _list_by_unit(rows, n, n + n_chains, np.float32(learning_rate / n), units, totals)
+        _list_by_unit(rows, n, n + n_chains, updates.rates[t], units, totals)
         bias = by_hidden[n_hidden]
         for i in range(n_visible):
             bias[i] += totals[i]
         _add_rows(by_visible, hidden, units, n_hidden, _SHORT_TILE)
         _transpose(by_visible, n_visible, n_hidden, by_hidden)
+        if updates.shares[t] > 0:
+            _move_average(average_by_visible, updates.shares[t], by_visible)
+            _move_average(average_by_hidden[n_hidden:], updates.shares[t], by_hidden[n_hidden:])
 
 
 # ---- log densities of rows -------------------------------------------------------------------------

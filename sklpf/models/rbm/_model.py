@@ -47,9 +47,19 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     learning_rate : float, default=0.1
         Length of a step along the gradient.
     batch_size : int, default=10
-        Rows in a minibatch, and number of persistent chains.
+        Rows in a minibatch.
     n_iter : int, default=10
         Passes over the data.
+    average : bool or int, default=False
+        Whether `components_` and the intercepts are averages over the updates of training (Polyak & Juditsky 1992),
+        whose log-likelihood scatters far less from pass to pass and from seed to seed than that of the last weights.
+        With True the k-th update counts in proportion to k ** 2, with an int greater than 1 all updates count alike
+        once so many rows have been seen.
+    learning_rate_schedule : {"constant", "linear"}, default="constant"
+        "linear" lowers the learning rate with every update, to 0 after `n_iter` passes.
+    n_chains : int or None, default=None
+        Persistent chains. None takes `batch_size`, and weights them as scikit-learn does: in a batch of fewer rows
+        they count for more than these.
     verbose : int, default=0
         Whether to say, after every pass, the mean `pseudo_log_likelihood` of some evenly spaced rows and how long the
         others may take, and how far the estimation of log Z is; see `AIS`.
@@ -81,10 +91,10 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Weights, in the dtype of the training data (float32 or float64).
+        Weights, in the dtype of the training data (float32 or float64); averages with `average`.
     intercept_visible_, intercept_hidden_ : ndarray of shape (n_features,) and (n_components,)
         Biases.
-    h_samples_ : ndarray of shape (batch_size, n_components)
+    h_samples_ : ndarray of shape (n_chains, n_components)
         Hidden units of the persistent chains.
     visible_mean_ : ndarray of shape (n_features,)
         Smoothed means (sum + 1) / (n + 2) of the training data: the base from which log Z is computed.
@@ -102,6 +112,10 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     best_iteration_ : int
         The pass (from 1) with the highest of these scores, whose weights were kept; the last one if log Z is not known
         after any.
+    log_likelihood_scatter_ : float
+        Standard deviation in nats of the log-likelihood per row around its trend over the last five passes of `fit`, an
+        estimate from some training rows and from the chains. NaN with fewer than three passes. Where it is large,
+        another number of passes, or another seed, would give another score: see `average`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -127,6 +141,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "n_iter": [Interval(Integral, 0, None, closed="left")],
+        "average": ["boolean", Interval(Integral, 1, None, closed="neither")],
+        "learning_rate_schedule": [StrOptions({"constant", "linear"})],
+        "n_chains": [Interval(Integral, 1, None, closed="left"), None],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
@@ -141,6 +158,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         learning_rate: float = 0.1,
         batch_size: int = 10,
         n_iter: int = 10,
+        average: bool | int = False,
+        learning_rate_schedule: Literal["constant", "linear"] = "constant",
+        n_chains: int | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         partition_estimator: PartitionEstimator | None = None,
@@ -156,6 +176,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.n_iter = n_iter
+        self.average = average
+        self.learning_rate_schedule = learning_rate_schedule
+        self.n_chains = n_chains
         self.verbose = verbose
         self.random_state = random_state
         self.partition_estimator = partition_estimator
@@ -195,7 +218,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         X, X_validation = split(self, X, rng)
         self._initialise(X, rng)
         self._count(X)
-        trainer = Trainer(self, X, self.batch_size, rng)
+        trainer = Trainer(self, X, self.batch_size, rng, self.n_iter)
         monitor = Monitor(self, X_validation, X.shape[0])
         train(trainer, self.n_iter, report=self._report, callbacks=monitor.callbacks, store=trainer.store)
         monitor.store(self, trainer)
@@ -209,8 +232,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            `batch_size` rows, as there are so many chains: with many more the two terms of the gradient are out of
-            balance (as in scikit-learn), and the model drifts away from the data.
+            Without `n_chains` `batch_size` rows, as there are so many chains: with many more the two terms of the
+            gradient are out of balance (as in scikit-learn), and the model drifts away from the data.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
@@ -221,12 +244,18 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         Raises
         ------
         ValueError
-            If training diverges, or with `early_stopping`; the model then stays as it was before.
+            If training diverges, or with `early_stopping` or a linear schedule; the model then stays as it was
+            before.
         """
         self._validate_params()
         first = not hasattr(self, "components_")
         if self.early_stopping:
             raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
+        if self.learning_rate_schedule == "linear":
+            raise ValueError(
+                "partial_fit does not know after how many updates a linear schedule should arrive at 0: set "
+                'learning_rate_schedule="constant" and lower learning_rate between the calls, or call fit'
+            )
         X = self._training_rows(X, reset=first)
         if not hasattr(self, "random_state_"):
             self.random_state_ = check_random_state(self.random_state)
@@ -261,11 +290,14 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self.components_ = rng.normal(0, 0.01, (self.n_components, n_features)).astype(dtype)
         self.intercept_hidden_ = np.zeros(self.n_components, dtype=dtype)
         self.intercept_visible_ = np.zeros(n_features, dtype=dtype)
-        self.h_samples_ = np.zeros((self.batch_size, self.n_components), dtype=dtype)
+        n_chains = self.batch_size if self.n_chains is None else self.n_chains
+        self.h_samples_ = np.zeros((n_chains, self.n_components), dtype=dtype)
         self._n_features_out = self.n_components
         self._n_seen, self._visible_sum = 0, np.zeros(n_features)
         self._partition_seed = draw_seed(rng)
         self._forget_tracking()
+        for name in ("_last_parameters", "_n_averaged", "_n_rows_trained"):
+            vars(self).pop(name, None)
 
     def _forget_tracking(self) -> None:
         for name in (*ATTRIBUTES, "_tracker"):
@@ -322,7 +354,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         model.intercept_hidden_ = check_vector(intercept_hidden, n_components, "intercept_hidden").astype(
             components.dtype
         )
-        model.h_samples_ = np.zeros((model.batch_size, n_components), dtype=components.dtype)
+        n_chains = model.batch_size if model.n_chains is None else model.n_chains
+        model.h_samples_ = np.zeros((n_chains, n_components), dtype=components.dtype)
         model.n_features_in_ = n_features
         model._n_features_out = n_components
         model._partition_seed = draw_seed(rng)

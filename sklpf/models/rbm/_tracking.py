@@ -12,6 +12,8 @@ from sklearn.model_selection import train_test_split
 
 from sklpf._warnings import warn
 from sklpf.models.rbm._path import RBMPath
+from sklpf.models.rbm._scatter import LastPasses, log_likelihood_scatter
+from sklpf.models.rbm._trainer import Trainer
 from sklpf.training import EarlyStopping, LogPartitionTracker
 
 ATTRIBUTES = (
@@ -20,6 +22,7 @@ ATTRIBUTES = (
     "validation_scores_",
     "validation_score_std_errors_",
     "best_iteration_",
+    "log_likelihood_scatter_",
 )
 _MOVES_PER_ROW, _MOVES_PER_BATCH = 0.25, 1.5  # of particles: up to a fifth of the time of a pass
 _WORK_PER_PASS = 8e8  # weights times moves of a particle that a pass may cost anyway, 0.02 s
@@ -69,19 +72,30 @@ class Monitor:
     """
 
     def __init__(self, model, X_validation, n_rows: int):
-        self.callbacks: list[Any] = []
+        self.tracker: LogPartitionTracker | None = None
+        self.stopping: EarlyStopping | None = None
+        self.last_passes = LastPasses()
         if X_validation is not None or model.track_log_partition:
-            self.callbacks.append(make_tracker(model, n_rows))
+            self.tracker = make_tracker(model, n_rows)
         if X_validation is not None:
             log_f = functools.partial(_mean_log_f, X_validation)
-            rule = model.tol, model.n_iter_no_change
-            self.callbacks.append(EarlyStopping(self.callbacks[0], log_f, _weights_and_chains, *rule))
+            rule = (model.tol, model.n_iter_no_change)
+            self.stopping = EarlyStopping(self.tracker, log_f, Trainer.snapshot, *rule)
+
+    @property
+    def callbacks(self) -> list[Any]:
+        """What `train` is to call after every pass, in this order."""
+        return [each for each in (self.tracker, self.stopping, self.last_passes) if each is not None]
 
     def store(self, model, trainer) -> None:
         """Write what was seen to the model, for `partial_fit` to go on from, and the best weights to the trainer."""
-        if not self.callbacks:
-            return
-        model._tracker = self.callbacks[0]
+        passes = list(self.last_passes.parameters)
+        model.log_likelihood_scatter_ = log_likelihood_scatter(passes, trainer.X, trainer.h, model._partition_seed)
+        if self.tracker is not None:
+            self._store_tracked(model, trainer)
+
+    def _store_tracked(self, model, trainer) -> None:
+        model._tracker = self.tracker
         store_curve(model, model._tracker)
         n_lost = int(np.isinf(model.log_partition_std_errors_).sum())
         if n_lost:
@@ -91,15 +105,15 @@ class Monitor:
                 "learning_rate, or track it no longer and let score estimate log Z",
                 ConvergenceWarning,
             )
-        if len(self.callbacks) == 2:
-            self._store_best(model, trainer, self.callbacks[1])
+        if self.stopping is not None:
+            self._store_best(model, trainer, self.stopping)
 
     def _store_best(self, model, trainer, stopping) -> None:
         model.validation_scores_ = np.array(stopping.scores)
         model.validation_score_std_errors_ = np.array(stopping.std_errors)
         if stopping.best_iteration:
             model.best_iteration_ = stopping.best_iteration
-            trainer.by_visible, trainer.by_hidden, trainer.h = stopping.best
+            trainer.restore(stopping.best)
         else:
             model.best_iteration_ = len(stopping.scores)
 
@@ -114,10 +128,6 @@ def path_of(visible_mean, trainer) -> RBMPath:
     """The path from units with these means to the model that a trainer has arrived at."""
     components, intercept_visible, intercept_hidden = trainer.parameters
     return RBMPath(components, intercept_visible, intercept_hidden, visible_mean)
-
-
-def _weights_and_chains(trainer):
-    return trainer.by_visible.copy(), trainer.by_hidden.copy(), trainer.h.copy()
 
 
 def _mean_log_f(X, path) -> float:

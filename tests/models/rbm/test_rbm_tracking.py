@@ -41,7 +41,7 @@ def tracked():
     trainer, monitor, truth = Trainer(model, X, 10, rng), Monitor(model, None, len(X)), []
 
     def enumerate_it(trainer, iteration):
-        truth.append(Exact().fit(monitor.callbacks[0].path).log_partition_)
+        truth.append(Exact().fit(monitor.tracker.path).log_partition_)
 
     train(trainer, model.n_iter, callbacks=[*monitor.callbacks, enumerate_it])
     monitor.store(model, trainer)

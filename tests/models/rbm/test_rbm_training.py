@@ -1,5 +1,6 @@
 """Training of BernoulliRBM: what one step does, against scikit-learn, and what the numbers must not depend on."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -13,7 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from sklpf import BernoulliRBM
 from sklpf.models.rbm import _trainer as _rbm_trainer
-from sklpf.models.rbm._trainer import Trainer, _zeros
+from sklpf.models.rbm._trainer import Trainer
+from sklpf.models.rbm._weights import zeros
 
 DIGITS = load_digits().data / 16
 BINARY = (DIGITS > 0.5).astype(np.float64)
@@ -205,11 +207,11 @@ def test_weights_begin_as_scikit_learns():
 
 def test_verbose_says_a_pseudo_likelihood_after_every_pass(capsys):
     quiet = fitted(BINARY[:100])
+    expected = quiet.pseudo_log_likelihood(BINARY[:100]).mean()  # also compiles it, of which verbose would tell
     assert capsys.readouterr().out == ""
     loud = fitted(BINARY[:100], verbose=1)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
-    expected = quiet.pseudo_log_likelihood(BINARY[:100]).mean()
     assert lines[2].startswith(f"[BernoulliRBM] pass 3 of 3, pseudo-likelihood = {expected:.2f}, ")
     assert_same_bits(quiet, loud)
 
@@ -238,8 +240,161 @@ def test_divergence_is_an_error():
 
 def test_weights_lie_well_in_the_cache():
     for n_columns in (1, 16, 17, 500, 512):
-        array = _zeros(3, n_columns)
+        array = zeros(3, n_columns)
         assert array.ctypes.data % 64 == 0
         assert array.shape[1] >= n_columns
         assert array.shape[1] // 16 % 2 == 1
         assert not array.any()
+
+
+# ---- averages, schedules and chains ----------------------------------------------------------------
+def weights_after_every_update(X, n_updates, **options):
+    """The weights (three arrays) after every call of partial_fit with all rows."""
+    model = BernoulliRBM(5, batch_size=len(X), random_state=0, **options)
+    return [[part.copy() for part in weights_of(model.partial_fit(X))] for _ in range(n_updates)]
+
+
+@pytest.mark.parametrize("average", [True, 90])
+def test_components_are_the_average_of_the_weights(average):
+    X = BINARY[:30]
+    plain = weights_after_every_update(X, 6)
+    averaged = weights_after_every_update(X, 6, average=average)
+    # 30 rows an update, so that an average from 90 rows on begins with the third
+    first, power = (0, 2) if average is True else (2, 0)
+    for n_updates in (1, 3, 6):
+        counted = plain[first:n_updates] or plain[n_updates - 1 : n_updates]
+        weight = rising(len(counted), power)
+        for part, expected in zip(averaged[n_updates - 1], zip(*counted)):
+            np.testing.assert_allclose(part, np.tensordot(weight, expected, 1), rtol=1e-5, atol=1e-6)
+
+
+def rising(n, power):
+    """Weights of n values whose running average moves by (power + 1) / (power + k) of the distance to the k-th."""
+    weights = np.zeros(n)
+    for k in range(1, n + 1):
+        share = (power + 1) / (power + k)
+        weights *= 1 - share
+        weights[k - 1] = share
+    return weights
+
+
+def test_an_average_changes_no_number_of_training():
+    X = BINARY[:203]
+    plain = BernoulliRBM(20, n_iter=3, random_state=3).fit(X)
+    averaged = BernoulliRBM(20, n_iter=3, random_state=3, average=True).fit(X)
+    np.testing.assert_array_equal(plain.h_samples_, averaged.h_samples_)
+    assert np.abs(plain.components_ - averaged.components_).max() > 1e-3
+    averaged.set_params(average=False).partial_fit(X[:10])  # goes on from the last weights, as the plain model does
+    plain.partial_fit(X[:10])
+    # partial_fit draws a new key from the generator, which is the same for both
+    np.testing.assert_array_equal(plain.components_, averaged.components_)
+
+
+def test_partial_fit_goes_on_from_the_last_weights_after_pickling():
+    X = BINARY[:40]
+    model = BernoulliRBM(4, batch_size=20, average=True, random_state=0)
+    stored = BernoulliRBM(4, batch_size=20, average=True, random_state=0)
+    for first in range(0, 40, 20):
+        model.partial_fit(X[first : first + 20])
+        stored = pickle.loads(pickle.dumps(stored.partial_fit(X[first : first + 20])))
+    for ours, expected in zip(weights_of(stored), weights_of(model)):
+        np.testing.assert_array_equal(ours, expected)
+
+
+def test_averages_scatter_less_between_seeds():
+    scores = {
+        average: [
+            BernoulliRBM(16, learning_rate=0.05, n_iter=60, average=average, random_state=seed)
+            .fit(BINARY[:1200])
+            .score(BINARY[1200:])
+            for seed in range(6)
+        ]
+        for average in (False, True)
+    }
+    # Of equal variances, the ratio of two sample variances of 6 values exceeds 11 with probability 0.01.
+    assert np.var(scores[False]) > 11 * np.var(scores[True])
+    assert np.mean(scores[True]) > np.mean(scores[False])
+
+
+def test_a_linear_schedule_ends_at_zero():
+    X = BINARY[:50]
+    model, rng = start(n_features=64, n_components=7, n_chains=10)
+    model.set_params(learning_rate_schedule="linear")
+    expected = weights_of(model)
+    for update in range(6):  # two passes of three batches
+        rows = X[[slice(0, 20), slice(20, 40), slice(40, 50)][update % 3]]
+        rate = 0.3 * (1 - update / 6)
+        # the chains' sum is divided by the rows of the batch, whatever their number
+        expected = step_in_numpy(*expected, rows, 10, rate)
+    trainer = Trainer(model, X, 20, np.random.RandomState(0), n_passes=2)
+    trainer.run()
+    trainer.run()
+    trainer.store(model)
+    for ours, wanted in zip(weights_of(model), expected):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=2e-5)
+
+
+def test_given_chains_balance_a_batch_of_any_size():
+    model, rng = start(n_features=30, n_components=7, n_chains=10)
+    model.set_params(n_chains=40)
+    model.h_samples_ = np.zeros((40, 7))
+    X = (rng.random((13, 30)) < 0.3).astype(float)
+    before = weights_of(model)
+    # as many rows as chains weigh as much as 13: step_in_numpy divides both sums by 13
+    expected = step_in_numpy(*before, X, 13, 0.3)
+    model.partial_fit(X)
+    for ours, wanted in zip(weights_of(model), expected):
+        np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=2e-5)
+    assert BernoulliRBM(3, n_chains=17, n_iter=1, random_state=0).fit(BINARY[:30]).h_samples_.shape == (17, 3)
+
+
+def test_partial_fit_refuses_a_linear_schedule():
+    model = BernoulliRBM(3, learning_rate_schedule="linear", random_state=0)
+    with pytest.raises(ValueError, match='learning_rate_schedule="constant"'):
+        model.partial_fit(BINARY[:10])
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"average": -1}, "average"),
+        ({"average": 0.5}, "average"),
+        ({"learning_rate_schedule": "cosine"}, "learning_rate_schedule"),
+        ({"n_chains": 0}, "n_chains"),
+    ],
+)
+def test_options_of_training_are_checked(options, name):
+    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+        BernoulliRBM(3, **options).fit(BINARY[:10])
+
+
+# ---- scatter between passes ------------------------------------------------------------------------
+def test_scatter_is_that_of_the_log_likelihood():
+    estimates, truths = [], []
+    for seed in range(10):
+        scores = []
+        model = BernoulliRBM(12, learning_rate=0.1, n_iter=20, random_state=seed)
+        model.fit(BINARY[:1000])
+        for n_iter in range(16, 21):  # the same passes: a constant rate does not know how many follow
+            shorter = BernoulliRBM(12, learning_rate=0.1, n_iter=n_iter, random_state=seed).fit(BINARY[:1000])
+            scores.append(shorter.score(BINARY[:1000]))
+        line = np.polyval(np.polyfit(range(5), scores, 1), range(5))
+        truths.append(np.sqrt(np.sum((scores - line) ** 2) / 3))
+        estimates.append(model.log_likelihood_scatter_)
+    ratios = np.array(estimates) / truths
+    assert 1 / 2 < np.median(ratios) < 2
+    assert np.median(truths) > 0.1
+
+
+def test_scatter_is_small_where_weights_are_averaged():
+    X = sp.csr_matrix(BINARY)
+    jumping = BernoulliRBM(12, n_iter=20, random_state=0).fit(X)
+    averaged = BernoulliRBM(12, n_iter=20, average=True, random_state=0).fit(X)
+    assert averaged.log_likelihood_scatter_ < 0.1 * jumping.log_likelihood_scatter_
+
+
+def test_scatter_needs_three_passes_and_is_not_kept_by_partial_fit():
+    assert np.isnan(BernoulliRBM(3, n_iter=2, random_state=0).fit(BINARY[:50]).log_likelihood_scatter_)
+    model = BernoulliRBM(3, n_iter=3, random_state=0).fit(BINARY[:50])
+    assert model.log_likelihood_scatter_ >= 0
+    assert not hasattr(model.partial_fit(BINARY[:10]), "log_likelihood_scatter_")
