@@ -135,8 +135,11 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
         values = a.scored.values - b.scored.values
     below, above = np.hypot(a.scored.below, b.scored.above), np.hypot(a.scored.above, b.scored.below)
     direct = direct_ratio(a.model, b.model, values) if ratio == "auto" and not reasons else None
+    known = [entrant.scored.scatter for entrant in (a, b) if np.isfinite(entrant.scored.scatter)]
+    scatter = float(np.linalg.norm(known)) if known else np.nan
     if direct is None:
-        return interval_of(Scored(values, below, above, tuple(reasons), a.scored.unit), level, "difference")
+        scored = Scored(values, below, above, tuple(reasons), a.scored.unit, scatter)
+        return interval_of(scored, level, "difference")
     low, high = direct.interval(level)
     doubt = disagreement(direct, a, b)
     values = values + direct.log_partition - (b.model.log_partition_ - a.model.log_partition_)
@@ -146,7 +149,7 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
         reasons.append(doubt)
         values = np.full_like(values, np.nan) if strictest.on_nonconvergence == "nan" else values
     below, above = direct.log_partition - low, high - direct.log_partition
-    scored = Scored(values, below, above, tuple(reasons), a.scored.unit)
+    scored = Scored(values, below, above, tuple(reasons), a.scored.unit, scatter)
     return interval_of(scored, level, "direct")
 
 

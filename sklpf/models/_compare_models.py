@@ -81,10 +81,16 @@ class ModelComparison(Readable):
                     name,
                     _interval(row["mean"], row["low"], row["high"]),
                     apart if name in self.differences else "",
-                    "" if row["converged"] else f"not converged: {row['reasons']}",
+                    "; ".join(self._remarks(name)),
                 )
             )
         return table
+
+    def _remarks(self, name) -> list[str]:
+        """What stands behind a model's numbers, of the difference where there is one."""
+        shown = self.differences.get(name, self.scores[name])
+        remarks = [f"not converged: {'; '.join(shown.reasons)}"] if shown.reasons else []
+        return [*remarks, *shown.notes]
 
     def __repr__(self) -> str:
         return text_table([self._header, *self._table()])

@@ -179,4 +179,10 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             values = np.where(possible & (reason is None), values, np.nan)
         low, high = result.interval(0.95 if level is None else level)
         log_partition = result.log_partition
-        return Scored(values - log_partition, high - log_partition, log_partition - low, tuple(reasons))
+        return Scored(
+            values - log_partition,
+            below=high - log_partition,
+            above=log_partition - low,
+            reasons=tuple(reasons),
+            scatter=vars(self).get("log_likelihood_scatter_", np.nan),
+        )

@@ -60,6 +60,10 @@ class ScoreInterval(Readable):
         other, "difference" are the two estimates. Empty for one model.
     unit : {"row", "document", "word"}
         What the mean is taken over. Rows are documents where all models are topic models.
+    scatter : float
+        Standard deviation (nats) by which the mean scattered between the last passes of training, as a model's
+        `log_likelihood_scatter_` says; of a difference that of both models. NaN where it is not known. No interval
+        holds it: they all speak of the weights as they are.
     """
 
     mean: float
@@ -71,6 +75,19 @@ class ScoreInterval(Readable):
     reasons: tuple[str, ...] = ()
     method: str = ""
     unit: str = "row"
+    scatter: float = np.nan
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else should be known, one sentence each: where training has not settled."""
+        low, high = self.combined
+        if not self.scatter > 0.5 * (high - low):
+            return ()
+        return (
+            f"training has not settled: this number scattered by {self.scatter:.2g} nats between its last passes, more "
+            "than the interval's half-width, so that a fit with another seed may say the opposite; fit with "
+            "average=True, or compare procedures by compare_fits",
+        )
 
     @property
     def perplexity(self) -> float:
@@ -105,7 +122,8 @@ class ScoreInterval(Readable):
 
     def _line(self) -> str:
         trust = "" if self.converged else f", not converged: {'; '.join(self.reasons)}"
-        return f"{100 * self.level:g} % interval {from_to(*self.combined)}{trust}"
+        notes = "".join(f"; {note}" for note in self.notes)
+        return f"{100 * self.level:g} % interval {from_to(*self.combined)}{trust}{notes}"
 
     def _title(self) -> str:
         digits = decimals(self.mean, (self.combined[1] - self.combined[0]) / 4)
@@ -121,13 +139,15 @@ class ScoreInterval(Readable):
             low, high = self.perplexity_interval
             digits = decimals(self.perplexity, (high - low) / 4)
             rows.append(("perplexity", f"{self.perplexity:.{digits}f} {from_to(low, high)}"))
-        return rows + [("", reason) for reason in self.reasons]
+        if np.isfinite(self.scatter):
+            rows.append(("between the last passes of training", f"± {self.scatter:.2g}"))
+        return rows + [("", sentence) for sentence in (*self.reasons, *self.notes)]
 
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with one row.
 
         Columns: mean, low and high (combined interval), sampling_low, sampling_high, partition_low and partition_high
-        (nats), level, converged, reasons in one string, method and unit.
+        (nats), level, converged, reasons in one string, method, unit and scatter.
 
         Returns
         -------
@@ -145,7 +165,7 @@ class ScoreInterval(Readable):
         for name in ("sampling", "partition"):
             row |= dict(zip((f"{name}_low", f"{name}_high"), getattr(self, name)))
         row |= {"level": self.level, "converged": self.converged, "reasons": "; ".join(self.reasons)}
-        return pd.DataFrame([row | {"method": self.method, "unit": self.unit}])
+        return pd.DataFrame([row | {"method": self.method, "unit": self.unit, "scatter": self.scatter}])
 
 
 def sampled_units(unit: str) -> str:
@@ -159,14 +179,14 @@ def _perplexity(mean: float) -> float:
 
 
 class Scored(NamedTuple):
-    """Log-likelihoods of rows (n,), how far the error that they share reaches below and above their mean, why the
-    numbers are not trusted, and what a row is."""
+    """What a model says of rows."""
 
-    values: NDArray[np.float64]
-    below: float
-    above: float
-    reasons: tuple[str, ...] = ()
-    unit: str = "row"
+    values: NDArray[np.float64]  # (n,) log-likelihoods in nats
+    below: float  # how far the error that they share reaches below their mean
+    above: float  # and above it
+    reasons: tuple[str, ...] = ()  # why the numbers are not trusted
+    unit: str = "row"  # what a row is
+    scatter: float = np.nan  # of the mean between the last passes of training
 
 
 def check_interval(n_rows: int, level: float) -> None:
@@ -179,12 +199,12 @@ def check_interval(n_rows: int, level: float) -> None:
 
 def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval:
     """Return the interval of a mean over rows, given how far a common error reaches below and above it."""
-    values, below, above, reasons, unit = scored
+    values, below, above, reasons, unit, scatter = scored
     check_interval(len(values), level)
     mean, n = float(values.mean()), len(values)
     if not np.isfinite(mean):
         reasons = reasons or (f"the mean is {mean}, since some rows have the likelihood 0",)
-        return ScoreInterval(mean, (mean, mean), (mean, mean), (mean, mean), level, False, reasons, method, unit)
+        return ScoreInterval(mean, (mean, mean), (mean, mean), (mean, mean), level, False, reasons, method, unit, scatter)
     half = float(student_t.ppf(0.5 + level / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
     return ScoreInterval(
         mean=mean,
@@ -196,6 +216,7 @@ def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval
         reasons=reasons,
         method=method,
         unit=unit,
+        scatter=scatter,
     )
 
 

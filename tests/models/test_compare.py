@@ -13,7 +13,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, StandardScaler
 
-from sklpf import AIS, BernoulliRBM, FactorialMixture, ParallelTempering, ProductOfExperts, compare, score_interval
+from sklpf import AIS, BernoulliRBM, FactorialMixture, ParallelTempering, ProductOfExperts, compare, compare_models, score_interval
 from sklpf.models import ScoreInterval
 from sklpf.models.ratio import _direct
 
@@ -222,3 +222,24 @@ def test_bad_input():
         compare(model, model, TEST, level=0)
     with pytest.raises(ValueError, match="at least 2 rows"):
         compare(model, model, TEST[:1])
+
+
+# ---- fits whose likelihood still jumps -------------------------------------------------------------
+def test_comparisons_name_training_that_has_not_settled():
+    X = (load_digits().data > 7).astype(float)
+    options = {"learning_rate": 0.05, "n_iter": 30, "random_state": 0}
+    jumping, settled, other = (
+        BernoulliRBM(12, **options, average=average, n_chains=n_chains).fit(X[:1200])
+        for average, n_chains in ((False, None), (True, None), (True, 20))
+    )
+    difference = compare(jumping, settled, X[1200:])
+    own = jumping.log_likelihood_scatter_, settled.log_likelihood_scatter_
+    assert difference.scatter == pytest.approx(np.hypot(*own))
+    assert own[0] > 0.1 > own[1]
+    assert "training has not settled" in difference.summary()
+    assert "training has not settled" in repr(compare_models({"jumping": jumping, "settled": settled}, X[1200:]))
+    assert compare(other, settled, X[1200:]).notes == ()
+    assert "between the last passes of training" in settled.score_interval(X[1200:]).summary()
+    known = BernoulliRBM.from_parameters(np.zeros((1, 64)), np.zeros(64), np.zeros(1))
+    assert np.isnan(known.score_interval(X).scatter)
+    assert "between the last passes" not in known.score_interval(X).summary()
