@@ -204,7 +204,9 @@ def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval
     mean, n = float(values.mean()), len(values)
     if not np.isfinite(mean):
         reasons = reasons or (f"the mean is {mean}, since some rows have the likelihood 0",)
-        return ScoreInterval(mean, (mean, mean), (mean, mean), (mean, mean), level, False, reasons, method, unit, scatter)
+        return ScoreInterval(
+            mean, (mean, mean), (mean, mean), (mean, mean), level, False, reasons, method, unit, scatter
+        )
     half = float(student_t.ppf(0.5 + level / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
     return ScoreInterval(
         mean=mean,

@@ -13,7 +13,16 @@ from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, StandardScaler
 
-from sklpf import AIS, BernoulliRBM, FactorialMixture, ParallelTempering, ProductOfExperts, compare, compare_models, score_interval
+from sklpf import (
+    AIS,
+    BernoulliRBM,
+    FactorialMixture,
+    ParallelTempering,
+    ProductOfExperts,
+    compare,
+    compare_models,
+    score_interval,
+)
 from sklpf.models import ScoreInterval
 from sklpf.models.ratio import _direct
 
