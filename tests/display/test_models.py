@@ -58,14 +58,14 @@ def test_models_are_drawn_with_both_errors_and_beside_it_their_differences(rbm):
     assert drawn(display.axes_[1])[1, "both errors, 95 %"] == comparison.differences[names[1]].combined
     assert len(drawn(display.axes_[1])) == 3  # the best one has no difference from itself
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert display.ax_.get_xlabel() == "log-likelihood per row (nats)"
+    assert display.ax_.get_xlabel() == "log-likelihood per row, these fits (nats)"
     assert legend == ["both errors, 95 %", "rows", "log Z"]
     difference = compare(other, rbm, X)
     alone = ComparisonDisplay.from_result(difference, name="other - one")
     assert drawn(alone.ax_)[0, "rows"] == difference.sampling
-    assert alone.ax_.get_xlabel() == "difference (nats)"
+    assert alone.ax_.get_xlabel() == "difference, these fits (nats)"
     alone = ComparisonDisplay.from_result(rbm.score_interval(X))
-    assert alone.ax_.get_xlabel() == "log-likelihood per row (nats)"
+    assert alone.ax_.get_xlabel() == "log-likelihood per row, these fits (nats)"
 
 
 def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():
