@@ -118,7 +118,7 @@ class ComparisonDisplay(Display):
                     _draw(axes, line, intervals[name])
                 else:  # the best, which is 0 from itself
                     axes.plot(0, line, "ok")
-            axes.set_xlabel(f"{label}, these fits (nats)", fontsize="small")
+            axes.set_xlabel(f"{label}\nof these fits (nats)", fontsize="small")
             axes.locator_params(axis="x", nbins=4)
             if intervals is self.differences:
                 axes.axvline(0, color="0.4", linewidth=0.8, linestyle=":")

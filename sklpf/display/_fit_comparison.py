@@ -93,8 +93,8 @@ class FitComparisonDisplay(Display):
                 _draw(right, line, result.differences[name], result.means[name] - result.means[result.best])
             else:
                 right.plot(0, line, "ok")
-        left.set_xlabel("expected log-likelihood per row (nats)", fontsize="small")
-        right.set_xlabel("expected difference (nats)", fontsize="small")
+        left.set_xlabel("expected log-likelihood\nper row (nats)", fontsize="small")
+        right.set_xlabel("expected difference\n(nats)", fontsize="small")
         right.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
         for axes in self.axes_:
             axes.locator_params(axis="x", nbins=4)

@@ -132,7 +132,7 @@ def compare_fits(
     if checkpoint is not None and not isinstance(random_state, Integral):
         raise ValueError("checkpoint needs random_state to be an int, else an interrupted comparison can't be resumed")
     X, y = _check_rows(named, X, y)
-    seed = int(random_state) if isinstance(random_state, Integral) else draw_seed(random_state)
+    seed = _seed(random_state)
     splits = _check_splits(cv, X, y, seed)
 
     tasks = [
@@ -352,6 +352,17 @@ def _has_nan(X) -> bool:
         return not np.all(np.isfinite(np.asarray(values, dtype=np.float64)))
     except (TypeError, ValueError):
         return False  # no numbers: the models say what they need
+
+
+def _seed(random_state) -> int:
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool) and random_state >= 0:
+        return int(random_state)
+    try:
+        return draw_seed(random_state)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state must be an int of at least 0, a RandomState or None, got {random_state!r}"
+        ) from error
 
 
 def _check_splits(cv, X, y, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:

@@ -101,9 +101,10 @@ def _names(params) -> list[str]:
 
 def _test_over_train(cv, n_splits: int) -> float:
     """Rows that a split holds out for each that it trains on; of k-fold splits where nothing else is known."""
-    try:
-        rows = np.zeros((_ROWS, 1)), np.zeros(_ROWS, dtype=int), np.arange(_ROWS)
-        sizes = [(len(test), len(train)) for train, test in check_cv(cv).split(*rows)]
-        return float(np.mean([n_test / n_train for n_test, n_train in sizes]))
-    except Exception:  # splitters of a user's own may need the rows that they were made for
-        return 1 / (n_splits - 1)
+    for groups in (None, np.arange(_ROWS)):
+        try:
+            splits = list(check_cv(cv).split(np.zeros((_ROWS, 1)), np.zeros(_ROWS, dtype=int), groups))
+            return float(np.mean([len(test) / len(train) for train, test in splits]))
+        except Exception:  # some need groups, and those of a user's own perhaps the rows that they were made for
+            continue
+    return 1 / (n_splits - 1)
