@@ -19,10 +19,10 @@ _DOTS = -0.22  # above the mean
 
 
 class FitComparisonDisplay(Display):
-    """Expected log-likelihoods of procedures, their differences from the best, and the mean of every fit as a dot.
+    """Expected log-likelihoods and differences of procedures, and every fit as a dot.
 
-    Dots scatter by training seeds, training sets and the rows held out. The interval is that of their mean, and below
-    it are its parts.
+    Dots scatter by training seeds, training sets and the rows held out. The interval is that of
+    their mean, and below it are its parts.
 
     Parameters
     ----------

@@ -1,4 +1,8 @@
-"""compare_fits: procedures compared by many fits of each, on the same splits with the same seeds."""
+"""compare_fits: procedures compared by many fits of each, on the same splits with the same seeds.
+
+Fits run in parallel, each a task of its own that depends on its seed and split alone; the parent keeps
+what they say as they finish, so that an interrupted comparison loses no finished fit.
+"""
 
 from __future__ import annotations
 
@@ -45,78 +49,86 @@ def compare_fits(
     checkpoint: str | os.PathLike[str] | None = None,
     verbose: int = 0,
 ) -> FitComparison:
-    """Compare procedures, not one fit of each: which has the higher expected held-out log-likelihood per row?
+    """Compare procedures, not one fit of each, by their expected held-out log-likelihood per row.
 
-    Every candidate is fitted to the training part of every split with several training seeds, and scored on the rows
-    held out. Fits with the same split and seed make pairs. What is estimated is the expected difference between a fit
-    of one and a fit of the other, for a new training set of the splits' size, new seeds and new rows. `compare` and
-    `compare_models` speak of fitted models instead, whose order may change with the seed.
+    Every candidate is fitted to the training part of every split with several training seeds, and
+    scored on the rows held out. Fits with the same split and seed make pairs. What is estimated is
+    the expected difference between a fit of one and a fit of the other, for a new training set of
+    the splits' size, new seeds and new rows. `compare` and `compare_models` speak of fitted models
+    instead, whose order may change with the seed.
 
     Parameters
     ----------
     candidates : dict of str to estimator or pipeline, or finished search
-        At least 2, by name, the simplest first. They are models of sklpf, or pipelines that end in one, and are cloned.
-        A finished search, such as GridSearchCV, gives the scores of its splits instead, and takes no `X`: see the
-        notes.
+        At least 2, by name, the simplest first. They are models of sklpf, or pipelines that end in
+        one, and are cloned. A finished search, such as GridSearchCV, gives the scores of its splits
+        instead, and takes no `X`: see the notes.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), or list of n_samples
         Independent rows, or whatever the pipelines take.
     y : array-like of shape (n_samples,) or None, default=None
         Handed to `fit` and to the splitter.
     cv : int, splitter or iterable of (train, test), default=5
-        Splits as scikit-learn takes them; an int is that many folds of shuffled rows. At least 2 splits, each with at
-        least 2 rows held out. More folds give a better known error, of a difference at a larger training size.
+        Splits as scikit-learn takes them; an int is that many folds of shuffled rows. At least 2
+        splits, each with at least 2 rows held out. More folds give a better known error, of a
+        difference at a larger training size.
     n_seeds : int, default=1
-        Training seeds for every split, the same for all candidates. More of them average what training draws at random,
-        in proportion to their time; so do more splits.
+        Training seeds for every split, the same for all candidates. More of them average what
+        training draws at random, in proportion to their time; so do more splits.
     level : float, default=0.95
         Probability with which each interval covers.
     random_state : int, RandomState or None, default=None
-        Seed of the folds and of all fits: every parameter `random_state` of a clone, also of the steps of a pipeline,
-        is set to a number that depends on this seed, the split and the training seed alone.
+        Seed of the folds and of all fits: every parameter `random_state` of a clone, also of the
+        steps of a pipeline, is set to a number that depends on this seed, the split and the
+        training seed alone.
     n_jobs : int or None, default=None
-        Fits at the same time, in threads unless ``joblib.parallel_config`` says otherwise. Never changes a number.
+        Fits at the same time, in threads unless ``joblib.parallel_config`` says otherwise. Never
+        changes a number.
     checkpoint : str, path-like or None, default=None
-        Directory that keeps finished fits; an interrupted comparison goes on from there with the same bits. Needs an
-        int as `random_state`.
+        Directory that keeps finished fits; an interrupted comparison goes on from there with the
+        same bits. Needs an int as `random_state`.
     verbose : int, default=0
-        Whether to say a line after every fit, by the logger "sklpf" at level INFO, printed where logging would not
-        show it.
+        Whether to say a line after every fit, by the logger "sklpf" at level INFO, printed where
+        logging would not show it.
 
     Returns
     -------
     comparison : FitComparison
-        Prints as a table. ``difference(a, b)`` has the interval of any two, split into what comes from rows, from fits
-        and from log Z; ``best`` and ``chosen`` are names; ``missing`` lists fits that raised or are not trusted.
+        Prints as a table. ``difference(a, b)`` has the interval of any two, split into what comes
+        from rows, from fits and from log Z; ``best`` and ``chosen`` are names; ``missing`` lists
+        fits that raised or are not trusted.
 
     Raises
     ------
     TypeError
         If a candidate has no log-likelihood with an error.
     ValueError
-        If a parameter can't be used, if pipelines arrive at different rows, or if no fit at all can be scored.
+        If a parameter can't be used, if pipelines arrive at different rows, or if no fit at all can
+        be scored.
 
     Notes
     -----
-    The interval is the wider one of two. One adds up the variances of held-out rows, training seeds and log Z, each
-    from what repeats within splits. The other takes the spread between splits, Student t with one degree of freedom
-    less than splits, and so holds the effect of training sets as well. Both covered in simulations, where folds that
-    share training rows needed no further correction: see the benchmarks.
+    The interval is the wider one of two. One adds up the variances of held-out rows, training seeds
+    and log Z, each from what repeats within splits. The other takes the spread between splits,
+    Student t with one degree of freedom less than splits, and so holds the effect of training sets
+    as well. The first alone covers too seldom where fits differ and there is one seed. That training
+    sets share rows needed no further correction in simulations: see the benchmarks.
 
-    Of a search only scores of splits are known: the interval is that of the corrected resampled t-test (Nadeau & Bengio
-    2003), which is wider, and its parts are not known. A scorer that returns several scores may return the standard
-    error of log Z under the key "log_partition_std_error", beside "log_likelihood" or what `refit` names. That these
-    scores are log-likelihoods of the same rows is not checked.
+    Of a search only scores of splits are known: the interval is that of the corrected resampled
+    t-test (Nadeau & Bengio 2003), which is wider, and its parts are not known. A scorer that
+    returns several scores may return the standard error of log Z under the key
+    "log_partition_std_error", beside "log_likelihood" or what `refit` names. That these scores are
+    log-likelihoods of the same rows is not checked.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklpf import BernoulliRBM, compare_fits
-    >>> X = np.repeat([[0, 0, 1, 1], [1, 1, 0, 0]], 40, axis=0)
-    >>> units = {f"{n} units": BernoulliRBM(n, learning_rate=0.1, n_iter=50) for n in (1, 4)}
-    >>> comparison = compare_fits(units, X, random_state=0)
+    >>> X = np.repeat([[0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0]], 40, axis=0)
+    >>> passes = {f"{n} passes": BernoulliRBM(2, n_iter=n) for n in (2, 50)}
+    >>> comparison = compare_fits(passes, X, random_state=0)
     >>> comparison.best, comparison.chosen
-    ('4 units', '4 units')
-    >>> comparison.difference("4 units", "1 units").combined[0] > 0
+    ('50 passes', '50 passes')
+    >>> comparison.difference("50 passes", "2 passes").combined[0] > 0
     True
     """
     check_level(level)
@@ -234,7 +246,7 @@ def _progress_line(task, outcome, n_done, n_all, left) -> str:
 
 
 def _check_same_rows(first: dict[tuple[int, int], tuple[str, str]], task: FitTask, outcome: Outcome) -> None:
-    """Raise ValueError if a candidate scores other rows than the first one that was fitted with this split and seed."""
+    """Raise ValueError if a candidate scores other rows than the first with this split and seed."""
     if not outcome.rows:
         return
     name, rows = first.setdefault((task.split, task.number), (task.name, outcome.rows))
@@ -355,7 +367,7 @@ def _has_nan(X) -> bool:
 
 
 def _seed(random_state) -> int:
-    if isinstance(random_state, Integral) and not isinstance(random_state, bool) and random_state >= 0:
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool) and int(random_state) >= 0:
         return int(random_state)
     try:
         return draw_seed(random_state)

@@ -1,10 +1,10 @@
-"""FitComparison: procedures by the expected log-likelihood of what they fit, with the error of many fits."""
+"""FitComparison: procedures by the expected log-likelihood of what they fit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,10 @@ _UNKNOWN = (np.nan, np.nan)
 
 @dataclass(frozen=True, repr=False)
 class FitInterval(Readable):
-    """Expected log-likelihood per row of what a procedure fits, or the difference of two procedures (nats).
+    """Expected log-likelihood per row of what a procedure fits, or the difference of two (nats).
 
-    The expectation is over training sets of the splits' size, training seeds and held-out rows. Half-widths of
-    `sampling`, `fits` and `partition` add up to that of `combined` in quadrature.
+    The expectation is over training sets of the splits' size, training seeds and held-out rows.
+    Half-widths of `sampling`, `fits` and `partition` add up to that of `combined` in quadrature.
 
     Attributes
     ----------
@@ -29,11 +29,13 @@ class FitInterval(Readable):
     std_error : float
         Standard error of the mean, from all sources.
     sampling : tuple of float
-        Interval from the spread over the held-out rows; NaN where it is not known apart, as of a search.
+        Interval from the spread over the held-out rows; NaN where it is not known apart, as of a
+        search.
     fits : tuple of float
         Interval from training seeds and training sets; NaN where it is not known apart.
     partition : tuple of float
-        Interval from the errors of log Z, a part of what differs between fits; NaN where it is not known.
+        Interval from the errors of log Z, a part of what differs between fits; NaN where it is not
+        known.
     combined : tuple of float
         All.
     level : float
@@ -74,19 +76,6 @@ class FitInterval(Readable):
         return rows + [("", reason) for reason in self.reasons]
 
 
-class HeldOut(Protocol):
-    """What all fits of a comparison say about held-out rows."""
-
-    names: tuple[str, ...]
-    size: str  # how many splits, seeds and rows
-
-    def means(self, name: str) -> NDArray[np.float64]:
-        """Mean log-likelihood per row of every fit, (n_splits, n_seeds), NaN where it is missing."""
-
-    def interval(self, a: str, b: str | None, level: float) -> FitInterval:
-        """The expected log-likelihood of `a`, or its difference from that of `b`."""
-
-
 class HeldOutRows(NamedTuple):
     """Log-likelihoods of every held-out row by every fit.
 
@@ -105,17 +94,18 @@ class HeldOutRows(NamedTuple):
 
     @property
     def size(self) -> str:
+        """How many splits, seeds and rows there are."""
         splits = self.fits[self.names[0]]
         n_seeds = len(splits[0].values)
         seeds = "1 training seed" if n_seeds == 1 else f"{n_seeds} training seeds"
         return f"{len(splits)} splits, {seeds} each, {self.n_train} training rows"
 
     def means(self, name: str) -> NDArray[np.float64]:
-        """As in `HeldOut`."""
+        """Mean log-likelihood per row of every fit, (n_splits, n_seeds), NaN where it is missing."""
         return np.array([fits.values.mean(axis=1) for fits in self.fits[name]])
 
     def interval(self, a: str, b: str | None, level: float) -> FitInterval:
-        """As in `HeldOut`."""
+        """The expected log-likelihood of `a`, or its difference from that of `b`."""
         pairs = list(self.fits[a]) if b is None else list(map(_difference, self.fits[a], self.fits[b]))
         complete = [_complete(fits) for fits in pairs]
         complete = [fits for fits in complete if len(fits.values)]
@@ -148,14 +138,15 @@ class SplitScores(NamedTuple):
 
     @property
     def size(self) -> str:
+        """As in `HeldOutRows`."""
         return f"{len(self.scores[self.names[0]])} splits of a search"
 
     def means(self, name: str) -> NDArray[np.float64]:
-        """As in `HeldOut`."""
+        """As in `HeldOutRows`."""
         return self.scores[name][:, np.newaxis]
 
     def interval(self, a: str, b: str | None, level: float) -> FitInterval:
-        """As in `HeldOut`."""
+        """As in `HeldOutRows`."""
         values = self.scores[a] if b is None else self.scores[a] - self.scores[b]
         there = np.isfinite(values)
         n_fits = int(there.sum())
@@ -193,7 +184,8 @@ class FitComparison(Readable):
     names : tuple of str
         The candidates in the order given, which should be the simplest first.
     scores : dict of str to FitInterval
-        Every candidate's expected log-likelihood, the best first: by the mean, those that did not converge last.
+        Every candidate's expected log-likelihood, the best first: by the mean, those that did not
+        converge last.
     differences : dict of str to FitInterval
         Expected difference from the first of them, of every other one; usually negative.
     means : dict of str to ndarray of shape (n_splits, n_seeds)
@@ -221,9 +213,10 @@ class FitComparison(Readable):
 
     @property
     def chosen(self) -> str:
-        """Name of the first candidate, in the order given, that the one-standard-error rule does not call worse.
+        """Name of the first candidate, in the order given, that is not worse than the best.
 
-        That is, its mean difference from `best` is at most the standard error of this difference.
+        By the one-standard-error rule: it is not worse if its mean difference from the best is at
+        most the standard error of that difference.
         """
         for name in self.names:
             if name == self.best:
@@ -274,9 +267,10 @@ class FitComparison(Readable):
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with a row for every candidate.
 
-        Columns: mean, low and high; difference, difference_low, difference_high and difference_std_error (from the best
-        candidate, 0 for itself); sampling, fits and partition (half-widths of the difference's parts, of the best one
-        those of its mean); n_fits, chosen, converged, and reasons in one string.
+        Columns: mean, low and high; difference, difference_low, difference_high and
+        difference_std_error (from the best candidate, 0 for itself); sampling, fits and partition
+        (half-widths of the difference's parts, of the best one those of its mean); n_fits, chosen,
+        converged, and reasons in one string.
 
         Returns
         -------
@@ -352,7 +346,7 @@ class FitComparison(Readable):
         return f"expected log-likelihood per row of procedures (nats): {self.held_out.size}"
 
 
-def compare_held_out(held_out: HeldOut, missing: Sequence[str], level: float) -> FitComparison:
+def compare_held_out(held_out: HeldOutRows | SplitScores, missing: Sequence[str], level: float) -> FitComparison:
     """Return the comparison of all candidates, each with the best of those that converged."""
     scores = {name: held_out.interval(name, None, level) for name in held_out.names}
     ranked = sorted(scores, key=lambda name: _rank(scores[name]))

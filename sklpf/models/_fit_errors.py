@@ -1,9 +1,10 @@
 """The error of a mean over fits: rows that were held out, training seeds and training sets, and log Z.
 
-A fit is scored on the rows that its split leaves out, and its mean there has three sources of error, which repeat in
-different ways. Rows: every split has others, or some again. Fits: seeds, and training sets, which share rows. log Z:
-one for each fit. What k-fold splits share has no unbiased estimate (Bengio & Grandvalet 2004), so which rule covers was
-measured: doc/benchmarks/compare_fits.md.
+A fit is scored on the rows that its split leaves out, and its mean there has three sources of
+error, which repeat in different ways. Rows: every split has others, or some again. Fits: seeds, and
+training sets, which share rows. log Z: one for each fit. What k-fold splits share has no unbiased
+estimate (Bengio & Grandvalet 2004), so which rule covers was measured:
+doc/benchmarks/compare_fits.md.
 """
 
 from __future__ import annotations
@@ -52,9 +53,10 @@ class Variance(NamedTuple):
 def error_of_mean(splits: Sequence[Fits], level: float) -> FitError:
     """Return the mean over at least 2 splits, each the mean of its fits, with its error.
 
-    There are two estimates of its variance: the sum of what comes from rows, seeds and log Z, each from what repeats
-    within a split; and what is seen between splits, which holds the effect of the training sets as well but has few
-    degrees of freedom. The interval is the wider one of both Student t intervals.
+    There are two estimates of its variance: the sum of what comes from rows, seeds and log Z, each
+    from what repeats within a split; and what is seen between splits, which holds the effect of the
+    training sets as well but has few degrees of freedom. The interval is the wider one of both
+    Student t intervals.
     """
     means = np.array([fits.values.mean() for fits in splits])
     rows = rows_variance(splits)
@@ -87,7 +89,7 @@ def rows_variance(splits: Sequence[Fits]) -> Variance:
         apart = fits.values.mean(axis=0) - fits.values.mean()
         sums[fits.rows] += apart / n_rows * np.sqrt(n_rows / (n_rows - 1))
         tested[fits.rows] = True
-    return Variance(float(np.sum(sums**2)) / len(splits) ** 2, max(np.sum(tested) - len(splits), 1))
+    return Variance(float(np.sum(sums**2)) / len(splits) ** 2, max(int(np.sum(tested)) - len(splits), 1))
 
 
 def seeds_variance(splits: Sequence[Fits]) -> Variance:
@@ -115,7 +117,7 @@ def between_variance(splits: Sequence[Fits], means: NDArray[np.float64], rows: V
     """From the spread of the splits' means; rows that several splits hold out make it too small, and are added."""
     n_splits = len(splits)
     one_split = [fits.values.mean(axis=0).var(ddof=1) / len(fits.rows) for fits in splits]
-    shared = np.mean([_overlap(a, b) for i, a in enumerate(splits) for b in splits[:i]])
+    shared = float(np.mean([_overlap(a, b) for i, a in enumerate(splits) for b in splits[:i]]))
     rows_between = float(np.mean(one_split)) * (1 - shared) / n_splits
     return Variance(float(means.var(ddof=1)) / n_splits + rows.value - rows_between, n_splits - 1)
 

@@ -82,7 +82,7 @@ def _metric(search, results) -> str:
 
 def _of_splits(results, metric) -> NDArray[np.float64] | None:
     """Scores of all candidates, (n_candidates, n_splits)."""
-    columns = []
+    columns: list[NDArray[np.float64]] = []
     while f"split{len(columns)}_test_{metric}" in results:
         columns.append(np.asarray(results[f"split{len(columns)}_test_{metric}"], dtype=np.float64))
     return np.transpose(columns) if columns else None
