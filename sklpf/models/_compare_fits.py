@@ -110,8 +110,9 @@ def compare_fits(
     The interval is the wider one of two. One adds up the variances of held-out rows, training seeds
     and log Z, each from what repeats within splits. The other takes the spread between splits,
     Student t with one degree of freedom less than splits, and so holds the effect of training sets
-    as well. The first alone covers too seldom where fits differ and there is one seed. That training
-    sets share rows needed no further correction in simulations: see the benchmarks.
+    as well. It covered in simulations of RBMs, topic models and mixtures. It covers too seldom for
+    procedures that stay far from the likelihood's maximum, such as an estimate shrunk by half, as
+    folds share the training rows that these depend on: see the benchmarks.
 
     Of a search only scores of splits are known: the interval is that of the corrected resampled
     t-test (Nadeau & Bengio 2003), which is wider, and its parts are not known. A scorer that

@@ -1,8 +1,9 @@
 """Do the 95 % intervals of compare_fits cover the expected difference of two procedures?
 
     python tests/benchmarks/compare_fits_coverage.py 400 [setting ...]
+    python tests/benchmarks/compare_fits_coverage.py shrunk
 
-prints the rows of the table in doc/benchmarks/compare_fits.md. The truth of a setting is the mean over many independent
+print the rows of the tables in doc/benchmarks/compare_fits.md. The truth of a setting is the mean over many independent
 training sets of the folds' size, each with a training seed of its own and scored on fresh rows.
 """
 
@@ -19,6 +20,7 @@ from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold, ShuffleSplit
 
 from sklpf import BernoulliRBM, Exact, FactorialMixture, LatentDirichletAllocation, LeftToRight, compare_fits
+from sklpf.models._fit_errors import Fits, error_of_mean
 
 N_TRUTH = 400  # independent training sets
 
@@ -82,6 +84,7 @@ SETTINGS = {
     # held out
     "LDA, 2 and 4 topics": Setting(documents(3, 0), lda(2), lda(4), 60, n_fresh=50),
     "mixture, 2 and 4 components": Setting(factorial_rows(3, 1.5, 5), mixture(2), mixture(4), 60),
+    "RBM, 2 and 20 passes": Setting(rbm_rows(4, 12, 1.0, 4), rbm(8, 2), rbm(8, 20), 120),
     "RBM, 4 and 10 units, 10 folds": Setting(
         rbm_rows(5, 10, 1.5, 2), rbm(4, learning_rate=0.1), rbm(10, 40, 0.02), 80, cv=10
     ),
@@ -139,7 +142,30 @@ def measure(name, n_studies):
     )
 
 
+def measure_shrunk_means(share, n_folds, n_studies=4000, n_rows=100):
+    """One row of the second table: N(share * mean of the training rows, 1) against N(0, 1), for rows from N(1, 1)."""
+    n_test = n_rows // n_folds
+    n_train = n_rows - n_test
+    truth = share - share**2 * (1 + 1 / n_train) / 2
+    rng, covers = np.random.default_rng(0), np.zeros(3)
+    rows, nothing = np.arange(n_rows).reshape(n_folds, n_test), np.zeros(1)
+    for X in rng.normal(1, 1, size=(n_studies, n_folds, n_test)):
+        locations = share * (X.sum() - X.sum(axis=1, keepdims=True)) / n_train
+        differences = locations * X - locations**2 / 2
+        splits = [Fits(rows[j], differences[j][np.newaxis], nothing, nothing) for j in range(n_folds)]
+        error = error_of_mean(splits, 0.95)
+        naive = student_t.ppf(0.975, n_folds - 1) * differences.mean(axis=1).std(ddof=1) / np.sqrt(n_folds)
+        halves = np.array([error.half_width, naive, naive * np.sqrt(1 + n_folds * n_test / n_train)])
+        covers += abs(error.mean - truth) <= halves
+    print(f"| {share} | {n_folds} | " + " | ".join(f"{100 * count / n_studies:.1f} %" for count in covers) + " |")
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "shrunk":
+        for n_folds in (5, 10):
+            for share in (1.0, 0.8, 0.5):
+                measure_shrunk_means(share, n_folds)
+        sys.exit()
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     n = int(sys.argv[1])

@@ -348,6 +348,12 @@ def without_splits():
     return search
 
 
+def with_fewer_rows_at_first():
+    search = searched()
+    search.cv_results_["n_resources"] = np.array([20, 60])  # as HalvingGridSearchCV keeps them
+    return search
+
+
 @pytest.mark.parametrize(
     ("candidates", "options", "message"),
     [
@@ -377,6 +383,7 @@ def without_splits():
         (GridSearchCV(rbm(), {"n_components": [1, 2]}), {"X": None}, "candidates is a search that is not fitted"),
         (searched, {}, "X must be None where candidates is a search"),
         (without_splits, {"X": None}, "candidates is a search without scores of at least 2 splits"),
+        (with_fewer_rows_at_first, {"X": None}, "candidates is a search that trains on fewer rows at first"),
     ],
 )  # fmt: skip
 def test_bad_input(candidates, options, message):
