@@ -12,6 +12,7 @@ import os
 import pickle
 import platform
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -97,13 +98,26 @@ def parallel_map(
     results: list[Any] = [None] * len(items)
     with one_blas_thread(), reported as task_done, workers as parallel:
         tasks = (delayed(_call)(_process(), _numbered, function, i, item) for i, item in enumerate(items))
-        for position, result in parallel(tasks):
-            results[position] = result
-            if on_result is not None:
-                on_result(position, result)
-            if task_done is not None:
-                task_done()
+        with _dropping_quietly(parallel(tasks)) as arriving:
+            for position, result in arriving:
+                results[position] = result
+                if on_result is not None:
+                    on_result(position, result)
+                if task_done is not None:
+                    task_done()
     return results
+
+
+@contextlib.contextmanager
+def _dropping_quietly(results):
+    """Drop the tasks that are left when an error comes out, without joblib's warning that says so."""
+    try:
+        yield results
+    except BaseException:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            getattr(results, "close", lambda: None)()
+        raise
 
 
 def run_segments(

@@ -108,17 +108,16 @@ def compare_fits(
     Notes
     -----
     The interval is the wider one of two. One adds up the variances of held-out rows, training seeds
-    and log Z, each from what repeats within splits. The other takes the spread between splits,
-    Student t with one degree of freedom less than splits, and so holds the effect of training sets
-    as well. It covered in simulations of RBMs, topic models and mixtures. It covers too seldom for
-    procedures that stay far from the likelihood's maximum, such as an estimate shrunk by half, as
-    folds share the training rows that these depend on: see the benchmarks.
+    and log Z, each from what repeats within splits. The other is that of the corrected resampled
+    t-test (Nadeau & Bengio 2003), from the spread between splits: it holds the effect of training
+    sets, and corrects for the rows that they share. How often it covers was measured: see the
+    benchmarks. A procedure that stays far from the likelihood's maximum, such as an estimate shrunk
+    by half, depends on its training set more than any such interval can see.
 
     Of a search only scores of splits are known: the interval is that of the corrected resampled
-    t-test (Nadeau & Bengio 2003), which is wider, and its parts are not known. A scorer that
-    returns several scores may return the standard error of log Z under the key
-    "log_partition_std_error", beside "log_likelihood" or what `refit` names. That these scores are
-    log-likelihoods of the same rows is not checked.
+    t-test, and its parts are not known. A scorer that returns several scores may return the
+    standard error of log Z under the key "log_partition_std_error", beside "log_likelihood" or what
+    `refit` names. That these scores are log-likelihoods of the same rows is not checked.
 
     Examples
     --------
@@ -273,7 +272,9 @@ def _held_out(named, splits, tasks, outcomes) -> HeldOutRows:
         name: [_fits(test, [found[name, split, k] for k in range(n_seeds)]) for split, (_, test) in enumerate(splits)]
         for name in named
     }
-    return HeldOutRows(tuple(named), min(len(train) for train, _ in splits), fits)
+    n_train = min(len(train) for train, _ in splits)
+    test_over_train = float(np.mean([len(test) / len(train) for train, test in splits]))
+    return HeldOutRows(tuple(named), n_train, test_over_train, fits)
 
 
 def _fits(test, outcomes: list[Outcome]) -> Fits:

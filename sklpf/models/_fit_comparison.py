@@ -84,12 +84,15 @@ class HeldOutRows(NamedTuple):
     names : tuple of str
     n_train : int
         Rows that a fit is trained on, of the smallest split.
+    test_over_train : float
+        Rows that a split holds out for each that it trains on.
     fits : dict of str to list of Fits
         For every split all training seeds; the values of a fit that is missing are NaN.
     """
 
     names: tuple[str, ...]
     n_train: int
+    test_over_train: float
     fits: Mapping[str, Sequence[Fits]]
 
     @property
@@ -114,7 +117,7 @@ class HeldOutRows(NamedTuple):
         reasons = _missing(n_fits, n_all, len(complete))
         if len(complete) < 2:
             return _nothing(level, n_fits, reasons)
-        return _fit_interval(error_of_mean(complete, level), level, n_fits, reasons)
+        return _fit_interval(error_of_mean(complete, self.test_over_train, level), level, n_fits, reasons)
 
 
 class SplitScores(NamedTuple):

@@ -27,7 +27,7 @@ class Fits(NamedTuple):
 
 
 class FitError(NamedTuple):
-    """A mean and its variance by source; `half_width` is that of the interval for the sum."""
+    """A mean, its variance by source, and the half-width of the interval for their sum."""
 
     mean: float
     rows: float
@@ -47,36 +47,41 @@ class Variance(NamedTuple):
     df: float
 
     def half_width(self, level: float) -> float:
-        return float(student_t.ppf(0.5 + level / 2, self.df) * np.sqrt(max(self.value, 0.0)))
+        return float(student_t.ppf(0.5 + level / 2, self.df) * np.sqrt(self.value))
 
 
-def error_of_mean(splits: Sequence[Fits], level: float) -> FitError:
+def error_of_mean(splits: Sequence[Fits], test_over_train: float, level: float) -> FitError:
     """Return the mean over at least 2 splits, each the mean of its fits, with its error.
 
     There are two estimates of its variance: the sum of what comes from rows, seeds and log Z, each
-    from what repeats within a split; and what is seen between splits, which holds the effect of the
-    training sets as well but has few degrees of freedom. The interval is the wider one of both
-    Student t intervals.
+    from what repeats within a split; and what is seen between splits, corrected for what they
+    share, which holds the effect of the training sets as well but has few degrees of freedom. The
+    interval is the wider one of both Student t intervals.
     """
     means = np.array([fits.values.mean() for fits in splits])
     rows = rows_variance(splits)
     seeds = seeds_variance(splits)
-    partition = sum(np.sum(fits.partition**2) / len(fits.partition) ** 2 for fits in splits) / len(splits) ** 2
+    log_z = sum(float(np.mean(fits.partition**2)) / len(fits.partition) for fits in splits)
+    partition = Variance(log_z / len(splits) ** 2, np.inf)
 
     # the errors of log Z are among what differs between seeds
-    within = _sum(rows, Variance(float(partition), np.inf) if partition > seeds.value else seeds)
-    between = between_variance(splits, means, rows)
+    within = _sum(rows, seeds if seeds.value > partition.value else partition)
+    between = corrected_variance(means, test_over_train)
+    half_width = max(within.half_width(level), between.half_width(level))
+
+    # the correction is no source of its own: it makes all parts larger alike
+    seen = max(within.value, float(means.var(ddof=1)) / len(splits))
+    scale = max(within.value, between.value) / seen if seen > 0 else 1.0
 
     # a bias does not average out over fits
     bias = float(np.mean(np.concatenate([fits.bias for fits in splits]))) ** 2
-    total = max(within.value, between.value)
-    half_width = max(within.half_width(level), between.half_width(level))
+    normal = Variance(bias, np.inf)
     return FitError(
         mean=float(means.mean()),
-        rows=rows.value,
-        fits=max(total - rows.value - float(partition), 0.0),
-        partition=float(partition) + bias,
-        half_width=float(np.hypot(half_width, student_t.ppf(0.5 + level / 2, np.inf) * np.sqrt(bias))),
+        rows=scale * rows.value,
+        fits=scale * max(seen - rows.value - partition.value, 0.0),
+        partition=scale * partition.value + bias,
+        half_width=float(np.hypot(half_width, normal.half_width(level))),
     )
 
 
@@ -113,29 +118,11 @@ def _interaction(values: NDArray[np.float64]) -> float:
     return float(np.sum(apart**2)) / (values.shape[1] - 1)
 
 
-def between_variance(splits: Sequence[Fits], means: NDArray[np.float64], rows: Variance) -> Variance:
-    """From the spread of the splits' means; rows that several splits hold out make it too small, and are added."""
-    n_splits = len(splits)
-    one_split = [fits.values.mean(axis=0).var(ddof=1) / len(fits.rows) for fits in splits]
-    shared = float(np.mean([_overlap(a, b) for i, a in enumerate(splits) for b in splits[:i]]))
-    rows_between = float(np.mean(one_split)) * (1 - shared) / n_splits
-    return Variance(float(means.var(ddof=1)) / n_splits + rows.value - rows_between, n_splits - 1)
-
-
-def _overlap(a: Fits, b: Fits) -> float:
-    """Correlation of two splits' means over rows, from the rows that both hold out."""
-    return len(np.intersect1d(a.rows, b.rows)) / float(np.sqrt(len(a.rows) * len(b.rows)))
-
-
-def _sum(a: Variance, b: Variance) -> Variance:
-    """The sum, with the degrees of freedom of Welch and Satterthwaite."""
-    value = a.value + b.value
-    spread = a.value**2 / a.df + b.value**2 / b.df
-    return Variance(value, value**2 / spread if spread > 0 else np.inf)
-
-
 def corrected_variance(scores: NDArray[np.float64], test_over_train: float) -> Variance:
-    """Of the mean of splits' scores, where only these are known (the corrected resampled t-test).
+    """Of the mean of splits' scores, from their spread (the corrected resampled t-test).
+
+    Splits share training rows, and may share rows that they hold out, so that s^2 / n_splits is too
+    small.
 
     Parameters
     ----------
@@ -149,3 +136,10 @@ def corrected_variance(scores: NDArray[np.float64], test_over_train: float) -> V
     """
     n_splits = len(scores)
     return Variance(float(scores.var(ddof=1)) * (1 / n_splits + test_over_train), n_splits - 1)
+
+
+def _sum(a: Variance, b: Variance) -> Variance:
+    """The sum, with the degrees of freedom of Welch and Satterthwaite."""
+    value = a.value + b.value
+    spread = a.value**2 / a.df + b.value**2 / b.df
+    return Variance(value, value**2 / spread if spread > 0 else np.inf)

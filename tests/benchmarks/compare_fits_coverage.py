@@ -125,7 +125,7 @@ def measure(name, n_studies):
         difference = comparison.difference("a", "b")
         splits = (comparison.means["a"] - comparison.means["b"]).mean(axis=1)
         n_train = comparison.held_out.n_train
-        test_over_train = setting.n_rows / n_train - 1
+        test_over_train = comparison.held_out.test_over_train
         naive = student_t.ppf(0.975, len(splits) - 1) * splits.std(ddof=1) / np.sqrt(len(splits))
         corrected = naive * np.sqrt(1 + len(splits) * test_over_train)
         parts = [np.ptp(getattr(difference, part)) / 2 for part in ("sampling", "fits", "partition")]
@@ -153,7 +153,7 @@ def measure_shrunk_means(share, n_folds, n_studies=4000, n_rows=100):
         locations = share * (X.sum() - X.sum(axis=1, keepdims=True)) / n_train
         differences = locations * X - locations**2 / 2
         splits = [Fits(rows[j], differences[j][np.newaxis], nothing, nothing) for j in range(n_folds)]
-        error = error_of_mean(splits, 0.95)
+        error = error_of_mean(splits, n_test / n_train, 0.95)
         naive = student_t.ppf(0.975, n_folds - 1) * differences.mean(axis=1).std(ddof=1) / np.sqrt(n_folds)
         halves = np.array([error.half_width, naive, naive * np.sqrt(1 + n_folds * n_test / n_train)])
         covers += abs(error.mean - truth) <= halves

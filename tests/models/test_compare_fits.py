@@ -94,9 +94,9 @@ def test_the_interval_is_the_wider_of_two_and_its_parts_add_up():
     found = compare_fits(two(learning_rate=0.5), X, random_state=1, n_seeds=2)
     difference = found.difference("3 units", "1 unit")
     splits = (found.means["3 units"] - found.means["1 unit"]).mean(axis=1)
-    between = student_t.isf(0.025, 4) * splits.std(ddof=1) / np.sqrt(5)
-    assert half(difference.combined) >= between * (1 - 1e-12)
-    assert difference.std_error >= splits.std(ddof=1) / np.sqrt(5) * (1 - 1e-12)
+    corrected = splits.std(ddof=1) * np.sqrt(1 / 5 + 1 / 4)
+    assert half(difference.combined) >= student_t.isf(0.025, 4) * corrected * (1 - 1e-12)
+    assert difference.std_error >= corrected * (1 - 1e-12)
     parts = [half(getattr(difference, part)) for part in ("sampling", "fits", "partition")]
     assert np.linalg.norm(parts) == pytest.approx(half(difference.combined))
     assert min(parts[:2]) > 0
