@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.models import MeanCovarianceRBM as MeanCovarianceRBM
     from sklpf.models import ProductOfExperts as ProductOfExperts
     from sklpf.models import compare as compare
+    from sklpf.models import compare_fits as compare_fits
     from sklpf.models import compare_models as compare_models
     from sklpf.models import log_likelihood as log_likelihood
     from sklpf.models import log_likelihood_with_error as log_likelihood_with_error
@@ -95,6 +96,7 @@ _PUBLIC = {
     "WangLandau": "sklpf.partition",
     "compare": "sklpf.models",
     "compare_estimates": "sklpf.partition",
+    "compare_fits": "sklpf.models",
     "compare_models": "sklpf.models",
     "importance_resample": "sklpf._sampling",
     "inverse_cdf_sample": "sklpf._sampling",

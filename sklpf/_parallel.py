@@ -12,6 +12,7 @@ import os
 import pickle
 import platform
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -56,18 +57,27 @@ def _serial():
     yield lambda tasks: (function(*arguments) for function, arguments, _ in tasks)
 
 
-def _workers(n_jobs: int | None, n_tasks: int):
-    """A context that gives a function from tasks to their results, in order."""
+def _workers(n_jobs: int | None, n_tasks: int, return_as: str = "generator"):
+    """A context that gives a function from tasks to their results, in order unless `return_as` says otherwise."""
     if n_jobs == 1 or n_tasks < 2:  # joblib takes 0.2 ms to begin, too much for the runs of single rows within a task
         return _serial()
     try:
-        return Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+        return Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
     except ValueError:  # the back ends "multiprocessing" and "ray" return lists only
         return Parallel(n_jobs=n_jobs, prefer="threads")
 
 
+def _numbered(function, position, item):
+    return position, function(item)
+
+
 def parallel_map(
-    function: Callable[[Any], Any], items: Sequence[Any], *, n_jobs: int | None, stage: str | None = None
+    function: Callable[[Any], Any],
+    items: Sequence[Any],
+    *,
+    n_jobs: int | None,
+    stage: str | None = None,
+    on_result: Callable[[int, Any], Any] | None = None,
 ) -> list[Any]:
     """Return [function(item) for item in items].
 
@@ -80,15 +90,34 @@ def parallel_map(
         As in joblib; threads unless the caller chose a back end with ``joblib.parallel_config``.
     stage : str or None, default=None
         Name of this part of a fit, which then reports how far it is.
+    on_result : callable or None, default=None
+        on_result(position, result) is called here, in the parent, as soon as an item is done, in any order.
     """
     reported = contextlib.nullcontext() if stage is None else _progress.stage(stage, len(items))
-    results = []
-    with one_blas_thread(), reported as task_done, _workers(n_jobs, len(items)) as parallel:
-        for result in parallel(delayed(_call)(_process(), function, item) for item in items):
-            results.append(result)
-            if task_done is not None:
-                task_done()
+    workers = _workers(n_jobs, len(items), "generator" if on_result is None else "generator_unordered")
+    results: list[Any] = [None] * len(items)
+    with one_blas_thread(), reported as task_done, workers as parallel:
+        tasks = (delayed(_call)(_process(), _numbered, function, i, item) for i, item in enumerate(items))
+        with _dropping_quietly(parallel(tasks)) as arriving:
+            for position, result in arriving:
+                results[position] = result
+                if on_result is not None:
+                    on_result(position, result)
+                if task_done is not None:
+                    task_done()
     return results
+
+
+@contextlib.contextmanager
+def _dropping_quietly(results):
+    """Drop the tasks that are left when an error comes out, without joblib's warning that says so."""
+    try:
+        yield results
+    except BaseException:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            getattr(results, "close", lambda: None)()
+        raise
 
 
 def run_segments(

@@ -2,6 +2,7 @@
 
 import numpy as np
 from sklearn.utils import _param_validation
+from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import HasMethods, Options, StrOptions
 
 try:  # experimental, and new in scikit-learn 1.9
@@ -47,5 +48,6 @@ __all__ = [
     "Interval",
     "Options",
     "StrOptions",
+    "safe_indexing",
     "with_callbacks",
 ]

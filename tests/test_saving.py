@@ -26,6 +26,7 @@ from sklpf import (
     ParallelTempering,
     ProductOfExperts,
     compare_estimates,
+    compare_fits,
     compare_models,
 )
 
@@ -109,7 +110,13 @@ def test_estimators_keep_their_results_and_runs(estimator, way):
 def test_comparisons_survive(way):
     tempering = ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0).fit(RBM)
     fair = BernoulliRBM.from_parameters(np.zeros((1, 6)), np.zeros(6), np.zeros(1))
-    for comparison in (compare_estimates(tempering.run_), compare_models({"rbm": RBM, "fair": fair}, BINARY[:, :6])):
+    procedures = {f"{n} units": BernoulliRBM(n, n_iter=1) for n in (1, 2)}
+    comparisons = (
+        compare_estimates(tempering.run_),
+        compare_models({"rbm": RBM, "fair": fair}, BINARY[:, :6]),
+        compare_fits(procedures, BINARY[:, :6], cv=2, random_state=0),
+    )
+    for comparison in comparisons:
         again = way(comparison)
         assert repr(again) == repr(comparison)
         assert again._repr_html_() == comparison._repr_html_()

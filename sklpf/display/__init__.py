@@ -3,6 +3,7 @@
 from sklpf.display._comparison import ComparisonDisplay
 from sklpf.display._components import ComponentsDisplay
 from sklpf.display._convergence import ConvergenceDisplay
+from sklpf.display._fit_comparison import FitComparisonDisplay
 from sklpf.display._log_partition import LogPartitionDisplay
 from sklpf.display._tempering import TemperingDisplay
 from sklpf.display._topics import TopicsDisplay
@@ -13,6 +14,7 @@ __all__ = [
     "ComparisonDisplay",
     "ComponentsDisplay",
     "ConvergenceDisplay",
+    "FitComparisonDisplay",
     "LogPartitionDisplay",
     "TemperingDisplay",
     "TopicsDisplay",

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklpf.display._drawing import Display
+from sklpf.display._drawing import Display, legend_above
 from sklpf.models import ModelComparison, ScoreInterval
 from sklpf.models._scoring import sampled_units
 
@@ -19,7 +19,9 @@ _ERRORS = (  # of a ScoreInterval: what it is called, its colour, how far below 
 
 
 class ComparisonDisplay(Display):
-    """Mean log-likelihoods of models, and their differences from the best, with the error over rows and that of log Z.
+    """Mean log-likelihoods of these fitted models, their differences, and the errors over rows and of log Z.
+
+    Of procedures, with the scatter from fit to fit, `FitComparisonDisplay` speaks.
 
     Parameters
     ----------
@@ -117,19 +119,13 @@ class ComparisonDisplay(Display):
                     _draw(axes, line, intervals[name])
                 else:  # the best, which is 0 from itself
                     axes.plot(0, line, "ok")
-            axes.set_xlabel(f"{label} (nats)", fontsize="small")
+            axes.set_xlabel(f"{label}\nof these fits (nats)", fontsize="small")
             axes.locator_params(axis="x", nbins=4)
             if intervals is self.differences:
                 axes.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
         self.ax_.set_yticks(range(len(names)), names)
         self.ax_.set_ylim(len(names) - 0.4, -0.6)
-        handles, labels = self.ax_.get_legend_handles_labels()
-        first = dict(zip(labels, handles))  # one of each
-        place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3, "frameon": False}
-        short = {"handlelength": 1.2, "columnspacing": 1.0, "borderpad": 0.0, "fontsize": "small"}
-        legend = self.ax_.legend(first.values(), first.keys(), **place, **short)
-        legend.set_in_layout(False)  # its width would narrow the panel that it begins above;
-        self.ax_.set_title(" ")  # this makes room for its height
+        legend_above(self.ax_)
         return self
 
 

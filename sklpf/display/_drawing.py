@@ -165,6 +165,18 @@ def label_decades(axes: Any, name: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def legend_above(axes: Any, n_columns: int = 3) -> None:
+    """Put a legend above axes, with one entry for each label."""
+    handles, labels = axes.get_legend_handles_labels()
+    first = dict(zip(labels, handles))
+    place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": n_columns, "frameon": False}
+    short = {"handlelength": 1.2, "columnspacing": 1.0, "borderpad": 0.0, "fontsize": "small"}
+    legend = axes.legend(first.values(), first.keys(), **place, **short)
+    legend.set_in_layout(False)  # its width would narrow the panel that it begins above;
+    n_lines = -(-len(first) // n_columns)
+    axes.set_title("\n".join([" "] * n_lines))  # this makes room for its height
+
+
 def half_width(result: PartitionResult, level: float) -> float | None:
     """How far the interval reaches to either side; None if it does not, or not to both alike."""
     low, high = result.interval(level)

@@ -1,7 +1,9 @@
 """Models with a log-likelihood, in the conventions of the scikit-learn classes that they replace."""
 
 from sklpf.models._compare import compare, score_interval
+from sklpf.models._compare_fits import compare_fits
 from sklpf.models._compare_models import ModelComparison, compare_models
+from sklpf.models._fit_comparison import FitComparison, FitInterval
 from sklpf.models._scoring import ScoreInterval
 from sklpf.models._searches import log_likelihood, log_likelihood_with_error
 from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
@@ -19,6 +21,8 @@ __all__ = [
     "FactorialMixture",
     "FactorialPath",
     "FactorialPosterior",
+    "FitComparison",
+    "FitInterval",
     "LDAPath",
     "LatentDirichletAllocation",
     "MeanCovariancePath",
@@ -31,6 +35,7 @@ __all__ = [
     "RBMPath",
     "ScoreInterval",
     "compare",
+    "compare_fits",
     "compare_models",
     "log_likelihood",
     "log_likelihood_with_error",

@@ -15,7 +15,10 @@ from sklpf.models.ratio._direct import check_ratio, direct_ratio, disagreement
 
 
 def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") -> ScoreInterval:
-    """Mean over rows of log p_a(x) - log p_b(x), in nats; positive where `model_a` is better.
+    """Mean over rows of log p_a(x) - log p_b(x) of these fitted models, in nats; positive where `model_a` is better.
+
+    It does not say which procedure is better: another training seed or training set gives other models, which may
+    differ by more than the interval. That is the question of `compare_fits`.
 
     Rows are paired: what makes a row hard for both models cancels, so the interval is narrower than two scores suggest.
     The errors of the two means that come from estimated log Z are added once, in quadrature; of two RBMs, or two

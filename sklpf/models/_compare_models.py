@@ -16,7 +16,9 @@ from sklpf.models.ratio._direct import check_ratio
 
 @dataclass(frozen=True, repr=False)
 class ModelComparison(Readable):
-    """Held-out log-likelihoods of several models of the same rows (nats).
+    """Held-out log-likelihoods of the same rows by these fitted models (nats).
+
+    Of procedures, with the scatter from fit to fit, `FitComparison` speaks.
 
     Attributes
     ----------
@@ -69,7 +71,7 @@ class ModelComparison(Readable):
             "method": "" if difference is None else difference.method,
         }
 
-    _header = ("", "log-likelihood", "difference from the first", "")
+    _header = ("these fits", "log-likelihood", "difference from the first", "")
 
     def _table(self) -> Rows:
         table = []
@@ -97,11 +99,14 @@ class ModelComparison(Readable):
 
     def _title(self) -> str:
         unit = next(iter(self.scores.values())).unit
-        return f"log-likelihood per {unit} (nats)"
+        return f"log-likelihood per {unit} of these fitted models (nats); of procedures: compare_fits"
 
 
 def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: str = "auto") -> ModelComparison:
-    """Compare several models by their mean log-likelihood of the same rows, paired against the best.
+    """Compare these fitted models by their mean log-likelihood of the same rows, paired against the best.
+
+    It does not say which procedure is best: another training seed or training set gives other models, which may differ
+    by more than the intervals. That is the question of `compare_fits`.
 
     The best is chosen by these rows, so that differences from it are a little too large where several are about as
     good; an interval that excludes 0 says that this model and the best differ, for one pair and not for all at once.
@@ -138,9 +143,9 @@ def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: 
     ... )
     >>> X = np.array([[1, 1], [1, 0], [1, 1]])
     >>> print(compare_models({"fair": fair, "skewed": skewed}, X))
-            log-likelihood        difference from the first
-    skewed  -0.96 [-2.39, 0.47]
-    fair    -1.39 [-1.39, -1.39]  -0.43 [-1.86, 1.01]
+    these fits  log-likelihood        difference from the first
+    skewed      -0.96 [-2.39, 0.47]
+    fair        -1.39 [-1.39, -1.39]  -0.43 [-1.86, 1.01]
     """
     if not isinstance(models, Mapping):
         raise TypeError(f"models must be a dict of names and fitted models, got {type(models).__name__}")

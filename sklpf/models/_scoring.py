@@ -127,7 +127,8 @@ class ScoreInterval(Readable):
 
     def _title(self) -> str:
         digits = decimals(self.mean, (self.combined[1] - self.combined[0]) / 4)
-        return f"{self.mean:.{digits}f} nats per {self.unit}{f', {self.method}' if self.method else ''}"
+        method = f", {self.method}, of these two fits" if self.method else ""
+        return f"{self.mean:.{digits}f} nats per {self.unit}{method}"
 
     def _table(self) -> Rows:
         rows = [

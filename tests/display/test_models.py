@@ -1,10 +1,13 @@
 """Displays of models and of comparisons."""
 
+import functools
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -15,12 +18,14 @@ from sklpf import (
     LinearGenerativeModel,
     ProductOfExperts,
     compare,
+    compare_fits,
     compare_models,
 )
 from sklpf.datasets import make_bars_corpus
 from sklpf.display import (
     ComparisonDisplay,
     ComponentsDisplay,
+    FitComparisonDisplay,
     LogPartitionDisplay,
     TemperingDisplay,
     TopicsDisplay,
@@ -58,14 +63,14 @@ def test_models_are_drawn_with_both_errors_and_beside_it_their_differences(rbm):
     assert drawn(display.axes_[1])[1, "both errors, 95 %"] == comparison.differences[names[1]].combined
     assert len(drawn(display.axes_[1])) == 3  # the best one has no difference from itself
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert display.ax_.get_xlabel() == "log-likelihood per row (nats)"
+    assert display.ax_.get_xlabel() == "log-likelihood per row\nof these fits (nats)"
     assert legend == ["both errors, 95 %", "rows", "log Z"]
     difference = compare(other, rbm, X)
     alone = ComparisonDisplay.from_result(difference, name="other - one")
     assert drawn(alone.ax_)[0, "rows"] == difference.sampling
-    assert alone.ax_.get_xlabel() == "difference (nats)"
+    assert alone.ax_.get_xlabel() == "difference\nof these fits (nats)"
     alone = ComparisonDisplay.from_result(rbm.score_interval(X))
-    assert alone.ax_.get_xlabel() == "log-likelihood per row (nats)"
+    assert alone.ax_.get_xlabel() == "log-likelihood per row\nof these fits (nats)"
 
 
 def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():
@@ -83,6 +88,35 @@ def test_other_results_are_refused(result):
         ComparisonDisplay.from_result(result)
     with pytest.raises(ValueError, match="scores or differences must hold the interval of at least one model"):
         ComparisonDisplay().plot()
+
+
+def test_procedures_are_drawn_with_every_fit():
+    comparison = procedures()
+    display = FitComparisonDisplay.from_result(comparison)
+    names = list(comparison.scores)
+    labels = [label.get_text().removesuffix(" (chosen)") for label in display.ax_.get_yticklabels()]
+    assert labels == names
+    assert sum("(chosen)" in label.get_text() for label in display.ax_.get_yticklabels()) == 1
+    left, right = display.axes_
+    dots = [line for line in left.lines if line.get_label() == "one fit"]
+    for line, name in zip(dots, names, strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), comparison.means[name].ravel())
+    dots = [line for line in right.lines if line.get_label() == "one fit"]
+    assert len(dots) == 1
+    np.testing.assert_array_equal(
+        dots[0].get_xdata(), (comparison.means[names[1]] - comparison.means[names[0]]).ravel()
+    )
+    ends = [tuple(line.get_xdata()) for line in right.lines if line.get_label() == "fits"]
+    assert ends == [comparison.differences[names[1]].fits]
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend == ["one fit", "all, 95 %", "rows", "fits", "log Z"]
+    assert display.ax_.get_xlabel() == "expected log-likelihood\nper row (nats)"
+    X = np.random.default_rng(0).integers(2, size=(40, 4))
+    search = GridSearchCV(BernoulliRBM(n_iter=2, random_state=0), {"n_components": [1, 2]}, cv=3).fit(X)
+    searched = FitComparisonDisplay.from_result(compare_fits(search))
+    assert [text.get_text() for text in searched.ax_.get_legend().get_texts()] == ["one fit", "all, 95 %"]
+    with pytest.raises(TypeError, match="result must be what compare_fits returned, got dict"):
+        FitComparisonDisplay.from_result({})
 
 
 # ---- components ------------------------------------------------------------------------------------
@@ -246,6 +280,13 @@ def test_models_that_kept_nothing_are_refused(rbm):
 
 
 # ---- in a grid ---------------------------------------------------------------------------------------
+@functools.cache
+def procedures():
+    X = np.random.default_rng(0).integers(2, size=(40, 4))
+    candidates = {f"{n} units": BernoulliRBM(n, n_iter=2) for n in (1, 2)}
+    return compare_fits(candidates, X, cv=3, n_seeds=2, random_state=0)
+
+
 GRID = {
     "log Z": lambda tempering, ax: LogPartitionDisplay.from_estimator(tempering, ax=ax),
     "tempering": lambda tempering, ax: TemperingDisplay.from_estimator(tempering, ax=ax),
@@ -253,6 +294,7 @@ GRID = {
     "models": lambda tempering, ax: ComparisonDisplay(
         {"a": interval(-12.3), "b": interval(-13.5)}, {"b": interval(-1.2)}
     ).plot(ax),
+    "procedures": lambda tempering, ax: FitComparisonDisplay(procedures()).plot(ax),
     "training": lambda tempering, ax: TrainingDisplay([1, 2], label=LONG, log_partition=[3, 4]).plot(ax),
     "topics": lambda tempering, ax: TopicsDisplay([["international"] * 9] * 3, np.full((3, 9), 0.1)).plot(ax),
 }

@@ -1,0 +1,401 @@
+"""compare_fits: procedures compared by many fits of each, on the same splits with the same seeds.
+
+Fits run in parallel, each a task of its own that depends on its seed and split alone; the parent keeps
+what they say as they finish, so that an interrupted comparison loses no finished fit.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import sklearn
+from numpy.typing import NDArray
+from scipy.stats import norm
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import KFold, check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import indexable
+
+import sklpf
+from sklpf import _progress
+from sklpf._parallel import Checkpoint, fingerprint, parallel_map, removing_checkpoints
+from sklpf._random import draw_seed, stream_key
+from sklpf._sklearn import safe_indexing
+from sklpf.models._compare import _last_step
+from sklpf.models._fit_comparison import FitComparison, HeldOutRows, check_level, compare_held_out
+from sklpf.models._fit_errors import Fits
+from sklpf.models._search_scores import is_search, search_scores
+
+_NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
+
+
+def compare_fits(
+    candidates: Mapping[str, Any] | BaseEstimator,
+    X=None,
+    y=None,
+    *,
+    cv: Any = 5,
+    n_seeds: int = 1,
+    level: float = 0.95,
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    verbose: int = 0,
+) -> FitComparison:
+    """Compare procedures, not one fit of each, by their expected held-out log-likelihood per row.
+
+    Every candidate is fitted to the training part of every split with several training seeds, and
+    scored on the rows held out. Fits with the same split and seed make pairs. What is estimated is
+    the expected difference between a fit of one and a fit of the other, for a new training set of
+    the splits' size, new seeds and new rows. `compare` and `compare_models` speak of fitted models
+    instead, whose order may change with the seed.
+
+    Parameters
+    ----------
+    candidates : dict of str to estimator or pipeline, or finished search
+        At least 2, by name, the simplest first. They are models of sklpf, or pipelines that end in
+        one, and are cloned. A finished search, such as GridSearchCV, gives the scores of its splits
+        instead, and takes no `X`: see the notes.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), or list of n_samples
+        Independent rows, or whatever the pipelines take.
+    y : array-like of shape (n_samples,) or None, default=None
+        Handed to `fit` and to the splitter.
+    cv : int, splitter or iterable of (train, test), default=5
+        Splits as scikit-learn takes them; an int is that many folds of shuffled rows. At least 2
+        splits, each with at least 2 rows held out. More folds give a better known error, of a
+        difference at a larger training size.
+    n_seeds : int, default=1
+        Training seeds for every split, the same for all candidates. More of them average what
+        training draws at random, in proportion to their time; so do more splits.
+    level : float, default=0.95
+        Probability with which each interval covers.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds and of all fits: every parameter `random_state` of a clone, also of the
+        steps of a pipeline, is set to a number that depends on this seed, the split and the
+        training seed alone.
+    n_jobs : int or None, default=None
+        Fits at the same time, in threads unless ``joblib.parallel_config`` says otherwise. Never
+        changes a number.
+    checkpoint : str, path-like or None, default=None
+        Directory that keeps finished fits; an interrupted comparison goes on from there with the
+        same bits. Needs an int as `random_state`.
+    verbose : int, default=0
+        Whether to say a line after every fit, by the logger "sklpf" at level INFO, printed where
+        logging would not show it.
+
+    Returns
+    -------
+    comparison : FitComparison
+        Prints as a table. ``difference(a, b)`` has the interval of any two, split into what comes
+        from rows, from fits and from log Z; ``best`` and ``chosen`` are names; ``missing`` lists
+        fits that raised or are not trusted.
+
+    Raises
+    ------
+    TypeError
+        If a candidate has no log-likelihood with an error.
+    ValueError
+        If a parameter can't be used, if pipelines arrive at different rows, or if no fit at all can
+        be scored.
+
+    Notes
+    -----
+    The interval is the wider one of two. One adds up the variances of held-out rows, training seeds
+    and log Z, each from what repeats within splits. The other is that of the corrected resampled
+    t-test (Nadeau & Bengio 2003), from the spread between splits: it holds the effect of training
+    sets, and corrects for the rows that they share. How often it covers was measured: see the
+    benchmarks. A procedure that stays far from the likelihood's maximum, such as an estimate shrunk
+    by half, depends on its training set more than any such interval can see.
+
+    Of a search only scores of splits are known: the interval is that of the corrected resampled
+    t-test, and its parts are not known. A scorer that returns several scores may return the
+    standard error of log Z under the key "log_partition_std_error", beside "log_likelihood" or what
+    `refit` names. That these scores are log-likelihoods of the same rows is not checked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import BernoulliRBM, compare_fits
+    >>> X = np.repeat([[0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0]], 40, axis=0)
+    >>> passes = {f"{n} passes": BernoulliRBM(2, n_iter=n) for n in (2, 50)}
+    >>> comparison = compare_fits(passes, X, random_state=0)
+    >>> comparison.best, comparison.chosen
+    ('50 passes', '50 passes')
+    >>> comparison.difference("50 passes", "2 passes").combined[0] > 0
+    True
+    """
+    check_level(level)
+    if is_search(candidates):
+        if X is not None:
+            raise ValueError("X must be None where candidates is a search, whose scores are read")
+        held_out, missing = search_scores(candidates)
+        return compare_held_out(held_out, missing, level)
+
+    named = _check_candidates(candidates)
+    if isinstance(n_seeds, bool) or not isinstance(n_seeds, Integral) or n_seeds < 1:
+        raise ValueError(f"n_seeds must be an integer of at least 1, got {n_seeds!r}")
+    if checkpoint is not None and not isinstance(random_state, Integral):
+        raise ValueError("checkpoint needs random_state to be an int, else an interrupted comparison can't be resumed")
+    X, y = _check_rows(named, X, y)
+    seed = _seed(random_state)
+    splits = _check_splits(cv, X, y, seed)
+
+    tasks = [
+        FitTask(name, estimator, split, number, stream_key(seed, split, number)[0] >> 1, train, test)
+        for split, (train, test) in enumerate(splits)
+        for number in range(n_seeds)
+        for name, estimator in named.items()
+    ]
+    with removing_checkpoints():
+        kept = None if checkpoint is None else _open_checkpoint(checkpoint, tasks, X, y)
+        outcomes = _run(tasks, X, y, kept, n_jobs, verbose)
+
+    missing = [f"{task.label}: {outcome.reason}" for task, outcome in zip(tasks, outcomes) if outcome.reason]
+    if len(missing) == len(tasks):
+        raise ValueError(f"no fit of any candidate can be scored; {missing[0]}")
+    return compare_held_out(_held_out(named, splits, tasks, outcomes), missing, level)
+
+
+class FitTask(NamedTuple):
+    """One fit of one candidate."""
+
+    name: str
+    estimator: Any
+    split: int
+    number: int  # of the training seed
+    seed: int
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, split {self.split}, seed {self.number}"
+
+
+class Outcome(NamedTuple):
+    """What a fit says about the rows held out, as a checkpoint keeps it; NaN where `reason` says why."""
+
+    values: NDArray[np.float64]  # (n_test,)
+    below: float  # how far the 95 % interval of log Z reaches
+    above: float
+    rows: str  # digest of what was scored
+    reason: str
+
+
+# -- running ---------------------------------------------------------------------------------------
+def fit_and_score(X, y, task: FitTask) -> Outcome:
+    """Fit a clone with the task's seed and score the rows held out."""
+    model = clone(task.estimator)
+    model.set_params(**dict.fromkeys(_parameters(model, ("random_state",)), task.seed))
+    digest = ""
+    try:
+        model.fit(safe_indexing(X, task.train), None if y is None else safe_indexing(y, task.train))
+        model, rows = _last_step(task.name, model, safe_indexing(X, task.test))
+        digest = _digest(rows)
+        model.set_params(on_nonconvergence="raise")
+        scored = model._scored(rows, 0.95)
+        reasons = scored.reasons
+        if not reasons and not np.all(np.isfinite(scored.values)):
+            reasons = ("some rows have no finite log-likelihood",)
+    except Exception as error:  # a fit that fails is missing, and the others go on
+        reasons = (str(error) or type(error).__name__,)
+    if reasons:
+        return Outcome(np.full(len(task.test), np.nan), 0.0, 0.0, digest, "; ".join(reasons))
+    return Outcome(scored.values, float(scored.below), float(scored.above), digest, "")
+
+
+def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]:
+    """The outcomes of all tasks; finished ones are kept at once, and loaded where they were."""
+    outcomes: list[Outcome | None] = [None if kept is None else _load(kept, task) for task in tasks]
+    todo = [position for position, outcome in enumerate(outcomes) if outcome is None]
+    first_rows: dict[tuple[int, int], tuple[str, str]] = {}
+    for task, outcome in zip(tasks, outcomes):
+        if outcome is not None:
+            _check_same_rows(first_rows, task, outcome)
+    n_done, began = len(tasks) - len(todo), _progress.clock()
+    if verbose and n_done:
+        _progress.say(f"[compare_fits] {n_done} of {len(tasks)} fits are there from an earlier run")
+
+    def arrived(place: int, outcome: Outcome) -> None:
+        task = tasks[todo[place]]
+        outcomes[todo[place]] = outcome
+        if kept is not None:
+            kept.save(_file(task), 1, outcome)
+        _check_same_rows(first_rows, task, outcome)
+        if verbose:
+            n_new = sum(outcomes[position] is not None for position in todo)
+            left = (_progress.clock() - began) / n_new * (len(todo) - n_new)
+            _progress.say(f"[compare_fits] {_progress_line(task, outcome, n_done + n_new, len(tasks), left)}")
+
+    with warnings.catch_warnings():  # models in threads change the filters, and may leave them changed
+        parallel_map(functools.partial(fit_and_score, X, y), [tasks[i] for i in todo], n_jobs=n_jobs, on_result=arrived)
+    return outcomes  # type: ignore[return-value]
+
+
+def _progress_line(task, outcome, n_done, n_all, left) -> str:
+    said = f"missing: {outcome.reason}" if outcome.reason else f"{outcome.values.mean():.2f} nats per row"
+    time = f", about {_progress.in_words(left)} left" if n_done < n_all else ""
+    return f"{n_done} of {n_all} fits ({task.label}): {said}{time}"
+
+
+def _check_same_rows(first: dict[tuple[int, int], tuple[str, str]], task: FitTask, outcome: Outcome) -> None:
+    """Raise ValueError if a candidate scores other rows than the first with this split and seed."""
+    if not outcome.rows:
+        return
+    name, rows = first.setdefault((task.split, task.number), (task.name, outcome.rows))
+    if rows != outcome.rows:
+        raise ValueError(
+            f"{name} and {task.name} score different rows, as their preprocessing differs: densities of different rows "
+            "can't be compared; preprocess X before, or in all pipelines by the same steps"
+        )
+
+
+def _digest(rows) -> str:
+    """The same for the same numbers, dense or sparse, of any dtype."""
+    rows = sp.csr_array(rows if sp.issparse(rows) else np.asarray(rows), dtype=np.float64)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return fingerprint(rows.shape, rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data)
+
+
+def _held_out(named, splits, tasks, outcomes) -> HeldOutRows:
+    found = {(task.name, task.split, task.number): outcome for task, outcome in zip(tasks, outcomes)}
+    n_seeds = 1 + max(task.number for task in tasks)
+    fits = {
+        name: [_fits(test, [found[name, split, k] for k in range(n_seeds)]) for split, (_, test) in enumerate(splits)]
+        for name in named
+    }
+    n_train = min(len(train) for train, _ in splits)
+    test_over_train = float(np.mean([len(test) / len(train) for train, test in splits]))
+    return HeldOutRows(tuple(named), n_train, test_over_train, fits)
+
+
+def _fits(test, outcomes: list[Outcome]) -> Fits:
+    below = np.array([outcome.below for outcome in outcomes])
+    above = np.array([outcome.above for outcome in outcomes])
+    quantile = float(norm.ppf(0.975))
+    # an interval that reaches further to one side says so of a bias, which all rows and fits share
+    return Fits(
+        rows=test,
+        values=np.array([outcome.values for outcome in outcomes]),
+        partition=np.minimum(below, above) / quantile,
+        bias=np.abs(above - below),
+    )
+
+
+# -- checkpoints -----------------------------------------------------------------------------------
+def _open_checkpoint(directory, tasks: list[FitTask], X, y) -> Checkpoint:
+    """Files are named by all that the numbers depend on."""
+    import numba
+
+    versions = (sklpf.__version__, np.__version__, numba.__version__, sklearn.__version__)
+    candidates = {task.name: _without(task.estimator, ("random_state", *_NO_NUMBERS)) for task in tasks}
+    plan = [(task.name, task.seed, task.train, task.test) for task in tasks]
+    return Checkpoint(directory, fingerprint(candidates, plan, X, y, versions))
+
+
+def _file(task: FitTask) -> str:
+    return f"{task.split}-{task.number}-{fingerprint(task.name)}"
+
+
+def _load(kept: Checkpoint, task: FitTask) -> Outcome | None:
+    n_done, outcome = kept.load(_file(task), Outcome(np.empty(0), 0.0, 0.0, "", ""))
+    if not n_done:
+        return None
+    values, below, above, rows, reason = outcome
+    return Outcome(values, float(below), float(above), str(rows), str(reason))
+
+
+def _without(estimator, names: tuple[str, ...]):
+    """A clone in which parameters of these names, also of what it holds, are the same for all."""
+    model = clone(estimator)
+    return model.set_params(**dict.fromkeys(_parameters(model, names)))
+
+
+def _parameters(model, names: tuple[str, ...]) -> list[str]:
+    """Parameters of these names, of the model and of what it holds."""
+    return [name for name in model.get_params() if name.split("__")[-1] in names]
+
+
+# -- what is given ---------------------------------------------------------------------------------
+def _check_candidates(candidates) -> dict[str, Any]:
+    if not isinstance(candidates, Mapping):
+        raise TypeError(
+            "candidates must be a dict of names and estimators, or a finished search such as GridSearchCV, got "
+            f"{type(candidates).__name__}"
+        )
+    if len(candidates) < 2:
+        raise ValueError(f"candidates must hold at least 2 procedures to be compared, got {len(candidates)}")
+    named = {str(name): estimator for name, estimator in candidates.items()}
+    if len(named) < len(candidates):
+        raise ValueError(f"candidates must have different names, got {list(candidates)}")
+    for name, estimator in named.items():
+        model = estimator
+        while isinstance(model, Pipeline):
+            model = model[-1]
+        if isinstance(model, type) or not hasattr(model, "_scored"):
+            got = model.__name__ if isinstance(model, type) else f"a {type(model).__name__}"
+            raise TypeError(
+                f"candidates must be models of sklpf, which have a log-likelihood with an error, or pipelines that end "
+                f"in one: {name!r} is {got}"
+            )
+    return named
+
+
+def _check_rows(named, X, y):
+    if X is None:
+        raise ValueError("X must be given: the rows that the candidates are fitted to and scored on")
+    X, y = indexable(X, y)
+    if any(not isinstance(estimator, Pipeline) for estimator in named.values()) and _has_nan(X):
+        raise ValueError(
+            "X holds NaN or infinity: remove these rows, or give pipelines that begin with an imputer as candidates"
+        )
+    return X, y
+
+
+def _has_nan(X) -> bool:
+    values = X.data if sp.issparse(X) else X
+    try:
+        return not np.all(np.isfinite(np.asarray(values, dtype=np.float64)))
+    except (TypeError, ValueError):
+        return False  # no numbers: the models say what they need
+
+
+def _seed(random_state) -> int:
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool) and int(random_state) >= 0:
+        return int(random_state)
+    try:
+        return draw_seed(random_state)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state must be an int of at least 0, a RandomState or None, got {random_state!r}"
+        ) from error
+
+
+def _check_splits(cv, X, y, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        if cv < 2:
+            raise ValueError(f"cv must be at least 2 folds, got {cv}: the spread between splits is part of the error")
+        cv = KFold(int(cv), shuffle=True, random_state=seed % 2**32)
+    try:
+        splits = [(_positions(train), _positions(test)) for train, test in check_cv(cv).split(X, y)]
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"cv must be a number of folds, a splitter, or pairs (train, test): {error}") from error
+    if len(splits) < 2:
+        raise ValueError(f"cv must give at least 2 splits, got {len(splits)}: take cv=5, or ShuffleSplit(n_splits=5)")
+    fewest = min(len(test) for _, test in splits)
+    if fewest < 2:
+        raise ValueError(f"cv must hold out at least 2 rows in every split, got {fewest}: take fewer folds")
+    return splits
+
+
+def _positions(rows) -> NDArray[np.intp]:
+    rows = np.asarray(rows)
+    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.intp)

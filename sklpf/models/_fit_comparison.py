@@ -1,0 +1,437 @@
+"""FitComparison: procedures by the expected log-likelihood of what they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._tables import Readable, Rows, decimals, from_to, import_pandas, text_table
+from sklpf.models._fit_errors import FitError, Fits, corrected_variance, error_of_mean
+
+_MOST_MISSING = 0.25  # of the fits: those that fail are not like the others
+_UNKNOWN = (np.nan, np.nan)
+
+
+@dataclass(frozen=True, repr=False)
+class FitInterval(Readable):
+    """Expected log-likelihood per row of what a procedure fits, or the difference of two (nats).
+
+    The expectation is over training sets of the splits' size, training seeds and held-out rows.
+    Half-widths of `sampling`, `fits` and `partition` add up to that of `combined` in quadrature.
+
+    Attributes
+    ----------
+    mean : float
+    std_error : float
+        Standard error of the mean, from all sources.
+    sampling : tuple of float
+        Interval from the spread over the held-out rows; NaN where it is not known apart, as of a
+        search.
+    fits : tuple of float
+        Interval from training seeds and training sets; NaN where it is not known apart.
+    partition : tuple of float
+        Interval from the errors of log Z, a part of what differs between fits; NaN where it is not
+        known.
+    combined : tuple of float
+        All.
+    level : float
+        Probability with which `combined` covers.
+    n_fits : int
+        Fits, or pairs of fits, that the mean is over.
+    converged : bool
+        Whether the numbers can be trusted.
+    reasons : tuple of str
+        Why not, one sentence a reason; empty when converged.
+    """
+
+    mean: float
+    std_error: float
+    sampling: tuple[float, float]
+    fits: tuple[float, float]
+    partition: tuple[float, float]
+    combined: tuple[float, float]
+    level: float
+    n_fits: int
+    converged: bool = True
+    reasons: tuple[str, ...] = ()
+
+    def _line(self) -> str:
+        trust = "" if self.converged else f", not converged: {'; '.join(self.reasons)}"
+        return f"{100 * self.level:g} % interval {from_to(*self.combined)}{trust}"
+
+    def _title(self) -> str:
+        digits = decimals(self.mean, (self.combined[1] - self.combined[0]) / 4)
+        fits = "fit" if self.n_fits == 1 else "fits"
+        return f"{self.mean:.{digits}f} nats per row, expected from {self.n_fits} {fits}"
+
+    def _table(self) -> Rows:
+        rows = [(f"{100 * self.level:g} % interval", from_to(*self.combined))]
+        parts = {"from the rows": self.sampling, "from the fits": self.fits, "from log Z": self.partition}
+        rows += [(name, from_to(*ends)) for name, ends in parts.items() if np.isfinite(ends[0])]
+        rows.append(("converged", "yes" if self.converged else "no"))
+        return rows + [("", reason) for reason in self.reasons]
+
+
+class HeldOutRows(NamedTuple):
+    """Log-likelihoods of every held-out row by every fit.
+
+    Attributes
+    ----------
+    names : tuple of str
+    n_train : int
+        Rows that a fit is trained on, of the smallest split.
+    test_over_train : float
+        Rows that a split holds out for each that it trains on.
+    fits : dict of str to list of Fits
+        For every split all training seeds; the values of a fit that is missing are NaN.
+    """
+
+    names: tuple[str, ...]
+    n_train: int
+    test_over_train: float
+    fits: Mapping[str, Sequence[Fits]]
+
+    @property
+    def size(self) -> str:
+        """How many splits, seeds and rows there are."""
+        splits = self.fits[self.names[0]]
+        n_seeds = len(splits[0].values)
+        seeds = "1 training seed" if n_seeds == 1 else f"{n_seeds} training seeds"
+        return f"{len(splits)} splits, {seeds} each, {self.n_train} training rows"
+
+    def means(self, name: str) -> NDArray[np.float64]:
+        """Mean log-likelihood per row of every fit, (n_splits, n_seeds), NaN where it is missing."""
+        return np.array([fits.values.mean(axis=1) for fits in self.fits[name]])
+
+    def interval(self, a: str, b: str | None, level: float) -> FitInterval:
+        """The expected log-likelihood of `a`, or its difference from that of `b`."""
+        pairs = list(self.fits[a]) if b is None else list(map(_difference, self.fits[a], self.fits[b]))
+        complete = [_complete(fits) for fits in pairs]
+        complete = [fits for fits in complete if len(fits.values)]
+        n_all = sum(len(fits.values) for fits in pairs)
+        n_fits = sum(len(fits.values) for fits in complete)
+        reasons = _missing(n_fits, n_all, len(complete))
+        if len(complete) < 2:
+            return _nothing(level, n_fits, reasons)
+        return _fit_interval(error_of_mean(complete, self.test_over_train, level), level, n_fits, reasons)
+
+
+class SplitScores(NamedTuple):
+    """Scores of splits alone, such as a search keeps.
+
+    Attributes
+    ----------
+    names : tuple of str
+    scores : dict of str to ndarray of shape (n_splits,)
+        NaN where one is missing.
+    partition : dict of str to ndarray of shape (n_splits,), or None
+        Standard errors from log Z, where they are known.
+    test_over_train : float
+        Rows that a split holds out for each that it trains on.
+    """
+
+    names: tuple[str, ...]
+    scores: Mapping[str, NDArray[np.float64]]
+    partition: Mapping[str, NDArray[np.float64]] | None
+    test_over_train: float
+
+    @property
+    def size(self) -> str:
+        """As in `HeldOutRows`."""
+        return f"{len(self.scores[self.names[0]])} splits of a search"
+
+    def means(self, name: str) -> NDArray[np.float64]:
+        """As in `HeldOutRows`."""
+        return self.scores[name][:, np.newaxis]
+
+    def interval(self, a: str, b: str | None, level: float) -> FitInterval:
+        """As in `HeldOutRows`."""
+        values = self.scores[a] if b is None else self.scores[a] - self.scores[b]
+        there = np.isfinite(values)
+        n_fits = int(there.sum())
+        reasons = _missing(n_fits, len(values), n_fits)
+        if n_fits < 2:
+            return _nothing(level, n_fits, reasons)
+        variance = corrected_variance(values[there], self.test_over_train)
+        mean, half_width, partition = float(values[there].mean()), variance.half_width(level), _UNKNOWN
+        if self.partition is not None:
+            errors = [self.partition[name][there] for name in (a, b) if name is not None]
+            share = np.sqrt(sum(np.sum(error**2) for error in errors)) / n_fits
+            scale = half_width / np.sqrt(variance.value) if variance.value > 0 else 1.96
+            half_width = max(half_width, float(scale * share))
+            partition = (mean - float(scale * share), mean + float(scale * share))
+        return FitInterval(
+            mean=mean,
+            std_error=float(np.sqrt(variance.value)),
+            sampling=_UNKNOWN,
+            fits=_UNKNOWN,
+            partition=partition,
+            combined=(mean - half_width, mean + half_width),
+            level=level,
+            n_fits=n_fits,
+            converged=not reasons,
+            reasons=reasons,
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class FitComparison(Readable):
+    """Procedures by the expected held-out log-likelihood per row of what they fit (nats).
+
+    Attributes
+    ----------
+    names : tuple of str
+        The candidates in the order given, which should be the simplest first.
+    scores : dict of str to FitInterval
+        Every candidate's expected log-likelihood, the best first: by the mean, those that did not
+        converge last.
+    differences : dict of str to FitInterval
+        Expected difference from the first of them, of every other one; usually negative.
+    means : dict of str to ndarray of shape (n_splits, n_seeds)
+        Mean log-likelihood of the held-out rows by every fit; NaN where it is missing.
+    missing : tuple of str
+        Fits that raised or are not trusted, and why; each leaves out the pairs that it is part of.
+    held_out : object
+        What all fits say about held-out rows, from which `difference` is computed.
+    level : float
+        Probability with which each interval covers.
+    """
+
+    names: tuple[str, ...]
+    scores: dict[str, FitInterval]
+    differences: dict[str, FitInterval]
+    means: dict[str, NDArray[np.float64]]
+    missing: tuple[str, ...]
+    held_out: Any
+    level: float
+
+    @property
+    def best(self) -> str:
+        """Name of the candidate with the largest mean among those that converged."""
+        return next(iter(self.scores))
+
+    @property
+    def chosen(self) -> str:
+        """Name of the first candidate, in the order given, that is not worse than the best.
+
+        By the one-standard-error rule: it is not worse if its mean difference from the best is at
+        most the standard error of that difference.
+        """
+        for name in self.names:
+            if name == self.best:
+                break
+            apart = self.differences[name]
+            if apart.converged and -apart.mean <= apart.std_error:
+                return name
+        return self.best
+
+    @property
+    def converged(self) -> bool:
+        """Whether all intervals can be trusted."""
+        return not self.reasons
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why not, one sentence a reason; empty when converged."""
+        intervals = {**self.scores, **self.differences}
+        return tuple(f"{name}: {reason}" for name in self.names for reason in intervals[name].reasons)
+
+    def difference(self, a: str, b: str, level: float | None = None) -> FitInterval:
+        """Expected log-likelihood of one candidate less that of another, from pairs of fits.
+
+        Parameters
+        ----------
+        a, b : str
+            Names of candidates.
+        level : float or None, default=None
+            Probability with which the interval covers; None is that of the comparison.
+
+        Returns
+        -------
+        difference : FitInterval
+            Positive where `a` is better.
+
+        Raises
+        ------
+        ValueError
+            If there is no candidate of that name, or the level is none.
+        """
+        for name in (a, b):
+            if name not in self.names:
+                raise ValueError(f"there is no candidate {name!r}: the names are {', '.join(map(repr, self.names))}")
+        if level is not None:
+            check_level(level)
+        return self.held_out.interval(a, b, self.level if level is None else level)
+
+    def to_frame(self) -> Any:
+        """Return a pandas.DataFrame with a row for every candidate.
+
+        Columns: mean, low and high; difference, difference_low, difference_high and
+        difference_std_error (from the best candidate, 0 for itself); sampling, fits and partition
+        (half-widths of the difference's parts, of the best one those of its mean); n_fits, chosen,
+        converged, and reasons in one string.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The best candidate first.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pd = import_pandas()
+
+        rows = [self._row(name) for name in self.scores]
+        return pd.DataFrame(rows, index=pd.Index(self.scores, name="candidate"))
+
+    def _row(self, name):
+        score, difference = self.scores[name], self.differences.get(name)
+        apart = (0.0, 0.0, 0.0, 0.0)
+        if difference is not None:
+            apart = (difference.mean, *difference.combined, difference.std_error)
+        shown = score if difference is None else difference
+        labels = ("difference", "difference_low", "difference_high", "difference_std_error")
+        return {
+            "mean": score.mean,
+            "low": score.combined[0],
+            "high": score.combined[1],
+            **dict(zip(labels, apart)),
+            **{part: _half(getattr(shown, part)) for part in ("sampling", "fits", "partition")},
+            "n_fits": score.n_fits,
+            "chosen": name == self.chosen,
+            "converged": not shown.reasons,
+            "reasons": "; ".join(shown.reasons),
+        }
+
+    _header = ("procedure", "log-likelihood", "difference from the first", "rows", "fits", "log Z", "")
+
+    def _table(self) -> Rows:
+        table = []
+        for name in self.scores:
+            score, difference = self.scores[name], self.differences.get(name)
+            shown = score if difference is None else difference
+            notes = ["chosen"] if name == self.chosen else []
+            notes += [f"not converged: {'; '.join(shown.reasons)}"] if shown.reasons else []
+            table.append(
+                (
+                    name,
+                    _text(score),
+                    "" if difference is None else _text(difference),
+                    *(_half_text(shown, part) for part in ("sampling", "fits", "partition")),
+                    ", ".join(notes),
+                )
+            )
+        return table
+
+    def __repr__(self) -> str:
+        return "\n".join([text_table([self._header, *self._table()]), *self._missing_lines()])
+
+    def summary(self) -> str:
+        """Return the table with a title, and the fits that are missing.
+
+        Returns
+        -------
+        str
+            Lines of text.
+        """
+        return "\n".join([super().summary(), *(f"  {line}" for line in self._missing_lines())])
+
+    def _missing_lines(self) -> list[str]:
+        return [f"missing: {sentence}" for sentence in self.missing]
+
+    def _title(self) -> str:
+        return f"expected log-likelihood per row of procedures (nats): {self.held_out.size}"
+
+
+def compare_held_out(held_out: HeldOutRows | SplitScores, missing: Sequence[str], level: float) -> FitComparison:
+    """Return the comparison of all candidates, each with the best of those that converged."""
+    scores = {name: held_out.interval(name, None, level) for name in held_out.names}
+    ranked = sorted(scores, key=lambda name: _rank(scores[name]))
+    return FitComparison(
+        names=held_out.names,
+        scores={name: scores[name] for name in ranked},
+        differences={name: held_out.interval(name, ranked[0], level) for name in ranked[1:]},
+        means={name: held_out.means(name) for name in held_out.names},
+        missing=tuple(missing),
+        held_out=held_out,
+        level=level,
+    )
+
+
+def check_level(level: Any) -> None:
+    """Raise ValueError if no interval can be made."""
+    if isinstance(level, bool) or not isinstance(level, (int, float, np.number)) or not 0 < level < 1:
+        raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}: a 95 % interval has level=0.95")
+
+
+def _difference(a: Fits, b: Fits) -> Fits:
+    """Of a split's fits in pairs, one of each candidate with the same seed."""
+    return Fits(a.rows, a.values - b.values, np.hypot(a.partition, b.partition), np.hypot(a.bias, b.bias))
+
+
+def _complete(fits: Fits) -> Fits:
+    there = np.isfinite(fits.values).all(axis=1)
+    return Fits(fits.rows, fits.values[there], fits.partition[there], fits.bias[there])
+
+
+def _missing(n_fits: int, n_all: int, n_splits: int) -> tuple[str, ...]:
+    """Why a mean over so many fits of all is not trusted."""
+    if n_splits < 2:
+        return (f"{n_fits} of {n_all} fits are left, in fewer than 2 splits",)
+    if n_fits < (1 - _MOST_MISSING) * n_all:
+        return (f"{n_fits} of {n_all} fits are left, which may not be like those that are missing",)
+    return ()
+
+
+def _nothing(level: float, n_fits: int, reasons: tuple[str, ...]) -> FitInterval:
+    return FitInterval(np.nan, np.nan, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN, level, n_fits, False, reasons)
+
+
+def _fit_interval(error: FitError, level: float, n_fits: int, reasons: tuple[str, ...]) -> FitInterval:
+    """The interval of a mean, its half-width shared out among the sources as their variances are."""
+    scale = error.half_width / error.std_error if error.std_error > 0 else 0.0
+    parts = {"sampling": error.rows, "fits": error.fits, "partition": error.partition}
+    halves = {name: scale * float(np.sqrt(variance)) for name, variance in parts.items()}
+    return FitInterval(
+        mean=error.mean,
+        std_error=error.std_error,
+        **{name: (error.mean - half, error.mean + half) for name, half in halves.items()},
+        combined=(error.mean - error.half_width, error.mean + error.half_width),
+        level=level,
+        n_fits=n_fits,
+        converged=not reasons,
+        reasons=reasons,
+    )
+
+
+def _rank(score: FitInterval) -> tuple[bool, float]:
+    """What candidates are sorted by: converged ones first, then by the mean; NaN last."""
+    return not score.converged, np.inf if np.isnan(score.mean) else -score.mean
+
+
+def _half(ends: tuple[float, float]) -> float:
+    return (ends[1] - ends[0]) / 2
+
+
+def _half_text(interval: FitInterval, part: str) -> str:
+    half = _half(getattr(interval, part))
+    return f"± {half:.{_digits(interval)}f}" if np.isfinite(half) else ""
+
+
+def _text(interval: FitInterval) -> str:
+    if not np.isfinite(interval.mean):
+        return f"{interval.mean}"
+    n = _digits(interval)
+    low, high = interval.combined
+    return f"{interval.mean:.{n}f} [{low:.{n}f}, {high:.{n}f}]"
+
+
+def _digits(interval: FitInterval) -> int:
+    """Decimals that show two digits of the standard error, at least 2."""
+    return max(2, decimals(interval.mean, _half(interval.combined) / 2))

@@ -1,0 +1,416 @@
+"""compare_fits: procedures compared by many fits of each."""
+
+import warnings
+
+import numpy as np
+import pytest
+from interruption import saves
+from scipy.sparse import csr_array
+from scipy.stats import binom
+from scipy.stats import t as student_t
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, RepeatedKFold, ShuffleSplit
+from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer, FunctionTransformer
+
+from sklpf import (
+    AIS,
+    BernoulliRBM,
+    LatentDirichletAllocation,
+    ParallelTempering,
+    ProductOfExperts,
+    compare_fits,
+)
+from sklpf.models import FitComparison, FitInterval
+
+TRUE = BernoulliRBM.from_parameters(2 * np.random.default_rng(0).normal(size=(2, 6)), np.zeros(6), np.zeros(2))
+X = TRUE.sample(60, random_state=0)
+
+
+def rbm(n_components=2, **options):
+    return BernoulliRBM(n_components, **{"learning_rate": 0.1, "n_iter": 3} | options)
+
+
+def two(**options):
+    return {"1 unit": rbm(1, **options), "3 units": rbm(3, **options)}
+
+
+def half(ends):
+    return (ends[1] - ends[0]) / 2
+
+
+def equal(a, b):
+    assert a.scores == b.scores
+    assert a.differences == b.differences
+    for name in a.names:
+        np.testing.assert_array_equal(a.means[name], b.means[name])
+
+
+# ---- what is estimated -----------------------------------------------------------------------------
+class Listening(BernoulliRBM):
+    """Notes the seeds that its fits are given."""
+
+    seeds = []
+
+    def fit(self, X, y=None):
+        self.seeds.append(self.random_state)
+        return super().fit(X)
+
+
+def test_candidates_have_the_same_splits_and_seeds():
+    Listening.seeds.clear()
+    model = Listening(2, n_iter=1, partition_estimator=AIS(20, 20, random_state=3))
+    pipeline = make_pipeline(FunctionTransformer(), model)
+    found = compare_fits({"alone": model, "piped": pipeline}, X, cv=3, n_seeds=2, random_state=0)
+    assert isinstance(found, FitComparison)
+    assert found.names == ("alone", "piped")
+    np.testing.assert_array_equal(found.means["alone"], found.means["piped"])
+    assert found.means["alone"].shape == (3, 2)
+    assert len(set(Listening.seeds)) == 6  # one for each split and seed
+    assert all(Listening.seeds.count(seed) == 2 for seed in Listening.seeds)
+    assert found.difference("alone", "piped").mean == 0
+    assert model.random_state is None
+    assert not hasattr(model, "components_")
+
+
+def test_means_are_those_of_the_held_out_rows():
+    folds = list(KFold(3).split(X))
+    Listening.seeds.clear()
+    found = compare_fits({"a": Listening(2, n_iter=1), "b": rbm(1)}, X, cv=folds, random_state=0)
+    for split, (train, test) in enumerate(folds):
+        model = BernoulliRBM(2, n_iter=1, random_state=Listening.seeds[split]).fit(X[train])
+        assert found.means["a"][split, 0] == pytest.approx(model.score(X[test]), abs=1e-12)
+    difference = found.difference("a", "b")
+    assert isinstance(difference, FitInterval)
+    assert difference.mean == pytest.approx((found.means["a"] - found.means["b"]).mean())
+    assert difference.n_fits == 3
+    masks = [tuple(np.isin(np.arange(60), rows) for rows in fold) for fold in folds]
+    equal(found, compare_fits({"a": Listening(2, n_iter=1), "b": rbm(1)}, X, cv=masks, random_state=0))
+
+
+def test_the_interval_is_the_wider_of_two_and_its_parts_add_up():
+    found = compare_fits(two(learning_rate=0.5), X, random_state=1, n_seeds=2)
+    difference = found.difference("3 units", "1 unit")
+    splits = (found.means["3 units"] - found.means["1 unit"]).mean(axis=1)
+    corrected = splits.std(ddof=1) * np.sqrt(1 / 5 + 1 / 4)
+    assert half(difference.combined) >= student_t.isf(0.025, 4) * corrected * (1 - 1e-12)
+    assert difference.std_error >= corrected * (1 - 1e-12)
+    parts = [half(getattr(difference, part)) for part in ("sampling", "fits", "partition")]
+    assert np.linalg.norm(parts) == pytest.approx(half(difference.combined))
+    assert min(parts[:2]) > 0
+    assert parts[2] == 0  # log Z is exact
+    narrow = found.difference("3 units", "1 unit", level=0.5)
+    assert half(narrow.combined) < 0.5 * half(difference.combined)
+    assert found.difference("1 unit", "3 units").mean == -difference.mean
+
+
+def test_log_z_is_a_part_of_its_own():
+    sampled = {"exact": rbm(1), "sampled": rbm(1, partition_estimator=AIS(20, 20))}
+    difference = compare_fits(sampled, X, cv=3, random_state=0).difference("exact", "sampled")
+    assert half(difference.partition) > 0
+    assert abs(difference.mean) < 5 * half(difference.partition)
+    assert difference.sampling == (difference.mean, difference.mean)  # rows say the same by both
+
+
+@pytest.mark.parametrize("cv", [ShuffleSplit(4, test_size=0.3, random_state=0), RepeatedKFold(n_splits=3, n_repeats=2)])
+def test_rows_that_several_splits_hold_out_count_once(cv):
+    """Splits that are all the same hold no more rows than one of them."""
+    train, test = next(iter(cv.split(X)))
+    different = {"none": rbm(1, n_iter=0), "1 unit": rbm(1, n_iter=40)}
+    std_errors = []
+    for n_splits in (2, 8):
+        found = compare_fits(different, X, cv=[(train, test)] * n_splits, random_state=0)
+        difference = found.difference("none", "1 unit")
+        std_errors.append(half(difference.sampling) * difference.std_error / half(difference.combined))
+    assert std_errors[1] == pytest.approx(std_errors[0], rel=0.1)
+    assert compare_fits(two(), X, cv=cv, random_state=0).converged
+
+
+def test_the_interval_covers():
+    """The expected difference at the folds' training size lies in 95 % of the intervals."""
+    procedures = {"a": rbm(1, learning_rate=0.3, n_jobs=1), "b": rbm(3, learning_rate=0.3, n_jobs=1)}
+    independent = TRUE.sample(40 * 100, random_state=2).reshape(40, 100, 6)
+    fresh = [(np.arange(30), np.arange(30, 100))]
+    truths = [
+        compare_fits(procedures, rows, cv=2 * fresh, random_state=i).difference("a", "b").mean
+        for i, rows in enumerate(independent)
+    ]
+    truth, inside = np.mean(truths), 0
+    for i, rows in enumerate(TRUE.sample(40 * 40, random_state=1).reshape(40, 40, 6)):
+        low, high = compare_fits(procedures, rows, cv=4, random_state=i).difference("a", "b").combined
+        inside += low <= truth <= high
+    # Binomial(40, 0.95): a false alarm, at most 31 inside, is 1.3e-4 (but for the error of the truth)
+    assert inside > binom.ppf(1e-4, 40, 0.95)
+
+
+# ---- the best and the chosen one -------------------------------------------------------------------
+def test_the_first_that_is_not_worse_is_chosen():
+    found = compare_fits({"none": rbm(1, n_iter=0), **two(n_iter=40)}, X, random_state=0)
+    assert found.best in ("1 unit", "3 units")
+    assert found.differences["none"].mean < -found.differences["none"].std_error
+    apart = found.difference("1 unit", found.best)
+    expected = "1 unit" if -apart.mean <= apart.std_error else "3 units"
+    assert found.chosen == expected
+    same = compare_fits({"first": rbm(), "second": rbm()}, X, cv=2, random_state=0)
+    assert same.chosen == "first"
+
+
+def test_table_summary_and_frame():
+    found = compare_fits(two(), X, cv=3, random_state=0)
+    header, *lines = repr(found).splitlines()
+    assert header.split("  ")[0] == "procedure"
+    assert [line.split("  ")[0] for line in lines] == list(found.scores)
+    assert sum(line.endswith("chosen") for line in lines) == 1
+    title = found.summary().splitlines()[0]
+    assert (
+        title
+        == "expected log-likelihood per row of procedures (nats): 3 splits, 1 training seed each, 40 training rows"
+    )
+    assert "<table>" in found._repr_html_()
+    frame = found.to_frame()
+    assert list(frame.index) == list(found.scores)
+    assert list(frame.columns) == [
+        "mean", "low", "high", "difference", "difference_low", "difference_high", "difference_std_error", "sampling",
+        "fits", "partition", "n_fits", "chosen", "converged", "reasons",
+    ]  # fmt: skip
+    second = list(found.scores)[1]
+    assert frame.loc[second, "difference"] == found.differences[second].mean
+    assert frame["difference_std_error"].iloc[0] == 0
+    difference = found.differences[second]
+    assert "expected from 3 fits" in repr(difference)
+    assert "from the fits" in difference.summary()
+
+
+# ---- fits that fail --------------------------------------------------------------------------------
+class Failing(BernoulliRBM):
+    """Raises for some seeds."""
+
+    def fit(self, X, y=None):
+        if self.random_state % 8 < self.batch_size - 10:
+            raise ValueError("training diverged: lower learning_rate")
+        return super().fit(X)
+
+
+def failing(n_of_8, **options):
+    return Failing(2, n_iter=1, batch_size=10 + n_of_8, **options)
+
+
+def test_a_fit_that_fails_leaves_out_its_pair():
+    found = compare_fits({"good": rbm(), "failing": failing(1)}, X, cv=4, n_seeds=5, random_state=0)
+    n_missing = int(np.isnan(found.means["failing"]).sum())
+    assert 0 < n_missing <= 5
+    assert len(found.missing) == n_missing
+    split, seed = np.argwhere(np.isnan(found.means["failing"]))[0]
+    assert found.missing[0] == f"failing, split {split}, seed {seed}: training diverged: lower learning_rate"
+    assert f"missing: {found.missing[0]}" in str(found)
+    assert f"missing: {found.missing[0]}" in found.summary()
+    difference = found.difference("good", "failing")
+    assert difference.converged
+    assert difference.n_fits == 20 - n_missing
+    assert found.scores["good"].n_fits == 20
+    assert found.converged
+
+
+def test_too_few_fits_are_not_converged():
+    found = compare_fits({"good": rbm(), "failing": failing(7)}, X, cv=4, n_seeds=2, random_state=0)
+    assert not found.converged
+    assert "of 8 fits are left" in found.reasons[0]
+    assert found.best == found.chosen == "good"
+    assert not found.to_frame().loc["failing", "converged"]
+    none = compare_fits({"good": rbm(), "failing": failing(8)}, X, cv=4, random_state=0)
+    assert np.isnan(none.difference("good", "failing").mean)
+    assert "0 of 4 fits are left, in fewer than 2 splits" in str(none)
+    with pytest.raises(
+        ValueError, match="no fit of any candidate can be scored; a, split 0, seed 0: training diverged"
+    ):
+        compare_fits({"a": failing(8), "b": failing(8)}, X, cv=2, random_state=0)
+
+
+def test_scores_that_are_not_trusted_are_missing():
+    untrusted = rbm(3, partition_estimator=ParallelTempering(n_sweeps=64, tol=1e-9))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = compare_fits({"good": rbm(), "untrusted": untrusted}, X, cv=2, random_state=0)
+    assert len(found.missing) == 2
+    assert "log Z is not to be trusted" in found.missing[0]
+    assert found.best == "good"
+
+
+# ---- running ---------------------------------------------------------------------------------------
+def test_the_number_of_jobs_changes_no_bit():
+    equal(*(compare_fits(two(), X, cv=3, random_state=0, n_jobs=n_jobs) for n_jobs in (1, 2)))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupted_comparison_goes_on(tmp_path, n_jobs):
+    whole = compare_fits(two(), X, cv=3, random_state=0)
+    options = {"cv": 3, "random_state": 0, "checkpoint": tmp_path, "n_jobs": n_jobs}
+    with saves(interrupt_at=4):
+        compare_fits(two(), X, **options)
+    assert len(list(tmp_path.iterdir())) == 4
+    with saves() as saved:
+        other = compare_fits(two(), 1 - X, **options)
+    assert len(saved) == 6  # of other rows nothing is there
+    assert other.means["1 unit"][0, 0] != whole.means["1 unit"][0, 0]
+    with saves() as saved:
+        resumed = compare_fits(two(verbose=0), X, **options)
+    assert len(saved) == 2
+    equal(resumed, whole)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_verbose_says_how_far_it_is(capsys, tmp_path):
+    candidates = {"good": rbm(), "failing": failing(8)}
+    with saves(interrupt_at=1):
+        compare_fits(candidates, X, cv=2, random_state=0, checkpoint=tmp_path)
+    compare_fits(candidates, X, cv=2, random_state=0, checkpoint=tmp_path, verbose=1)
+    first, second, *_, last = capsys.readouterr().out.splitlines()
+    assert first == "[compare_fits] 1 of 4 fits are there from an earlier run"
+    assert second.startswith("[compare_fits] 2 of 4 fits (failing, split 0, seed 0): missing: training diverged")
+    assert " left" in second
+    assert last.startswith("[compare_fits] 4 of 4 fits (failing, split 1, seed 0): missing")
+
+
+# ---- pipelines and rows ----------------------------------------------------------------------------
+def test_pipelines_must_arrive_at_the_same_rows():
+    same = {"dense": make_pipeline(Binarizer(), rbm()), "sparse": make_pipeline(FunctionTransformer(csr_array), rbm())}
+    assert compare_fits(same, X, cv=2, random_state=0).converged
+    other = {"as they are": rbm(), "turned": make_pipeline(FunctionTransformer(np.logical_not), rbm())}
+    with pytest.raises(ValueError, match="as they are and turned score different rows"):
+        compare_fits(other, X, cv=2, random_state=0)
+
+
+def test_texts_with_labels():
+    texts = ["rain wind sun rain" if i % 2 else "cat dog bird cat" for i in range(24)]
+    topics = {f"{n}": make_pipeline(CountVectorizer(), LatentDirichletAllocation(n, max_iter=5)) for n in (1, 2)}
+    found = compare_fits(topics, texts, np.arange(24) % 2, cv=KFold(3), random_state=0)
+    assert found.converged
+    assert found.best == "2"
+
+
+# ---- searches --------------------------------------------------------------------------------------
+def searched(**options):
+    options = {"cv": KFold(4)} | options
+    return GridSearchCV(rbm(random_state=0), {"n_components": [1, 3]}, **options).fit(X)
+
+
+def test_a_search_gives_the_corrected_resampled_t_test():
+    search = searched()
+    found = compare_fits(search)
+    assert found.names == ("n_components=1", "n_components=3")
+    scores = np.array([search.cv_results_[f"split{split}_test_score"] for split in range(4)])
+    differences = scores[:, 1] - scores[:, 0]
+    std_error = differences.std(ddof=1) * np.sqrt(1 / 4 + 1 / 3)
+    difference = found.difference("n_components=3", "n_components=1")
+    assert difference.mean == pytest.approx(differences.mean())
+    assert difference.std_error == pytest.approx(std_error)
+    assert half(difference.combined) == pytest.approx(student_t.isf(0.025, 3) * std_error)
+    assert np.isnan([*difference.sampling, *difference.fits, *difference.partition]).all()
+    assert found.best == f"n_components={search.best_params_['n_components']}"
+    assert "4 splits of a search" in found.summary()
+    wide = compare_fits(searched(cv=ShuffleSplit(4, test_size=0.5, random_state=0)))
+    assert wide.held_out.test_over_train == 1
+
+
+def with_error(estimator, X, y=None):
+    return {"log_likelihood": estimator.score(X), "log_partition_std_error": 0.01}
+
+
+def test_a_search_whose_scorer_has_the_error_of_log_z():
+    difference = compare_fits(searched(scoring=with_error, refit="log_likelihood")).difference(
+        "n_components=1", "n_components=3"
+    )
+    share = half(difference.partition) / half(difference.combined) * difference.std_error
+    assert share == pytest.approx(0.01 * np.sqrt(2 / 4))
+    plain = compare_fits(searched()).difference("n_components=1", "n_components=3")
+    assert difference.combined == pytest.approx(plain.combined)
+    assert compare_fits(searched(scoring=with_error, refit=False)).converged
+
+
+def test_a_search_with_missing_scores():
+    search = searched()
+    search.cv_results_["split1_test_score"][0] = np.nan
+    found = compare_fits(search)
+    assert found.missing == ("n_components=1, split 1: the search has no score",)
+    assert found.difference("n_components=1", "n_components=3").n_fits == 3
+
+
+# ---- bad input -------------------------------------------------------------------------------------
+NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
+
+
+def without_splits():
+    search = searched()
+    for name in [name for name in search.cv_results_ if name.startswith("split")]:
+        del search.cv_results_[name]
+    return search
+
+
+def with_fewer_rows_at_first():
+    search = searched()
+    search.cv_results_["n_resources"] = np.array([20, 60])  # as HalvingGridSearchCV keeps them
+    return search
+
+
+@pytest.mark.parametrize(
+    ("candidates", "options", "message"),
+    [
+        ([rbm(), rbm()], {}, "candidates must be a dict of names and estimators, or a finished search"),
+        ({}, {}, "candidates must hold at least 2 procedures to be compared, got 0"),
+        ({"one": rbm()}, {}, "candidates must hold at least 2 procedures to be compared, got 1"),
+        ({"one": rbm(), 1: rbm(), "1": rbm()}, {}, "candidates must have different names"),
+        ({"one": rbm(), "two": 2}, {}, "candidates must be models of sklpf.*'two' is a int"),
+        ({"one": rbm(), "two": KernelDensity()}, {}, "'two' is a KernelDensity"),
+        ({"one": rbm(), "two": BernoulliRBM}, {}, "'two' is BernoulliRBM"),
+        ({"one": rbm(), "two": make_pipeline(rbm(), PCA())}, {}, "'two' is a PCA"),
+        (two(), {"X": None}, "X must be given"),
+        (two(), {"X": NAN}, "X holds NaN or infinity: remove these rows, or give pipelines that begin with an imputer"),
+        (two(), {"X": X[:1]}, "cv must be"),
+        (two(), {"y": [1, 2]}, "inconsistent numbers of samples"),
+        (two(), {"cv": 1}, "cv must be at least 2 folds, got 1"),
+        (two(), {"cv": True}, "cv must be"),
+        (two(), {"cv": "five"}, "cv must be a number of folds, a splitter, or pairs"),
+        (two(), {"cv": ShuffleSplit(1)}, "cv must give at least 2 splits, got 1"),
+        (two(), {"cv": LeaveOneOut()}, "cv must hold out at least 2 rows in every split, got 1: take fewer folds"),
+        (two(), {"n_seeds": 0}, "n_seeds must be an integer of at least 1, got 0"),
+        (two(), {"n_seeds": 1.5}, "n_seeds must be an integer of at least 1, got 1.5"),
+        (two(), {"level": 95}, "level must lie strictly between 0 and 1, got 95"),
+        (two(), {"random_state": "a"}, "random_state"),
+        (two(), {"checkpoint": "here"}, "checkpoint needs random_state to be an int"),
+        (two(), {"checkpoint": __file__, "random_state": 0}, "checkpoint must name a directory to write to"),
+        (GridSearchCV(rbm(), {"n_components": [1, 2]}), {"X": None}, "candidates is a search that is not fitted"),
+        (searched, {}, "X must be None where candidates is a search"),
+        (without_splits, {"X": None}, "candidates is a search without scores of at least 2 splits"),
+        (with_fewer_rows_at_first, {"X": None}, "candidates is a search that trains on fewer rows at first"),
+    ],
+)  # fmt: skip
+def test_bad_input(candidates, options, message):
+    candidates = candidates() if callable(candidates) else candidates
+    with pytest.raises((TypeError, ValueError), match=message):
+        compare_fits(candidates, **{"X": X, "cv": 2} | options)
+
+
+def test_pipelines_may_impute_and_others_say_what_is_wrong():
+    piped = {name: make_pipeline(FunctionTransformer(np.nan_to_num), model) for name, model in two().items()}
+    assert compare_fits(piped, NAN, cv=2, random_state=0).converged
+    with pytest.raises(ValueError, match="no fit of any candidate can be scored; .* NaN"):
+        compare_fits({name: make_pipeline(FunctionTransformer(), model) for name, model in two().items()}, NAN, cv=2)
+
+
+def test_names_that_are_no_candidates():
+    found = compare_fits(two(), X, cv=2, random_state=0)
+    with pytest.raises(ValueError, match="there is no candidate '2 units': the names are '1 unit', '3 units'"):
+        found.difference("1 unit", "2 units")
+    with pytest.raises(ValueError, match="level must lie"):
+        found.difference("1 unit", "3 units", level=1)
+
+
+def test_models_of_other_kinds():
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    found = compare_fits(
+        {"complete": ProductOfExperts(algorithm="ml"), "again": ProductOfExperts(algorithm="ml", max_iter=5)},
+        rows, cv=2, random_state=0,
+    )  # fmt: skip
+    assert set(found.names) == {"complete", "again"}
