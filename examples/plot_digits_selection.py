@@ -35,9 +35,7 @@ from sklearn.preprocessing import Binarizer
 
 from sklpf import BernoulliRBM
 
-X_train, X_test = train_test_split(
-    load_digits().data, test_size=0.25, random_state=0
-)
+X_train, X_test = train_test_split(load_digits().data, test_size=0.25, random_state=0)
 rbm = BernoulliRBM(
     learning_rate=0.05,
     n_iter=60,
@@ -55,10 +53,7 @@ search = GridSearchCV(pipeline, sizes, cv=3).fit(X_train)
 # The sampling error over test rows and the error of log Z, which all rows
 # share, are combined in the ± column.
 
-print(
-    "        model | test log-likelihood ± error |"
-    "     log Z [95 % interval] | how"
-)
+print("        model | test log-likelihood ± error |     log Z [95 % interval] | how")
 for candidate in search.cv_results_["params"]:
     model = pipeline.set_params(**candidate).fit(X_train)
     fitted = model[-1]
@@ -72,10 +67,7 @@ for candidate in search.cv_results_["params"]:
         f" | {fitted.log_partition_:>7.3f} [{low:.3f}, {high:.3f}]"
         f" | {fitted.partition_estimator_.result_.method}"
     )
-print(
-    f"* selected by {search.cv} folds of cross-validated log-likelihood, "
-    f"{search.best_score_:.2f} nats per image"
-)
+print(f"* selected by {search.cv} folds of cross-validated log-likelihood, {search.best_score_:.2f} nats per image")
 
 # %%
 # Ten seeds, two ways of training
@@ -118,9 +110,7 @@ print(
 # The picture
 # -----------
 
-figure, axes = plt.subplots(
-    1, 3, figsize=(9, 3.2), width_ratios=[1, 1, 0.9], layout="constrained"
-)
+figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), width_ratios=[1, 1, 0.9], layout="constrained")
 panels = ("reconstruction error", "log-likelihood (nats per image)")
 better = ("lower is better", "higher is better")
 for column, (panel, label) in enumerate(zip(axes, panels)):
@@ -136,6 +126,4 @@ mosaic = mosaic.swapaxes(1, 2).reshape(50, 60)
 axes[2].imshow(mosaic, cmap="gray_r")
 axes[2].set_axis_off()
 axes[2].set_title("samples of the selected model", fontsize=10)
-figure.savefig(
-    sys.argv[1] if len(sys.argv) > 1 else "digits_log_likelihood.png", dpi=120
-)
+figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "digits_log_likelihood.png", dpi=120)

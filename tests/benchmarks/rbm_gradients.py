@@ -14,8 +14,7 @@ from rbm_training import load, quiet_score
 from sklearn.utils import check_random_state
 
 from sklpf import BernoulliRBM
-from sklpf.kernels import OPTIONS
-from sklpf.kernels import random_bits, uniform
+from sklpf.kernels import OPTIONS, random_bits, uniform
 from sklpf.models.rbm import _fit_kernels as kernels
 from sklpf.models.rbm._trainer import Trainer, _lists
 
@@ -266,7 +265,15 @@ def measure(name, X, X_test, n, label, n_passes, n_seeds, options):
     fits = [fitted(TRAINERS[label], X, n_passes, seed, n_components=n, **options) for seed in range(n_seeds)]
     scores = [quiet_score(model, X_test) for model, _ in fits]
     seconds = np.mean([each for _, each in fits])
-    cells = (name, n, label, n_passes, f"{seconds:.2f}", f"{np.nanmean(scores):.2f}", f"{np.nanstd(scores, ddof=1):.3f}")
+    cells = (
+        name,
+        n,
+        label,
+        n_passes,
+        f"{seconds:.2f}",
+        f"{np.nanmean(scores):.2f}",
+        f"{np.nanstd(scores, ddof=1):.3f}",
+    )
     print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 
 

@@ -139,7 +139,9 @@ def print_table(results):
     cells = collections.defaultdict(list)
     for record in read(results):
         cells[record["data"], record["n_units"], record["setting"]].append(record)
-    print("| data | units | setting | passes | seeds | mean | between seeds | best | worst | scatter | interval | seconds |")
+    print(
+        "| data | units | setting | passes | seeds | mean | between seeds | best | worst | scatter | interval | seconds |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for (data, n_units, setting), records in cells.items():
         trusted = [record for record in records if record["converged"]]
@@ -160,7 +162,10 @@ def print_substitutes(results):
     records = {(r["data"], r["n_units"], r["setting"], r["seed"]): r for r in read(results)}
     last, averaged, *_ = SETTINGS
     substitutes = ("reconstruction", "score_of_scikit_learn", "pseudo_likelihood")
-    print("\n| data | units | pairs | gain of averages | wrong by reconstruction error | by scikit-learn's score |", end="")
+    print(
+        "\n| data | units | pairs | gain of averages | wrong by reconstruction error | by scikit-learn's score |",
+        end="",
+    )
     print(" by pseudo-likelihood | its gain |\n|---|---|---|---|---|---|---|---|")
     for data, n_units in dict.fromkeys(key[:2] for key in records):
         pairs = [

@@ -79,10 +79,7 @@ class RunningAverage:
     def shares(self, batches: NDArray[np.integer]) -> NDArray[np.float32]:
         """Shares of the next updates, which see batches of as many rows; 0 where none is averaged yet."""
         n_rows = self.n_rows + np.cumsum(batches)
-        if self.first_row:
-            averaged = n_rows >= self.first_row
-        else:
-            averaged = np.zeros(len(batches), dtype=bool)
+        averaged = (self.first_row > 0) & (n_rows >= self.first_row)
         number = self.n_averaged + np.cumsum(averaged)
         self.n_rows = int(n_rows[-1])
         self.n_averaged = int(number[-1])
