@@ -15,6 +15,7 @@ import time
 import warnings
 
 import numpy as np
+from measure import row, table
 from scipy.special import expit
 from sklearn import neural_network
 from sklearn.datasets import load_digits
@@ -139,10 +140,8 @@ def print_table(results):
     cells = collections.defaultdict(list)
     for record in read(results):
         cells[record["data"], record["n_units"], record["setting"]].append(record)
-    print(
-        "| data | units | setting | passes | seeds | mean | between seeds | best | worst | scatter | interval | seconds |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    columns = ("data", "units", "setting", "passes", "seeds", "mean", "between seeds", "best", "worst", "scatter")
+    table(*columns, "interval", "seconds")
     for (data, n_units, setting), records in cells.items():
         trusted = [record for record in records if record["converged"]]
         test = np.array([record["test"] for record in trusted])
@@ -153,8 +152,7 @@ def print_table(results):
         else:
             said = ("", "", "", "")
         times = (f"{mean['scatter']:.3f}", f"± {mean['half_width']:.2f}", f"{mean['seconds']:.2f}")
-        cells = (data, n_units, setting, records[0]["n_passes"], f"{len(records)}{lost}", *said, *times)
-        print("| " + " | ".join(map(str, cells)) + " |")
+        row(data, n_units, setting, records[0]["n_passes"], f"{len(records)}{lost}", *said, *times)
 
 
 def print_substitutes(results):
@@ -162,11 +160,8 @@ def print_substitutes(results):
     records = {(r["data"], r["n_units"], r["setting"], r["seed"]): r for r in read(results)}
     last, averaged, *_ = SETTINGS
     substitutes = ("reconstruction", "score_of_scikit_learn", "pseudo_likelihood")
-    print(
-        "\n| data | units | pairs | gain of averages | wrong by reconstruction error | by scikit-learn's score |",
-        end="",
-    )
-    print(" by pseudo-likelihood | its gain |\n|---|---|---|---|---|---|---|---|")
+    columns = ("data", "units", "pairs", "gain of averages", "wrong by reconstruction", "by scikit-learn's score")
+    table(*columns, "by pseudo-likelihood", "its gain")
     for data, n_units in dict.fromkeys(key[:2] for key in records):
         pairs = [
             (records[data, n_units, last, seed], records[data, n_units, averaged, seed])
@@ -180,7 +175,7 @@ def print_substitutes(results):
         wrong = (int(np.sum((gains[name] > 0) != (gains["test"] > 0))) for name in substitutes)
         gain = (f"{gains[name].mean():.2f}" for name in ("test", "pseudo_likelihood"))
         first, second = gain
-        print("| " + " | ".join(map(str, (data, n_units, len(pairs), first, *wrong, second))) + " |")
+        row(data, n_units, len(pairs), first, *wrong, second)
 
 
 def main():
