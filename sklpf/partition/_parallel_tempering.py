@@ -222,6 +222,7 @@ class ParallelTempering(PartitionEstimator):
             )
             n_sweeps += int(self.n_ladders) * len(path.ladder) * n_scans
             known = {"base_log_partition": base_log_partition, "bound": bound, "history": history}
+            known["options"] = {"bridge": self.bridge, "tol": self.tol}
             run = replace(run, n_sweeps=n_sweeps, **known)
             if self.tol is not None:
                 result = self._combine(run)
@@ -283,9 +284,13 @@ class ParallelTempering(PartitionEstimator):
 
     def _curve(self, run) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """log Z at every level, and its standard errors."""
-        ratios = self._ratios(run)
-        curve, errors = jackknife(lambda keep: np.r_[0, np.cumsum(ratios(keep))], run.n_groups)
+        curve, errors = jackknife(self._levels(run), run.n_groups)
         return run.base_log_partition + curve, errors
+
+    def _levels(self, run):
+        """A function of ladders' indices: log Z_k - log Z_0 (K,)."""
+        ratios = self._ratios(run)
+        return lambda keep: np.r_[0.0, np.cumsum(ratios(keep))]
 
     def _combine(self, run) -> PartitionResult:
         ratios, n_ladders = self._ratios(run), len(run.round_trips)

@@ -44,9 +44,10 @@ def own_reading(run: Any) -> Own:
     """The estimate of the sampler that left a run, with its alarms."""
     check_run(run)
     if isinstance(run, ExchangeRun):
-        return Own(ParallelTempering()._read(run), bar_curve(run))
-    verdict = judge(run.first, run.rounds, started_from(run), True)
-    reader = RTS() if run.adaptation is None else _ADAPTIVE[run.adaptation.method]()
+        sampler = ParallelTempering(**run.options)
+        return Own(sampler._read(run), sampler._levels(run))
+    reader = (RTS if run.adaptation is None else _ADAPTIVE[run.adaptation.method])(**run.options)
+    verdict = judge(run.first, run.rounds, started_from(run), reader.rao_blackwell)
     return Own(doubted(reader._result(run, verdict), run), verdict.pooled)
 
 
@@ -54,8 +55,8 @@ def own_curve(run: Any) -> Curve:
     """The estimate of the sampler that left a run, without its alarms."""
     check_run(run)
     if isinstance(run, ExchangeRun):
-        return bar_curve(run)
-    return pool_crossed(run.first, run.rounds, started_from(run), True)[-1]
+        return ParallelTempering(**run.options)._levels(run)
+    return pool_crossed(run.first, run.rounds, started_from(run), run.options.get("rao_blackwell", True))[-1]
 
 
 def bar_curve(run: LevelRun) -> Curve:

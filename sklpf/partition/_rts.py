@@ -276,7 +276,8 @@ class RTS(PartitionEstimator):
         history = history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves + n_draws]
         n_sweeps = n_moves + n_draws + n_sweeps * self.n_chains
         rest = redraws, bound, n_sweeps, start.adaptation, 0.0, doubts, ratio, history
-        return TemperingRun(path.ladder, base_log_partition, first, rounds, previous, *rest)
+        options = {"tol": self.tol} if start.adaptation else {"rao_blackwell": self.rao_blackwell, "tol": self.tol}
+        return TemperingRun(path.ladder, base_log_partition, first, rounds, previous, *rest, options=options)
 
     def _combine(self, run) -> PartitionResult:
         if isinstance(run, ContinuousRun):

@@ -63,6 +63,8 @@ class ExchangeRun(KeptStates):
         What was found against the path before anything was sampled: reasons not to trust any result.
     history : ndarray of shape (R, 3)
         log Z in nats, its standard error and the sweeps of all chains after each of the earlier rounds.
+    options : dict
+        What reading the run depends on: the sampler's `bridge` and `tol`.
     """
 
     ladder: NDArray[np.float64]
@@ -82,6 +84,7 @@ class ExchangeRun(KeptStates):
     log_f_rounding: float = 0.0
     doubts: tuple[str, ...] = ()
     history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rejection(self) -> NDArray[np.float64]:

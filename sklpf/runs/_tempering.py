@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,6 +202,8 @@ class TemperingRun(KeptStates):
         log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
     history : ndarray of shape (R, 3)
         As in `ExchangeRun`, after the pilot, every round of burn-in and every earlier one of production.
+    options : dict
+        What reading the run depends on: the sampler's `rao_blackwell` (unless that of `adaptation`) and `tol`.
     """
 
     ladder: NDArray[np.float64]
@@ -216,6 +219,7 @@ class TemperingRun(KeptStates):
     doubts: tuple[str, ...] = ()
     first_ratio: MeanWeight | None = None
     history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
+    options: dict[str, Any] = field(default_factory=dict)
 
     # -- what reweighting reads (see `LevelRun`) is that of the last round, which is half of the production or all of it
     @property

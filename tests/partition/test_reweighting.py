@@ -19,6 +19,7 @@ from sklpf import (
     BAR,
     MBAR,
     RTS,
+    SAMS,
     BernoulliRBM,
     Exact,
     LevelProcess,
@@ -205,6 +206,31 @@ def test_doubts_and_rounding_of_a_run_stay_with_it(exchange):
             "the tails are in doubt",
             "the model's parameters are",
         ]
+
+
+SAMPLERS_WITH_OPTIONS = [
+    RTS(50, 12, n_sweeps=600, rao_blackwell=False, random_state=0),
+    RTS(50, 12, n_sweeps=600, tol=1e-4, max_sweeps=600, random_state=0),
+    SAMS(50, 12, n_sweeps=600, random_state=0),
+    ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", random_state=0),
+    ParallelTempering(5, n_sweeps=256, tol=1e-4, random_state=0),
+]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS_WITH_OPTIONS, ids=lambda sampler: repr(sampler)[:60])
+def test_every_reader_gets_the_number_of_the_sampler_that_was_used(sampler):
+    """Its options are those of the fit, not the defaults: TS is another number than RTS, and `tol` an alarm."""
+    rng = np.random.default_rng(0)
+    rbm = BernoulliRBM.from_parameters(rng.normal(size=(8, 10)), rng.normal(size=10), rng.normal(size=8))
+    sampler = quietly(sampler, rbm)
+    read = quietly(MBAR(), sampler.run_)
+    found = read.result_.diagnostics
+    assert found["sampler_log_partition"] == sampler.log_partition_
+    assert found["difference"] == pytest.approx(read.log_partition_ - sampler.log_partition_, abs=1e-9)
+    assert read.result_.reasons[: len(sampler.result_.reasons)] == sampler.result_.reasons
+    own = compare_estimates(sampler.run_).results[0]
+    assert (own.log_partition, own.std_error) == (sampler.log_partition_, sampler.log_partition_std_error_)
+    assert own.method == sampler.result_.method
 
 
 def test_base_draws_where_the_target_is_zero():

@@ -77,9 +77,11 @@ def test_reading_a_run_runs_no_chains(fitted, monkeypatch):
 
 
 def is_plain(value):
-    """Arrays without objects, numbers, strings, None, and tuples and dataclasses of these."""
+    """Arrays without objects, numbers, strings, None, and tuples, dictionaries and dataclasses of these."""
     if dataclasses.is_dataclass(value):
         return all(is_plain(getattr(value, field.name)) for field in dataclasses.fields(value))
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and is_plain(part) for name, part in value.items())
     if isinstance(value, tuple):
         return all(is_plain(part) for part in value)
     if isinstance(value, np.ndarray):
