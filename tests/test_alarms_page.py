@@ -8,8 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "doc" / "guide" / "alarms.md"
-FOLDERS = ("kernels", "models", "partition", "paths", "runs", "training")
-NO_SENTENCES = ("_progress.py", "_words.py")  # lines of `verbose`, and what a printed result calls its diagnostics
+FOLDERS = ("kernels", "models", "partition", "paths", "readings", "runs", "training")
+NO_SENTENCES = ("_progress.py", "_summary.py")  # lines of `verbose`, and what a printed result calls its diagnostics
 # Strings of at least four words that are no alarms: what is printed, and parts of errors that stand outside of `raise`.
 NO_ALARMS = (
     "difference from the first",

@@ -12,9 +12,9 @@ from scipy.special import logsumexp
 
 from sklpf._parallel import parallel_map
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._result import PartitionResult
 from sklpf.paths import ClosedForm, Enumeration
 from sklpf.paths._capabilities import has, require
+from sklpf.readings import PartitionResult
 
 MAX_LOG2_STATES = 25
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,20 +17,16 @@ from sklpf.paths import Derivatives
 from sklpf.paths._base import concatenate, take
 from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
-from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import check_finite, draw_alive, segments, side_by_side
-from sklpf.runs._samples import KeptStates, Samples, fewest_columns, linear_vectors
+from sklpf.runs._samples import LevelRun, Samples, fewest_columns, linear_vectors
 
 
-@dataclass(frozen=True, repr=False)
-class ExchangeRun(KeptStates):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ExchangeRun(LevelRun):
     """What a round of replica exchange leaves of G ladders with K levels.
 
     Attributes
     ----------
-    ladder : ndarray of shape (K,)
-    base_log_partition : float
-        log Z_0 in nats.
     shift : ndarray of shape (K - 1,)
         Reference of the sums over pairs: an earlier estimate of log Z_(k+1) / Z_k.
     pair_sums : ndarray of shape (2, G, K - 1, 5)
@@ -51,24 +47,8 @@ class ExchangeRun(KeptStates):
         then log f_1 - log f_0, says the same.
     vector_levels : ndarray of shape (G, n_kept)
         The levels at which these x were moved.
-    has_walls : bool
-        Whether log f may be -inf.
-    bound : ndarray or None
-        Logs of independent estimates of Z that are not too large on average, made without the base.
-    n_sweeps : int
-        Sweeps of all chains together, earlier rounds included.
-    log_f_rounding : float
-        Size of the rounding errors of log_f in nats, where the path names one.
-    doubts : tuple of str
-        What was found against the path before anything was sampled: reasons not to trust any result.
-    history : ndarray of shape (R, 3)
-        log Z in nats, its standard error and the sweeps of all chains after each of the earlier rounds.
-    options : dict
-        What reading the run depends on: the sampler's `bridge` and `tol`.
     """
 
-    ladder: NDArray[np.float64]
-    base_log_partition: float
     shift: NDArray[np.float64]
     pair_sums: NDArray[np.float64]
     level_sums: NDArray[np.float64]
@@ -78,13 +58,6 @@ class ExchangeRun(KeptStates):
     slopes: NDArray[np.floating]
     log_q: NDArray[np.float32] | None
     vector_levels: NDArray[np.int64]
-    has_walls: bool = False
-    bound: NDArray[np.float64] | None = None
-    n_sweeps: int = 0
-    log_f_rounding: float = 0.0
-    doubts: tuple[str, ...] = ()
-    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
-    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rejection(self) -> NDArray[np.float64]:
@@ -97,20 +70,7 @@ class ExchangeRun(KeptStates):
         return len(self.round_trips)
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the sums over pairs of both halves or of one.
-
-        Parameters
-        ----------
-        half : int or None, default=None
-            0 or 1; None takes both together.
-
-        Returns
-        -------
-        sums : ndarray of shape (G, K - 1, 5)
-            As in `pair_sums`.
-        counts : ndarray of shape (G, K)
-            States of every level in them.
-        """
+        """Return the sums over pairs, (G, K - 1, 5), as in `pair_sums`, and the states in them, (G, K)."""
         sums = self.pair_sums.sum(axis=0) if half is None else self.pair_sums[half]
         n_scans = self.n_scans if half is None else (self.n_scans + half) // 2
         return sums, np.full((self.n_groups, len(self.ladder)), float(n_scans))
@@ -188,7 +148,6 @@ def run_round(
     slopes = fewest_columns(all_slopes)
     run = ExchangeRun(
         ladder=path.ladder,
-        base_log_partition=0.0,
         shift=shift,
         pair_sums=check_finite(np.concatenate(pair_sums, axis=1)),
         level_sums=np.concatenate(level_sums, axis=1),

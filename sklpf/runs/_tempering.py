@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from sklpf._tables import Fields
-from sklpf.reweighting import MeanWeight
-from sklpf.runs._history import NO_ROUNDS
-from sklpf.runs._samples import KeptStates, Samples
+from sklpf.runs._samples import LevelRun, Samples
 
 _END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
 
@@ -147,8 +144,6 @@ class Adaptation(Fields):
 
     Attributes
     ----------
-    method : str
-        The estimator whose phase it is.
     curve : ndarray of shape (K,)
         The estimates log Z_k - log Z_0 that were frozen.
     n_draws : ndarray of shape (n_updates,)
@@ -163,7 +158,6 @@ class Adaptation(Fields):
         Whether the gain has begun to fall as 1 / draws.
     """
 
-    method: str
     curve: NDArray[np.float64]
     n_draws: NDArray[np.int64]
     gain: NDArray[np.float64]
@@ -172,15 +166,14 @@ class Adaptation(Fields):
     settled: bool
 
 
-@dataclass(frozen=True, repr=False)
-class TemperingRun(KeptStates):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class TemperingRun(LevelRun):
     """Rounds of simulated tempering after burn-in.
+
+    Reweighting reads the last round, which is half of the production or all of it.
 
     Attributes
     ----------
-    ladder : ndarray of shape (K,)
-    base_log_partition : float
-        log Z_0 in nats.
     first : ndarray of shape (G + 1,)
         First chain of every group, and the end.
     rounds : tuple of Round
@@ -188,40 +181,16 @@ class TemperingRun(KeptStates):
         Log pseudo-priors (T, K), log sums of every group (T, G, K) and sizes (T,) of the rounds from which the last
         round's estimate came, and the log of what is added to the pooled sums.
     sweeps_per_redraw : int
-    bound : ndarray or None
-        Logs of independent estimates of Z that are not too large on average, made without the base.
-    n_sweeps : int
-        Sweeps of all chains together, pilot and burn-in included.
     adaptation : Adaptation or None
         How the weights were found, where by an adaptive phase.
-    log_f_rounding : float
-        Size of the rounding errors of log_f in nats, where the path names one.
-    doubts : tuple of str
-        What was found against the path before anything was sampled: reasons not to trust any result.
-    first_ratio : MeanWeight or None
-        log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
-    history : ndarray of shape (R, 3)
-        As in `ExchangeRun`, after the pilot, every round of burn-in and every earlier one of production.
-    options : dict
-        What reading the run depends on: the sampler's `rao_blackwell` (unless that of `adaptation`) and `tol`.
     """
 
-    ladder: NDArray[np.float64]
-    base_log_partition: float
     first: NDArray[np.int64]
     rounds: tuple[Round, ...]
     previous: tuple[NDArray, NDArray, NDArray, float]
     sweeps_per_redraw: int
-    bound: NDArray[np.float64] | None
-    n_sweeps: int
     adaptation: Adaptation | None = None
-    log_f_rounding: float = 0.0
-    doubts: tuple[str, ...] = ()
-    first_ratio: MeanWeight | None = None
-    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
-    options: dict[str, Any] = field(default_factory=dict)
 
-    # -- what reweighting reads (see `LevelRun`) is that of the last round, which is half of the production or all of it
     @property
     def n_groups(self) -> int:
         """Independent groups G of chains."""
@@ -238,20 +207,7 @@ class TemperingRun(KeptStates):
         return self.rounds[-1].level_sums
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the sums over pairs of both halves or of one.
-
-        Parameters
-        ----------
-        half : int or None, default=None
-            0 or 1; None takes both together.
-
-        Returns
-        -------
-        sums : ndarray of shape (G, K - 1, 4)
-            As in `pair_sums`.
-        counts : ndarray of shape (G, K)
-            States of every level in them.
-        """
+        """Return the sums over pairs of the last round, (G, K - 1, 4), and the states in them, (G, K)."""
         return self.rounds[-1].pairs(half)
 
     @property

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -40,7 +41,7 @@ from sklpf import (
     compare_models,
 )
 from sklpf._tables import decimals, from_to, short, with_error
-from sklpf.partition import PartitionResult
+from sklpf.partition import Alarm, PartitionResult
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
@@ -105,21 +106,26 @@ def test_what_is_exact_but_for_rounding_shows_no_digits_of_it(value):
 
 
 def test_reasons_are_in_the_summary_and_in_the_line():
-    result = PartitionResult("AIS", 1.0, 0.5, converged=False, reasons=("too few weights count",))
+    result = PartitionResult("AIS", 1.0, 0.5, alarms=(Alarm("few", "too few weights count"),))
     assert "too few weights count" in result.summary()
     assert "not converged: too few weights count" in repr(result)
 
 
 def test_the_line_counts_the_reasons_that_it_leaves_out():
-    result = PartitionResult("AIS", 1.0, 0.5, converged=False, reasons=tuple("abcde"))
+    result = PartitionResult("AIS", 1.0, 0.5, alarms=tuple(Alarm(seen, seen) for seen in "abcde"))
     assert "not converged: a; b; c; and 2 more (" in repr(result)
-    assert "more" not in repr(PartitionResult("AIS", 1.0, 0.5, converged=False, reasons=tuple("abc")))
+    assert "more" not in repr(replace(result, alarms=result.alarms[:3]))
 
 
 @pytest.mark.parametrize("converged", [True, False])
 def test_rows_need_no_diagnostics(converged):
     pytest.importorskip("pandas")
-    result = PartitionResult("Mine", np.array([1.0, 2.5]), np.array([0.1, 0.2]), converged=converged)
+    result = PartitionResult(
+        "Mine",
+        np.array([1.0, 2.5]),
+        np.array([0.1, 0.2]),
+        alarms=() if converged else (Alarm("told", "it was told so"),),
+    )
     assert "mean log Z = 1.75" in repr(result)
     assert f"{2 if converged else 0} of 2" in result.summary()
     assert result.to_frame()["converged"].tolist() == [converged] * 2

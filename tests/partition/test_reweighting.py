@@ -30,8 +30,9 @@ from sklpf import (
     compare_estimates,
 )
 from sklpf.models import LDAPath
-from sklpf.partition._reweighting import own_reading
+from sklpf.partition import Alarm
 from sklpf.paths import Gaussian, GeometricPath, Uniform
+from sklpf.readings import read
 from sklpf.reweighting import rts_curve
 from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
 
@@ -198,8 +199,8 @@ def test_a_method_is_never_surer_than_the_run_it_reads():
         assert any("no round trip" in reason for reason in result.reasons)
 
 
-def test_doubts_and_rounding_of_a_run_stay_with_it(exchange):
-    run = replace(exchange.run_, doubts=("the tails are in doubt",), log_f_rounding=1.0)
+def test_alarms_and_rounding_of_a_run_stay_with_it(exchange):
+    run = replace(exchange.run_, known=(Alarm("heavy-tails", "the tails are in doubt"),), log_f_rounding=1.0)
     for result in (*compare_estimates(run).results, quietly(BAR(), run).result_):
         assert not result.converged
         assert [reason.split(" so ")[0] for reason in result.reasons[:2]] == [
@@ -303,7 +304,7 @@ def test_converged_intervals_cover():
         problem = make_rbm_problem(kind)
         for seed in range(15):
             run = quietly(ParallelTempering(n_temperatures=10, n_sweeps=256, random_state=seed), problem.path).run_
-            own = own_reading(run)
+            own = read(run)
             results = [method._beside(run, own) for method in methods]
             bounds = [result.interval() for result in results]
             covered = [low <= problem.log_partition <= high for low, high in bounds]

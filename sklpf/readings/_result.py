@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
+from sklpf._alarm import Alarm
 from sklpf._tables import Readable, Rows, import_pandas
-from sklpf.partition._words import as_dataset, each_converged, in_a_line, in_rows
+from sklpf.readings._summary import as_dataset, each_converged, in_a_line, in_rows
 
 _SAMPLES = (
     "log_weights",
@@ -48,10 +49,8 @@ class PartitionResult(Readable):
         either, and these are its `interval` at any level. A bound holds in expectation, and `interval` turns it into a
         one-sided one.
         Of rows that differ in kind "approximate", unless some are exact and the others estimates.
-    converged : bool
-        False if the numbers should not be trusted; `reasons` says why. With rows: whether all converged.
-    reasons : tuple of str
-        One sentence an alarm, empty when converged. With rows each alarm counts those that raise it.
+    alarms : tuple of Alarm
+        Why the numbers should not be trusted: empty where they may be. With rows each alarm counts those that raise it.
     n_sweeps : int
         Sweeps of all chains together, everything included.
     seconds : float
@@ -83,14 +82,23 @@ class PartitionResult(Readable):
     std_error: Any
     degrees_of_freedom: Any = math.inf
     statement: str = "estimate"
-    converged: bool = True
-    reasons: tuple[str, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
     n_sweeps: int = 0
     seconds: float = 0.0
     ladder: NDArray[np.float64] | None = None
     log_partition_curve: NDArray[np.float64] | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
     bias: Any = 0.0
+
+    @property
+    def converged(self) -> bool:
+        """Whether the numbers can be trusted; with rows, all of them."""
+        return not self.alarms
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The alarms in words, one sentence each."""
+        return tuple(map(str, self.alarms))
 
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with a row for every log Z: one, or one for each row of data.
@@ -147,22 +155,22 @@ class PartitionResult(Readable):
         """
         return replace(self, diagnostics={k: v for k, v in self.diagnostics.items() if k not in _SAMPLES})
 
-    def no_estimate(self, statement: str, reason: str) -> PartitionResult:
+    def no_estimate(self, statement: str, alarm: Alarm) -> PartitionResult:
         """Return the result of a number that is neither an estimate nor a bound: no error, and not converged.
 
         Parameters
         ----------
         statement : str
             What the number is.
-        reason : str
-            The sentence that says why it is no estimate.
+        alarm : Alarm
+            Why it is no estimate.
 
         Returns
         -------
         PartitionResult
-            With this reason after the others.
+            With this alarm after the others.
         """
-        return replace(self, statement=statement, std_error=math.nan, converged=False, reasons=(*self.reasons, reason))
+        return replace(self, statement=statement, std_error=math.nan, alarms=(*self.alarms, alarm))
 
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
         """Return the interval that covers log Z.

@@ -1,0 +1,7 @@
+"""Readings: what a run says of log Z, with its alarms, and the one way to a result."""
+
+from sklpf._alarm import Alarm
+from sklpf.readings._reading import Curve, Reading, conclude, read
+from sklpf.readings._result import PartitionResult
+
+__all__ = ["Alarm", "Curve", "PartitionResult", "Reading", "conclude", "read"]
