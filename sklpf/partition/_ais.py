@@ -19,6 +19,7 @@ from sklpf.readings._weights import move_diagnostics, weight_alarms, weight_diag
 from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.runs import AnnealingRun
 from sklpf.runs._annealing import anneal_down, anneal_up
+from sklpf.runs._draws import draws_of
 from sklpf.runs._history import round_diagnostics
 from sklpf.runs._plan import check_alive
 from sklpf.runs._resampling import systematic
@@ -140,6 +141,7 @@ class AIS(PartitionEstimator):
             n_sweeps=n_sweeps,
             history=history + [base_log_partition, 0.0, 0.0],
             bound=bound,
+            draws=draws_of(path, state, up, np.arange(n)) if self._keeps_draws else None,
             up=up,
             down=down,
             starts="ends",

@@ -124,6 +124,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     # -- what a subclass defines: _sample and _reading, or _estimate alone ---------------------------
     _run_class: type | tuple[type, ...] | None = None  # of what _sample returns
     _read_options: tuple[str, ...] = ()  # parameters on which _reading depends
+    _keeps_draws = True  # where it can: not of many rows
 
     def _sample(self, path: Path, seed: int) -> Run:
         """Run chains on the path and return what they leave."""

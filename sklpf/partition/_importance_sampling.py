@@ -22,6 +22,7 @@ from sklpf.readings._bound import lower_bound
 from sklpf.readings._weights import weight_alarms, weight_diagnostics
 from sklpf.reweighting import mean_weight
 from sklpf.runs import AnnealingRun
+from sklpf.runs._draws import draws_of
 from sklpf.runs._plan import Plan, plan_run
 from sklpf.transitions import Transition
 
@@ -121,7 +122,11 @@ class ImportanceSampling(AIS):
         draws = base_draws(path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "ImportanceSampling")
         bound = lower_bound(path, stream_key(seed, BOUND))
         return AnnealingRun(
-            ladder=_TWO_LEVELS, base_log_partition=draws.base_log_partition, bound=bound, up=draws.log_weights
+            ladder=_TWO_LEVELS,
+            base_log_partition=draws.base_log_partition,
+            bound=bound,
+            draws=draws_of(path, draws.state, draws.log_weights, np.arange(self.n_samples)),
+            up=draws.log_weights,
         )
 
     @classmethod

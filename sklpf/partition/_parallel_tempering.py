@@ -25,6 +25,7 @@ from sklpf.readings import read
 from sklpf.readings._bound import lower_bound
 from sklpf.readings._exchange import MOST_SHIFTED, at_target, cut_off, differences, pair_ratios, read_exchange
 from sklpf.runs import ExchangeRun
+from sklpf.runs._draws import MOST_DRAWS
 from sklpf.runs._exchange import Ladders, move_ladders, run_round, start_ladders
 from sklpf.runs._history import NO_ROUNDS, with_round
 from sklpf.runs._plan import check_ends, doubling, n_tuning_moves
@@ -204,6 +205,7 @@ class ParallelTempering(PartitionEstimator):
                 self.n_jobs,
                 checkpoint=checkpoint,
                 n_kept=n_kept,
+                n_draws=MOST_DRAWS if n_kept and self._keeps_draws else 0,
             )
             n_sweeps += int(self.n_ladders) * len(path.ladder) * n_scans
             known = {"base_log_partition": base_log_partition, "bound": bound, "history": history}

@@ -18,6 +18,7 @@ from sklpf.partition._proposal import base_draws, proposing
 from sklpf.readings import Reading, conclude
 from sklpf.readings._bound import lower_bound
 from sklpf.runs import Run
+from sklpf.runs._draws import has_points, points_of
 
 _DRAWS, _ACCEPTS = 1, 2  # random streams
 _FEWEST = 10  # accepted draws
@@ -130,7 +131,8 @@ class RejectionSampling(PartitionEstimator):
         self._check_bound(path, draws)
         uniforms = Stream(stream_key(seed, _ACCEPTS)).generator().random(self.n_samples)
         accepted = np.flatnonzero(np.log1p(-uniforms) < draws.log_weights - self.log_bound)
-        self.samples_ = _points(path, path.take(draws.state, accepted))
+        state = path.take(draws.state, accepted)
+        self.samples_ = points_of(path, state) if has_points(path) else state
         bound = lower_bound(path, stream_key(seed, BOUND))
         return RejectionRun(
             base_log_partition=draws.base_log_partition,
@@ -178,11 +180,3 @@ def _std_error(k: int, n: int) -> float:
     low = beta.ppf(0.025, k, n - k + 1)
     high = beta.ppf(0.975, k + 1, n - k) if k < n else 1.0
     return float(max(np.log(k / n / low), np.log(high * n / k)) / norm.ppf(0.975))
-
-
-def _points(path, state):
-    """The rows or points of chains; of a path that knows neither, their state."""
-    for name in ("rows", "position"):
-        if hasattr(path, name):
-            return getattr(path, name)(state)
-    return state

@@ -130,8 +130,9 @@ def _judge_move(result, transition):
 
 
 def _on_one_job(estimator):
-    """A copy that runs in the task that calls it, without checkpoints of its own."""
+    """A copy that runs in the task that calls it, without checkpoints of its own, and keeps no draws."""
     alone = copy.copy(estimator)
+    alone._keeps_draws = False
     for name, value in {"n_jobs": 1, "checkpoint": None}.items():
         if hasattr(alone, name):
             setattr(alone, name, value)

@@ -297,6 +297,7 @@ class RTS(PartitionEstimator):
             bound=bound,
             known=alarms,
             first_ratio=ratio,
+            draws=rounds[-1].draws,
             first=first,
             rounds=rounds,
             previous=previous,
@@ -372,7 +373,9 @@ class RTS(PartitionEstimator):
         rounds: list[Round] = []
         while True:
             n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
-            chains, last = run_round(setup, (1, len(rounds)), chains, log_prior - curve, n_redraws, n_kept)
+            chains, last = run_round(
+                setup, (1, len(rounds)), chains, log_prior - curve, n_redraws, n_kept, self._keeps_draws
+            )
             rounds, previous = [*(earlier.thinned() for earlier in rounds), last], estimate
             used += n_redraws * setup.sweeps_per_redraw
             if self.tol is None:

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sklpf._alarm import Alarm
 from sklpf._parallel import removing_checkpoints
@@ -23,8 +23,9 @@ from sklpf.readings._bound import lower_bound
 from sklpf.readings._modes import modes_alarms
 from sklpf.readings._weights import move_diagnostics
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
-from sklpf.runs import PopulationRun
+from sklpf.runs import Draws, PopulationRun
 from sklpf.runs._annealing import settle
+from sklpf.runs._draws import draws_of
 from sklpf.runs._plan import check_alive
 from sklpf.runs._populations import climb, descend, family_weights, target_summaries
 from sklpf.runs._resampling import systematic
@@ -167,7 +168,8 @@ class SMC(PartitionEstimator):
         settling, key = stream_key(seed, _SETTLE), stream_key(seed, _DOWN)
         ends = self._at_target(plan, populations, n_back, Stream(key).generator(), settling, checkpoint)
         down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint, chain_length)
-        return replace(run, down=down, n_sweeps=run.n_sweeps + n_back * (_SETTLING + n_moves * down.shape[1]))
+        n_sweeps = run.n_sweeps + n_back * (_SETTLING + n_moves * down.shape[1])
+        return replace(run, down=down, n_sweeps=n_sweeps, draws=self._draws(plan.path, populations))
 
     @removing_checkpoints()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
@@ -181,10 +183,16 @@ class SMC(PartitionEstimator):
 
     def _at_target(self, plan, populations, n, rng, key, checkpoint=None):
         """Particles of all populations, drawn by weight, that have moved on at the target."""
-        log_weights = np.concatenate([population.log_mean + population.log_weights for population in populations])
-        chosen = rng.permutation(systematic(log_weights, n, rng.random()))
+        chosen = rng.permutation(systematic(_log_weights(populations), n, rng.random()))
         starts = plan.path.take(concatenate([population.state for population in populations]), chosen)
         return settle(plan.path, plan.transition, starts, _SETTLING, key, self.n_jobs, checkpoint)
+
+    def _draws(self, path, populations) -> Draws | None:
+        if not self._keeps_draws:
+            return None
+        state = concatenate([population.state for population in populations])
+        groups = np.repeat(np.arange(self.n_populations), self.n_particles)
+        return draws_of(path, state, _log_weights(populations), groups)
 
     def _climb(self, path, seed):
         base_log_partition, chain_length = require_base(path, "SMC"), self._chain_length()
@@ -270,6 +278,11 @@ class SMC(PartitionEstimator):
             diagnostics=diagnostics,
             levels=run.base_log_partition + curve,
         )
+
+
+def _log_weights(populations) -> NDArray[np.float64]:
+    """Of all particles at the target, one population after the other."""
+    return np.concatenate([population.log_mean + population.log_weights for population in populations])
 
 
 def _from_base(records, first):

@@ -140,6 +140,7 @@ def conclude(
         log_partition_curve=levels,
         diagnostics=diagnostics,
         bias=bias,
+        draws=run.draws,
     )
     return Reading(result, curve)
 

@@ -13,6 +13,7 @@ from scipy.stats import t as student_t
 from sklpf._alarm import Alarm
 from sklpf._tables import Readable, Rows, import_pandas
 from sklpf.readings._summary import as_dataset, each_converged, in_a_line, in_rows
+from sklpf.runs import Draws
 
 _SAMPLES = (
     "log_weights",
@@ -68,6 +69,11 @@ class PartitionResult(Readable):
         `interval` reaches so much farther up. With rows it is minus half the squared standard error, by which the log
         of an unbiased estimate is low: the mean of it over rows, unlike that of their errors, does not shrink with T.
 
+    draws : Draws or None
+        At most a thousand draws from the target with their weights and independent groups, of `AIS`, `HAIS`,
+        `ImportanceSampling`, `SMC`, `ParallelTempering`, `RTS` and of what reads their runs. None with rows: fit
+        on ``path.row(t)`` for those of row t. None in the result that a model keeps.
+
     Examples
     --------
     >>> from sklpf import PartitionResult
@@ -89,6 +95,7 @@ class PartitionResult(Readable):
     log_partition_curve: NDArray[np.float64] | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
     bias: Any = 0.0
+    draws: Draws | None = None
 
     @property
     def converged(self) -> bool:
@@ -129,6 +136,7 @@ class PartitionResult(Readable):
     def to_xarray(self) -> Any:
         """Return an xarray.Dataset of all numbers, with the dimensions level and row where there are such.
 
+        ``draws`` (draw, feature) come with their ``draw_log_weight`` and ``draw_group`` where they were kept.
         Of the diagnostics there is what is numeric, with the dimensions level, pair (of neighbouring levels), round,
         update, ladder, group, population, start and chain; an array that is none of this package's estimators has
         dimensions named after it. The rest is in `attrs`.
@@ -146,14 +154,14 @@ class PartitionResult(Readable):
         return as_dataset(self)
 
     def without_samples(self) -> PartitionResult:
-        """Return the result without diagnostics that hold a number for every chain, ladder or start.
+        """Return the result without draws, and without diagnostics that hold a number for every chain or start.
 
         Returns
         -------
         PartitionResult
             All else is the same.
         """
-        return replace(self, diagnostics={k: v for k, v in self.diagnostics.items() if k not in _SAMPLES})
+        return replace(self, draws=None, diagnostics={k: v for k, v in self.diagnostics.items() if k not in _SAMPLES})
 
     def no_estimate(self, statement: str, alarm: Alarm) -> PartitionResult:
         """Return the result of a number that is neither an estimate nor a bound: no error, and not converged.

@@ -161,6 +161,10 @@ def as_dataset(result: Any) -> Any:
         if _numeric(value) and name not in variables:
             value = np.asarray(value)
             variables[name] = (_dimensions(name, value, len(rows) and len(result.log_partition)), value)
+    if result.draws is not None:
+        variables["draws"] = (("draw", "feature"), result.draws.points)
+        variables["draw_log_weight"] = (("draw",), result.draws.log_weights)
+        variables["draw_group"] = (("draw",), result.draws.groups)
     names = ("method", "statement", "n_sweeps", "seconds")
     attributes = {name: getattr(result, name) for name in names}
     attributes |= {"converged": int(result.converged), "reasons": "\n".join(result.reasons)}

@@ -17,8 +17,11 @@ from sklpf.paths import Derivatives
 from sklpf.paths._base import concatenate, take
 from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
+from sklpf.runs._draws import Draws, has_points, joined, no_draws, pieces, points_of
 from sklpf.runs._plan import check_finite, draw_alive, segments, side_by_side
 from sklpf.runs._samples import LevelRun, Samples, fewest_columns, linear_vectors
+
+_SHORTEST_PAUSE = 64  # scans between two draws: each interrupts the compiled program, for some 100 us
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -120,15 +123,29 @@ def move_ladders(ladders: Ladders, path) -> Ladders:
 
 
 def run_round(
-    ladders: Ladders, transition, shift, n_scans, key, stage, n_jobs=None, checkpoint=None, first_scan=0, n_kept=0
+    ladders: Ladders,
+    transition,
+    shift,
+    n_scans,
+    key,
+    stage,
+    n_jobs=None,
+    checkpoint=None,
+    first_scan=0,
+    n_kept=0,
+    n_draws=0,
 ):
     """One round of scans; returns where the ladders stand and the round's `ExchangeRun`.
 
-    Of all its states at most `n_kept` are kept, those of every fourth scan or of fewer.
+    Of all its states at most `n_kept` are kept as vectors, those of every fourth scan or of fewer, and of those at the
+    target about `n_draws` as draws.
     """
     path = ladders.path
     most_records = max(1, n_kept // (len(ladders.chains) * len(path.ladder)))
     stride = max(RECORD_EVERY, -(-n_scans // most_records)) if n_kept else 0
+    pause = 0  # scans from one draw of a ladder to the next
+    if n_draws and has_points(path):
+        pause = max(_SHORTEST_PAUSE, -(-n_scans // max(1, n_draws // len(ladders.chains))))
     half = n_scans // 2
     bounds = segments(half, path.n_moves_per_segment)
     bounds += [half + scan for scan in segments(n_scans - half, path.n_moves_per_segment)][1:]
@@ -136,18 +153,19 @@ def run_round(
     first = side_by_side(path, transition, n_ladders, n_ladders * len(path.ladder))
     carries = run_segments(
         functools.partial(_begin, ladders, first),
-        functools.partial(_advance, path, transition, key, shift, stride, half, first_scan, first, bounds),
+        functools.partial(_advance, path, transition, key, shift, stride, pause, half, first_scan, first, bounds),
         len(first) - 1,
         len(bounds) - 1,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage=stage,
     )
-    _, _, _, _, pair_sums, level_sums, summaries, trips, *kept = zip(*carries)
+    _, _, _, _, pair_sums, level_sums, summaries, trips, draws, *kept = zip(*carries)
     log_q, all_slopes, vector_levels = ([_by_ladder(part, len(path.ladder)) for part in parts] for parts in kept)
     slopes = fewest_columns(all_slopes)
     run = ExchangeRun(
         ladder=path.ladder,
+        draws=joined(draws).thinned(),
         shift=shift,
         pair_sums=check_finite(np.concatenate(pair_sums, axis=1)),
         level_sums=np.concatenate(level_sums, axis=1),
@@ -178,7 +196,7 @@ def _begin(ladders, first, block):
     n_slopes = n_levels if has(ladders.path, Derivatives) else 0
     log_q, slopes = np.empty((0, len(levels), n_levels), np.float32), np.empty((0, len(levels), n_slopes))
     kept = log_q, slopes, np.empty((0, len(levels)), dtype=np.int64)
-    return state, memory, levels, ends, pair_sums, level_sums, summaries, trips, *kept
+    return state, memory, levels, ends, pair_sums, level_sums, summaries, trips, no_draws(ladders.path, state), *kept
 
 
 def _log_q(vectors, shift):
@@ -192,19 +210,30 @@ def _by_ladder(records, n_levels):
     return records.reshape(n, n_ladders, n_levels, *rest).swapaxes(0, 1).reshape(n_ladders, n * n_levels, *rest)
 
 
-def _advance(path, transition, key, shift, stride, half, first_scan, first, bounds, block, segment, carry):
-    state, memory, levels, ends, pair_sums, level_sums, summaries, trips, *kept = carry
-    begin, end = bounds[segment], bounds[segment + 1]
-    stream = Stream(key, int(first[block]) * len(path.ladder), first_scan + begin)
-    part = int(begin >= half)
-    state, memory, levels, ends, pairs, more, more_summaries, round_trips, *records = programs.exchange(
-        path, transition, state, memory, levels, ends, shift, end - begin, stream, stride
-    )
-    if len(records[0]):
-        records[0] = _log_q(records[0], shift)
-        kept = [np.concatenate(parts) for parts in zip(kept, records)]
+def _advance(path, transition, key, shift, stride, pause, half, first_scan, first, bounds, block, segment, carry):
+    state, memory, levels, ends, pair_sums, level_sums, summaries, trips, draws, *kept = carry
     pair_sums, level_sums = pair_sums.copy(), level_sums.copy()
-    pair_sums[part] += pairs
-    level_sums[part] += more
-    summaries, trips = summaries + more_summaries, trips + round_trips
-    return state, memory, levels, ends, pair_sums, level_sums, summaries, trips, *kept
+    part = int(bounds[segment] >= half)
+    records, at_target = [], []
+    for begin, end in pieces(bounds[segment], bounds[segment + 1], pause):
+        stream = Stream(key, int(first[block]) * len(path.ladder), first_scan + begin)
+        state, memory, levels, ends, pairs, more, more_summaries, round_trips, *recorded = programs.exchange(
+            path, transition, state, memory, levels, ends, shift, end - begin, stream, stride
+        )
+        pair_sums[part] += pairs
+        level_sums[part] += more
+        summaries, trips = summaries + more_summaries, trips + round_trips
+        if len(recorded[0]):
+            records.append(recorded)
+        if pause:
+            chains = np.flatnonzero(levels == len(path.ladder) - 1)
+            at_target.append((path.take(state, chains), first[block] + chains // len(path.ladder)))
+
+    if records:
+        vectors, *others = (np.concatenate(parts) for parts in zip(*records))
+        kept = [np.concatenate(parts) for parts in zip(kept, [_log_q(vectors, shift), *others])]
+    if at_target:
+        states, ladders = zip(*at_target)
+        points = points_of(path, concatenate(states))
+        draws = joined([draws, Draws(points, np.zeros(len(points)), np.concatenate(ladders))])
+    return state, memory, levels, ends, pair_sums, level_sums, summaries, trips, draws, *kept

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklpf._alarm import Alarm
 from sklpf._tables import Fields
 from sklpf.reweighting import MeanWeight
+from sklpf.runs._draws import Draws
 from sklpf.runs._history import NO_ROUNDS
 
 
@@ -40,6 +41,8 @@ class Run(Fields):
         log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
     known : tuple of Alarm
         What was found against the path before anything was sampled.
+    draws : Draws or None
+        At most a thousand draws from the target, where the estimator keeps them.
     """
 
     sampler: str = ""
@@ -52,3 +55,4 @@ class Run(Fields):
     log_f_rounding: float = 0.0
     first_ratio: MeanWeight | None = None
     known: tuple[Alarm, ...] = ()
+    draws: Draws | None = None

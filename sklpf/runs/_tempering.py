@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from sklpf._tables import Fields
+from sklpf.runs._draws import Draws
 from sklpf.runs._samples import LevelRun, Samples
 
 _END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
@@ -44,6 +45,8 @@ class Round(Fields):
         Sums of every group's `path.summary` and of its squares, weighted by q(K - 1 | x): those of the target's states.
     origin : int
         The first level that counts as an end of the ladder: 1 where log Z_1 / Z_0 comes from base draws.
+    draws : Draws or None
+        At most a thousand draws from the target.
     """
 
     log_pseudo_prior: NDArray[np.float64]
@@ -57,6 +60,7 @@ class Round(Fields):
     pair_sums: NDArray[np.float64]
     summaries: NDArray[np.float64]
     origin: int = 0
+    draws: Draws | None = None
 
     @property
     def vectors(self) -> NDArray[np.float64]:
@@ -102,7 +106,7 @@ class Round(Fields):
         return sums / sums.sum(axis=1, keepdims=True)
 
     def thinned(self) -> Round:
-        """Return the round without every other kept vector.
+        """Return the round without every other kept vector, and without its draws.
 
         Returns
         -------
@@ -110,7 +114,7 @@ class Round(Fields):
             All else is shared.
         """
         kept = {name: getattr(self, name)[:, ::2].copy() for name in ("log_q", "vector_levels", "slopes")}
-        return replace(self, **kept)
+        return replace(self, **kept, draws=None)
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the sums over pairs of both halves or of one.
