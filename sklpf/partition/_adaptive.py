@@ -9,6 +9,7 @@ import numpy as np
 from sklpf._alarm import Alarm
 from sklpf.partition._rts import RTS, Start
 from sklpf.readings import PartitionResult, Reading
+from sklpf.readings._diagnostics import Diagnostic
 from sklpf.readings._rounds import ALL, at_target, pool_rounds
 from sklpf.runs import TemperingRun
 from sklpf.runs._adaptive import GainRule, adapt
@@ -27,6 +28,10 @@ class AdaptiveTempering(RTS):
 
     rao_blackwell = True  # in the frozen rounds
     continuous = False
+    _diagnostics = RTS._diagnostics | {
+        f"adaptive_{name}": Diagnostic(dimensions=("update",))
+        for name in ("n_draws", "gain", "evenness", "log_partition")
+    }
     _run_class = TemperingRun
     update: str
     _unsettled: str

@@ -15,6 +15,7 @@ from sklpf.partition._hull import Hull
 from sklpf.paths import GeometricPath
 from sklpf.paths._base import concatenate
 from sklpf.readings import PartitionResult
+from sklpf.readings._diagnostics import Diagnostic
 
 
 class AdaptiveRejection(PartitionEstimator):
@@ -64,6 +65,8 @@ class AdaptiveRejection(PartitionEstimator):
     """
 
     _parameter_constraints = {"tol": [Interval(Real, 0, None, closed="neither")]}
+
+    _diagnostics = {"n_evaluations": Diagnostic("evaluations of log f", "low")}
 
     def __init__(self, tol: float = 1e-6):
         self.tol = tol

@@ -15,6 +15,7 @@ from sklpf.partition._options import ANNEALING
 from sklpf.paths._capabilities import require_base
 from sklpf.readings import Reading, conclude
 from sklpf.readings._bound import lower_bound
+from sklpf.readings._diagnostics import LOWER_BOUND, MOVES, PLAIN_BOUND, WEIGHTS, Diagnostic
 from sklpf.readings._weights import move_diagnostics, weight_alarms, weight_diagnostics
 from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.runs import AnnealingRun
@@ -118,6 +119,13 @@ class AIS(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = {
+        **WEIGHTS,
+        "effective_sample_size_from_target": Diagnostic("… by the reverse chains", "high"),
+        **LOWER_BOUND,
+        **PLAIN_BOUND,
+        **MOVES,
+    }
     _run_class = AnnealingRun
     _remedy = "raise n_temperatures or n_chains"
 

@@ -24,7 +24,7 @@ from sklpf._warnings import warn
 from sklpf.partition._rows import each_row, estimate_rows
 from sklpf.partition._tails import tail_alarms
 from sklpf.paths import GeometricPath, Path
-from sklpf.readings import PartitionResult, Reading, read
+from sklpf.readings import Diagnostic, PartitionResult, Reading, read
 from sklpf.readings._reading import SAMPLERS
 from sklpf.readings._summary import in_a_line
 from sklpf.runs import Run
@@ -108,7 +108,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         else:
             with one_blas_thread(), removing_checkpoints():
                 result = self._estimate_path(self._as_path(path))
-        self._keep(replace(result, seconds=time.perf_counter() - started))
+        described = self._diagnostics | result.described
+        self._keep(replace(result, seconds=time.perf_counter() - started, described=described))
         _progress.said(in_a_line(self.result_))
         if not result.converged:
             warn(f"{result.method} did not converge: " + "; ".join(result.reasons), ConvergenceWarning)
@@ -124,6 +125,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     # -- what a subclass defines: _sample and _reading, or _estimate alone ---------------------------
     _run_class: type | tuple[type, ...] | None = None  # of what _sample returns
     _read_options: tuple[str, ...] = ()  # parameters on which _reading depends
+    _diagnostics: dict[str, Diagnostic] = {}  # what the numbers mean that a result has beside log Z
     _keeps_draws = True  # where it can: not of many rows
 
     def _sample(self, path: Path, seed: int) -> Run:

@@ -19,6 +19,7 @@ from sklpf.partition._raise import RAISE, find_starts
 from sklpf.paths._capabilities import require_base
 from sklpf.readings import Reading, conclude
 from sklpf.readings._bound import lower_bound
+from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.runs import AnnealingRun
 from sklpf.runs._annealing import anneal_down, anneal_up
@@ -117,6 +118,15 @@ class BDMC(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = {
+        "forward_log_partition": Diagnostic("log Z by the forward chains (nats)"),
+        "reverse_log_partition": Diagnostic("log Z by the reverse chains (nats)"),
+        "gap": Diagnostic("gap between the bounds (nats)", "low"),
+        "overlap": Diagnostic("overlap of the two directions (1: full)", "high"),
+        **PLAIN_BOUND,
+        "forward_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
+        "reverse_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
+    }
     _run_class = AnnealingRun
     _read_options = ("most_groups",)
     most_groups = 100  # of the chains of a direction, for the jackknife
@@ -158,8 +168,9 @@ class BDMC(PartitionEstimator):
         gap_std_error = float(np.hypot(forward.std_error, reverse.std_error))
         shared = overlap(up, down, float(log_ratio))
         alarms = _gap_alarms(gap, gap_std_error, degrees, run.starts == "exact")
-        if shared * n < min(_MIN_OVERLAP, n / 2):
-            seen = f"only {shared * n:.1f} of {n} chains of the two directions overlap"
+        needed = min(_MIN_OVERLAP, n / 2)
+        if shared * n < needed:
+            seen = f"{shared * n:.1f} of {n} chains of the two directions overlap (at least {needed:g} needed)"
             alarms.append(Alarm("few-overlapping-chains", seen, "raise n_temperatures or n_chains"))
 
         reading = conclude(

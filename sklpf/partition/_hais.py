@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklpf._sklearn import Interval
 from sklpf.partition._ais import AIS
 from sklpf.readings import Reading
+from sklpf.readings._diagnostics import ROUNDS
 from sklpf.readings._reading import tol_alarms
 from sklpf.runs._levels import enough_levels
 from sklpf.runs._plan import Plan
@@ -105,6 +106,7 @@ class HAIS(AIS):
     }
 
     _read_options = ("tol", "n_temperatures")
+    _diagnostics = AIS._diagnostics | ROUNDS
 
     def _transition(self, path) -> Transition:
         transition = HMC() if self.transition is None else self.transition

@@ -19,6 +19,7 @@ from sklpf.partition._options import SAMPLING
 from sklpf.paths import Filters
 from sklpf.paths._capabilities import require
 from sklpf.readings import Reading, conclude
+from sklpf.readings._diagnostics import LOWER_BOUND, WEIGHTS, Diagnostic
 from sklpf.readings._reading import tol_alarms
 from sklpf.readings._weights import weight_diagnostics
 from sklpf.reweighting import mean_weight
@@ -126,6 +127,11 @@ class LeftToRight(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = {
+        **WEIGHTS,
+        **LOWER_BOUND,
+        "spread": Diagnostic("standard deviation of the log estimates (nats)", "low"),
+    }
     _run_class = AnnealingRun
     _read_options = ("n_particles", "tol")
 

@@ -51,5 +51,5 @@ class LevelProcess(ReweightingEstimator):
         diagnostics["fewest_states"] = fewest
         if fewest >= _FEWEST_STATES:
             return []
-        seen = f"only {fewest} kept states are at some level, less than {_FEWEST_STATES}"
+        seen = f"{fewest} kept states at some level (at least {_FEWEST_STATES} needed)"
         return [Alarm("few-states", seen, "raise n_sweeps")]

@@ -18,6 +18,7 @@ from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.paths import ConditionalDraws
 from sklpf.paths._capabilities import require
 from sklpf.readings import Reading, conclude, read
+from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
 from sklpf.reweighting import bar, effective_sample_size, overlap
 from sklpf.runs import ExchangeRun, Run
 from sklpf.transitions import Transition
@@ -125,6 +126,11 @@ class MarkovMixture(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = {
+        "effective_share": Diagnostic("effective sample size, share of the draws", "high"),
+        "overlap": Diagnostic("overlap of the two kinds of draws (1: full)", "high"),
+        **PLAIN_BOUND,
+    }
     _run_class = MixtureRun
 
     def _sample(self, path, seed) -> MixtureRun:
@@ -185,7 +191,7 @@ def _alarms(diagnostics) -> list[Alarm]:
     if min(share, shared) >= _FEWEST:
         return []
     seen = (
-        f"the centres don't cover the model: {share:.1%} of the mixture's weights count, and its draws overlap with "
-        f"the model's by {shared:.1%}, of at least {_FEWEST:.0%}"
+        f"the centres don't cover the model: the effective sample size is {share:.1%} of the mixture's draws, and they "
+        f"overlap with the model's by {shared:.1%} (at least {_FEWEST:.0%} of each needed)"
     )
     return [Alarm("centres-miss-the-model", seen, "raise n_centres, or take another estimator")]

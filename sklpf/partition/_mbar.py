@@ -6,6 +6,7 @@ import numpy as np
 
 from sklpf._alarm import Alarm
 from sklpf.partition._reweighting import ReweightingEstimator
+from sklpf.readings._diagnostics import PAIR, Diagnostic
 from sklpf.readings._levels import mbar_curve
 from sklpf.reweighting import overlap, overlap_matrix
 from sklpf.runs._samples import Samples
@@ -50,6 +51,12 @@ class MBAR(ReweightingEstimator):
     True
     """
 
+    _diagnostics = ReweightingEstimator._diagnostics | {
+        "overlap_matrix": Diagnostic(dimensions=("level", "other_level")),
+        "neighbour_overlap": Diagnostic("overlap of neighbouring levels, lowest (0.5: full)", "high", PAIR),
+        "n_states": Diagnostic("states that were read"),
+    }
+
     def _curve(self, run):
         return mbar_curve(run)
 
@@ -66,7 +73,7 @@ class MBAR(ReweightingEstimator):
             return [Alarm("few-states", f"{empty} of {len(zeta)} levels have no kept states", "raise n_sweeps")]
         if pairs.min() >= _LEAST_OVERLAP:
             return []
-        seen = f"neighbouring levels overlap by {pairs.min():.2g} only, less than {_LEAST_OVERLAP}"
+        seen = f"neighbouring levels overlap by {pairs.min():.2g} (at least {_LEAST_OVERLAP} needed)"
         return [Alarm("little-overlap", seen, "raise n_temperatures")]
 
 

@@ -23,6 +23,7 @@ from sklpf.paths._capabilities import require_base
 from sklpf.paths._ladders import respace
 from sklpf.readings import read
 from sklpf.readings._bound import lower_bound
+from sklpf.readings._diagnostics import CURVE, PAIR, PLAIN_BOUND, ROUNDS, Diagnostic
 from sklpf.readings._exchange import MOST_SHIFTED, at_target, cut_off, differences, pair_ratios, read_exchange
 from sklpf.runs import ExchangeRun
 from sklpf.runs._draws import MOST_DRAWS
@@ -145,6 +146,17 @@ class ParallelTempering(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = {
+        **CURVE,
+        "barrier": Diagnostic("communication barrier (sum of rejection rates)", "low"),
+        "between_ladders": Diagnostic("share of the variance between ladders", "low"),
+        "overlap": Diagnostic("overlap of neighbouring levels, lowest (1: full)", "high", PAIR),
+        **PLAIN_BOUND,
+        "rejection": Diagnostic("rejection rate of swaps by pairs of levels", "", PAIR),
+        "round_trips": Diagnostic("round trips of a ladder", "", ("ladder",)),
+        "ladder_log_partitions": Diagnostic(dimensions=("ladder",), per_chain=True),
+        **ROUNDS,
+    }
     _run_class = ExchangeRun
     _read_options = ("bridge", "tol")
     _reading = staticmethod(read_exchange)

@@ -22,7 +22,8 @@ from sklpf.paths import DataStarts, TargetDraws
 from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base
 from sklpf.readings import Reading, conclude
-from sklpf.readings._weights import weight_diagnostics
+from sklpf.readings._diagnostics import WEIGHTS, Diagnostic
+from sklpf.readings._weights import few_weights_alarm, weight_diagnostics
 from sklpf.runs import AnnealingRun
 from sklpf.runs._annealing import anneal_down
 from sklpf.transitions import Transition
@@ -132,6 +133,10 @@ class RAISE(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = WEIGHTS | {
+        "log_weights": Diagnostic(dimensions=("start", "chain"), per_chain=True),
+        "log_partition_by_start": Diagnostic(dimensions=("start",), per_chain=True),
+    }
     _run_class = AnnealingRun
 
     def _sample(self, path, seed) -> AnnealingRun:
@@ -180,10 +185,10 @@ class RAISE(PartitionEstimator):
 
 
 def _weight_alarms(effective: float, n: int) -> list[Alarm]:
-    if effective >= min(_ENOUGH_EFFECTIVE, n / 4):
+    needed = min(_ENOUGH_EFFECTIVE, n / 4)
+    if effective >= needed:
         return []
-    seen = f"only {effective:.1f} of {n} weights count"
-    return [Alarm("few-effective-weights", seen, "raise n_temperatures or n_chains_per_start")]
+    return [few_weights_alarm(effective, n, needed, "raise n_temperatures or n_chains_per_start")]
 
 
 def find_starts(estimator: PartitionEstimator, path, n: int, seed: int) -> tuple[Any, str]:

@@ -17,6 +17,7 @@ from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._proposal import base_draws, proposing
 from sklpf.readings import Reading, conclude
 from sklpf.readings._bound import lower_bound
+from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
 from sklpf.runs import Run
 from sklpf.runs._draws import has_points, points_of
 
@@ -115,6 +116,11 @@ class RejectionSampling(PartitionEstimator):
         self.base = base
         self.random_state = random_state
 
+    _diagnostics = {
+        "acceptance": Diagnostic("acceptance rate", "high"),
+        "n_accepted": Diagnostic("accepted draws", "high"),
+        **PLAIN_BOUND,
+    }
     _run_class = RejectionRun
 
     def fit(self, path, y=None):
@@ -169,7 +175,7 @@ class RejectionSampling(PartitionEstimator):
             return reading.no_estimate("approximate", none)
         alarms = []
         if k < _FEWEST:
-            seen = f"only {k} of {n} draws were accepted"
+            seen = f"{k} of {n} draws were accepted (at least {_FEWEST} needed)"
             alarms.append(Alarm("few-accepted", seen, "raise n_samples, or lower log_bound if you can"))
         log_partition = log_bound + float(np.log(k / n))
         return conclude(run, cls.__name__, log_partition, _std_error(k, n), alarms=alarms, diagnostics=diagnostics)

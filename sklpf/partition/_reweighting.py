@@ -17,6 +17,7 @@ from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._rts import RTS
 from sklpf.readings import Curve, PartitionResult, Reading, conclude, read
+from sklpf.readings._diagnostics import CURVE, PLAIN_BOUND, Diagnostic
 from sklpf.readings._levels import check_run, known_ratio
 from sklpf.reweighting import with_first_error, with_first_ratio
 from sklpf.runs import AnnealingRun, ContinuousRun, LevelRun
@@ -63,6 +64,11 @@ class ReweightingEstimator(PartitionEstimator):
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
+    }
+    _diagnostics = {
+        **CURVE,
+        "difference": Diagnostic("difference from the sampler's log Z (nats)"),
+        **PLAIN_BOUND,
     }
     _run_class: type | tuple[type, ...] = LevelRun
 
@@ -164,7 +170,7 @@ class ReweightingEstimator(PartitionEstimator):
             levels=run.base_log_partition + curve,
             statement="estimate" if is_estimate else "approximate",
         )
-        return reading.result
+        return replace(reading.result, described=self._diagnostics)
 
 
 def _missing_states(run) -> Alarm:

@@ -23,7 +23,7 @@ from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
 from sklpf.paths import Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
-from sklpf.readings import PartitionResult
+from sklpf.readings import Diagnostic, PartitionResult
 from sklpf.runs._plan import n_tuning_moves
 
 _ROWS_PER_BLOCK = 64
@@ -171,6 +171,7 @@ def _combine(numbers, texts, row_of) -> PartitionResult:
             "mean_std_error": float(np.sqrt(np.sum((counts * numbers[:, 1]) ** 2)) / len(row_of)),
         },
         bias=-(std_error**2) / 2,
+        described={"n_distinct": Diagnostic("different rows")},
     )
 
 

@@ -18,6 +18,7 @@ from sklpf.partition._walls import first_ratio
 from sklpf.paths._capabilities import require_base
 from sklpf.readings import Reading
 from sklpf.readings._bound import lower_bound
+from sklpf.readings._diagnostics import CURVE, LEVEL, PAIR, PLAIN_BOUND, ROUNDS, Diagnostic
 from sklpf.readings._rounds import (
     ALL,
     CROSSED,
@@ -238,6 +239,20 @@ class RTS(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = {
+        **CURVE,
+        "between_groups": Diagnostic("share of the variance between groups of chains", "low"),
+        "effective_draws": Diagnostic("effective number of independent draws of a chain", "high"),
+        "overlap": Diagnostic("overlap of neighbouring levels, lowest (1: full)", "high", PAIR),
+        "mbar_log_partition": Diagnostic("log Z_target - log Z_base by MBAR (nats)"),
+        "bar_log_partition": Diagnostic("log Z_target - log Z_base by BAR (nats)"),
+        **PLAIN_BOUND,
+        "crossed": Diagnostic("share of chains that crossed the ladder, by group", "", ("group",)),
+        "n_rounds": Diagnostic("rounds of production"),
+        "shares": Diagnostic(dimensions=LEVEL),
+        "log_pseudo_prior": Diagnostic(dimensions=LEVEL),
+        **ROUNDS,
+    }
     _run_class: type | tuple[type, ...] = (TemperingRun, ContinuousRun)
     _read_options = ("rao_blackwell", "tol")
 

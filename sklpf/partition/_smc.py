@@ -20,6 +20,7 @@ from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.readings import Reading, conclude
 from sklpf.readings._bound import lower_bound
+from sklpf.readings._diagnostics import CURVE, LOWER_BOUND, MOVES, PLAIN_BOUND, Diagnostic
 from sklpf.readings._modes import modes_alarms
 from sklpf.readings._weights import move_diagnostics
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
@@ -37,6 +38,7 @@ _SETTLING = 100  # sweeps at the target after the last resampling
 _FEWEST_BACK = 10  # chains that go back down, or N
 _ENOUGH_FAMILIES, _LARGE_SHARE = 100.0, 2 / 3  # families that must count, or share of the particles if that is less
 _INDEPENDENT = 2.0  # share of the variance that may lie between populations, as a multiple of 1 / N, if that is more
+_POPULATION = ("population",)
 
 
 class SMC(PartitionEstimator):
@@ -159,6 +161,19 @@ class SMC(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = {
+        **CURVE,
+        "effective_families": Diagnostic("effective number of ancestors", "high"),
+        "effective_families_from_target": Diagnostic("… by the reverse chains", "high"),
+        "between_populations": Diagnostic("share of the variance between populations", "low"),
+        **LOWER_BOUND,
+        **PLAIN_BOUND,
+        **MOVES,
+        "log_partition_by_population": Diagnostic(dimensions=_POPULATION, per_chain=True),
+        "effective_sizes": Diagnostic(dimensions=("population", "level"), per_chain=True),
+        "n_resamplings": Diagnostic("resamplings of a population", "", _POPULATION, per_chain=True),
+        "families": Diagnostic("ancestors of a population", "", _POPULATION, per_chain=True),
+    }
     _run_class = PopulationRun
 
     def _sample(self, path, seed) -> PopulationRun:
@@ -300,13 +315,14 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     n_all = run.log_weights.size
     needed = min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all)
     here, there = diagnostics["effective_families"], diagnostics["effective_families_from_target"]
-    they = "have descendants that count" if run.chain_length is None else "count"
+    what = "effective number of ancestors" if run.chain_length is None else "effective number of particles"
     remedy = "raise n_temperatures or n_particles"
     alarms = []
     if here < needed:
-        alarms.append(Alarm("few-effective-particles", f"only {here:.1f} of {n_all} particles {they}", remedy))
+        seen = f"{what} {here:.1f} of {n_all} (at least {needed:.4g} needed)"
+        alarms.append(Alarm("few-effective-particles", seen, remedy))
     elif there < needed / 2:
-        seen = f"chains that go back down from the target show that only {there:.1f} of {n_all} particles {they}"
+        seen = f"by the reverse chains the {what} is {there:.1f} of {n_all} (at least {needed / 2:.4g} needed)"
         alarms.append(Alarm("few-effective-particles-from-target", seen, remedy))
     between, most = diagnostics["between_populations"], max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
     alarms += modes_alarms("populations", between, "raise n_particles or n_temperatures", most)

@@ -11,6 +11,7 @@ from sklpf._sklearn import StrOptions
 from sklpf.partition._reweighting import ReweightingEstimator
 from sklpf.partition._rts import RTS
 from sklpf.readings._continuous import continuous_integral
+from sklpf.readings._diagnostics import Diagnostic
 from sklpf.readings._levels import bar_curve, level_process_curve, mbar_curve
 from sklpf.reweighting import RULES, integrate, level_moments, reweighted_slopes
 from sklpf.runs import ContinuousRun, ExchangeRun, LevelRun
@@ -98,6 +99,9 @@ class ThermodynamicIntegration(ReweightingEstimator):
         self.rule = rule
         self.rao_blackwell = rao_blackwell
 
+    _diagnostics = ReweightingEstimator._diagnostics | {
+        "quadrature_error": Diagnostic("error of the quadrature (nats)"),
+    }
     _run_class = (LevelRun, ContinuousRun)
 
     def _as_path(self, path):

@@ -88,7 +88,9 @@ def read(run: Run) -> Reading:
     """
     if run.sampler not in SAMPLERS:
         raise ValueError(f"run was made by {run.sampler or 'no estimator'}, which is not known here: import it first")
-    return SAMPLERS[run.sampler]._reading(run)
+    sampler = SAMPLERS[run.sampler]
+    reading = sampler._reading(run)
+    return reading._replace(result=replace(reading.result, described=sampler._diagnostics))
 
 
 def conclude(

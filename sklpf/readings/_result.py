@@ -12,20 +12,9 @@ from scipy.stats import t as student_t
 
 from sklpf._alarm import Alarm
 from sklpf._tables import Readable, Rows, import_pandas
+from sklpf.readings._diagnostics import Diagnostic
 from sklpf.readings._summary import as_dataset, each_converged, in_a_line, in_rows
 from sklpf.runs import Draws
-
-_SAMPLES = (
-    "log_weights",
-    "forward_log_weights",
-    "reverse_log_weights",
-    "log_partition_by_start",
-    "ladder_log_partitions",
-    "log_partition_by_population",
-    "effective_sizes",
-    "n_resamplings",
-    "families",
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,6 +63,9 @@ class PartitionResult(Readable):
         `ImportanceSampling`, `SMC`, `ParallelTempering`, `RTS` and of what reads their runs. None with rows: fit
         on ``path.row(t)`` for those of row t. None in the result that a model keeps.
 
+    described : dict
+        What the diagnostics mean, a `Diagnostic` by name: what a summary says, and the dimensions of arrays.
+
     Examples
     --------
     >>> from sklpf import PartitionResult
@@ -96,6 +88,7 @@ class PartitionResult(Readable):
     diagnostics: dict[str, Any] = field(default_factory=dict)
     bias: Any = 0.0
     draws: Draws | None = None
+    described: dict[str, Diagnostic] = field(default_factory=dict)
 
     @property
     def converged(self) -> bool:
@@ -161,7 +154,9 @@ class PartitionResult(Readable):
         PartitionResult
             All else is the same.
         """
-        return replace(self, draws=None, diagnostics={k: v for k, v in self.diagnostics.items() if k not in _SAMPLES})
+        per_chain = {name for name, described in self.described.items() if described.per_chain}
+        kept = {name: value for name, value in self.diagnostics.items() if name not in per_chain}
+        return replace(self, draws=None, diagnostics=kept)
 
     def no_estimate(self, statement: str, alarm: Alarm) -> PartitionResult:
         """Return the result of a number that is neither an estimate nor a bound: no error, and not converged.

@@ -217,8 +217,8 @@ def tempering_alarms(crossed, share, move, drift: Difference, other: Difference,
     found = []
     if share < CROSSED or crossed.min() < CROSSED / 2:
         seen = (
-            f"only {share:.0%} of the chains ({crossed.min():.0%} in one group) visited both ends of the ladder in "
-            "production"
+            f"{share:.0%} of the chains ({crossed.min():.0%} in one group) visited both ends of the ladder in "
+            f"production (at least {CROSSED:.0%} and {CROSSED / 2:.0%} needed)"
         )
         found.append(Alarm("ladder-not-crossed", seen, "raise n_sweeps"))
     if move > 1:

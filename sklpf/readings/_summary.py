@@ -10,63 +10,7 @@ from numpy.typing import NDArray
 from sklpf._progress import in_words
 from sklpf._tables import from_to, import_xarray, short, with_error
 
-_NUMBERS = {  # diagnostics and what they are
-    "effective_sample_size": "weights that count",
-    "effective_sample_size_from_target": "… as chains from the target say",
-    "effective_families": "families that count",
-    "effective_families_from_target": "… as chains from the target say",
-    "effective_share": "share of the weights that count",
-    "pareto_shape": "tail of the weights (0.7 and more: heavy)",
-    "barrier": "sum of the rejected shares of swaps",
-    "between_groups": "variance between groups of chains, share",
-    "between_ladders": "variance between ladders, share",
-    "between_populations": "variance between populations, share",
-    "effective_draws": "independent draws a chain",
-    "overlap": "overlap of what is compared, the smallest (1: full)",
-    "gap": "gap between the bounds (nats)",
-    "spread": "spread of the log estimates (nats)",
-    "difference": "difference from the sampler's log Z (nats)",
-    "quadrature_error": "error of the quadrature (nats)",
-    "mbar_log_partition": "log Z_target - log Z_base by MBAR (nats)",
-    "bar_log_partition": "log Z_target - log Z_base by BAR (nats)",
-    "forward_log_partition": "log Z by chains that go up (nats)",
-    "reverse_log_partition": "log Z by chains that go down (nats)",
-    "lower_bound": "log Z is above, with 95 % certainty (nats)",
-    "plain_bound": "estimate of a lower bound by plain chains (nats)",
-    "acceptance": "accepted moves, least of all levels",
-    "n_accepted": "accepted draws",
-    "n_evaluations": "evaluations of log f",
-    "n_states": "states that were enumerated",
-    "n_rounds": "rounds of production",
-    "n_distinct": "different rows",
-}
-_RANGES = {  # of arrays the smallest and the largest
-    "rejection": "swaps rejected by pairs of levels",
-    "round_trips": "round trips of a ladder",
-    "crossed": "share of chains that crossed the ladder, by group",
-    "families": "families of a population",
-    "n_resamplings": "resamplings of a population",
-}
-_DIMENSIONS: dict[tuple[str, ...], tuple[str, ...]] = {  # of arrays that estimators keep
-    ("level",): ("curve_std_error", "shares", "log_pseudo_prior", "acceptance", "step_sizes"),
-    ("pair",): ("rejection", "overlap", "neighbour_overlap"),  # of neighbouring levels
-    ("level", "other_level"): ("overlap_matrix",),
-    ("round",): ("round_log_partition", "round_std_error", "round_sweeps"),
-    ("update",): (
-        "adaptive_n_draws",
-        "adaptive_gain",
-        "adaptive_evenness",
-        "adaptive_log_partition",
-    ),
-    ("ladder",): ("round_trips", "ladder_log_partitions"),
-    ("group",): ("crossed",),
-    ("population",): ("log_partition_by_population", "n_resamplings", "families"),
-    ("population", "level"): ("effective_sizes",),
-    ("start",): ("log_partition_by_start",),
-    ("start", "chain"): ("log_weights",),
-    ("chain",): ("log_weights", "forward_log_weights", "reverse_log_weights"),
-}
-_NAMED = {(name, len(dimensions)): dimensions for dimensions, names in _DIMENSIONS.items() for name in names}
+_ENDS: dict[str, tuple] = {"high": (np.nanmin,), "low": (np.nanmax,), "": (np.nanmin, np.nanmax)}  # to show
 _REASONS_SHOWN = 3  # in one line
 
 
@@ -92,10 +36,11 @@ def in_rows(result: Any) -> list[tuple[str, str]]:
     rows.append(("cost", _cost(result)))
     if result.ladder is not None:
         rows.append(("levels", str(len(result.ladder))))
-    known = {name: value for name, value in result.diagnostics.items() if _numeric(value)}
-    finite = {name for name, value in known.items() if np.isfinite(value).any()}
-    rows += [(words, _number(known[name])) for name, words in _NUMBERS.items() if name in finite]
-    return rows + [(words, _range(known[name])) for name, words in _RANGES.items() if name in known]
+    for name, described in result.described.items():
+        value = result.diagnostics.get(name)
+        if described.meaning and _numeric(value) and np.isfinite(value).any():
+            rows.append((described.meaning, _shown(value, described.good)))
+    return rows
 
 
 def each_converged(result: Any) -> NDArray[np.bool_]:
@@ -136,16 +81,14 @@ def _cost(result) -> str:
     return f"{result.n_sweeps:,} sweeps, {seconds}" if result.n_sweeps else seconds
 
 
+def _shown(values, good: str) -> str:
+    """A number; of several the worst, or where no side is good the smallest and the largest."""
+    ends = {_number(end(values)): None for end in _ENDS[good]}
+    return " to ".join(ends)
+
+
 def _number(value) -> str:
-    value = np.asarray(value)
-    if value.ndim:
-        value = np.nanmin(value)
     return short(value.item()) if value.dtype.kind in "iub" else f"{float(value):.6g}"
-
-
-def _range(values) -> str:
-    low, high = _number(np.min(values)), _number(np.max(values))
-    return low if low == high else f"{low} to {high}"
 
 
 def as_dataset(result: Any) -> Any:
@@ -160,7 +103,7 @@ def as_dataset(result: Any) -> Any:
     for name, value in result.diagnostics.items():
         if _numeric(value) and name not in variables:
             value = np.asarray(value)
-            variables[name] = (_dimensions(name, value, len(rows) and len(result.log_partition)), value)
+            variables[name] = (_dimensions(result, name, value), value)
     if result.draws is not None:
         variables["draws"] = (("draw", "feature"), result.draws.points)
         variables["draw_log_weight"] = (("draw",), result.draws.log_weights)
@@ -172,7 +115,9 @@ def as_dataset(result: Any) -> Any:
     return xarray.Dataset(variables, coords=coordinates, attrs=attributes)
 
 
-def _dimensions(name: str, value, n_rows: int) -> tuple[str, ...]:
-    if value.shape == (n_rows,) and n_rows:
+def _dimensions(result, name: str, value) -> tuple[str, ...]:
+    """Those that its estimator names; of rows "row", else named after the diagnostic itself."""
+    if value.ndim and value.shape == np.shape(result.log_partition):
         return ("row",)
-    return _NAMED.get((name, value.ndim), tuple(f"{name}_{axis}" for axis in range(value.ndim)))
+    named = result.described[name].dimensions if name in result.described else ()
+    return named if len(named) == value.ndim else tuple(f"{name}_{axis}" for axis in range(value.ndim))

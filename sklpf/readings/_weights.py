@@ -1,4 +1,4 @@
-"""Importance weights: what they say about themselves, and the alarms of too few that count."""
+"""Importance weights: what they say about themselves, and the alarm of too small an effective sample size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklpf.reweighting import effective_sample_size
 from sklpf.runs import AnnealingRun, PopulationRun
 from sklpf.uncertainty import pareto_shape
 
-_FEWEST_EFFECTIVE, _ENOUGH_EFFECTIVE = 5, 25.0  # weights that must count: a quarter of them within these bounds
+_FEWEST_EFFECTIVE, _ENOUGH_EFFECTIVE = 5, 25.0  # the effective sample size must be n / 4, within these bounds
 
 
 def weight_diagnostics(log_weights) -> dict[str, Any]:
@@ -24,16 +24,22 @@ def weight_diagnostics(log_weights) -> dict[str, Any]:
 
 
 def weight_alarms(n: int, diagnostics: dict[str, Any], remedy: str) -> list[Alarm]:
-    """An alarm if too few of n weights count, as they say themselves or as chains from the target say."""
+    """An alarm if the effective sample size of n weights is too small, by themselves or by the reverse chains."""
     here = diagnostics["effective_sample_size"]
     there = diagnostics.get("effective_sample_size_from_target", n)
     needed = max(_FEWEST_EFFECTIVE, min(_ENOUGH_EFFECTIVE, n / 4))
     if here < needed:
-        return [Alarm("few-effective-weights", f"only {here:.1f} of {n} weights count", remedy)]
+        return [few_weights_alarm(here, n, needed, remedy)]
     if there < needed:
-        seen = f"chains that go back down from where they ended show that only {there:.1f} of {n} weights count"
+        seen = f"by the reverse chains the effective sample size is {there:.1f} of {n} (at least {needed:g} needed)"
         return [Alarm("few-effective-weights-from-target", seen, remedy)]
     return []
+
+
+def few_weights_alarm(effective: float, n: int, needed: float, remedy: str) -> Alarm:
+    """The alarm of an effective sample size below the one that is needed."""
+    seen = f"effective sample size {effective:.1f} of {n} (at least {needed:g} needed)"
+    return Alarm("few-effective-weights", seen, remedy)
 
 
 def move_diagnostics(run: AnnealingRun | PopulationRun) -> dict[str, Any]:

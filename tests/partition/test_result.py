@@ -42,6 +42,7 @@ from sklpf import (
 )
 from sklpf._tables import decimals, from_to, short, with_error
 from sklpf.partition import Alarm, PartitionResult
+from sklpf.readings import Diagnostic
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
@@ -133,11 +134,11 @@ def test_rows_need_no_diagnostics(converged):
 
 @pytest.mark.parametrize("value", [None, [], (), "many", [None], [[1], [1, 2]], {"a": 1}, np.empty(0)])
 def test_diagnostics_that_are_no_numbers_are_left_out(value):
-    diagnostics = {"effective_sample_size": value, "round_trips": value, "overlap": 0.25}
-    result = PartitionResult("Mine", 1.0, 0.1, diagnostics=diagnostics)
+    described = {"mine": Diagnostic("my number"), "other": Diagnostic("another")}
+    result = PartitionResult("Mine", 1.0, 0.1, diagnostics={"mine": value, "other": 0.25}, described=described)
     table = dict(result._table())
-    assert table["overlap of what is compared, the smallest (1: full)"] == "0.25"
-    assert not {"weights that count", "round trips of a ladder"} & set(table)
+    assert table["another"] == "0.25"
+    assert "my number" not in table
 
 
 @pytest.mark.parametrize("error", [math.nan, math.inf, 0.0])
