@@ -53,6 +53,8 @@ def short(value: Any) -> str:
         return str(value)
     if isinstance(value, (float, np.floating, np.ndarray)):
         return f"{float(value):.6g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={short(part)}" for name, part in value.items())
     if isinstance(value, (tuple, list)):
         return f"({', '.join(map(short, value))})" if len(value) <= 4 else f"{len(value)} {type(value[0]).__name__}"
     return type(value).__name__

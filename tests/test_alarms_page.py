@@ -8,8 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "doc" / "guide" / "alarms.md"
-FOLDERS = ("kernels", "models", "partition", "paths", "runs", "training")
-NO_SENTENCES = ("_progress.py", "_words.py")  # lines of `verbose`, and what a printed result calls its diagnostics
+FOLDERS = ("kernels", "models", "partition", "paths", "readings", "runs", "training")
+NO_SENTENCES = ("_progress.py", "_summary.py")  # lines of `verbose`, and what a printed result calls its diagnostics
 # Strings of at least four words that are no alarms: what is printed, and parts of errors that stand outside of `raise`.
 NO_ALARMS = (
     "difference from the first",
@@ -52,13 +52,23 @@ NO_ALARMS = (
 )
 
 
+def _calls(node, name):
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+
+
 def _unread(tree):
-    """Nodes whose strings are no alarms: docstrings, what is raised, and what is logged as mere information."""
+    """Nodes whose strings are no alarms: docstrings, what is raised or only logged, what diagnostics mean."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
             yield node.body[0]
-        elif isinstance(node, ast.Raise) or (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("info", "debug")
+        elif (
+            isinstance(node, ast.Raise)
+            or _calls(node, "Diagnostic")
+            or (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in ("info", "debug")
+            )
         ):
             yield node
 
@@ -99,10 +109,10 @@ def alarms():
 def test_the_scan_finds_alarms_and_no_errors():
     source = '''def f(x):
     """A docstring of more than five words."""
-    reasons = [f"only {x:.1f} of the many weights count: raise n_chains"]
+    reasons = [f"effective sample size {x:.1f} of the many: raise n_chains"]
     raise ValueError("x must be one of these numbers")
 '''
-    assert list(sentences(source)) == ["only … of the many weights count: raise n_chains"]
+    assert list(sentences(source)) == ["effective sample size … of the many: raise n_chains"]
 
 
 @pytest.mark.parametrize("alarm", sorted(set(alarms())))
@@ -110,3 +120,24 @@ def test_alarm_has_an_entry(alarm):
     """On failure: explain the sentence in doc/guide/alarms.md, or name it in NO_ALARMS if it is none."""
     page = " ".join(PAGE.read_text(encoding="utf-8").split())
     assert alarm.split(": ", 1)[1] in page
+
+
+def kinds():
+    """The kinds of all alarms, as they stand in the code."""
+    for file in sorted((ROOT / "sklpf").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if _calls(node, "Alarm") and node.args:
+                kind = node.args[0]
+                if isinstance(kind, ast.Constant):
+                    yield kind.value
+
+
+def test_the_page_has_a_paragraph_for_each_kind():
+    """No more and no fewer, each once, with what it means and what to do."""
+    paragraphs = re.split(r"^### ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    names = [paragraph.splitlines()[0] for paragraph in paragraphs]
+    assert sorted(names) == sorted(set(kinds()))
+    for paragraph in paragraphs:
+        assert "\n> " in paragraph
+        assert "**Means:**" in paragraph
+        assert "**Do:**" in paragraph

@@ -47,9 +47,10 @@ PROTOCOLS = [item for item in OBJECTS if getattr(item, "_is_protocol", False)]
 
 
 def fields(item):
-    """Of a record, which users read and don't make, the names of its fields."""
+    """Of a record, which users read and don't make, the names of its fields; those of a public base it explains."""
     if dataclasses.is_dataclass(item):
-        return {field.name for field in dataclasses.fields(item)}
+        above = {name for base in item.__mro__[1:] if base in OBJECTS for name in fields(base)}
+        return {field.name for field in dataclasses.fields(item)} - above
     return set(getattr(item, "_fields", ()))
 
 

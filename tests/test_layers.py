@@ -16,6 +16,7 @@ ORDER = (
     "models",
     "training",
     "partition",
+    "readings",
     "runs",
     "reweighting",
     "transitions",

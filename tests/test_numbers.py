@@ -89,8 +89,8 @@ def test_small_integers_of_numpy_serve_as_sizes_of_estimators():
 
 
 def test_a_bridge_that_is_no_name_is_refused_by_name():
-    with pytest.warns(FutureWarning), pytest.raises(ValueError, match="The 'estimator' parameter of"):
-        ParallelTempering(estimator=np.zeros(2)).fit(BernoulliRBM(2, n_iter=1).fit(ROWS))
+    with pytest.raises(ValueError, match="The 'bridge' parameter of"):
+        ParallelTempering(bridge=np.zeros(2)).fit(BernoulliRBM(2, n_iter=1).fit(ROWS))
 
 
 def test_gibbs_refuses_sparse_rows_whose_indices_do_not_fit():

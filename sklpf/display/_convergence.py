@@ -9,8 +9,6 @@ from scipy.stats import t as student_t
 
 from sklpf.display._drawing import ResultDisplay, check_has, check_result, label_decades, title_of
 
-_OWNERS = "those of estimators that work in rounds do, ParallelTempering, RTS, SAMS, WangLandau and HAIS with tol"
-
 
 class ConvergenceDisplay(ResultDisplay):
     """log Z after every round of an estimator, with its error, against the sweeps until then.
@@ -81,7 +79,7 @@ class ConvergenceDisplay(ResultDisplay):
             If it is not one of rounds.
         """
         found = check_result(result).diagnostics
-        check_has(result, "round_log_partition" in found, cls.__name__, "log Z after every round", _OWNERS)
+        check_has(result, "round_log_partition" in found, cls.__name__, "log Z after every round", {"round_sweeps"})
         half = student_t.ppf(0.5 + level / 2, result.degrees_of_freedom) * np.asarray(found["round_std_error"])
         arrays = found["round_sweeps"], found["round_log_partition"], half
         return cls(*arrays, level=level, name=title_of(result)).plot(ax, **options)

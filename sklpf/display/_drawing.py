@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf import partition
 from sklpf.partition import PartitionResult
 
 
@@ -127,8 +128,8 @@ def check_result(result: Any, name: str = "result", given: type | None = None) -
     return result
 
 
-def check_has(result: PartitionResult, there: bool, display: str, what: str, owners: str) -> None:
-    """Raise ValueError, which names who has it, if a result lacks what a Display draws."""
+def check_has(result: PartitionResult, there: bool, display: str, what: str, names: set[str], more: str = "") -> None:
+    """Raise ValueError, which says whose diagnostics have such names, if a result lacks what a Display draws."""
     if there:
         return
     if np.ndim(result.log_partition):
@@ -136,7 +137,9 @@ def check_has(result: PartitionResult, there: bool, display: str, what: str, own
             f"{display} draws {what} of one log Z, and this result has {len(result.log_partition)}, one for each row, "
             "which keep nothing else: fit the estimator on path.row(t) for that of row t"
         )
-    raise ValueError(f"{display} draws {what}, and this result of {result.method} has none: {owners}")
+    estimators = (getattr(partition, name) for name in partition.__all__)
+    owners = ", ".join(kind.__name__ for kind in estimators if names & getattr(kind, "_diagnostics", {}).keys())
+    raise ValueError(f"{display} draws {what}, and this result of {result.method} has none: those of {owners} do{more}")
 
 
 def title_of(result: PartitionResult) -> str:

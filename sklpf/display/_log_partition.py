@@ -8,8 +8,6 @@ import numpy as np
 
 from sklpf.display._drawing import ResultDisplay, check_has, check_result, half_width, title_of
 
-_OWNERS = "those of ParallelTempering, RTS, SAMS, WangLandau, SMC, and of BAR, MBAR and others that read runs do"
-
 
 class LogPartitionDisplay(ResultDisplay):
     """log Z at every level of the ladder, with its band, and below it the band alone.
@@ -83,7 +81,7 @@ class LogPartitionDisplay(ResultDisplay):
             If it has no log Z at the levels.
         """
         curve = check_result(result).log_partition_curve
-        check_has(result, curve is not None, cls.__name__, "log Z at the levels", _OWNERS)
+        check_has(result, curve is not None, cls.__name__, "log Z at the levels", {"curve_std_error"})
         half, errors = half_width(result, level), result.diagnostics.get("curve_std_error")
         known = half is not None and errors is not None and errors[-1] > 0 and np.isfinite(errors).all()
         band = half * (errors / errors[-1]) if known else None

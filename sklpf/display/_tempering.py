@@ -8,8 +8,6 @@ import numpy as np
 
 from sklpf.display._drawing import ResultDisplay, check_has, check_result, title_of
 
-_OWNERS = "those of ParallelTempering, RTS, SAMS and WangLandau do"
-
 
 class TemperingDisplay(ResultDisplay):
     """Rejections and overlap between neighbouring levels, and how often chains cross the ladder.
@@ -92,8 +90,9 @@ class TemperingDisplay(ResultDisplay):
         ValueError
             If it is not one of tempered chains.
         """
-        there = {"round_trips", "crossed"} & set(check_result(result).diagnostics)
-        check_has(result, bool(there), cls.__name__, "how tempered chains travel", _OWNERS)
+        traffic = {"round_trips", "crossed"}
+        there = bool(traffic & check_result(result).diagnostics.keys())
+        check_has(result, there, cls.__name__, "how tempered chains travel", traffic)
         names = ("rejection", "overlap", "shares", "round_trips", "crossed")
         found = {name: result.diagnostics.get(name) for name in names}
         return cls(result.ladder, **found, name=title_of(result)).plot(ax)

@@ -10,9 +10,9 @@ from sklpf.display._drawing import ResultDisplay, check_has, check_result, label
 from sklpf.reweighting import effective_sample_size
 from sklpf.uncertainty import pareto_tail
 
-_OWNERS = (
-    "those of AIS, HAIS, RAISE and ImportanceSampling do (those that a model keeps do not: fit the estimator on the "
-    'model); of BDMC give WeightsDisplay(result.diagnostics["forward_log_weights"]), or the reverse ones'
+_ELSEWHERE = (
+    " (those that a model keeps do not: fit the estimator on the model); of BDMC give "
+    'WeightsDisplay(result.diagnostics["forward_log_weights"]), or the reverse ones'
 )
 
 
@@ -77,7 +77,7 @@ class WeightsDisplay(ResultDisplay):
             If it has no weights.
         """
         log_weights = check_result(result).diagnostics.get("log_weights")
-        check_has(result, log_weights is not None, cls.__name__, "importance weights", _OWNERS)
+        check_has(result, log_weights is not None, cls.__name__, "importance weights", {"log_weights"}, _ELSEWHERE)
         return cls(log_weights, name=title_of(result)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:

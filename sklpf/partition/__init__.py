@@ -16,17 +16,18 @@ from sklpf.partition._mbar import MBAR
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._raise import RAISE
 from sklpf.partition._rejection import RejectionSampling
-from sklpf.partition._result import PartitionResult
 from sklpf.partition._rts import RTS
 from sklpf.partition._sams import SAMS
 from sklpf.partition._smc import SMC
 from sklpf.partition._stepping_stone import SteppingStone
 from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
 from sklpf.partition._wang_landau import WangLandau
+from sklpf.readings import Alarm, PartitionResult
 
 __all__ = [
     "AIS",
     "AdaptiveRejection",
+    "Alarm",
     "BAR",
     "BDMC",
     "Exact",

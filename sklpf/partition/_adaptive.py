@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from sklpf.partition._result import PartitionResult
+from sklpf._alarm import Alarm
 from sklpf.partition._rts import RTS, Start
-from sklpf.partition._rts_judge import ALL, at_target, pool_rounds
+from sklpf.readings import PartitionResult, Reading
+from sklpf.readings._diagnostics import Diagnostic
+from sklpf.readings._rounds import ALL, at_target, pool_rounds
+from sklpf.runs import TemperingRun
 from sklpf.runs._adaptive import GainRule, adapt
 from sklpf.runs._history import NO_ROUNDS
-from sklpf.runs._tempering import Adaptation, TemperingRun
+from sklpf.runs._tempering import Adaptation
 
 _LARGEST_ERROR = 1.0  # nats by which a frozen log Z_k may differ from the result: levels are then visited unevenly
 
@@ -25,6 +28,10 @@ class AdaptiveTempering(RTS):
 
     rao_blackwell = True  # in the frozen rounds
     continuous = False
+    _diagnostics = RTS._diagnostics | {
+        f"adaptive_{name}": Diagnostic(dimensions=("update",))
+        for name in ("n_draws", "gain", "evenness", "log_partition")
+    }
     _run_class = TemperingRun
     update: str
     _unsettled: str
@@ -47,26 +54,27 @@ class AdaptiveTempering(RTS):
             estimate=estimate,
             used=used,
             history=self._with_round(history, setup, "adaptation", at_target(estimate), used),
-            adaptation=Adaptation(type(self).__name__, adapted.curve, **adapted.history, settled=rule.settled),
+            adaptation=Adaptation(adapted.curve, **adapted.history, settled=rule.settled),
         )
 
-    def _combine(self, run) -> PartitionResult:
+    def _read(self, run) -> PartitionResult:
         name = type(self).__name__
-        if run.adaptation is None or run.adaptation.method != name:
+        if run.adaptation is None or run.sampler != self._sampler():
             raise ValueError(f"run must be one that {name} left; read this one with the estimator that left it, or RTS")
-        return super()._combine(run)
+        return super()._read(run)
 
-    def _result(self, run, verdict) -> PartitionResult:
-        result, adaptation = super()._result(run, verdict), run.adaptation
-        reasons = result.reasons
+    @classmethod
+    def _reading(cls, run) -> Reading:
+        reading = super()._reading(run)
+        result, adaptation = reading.result, run.adaptation
+        alarms = []
+        if not adaptation.settled:
+            seen = f"{cls._unsettled} (evenness {adaptation.evenness[-1]:.2f})"
+            alarms.append(Alarm("weights-unsettled", seen, "raise n_sweeps"))
         off = float(np.abs(result.log_partition_curve - run.base_log_partition - adaptation.curve).max())
         if off > _LARGEST_ERROR:
-            reasons = (f"the frozen weights were off by {off:.1f} nats: raise n_sweeps", *reasons)
-        if not adaptation.settled:
-            reasons = (f"{self._unsettled} (evenness {adaptation.evenness[-1]:.2f}): raise n_sweeps", *reasons)
-        history = {f"adaptive_{field}": getattr(adaptation, field) for field in ("n_draws", "gain", "evenness")}
-        history["adaptive_log_partition"] = run.base_log_partition + adaptation.log_partition
-        diagnostics = {**result.diagnostics, **history}
-        return replace(
-            result, method=adaptation.method, converged=not reasons, reasons=reasons, diagnostics=diagnostics
-        )
+            alarms.append(Alarm("weights-off", f"the frozen weights were off by {off:.1f} nats", "raise n_sweeps"))
+        adapted = {f"adaptive_{field}": getattr(adaptation, field) for field in ("n_draws", "gain", "evenness")}
+        adapted["adaptive_log_partition"] = run.base_log_partition + adaptation.log_partition
+        result = replace(result, method=cls.__name__, diagnostics={**result.diagnostics, **adapted})
+        return reading._replace(result=result).with_alarms(*alarms)

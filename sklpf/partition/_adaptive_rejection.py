@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
+from sklpf._alarm import Alarm
 from sklpf._sklearn import Interval
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._hull import Hull
-from sklpf.partition._result import PartitionResult
 from sklpf.paths import GeometricPath
 from sklpf.paths._base import concatenate
+from sklpf.readings import PartitionResult
+from sklpf.readings._diagnostics import Diagnostic
 
 
 class AdaptiveRejection(PartitionEstimator):
@@ -64,6 +66,8 @@ class AdaptiveRejection(PartitionEstimator):
 
     _parameter_constraints = {"tol": [Interval(Real, 0, None, closed="neither")]}
 
+    _diagnostics = {"n_evaluations": Diagnostic("evaluations of log f", "low")}
+
     def __init__(self, tol: float = 1e-6):
         self.tol = tol
 
@@ -71,16 +75,15 @@ class AdaptiveRejection(PartitionEstimator):
         hull = _hull(path)
         low, high = hull.refine(self.tol)
         n = hull.n_evaluations
-        reasons = (
-            () if high - low < self.tol else (f"after {n} points the bounds differ by {high - low:.2g}: raise tol",)
-        )
+        alarms: tuple[Alarm, ...] = ()
+        if not high - low < self.tol:
+            alarms = (Alarm("bounds-apart", f"after {n} points the bounds differ by {high - low:.2g}", "raise tol"),)
         return PartitionResult(
             method="AdaptiveRejection",
             log_partition=(low + high) / 2,
             std_error=(high - low) / 2,
             statement="enclosed",
-            converged=not reasons,
-            reasons=reasons,
+            alarms=alarms,
             diagnostics={"n_evaluations": n},
         )
 

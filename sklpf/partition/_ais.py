@@ -11,22 +11,24 @@ from numpy.typing import ArrayLike
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
 from sklpf.partition._base import BOUND, PartitionEstimator
-from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import ANNEALING
-from sklpf.partition._result import PartitionResult
 from sklpf.paths._capabilities import require_base
-from sklpf.reweighting import effective_sample_size, mean_weight, seen_from_target
-from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up
+from sklpf.readings import Reading, conclude
+from sklpf.readings._bound import lower_bound
+from sklpf.readings._diagnostics import LOWER_BOUND, MOVES, PLAIN_BOUND, WEIGHTS, Diagnostic
+from sklpf.readings._weights import move_diagnostics, weight_alarms, weight_diagnostics
+from sklpf.reweighting import mean_weight, seen_from_target
+from sklpf.runs import AnnealingRun
+from sklpf.runs._annealing import anneal_down, anneal_up
+from sklpf.runs._draws import draws_of
 from sklpf.runs._history import round_diagnostics
 from sklpf.runs._plan import check_alive
 from sklpf.runs._resampling import systematic
 from sklpf.transitions import Transition
-from sklpf.uncertainty import pareto_shape
 
 _MAIN, _CHECK = 1, 7  # random streams; that of the pilot is 0
 _FEWEST_BACK = 10  # chains that go back down, or a quarter of all
 _SETTLING = 100  # sweeps at the target before they do
-_FEWEST_EFFECTIVE, _ENOUGH_EFFECTIVE = 5, 25.0  # weights that must count: a quarter of them within these bounds
 
 
 class AIS(PartitionEstimator):
@@ -117,6 +119,13 @@ class AIS(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = {
+        **WEIGHTS,
+        "effective_sample_size_from_target": Diagnostic("… by the reverse chains", "high"),
+        **LOWER_BOUND,
+        **PLAIN_BOUND,
+        **MOVES,
+    }
     _run_class = AnnealingRun
     _remedy = "raise n_temperatures or n_chains"
 
@@ -134,17 +143,28 @@ class AIS(PartitionEstimator):
         ends = path.take(state, _going_back(up, Stream(checks).generator()))
         down = anneal_down(path, transition, ends, 1, checks, self.n_jobs, checkpoint, n_settling=_SETTLING)
         n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1) + len(down) * _SETTLING
-        frozen = acceptance, transition.pilot
-        history = history + [base_log_partition, 0.0, 0.0]
         return AnnealingRun(
-            path.ladder, base_log_partition, up, down, "ends", bound, *frozen, n_sweeps, history=history
+            ladder=path.ladder,
+            base_log_partition=base_log_partition,
+            n_sweeps=n_sweeps,
+            history=history + [base_log_partition, 0.0, 0.0],
+            bound=bound,
+            draws=draws_of(path, state, up, np.arange(n)) if self._keeps_draws else None,
+            up=up,
+            down=down,
+            starts="ends",
+            acceptance=acceptance,
+            pilot=transition.pilot,
         )
 
-    def _combine(self, run) -> PartitionResult:
+    @classmethod
+    def _reading(cls, run) -> Reading:
         if run.up is None or run.down is None:
             raise ValueError("path must be a run with chains in both directions, such as another AIS's run_")
-        estimate, n = mean_weight(run.up), len(run.up)
+        n = len(run.up)
+        estimate = mean_weight(run.up)
         seen = seen_from_target(-run.down.ravel(), estimate.log_mean, float(np.mean(run.up > -np.inf)))
+        log_partition = run.base_log_partition + estimate.log_mean
         std_error = max(estimate.delta, float(np.sqrt((estimate.delta**2 + seen.variance / n) / 2)))
         diagnostics = {
             **weight_diagnostics(run.up),
@@ -152,26 +172,13 @@ class AIS(PartitionEstimator):
             "delta_std_error": estimate.delta,
             "jackknife_std_error": estimate.jackknife,
             "reverse_std_error": float(np.sqrt(seen.variance / n)),
-            "lower_bound": run.base_log_partition + estimate.log_mean - np.log(20),
+            "lower_bound": log_partition - np.log(20),
+            **move_diagnostics(run),
         }
-        diagnostics |= move_diagnostics(run)
-        log_partition = run.base_log_partition + estimate.log_mean
         if len(run.history):
-            diagnostics |= round_diagnostics(run.history, log_partition, std_error, run.n_sweeps)
-        reasons = weight_alarms(n, diagnostics, self._remedy) + bound_alarms(
-            run.bound, log_partition, std_error, diagnostics
-        )
-        return PartitionResult(
-            method=type(self).__name__,
-            log_partition=log_partition,
-            std_error=std_error,
-            degrees_of_freedom=n - 1,
-            converged=not reasons,
-            reasons=tuple(reasons),
-            n_sweeps=run.n_sweeps,
-            ladder=run.ladder,
-            diagnostics=diagnostics,
-        )
+            diagnostics |= round_diagnostics(run, log_partition, std_error)
+        alarms = weight_alarms(n, diagnostics, cls._remedy)
+        return conclude(run, cls.__name__, log_partition, std_error, n - 1, alarms=alarms, diagnostics=diagnostics)
 
 
 def _going_back(log_weights, rng):
@@ -182,35 +189,3 @@ def _going_back(log_weights, rng):
     check_alive(log_weights)
     n_chains = len(log_weights)
     return systematic(log_weights, min(n_chains, max(_FEWEST_BACK, n_chains // 4)), rng.random())
-
-
-def weight_alarms(n: int, diagnostics, remedy: str) -> list[str]:
-    """A sentence if too few of n weights count, as they say themselves or as chains from the target say."""
-    here, there = diagnostics["effective_sample_size"], diagnostics.get("effective_sample_size_from_target", n)
-    needed = max(_FEWEST_EFFECTIVE, min(_ENOUGH_EFFECTIVE, n / 4))
-    if here < needed:
-        return [f"only {here:.1f} of {n} weights count: {remedy}"]
-    if there < needed:
-        return [
-            f"chains that go back down from where they ended show that only {there:.1f} of {n} weights count: {remedy}"
-        ]
-    return []
-
-
-def move_diagnostics(run: AnnealingRun) -> dict:
-    """Acceptance and step sizes by level, shape (K,), of moves that have them; the base's acceptance is NaN."""
-    found = {}
-    if run.acceptance is not None:
-        found["acceptance"] = np.append(np.nan, run.acceptance)
-    if run.pilot is not None:
-        found["step_sizes"] = run.pilot.step(run.ladder)
-    return found
-
-
-def weight_diagnostics(log_weights) -> dict:
-    """The log weights (n,), their effective sample size and the shape of their tail."""
-    return {
-        "log_weights": log_weights,
-        "effective_sample_size": effective_sample_size(log_weights),
-        "pareto_shape": pareto_shape(log_weights),
-    }

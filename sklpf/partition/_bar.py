@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sklpf.partition._reweighting import ReweightingEstimator, bar_curve
+from sklpf.partition._reweighting import ReweightingEstimator
+from sklpf.readings._levels import bar_curve
 
 
 class BAR(ReweightingEstimator):

@@ -1,4 +1,4 @@
-"""PartitionEstimator: what all estimators of log Z share. A new one is one file with one `_estimate`."""
+"""PartitionEstimator: what all estimators of log Z share. A new one is one file with one class."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from sklpf._saving import Versioned
 from sklpf._sklearn import CallbackSupportMixin
 from sklpf._unfitted import FittedAttributes
 from sklpf._warnings import warn
-from sklpf.partition._result import PartitionResult
 from sklpf.partition._rows import each_row, estimate_rows
-from sklpf.partition._tails import doubt_tails
-from sklpf.partition._words import in_a_line
+from sklpf.partition._tails import tail_alarms
 from sklpf.paths import GeometricPath, Path
+from sklpf.readings import Diagnostic, PartitionResult, Reading, read
+from sklpf.readings._reading import SAMPLERS
+from sklpf.readings._summary import in_a_line
+from sklpf.runs import Run
 from sklpf.runs._plan import Plan, plan_run
 from sklpf.transitions import Transition, default_move
 
-_MOST_ROUNDING = 0.05  # nats
 TUNE, BOUND, TAILS, WALLS = 6, 8, 9, 10  # random streams: moves are tuned, bounds, rays with their pilot, and the
 # first ratio of levels are drawn
 
@@ -39,7 +40,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     A subclass sets its parameters in ``__init__`` (among them `random_state` and `n_jobs` where it samples), declares
     `_parameter_constraints`, and defines ``_estimate(path, seed) -> PartitionResult``; or ``_sample(path, seed)``,
-    which returns a run of the class `_run_class`, and ``_combine(run) -> PartitionResult``.
+    which returns a `Run` of the class `_run_class`, and ``_reading(run) -> Reading``, a pure function of that run, in
+    whose ``options`` are the parameters that `_read_options` names.
 
     Attributes
     ----------
@@ -53,7 +55,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         Whether the numbers (of all rows) can be trusted; ``result_.reasons`` says in words why not.
     result_ : PartitionResult
         The numbers, what they are, and why they may not be trusted.
-    run_ : object
+    run_ : Run
         What the chains left (of estimators that sample, and for one log Z): arrays that others may read.
 
     Examples
@@ -101,12 +103,13 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         self._validate_params()
         started = time.perf_counter()
         if self._run_class is not None and isinstance(path, self._run_class):
-            result = self._read(path)
+            result = self._read(path)  # type: ignore[arg-type]
             self.run_ = path
         else:
             with one_blas_thread(), removing_checkpoints():
                 result = self._estimate_path(self._as_path(path))
-        self._keep(replace(result, seconds=time.perf_counter() - started))
+        described = self._diagnostics | result.described
+        self._keep(replace(result, seconds=time.perf_counter() - started, described=described))
         _progress.said(in_a_line(self.result_))
         if not result.converged:
             warn(f"{result.method} did not converge: " + "; ".join(result.reasons), ConvergenceWarning)
@@ -119,33 +122,49 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         self.log_partition_interval_ = result.interval()
         self.converged_ = result.converged
 
-    # -- what a subclass defines: _sample and _combine, or _estimate alone ---------------------------
+    # -- what a subclass defines: _sample and _reading, or _estimate alone ---------------------------
     _run_class: type | tuple[type, ...] | None = None  # of what _sample returns
+    _read_options: tuple[str, ...] = ()  # parameters on which _reading depends
+    _diagnostics: dict[str, Diagnostic] = {}  # what the numbers mean that a result has beside log Z
+    _keeps_draws = True  # where it can: not of many rows
 
-    def _sample(self, path: Path, seed: int) -> Any:
+    def _sample(self, path: Path, seed: int) -> Run:
         """Run chains on the path and return what they leave."""
-        raise NotImplementedError(f"{type(self).__name__} must define _estimate(path, seed), or _sample and _combine")
+        raise NotImplementedError(f"{type(self).__name__} must define _estimate(path, seed), or _sample and _reading")
 
-    def _combine(self, run: Any) -> PartitionResult:
-        """The result of a run."""
-        raise NotImplementedError(f"{type(self).__name__} must define _combine(run)")
+    @classmethod
+    def _reading(cls, run: Any) -> Reading:
+        """What a run says, by its arrays and its options alone."""
+        raise NotImplementedError(f"{cls.__name__} must define _reading(run)")
 
     def _estimate(self, path: Path, seed: int) -> PartitionResult:
         return self._read(self._run(path, seed))
 
-    def _run(self, path: Path, seed: int) -> Any:
-        """The run that _sample leaves, with the path's word on its own precision and what its tails say against it."""
-        doubts: tuple[str, ...] = ()
-        if isinstance(path, GeometricPath):
-            known = path.tail_doubts
-            doubts = doubt_tails(path, stream_key(seed, TAILS)) if known is None else known
-        run = self._sample(path, seed)
-        run = replace(run, doubts=(*doubts, *run.doubts)) if doubts else run
-        return replace(run, log_f_rounding=path.log_f_rounding) if path.log_f_rounding else run
+    # -- runs ----------------------------------------------------------------------------------------
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        SAMPLERS[cls._sampler()] = cls
 
-    def _read(self, run: Any) -> PartitionResult:
-        """The result of a run, with what was known against it before."""
-        return doubted(self._combine(run), run)
+    @classmethod
+    def _sampler(cls) -> str:
+        """The name under which runs know this estimator."""
+        return cls.__name__ if cls.__module__.startswith("sklpf.") else f"{cls.__module__}.{cls.__qualname__}"
+
+    def _made(self) -> dict[str, Any]:
+        """What a run keeps of the estimator that made it, or that reads it anew."""
+        return {"sampler": self._sampler(), "options": {name: getattr(self, name) for name in self._read_options}}
+
+    def _run(self, path: Path, seed: int) -> Run:
+        """The run that _sample leaves, with what was known before: the path's tails, and its precision."""
+        known = path.tail_alarms if isinstance(path, GeometricPath) else ()
+        if known is None:
+            known = tail_alarms(path, stream_key(seed, TAILS))
+        run = self._sample(path, seed)
+        return replace(run, **self._made(), known=(*known, *run.known), log_f_rounding=path.log_f_rounding)
+
+    def _read(self, run: Run) -> PartitionResult:
+        """The result of a run, as this estimator's parameters say."""
+        return read(replace(run, **self._made())).result
 
     def _estimate_rows(self, path: Path, rows, seeds) -> Iterator[PartitionResult]:
         """One result for each of some rows of a path with rows."""
@@ -220,15 +239,6 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         versions = (sklpf.__version__, np.__version__, numba.__version__)
         parts = (type(self), path, path.ladder, path.n_moves_per_segment)  # the last two may belong to the class
         return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))
-
-
-def doubted(result: PartitionResult, run: Any) -> PartitionResult:
-    """A run's result, not converged where log_f was too imprecise or the path was in doubt before."""
-    reasons, rounding = getattr(run, "doubts", ()), getattr(run, "log_f_rounding", 0.0)
-    if rounding > _MOST_ROUNDING:
-        large = f"the model's parameters are so large that log_f is rounded by {rounding:.2g} nats: rescale them"
-        reasons = (*reasons, large)
-    return replace(result, converged=False, reasons=(*result.reasons, *reasons)) if reasons else result
 
 
 def _refuse(options, known, owner) -> None:

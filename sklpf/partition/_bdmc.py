@@ -10,16 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t as student_t
 
+from sklpf._alarm import Alarm
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval
 from sklpf.partition._base import BOUND, PartitionEstimator
-from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._raise import RAISE, find_starts
-from sklpf.partition._result import PartitionResult
 from sklpf.paths._capabilities import require_base
+from sklpf.readings import Reading, conclude
+from sklpf.readings._bound import lower_bound
+from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
 from sklpf.reweighting import bar, mean_weight, overlap
-from sklpf.runs._annealing import AnnealingRun, anneal_down, anneal_up
+from sklpf.runs import AnnealingRun
+from sklpf.runs._annealing import anneal_down, anneal_up
 from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife
 
@@ -28,7 +31,7 @@ _FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
 _WIDE_GAP = 4.0  # standard errors
 _MIN_OVERLAP = 5.0  # chains
 _ROUNDING = 1e-6  # nats
-_NOT_EXACT = "the starts are not exact samples of the model, so that the number is no estimate"
+_NOT_EXACT = Alarm("inexact-starts", "the starts are not exact samples of the model, so that the number is no estimate")
 
 
 class BDMC(PartitionEstimator):
@@ -115,8 +118,18 @@ class BDMC(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = {
+        "forward_log_partition": Diagnostic("log Z by the forward chains (nats)"),
+        "reverse_log_partition": Diagnostic("log Z by the reverse chains (nats)"),
+        "gap": Diagnostic("gap between the bounds (nats)", "low"),
+        "overlap": Diagnostic("overlap of the two directions (1: full)", "high"),
+        **PLAIN_BOUND,
+        "forward_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
+        "reverse_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
+    }
     _run_class = AnnealingRun
-    _most_groups = 100
+    _read_options = ("most_groups",)
+    most_groups = 100  # of the chains of a direction, for the jackknife
 
     def _sample(self, path, seed) -> AnnealingRun:
         base_log_partition = require_base(path, "BDMC")
@@ -127,55 +140,60 @@ class BDMC(PartitionEstimator):
         up = anneal_up(path, transition, self.n_chains, stream_key(seed, _UP), self.n_jobs, checkpoint).log_weights
         down = anneal_down(path, transition, starts, 1, stream_key(seed, _DOWN), self.n_jobs, checkpoint)
         n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1)
-        return AnnealingRun(path.ladder, base_log_partition, up, down, kind, bound, n_sweeps=n_sweeps)
+        return AnnealingRun(
+            ladder=path.ladder,
+            base_log_partition=base_log_partition,
+            n_sweeps=n_sweeps,
+            bound=bound,
+            up=up,
+            down=down,
+            starts=kind,
+        )
 
-    def _combine(self, run) -> PartitionResult:
+    @classmethod
+    def _reading(cls, run) -> Reading:
+        """The estimate, its jackknife error and the alarms from the log weights of both directions."""
         if run.up is None or run.down is None:
             raise ValueError("path must be a run with chains in both directions, such as another BDMC's run_")
-        return _combine_both(run, run.up, run.down.ravel(), self._most_groups)
+        up = run.up
+        down = run.down.ravel()
+        most_groups = run.options["most_groups"]
+        forward, reverse = mean_weight(up), mean_weight(down)
+        log_ratio, error_up = _jackknife(lambda keep: bar(up[keep], down), len(up), most_groups)
+        _, error_down = _jackknife(lambda keep: bar(up, down[keep]), len(down), most_groups)
 
+        n = min(len(up), len(down))
+        degrees = min(n, most_groups) - 1
+        gap = -reverse.log_mean - forward.log_mean
+        gap_std_error = float(np.hypot(forward.std_error, reverse.std_error))
+        shared = overlap(up, down, float(log_ratio))
+        alarms = _gap_alarms(gap, gap_std_error, degrees, run.starts == "exact")
+        needed = min(_MIN_OVERLAP, n / 2)
+        if shared * n < needed:
+            seen = f"{shared * n:.1f} of {n} chains of the two directions overlap (at least {needed:g} needed)"
+            alarms.append(Alarm("few-overlapping-chains", seen, "raise n_temperatures or n_chains"))
 
-def _combine_both(run, up, down, most_groups) -> PartitionResult:
-    """The estimate, its jackknife error and the alarms from the log weights of both directions."""
-    forward, reverse = mean_weight(up), mean_weight(down)
-    log_ratio, error_up = _jackknife(lambda keep: bar(up[keep], down), len(up), most_groups)
-    _, error_down = _jackknife(lambda keep: bar(up, down[keep]), len(down), most_groups)
-    n = min(len(up), len(down))
-    degrees = min(n, most_groups) - 1
-    gap = -reverse.log_mean - forward.log_mean
-    gap_std_error = float(np.hypot(forward.std_error, reverse.std_error))
-    shared = overlap(up, down, float(log_ratio))
-    reasons = _gap_alarms(gap, gap_std_error, degrees, run.starts == "exact")
-    if shared * n < min(_MIN_OVERLAP, n / 2):
-        reasons.append(
-            f"only {shared * n:.1f} of {n} chains of the two directions overlap: raise n_temperatures or n_chains"
+        reading = conclude(
+            run,
+            "BDMC",
+            run.base_log_partition + float(log_ratio),
+            float(np.hypot(error_up, error_down)),
+            degrees,
+            alarms=alarms,
+            diagnostics={
+                "forward_log_partition": run.base_log_partition + forward.log_mean,
+                "forward_std_error": forward.std_error,
+                "reverse_log_partition": run.base_log_partition - reverse.log_mean,
+                "reverse_std_error": reverse.std_error,
+                "gap": gap,
+                "gap_std_error": gap_std_error,
+                "overlap": shared,
+                "starts": run.starts,
+                "forward_log_weights": up,
+                "reverse_log_weights": down,
+            },
         )
-    log_partition, std_error = run.base_log_partition + float(log_ratio), float(np.hypot(error_up, error_down))
-    diagnostics = {
-        "forward_log_partition": run.base_log_partition + forward.log_mean,
-        "forward_std_error": forward.std_error,
-        "reverse_log_partition": run.base_log_partition - reverse.log_mean,
-        "reverse_std_error": reverse.std_error,
-        "gap": gap,
-        "gap_std_error": gap_std_error,
-        "overlap": shared,
-        "starts": run.starts,
-        "forward_log_weights": up,
-        "reverse_log_weights": down,
-    }
-    reasons += bound_alarms(run.bound, log_partition, std_error, diagnostics)
-    result = PartitionResult(
-        method="BDMC",
-        log_partition=log_partition,
-        std_error=std_error,
-        degrees_of_freedom=degrees,
-        converged=not reasons,
-        reasons=tuple(reasons),
-        n_sweeps=run.n_sweeps,
-        ladder=run.ladder,
-        diagnostics=diagnostics,
-    )
-    return result if run.starts == "exact" else result.no_estimate("approximate", _NOT_EXACT)
+        return reading if run.starts == "exact" else reading.no_estimate("approximate", _NOT_EXACT)
 
 
 def _jackknife(estimate, n, most_groups):
@@ -184,21 +202,18 @@ def _jackknife(estimate, n, most_groups):
     return jackknife(lambda keep: estimate(np.concatenate([groups[g] for g in keep])), len(groups))
 
 
-def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list[str]:
-    """What the gap between the two directions says against the run, in sentences."""
-    reasons = []
+def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list[Alarm]:
+    """What the gap between the two directions says against the run."""
+    alarms = []
     if gap < -max(student_t.isf(_FALSE_ALARM, degrees) * std_error, _ROUNDING):
-        reasons.append(
-            f"the gap is negative ({gap:.3f} +- {std_error:.3f} nats): "
-            + (
-                "log_f disagrees with the moves or with the exact samples; check the path and the transition"
-                if exact
-                else "the starts are not samples of the model; sample longer or give others"
-            )
-        )
+        seen = f"the gap is negative ({gap:.3f} +- {std_error:.3f} nats)"
+        remedy = "the starts are not samples of the model; sample longer or give others"
+        if exact:
+            remedy = "log_f disagrees with the moves or with the exact samples; check the path and the transition"
+        alarms.append(Alarm("negative-gap", seen, remedy))
     if not exact and gap > max(_WIDE_GAP * std_error, _ROUNDING):
-        reasons.append(
-            f"both directions disagree by {gap:.3f} +- {std_error:.3f} nats: the ladder is too coarse or the chains "
-            "that go up miss modes that the starts are in; raise n_temperatures"
+        remedy = (
+            "the ladder is too coarse or the chains that go up miss modes that the starts are in; raise n_temperatures"
         )
-    return reasons
+        alarms.append(Alarm("wide-gap", f"both directions disagree by {gap:.3f} +- {std_error:.3f} nats", remedy))
+    return alarms

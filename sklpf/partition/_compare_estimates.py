@@ -11,10 +11,10 @@ from sklpf._tables import Readable, Rows, import_pandas, text_table
 from sklpf.partition._bar import BAR
 from sklpf.partition._level_process import LevelProcess
 from sklpf.partition._mbar import MBAR
-from sklpf.partition._result import PartitionResult
-from sklpf.partition._reweighting import own_reading
 from sklpf.partition._stepping_stone import SteppingStone
 from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
+from sklpf.readings import PartitionResult, read
+from sklpf.readings._levels import check_run
 
 _COLUMNS = ("method", "log_partition", "std_error", "low", "high", "difference", "difference_std_error", "converged")
 
@@ -93,7 +93,8 @@ def compare_estimates(run: Any) -> EstimateComparison:
     >>> [result.method for result in comparison.results][:3]
     ['ParallelTempering', 'BAR', 'MBAR']
     """
-    own = own_reading(run)
+    check_run(run)
+    own = read(run)
     methods = [BAR(), MBAR(), SteppingStone(), LevelProcess()]
     slopes = run.samples.slopes
     if slopes.shape[1] and np.isfinite(run.level_sums).all():

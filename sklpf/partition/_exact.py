@@ -12,9 +12,10 @@ from scipy.special import logsumexp
 
 from sklpf._parallel import parallel_map
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._result import PartitionResult
 from sklpf.paths import ClosedForm, Enumeration
 from sklpf.paths._capabilities import has, require
+from sklpf.readings import PartitionResult
+from sklpf.readings._diagnostics import Diagnostic
 
 MAX_LOG2_STATES = 25
 
@@ -58,6 +59,8 @@ class Exact(PartitionEstimator):
     """
 
     _parameter_constraints = {"n_jobs": [None, int], "verbose": ["verbose"]}
+
+    _diagnostics = {"n_states": Diagnostic("states that were enumerated")}
 
     def __init__(self, *, n_jobs: int | None = None, verbose: int = 0):
         self.n_jobs = n_jobs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from numbers import Real
 
 import numpy as np
@@ -11,7 +10,9 @@ from numpy.typing import ArrayLike
 
 from sklpf._sklearn import Interval
 from sklpf.partition._ais import AIS
-from sklpf.partition._result import PartitionResult
+from sklpf.readings import Reading
+from sklpf.readings._diagnostics import ROUNDS
+from sklpf.readings._reading import tol_alarms
 from sklpf.runs._levels import enough_levels
 from sklpf.runs._plan import Plan
 from sklpf.transitions import HMC, Transition
@@ -104,6 +105,9 @@ class HAIS(AIS):
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
 
+    _read_options = ("tol", "n_temperatures")
+    _diagnostics = AIS._diagnostics | ROUNDS
+
     def _transition(self, path) -> Transition:
         transition = HMC() if self.transition is None else self.transition
         transition.check(path)
@@ -117,11 +121,11 @@ class HAIS(AIS):
         history = enough.history + [0.0, 0.0, plan.n_sweeps]
         return plan._replace(path=enough.path, n_sweeps=plan.n_sweeps + enough.n_sweeps, history=history)
 
-    def _combine(self, run) -> PartitionResult:
-        result = super()._combine(run)
-        if self.tol is None or result.std_error <= self.tol:
-            return result
+    @classmethod
+    def _reading(cls, run) -> Reading:
+        reading = super()._reading(run)
         n_levels = len(run.ladder)
-        more = "n_temperatures" if n_levels >= self.n_temperatures else "n_chains"  # else the pilot wanted no more
-        reason = f"the standard error {result.std_error:.3g} with {n_levels} levels is above tol: raise {more}"
-        return replace(result, converged=False, reasons=(*result.reasons, reason))
+        more = "n_temperatures" if n_levels >= run.options["n_temperatures"] else "n_chains"  # else it wanted no more
+        return reading.with_alarms(
+            *tol_alarms(reading.result.std_error, run.options["tol"], f"raise {more}", f" with {n_levels} levels")
+        )

@@ -11,16 +11,18 @@ from numpy.typing import ArrayLike
 
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
-from sklpf.partition._ais import AIS, weight_alarms, weight_diagnostics
+from sklpf.partition._ais import AIS
 from sklpf.partition._base import BOUND, TUNE
-from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._proposal import base_draws, proposing
-from sklpf.partition._result import PartitionResult
 from sklpf.paths import Continuous, GibbsMove
 from sklpf.paths._capabilities import has
+from sklpf.readings import Reading, conclude
+from sklpf.readings._bound import lower_bound
+from sklpf.readings._weights import weight_alarms, weight_diagnostics
 from sklpf.reweighting import mean_weight
-from sklpf.runs._annealing import AnnealingRun
+from sklpf.runs import AnnealingRun
+from sklpf.runs._draws import draws_of
 from sklpf.runs._plan import Plan, plan_run
 from sklpf.transitions import Transition
 
@@ -119,23 +121,28 @@ class ImportanceSampling(AIS):
             return self._up_and_down(path, self.n_samples, seed)
         draws = base_draws(path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "ImportanceSampling")
         bound = lower_bound(path, stream_key(seed, BOUND))
-        return AnnealingRun(_TWO_LEVELS, draws.base_log_partition, draws.log_weights, bound=bound)
+        return AnnealingRun(
+            ladder=_TWO_LEVELS,
+            base_log_partition=draws.base_log_partition,
+            bound=bound,
+            draws=draws_of(path, draws.state, draws.log_weights, np.arange(self.n_samples)),
+            up=draws.log_weights,
+        )
 
-    def _combine(self, run) -> PartitionResult:
+    @classmethod
+    def _reading(cls, run) -> Reading:
         if run.down is not None or run.up is None:
-            return super()._combine(run)
-        estimate, diagnostics = mean_weight(run.up), weight_diagnostics(run.up)
-        log_partition = run.base_log_partition + estimate.log_mean
-        reasons = weight_alarms(len(run.up), diagnostics, self._remedy)
-        reasons += bound_alarms(run.bound, log_partition, estimate.std_error, diagnostics)
-        return PartitionResult(
-            method="ImportanceSampling",
-            log_partition=log_partition,
-            std_error=estimate.std_error,
-            degrees_of_freedom=len(run.up) - 1,
-            statement="lower bound",
-            converged=not reasons,
-            reasons=tuple(reasons),
-            ladder=run.ladder,
+            return super()._reading(run)
+        n = len(run.up)
+        estimate = mean_weight(run.up)
+        diagnostics = weight_diagnostics(run.up)
+        return conclude(
+            run,
+            "ImportanceSampling",
+            run.base_log_partition + estimate.log_mean,
+            estimate.std_error,
+            n - 1,
+            alarms=weight_alarms(n, diagnostics, cls._remedy),
             diagnostics=diagnostics,
+            statement="lower bound",
         )

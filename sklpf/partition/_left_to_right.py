@@ -5,23 +5,25 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Literal
 
 import numpy as np
 
+from sklpf._alarm import Alarm
 from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval, StrOptions
-from sklpf.partition._ais import weight_diagnostics
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._options import SAMPLING
-from sklpf.partition._result import PartitionResult
 from sklpf.paths import Filters
 from sklpf.paths._capabilities import require
+from sklpf.readings import Reading, conclude
+from sklpf.readings._diagnostics import LOWER_BOUND, WEIGHTS, Diagnostic
+from sklpf.readings._reading import tol_alarms
+from sklpf.readings._weights import weight_diagnostics
 from sklpf.reweighting import mean_weight
-from sklpf.runs._annealing import AnnealingRun
+from sklpf.runs import AnnealingRun
 
 _MAX_SPREAD = 2.0  # nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
 _GUIDING, _PILOTS, _PILOT_PARTICLES = 4, 8, 16  # filters of either pilot, and their particles
@@ -125,7 +127,13 @@ class LeftToRight(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = {
+        **WEIGHTS,
+        **LOWER_BOUND,
+        "spread": Diagnostic("standard deviation of the log estimates (nats)", "low"),
+    }
     _run_class = AnnealingRun
+    _read_options = ("n_particles", "tol")
 
     def _sample(self, path, seed) -> AnnealingRun:
         require(path, Filters, "LeftToRight")
@@ -140,24 +148,24 @@ class LeftToRight(PartitionEstimator):
         log_estimates = run(main, -(-self.n_filters // _FILTERS_PER_BLOCK), 1, stage="filters")
         n_sweeps = round((n_drawn + self.n_filters * n_particles) * (1 + self.n_sweeps))
         unseen = 0.0 if path.filters_are_exact else 1 / (self.n_filters * n_particles)
-        return AnnealingRun(None, 0.0, up=np.concatenate(log_estimates), n_sweeps=n_sweeps, resolution=unseen)
+        return AnnealingRun(up=np.concatenate(log_estimates), n_sweeps=n_sweeps, resolution=unseen)
 
-    def _combine(self, run) -> PartitionResult:
+    @classmethod
+    def _reading(cls, run) -> Reading:
         """The log of the mean, with an error that knows that few filters rarely show their estimates' long tail."""
+        n = len(run.up)
         estimate = mean_weight(run.up)
-        n, variance = len(run.up), float(np.var(run.up, ddof=1))
+        variance = float(np.var(run.up, ddof=1))
         lognormal = _lognormal_error(variance, n)
         spread = math.sqrt(variance)
         std_error = math.hypot(max(estimate.std_error, lognormal), run.resolution)
-        reasons = tuple(self._alarms(run, spread, std_error))
-        return PartitionResult(
-            method="LeftToRight",
-            log_partition=estimate.log_mean,
-            std_error=std_error,
-            degrees_of_freedom=n - 1,
-            converged=not reasons,
-            reasons=reasons,
-            n_sweeps=run.n_sweeps,
+        return conclude(
+            run,
+            "LeftToRight",
+            estimate.log_mean,
+            std_error,
+            n - 1,
+            alarms=_alarms(run, spread, std_error),
             diagnostics={
                 **weight_diagnostics(run.up),
                 "delta_std_error": estimate.delta,
@@ -169,14 +177,16 @@ class LeftToRight(PartitionEstimator):
             bias=-(std_error**2) / 2,
         )
 
-    def _alarms(self, run, spread: float, std_error: float) -> Iterator[str]:
-        if spread > _MAX_SPREAD:
-            alarm = f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}"
-            yield f"{alarm}: raise n_particles or lower tol"
-        capped = self.n_particles == "auto" and run.resolution <= 1 / (len(run.up) * _MOST)
-        if capped and std_error > self.tol:
-            most = f'the {_MOST:,} particles that "auto" takes at most'
-            yield f"the standard error {std_error:.2g} is above tol with {most}: raise n_filters, or give n_particles"
+
+def _alarms(run, spread: float, std_error: float) -> list[Alarm]:
+    alarms = []
+    if spread > _MAX_SPREAD:
+        seen = f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}"
+        alarms.append(Alarm("filters-disagree", seen, "raise n_particles or lower tol"))
+    if run.options["n_particles"] == "auto" and run.resolution <= 1 / (len(run.up) * _MOST):
+        most = f' with the {_MOST:,} particles that "auto" takes at most'
+        alarms += tol_alarms(std_error, run.options["tol"], "raise n_filters, or give n_particles", most)
+    return alarms
 
 
 def _lognormal_error(variance: float, n: int) -> float:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from sklpf.partition._reweighting import Curve, ReweightingEstimator, kept_samples
-from sklpf.reweighting import level_process
-from sklpf.runs._samples import LevelRun
+from sklpf._alarm import Alarm
+from sklpf.partition._reweighting import ReweightingEstimator
+from sklpf.readings._levels import level_process_curve
 
 _FEWEST_STATES = 10
 
@@ -48,20 +46,10 @@ class LevelProcess(ReweightingEstimator):
     def _curve(self, run):
         return level_process_curve(run)
 
-    def _doubts(self, run, curve, diagnostics, std_error):
+    def _alarms(self, run, curve, diagnostics, std_error):
         fewest = int(run.samples.counts.min())
         diagnostics["fewest_states"] = fewest
         if fewest >= _FEWEST_STATES:
             return []
-        return [f"only {fewest} kept states are at some level, less than {_FEWEST_STATES}: raise n_sweeps"]
-
-
-def level_process_curve(run: LevelRun) -> Curve:
-    """The stationary law's estimate from the kept states, as a function of the groups to use."""
-    samples, log_pseudo_prior = kept_samples(run), -np.r_[0.0, np.cumsum(run.shift)]
-
-    def curve(keep):
-        chosen = samples.of(keep)
-        return level_process(chosen.vectors, chosen.levels, log_pseudo_prior)
-
-    return curve
+        seen = f"{fewest} kept states at some level (at least {_FEWEST_STATES} needed)"
+        return [Alarm("few-states", seen, "raise n_sweeps")]

@@ -9,18 +9,18 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sklpf._alarm import Alarm
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval
-from sklpf._tables import Fields
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._bound import bound_alarms
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.partition._result import PartitionResult
 from sklpf.paths import ConditionalDraws
 from sklpf.paths._capabilities import require
+from sklpf.readings import Reading, conclude, read
+from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
 from sklpf.reweighting import bar, effective_sample_size, overlap
-from sklpf.runs._exchange import ExchangeRun
+from sklpf.runs import ExchangeRun, Run
 from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
@@ -28,8 +28,8 @@ _STATES, _DRAWS = 1, 2  # random streams
 _FEWEST = 0.1  # share of weights that count
 
 
-@dataclass(frozen=True, repr=False)
-class MixtureRun(Fields):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class MixtureRun(Run):
     """Log weights f / p_G of draws of a mixture p_G and of draws of the model.
 
     Attributes
@@ -38,17 +38,11 @@ class MixtureRun(Fields):
         By group; the model's draws in a group come from one ladder.
     tempering : ExchangeRun
         The last round before the draws of the run that centres and the model's draws come from.
-    log_f_rounding : float
-        Size of the rounding errors of log_f in nats, where the path names one.
-    doubts : tuple of str
-        What was found against the path before anything was sampled: reasons not to trust any result.
     """
 
     mixture_draws: NDArray[np.float64]
     model_draws: NDArray[np.float64]
     tempering: ExchangeRun
-    log_f_rounding: float = 0.0
-    doubts: tuple[str, ...] = ()
 
 
 class MarkovMixture(PartitionEstimator):
@@ -132,6 +126,11 @@ class MarkovMixture(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = {
+        "effective_share": Diagnostic("effective sample size, share of the draws", "high"),
+        "overlap": Diagnostic("overlap of the two kinds of draws (1: full)", "high"),
+        **PLAIN_BOUND,
+    }
     _run_class = MixtureRun
 
     def _sample(self, path, seed) -> MixtureRun:
@@ -153,39 +152,46 @@ class MarkovMixture(PartitionEstimator):
         )
         drawn = path.mixture_log_weights(centres, path.draw_conditional(centres, rng))
         others = path.mixture_log_weights(centres, path.take(state, np.flatnonzero(ladder >= n_groups)))
-        return MixtureRun(rng.permutation(drawn).reshape(n_groups, -1), others.reshape(-1, n_groups).T, run)
+        return MixtureRun(
+            ladder=run.ladder,
+            n_sweeps=run.n_sweeps,
+            bound=run.bound,
+            mixture_draws=rng.permutation(drawn).reshape(n_groups, -1),
+            model_draws=others.reshape(-1, n_groups).T,
+            tempering=replace(run, bound=None),
+        )
 
-    def _combine(self, run) -> PartitionResult:
-        drawn, others, n_groups = run.mixture_draws, run.model_draws, len(run.model_draws)
+    @classmethod
+    def _reading(cls, run) -> Reading:
+        drawn, others = run.mixture_draws, run.model_draws
+        n_groups = len(others)
         log_partition, std_error = jackknife(lambda keep: bar(drawn[keep].ravel(), -others[keep].ravel()), n_groups)
-        before = ParallelTempering()._combine(replace(run.tempering, bound=None))
+        before = read(run.tempering).result
         diagnostics = {
             "effective_share": effective_sample_size(drawn.ravel()) / drawn.size,
             "overlap": overlap(drawn.ravel(), -others.ravel(), float(log_partition)),
             "one_sided": float(log_mean_exp(drawn)),
             "tempering": before.log_partition,
         }
-        reasons = _alarms(diagnostics) + [f"the tempering run: {reason}" for reason in before.reasons]
-        reasons += bound_alarms(run.tempering.bound, float(log_partition), float(std_error), diagnostics)
-        return PartitionResult(
-            method="MarkovMixture",
-            log_partition=float(log_partition),
-            std_error=float(std_error),
-            degrees_of_freedom=n_groups - 1,
-            converged=not reasons,
-            reasons=tuple(reasons),
-            n_sweeps=run.tempering.n_sweeps,
-            ladder=run.tempering.ladder,
+        return conclude(
+            run,
+            "MarkovMixture",
+            float(log_partition),
+            float(std_error),
+            n_groups - 1,
+            alarms=_alarms(diagnostics)
+            + [replace(alarm, seen=f"the tempering run: {alarm.seen}") for alarm in before.alarms],
             diagnostics=diagnostics,
         )
 
 
-def _alarms(diagnostics) -> list[str]:
-    """A sentence if the centres don't cover the model."""
+def _alarms(diagnostics) -> list[Alarm]:
+    """An alarm if the centres don't cover the model."""
     share, shared = diagnostics["effective_share"], diagnostics["overlap"]
     if min(share, shared) >= _FEWEST:
         return []
-    return [
-        f"the centres don't cover the model: {share:.1%} of the mixture's weights count, and its draws overlap with "
-        f"the model's by {shared:.1%}, of at least {_FEWEST:.0%}: raise n_centres, or take another estimator"
-    ]
+    seen = (
+        f"the centres don't cover the model: the effective sample size is {share:.1%} of the mixture's draws, and they "
+        f"overlap with the model's by {shared:.1%} (at least {_FEWEST:.0%} of each needed)"
+    )
+    return [Alarm("centres-miss-the-model", seen, "raise n_centres, or take another estimator")]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from sklpf.partition._reweighting import Curve, ReweightingEstimator, kept_samples
-from sklpf.reweighting import mbar, overlap, overlap_matrix
-from sklpf.runs._samples import LevelRun, Samples
+from sklpf._alarm import Alarm
+from sklpf.partition._reweighting import ReweightingEstimator
+from sklpf.readings._diagnostics import PAIR, Diagnostic
+from sklpf.readings._levels import mbar_curve
+from sklpf.reweighting import overlap, overlap_matrix
+from sklpf.runs._samples import Samples
 
 _LEAST_OVERLAP = 0.03
 
@@ -48,10 +51,16 @@ class MBAR(ReweightingEstimator):
     True
     """
 
+    _diagnostics = ReweightingEstimator._diagnostics | {
+        "overlap_matrix": Diagnostic(dimensions=("level", "other_level")),
+        "neighbour_overlap": Diagnostic("overlap of neighbouring levels, lowest (0.5: full)", "high", PAIR),
+        "n_states": Diagnostic("states that were read"),
+    }
+
     def _curve(self, run):
         return mbar_curve(run)
 
-    def _doubts(self, run, curve, diagnostics, std_error):
+    def _alarms(self, run, curve, diagnostics, std_error):
         samples, zeta = run.samples, curve(np.arange(run.n_groups))
         matrix = overlap_matrix(samples.vectors, samples.counts, zeta)
         pairs = np.array([_pair_overlap(samples, zeta, k) for k in range(len(zeta) - 1)])
@@ -61,24 +70,11 @@ class MBAR(ReweightingEstimator):
         )
         empty = int(np.sum(samples.counts == 0))
         if empty:
-            return [f"{empty} of {len(zeta)} levels have no kept states: raise n_sweeps"]
+            return [Alarm("few-states", f"{empty} of {len(zeta)} levels have no kept states", "raise n_sweeps")]
         if pairs.min() >= _LEAST_OVERLAP:
             return []
-        return [
-            f"neighbouring levels overlap by {pairs.min():.2g} only, less than {_LEAST_OVERLAP}: raise n_temperatures"
-        ]
-
-
-def mbar_curve(run: LevelRun) -> Curve:
-    """MBAR of the kept states, as a function of the groups to use."""
-    samples = kept_samples(run)
-    start = mbar(samples.vectors, samples.counts)
-
-    def curve(keep):
-        chosen = samples.of(keep)
-        return mbar(chosen.vectors, chosen.counts, start)
-
-    return curve
+        seen = f"neighbouring levels overlap by {pairs.min():.2g} (at least {_LEAST_OVERLAP} needed)"
+        return [Alarm("little-overlap", seen, "raise n_temperatures")]
 
 
 def _pair_overlap(samples: Samples, zeta, k: int) -> float:

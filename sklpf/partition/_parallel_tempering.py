@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,27 +15,26 @@ from sklpf._parallel import removing_checkpoints
 from sklpf._progress import round_done, stage
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
-from sklpf._warnings import warn
 from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
-from sklpf.partition._bound import bound_alarms, lower_bound
-from sklpf.partition._modes import modes_alarms
 from sklpf.partition._options import SAMPLING
-from sklpf.partition._result import PartitionResult
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._ladders import respace
-from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
-from sklpf.runs._exchange import ExchangeRun, Ladders, move_ladders, run_round, start_ladders
-from sklpf.runs._history import NO_ROUNDS, round_diagnostics, with_round
+from sklpf.readings import read
+from sklpf.readings._bound import lower_bound
+from sklpf.readings._diagnostics import CURVE, PAIR, PLAIN_BOUND, ROUNDS, Diagnostic
+from sklpf.readings._exchange import MOST_SHIFTED, at_target, cut_off, differences, pair_ratios, read_exchange
+from sklpf.runs import ExchangeRun
+from sklpf.runs._draws import MOST_DRAWS
+from sklpf.runs._exchange import Ladders, move_ladders, run_round, start_ladders
+from sklpf.runs._history import NO_ROUNDS, with_round
 from sklpf.runs._plan import check_ends, doubling, n_tuning_moves
 from sklpf.transitions import Transition
-from sklpf.uncertainty import Difference, between_groups, difference, jackknife
 
 _SHORTEST_ROUND = 16
 _FEWEST, _MOST = 6, 60  # levels that "auto" chooses between
 _MOST_KEPT = 20_000  # states of which a round keeps vectors
-_MOST_SHIFTED = 300.0  # nats by which a ratio may differ from its reference; sums of exp are cut off beyond 600
 
 
 class ParallelTempering(PartitionEstimator):
@@ -65,10 +64,6 @@ class ParallelTempering(PartitionEstimator):
     bridge : {"bar", "stepping-stone"}, default="bar"
         How a ratio is computed from the samples of its two levels; stepping stones average the
         forward and the reverse mean of ratios.
-    estimator : {"bar", "stepping-stone"}
-        Former name of `bridge`.
-
-        .. deprecated:: 0.2
     weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
@@ -116,7 +111,6 @@ class ParallelTempering(PartitionEstimator):
         "ladder": [StrOptions(set(LADDERS)), "array-like"],
         "adapt": ["boolean"],
         "bridge": [StrOptions({"bar", "stepping-stone"})],
-        "estimator": [StrOptions({"bar", "stepping-stone", "deprecated"})],
     }
 
     def __init__(
@@ -129,7 +123,6 @@ class ParallelTempering(PartitionEstimator):
         ladder: str | ArrayLike = "linear",
         adapt: bool = True,
         bridge: Literal["bar", "stepping-stone"] = "bar",
-        estimator: str = "deprecated",
         weights: str | None = None,
         base: str | ArrayLike | None = None,
         transition: Transition | None = None,
@@ -145,7 +138,6 @@ class ParallelTempering(PartitionEstimator):
         self.ladder = ladder
         self.adapt = adapt
         self.bridge = bridge
-        self.estimator = estimator
         self.weights = weights
         self.base = base
         self.transition = transition
@@ -154,14 +146,20 @@ class ParallelTempering(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = {
+        **CURVE,
+        "barrier": Diagnostic("communication barrier (sum of rejection rates)", "low"),
+        "between_ladders": Diagnostic("share of the variance between ladders", "low"),
+        "overlap": Diagnostic("overlap of neighbouring levels, lowest (1: full)", "high", PAIR),
+        **PLAIN_BOUND,
+        "rejection": Diagnostic("rejection rate of swaps by pairs of levels", "", PAIR),
+        "round_trips": Diagnostic("round trips of a ladder", "", ("ladder",)),
+        "ladder_log_partitions": Diagnostic(dimensions=("ladder",), per_chain=True),
+        **ROUNDS,
+    }
     _run_class = ExchangeRun
-
-    def fit(self, path, y=None) -> Self:
-        if not isinstance(self.estimator, str) or self.estimator != "deprecated":
-            warn("estimator is now called bridge, and will go in version 0.3", FutureWarning)
-        return super().fit(path, y)
-
-    fit.__doc__ = PartitionEstimator.fit.__doc__
+    _read_options = ("bridge", "tol")
+    _reading = staticmethod(read_exchange)
 
     def _sample(self, path, seed) -> ExchangeRun:
         return self._run_rounds(path, seed)[-1]
@@ -219,19 +217,20 @@ class ParallelTempering(PartitionEstimator):
                 self.n_jobs,
                 checkpoint=checkpoint,
                 n_kept=n_kept,
+                n_draws=MOST_DRAWS if n_kept and self._keeps_draws else 0,
             )
             n_sweeps += int(self.n_ladders) * len(path.ladder) * n_scans
             known = {"base_log_partition": base_log_partition, "bound": bound, "history": history}
-            run = replace(run, n_sweeps=n_sweeps, **known)
+            run = replace(run, n_sweeps=n_sweeps, **known, **self._made())
             if self.tol is not None:
-                result = self._combine(run)
+                result = read(run).result
                 precise = precise + 1 if result.converged and result.std_error < self.tol else 0
                 if precise == 2:
                     break
-            if i + 1 == len(lengths) and not repeated and any(d.alarms(self.n_ladders) for d in self._differences(run)):
+            if i + 1 == len(lengths) and not repeated and any(d.alarms(self.n_ladders) for d in differences(run)):
                 lengths, repeated = [*lengths, n_scans], True  # a second try, from where the ladders stand
             if i + 1 < len(lengths):
-                value = self._value(run)
+                value = at_target(run)
                 history = with_round(history, *value, n_sweeps)
                 n_left = int(self.n_ladders) * len(path.ladder) * sum(lengths[i + 1 :])
                 round_done(f"round {i + 1} of {len(lengths)}", *value, n_sweeps, n_left)
@@ -251,9 +250,10 @@ class ParallelTempering(PartitionEstimator):
     def _place_levels(self, ladders, run, fixed):
         """The path with the next round's levels, and the reference ratios of these."""
         path = ladders.path
-        ratios, cut_off = self._ratios(run)(np.arange(self.n_ladders)), self._cut_off(run)
-        if cut_off.any():
-            ratios = np.where(cut_off, _rough_ratios(ladders, run, ratios), ratios)
+        ratios = pair_ratios(run)(np.arange(self.n_ladders))
+        beyond = cut_off(run)
+        if beyond.any():
+            ratios = np.where(beyond, _rough_ratios(ladders, run, ratios), ratios)
         curve = np.r_[0, np.cumsum(ratios)]
         if not self.adapt:
             return path, np.diff(curve)
@@ -263,97 +263,10 @@ class ParallelTempering(PartitionEstimator):
         new = path.with_ladder(respace(path.ladder, run.rejection, n_levels))
         return new, np.diff(PchipInterpolator(path.ladder, curve)(new.ladder))
 
-    # -- estimate ------------------------------------------------------------------------------
-    def _ratios(self, run, half: int | None = None):
-        """A function of ladders' indices: log Z_(k+1) / Z_k (K - 1,)."""
-        pair_sums, counts = run.pairs(half)
-        if (self.bridge if self.estimator == "deprecated" else self.estimator) == "bar":
-            return bar_ratios(pair_sums, run.shift, counts)
-        both, first = stepping_stones(pair_sums, run.shift, counts), first_pair(run)
-        return lambda keep: np.r_[both(keep)[0, :first], both(keep)[:, first:].sum(axis=0) / 2]
-
-    def _cut_off(self, run) -> NDArray[np.bool_]:
-        """Pairs too far from their reference, which sums of exp don't reach."""
-        return ~(np.abs(self._ratios(run)(np.arange(len(run.round_trips))) - run.shift) <= _MOST_SHIFTED)
-
-    def _value(self, run) -> tuple[float, float]:
-        """log Z and its standard error."""
-        curve, errors = self._curve(run)
-        return float(curve[-1]), float(errors[-1])
-
-    def _curve(self, run) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """log Z at every level, and its standard errors."""
-        ratios = self._ratios(run)
-        curve, errors = jackknife(lambda keep: np.r_[0, np.cumsum(ratios(keep))], run.n_groups)
-        return run.base_log_partition + curve, errors
-
-    def _combine(self, run) -> PartitionResult:
-        ratios, n_ladders = self._ratios(run), len(run.round_trips)
-        curve, errors = self._curve(run)
-        log_partition, std_error = float(curve[-1]), float(errors[-1])
-        if np.isnan(std_error):  # levels that don't overlap: anything may be
-            std_error = np.inf
-        diagnostics = {
-            "curve_std_error": errors,
-            "rejection": run.rejection,
-            "overlap": neighbour_overlap(*run.pairs()),
-            "barrier": float(run.rejection.sum()),
-            "round_trips": run.round_trips,
-            "ladder_log_partitions": np.array([ratios([g]).sum() for g in range(n_ladders)]),
-            "between_ladders": _between_ladders(run),
-        }
-        reasons = self._alarms(run, diagnostics)
-        reasons += bound_alarms(run.bound, log_partition, std_error, diagnostics)
-        diagnostics |= round_diagnostics(run.history, log_partition, std_error, run.n_sweeps)
-        if self.tol is not None and std_error >= self.tol:
-            reasons.append(f"the standard error {std_error:.2g} is above tol: raise n_sweeps")
-        return PartitionResult(
-            method="ParallelTempering",
-            log_partition=log_partition,
-            std_error=std_error,
-            degrees_of_freedom=n_ladders - 1,
-            converged=not reasons,
-            reasons=tuple(reasons),
-            n_sweeps=run.n_sweeps,
-            ladder=run.ladder,
-            log_partition_curve=curve,
-            diagnostics=diagnostics,
-        )
-
-    def _differences(self, run) -> tuple[Difference, Difference]:
-        """First less second half of a round, and forward less reverse ratios."""
-        n_ladders = len(run.round_trips)
-        first, second = (self._ratios(run, half) for half in (0, 1))
-        pair_sums, counts = run.pairs()
-        both, pair = stepping_stones(pair_sums, run.shift, counts), first_pair(run)
-        return (
-            difference(lambda keep: first(keep).sum() - second(keep).sum(), n_ladders),
-            difference(lambda keep: np.subtract(*both(keep))[pair:].sum(), n_ladders),
-        )
-
-    def _alarms(self, run, diagnostics) -> list[str]:
-        """What speaks against a run, in sentences; the tests go to the diagnostics."""
-        n_ladders, (drift, direction) = len(run.round_trips), self._differences(run)
-        diagnostics.update(drift_t=drift.t, direction_t=direction.t)
-        reasons = []
-        if run.round_trips.min() == 0:
-            reasons.append(
-                f"{np.sum(run.round_trips == 0)} of {n_ladders} ladders made no round trip between base and target in "
-                "the last round: raise n_sweeps"
-            )
-        reasons += modes_alarms("ladders", diagnostics["between_ladders"], "raise n_sweeps")
-        if self._cut_off(run).any():
-            reasons.append("neighbouring levels do not overlap at all: raise n_temperatures")
-        if drift.alarms(n_ladders):
-            reasons.append(f"the halves of the last round disagree (t = {drift.t:.1f}): raise n_sweeps")
-        if direction.alarms(n_ladders):
-            reasons.append(f"forward and reverse ratios disagree (t = {direction.t:.1f}): raise n_sweeps")
-        return reasons
-
 
 def _rough_ratios(ladders, run, ratios) -> NDArray[np.float64]:
     """References log Z_(k+1) / Z_k for the next round, finite where this one's sums are cut off: by its last states."""
-    path, nearest = ladders.path, np.clip(np.nan_to_num(ratios - run.shift), -_MOST_SHIFTED, _MOST_SHIFTED)
+    path, nearest = ladders.path, np.clip(np.nan_to_num(ratios - run.shift), -MOST_SHIFTED, MOST_SHIFTED)
     steps = []
     for state, _, levels in ladders.chains:
         with np.errstate(invalid="ignore"):  # -inf - (-inf) behind walls
@@ -361,17 +274,3 @@ def _rough_ratios(ladders, run, ratios) -> NDArray[np.float64]:
         steps.append((np.diagonal(up) + np.diagonal(up, -1)) / 2)
     rough = np.mean(steps, axis=0)
     return np.where(np.isfinite(rough), rough, run.shift + nearest)
-
-
-def first_pair(run) -> int:
-    """The first pair with a reverse ratio: 1 where the base has draws with f_1 = 0, which level 1 does not see.
-
-    The slopes say so; of an exchange run on a path without them any walls count.
-    """
-    unseen = getattr(run, "has_walls", False) and not run.slopes.shape[-1]
-    return int(unseen or np.any(run.level_sums[:, :, 0, 1] == -np.inf))
-
-
-def _between_ladders(run) -> float:
-    """Share of the variance of the states at the target that lies between ladders."""
-    return between_groups(run.summaries[:, 0], run.summaries[:, 1], run.n_scans)

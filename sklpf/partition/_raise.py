@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -10,24 +11,30 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
+from sklpf._alarm import Alarm
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
-from sklpf.partition._ais import weight_diagnostics
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.partition._result import PartitionResult
 from sklpf.paths import DataStarts, TargetDraws
 from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base
-from sklpf.runs._annealing import AnnealingRun, anneal_down
+from sklpf.readings import Reading, conclude
+from sklpf.readings._diagnostics import WEIGHTS, Diagnostic
+from sklpf.readings._weights import few_weights_alarm, weight_diagnostics
+from sklpf.runs import AnnealingRun
+from sklpf.runs._annealing import anneal_down
 from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
 _STARTS, _DOWN = 2, 3  # stages; those of AIS are 0 and 1
 _STATEMENTS = {"exact": "upper bound", "tempered": "approximate", "given": "conservative, not a bound"}
-_NO_ESTIMATE = "the starts are not exact samples of the model, so that the number is neither a bound nor an estimate"
+_NO_ESTIMATE = Alarm(
+    "inexact-starts",
+    "the starts are not exact samples of the model, so that the number is neither a bound nor an estimate",
+)
 _ENOUGH_EFFECTIVE = 25.0
 
 
@@ -126,6 +133,10 @@ class RAISE(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = WEIGHTS | {
+        "log_weights": Diagnostic(dimensions=("start", "chain"), per_chain=True),
+        "log_partition_by_start": Diagnostic(dimensions=("start",), per_chain=True),
+    }
     _run_class = AnnealingRun
 
     def _sample(self, path, seed) -> AnnealingRun:
@@ -137,9 +148,12 @@ class RAISE(PartitionEstimator):
         key, m = stream_key(seed, _DOWN), self.n_chains_per_start
         down = anneal_down(path, transition, starts, m, key, self.n_jobs, checkpoint)
         n_sweeps = n_pilot + down.size * (len(path.ladder) - 1)
-        return AnnealingRun(path.ladder, base_log_partition, down=down, starts=kind, n_sweeps=n_sweeps)
+        return AnnealingRun(
+            ladder=path.ladder, base_log_partition=base_log_partition, n_sweeps=n_sweeps, down=down, starts=kind
+        )
 
-    def _combine(self, run) -> PartitionResult:
+    @classmethod
+    def _reading(cls, run) -> Reading:
         if run.down is None or run.starts not in _STATEMENTS:
             raise ValueError(
                 "path must be a run whose chains go down from starts at the target, such as another RAISE's run_"
@@ -151,28 +165,30 @@ class RAISE(PartitionEstimator):
             return run.base_log_partition - log_mean
 
         log_partition, std_error = jackknife(estimate, len(run.down))
-        diagnostics = weight_diagnostics(run.down.ravel())
-        effective, n = diagnostics["effective_sample_size"], run.down.size
-        too_few = f"only {effective:.1f} of {n} weights count: raise n_temperatures or n_chains_per_start"
-        reasons = (too_few,) if effective < min(_ENOUGH_EFFECTIVE, n / 4) else ()
-        result = PartitionResult(
-            method="RAISE",
-            log_partition=float(log_partition),
-            std_error=float(std_error),
-            degrees_of_freedom=len(run.down) - 1,
+        diagnostics = {
+            **weight_diagnostics(run.down.ravel()),
+            "starts": run.starts,
+            "log_weights": run.down,
+            "log_partition_by_start": run.base_log_partition - by_start,
+        }
+        reading = conclude(
+            replace(run, bound=None),
+            "RAISE",
+            float(log_partition),
+            float(std_error),
+            len(run.down) - 1,
+            alarms=_weight_alarms(diagnostics["effective_sample_size"], run.down.size),
+            diagnostics=diagnostics,
             statement=_STATEMENTS[run.starts],
-            converged=not reasons,
-            reasons=reasons,
-            n_sweeps=run.n_sweeps,
-            ladder=run.ladder,
-            diagnostics={
-                **diagnostics,
-                "starts": run.starts,
-                "log_weights": run.down,
-                "log_partition_by_start": run.base_log_partition - by_start,
-            },
         )
-        return result if run.starts == "exact" else result.no_estimate(result.statement, _NO_ESTIMATE)
+        return reading if run.starts == "exact" else reading.no_estimate(_STATEMENTS[run.starts], _NO_ESTIMATE)
+
+
+def _weight_alarms(effective: float, n: int) -> list[Alarm]:
+    needed = min(_ENOUGH_EFFECTIVE, n / 4)
+    if effective >= needed:
+        return []
+    return [few_weights_alarm(effective, n, needed, "raise n_temperatures or n_chains_per_start")]
 
 
 def find_starts(estimator: PartitionEstimator, path, n: int, seed: int) -> tuple[Any, str]:

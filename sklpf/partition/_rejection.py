@@ -2,52 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import beta, norm
 
+from sklpf._alarm import Alarm
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval
-from sklpf._tables import Fields
 from sklpf.partition._base import BOUND, PartitionEstimator
-from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._proposal import base_draws, proposing
-from sklpf.partition._result import PartitionResult
+from sklpf.readings import Reading, conclude
+from sklpf.readings._bound import lower_bound
+from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
+from sklpf.runs import Run
+from sklpf.runs._draws import has_points, points_of
 
 _DRAWS, _ACCEPTS = 1, 2  # random streams
 _FEWEST = 10  # accepted draws
 _ROUNDING = 1e-9  # by which log f may exceed the bound, relative to its size
 
 
-@dataclass(frozen=True, repr=False)
-class RejectionRun(Fields):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class RejectionRun(Run):
     """What rejection sampling leaves.
 
     Attributes
     ----------
     n_samples, n_accepted : int
         Draws from the proposal, and how many of them were kept.
-    log_bound, base_log_partition : float
+    log_bound : float
         In nats.
-    bound : ndarray or None
-        Logs of independent estimates of Z that are not too large on average, made without the base.
-    log_f_rounding : float
-        Size of the rounding errors of log_f in nats, where the path names one.
-    doubts : tuple of str
-        What was found against the path before anything was sampled: reasons not to trust any result.
     """
 
     n_samples: int
     n_accepted: int
     log_bound: float
-    base_log_partition: float
-    bound: NDArray[np.float64] | None = None
-    log_f_rounding: float = 0.0
-    doubts: tuple[str, ...] = ()
 
 
 class RejectionSampling(PartitionEstimator):
@@ -123,6 +116,11 @@ class RejectionSampling(PartitionEstimator):
         self.base = base
         self.random_state = random_state
 
+    _diagnostics = {
+        "acceptance": Diagnostic("acceptance rate", "high"),
+        "n_accepted": Diagnostic("accepted draws", "high"),
+        **PLAIN_BOUND,
+    }
     _run_class = RejectionRun
 
     def fit(self, path, y=None):
@@ -139,9 +137,16 @@ class RejectionSampling(PartitionEstimator):
         self._check_bound(path, draws)
         uniforms = Stream(stream_key(seed, _ACCEPTS)).generator().random(self.n_samples)
         accepted = np.flatnonzero(np.log1p(-uniforms) < draws.log_weights - self.log_bound)
-        self.samples_ = _points(path, path.take(draws.state, accepted))
+        state = path.take(draws.state, accepted)
+        self.samples_ = points_of(path, state) if has_points(path) else state
         bound = lower_bound(path, stream_key(seed, BOUND))
-        return RejectionRun(self.n_samples, len(accepted), float(self.log_bound), draws.base_log_partition, bound)
+        return RejectionRun(
+            base_log_partition=draws.base_log_partition,
+            bound=bound,
+            n_samples=self.n_samples,
+            n_accepted=len(accepted),
+            log_bound=float(self.log_bound),
+        )
 
     def _check_bound(self, path, draws) -> None:
         worst = int(np.argmax(draws.log_weights))
@@ -156,27 +161,24 @@ class RejectionSampling(PartitionEstimator):
             "raise it to a number that log f - log q exceeds nowhere"
         )
 
-    def _combine(self, run) -> PartitionResult:
+    @classmethod
+    def _reading(cls, run) -> Reading:
         k, n = run.n_accepted, run.n_samples
         diagnostics: dict[str, Any] = {"acceptance": k / n, "n_accepted": k}
         log_bound = run.base_log_partition + run.log_bound
         if k == 0:
             most = log_bound + np.log(-np.expm1(np.log(0.05) / n))
-            reason = f"none of {n} draws was accepted (so that log Z is below {most:.4g} with 95 % certainty)"
-            result = PartitionResult("RejectionSampling", -np.inf, np.nan, diagnostics=diagnostics)
-            return result.no_estimate("approximate", f"{reason}: lower log_bound if you can, or take another estimator")
-        log_partition, std_error = log_bound + float(np.log(k / n)), _std_error(k, n)
-        reasons = bound_alarms(run.bound, log_partition, std_error, diagnostics)
+            seen = f"none of {n} draws was accepted (so that log Z is below {most:.4g} with 95 % certainty)"
+            none = Alarm("none-accepted", seen, "lower log_bound if you can, or take another estimator")
+            unbounded = replace(run, bound=None)  # which log Z = -inf is below in any case
+            reading = conclude(unbounded, cls.__name__, -np.inf, np.nan, alarms=[], diagnostics=diagnostics)
+            return reading.no_estimate("approximate", none)
+        alarms = []
         if k < _FEWEST:
-            reasons.append(f"only {k} of {n} draws were accepted: raise n_samples, or lower log_bound if you can")
-        return PartitionResult(
-            method="RejectionSampling",
-            log_partition=log_partition,
-            std_error=std_error,
-            converged=not reasons,
-            reasons=tuple(reasons),
-            diagnostics=diagnostics,
-        )
+            seen = f"{k} of {n} draws were accepted (at least {_FEWEST} needed)"
+            alarms.append(Alarm("few-accepted", seen, "raise n_samples, or lower log_bound if you can"))
+        log_partition = log_bound + float(np.log(k / n))
+        return conclude(run, cls.__name__, log_partition, _std_error(k, n), alarms=alarms, diagnostics=diagnostics)
 
 
 def _std_error(k: int, n: int) -> float:
@@ -184,11 +186,3 @@ def _std_error(k: int, n: int) -> float:
     low = beta.ppf(0.025, k, n - k + 1)
     high = beta.ppf(0.975, k + 1, n - k) if k < n else 1.0
     return float(max(np.log(k / n / low), np.log(high * n / k)) / norm.ppf(0.975))
-
-
-def _points(path, state):
-    """The rows or points of chains; of a path that knows neither, their state."""
-    for name in ("rows", "position"):
-        if hasattr(path, name):
-            return getattr(path, name)(state)
-    return state

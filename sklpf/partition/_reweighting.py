@@ -2,105 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from sklpf._alarm import Alarm
 from sklpf._parallel import one_blas_thread
 from sklpf._sklearn import Instance
-from sklpf.partition._base import PartitionEstimator, doubted
-from sklpf.partition._bound import bound_alarms
+from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.partition._result import PartitionResult
 from sklpf.partition._rts import RTS
-from sklpf.partition._rts_judge import judge, pool_crossed, started_from
-from sklpf.partition._sams import SAMS
-from sklpf.partition._wang_landau import WangLandau
-from sklpf.reweighting import bar_ratios, with_first_error, with_first_ratio
-from sklpf.runs._annealing import AnnealingRun
-from sklpf.runs._continuous import ContinuousRun
-from sklpf.runs._exchange import ExchangeRun
-from sklpf.runs._samples import LevelRun, Samples
-from sklpf.runs._tempering import TemperingRun
+from sklpf.readings import Curve, PartitionResult, Reading, conclude, read
+from sklpf.readings._diagnostics import CURVE, PLAIN_BOUND, Diagnostic
+from sklpf.readings._levels import check_run, known_ratio
+from sklpf.reweighting import with_first_error, with_first_ratio
+from sklpf.runs import AnnealingRun, ContinuousRun, LevelRun
 from sklpf.uncertainty import Difference, jackknife, t_ratio
-
-_ADAPTIVE = {estimator.__name__: estimator for estimator in (SAMS, WangLandau)}
-
-Curve = Callable[[NDArray], NDArray]  # log Z_k - log Z_0 (K,) of the groups to use
-
-
-class Own(NamedTuple):
-    """What the sampler of a run says: its result, and its estimate as a function of groups."""
-
-    result: PartitionResult
-    curve: Curve
-
-
-def own_reading(run: Any) -> Own:
-    """The estimate of the sampler that left a run, with its alarms."""
-    check_run(run)
-    if isinstance(run, ExchangeRun):
-        return Own(ParallelTempering()._read(run), bar_curve(run))
-    verdict = judge(run.first, run.rounds, started_from(run), True)
-    reader = RTS() if run.adaptation is None else _ADAPTIVE[run.adaptation.method]()
-    return Own(doubted(reader._result(run, verdict), run), verdict.pooled)
-
-
-def own_curve(run: Any) -> Curve:
-    """The estimate of the sampler that left a run, without its alarms."""
-    check_run(run)
-    if isinstance(run, ExchangeRun):
-        return bar_curve(run)
-    return pool_crossed(run.first, run.rounds, started_from(run), True)[-1]
-
-
-def bar_curve(run: LevelRun) -> Curve:
-    """The estimate from pairs of neighbouring levels."""
-    pair_sums, counts = run.pairs()
-    ratios, known = bar_ratios(pair_sums, run.shift, counts), known_ratio(run)
-    return lambda keep: np.r_[0.0, np.cumsum(np.r_[known, ratios(keep)[len(known) :]])]
-
-
-def known_ratio(run: LevelRun) -> list[float]:
-    """log Z_1 / Z_0 where a run knows it from base draws, else nothing."""
-    first = getattr(run, "first_ratio", None)
-    return [] if first is None else [first.log_mean]
-
-
-def kept_samples(run: LevelRun) -> Samples:
-    """The states that a run kept; ValueError if it kept none."""
-    samples = run.samples
-    if not len(samples.levels):
-        raise ValueError("run has kept no states with their vectors: fit the sampler anew")
-    return samples
-
-
-def check_run(run: Any) -> None:
-    """Raise TypeError or ValueError unless a run can be reweighted."""
-    if isinstance(run, ContinuousRun):
-        raise ValueError(
-            'run must be one with levels, got one with continuous beta, which RTS and rule="continuous" of '
-            "ThermodynamicIntegration read: take RTS(continuous=False)"
-        )
-    if not isinstance(run, (ExchangeRun, TemperingRun)):
-        raise TypeError(
-            f"run must be run_ of a fitted ParallelTempering or RTS, got {type(run).__module__}.{type(run).__name__}"
-        )
-    if run.n_groups < 2:
-        raise ValueError(f"run must have at least 2 independent groups, got {run.n_groups}: raise n_ladders")
-    if not run.pairs()[1].sum(axis=1).min() > 0:
-        raise ValueError("run holds no states: fit the sampler anew")
 
 
 class ReweightingEstimator(PartitionEstimator):
     """Base class of the estimators that read what a sampler left.
 
     A subclass defines ``_curve(run)``, which returns log Z_k - log Z_0 (K,) as a function of the groups to use, and
-    may define ``_doubts(run, curve, diagnostics, std_error)``, sentences that speak against its number.
+    may define ``_alarms(run, curve, diagnostics, std_error)``, what speaks against its number.
 
     Parameters
     ----------
@@ -137,7 +65,12 @@ class ReweightingEstimator(PartitionEstimator):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
-    _run_class: tuple[type, ...] = (ExchangeRun, TemperingRun)
+    _diagnostics = {
+        **CURVE,
+        "difference": Diagnostic("difference from the sampler's log Z (nats)"),
+        **PLAIN_BOUND,
+    }
+    _run_class: type | tuple[type, ...] = LevelRun
 
     def __init__(self, sampler=None, *, random_state=None, n_jobs=None, verbose=0):
         self.sampler = sampler
@@ -155,9 +88,13 @@ class ReweightingEstimator(PartitionEstimator):
     def _curve(self, run: LevelRun) -> Curve:
         raise NotImplementedError(f"{type(self).__name__} must define _curve(run)")
 
-    def _doubts(self, run: LevelRun, curve: Curve, diagnostics: dict[str, Any], std_error: float) -> list[str]:
-        """Sentences against the number; what was found goes to the diagnostics."""
+    def _alarms(self, run: LevelRun, curve: Curve, diagnostics: dict[str, Any], std_error: float) -> list[Alarm]:
+        """What speaks against the number; what was found goes to the diagnostics."""
         return []
+
+    def _check(self, run: Any) -> None:
+        """Raise TypeError or ValueError unless this method can read the run."""
+        check_run(run)
 
     @property
     def _method(self) -> str:
@@ -183,65 +120,67 @@ class ReweightingEstimator(PartitionEstimator):
     def _run(self, path, seed):
         if self.sampler is None:
             self.sampler_.random_state = seed
-        run = self.sampler_._run(path, self.sampler_._seed())
-        self.sampler_._keep(self.sampler_._read(run))
-        return run
+        return self.sampler_._run(path, self.sampler_._seed())
 
     # -- estimate ------------------------------------------------------------------------------------
     def _read(self, run) -> PartitionResult:
-        if hasattr(self, "sampler_"):  # which has judged it
-            return self._beside(run, Own(self.sampler_.result_, own_curve(run)))
-        return self._beside(run, own_reading(run))
+        self._check(run)
+        own = read(run)
+        if hasattr(self, "sampler_"):
+            self.sampler_._keep(own.result)
+        return self._beside(run, own)
 
-    def _beside(self, run, own: Own) -> PartitionResult:
-        """The result of a run whose sampler says `own`."""
+    def _beside(self, run, own: Reading) -> PartitionResult:
+        """The result of a run of which its sampler says `own`."""
         with one_blas_thread():
-            read, ratio = self._curve(run), getattr(run, "first_ratio", None)
-            curve_of = _remembered(lambda keep: with_first_ratio(read(keep), ratio))
+            from_run = self._curve(run)
+            curve_of = _remembered(lambda keep: with_first_ratio(from_run(keep), run.first_ratio))
             values, errors = jackknife(lambda keep: _with_difference(curve_of(keep), own.curve(keep)), run.n_groups)
-        curve, curve_error = values[:-1], with_first_error(errors[:-1], ratio)
-        std_error = float(curve_error[-1])
+        curve = values[:-1]
+        curve_error = with_first_error(errors[:-1], run.first_ratio)
         between = Difference(values[-1], t_ratio(values[-1], errors[-1]) if errors[-1] > 0 else 0.0)
         log_partition = float(run.base_log_partition + curve[-1])
+        std_error = float(curve_error[-1])
+
         diagnostics = {
             "curve_std_error": curve_error,
             "sampler_log_partition": own.result.log_partition,
             "difference": float(between.value),
             "difference_std_error": float(errors[-1]),
         }
-        reasons = [*own.result.reasons, *self._doubts(run, curve_of, diagnostics, std_error)]
+        alarms = [*own.result.alarms, *self._alarms(run, curve_of, diagnostics, std_error)]
         if not np.isfinite([log_partition, std_error]).all():
-            reasons.append(_missing_states(run))
+            alarms.append(_missing_states(run))
         elif between.alarms(run.n_groups):
-            reasons.append(
+            seen = (
                 f"{self._method} differs from {own.result.method} on the same run by {between.value:+.2g} nats (t = "
-                f"{between.t:.1f}): raise n_sweeps or n_temperatures"
+                f"{between.t:.1f})"
             )
-        statement = "approximate" if diagnostics.pop("approximate", False) else "estimate"
-        if statement == "estimate":
-            reasons += bound_alarms(run.bound, log_partition, std_error, diagnostics)
-        return PartitionResult(
-            method=self._method,
-            log_partition=log_partition,
-            std_error=std_error,
-            degrees_of_freedom=run.n_groups - 1,
-            statement=statement,
-            converged=not reasons,
-            reasons=tuple(dict.fromkeys(reasons)),
-            n_sweeps=run.n_sweeps,
-            ladder=run.ladder,
-            log_partition_curve=run.base_log_partition + curve,
+            alarms.append(Alarm("readings-differ", seen, "raise n_sweeps or n_temperatures"))
+
+        is_estimate = not diagnostics.pop("approximate", False)
+        reading = conclude(
+            run if is_estimate else replace(run, bound=None),
+            self._method,
+            log_partition,
+            std_error,
+            run.n_groups - 1,
+            alarms=alarms,
             diagnostics=diagnostics,
+            levels=run.base_log_partition + curve,
+            statement="estimate" if is_estimate else "approximate",
         )
+        return replace(reading.result, described=self._diagnostics)
 
 
-def _missing_states(run) -> str:
+def _missing_states(run) -> Alarm:
     """Why a number can't be had."""
     seen = np.count_nonzero(run.pairs()[1][:, len(known_ratio(run)) :], axis=0)
     few = int(np.sum(seen < 2))
     if not few:
-        return "the states of neighbouring levels do not overlap at all: raise n_temperatures"
-    return f"{few} of {len(seen)} levels have states of fewer than two groups of chains: raise n_sweeps"
+        return Alarm("no-overlap", "the states of neighbouring levels do not overlap at all", "raise n_temperatures")
+    found = f"{few} of {len(seen)} levels have states of fewer than two groups of chains"
+    return Alarm("few-states", found, "raise n_sweeps")
 
 
 def _remembered(curve: Curve) -> Curve:

@@ -10,25 +10,25 @@ from __future__ import annotations
 import copy
 import functools
 import hashlib
-import re
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._alarm import Alarm
 from sklpf._parallel import run_segments
 from sklpf._random import Stream, stream_key
-from sklpf.partition._result import PartitionResult
 from sklpf.paths import Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
+from sklpf.readings import Diagnostic, PartitionResult
 from sklpf.runs._plan import n_tuning_moves
 
 _ROWS_PER_BLOCK = 64
 _SIMULATION, _TUNING = stream_key(0, 0), stream_key(0, 1)  # the same whatever is scored
 _MOVES_JUDGED = 100  # acceptance is averaged over so many moves of all chains
-_NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?")
 
 
 def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
@@ -123,16 +123,16 @@ def _judge_move(result, transition):
     off = np.maximum(target / 2 - means, means - (1 - (1 - target) / 10))
     if off.max() <= 0:
         return result
-    reason = (
-        f"moves that were tuned on another row are accepted with a mean probability of {means[off.argmax()]:.3f} "
-        "here: fit(path.row(t)) tunes them on row t itself"
-    )
-    return replace(result, converged=False, reasons=(*result.reasons, reason))
+    rate = means[off.argmax()]
+    seen = f"moves that were tuned on another row are accepted with a mean probability of {rate:.3f} here"
+    alarm = Alarm("moves-of-another-row", seen, "fit(path.row(t)) tunes them on row t itself")
+    return replace(result, alarms=(*result.alarms, alarm))
 
 
 def _on_one_job(estimator):
-    """A copy that runs in the task that calls it, without checkpoints of its own."""
+    """A copy that runs in the task that calls it, without checkpoints of its own, and keeps no draws."""
     alone = copy.copy(estimator)
+    alone._keeps_draws = False
     for name, value in {"n_jobs": 1, "checkpoint": None}.items():
         if hasattr(alone, name):
             setattr(alone, name, value)
@@ -148,7 +148,7 @@ def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
     for r in estimator._estimate_rows(path, rows[chosen].tolist(), seeds[chosen]):  # holds one result at a time
         r = _judge_move(r, getattr(estimator, "transition", None))
         numbers.append((r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps))
-        texts.append((r.method, r.statement, "\n".join(r.reasons)))
+        texts.append((r.method, r.statement, json.dumps([astuple(alarm) for alarm in r.alarms])))
     return np.array(numbers, dtype=float), np.array(texts)
 
 
@@ -162,8 +162,7 @@ def _combine(numbers, texts, row_of) -> PartitionResult:
         std_error=std_error,
         degrees_of_freedom=degrees_of_freedom,
         statement=_joint_statement(statements),
-        converged=bool(converged.all()),
-        reasons=_collect([reasons for _, _, reasons in texts], counts),
+        alarms=_counted([alarms for _, _, alarms in texts], counts),
         n_sweeps=int(numbers[:, -1].sum()),
         diagnostics={
             "converged": converged.astype(bool),
@@ -172,6 +171,7 @@ def _combine(numbers, texts, row_of) -> PartitionResult:
             "mean_std_error": float(np.sqrt(np.sum((counts * numbers[:, 1]) ** 2)) / len(row_of)),
         },
         bias=-(std_error**2) / 2,
+        described={"n_distinct": Diagnostic("different rows")},
     )
 
 
@@ -181,10 +181,16 @@ def _joint_statement(statements: set[str]) -> str:
     return "estimate" if statements == {"exact", "estimate"} else "approximate"
 
 
-def _collect(reasons, counts) -> tuple[str, ...]:
-    """Each alarm once, with the number of rows that raised it; the wording (its numbers) is the first row's."""
-    found: dict[str, list] = {}
-    for joined, count in zip(reasons, counts):
-        for sentence in joined.splitlines():
-            found.setdefault(_NUMBER.sub("#", sentence), [sentence, 0])[1] += count
-    return tuple(f"in {count} of {counts.sum()} rows: {sentence}" for sentence, count in found.values())
+def _counted(alarms, counts) -> tuple[Alarm, ...]:
+    """An alarm of each kind, with the number of rows that raised it; its numbers are those of the first row."""
+    first: dict[str, Alarm] = {}
+    n_rows: dict[str, int] = {}
+    for of_row, count in zip(alarms, counts):
+        raised = [Alarm(*fields) for fields in json.loads(of_row)]
+        for kind in {alarm.kind: None for alarm in raised}:
+            n_rows[kind] = n_rows.get(kind, 0) + count
+        for alarm in raised:
+            first.setdefault(alarm.kind, alarm)
+    return tuple(
+        replace(alarm, seen=f"in {n_rows[kind]} of {counts.sum()} rows: {alarm.seen}") for kind, alarm in first.items()
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
@@ -14,11 +13,13 @@ from sklpf._progress import round_done
 from sklpf._random import stream_key
 from sklpf._sklearn import Interval, StrOptions
 from sklpf.partition._base import BOUND, WALLS, PartitionEstimator
-from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.partition._options import ANNEALING, log_prior_of
-from sklpf.partition._result import PartitionResult
-from sklpf.partition._rts_continuous import check_continuous, judge_continuous
-from sklpf.partition._rts_judge import (
+from sklpf.partition._walls import first_ratio
+from sklpf.paths._capabilities import require_base
+from sklpf.readings import Reading
+from sklpf.readings._bound import lower_bound
+from sklpf.readings._diagnostics import CURVE, LEVEL, PAIR, PLAIN_BOUND, ROUNDS, Diagnostic
+from sklpf.readings._rounds import (
     ALL,
     CROSSED,
     N_GROUPS,
@@ -27,18 +28,16 @@ from sklpf.partition._rts_judge import (
     judge,
     largest_move,
     pool_rounds,
-    started_from,
 )
-from sklpf.partition._walls import first_ratio
-from sklpf.paths._capabilities import require_base
+from sklpf.readings._tempering import read_tempering
 from sklpf.reweighting import Pooled
-from sklpf.runs._continuous import ContinuousRun, check_mass, temper_continuously
-from sklpf.runs._exchange import ExchangeRun
-from sklpf.runs._history import NO_ROUNDS, round_diagnostics, with_round
+from sklpf.runs import ContinuousRun, ExchangeRun, Round, TemperingRun
+from sklpf.runs._continuous import check_mass, temper_continuously
+from sklpf.runs._history import NO_ROUNDS, with_round
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import doubling
 from sklpf.runs._rounds import START, Setup, run_round
-from sklpf.runs._tempering import Adaptation, Round, TemperingRun, pool_groups
+from sklpf.runs._tempering import Adaptation, pool_groups
 from sklpf.transitions import Transition
 
 _SHORTEST_ROUND = 8  # redraws of the first burn-in round
@@ -240,7 +239,26 @@ class RTS(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = {
+        **CURVE,
+        "between_groups": Diagnostic("share of the variance between groups of chains", "low"),
+        "effective_draws": Diagnostic("effective number of independent draws of a chain", "high"),
+        "overlap": Diagnostic("overlap of neighbouring levels, lowest (1: full)", "high", PAIR),
+        "mbar_log_partition": Diagnostic("log Z_target - log Z_base by MBAR (nats)"),
+        "bar_log_partition": Diagnostic("log Z_target - log Z_base by BAR (nats)"),
+        **PLAIN_BOUND,
+        "crossed": Diagnostic("share of chains that crossed the ladder, by group", "", ("group",)),
+        "n_rounds": Diagnostic("rounds of production"),
+        "shares": Diagnostic(dimensions=LEVEL),
+        "log_pseudo_prior": Diagnostic(dimensions=LEVEL),
+        **ROUNDS,
+    }
     _run_class: type | tuple[type, ...] = (TemperingRun, ContinuousRun)
+    _read_options = ("rao_blackwell", "tol")
+
+    @classmethod
+    def _reading(cls, run) -> Reading:
+        return read_tempering(run)
 
     def _as_path(self, path):
         if isinstance(path, ExchangeRun):
@@ -252,7 +270,7 @@ class RTS(PartitionEstimator):
 
     def _sample(self, path, seed) -> TemperingRun | ContinuousRun:
         if self.continuous:
-            check_continuous(path, self.rao_blackwell, self.tol)
+            _check_continuous(path, self.rao_blackwell, self.tol)
         base_log_partition = require_base(path, type(self).__name__)
         checkpoint = self._checkpoint(path, seed)
         path, transition, n_moves, _ = self._plan(path, seed, self.n_chains)
@@ -261,48 +279,45 @@ class RTS(PartitionEstimator):
         known = None  # a base with draws outside of the target is refused below where beta is continuous
         if not self.continuous:
             known = first_ratio(path, self.n_chains * self.n_sweeps, self.tol, stream_key(seed, WALLS))
-        ratio, n_draws, doubts = known or (None, 0, ())
+        ratio, n_draws, alarms = known or (None, 0, ())
         setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options, ratio)
         log_prior = log_prior_of(self.prior, path.ladder)
         bound, redraws = lower_bound(path, stream_key(seed, BOUND)), setup.sweeps_per_redraw
         if self.continuous:
             check_mass(setup)
-            weights, records, previous, n_sweeps, history = self._produce_continuously(setup, log_prior)
-            parts = first, weights, *records, previous, redraws, bound, n_moves + n_sweeps * self.n_chains
-            history = history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves]
-            return replace(ContinuousRun(path.ladder, base_log_partition, *parts), history=history)
+            weights, (betas, gains, summaries), previous, n_sweeps, history = self._produce_continuously(
+                setup, log_prior
+            )
+            return ContinuousRun(
+                ladder=path.ladder,
+                base_log_partition=base_log_partition,
+                n_sweeps=n_moves + n_sweeps * self.n_chains,
+                history=history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves],
+                bound=bound,
+                first=first,
+                log_pseudo_prior=weights,
+                betas=betas,
+                gains=gains,
+                summaries=summaries,
+                previous=previous,
+                sweeps_per_redraw=redraws,
+            )
         start = self._initialise(setup, log_prior)
         rounds, previous, n_sweeps, history = self._produce(setup, log_prior, start)
-        history = history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves + n_draws]
-        n_sweeps = n_moves + n_draws + n_sweeps * self.n_chains
-        rest = redraws, bound, n_sweeps, start.adaptation, 0.0, doubts, ratio, history
-        return TemperingRun(path.ladder, base_log_partition, first, rounds, previous, *rest)
-
-    def _combine(self, run) -> PartitionResult:
-        if isinstance(run, ContinuousRun):
-            if not self.rao_blackwell:
-                raise ValueError("rao_blackwell must be True for a run with continuous beta: no beta is drawn twice")
-            return self._result(run, judge_continuous(run))
-        return self._result(run, judge(run.first, run.rounds, started_from(run), self.rao_blackwell))
-
-    def _result(self, run, verdict) -> PartitionResult:
-        log_partition = float(run.base_log_partition + verdict.curve[-1])
-        diagnostics = {**verdict.diagnostics, "sweeps_per_redraw": run.sweeps_per_redraw}
-        diagnostics |= round_diagnostics(run.history, log_partition, verdict.std_error, run.n_sweeps)
-        reasons = verdict.reasons + bound_alarms(run.bound, log_partition, verdict.std_error, diagnostics)
-        if self.tol is not None and verdict.std_error > self.tol:
-            reasons.append(f"the standard error {verdict.std_error:.2g} is above tol: raise max_sweeps")
-        return PartitionResult(
-            method="RTS" if self.rao_blackwell else "TS",
-            log_partition=log_partition,
-            std_error=verdict.std_error,
-            degrees_of_freedom=verdict.degrees_of_freedom,
-            converged=not reasons,
-            reasons=tuple(reasons),
-            n_sweeps=run.n_sweeps,
-            ladder=run.ladder,
-            log_partition_curve=run.base_log_partition + verdict.curve,
-            diagnostics=diagnostics,
+        return TemperingRun(
+            ladder=path.ladder,
+            base_log_partition=base_log_partition,
+            n_sweeps=n_moves + n_draws + n_sweeps * self.n_chains,
+            history=history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves + n_draws],
+            bound=bound,
+            known=alarms,
+            first_ratio=ratio,
+            draws=rounds[-1].draws,
+            first=first,
+            rounds=rounds,
+            previous=previous,
+            sweeps_per_redraw=redraws,
+            adaptation=start.adaptation,
         )
 
     def _sweeps_per_redraw(self, path) -> int:
@@ -373,7 +388,9 @@ class RTS(PartitionEstimator):
         rounds: list[Round] = []
         while True:
             n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
-            chains, last = run_round(setup, (1, len(rounds)), chains, log_prior - curve, n_redraws, n_kept)
+            chains, last = run_round(
+                setup, (1, len(rounds)), chains, log_prior - curve, n_redraws, n_kept, self._keeps_draws
+            )
             rounds, previous = [*(earlier.thinned() for earlier in rounds), last], estimate
             used += n_redraws * setup.sweeps_per_redraw
             if self.tol is None:
@@ -381,7 +398,7 @@ class RTS(PartitionEstimator):
             verdict = judge(setup.first, rounds, previous, self.rao_blackwell)
             estimate, curve = verdict.pooled, verdict.pooled(ALL)
             n_redraws = min(sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw)
-            if (verdict.std_error <= self.tol and not verdict.reasons) or n_redraws < 2:
+            if (verdict.std_error <= self.tol and not verdict.alarms) or n_redraws < 2:
                 break
             value = float(curve[-1]), verdict.std_error
             history = self._with_round(history, setup, f"round {len(rounds)}", value, used, n_redraws)
@@ -395,3 +412,16 @@ class RTS(PartitionEstimator):
         records = temper_continuously(setup, chains, log_prior - curve, n_redraws)
         previous = estimate.log_pseudo_prior, estimate.log_sums, estimate.sizes
         return log_prior - curve, records, previous, used + n_redraws * setup.sweeps_per_redraw, history
+
+
+def _check_continuous(path, rao_blackwell: bool, tol: float | None) -> None:
+    """Raise ValueError unless RTS with these parameters can temper a path at continuous inverse temperatures."""
+    if not hasattr(path, "ends"):
+        raise ValueError(
+            "continuous=True needs a path with log f_beta = log f_0 + beta (log f_1 - log f_0), a TemperedPath or "
+            f"GeometricPath; {type(path).__name__} has no method ends(state): take continuous=False"
+        )
+    if not rao_blackwell:
+        raise ValueError("rao_blackwell must be True with continuous=True: no beta is drawn twice")
+    if tol is not None:
+        raise ValueError("tol must be None with continuous=True, where production is one round: raise n_sweeps")

@@ -8,23 +8,27 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from sklpf._alarm import Alarm
 from sklpf._parallel import removing_checkpoints
 from sklpf._random import Stream, stream_key
 from sklpf._sklearn import Interval, StrOptions
-from sklpf.partition._ais import move_diagnostics
 from sklpf.partition._base import BOUND, PartitionEstimator
-from sklpf.partition._bound import bound_alarms, lower_bound
-from sklpf.partition._modes import modes_alarms
 from sklpf.partition._options import ANNEALING
-from sklpf.partition._result import PartitionResult
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
+from sklpf.readings import Reading, conclude
+from sklpf.readings._bound import lower_bound
+from sklpf.readings._diagnostics import CURVE, LOWER_BOUND, MOVES, PLAIN_BOUND, Diagnostic
+from sklpf.readings._modes import modes_alarms
+from sklpf.readings._weights import move_diagnostics
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
+from sklpf.runs import Draws, PopulationRun
 from sklpf.runs._annealing import settle
+from sklpf.runs._draws import draws_of
 from sklpf.runs._plan import check_alive
-from sklpf.runs._populations import PopulationRun, climb, descend, family_weights, target_summaries
+from sklpf.runs._populations import climb, descend, family_weights, target_summaries
 from sklpf.runs._resampling import systematic
 from sklpf.transitions import Transition
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
@@ -34,6 +38,7 @@ _SETTLING = 100  # sweeps at the target after the last resampling
 _FEWEST_BACK = 10  # chains that go back down, or N
 _ENOUGH_FAMILIES, _LARGE_SHARE = 100.0, 2 / 3  # families that must count, or share of the particles if that is less
 _INDEPENDENT = 2.0  # share of the variance that may lie between populations, as a multiple of 1 / N, if that is more
+_POPULATION = ("population",)
 
 
 class SMC(PartitionEstimator):
@@ -156,6 +161,19 @@ class SMC(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = {
+        **CURVE,
+        "effective_families": Diagnostic("effective number of ancestors", "high"),
+        "effective_families_from_target": Diagnostic("… by the reverse chains", "high"),
+        "between_populations": Diagnostic("share of the variance between populations", "low"),
+        **LOWER_BOUND,
+        **PLAIN_BOUND,
+        **MOVES,
+        "log_partition_by_population": Diagnostic(dimensions=_POPULATION, per_chain=True),
+        "effective_sizes": Diagnostic(dimensions=("population", "level"), per_chain=True),
+        "n_resamplings": Diagnostic("resamplings of a population", "", _POPULATION, per_chain=True),
+        "families": Diagnostic("ancestors of a population", "", _POPULATION, per_chain=True),
+    }
     _run_class = PopulationRun
 
     def _sample(self, path, seed) -> PopulationRun:
@@ -165,7 +183,8 @@ class SMC(PartitionEstimator):
         settling, key = stream_key(seed, _SETTLE), stream_key(seed, _DOWN)
         ends = self._at_target(plan, populations, n_back, Stream(key).generator(), settling, checkpoint)
         down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint, chain_length)
-        return replace(run, down=down, n_sweeps=run.n_sweeps + n_back * (_SETTLING + n_moves * down.shape[1]))
+        n_sweeps = run.n_sweeps + n_back * (_SETTLING + n_moves * down.shape[1])
+        return replace(run, down=down, n_sweeps=n_sweeps, draws=self._draws(plan.path, populations))
 
     @removing_checkpoints()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
@@ -179,10 +198,16 @@ class SMC(PartitionEstimator):
 
     def _at_target(self, plan, populations, n, rng, key, checkpoint=None):
         """Particles of all populations, drawn by weight, that have moved on at the target."""
-        log_weights = np.concatenate([population.log_mean + population.log_weights for population in populations])
-        chosen = rng.permutation(systematic(log_weights, n, rng.random()))
+        chosen = rng.permutation(systematic(_log_weights(populations), n, rng.random()))
         starts = plan.path.take(concatenate([population.state for population in populations]), chosen)
         return settle(plan.path, plan.transition, starts, _SETTLING, key, self.n_jobs, checkpoint)
+
+    def _draws(self, path, populations) -> Draws | None:
+        if not self._keeps_draws:
+            return None
+        state = concatenate([population.state for population in populations])
+        groups = np.repeat(np.arange(self.n_populations), self.n_particles)
+        return draws_of(path, state, _log_weights(populations), groups)
 
     def _climb(self, path, seed):
         base_log_partition, chain_length = require_base(path, "SMC"), self._chain_length()
@@ -226,14 +251,17 @@ class SMC(PartitionEstimator):
             )
         return self.chain_length
 
-    def _combine(self, run) -> PartitionResult:
+    @classmethod
+    def _reading(cls, run) -> Reading:
         by_population = log_mean_exp(run.log_weights, axis=1)
         groups, families = mean_weight(by_population), mean_weight(run.log_weights.ravel())
         log_partition = run.base_log_partition + groups.log_mean
-        std_error, alive = groups.std_error, by_population > -np.inf
+        std_error = groups.std_error
+        alive = by_population > -np.inf
         n_populations, n_particles = run.log_weights.shape
         if run.chain_length is None:
-            std_error, count = max(std_error, families.delta), effective_sample_size(run.log_weights.ravel())
+            std_error = max(std_error, families.delta)
+            count = effective_sample_size(run.log_weights.ravel())
         else:  # a few chains leave a few families, whatever their weights are
             count = 1 / (std_error**2 + 1 / run.log_weights.size)
         variance = population_seen_from_target(run.down, run.resampled[alive], run.log_means[alive], run.n_starts)
@@ -253,21 +281,23 @@ class SMC(PartitionEstimator):
             "family_std_error": families.delta if run.chain_length is None else np.nan,
             "reverse_std_error": from_target,
             "lower_bound": log_partition - np.log(20),
+            **move_diagnostics(run),
         }
-        diagnostics |= move_diagnostics(run)
-        reasons = _alarms(run, diagnostics) + bound_alarms(run.bound, log_partition, std_error, diagnostics)
-        return PartitionResult(
-            method="SMC",
-            log_partition=log_partition,
-            std_error=std_error,
-            degrees_of_freedom=len(by_population) - 1,
-            converged=not reasons,
-            reasons=tuple(reasons),
-            n_sweeps=run.n_sweeps,
-            ladder=run.ladder,
-            log_partition_curve=run.base_log_partition + curve,
+        return conclude(
+            run,
+            "SMC",
+            log_partition,
+            std_error,
+            n_populations - 1,
+            alarms=_alarms(run, diagnostics),
             diagnostics=diagnostics,
+            levels=run.base_log_partition + curve,
         )
+
+
+def _log_weights(populations) -> NDArray[np.float64]:
+    """Of all particles at the target, one population after the other."""
+    return np.concatenate([population.log_mean + population.log_weights for population in populations])
 
 
 def _from_base(records, first):
@@ -281,21 +311,25 @@ def _between_populations(run, alive) -> float:
     return between_groups(means, squares, 1) if len(means) > 1 else np.nan
 
 
-def _alarms(run, diagnostics) -> list[str]:
+def _alarms(run, diagnostics) -> list[Alarm]:
     n_all = run.log_weights.size
-    reasons, needed = [], min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all)
+    needed = min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all)
     here, there = diagnostics["effective_families"], diagnostics["effective_families_from_target"]
-    they = "have descendants that count" if run.chain_length is None else "count"
-    count = f"of {n_all} particles {they}: raise n_temperatures or n_particles"
+    what = "effective number of ancestors" if run.chain_length is None else "effective number of particles"
+    remedy = "raise n_temperatures or n_particles"
+    alarms = []
     if here < needed:
-        reasons.append(f"only {here:.1f} {count}")
+        seen = f"{what} {here:.1f} of {n_all} (at least {needed:.4g} needed)"
+        alarms.append(Alarm("few-effective-particles", seen, remedy))
     elif there < needed / 2:
-        reasons.append(f"chains that go back down from the target show that only {there:.1f} {count}")
+        seen = f"by the reverse chains the {what} is {there:.1f} of {n_all} (at least {needed / 2:.4g} needed)"
+        alarms.append(Alarm("few-effective-particles-from-target", seen, remedy))
     between, most = diagnostics["between_populations"], max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
-    reasons += modes_alarms("populations", between, "raise n_particles or n_temperatures", most)
+    alarms += modes_alarms("populations", between, "raise n_particles or n_temperatures", most)
     if run.chain_length is not None and run.bound is None:
-        reasons.append(
+        seen = (
             "waste-free populations drop rare particles at every level, and this path has no lower bound of log Z that "
-            'owes nothing to its base and would show lost modes: use variant="standard"'
+            "owes nothing to its base and would show lost modes"
         )
-    return reasons
+        alarms.append(Alarm("waste-free-unchecked", seen, 'use variant="standard"'))
+    return alarms

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from sklpf._sklearn import StrOptions
-from sklpf.partition._parallel_tempering import first_pair
-from sklpf.partition._reweighting import ReweightingEstimator, known_ratio
+from sklpf.partition._reweighting import ReweightingEstimator
+from sklpf.readings._levels import first_pair, known_ratio
 from sklpf.reweighting import stepping_stones
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._alarm import Alarm
 from sklpf.transitions._pilot import reflect
 
 _RADII = 10.0 ** np.arange(11)  # in scales of the base: power laws that start within 1e7 of them are found
@@ -32,8 +33,8 @@ class Rays(NamedTuple):
     drawn: NDArray[np.bool_]
 
 
-def doubt_tails(path: Any, key: tuple[int, int]) -> tuple[str, ...]:
-    """Say in a sentence if the tails of a `GeometricPath`'s target are heavier than the base's; empty if they aren't.
+def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
+    """Raise an alarm if the tails of a `GeometricPath`'s target are heavier than the base's; empty if they aren't.
 
     Compares s(r) = -d log f / d log r of both at radii from 1 to 1e10 along rays from the base's center: in random
     directions, along its axes, and through the points of a crude pilot. s levels off where f falls as a power of r.
@@ -73,14 +74,14 @@ def _improper(exponent, d, n_closed) -> str:
     )
 
 
-def _heavy(exponents, indices) -> str:
+def _heavy(exponents, indices) -> Alarm:
     index = indices.min()
     df = f"at most {min(index, _MOST_DF):.2g}" if index > 0.1 else "few"
-    return (
+    seen = (
         f"the target's tails are heavier than the base's: far out along a ray the target's density "
-        f"{_fall(exponents[indices.argmin()])} with the distance r, and weights can't show what the base leaves out; "
-        f"give a StudentT base of {df} degrees of freedom"
+        f"{_fall(exponents[indices.argmin()])} with the distance r, and weights can't show what the base leaves out"
     )
+    return Alarm("heavy-tails", seen, f"give a StudentT base of {df} degrees of freedom")
 
 
 def _rays(path, rng) -> Rays:

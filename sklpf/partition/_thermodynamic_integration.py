@@ -6,17 +6,15 @@ from typing import Literal
 
 import numpy as np
 
+from sklpf._alarm import Alarm
 from sklpf._sklearn import StrOptions
-from sklpf.partition._base import doubted
-from sklpf.partition._level_process import level_process_curve
-from sklpf.partition._mbar import mbar_curve
-from sklpf.partition._reweighting import Own, ReweightingEstimator, bar_curve
+from sklpf.partition._reweighting import ReweightingEstimator
 from sklpf.partition._rts import RTS
-from sklpf.partition._rts_continuous import continuous_curve, continuous_integral, judge_continuous
+from sklpf.readings._continuous import continuous_integral
+from sklpf.readings._diagnostics import Diagnostic
+from sklpf.readings._levels import bar_curve, level_process_curve, mbar_curve
 from sklpf.reweighting import RULES, integrate, level_moments, reweighted_slopes
-from sklpf.runs._continuous import ContinuousRun
-from sklpf.runs._exchange import ExchangeRun
-from sklpf.runs._tempering import TemperingRun
+from sklpf.runs import ContinuousRun, ExchangeRun, LevelRun
 from sklpf.uncertainty import jackknife
 
 _LARGEST_SHARE = 0.5  # of the standard error that the error of quadrature may be
@@ -101,7 +99,10 @@ class ThermodynamicIntegration(ReweightingEstimator):
         self.rule = rule
         self.rao_blackwell = rao_blackwell
 
-    _run_class = (ExchangeRun, TemperingRun, ContinuousRun)
+    _diagnostics = ReweightingEstimator._diagnostics | {
+        "quadrature_error": Diagnostic("error of the quadrature (nats)"),
+    }
+    _run_class = (LevelRun, ContinuousRun)
 
     def _as_path(self, path):
         tempers = isinstance(self.sampler, RTS) and self.sampler.continuous
@@ -109,17 +110,13 @@ class ThermodynamicIntegration(ReweightingEstimator):
             raise ValueError(_OTHER_RUN)
         return super()._as_path(path)
 
-    def _read(self, run):
+    def _check(self, run):
         if isinstance(run, ContinuousRun) != (self.rule == "continuous"):
             raise ValueError(_OTHER_RUN)
         if self.rule != "continuous":
-            return super()._read(run)
-        if self.rao_blackwell:
+            super()._check(run)
+        elif self.rao_blackwell:
             raise ValueError('rao_blackwell must be False with rule="continuous": averaged over q it is RTS itself')
-        if hasattr(self, "sampler_"):  # which has judged it
-            return self._beside(run, Own(self.sampler_.result_, continuous_curve(run)))
-        verdict = judge_continuous(run)
-        return self._beside(run, Own(doubted(RTS()._result(run, verdict), run), verdict.pooled))
 
     @property
     def _method(self):
@@ -148,7 +145,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
 
         return moments
 
-    def _doubts(self, run, curve, diagnostics, std_error):
+    def _alarms(self, run, curve, diagnostics, std_error):
         if self.rule == "continuous":
             return []
         moments, everything = self._moments(run), np.arange(run.n_groups)
@@ -161,15 +158,17 @@ class ThermodynamicIntegration(ReweightingEstimator):
         error, noise = _quadrature_error(curve, closest, run.n_groups)
         diagnostics["quadrature_error"] = float(error)
         if not np.isfinite([error, noise]).all():
-            return ["nothing tells the error of the integral, as levels have too few states: raise n_sweeps"]
+            seen = "nothing tells the error of the integral, as levels have too few states"
+            return [Alarm("unknown-quadrature-error", seen, "raise n_sweeps")]
         if not abs(error) > max(_LARGEST_SHARE * std_error, _NOISE * noise, 1e-9):
             return []
         diagnostics["approximate"] = True
         advice = "" if self.rule == "corrected" else 'take rule="corrected", or '
-        return [
+        seen = (
             f"the integral over {len(run.ladder)} levels is {error:+.2g} nats off for its standard error of "
-            f"{std_error:.2g}: {advice}raise n_temperatures"
-        ]
+            f"{std_error:.2g}"
+        )
+        return [Alarm("quadrature-error", seen, f"{advice}raise n_temperatures")]
 
 
 def _quadrature_error(integral, closest, n_groups):

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._alarm import Alarm
 from sklpf._random import Stream
-from sklpf.partition._ais import weight_alarms, weight_diagnostics
+from sklpf.readings._weights import weight_alarms, weight_diagnostics
 from sklpf.reweighting import MeanWeight, mean_weight
 from sklpf.runs._plan import check_alive, check_finite
 
@@ -20,11 +21,11 @@ _TOL_SHARE = 3  # the ratio's standard error is to be so many times smaller than
 
 
 class FirstRatio(NamedTuple):
-    """log Z_1 / Z_0 and its errors, how many draws it took, and what speaks against it, in sentences."""
+    """log Z_1 / Z_0 and its errors, how many draws it took, and what speaks against it."""
 
     mean: MeanWeight
     n_draws: int
-    doubts: tuple[str, ...]
+    alarms: tuple[Alarm, ...]
 
 
 def first_ratio(path: Any, n_sweeps: int, tol: float | None, key: tuple[int, int]) -> FirstRatio | None:
@@ -56,8 +57,8 @@ def first_ratio(path: Any, n_sweeps: int, tol: float | None, key: tuple[int, int
     parts += [_log_weights(path, stream.at(i)) for i in range(1, -(-n // _LOOK))]
     log_weights = np.concatenate(parts)
     remedy = "the others lie where the target is 0, or nearly: give a base that covers the target more closely"
-    doubts = weight_alarms(len(log_weights), weight_diagnostics(log_weights), remedy)
-    return FirstRatio(mean_weight(log_weights), len(log_weights), tuple(doubts))
+    alarms = weight_alarms(len(log_weights), weight_diagnostics(log_weights), remedy)
+    return FirstRatio(mean_weight(log_weights), len(log_weights), tuple(alarms))
 
 
 def _log_weights(path, stream) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sklpf._alarm import Alarm
 from sklpf._random import Stream
 from sklpf.paths._as_base import as_base
 from sklpf.paths._base import TemperedPath, check_ladder
@@ -96,7 +97,7 @@ class GeometricPath(TemperedPath):
 
     has_walls = True
     n_chains_per_block = 64
-    tail_doubts: tuple[str, ...] | None = None  # of a subclass that knows its tails; None: they are measured
+    tail_alarms: tuple[Alarm, ...] | None = None  # of a subclass that knows its tails; None: they are measured
 
     def __init__(
         self,

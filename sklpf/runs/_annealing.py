@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,64 +11,41 @@ from numpy.typing import NDArray
 
 from sklpf._parallel import run_segments
 from sklpf._random import Stream
-from sklpf._tables import Fields
 from sklpf.paths._base import concatenate, n_chains
 from sklpf.runs import _programs as programs
-from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import check_finite, equal_blocks, segments
+from sklpf.runs._run import Run
 
 _LARGEST_BLOCK = 32
 
 
-@dataclass(frozen=True, repr=False)
-class AnnealingRun(Fields):
-    """Log weights of independent chains that went through the ladder.
+@dataclass(frozen=True, repr=False, kw_only=True)
+class AnnealingRun(Run):
+    """Log weights of independent chains that went through the ladder, or of particle filters, which have none.
 
     Attributes
     ----------
-    ladder : ndarray of shape (K,) or None
-        Inverse temperatures; None for particle filters, which have none.
-    base_log_partition : float
-        log Z_0 in nats.
     up : ndarray of shape (n,) or None
         Log weights of chains from the base to the target: the mean weight is unbiased for Z / Z_0.
     down : ndarray of shape (n_starts, n_chains_per_start) or None
         Log weights of chains from the target to the base: from exact starts the mean weight is unbiased for Z_0 / Z.
     starts : {"exact", "tempered", "given", "ends"} or None
         What the chains that go down started from; "ends" are where chains arrived that had gone up.
-    bound : ndarray or None
-        Logs of independent estimates of Z that are not too large on average, made without the base.
     acceptance : ndarray or None
         Mean acceptance probability of the chains that go up at every level but the first, as a mean over each segment
         of their way; None if no move is rejected.
     pilot : object or None
         Step sizes of the moves at some inverse temperatures, of moves that were tuned.
-    n_sweeps : int
-        Sweeps of all chains together.
     resolution : float
         Standard error of a log mean weight from what none of the chains or particles happened to do.
-    log_f_rounding : float
-        Size of the rounding errors of log_f in nats, where the path names one.
-    doubts : tuple of str
-        What was found against the path before anything was sampled: reasons not to trust any result.
-    history : ndarray of shape (R, 3)
-        log Z in nats, its standard error and the sweeps of all chains after each of the runs that said how many levels
-        this one needs; their chains are not among these.
     """
 
-    ladder: NDArray[np.float64] | None
-    base_log_partition: float
     up: NDArray[np.float64] | None = None
     down: NDArray[np.float64] | None = None
     starts: str | None = None
-    bound: NDArray[np.float64] | None = None
     acceptance: NDArray[np.float64] | None = None
     pilot: Any = None
-    n_sweeps: int = 0
     resolution: float = 0.0
-    log_f_rounding: float = 0.0
-    doubts: tuple[str, ...] = ()
-    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
 
 
 class Arrivals(NamedTuple):

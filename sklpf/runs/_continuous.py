@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._parallel import run_segments
-from sklpf._tables import Fields
 from sklpf.reweighting import draw_betas, log_densities
 from sklpf.runs import _programs as programs
-from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plain import weighted_summaries
 from sklpf.runs._plan import segments
 from sklpf.runs._rounds import Setup
+from sklpf.runs._run import Run
 
 CONTINUOUS, _CHECK = 10, 11  # what random streams are for
 _N_CHECKED = 10_000  # base draws that must lie where the target has mass
 
 
-@dataclass(frozen=True, repr=False)
-class ContinuousRun(Fields):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ContinuousRun(Run):
     """M chains in G groups that were tempered T times at continuous inverse temperatures, with fixed weights.
+
+    The log weights are linear between the nodes of the ladder.
 
     Attributes
     ----------
-    ladder : ndarray of shape (K,)
-        The nodes between which the log weights are linear.
-    base_log_partition : float
-        log Z_0 in nats.
     first : ndarray of shape (G + 1,)
         First chain of every group, and the end.
     log_pseudo_prior : ndarray of shape (K,)
@@ -44,20 +41,8 @@ class ContinuousRun(Fields):
     previous : tuple
         As in `TemperingRun`.
     sweeps_per_redraw : int
-    bound : ndarray or None
-        As in `TemperingRun`.
-    n_sweeps : int
-        Sweeps of all chains together, earlier rounds included.
-    log_f_rounding : float
-        As in `TemperingRun`.
-    doubts : tuple of str
-        As in `TemperingRun`.
-    history : ndarray of shape (R, 3)
-        As in `TemperingRun`.
     """
 
-    ladder: NDArray[np.float64]
-    base_log_partition: float
     first: NDArray[np.int64]
     log_pseudo_prior: NDArray[np.float64]
     betas: NDArray[np.float64]
@@ -65,11 +50,6 @@ class ContinuousRun(Fields):
     summaries: NDArray[np.float64]
     previous: tuple[NDArray, NDArray, NDArray]
     sweeps_per_redraw: int
-    bound: NDArray[np.float64] | None
-    n_sweeps: int
-    log_f_rounding: float = 0.0
-    doubts: tuple[str, ...] = ()
-    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
 
     @property
     def n_groups(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,20 +17,19 @@ from sklpf.paths import Derivatives
 from sklpf.paths._base import concatenate, take
 from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
-from sklpf.runs._history import NO_ROUNDS
+from sklpf.runs._draws import Draws, has_points, joined, no_draws, pieces, points_of
 from sklpf.runs._plan import check_finite, draw_alive, segments, side_by_side
-from sklpf.runs._samples import KeptStates, Samples, fewest_columns, linear_vectors
+from sklpf.runs._samples import LevelRun, Samples, fewest_columns, linear_vectors
+
+_SHORTEST_PAUSE = 64  # scans between two draws: each interrupts the compiled program, for some 100 us
 
 
-@dataclass(frozen=True, repr=False)
-class ExchangeRun(KeptStates):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ExchangeRun(LevelRun):
     """What a round of replica exchange leaves of G ladders with K levels.
 
     Attributes
     ----------
-    ladder : ndarray of shape (K,)
-    base_log_partition : float
-        log Z_0 in nats.
     shift : ndarray of shape (K - 1,)
         Reference of the sums over pairs: an earlier estimate of log Z_(k+1) / Z_k.
     pair_sums : ndarray of shape (2, G, K - 1, 5)
@@ -51,22 +50,8 @@ class ExchangeRun(KeptStates):
         then log f_1 - log f_0, says the same.
     vector_levels : ndarray of shape (G, n_kept)
         The levels at which these x were moved.
-    has_walls : bool
-        Whether log f may be -inf.
-    bound : ndarray or None
-        Logs of independent estimates of Z that are not too large on average, made without the base.
-    n_sweeps : int
-        Sweeps of all chains together, earlier rounds included.
-    log_f_rounding : float
-        Size of the rounding errors of log_f in nats, where the path names one.
-    doubts : tuple of str
-        What was found against the path before anything was sampled: reasons not to trust any result.
-    history : ndarray of shape (R, 3)
-        log Z in nats, its standard error and the sweeps of all chains after each of the earlier rounds.
     """
 
-    ladder: NDArray[np.float64]
-    base_log_partition: float
     shift: NDArray[np.float64]
     pair_sums: NDArray[np.float64]
     level_sums: NDArray[np.float64]
@@ -76,12 +61,6 @@ class ExchangeRun(KeptStates):
     slopes: NDArray[np.floating]
     log_q: NDArray[np.float32] | None
     vector_levels: NDArray[np.int64]
-    has_walls: bool = False
-    bound: NDArray[np.float64] | None = None
-    n_sweeps: int = 0
-    log_f_rounding: float = 0.0
-    doubts: tuple[str, ...] = ()
-    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
 
     @property
     def rejection(self) -> NDArray[np.float64]:
@@ -94,20 +73,7 @@ class ExchangeRun(KeptStates):
         return len(self.round_trips)
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the sums over pairs of both halves or of one.
-
-        Parameters
-        ----------
-        half : int or None, default=None
-            0 or 1; None takes both together.
-
-        Returns
-        -------
-        sums : ndarray of shape (G, K - 1, 5)
-            As in `pair_sums`.
-        counts : ndarray of shape (G, K)
-            States of every level in them.
-        """
+        """Return the sums over pairs, (G, K - 1, 5), as in `pair_sums`, and the states in them, (G, K)."""
         sums = self.pair_sums.sum(axis=0) if half is None else self.pair_sums[half]
         n_scans = self.n_scans if half is None else (self.n_scans + half) // 2
         return sums, np.full((self.n_groups, len(self.ladder)), float(n_scans))
@@ -157,15 +123,29 @@ def move_ladders(ladders: Ladders, path) -> Ladders:
 
 
 def run_round(
-    ladders: Ladders, transition, shift, n_scans, key, stage, n_jobs=None, checkpoint=None, first_scan=0, n_kept=0
+    ladders: Ladders,
+    transition,
+    shift,
+    n_scans,
+    key,
+    stage,
+    n_jobs=None,
+    checkpoint=None,
+    first_scan=0,
+    n_kept=0,
+    n_draws=0,
 ):
     """One round of scans; returns where the ladders stand and the round's `ExchangeRun`.
 
-    Of all its states at most `n_kept` are kept, those of every fourth scan or of fewer.
+    Of all its states at most `n_kept` are kept as vectors, those of every fourth scan or of fewer, and of those at the
+    target about `n_draws` as draws.
     """
     path = ladders.path
     most_records = max(1, n_kept // (len(ladders.chains) * len(path.ladder)))
     stride = max(RECORD_EVERY, -(-n_scans // most_records)) if n_kept else 0
+    pause = 0  # scans from one draw of a ladder to the next
+    if n_draws and has_points(path):
+        pause = max(_SHORTEST_PAUSE, -(-n_scans // max(1, n_draws // len(ladders.chains))))
     half = n_scans // 2
     bounds = segments(half, path.n_moves_per_segment)
     bounds += [half + scan for scan in segments(n_scans - half, path.n_moves_per_segment)][1:]
@@ -173,19 +153,19 @@ def run_round(
     first = side_by_side(path, transition, n_ladders, n_ladders * len(path.ladder))
     carries = run_segments(
         functools.partial(_begin, ladders, first),
-        functools.partial(_advance, path, transition, key, shift, stride, half, first_scan, first, bounds),
+        functools.partial(_advance, path, transition, key, shift, stride, pause, half, first_scan, first, bounds),
         len(first) - 1,
         len(bounds) - 1,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage=stage,
     )
-    _, _, _, _, pair_sums, level_sums, summaries, trips, *kept = zip(*carries)
+    _, _, _, _, pair_sums, level_sums, summaries, trips, draws, *kept = zip(*carries)
     log_q, all_slopes, vector_levels = ([_by_ladder(part, len(path.ladder)) for part in parts] for parts in kept)
     slopes = fewest_columns(all_slopes)
     run = ExchangeRun(
         ladder=path.ladder,
-        base_log_partition=0.0,
+        draws=joined(draws).thinned(),
         shift=shift,
         pair_sums=check_finite(np.concatenate(pair_sums, axis=1)),
         level_sums=np.concatenate(level_sums, axis=1),
@@ -216,7 +196,7 @@ def _begin(ladders, first, block):
     n_slopes = n_levels if has(ladders.path, Derivatives) else 0
     log_q, slopes = np.empty((0, len(levels), n_levels), np.float32), np.empty((0, len(levels), n_slopes))
     kept = log_q, slopes, np.empty((0, len(levels)), dtype=np.int64)
-    return state, memory, levels, ends, pair_sums, level_sums, summaries, trips, *kept
+    return state, memory, levels, ends, pair_sums, level_sums, summaries, trips, no_draws(ladders.path, state), *kept
 
 
 def _log_q(vectors, shift):
@@ -230,19 +210,30 @@ def _by_ladder(records, n_levels):
     return records.reshape(n, n_ladders, n_levels, *rest).swapaxes(0, 1).reshape(n_ladders, n * n_levels, *rest)
 
 
-def _advance(path, transition, key, shift, stride, half, first_scan, first, bounds, block, segment, carry):
-    state, memory, levels, ends, pair_sums, level_sums, summaries, trips, *kept = carry
-    begin, end = bounds[segment], bounds[segment + 1]
-    stream = Stream(key, int(first[block]) * len(path.ladder), first_scan + begin)
-    part = int(begin >= half)
-    state, memory, levels, ends, pairs, more, more_summaries, round_trips, *records = programs.exchange(
-        path, transition, state, memory, levels, ends, shift, end - begin, stream, stride
-    )
-    if len(records[0]):
-        records[0] = _log_q(records[0], shift)
-        kept = [np.concatenate(parts) for parts in zip(kept, records)]
+def _advance(path, transition, key, shift, stride, pause, half, first_scan, first, bounds, block, segment, carry):
+    state, memory, levels, ends, pair_sums, level_sums, summaries, trips, draws, *kept = carry
     pair_sums, level_sums = pair_sums.copy(), level_sums.copy()
-    pair_sums[part] += pairs
-    level_sums[part] += more
-    summaries, trips = summaries + more_summaries, trips + round_trips
-    return state, memory, levels, ends, pair_sums, level_sums, summaries, trips, *kept
+    part = int(bounds[segment] >= half)
+    records, at_target = [], []
+    for begin, end in pieces(bounds[segment], bounds[segment + 1], pause):
+        stream = Stream(key, int(first[block]) * len(path.ladder), first_scan + begin)
+        state, memory, levels, ends, pairs, more, more_summaries, round_trips, *recorded = programs.exchange(
+            path, transition, state, memory, levels, ends, shift, end - begin, stream, stride
+        )
+        pair_sums[part] += pairs
+        level_sums[part] += more
+        summaries, trips = summaries + more_summaries, trips + round_trips
+        if len(recorded[0]):
+            records.append(recorded)
+        if pause:
+            chains = np.flatnonzero(levels == len(path.ladder) - 1)
+            at_target.append((path.take(state, chains), first[block] + chains // len(path.ladder)))
+
+    if records:
+        vectors, *others = (np.concatenate(parts) for parts in zip(*records))
+        kept = [np.concatenate(parts) for parts in zip(kept, [_log_q(vectors, shift), *others])]
+    if at_target:
+        states, ladders = zip(*at_target)
+        points = points_of(path, concatenate(states))
+        draws = joined([draws, Draws(points, np.zeros(len(points)), np.concatenate(ladders))])
+    return state, memory, levels, ends, pair_sums, level_sums, summaries, trips, draws, *kept

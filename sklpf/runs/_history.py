@@ -15,7 +15,7 @@ def with_round(history: NDArray, log_partition: float, std_error: float, n_sweep
     return np.vstack([history, [log_partition, std_error, n_sweeps]])
 
 
-def round_diagnostics(history: NDArray, log_partition: float, std_error: float, n_sweeps: int) -> dict[str, Any]:
+def round_diagnostics(run: Any, log_partition: float, std_error: float) -> dict[str, Any]:
     """Diagnostics that hold the estimate after every earlier round and at last the result's own, shape (R + 1,)."""
-    values, errors, sweeps = with_round(history, log_partition, std_error, n_sweeps).T.copy()
+    values, errors, sweeps = with_round(run.history, log_partition, std_error, run.n_sweeps).T.copy()
     return {"round_log_partition": values, "round_std_error": errors, "round_sweeps": sweeps.astype(np.int64)}

@@ -11,26 +11,23 @@ from numpy.typing import NDArray
 
 from sklpf._parallel import run_segments
 from sklpf._random import REDRAW, Stream
-from sklpf._tables import Fields
 from sklpf.paths._base import n_chains, take
 from sklpf.runs import _programs as programs
 from sklpf.runs._plain import weighted_summaries
 from sklpf.runs._plan import check_finite, equal_blocks, segments
 from sklpf.runs._resampling import mean_and_size, systematic
+from sklpf.runs._run import Run
 from sklpf.runs._waste_free import waste_free_fall, waste_free_step
 
 _LARGEST_BLOCK = 32  # of chains that go down
 
 
-@dataclass(frozen=True, repr=False)
-class PopulationRun(Fields):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class PopulationRun(Run):
     """What G independent populations of N particles leave of their way up a ladder of K levels.
 
     Attributes
     ----------
-    ladder : ndarray of shape (K,)
-    base_log_partition : float
-        log Z_0 in nats.
     log_means : ndarray of shape (G, K)
         Every population's log Z_k / Z_0; its exponential is unbiased.
     effective_sizes : ndarray of shape (G, K)
@@ -45,37 +42,23 @@ class PopulationRun(Fields):
     down : ndarray of shape (n, K - 1)
         log f_(k+1) - log f_k of chains that went down from the target, where they left level k + 1; of waste-free
         populations the log of the mean ratio over the P states at level k.
-    bound : ndarray or None
-        Logs of independent estimates of Z that are not too large on average, made without the base.
     acceptance : ndarray or None
         Mean acceptance probability at every level but the first; None if no move is rejected.
     pilot : object or None
         Step sizes of the moves at some inverse temperatures, of moves that were tuned.
-    n_sweeps : int
-        Sweeps of all particles together.
     chain_length : int or None
         P of waste-free populations.
-    log_f_rounding : float
-        Size of the rounding errors of log_f in nats, where the path names one.
-    doubts : tuple of str
-        What was found against the path before anything was sampled: reasons not to trust any result.
     """
 
-    ladder: NDArray[np.float64]
-    base_log_partition: float
     log_means: NDArray[np.float64]
     effective_sizes: NDArray[np.float64]
     resampled: NDArray[np.int64]
     log_weights: NDArray[np.float64]
     summaries: NDArray[np.float64]
     down: NDArray[np.float64]
-    bound: NDArray[np.float64] | None = None
     acceptance: NDArray[np.float64] | None = None
     pilot: Any = None
-    n_sweeps: int = 0
     chain_length: int | None = None
-    log_f_rounding: float = 0.0
-    doubts: tuple[str, ...] = ()
 
     @property
     def n_starts(self) -> int:

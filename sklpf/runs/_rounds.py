@@ -16,11 +16,13 @@ from sklpf.paths._base import concatenate, take
 from sklpf.paths._capabilities import has
 from sklpf.reweighting import MeanWeight
 from sklpf.runs import _programs as programs
+from sklpf.runs._draws import Draws, has_points, joined, no_draws, pieces, points_of
 from sklpf.runs._plan import check_finite, draw_alive, segments, side_by_side
 from sklpf.runs._samples import fewest_columns
 from sklpf.runs._tempering import Round
 
 START, LEVELS, PILOT, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
+_LOOKED_AT = 2000  # states of a round that may become draws
 _LOWEST = -1300.0  # log of the smallest sum of q(k | x) that is told from 0
 
 
@@ -62,14 +64,19 @@ class Setup(NamedTuple):
         return [(*rest, rng.integers(n_levels, size=len(old))) for rng, (*rest, old) in zip(rngs, chains)]
 
 
-def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redraws: int, n_kept: int = 0):
+def run_round(
+    setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redraws: int, n_kept: int = 0, with_draws: bool = False
+):
     """Temper all groups; of the vectors log f_k(x) about `n_kept` are kept. Returns the chains and a `Round`."""
     n_chains = int(setup.first[-1])
     stride = -(-n_redraws * n_chains // n_kept) if n_kept else n_redraws
     stride, length, every = _thinning(stride, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
     half = n_redraws // 2
     bounds = segments(half, length) + [half + redraw for redraw in segments(n_redraws - half, length)[1:]]
-    thinning, blocks = (stride, every if n_kept else 0), setup.blocks
+    pause = 0  # redraws from one look at the states to the next
+    if with_draws and has_points(setup.path):
+        pause = stride * -(-n_redraws * n_chains // (_LOOKED_AT * stride))
+    thinning, blocks = (stride, every if n_kept else 0, pause), setup.blocks
     carries = run_segments(
         functools.partial(_begin, setup, blocks, chains),
         functools.partial(_advance, setup, blocks, name, log_pseudo_prior, thinning, half, bounds),
@@ -79,7 +86,7 @@ def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redra
         **setup.options,
     )
     _, _, _, summaries, *sums = zip(*carries)
-    *sums, slopes = sums
+    *sums, slopes, draws = sums
     log_q_sums, counts, level_sums, pair_sums, log_q, vector_levels = (np.concatenate(parts, axis=1) for parts in sums)
     left = Round(
         log_pseudo_prior=log_pseudo_prior,
@@ -93,6 +100,7 @@ def run_round(setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redra
         pair_sums=pair_sums,
         summaries=np.concatenate(summaries),
         origin=int(setup.first_ratio is not None),
+        draws=joined(draws).thinned(),
     )
     return apart(setup, blocks, [carry[:3] for carry in carries]), left
 
@@ -129,28 +137,45 @@ def _begin(setup, blocks, chains, block):
     level_sums, pair_sums = np.zeros((2, n_groups, n_levels, 4)), np.zeros((2, n_groups, n_levels - 1, 4))
     summaries = np.zeros((n_groups, 2, path.summary(path.take(state, [0])).shape[1]))
     sums, kept = (log_q_sums, counts, level_sums, pair_sums), (log_q, vector_levels, slopes)
-    return state, memory, levels, summaries, *sums, *kept
+    return state, memory, levels, summaries, *sums, *kept, no_draws(path, state)
 
 
 def _advance(setup, blocks, name, log_pseudo_prior, thinning, half, bounds, block, segment, carry):
-    state, memory, levels, summaries, *sums, log_q, vector_levels, slopes = carry
-    first = setup.first[blocks[block]]
-    (stride, every), part = thinning, int(bounds[segment] >= half)
-    begin, end = bounds[segment], bounds[segment + 1]
-    stream = setup.stream(_ROUND, blocks[block][0], begin * setup.sweeps_per_redraw + 1, *name)
-    order = end - begin, setup.sweeps_per_redraw, stride
-    state, memory, levels, more_sums, drawn, derivatives, *more, pairs, more_summaries = programs.temper(
-        setup.path, setup.transition, state, memory, levels, log_pseudo_prior, *order, stream, first - first[0]
-    )
+    state, memory, levels, summaries, *sums, log_q, vector_levels, slopes, draws = carry
     log_q_sums, counts, level_sums, pair_sums = (a.copy() for a in sums)
-    log_q_sums[part] = np.logaddexp(log_q_sums[part], check_finite(more_sums, allow_zero=True))
-    counts[part] += drawn
-    level_sums[part] += derivatives
-    pair_sums[part] += pairs
+    first = setup.first[blocks[block]]
+    stride, every, pause = thinning
+    part = int(bounds[segment] >= half)
+    records, states = [], []
+    for begin, end in pieces(bounds[segment], bounds[segment + 1], pause):
+        stream = setup.stream(_ROUND, blocks[block][0], begin * setup.sweeps_per_redraw + 1, *name)
+        order = end - begin, setup.sweeps_per_redraw, stride
+        state, memory, levels, more_sums, drawn, derivatives, *recorded, pairs, more_summaries = programs.temper(
+            setup.path, setup.transition, state, memory, levels, log_pseudo_prior, *order, stream, first - first[0]
+        )
+        log_q_sums[part] = np.logaddexp(log_q_sums[part], check_finite(more_sums, allow_zero=True))
+        counts[part] += drawn
+        level_sums[part] += derivatives
+        pair_sums[part] += pairs
+        summaries = summaries + more_summaries
+        records.append(recorded)
+        if pause:
+            states.append(state)
+
     if every and segment % every == 0:
-        vectors, more_levels, more_slopes = more
+        vectors, more_levels, more_slopes = (np.concatenate(parts) for parts in zip(*records))
         more_log_q = log_softmax(vectors + log_pseudo_prior, axis=2).astype(np.float32)
         log_q = np.concatenate([log_q, more_log_q])
         vector_levels, slopes = np.concatenate([vector_levels, more_levels]), np.concatenate([slopes, more_slopes])
+    if states:
+        group_of = np.repeat(blocks[block][:-1], np.diff(first))
+        seen = _seen_at_target(setup.path, log_pseudo_prior, concatenate(states), np.tile(group_of, len(states)))
+        draws = joined([draws, seen])
     sums, kept = (log_q_sums, counts, level_sums, pair_sums), (log_q, vector_levels, slopes)
-    return state, memory, levels, summaries + more_summaries, *sums, *kept
+    return state, memory, levels, summaries, *sums, *kept, draws
+
+
+def _seen_at_target(path, log_pseudo_prior, state, groups) -> Draws:
+    """All chains as draws from the target, with q(K - 1 | x) as their weights."""
+    log_q = log_softmax(path.log_f_ladder(state) + log_pseudo_prior, axis=1)
+    return Draws(points_of(path, state), log_q[:, -1], groups)

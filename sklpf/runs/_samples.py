@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._tables import Fields, import_xarray
+from sklpf._tables import import_xarray
+from sklpf.runs._run import Run
 
 
 class Samples(NamedTuple):
@@ -43,10 +45,63 @@ class Samples(NamedTuple):
         return np.bincount(self.levels, minlength=self.vectors.shape[1])
 
 
-class KeptStates(Fields):
-    """What runs share that keep states of several levels: these as labelled arrays."""
+@dataclass(frozen=True, repr=False, kw_only=True)
+class LevelRun(Run):
+    """A run whose chains are in equilibrium at K levels, in G independent groups: what reweighting reads.
 
-    def to_xarray(self: Any) -> Any:
+    Attributes
+    ----------
+    has_walls : bool
+        Whether states of level 0 may have f_1 = 0.
+    """
+
+    has_walls: bool = False
+
+    if TYPE_CHECKING:  # fields or properties of the classes that extend it
+
+        @property
+        def n_groups(self) -> int:
+            """G."""
+
+        @property
+        def shift(self) -> NDArray[np.float64]:
+            """Reference of the sums over pairs, shape (K - 1,)."""
+
+        @property
+        def level_sums(self) -> NDArray[np.float64]:
+            """Number of states, sums of U, U^2 and dU / dbeta, of both halves: shape (2, G, K, 4)."""
+
+        @property
+        def vector_levels(self) -> NDArray[np.int64]:
+            """The levels at which the kept states were moved, one row for each chain or ladder."""
+
+        @property
+        def slopes(self) -> NDArray[np.floating]:
+            """U of the kept states."""
+
+    def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the sums over pairs of both halves or of one.
+
+        Parameters
+        ----------
+        half : int or None, default=None
+            0 or 1; None takes both together.
+
+        Returns
+        -------
+        sums : ndarray of shape (G, K - 1, 4 or more)
+            Of the states of both levels of every pair.
+        counts : ndarray of shape (G, K)
+            States of every level in them.
+        """
+        raise NotImplementedError
+
+    @property
+    def samples(self) -> Samples:
+        """The states that were kept."""
+        raise NotImplementedError
+
+    def to_xarray(self) -> Any:
         """Return an xarray.Dataset of the states that were kept, with the dimensions chain, draw and level.
 
         ``log_f`` (chain, draw, level) is log f_k(x) at every level, but for a constant of every x (nats); ``moved_at``
@@ -75,37 +130,6 @@ class KeptStates(Fields):
             one = n_slopes < len(self.ladder)
             variables["slope"] = (("chain", "draw"), slopes[..., 0]) if one else (("chain", "draw", "level"), slopes)
         return xarray.Dataset(variables, coords={"beta": ("level", self.ladder)})
-
-
-class LevelRun(Protocol):
-    """A run whose chains are in equilibrium at K levels, in G independent groups."""
-
-    @property
-    def ladder(self) -> NDArray[np.float64]:
-        """Inverse temperatures, shape (K,)."""
-
-    @property
-    def base_log_partition(self) -> float:
-        """log Z_0 in nats."""
-
-    @property
-    def n_groups(self) -> int:
-        """G."""
-
-    @property
-    def shift(self) -> NDArray[np.float64]:
-        """Reference of the sums over pairs, shape (K - 1,)."""
-
-    @property
-    def level_sums(self) -> NDArray[np.float64]:
-        """Number of states, sums of U, U^2 and dU / dbeta, of both halves: shape (2, G, K, 4)."""
-
-    def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums over pairs (G, K - 1, 4 or more) of both halves or of one, and the states in them (G, K)."""
-
-    @property
-    def samples(self) -> Samples:
-        """The states that were kept."""
 
 
 def fewest_columns(blocks: Sequence[NDArray[np.float64]]) -> NDArray[np.floating]:

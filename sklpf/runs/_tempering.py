@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from sklpf._tables import Fields
-from sklpf.reweighting import MeanWeight
-from sklpf.runs._history import NO_ROUNDS
-from sklpf.runs._samples import KeptStates, Samples
+from sklpf.runs._draws import Draws
+from sklpf.runs._samples import LevelRun, Samples
 
 _END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
 
@@ -46,6 +45,8 @@ class Round(Fields):
         Sums of every group's `path.summary` and of its squares, weighted by q(K - 1 | x): those of the target's states.
     origin : int
         The first level that counts as an end of the ladder: 1 where log Z_1 / Z_0 comes from base draws.
+    draws : Draws or None
+        At most a thousand draws from the target.
     """
 
     log_pseudo_prior: NDArray[np.float64]
@@ -59,6 +60,7 @@ class Round(Fields):
     pair_sums: NDArray[np.float64]
     summaries: NDArray[np.float64]
     origin: int = 0
+    draws: Draws | None = None
 
     @property
     def vectors(self) -> NDArray[np.float64]:
@@ -104,7 +106,7 @@ class Round(Fields):
         return sums / sums.sum(axis=1, keepdims=True)
 
     def thinned(self) -> Round:
-        """Return the round without every other kept vector.
+        """Return the round without every other kept vector, and without its draws.
 
         Returns
         -------
@@ -112,7 +114,7 @@ class Round(Fields):
             All else is shared.
         """
         kept = {name: getattr(self, name)[:, ::2].copy() for name in ("log_q", "vector_levels", "slopes")}
-        return replace(self, **kept)
+        return replace(self, **kept, draws=None)
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the sums over pairs of both halves or of one.
@@ -146,8 +148,6 @@ class Adaptation(Fields):
 
     Attributes
     ----------
-    method : str
-        The estimator whose phase it is.
     curve : ndarray of shape (K,)
         The estimates log Z_k - log Z_0 that were frozen.
     n_draws : ndarray of shape (n_updates,)
@@ -162,7 +162,6 @@ class Adaptation(Fields):
         Whether the gain has begun to fall as 1 / draws.
     """
 
-    method: str
     curve: NDArray[np.float64]
     n_draws: NDArray[np.int64]
     gain: NDArray[np.float64]
@@ -171,15 +170,14 @@ class Adaptation(Fields):
     settled: bool
 
 
-@dataclass(frozen=True, repr=False)
-class TemperingRun(KeptStates):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class TemperingRun(LevelRun):
     """Rounds of simulated tempering after burn-in.
+
+    Reweighting reads the last round, which is half of the production or all of it.
 
     Attributes
     ----------
-    ladder : ndarray of shape (K,)
-    base_log_partition : float
-        log Z_0 in nats.
     first : ndarray of shape (G + 1,)
         First chain of every group, and the end.
     rounds : tuple of Round
@@ -187,37 +185,16 @@ class TemperingRun(KeptStates):
         Log pseudo-priors (T, K), log sums of every group (T, G, K) and sizes (T,) of the rounds from which the last
         round's estimate came, and the log of what is added to the pooled sums.
     sweeps_per_redraw : int
-    bound : ndarray or None
-        Logs of independent estimates of Z that are not too large on average, made without the base.
-    n_sweeps : int
-        Sweeps of all chains together, pilot and burn-in included.
     adaptation : Adaptation or None
         How the weights were found, where by an adaptive phase.
-    log_f_rounding : float
-        Size of the rounding errors of log_f in nats, where the path names one.
-    doubts : tuple of str
-        What was found against the path before anything was sampled: reasons not to trust any result.
-    first_ratio : MeanWeight or None
-        log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
-    history : ndarray of shape (R, 3)
-        As in `ExchangeRun`, after the pilot, every round of burn-in and every earlier one of production.
     """
 
-    ladder: NDArray[np.float64]
-    base_log_partition: float
     first: NDArray[np.int64]
     rounds: tuple[Round, ...]
     previous: tuple[NDArray, NDArray, NDArray, float]
     sweeps_per_redraw: int
-    bound: NDArray[np.float64] | None
-    n_sweeps: int
     adaptation: Adaptation | None = None
-    log_f_rounding: float = 0.0
-    doubts: tuple[str, ...] = ()
-    first_ratio: MeanWeight | None = None
-    history: NDArray[np.float64] = field(default_factory=NO_ROUNDS.copy)
 
-    # -- what reweighting reads (see `LevelRun`) is that of the last round, which is half of the production or all of it
     @property
     def n_groups(self) -> int:
         """Independent groups G of chains."""
@@ -234,20 +211,7 @@ class TemperingRun(KeptStates):
         return self.rounds[-1].level_sums
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the sums over pairs of both halves or of one.
-
-        Parameters
-        ----------
-        half : int or None, default=None
-            0 or 1; None takes both together.
-
-        Returns
-        -------
-        sums : ndarray of shape (G, K - 1, 4)
-            As in `pair_sums`.
-        counts : ndarray of shape (G, K)
-            States of every level in them.
-        """
+        """Return the sums over pairs of the last round, (G, K - 1, 4), and the states in them, (G, K)."""
         return self.rounds[-1].pairs(half)
 
     @property

@@ -48,7 +48,7 @@ from sklpf import (
     WangLandau,
 )
 from sklpf.models.rbm._path import RBMPath
-from sklpf.partition._reweighting import own_reading
+from sklpf.readings import read
 from sklpf.testing import find_shared_data, make_rbm_problem
 
 _TINY = 1e-6  # nats: smaller standard errors are judged by the error itself
@@ -218,7 +218,7 @@ def read_by_all(path, sampler, seeds):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             fitted = sampler.set_params(random_state=seed).fit(path)
-        own = own_reading(fitted.run_)
+        own = read(fitted.run_)
         results = [own.result, *(method._beside(fitted.run_, own) for method in METHODS.values())]
         rows.append([numbers(result) for result in results])
     return rows

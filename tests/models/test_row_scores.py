@@ -18,6 +18,7 @@ from sklpf import (
     compare,
 )
 from sklpf.datasets import make_bars_corpus, make_factorial_shapes
+from sklpf.partition import Alarm
 
 N_ROWS = 40
 
@@ -42,8 +43,7 @@ class Judged(PartitionEstimator):
             log_partition=value + self.shift * doubted,
             std_error=0.01,
             statement=self.statement,
-            converged=not doubted,
-            reasons=("it was told so",) if doubted else (),
+            alarms=(Alarm("told", "it was told so"),) if doubted else (),
         )
 
 

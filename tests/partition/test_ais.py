@@ -91,7 +91,7 @@ def test_standard_error_and_diagnostics_agree_with_their_definitions():
 
 
 def test_few_weights_that_count_are_an_alarm():
-    with pytest.warns(ConvergenceWarning, match="weights count: raise n_temperatures or n_chains"):
+    with pytest.warns(ConvergenceWarning, match="effective sample size .* needed.: raise n_temperatures or n_chains"):
         ais = AIS(20, 3, random_state=0).fit(make_rbm_problem("hard").path)
     assert not ais.converged_
     assert ais.result_.reasons

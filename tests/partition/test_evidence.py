@@ -6,8 +6,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, ParallelTempering
 from sklpf.models import RBMPath
-from sklpf.partition._bound import bound_alarms, lower_bound
 from sklpf.paths import Stream, stream_key
+from sklpf.readings._bound import bound_alarms, lower_bound
 from sklpf.reweighting import seen_from_target
 from sklpf.testing import make_rbm_problem
 
@@ -42,7 +42,7 @@ def test_an_exceeded_bound_is_a_sentence_and_chance_is_not():
     bound = np.linspace(9.9, 10.1, 10)
     assert bound_alarms(bound, 9.97, 0.0, {}) == []  # 0.03 nats are immaterial
     assert bound_alarms(bound, 9.0, 0.5, {}) == []  # 2 standard errors
-    assert "log Z is at least 10.00" in bound_alarms(bound, 9.0, 0.1, {})[0]
+    assert "log Z is at least 10.00" in bound_alarms(bound, 9.0, 0.1, {})[0].seen
     assert bound_alarms(None, 0.0, 0.0, {}) == []
 
 

@@ -72,7 +72,7 @@ def test_documents_that_vary_more_get_more_particles():
     assert sweeps[1e3] == (pilot + 10 * 32) * sweeps_each
     needed = [sweeps[tol] / sweeps_each - pilot for tol in (0.1, 0.05)]
     assert 3 < needed[1] / needed[0] < 4.5
-    with pytest.warns(ConvergenceWarning, match='is above tol with the 1,000 particles that "auto" takes at most'):
+    with pytest.warns(ConvergenceWarning, match='with the 1,000 particles that "auto" takes at most is above tol'):
         capped = LeftToRight(tol=1e-4, random_state=0).fit(path)
     assert capped.result_.n_sweeps == (pilot + 10 * 1000) * sweeps_each
     assert not capped.converged_

@@ -1,6 +1,7 @@
 """MarkovMixture: two-sided estimates that cover, unbiased draws, centres that miss the model."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import Gaussian, GeometricPath, MarkovMixture
-from sklpf.partition._markov_mixture import MixtureRun
 from sklpf.paths import Stream, TemperedPath, stream_key
 from sklpf.testing import check_partition_estimator, make_rbm_problem
 from sklpf.uncertainty import log_mean_exp
@@ -122,7 +122,8 @@ def test_a_users_path_with_a_known_step():
 def test_centres_that_do_not_cover_are_flagged():
     run = fit(make_rbm_problem("easy").path).run_
     rng = np.random.default_rng(0)
-    wide = MixtureRun(5 * rng.standard_normal((10, 20)), 25 + 5 * rng.standard_normal((10, 20)), run.tempering)
+    drawn, others = 5 * rng.standard_normal((2, 10, 20)) + [[[0.0]], [[25.0]]]
+    wide = replace(run, mixture_draws=drawn, model_draws=others)
     with pytest.warns(ConvergenceWarning, match="the centres don't cover the model"):
         MarkovMixture().fit(wide)
 

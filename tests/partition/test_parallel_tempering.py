@@ -177,19 +177,6 @@ def test_first_draws_are_spread_over_ladders():
     assert len(state.v) == 3
 
 
-@pytest.mark.parametrize("bridge", ["bar", "stepping-stone"])
-def test_the_former_name_of_bridge_still_works(bridge):
-    path = make_rbm_problem("easy").path
-    named = ParallelTempering(3, n_sweeps=256, bridge=bridge, random_state=0).fit(path)
-    with pytest.warns(FutureWarning, match="estimator is now called bridge") as caught:
-        former = ParallelTempering(3, n_sweeps=256, estimator=bridge, random_state=0).fit(path)
-    assert [warning.filename for warning in caught] == [__file__]
-    assert former.log_partition_ == named.log_partition_
-    assert former.log_partition_std_error_ == named.log_partition_std_error_
-    with pytest.warns(FutureWarning, match="bridge"), pytest.raises(ValueError, match="'estimator' parameter"):
-        ParallelTempering(estimator="mbar").fit(path)
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -40,7 +41,8 @@ from sklpf import (
     compare_models,
 )
 from sklpf._tables import decimals, from_to, short, with_error
-from sklpf.partition import PartitionResult
+from sklpf.partition import Alarm, PartitionResult
+from sklpf.readings import Diagnostic
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
@@ -105,21 +107,26 @@ def test_what_is_exact_but_for_rounding_shows_no_digits_of_it(value):
 
 
 def test_reasons_are_in_the_summary_and_in_the_line():
-    result = PartitionResult("AIS", 1.0, 0.5, converged=False, reasons=("too few weights count",))
+    result = PartitionResult("AIS", 1.0, 0.5, alarms=(Alarm("few", "too few weights count"),))
     assert "too few weights count" in result.summary()
     assert "not converged: too few weights count" in repr(result)
 
 
 def test_the_line_counts_the_reasons_that_it_leaves_out():
-    result = PartitionResult("AIS", 1.0, 0.5, converged=False, reasons=tuple("abcde"))
+    result = PartitionResult("AIS", 1.0, 0.5, alarms=tuple(Alarm(seen, seen) for seen in "abcde"))
     assert "not converged: a; b; c; and 2 more (" in repr(result)
-    assert "more" not in repr(PartitionResult("AIS", 1.0, 0.5, converged=False, reasons=tuple("abc")))
+    assert "more" not in repr(replace(result, alarms=result.alarms[:3]))
 
 
 @pytest.mark.parametrize("converged", [True, False])
 def test_rows_need_no_diagnostics(converged):
     pytest.importorskip("pandas")
-    result = PartitionResult("Mine", np.array([1.0, 2.5]), np.array([0.1, 0.2]), converged=converged)
+    result = PartitionResult(
+        "Mine",
+        np.array([1.0, 2.5]),
+        np.array([0.1, 0.2]),
+        alarms=() if converged else (Alarm("told", "it was told so"),),
+    )
     assert "mean log Z = 1.75" in repr(result)
     assert f"{2 if converged else 0} of 2" in result.summary()
     assert result.to_frame()["converged"].tolist() == [converged] * 2
@@ -127,11 +134,11 @@ def test_rows_need_no_diagnostics(converged):
 
 @pytest.mark.parametrize("value", [None, [], (), "many", [None], [[1], [1, 2]], {"a": 1}, np.empty(0)])
 def test_diagnostics_that_are_no_numbers_are_left_out(value):
-    diagnostics = {"effective_sample_size": value, "round_trips": value, "overlap": 0.25}
-    result = PartitionResult("Mine", 1.0, 0.1, diagnostics=diagnostics)
+    described = {"mine": Diagnostic("my number"), "other": Diagnostic("another")}
+    result = PartitionResult("Mine", 1.0, 0.1, diagnostics={"mine": value, "other": 0.25}, described=described)
     table = dict(result._table())
-    assert table["overlap of what is compared, the smallest (1: full)"] == "0.25"
-    assert not {"weights that count", "round trips of a ladder"} & set(table)
+    assert table["another"] == "0.25"
+    assert "my number" not in table
 
 
 @pytest.mark.parametrize("error", [math.nan, math.inf, 0.0])

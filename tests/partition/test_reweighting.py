@@ -19,6 +19,7 @@ from sklpf import (
     BAR,
     MBAR,
     RTS,
+    SAMS,
     BernoulliRBM,
     Exact,
     LevelProcess,
@@ -29,8 +30,9 @@ from sklpf import (
     compare_estimates,
 )
 from sklpf.models import LDAPath
-from sklpf.partition._reweighting import own_reading
+from sklpf.partition import Alarm
 from sklpf.paths import Gaussian, GeometricPath, Uniform
+from sklpf.readings import read
 from sklpf.reweighting import rts_curve
 from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
 
@@ -197,14 +199,39 @@ def test_a_method_is_never_surer_than_the_run_it_reads():
         assert any("no round trip" in reason for reason in result.reasons)
 
 
-def test_doubts_and_rounding_of_a_run_stay_with_it(exchange):
-    run = replace(exchange.run_, doubts=("the tails are in doubt",), log_f_rounding=1.0)
+def test_alarms_and_rounding_of_a_run_stay_with_it(exchange):
+    run = replace(exchange.run_, known=(Alarm("heavy-tails", "the tails are in doubt"),), log_f_rounding=1.0)
     for result in (*compare_estimates(run).results, quietly(BAR(), run).result_):
         assert not result.converged
         assert [reason.split(" so ")[0] for reason in result.reasons[:2]] == [
             "the tails are in doubt",
             "the model's parameters are",
         ]
+
+
+SAMPLERS_WITH_OPTIONS = [
+    RTS(50, 12, n_sweeps=600, rao_blackwell=False, random_state=0),
+    RTS(50, 12, n_sweeps=600, tol=1e-4, max_sweeps=600, random_state=0),
+    SAMS(50, 12, n_sweeps=600, random_state=0),
+    ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", random_state=0),
+    ParallelTempering(5, n_sweeps=256, tol=1e-4, random_state=0),
+]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS_WITH_OPTIONS, ids=lambda sampler: repr(sampler)[:60])
+def test_every_reader_gets_the_number_of_the_sampler_that_was_used(sampler):
+    """Its options are those of the fit, not the defaults: TS is another number than RTS, and `tol` an alarm."""
+    rng = np.random.default_rng(0)
+    rbm = BernoulliRBM.from_parameters(rng.normal(size=(8, 10)), rng.normal(size=10), rng.normal(size=8))
+    sampler = quietly(sampler, rbm)
+    read = quietly(MBAR(), sampler.run_)
+    found = read.result_.diagnostics
+    assert found["sampler_log_partition"] == sampler.log_partition_
+    assert found["difference"] == pytest.approx(read.log_partition_ - sampler.log_partition_, abs=1e-9)
+    assert read.result_.reasons[: len(sampler.result_.reasons)] == sampler.result_.reasons
+    own = compare_estimates(sampler.run_).results[0]
+    assert (own.log_partition, own.std_error) == (sampler.log_partition_, sampler.log_partition_std_error_)
+    assert own.method == sampler.result_.method
 
 
 def test_base_draws_where_the_target_is_zero():
@@ -277,7 +304,7 @@ def test_converged_intervals_cover():
         problem = make_rbm_problem(kind)
         for seed in range(15):
             run = quietly(ParallelTempering(n_temperatures=10, n_sweeps=256, random_state=seed), problem.path).run_
-            own = own_reading(run)
+            own = read(run)
             results = [method._beside(run, own) for method in methods]
             bounds = [result.interval() for result in results]
             covered = [low <= problem.log_partition <= high for low, high in bounds]

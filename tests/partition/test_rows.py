@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import AIS, BDMC, RAISE, Exact, ParallelTempering
 from sklpf._parallel import Checkpoint
 from sklpf.models import FactorialPath
-from sklpf.partition import PartitionEstimator, PartitionResult
+from sklpf.partition import Alarm, PartitionEstimator, PartitionResult
 from sklpf.partition._rows import cut_by_cost
 from sklpf.paths import Path
 from sklpf.testing import check_path
@@ -159,8 +159,8 @@ class Counting(PartitionEstimator):
 
     def _estimate(self, path, seed):
         self.rows.append(float(path.x))
-        reasons = (f"x is {path.x:.3f}, above 0: shrink it",) if path.x > 0 else ()
-        return PartitionResult("Counting", float(path.x), 0.5, 9, converged=not reasons, reasons=reasons, n_sweeps=2)
+        alarms = (Alarm("above-0", f"x is {path.x:.3f}, above 0", "shrink it"),) if path.x > 0 else ()
+        return PartitionResult("Counting", float(path.x), 0.5, 9, alarms=alarms, n_sweeps=2)
 
 
 def test_equal_rows_are_computed_once():

@@ -14,9 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import RTS, Exact, Gaussian, GeometricPath, RandomWalk
 from sklpf.models.rbm._path import RBMPath
-from sklpf.partition._modes import modes_alarms
-from sklpf.partition._rts_judge import alarms, between_target_states, judge
 from sklpf.paths import Path
+from sklpf.readings._modes import modes_alarms
+from sklpf.readings._rounds import between_target_states, judge, tempering_alarms
 from sklpf.reweighting import Pooled, mbar
 from sklpf.runs import _plan
 from sklpf.runs._pilot import run_pilot
@@ -157,13 +157,13 @@ def test_mbar_tells_chains_that_have_not_spread():
     error = verdict.curve[-1] - problem.log_partition
     assert error < -T_BOUND * verdict.std_error
     assert abs(verdict.diagnostics["mbar_log_partition"] - problem.log_partition) < abs(error) / 2
-    assert any("MBAR gives another value" in reason for reason in verdict.reasons)
+    assert any("MBAR gives another value" in alarm.seen for alarm in verdict.alarms)
 
 
 @pytest.mark.parametrize(("size", "n_alarms"), [(0.009, 0), (0.011, 2)])
 def test_disagreements_below_a_hundredth_of_a_nat_raise_no_alarm(size, n_alarms):
     certain = Difference(-size, -50.0)
-    assert len(alarms(np.ones(10), 1.0, 0.0, certain, certain, "MBAR gives")) == n_alarms
+    assert len(tempering_alarms(np.ones(10), 1.0, 0.0, certain, certain, "MBAR gives")) == n_alarms
 
 
 def test_groups_in_modes_of_their_own_are_an_alarm():

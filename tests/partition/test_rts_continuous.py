@@ -25,7 +25,7 @@ from sklpf import (
     ThermodynamicIntegration,
     compare_estimates,
 )
-from sklpf.partition._rts_continuous import judge_continuous
+from sklpf.readings._continuous import judge_continuous
 from sklpf.testing import hidden_mode_problem, make_density_problem, make_rbm_problem
 from sklpf.transitions import Gibbs
 
@@ -118,7 +118,7 @@ def test_wrong_states_at_some_beta_disagree_with_their_average(fitted):
 
     run = fitted.run_
     verdict = judge_continuous(replace(run, gains=run.gains + 3 * (run.betas > 0.5)))
-    assert any("averaged at each beta" in reason for reason in verdict.reasons)
+    assert any("averaged at each beta" in alarm.seen for alarm in verdict.alarms)
 
 
 def test_a_sampler_is_judged_once(problem, monkeypatch):
@@ -128,8 +128,7 @@ def test_a_sampler_is_judged_once(problem, monkeypatch):
         judged.append(run)
         return judge_continuous(run)
 
-    for module in ("_rts", "_thermodynamic_integration"):
-        monkeypatch.setattr(f"sklpf.partition.{module}.judge_continuous", counted)
+    monkeypatch.setattr("sklpf.readings._tempering.judge_continuous", counted)
     integral = ThermodynamicIntegration(RTS(**SHORT), rule="continuous").fit(problem.path)
     assert len(judged) == 1
     again = ThermodynamicIntegration(rule="continuous").fit(integral.run_)

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, RAISE, RTS, SAMS, SMC, LeftToRight, ParallelTempering, WangLandau
 from sklpf.models import LDAPath
-from sklpf.runs import AnnealingRun, ExchangeRun, PopulationRun, TemperingRun
+from sklpf.runs import AnnealingRun, Draws, ExchangeRun, PopulationRun, TemperingRun
 from sklpf.testing import make_rbm_problem
 
 PROBLEM = make_rbm_problem("easy")
@@ -52,7 +52,10 @@ def assert_same(first, second):
         if field.name == "seconds":
             continue
         a, b = getattr(first, field.name), getattr(second, field.name)
-        pairs = [(a[key], b[key]) for key in a.keys() | b.keys()] if isinstance(a, dict) else [(a, b)]
+        if isinstance(a, dict):
+            pairs = [(a[key], b[key]) for key in a.keys() | b.keys()]
+        else:
+            pairs = zip(a, b) if isinstance(a, Draws) else [(a, b)]
         for one, other in pairs:
             np.testing.assert_array_equal(one, other, err_msg=field.name)
 
@@ -77,9 +80,11 @@ def test_reading_a_run_runs_no_chains(fitted, monkeypatch):
 
 
 def is_plain(value):
-    """Arrays without objects, numbers, strings, None, and tuples and dataclasses of these."""
+    """Arrays without objects, numbers, strings, None, and tuples, dictionaries and dataclasses of these."""
     if dataclasses.is_dataclass(value):
         return all(is_plain(getattr(value, field.name)) for field in dataclasses.fields(value))
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and is_plain(part) for name, part in value.items())
     if isinstance(value, tuple):
         return all(is_plain(part) for part in value)
     if isinstance(value, np.ndarray):

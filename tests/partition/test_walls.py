@@ -95,9 +95,9 @@ def test_the_first_ratio_is_the_mean_over_base_draws():
     ratio = first_ratio(near, 80_000, None, stream_key(0))
     assert ratio.n_draws == 20_000
     assert abs(ratio.mean.log_mean - truth) < 4 * ratio.mean.std_error  # false alarm in 6e-5 of the seeds
-    assert ratio.doubts == ()
+    assert ratio.alarms == ()
     rare, _ = inside(lambda x: x[:, 0] > 3.5, 1, 0.0)
-    assert "weights count" in first_ratio(rare, 1000, None, stream_key(1)).doubts[0]
+    assert first_ratio(rare, 1000, None, stream_key(1)).alarms[0].kind == "few-effective-weights"
 
 
 def test_paths_without_such_points_make_no_draws():

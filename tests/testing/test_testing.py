@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sklpf.partition import Exact, PartitionEstimator, PartitionResult
+from sklpf.partition import Alarm, Exact, PartitionEstimator, PartitionResult
 from sklpf.testing import (
     RBM_PROBLEMS,
     check_partition_estimator,
@@ -79,8 +79,7 @@ def test_check_passes_honest_results(result):
         (Made(replace(GOOD, log_partition=1e-7, statement="exact")), "off by 1e-07"),
         (Made(replace(GOOD, log_partition=9.0, statement="lower bound")), "outside its lower bound's interval"),
         (Made(replace(GOOD, log_partition=-9.0, statement="upper bound")), "outside its upper bound's interval"),
-        (Made(replace(GOOD, converged=False, reasons=("it is too short",))), "did not converge: it is too short"),
-        (Made(replace(GOOD, converged=False)), "must say why"),
+        (Made(replace(GOOD, alarms=(Alarm("short", "it is too short"),))), "did not converge: it is too short"),
         (Made(GOOD, jitter=1e-12), "the same bits"),
     ],
 )

@@ -44,7 +44,7 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
 
     _kernels = "sklpf.models.mcrbm._path_kernels"
     base: PeakMixture
-    tail_doubts = ()  # Gaussian ones with the widest's variance, times at most exp(constant |y|)
+    tail_alarms = ()  # Gaussian ones with the widest's variance, times at most exp(constant |y|)
 
     def __init__(self, units: Units, mean: NDArray[np.float64], scale: float):
         axes = np.linalg.eigh(curvature(units))[1]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._alarm import Alarm
 from sklpf._random import Stream
 from sklpf.models.products._experts import (
     SMALLEST_TRUSTED_INDEX,
@@ -61,7 +62,7 @@ class ProductPath(CompiledPrograms, GeometricPath):
         self.experts, self.root = experts.whitened()
         center = np.zeros(experts.filters.shape[1])
         alpha = np.inf if experts.exponents is None else tail_index(experts.filters, experts.exponents)
-        self.tail_doubts = _doubts(alpha)
+        self.tail_alarms = _alarms(alpha)
         base = Gaussian(center, 1.0) if np.isinf(alpha) else StudentT(center, 1.0, min(_MOST_DF, alpha))
         super().__init__(self.experts.log_density, grad=self.experts.grad, base=base)
 
@@ -126,14 +127,15 @@ class ProductPath(CompiledPrograms, GeometricPath):
         return StudentTExperts(filters, read_only(self.experts.exponents), constant, packed.df, packed.log_norm)
 
 
-def _doubts(alpha) -> tuple[str, ...]:
+def _alarms(alpha) -> tuple[Alarm, ...]:
     """Why chains are not to be trusted, where tails are so heavy that they stay for long far out."""
     if alpha >= SMALLEST_TRUSTED_INDEX:
         return ()
-    return (
+    seen = (
         "tails fall so slowly that chains hardly come back from them: the tail index of the product is "
-        f"{alpha:.3g} and must be at least {SMALLEST_TRUSTED_INDEX:g} for sampling; raise the smallest exponents_",
+        f"{alpha:.3g} and must be at least {SMALLEST_TRUSTED_INDEX:g} for sampling"
     )
+    return (Alarm("slow-tails", seen, "raise the smallest exponents_"),)
 
 
 def _check(experts: Experts) -> None:

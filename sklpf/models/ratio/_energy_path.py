@@ -14,6 +14,7 @@ from sklpf.partition import BDMC, ParallelTempering
 from sklpf.paths import GeometricPath, TargetDraws
 from sklpf.paths._capabilities import has
 from sklpf.paths._geometric import Points
+from sklpf.readings import read
 from sklpf.uncertainty import MOST_BETWEEN, between_groups
 
 Array = NDArray[np.float64]
@@ -23,7 +24,7 @@ _N_DRAWS, _N_LEVELS = 100, 100  # of each model in every group, one for each cha
 class BetweenDraws(BDMC):
     """BDMC between independent groups of draws at both ends: the error is that between groups."""
 
-    _most_groups = N_GROUPS
+    most_groups = N_GROUPS
 
 
 class DensityRatioPath(GeometricPath):
@@ -41,7 +42,7 @@ class DensityRatioPath(GeometricPath):
         Rows drawn from the two densities, N in each of G independent groups.
     """
 
-    tail_doubts = ()  # draws of both ends, not a base, say where the mass is
+    tail_alarms = ()  # draws of both ends, not a base, say where the mass is
     n_chains_per_block = 250
 
     def __init__(self, a: Any, b: Any, draws_a: Array, draws_b: Array):
@@ -137,6 +138,6 @@ def _draws(model, path, seed) -> Array | None:
         estimator = ParallelTempering()
     estimator.set_params(n_ladders=N_GROUPS, n_jobs=model.n_jobs, checkpoint=None)
     state, run = estimator._draw(path, n, np.random.default_rng(seed))
-    if not estimator._combine(run).converged:
+    if not read(run).result.converged:
         return None
     return path.rows(state).reshape(_N_DRAWS, N_GROUPS, -1).swapaxes(0, 1)

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from sklpf import AIS, RAISE, BernoulliRBM, Exact, ParallelTempering, PartitionEstimator, PartitionResult
 from sklpf.models import ScoreInterval
+from sklpf.partition import Alarm
 from sklpf.testing import shared_data
 
 BINARY = (load_digits().data > 7).astype(np.float64)
@@ -41,8 +42,7 @@ class Known(PartitionEstimator):
             log_partition=self.log_partition,
             std_error=self.std_error,
             statement=self.statement,
-            converged=self.converged,
-            reasons=() if self.converged else ("it was told so",),
+            alarms=() if self.converged else (Alarm("told", "it was told so"),),
             diagnostics={"seed": seed, "samples": np.zeros(99)},
         )
 

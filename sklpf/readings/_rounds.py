@@ -1,4 +1,4 @@
-"""What production rounds of RTS say: the estimate, its errors, and the alarms."""
+"""What production rounds of simulated tempering say: the estimate, its errors, and the alarms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from sklpf.partition._modes import modes_alarms
+from sklpf._alarm import Alarm
+from sklpf.readings._agreement import halves_alarms
+from sklpf.readings._modes import modes_alarms
 from sklpf.reweighting import (
     Pooled,
     bar_ratios,
@@ -22,7 +24,8 @@ from sklpf.reweighting import (
     with_first_error,
     with_first_ratio,
 )
-from sklpf.runs._tempering import Round, TemperingRun, pool_groups
+from sklpf.runs import Round, TemperingRun
+from sklpf.runs._tempering import pool_groups
 from sklpf.uncertainty import Difference, between_groups, jackknife, t_bound, t_ratio
 
 N_GROUPS = 10
@@ -39,7 +42,7 @@ class Verdict(NamedTuple):
     curve: NDArray[np.float64]
     std_error: float
     degrees_of_freedom: int
-    reasons: list[str]
+    alarms: list[Alarm]
     diagnostics: dict[str, Any]
     pooled: Pooled
 
@@ -82,11 +85,12 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
         "between_groups": between,
         "n_rounds": len(rounds),
     }
-    reasons = alarms(crossed, last.crossed.mean(), move, drift, from_mbar, "MBAR gives")
-    reasons += modes_alarms("groups of chains", between, "raise n_sweeps")
+    found = tempering_alarms(crossed, last.crossed.mean(), move, drift, from_mbar, "MBAR gives")
+    found += modes_alarms("groups of chains", between, "raise n_sweeps")
     if not shares[:, :, [origin, -1]].any(axis=(0, 1)).all():
-        reasons.append("no chain drew one of the ladder's ends in production: raise n_sweeps")
-    return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
+        seen = "no chain drew one of the ladder's ends in production"
+        found.append(Alarm("end-never-drawn", seen, "raise n_sweeps"))
+    return Verdict(curve, error, degrees, found, diagnostics, pooled)
 
 
 def pool_crossed(first, rounds: Sequence[Round], old: Pooled, rao_blackwell: bool):
@@ -208,21 +212,20 @@ def _effective_draws(r, shares, origin) -> float:
     return float(single.var() / variance) if variance > 0 else np.inf
 
 
-def alarms(crossed, share, move, drift: Difference, other: Difference, says: str) -> list[str]:
+def tempering_alarms(crossed, share, move, drift: Difference, other: Difference, says: str) -> list[Alarm]:
     """What speaks against a run; `says` begins the sentence on another estimate from the same samples."""
-    reasons = []
+    found = []
     if share < CROSSED or crossed.min() < CROSSED / 2:
-        reasons.append(
-            f"only {share:.0%} of the chains ({crossed.min():.0%} in one group) visited both ends of the ladder in "
-            "production: raise n_sweeps"
+        seen = (
+            f"{share:.0%} of the chains ({crossed.min():.0%} in one group) visited both ends of the ladder in "
+            f"production (at least {CROSSED:.0%} and {CROSSED / 2:.0%} needed)"
         )
+        found.append(Alarm("ladder-not-crossed", seen, "raise n_sweeps"))
     if move > 1:
-        reasons.append(
-            f"burn-in was too short (production moved a log Z_k {move:.1f} times as far as its noise does): raise "
-            "n_sweeps"
-        )
-    if drift.alarms(N_GROUPS):
-        reasons.append(f"the halves of the last round disagree (t = {drift.t:.1f}): raise n_sweeps")
+        seen = f"burn-in was too short (production moved a log Z_k {move:.1f} times as far as its noise does)"
+        found.append(Alarm("short-burn-in", seen, "raise n_sweeps"))
+    found += halves_alarms(drift, N_GROUPS)
     if other.alarms(N_GROUPS):
-        reasons.append(f"{says} another value from the same samples (t = {other.t:.1f}): raise n_sweeps")
-    return reasons
+        seen = f"{says} another value from the same samples (t = {other.t:.1f})"
+        found.append(Alarm("other-reading", seen, "raise n_sweeps"))
+    return found

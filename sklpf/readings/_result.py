@@ -10,20 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
+from sklpf._alarm import Alarm
 from sklpf._tables import Readable, Rows, import_pandas
-from sklpf.partition._words import as_dataset, each_converged, in_a_line, in_rows
-
-_SAMPLES = (
-    "log_weights",
-    "forward_log_weights",
-    "reverse_log_weights",
-    "log_partition_by_start",
-    "ladder_log_partitions",
-    "log_partition_by_population",
-    "effective_sizes",
-    "n_resamplings",
-    "families",
-)
+from sklpf.readings._diagnostics import Diagnostic
+from sklpf.readings._summary import as_dataset, each_converged, in_a_line, in_rows
+from sklpf.runs import Draws
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,10 +39,8 @@ class PartitionResult(Readable):
         either, and these are its `interval` at any level. A bound holds in expectation, and `interval` turns it into a
         one-sided one.
         Of rows that differ in kind "approximate", unless some are exact and the others estimates.
-    converged : bool
-        False if the numbers should not be trusted; `reasons` says why. With rows: whether all converged.
-    reasons : tuple of str
-        One sentence an alarm, empty when converged. With rows each alarm counts those that raise it.
+    alarms : tuple of Alarm
+        Why the numbers should not be trusted: empty where they may be. With rows each alarm counts those that raise it.
     n_sweeps : int
         Sweeps of all chains together, everything included.
     seconds : float
@@ -69,6 +58,14 @@ class PartitionResult(Readable):
         `interval` reaches so much farther up. With rows it is minus half the squared standard error, by which the log
         of an unbiased estimate is low: the mean of it over rows, unlike that of their errors, does not shrink with T.
 
+    draws : Draws or None
+        At most a thousand draws from the target with their weights and independent groups, of `AIS`, `HAIS`,
+        `ImportanceSampling`, `SMC`, `ParallelTempering`, `RTS` and of what reads their runs. None with rows: fit
+        on ``path.row(t)`` for those of row t. None in the result that a model keeps.
+
+    described : dict
+        What the diagnostics mean, a `Diagnostic` by name: what a summary says, and the dimensions of arrays.
+
     Examples
     --------
     >>> from sklpf import PartitionResult
@@ -83,14 +80,25 @@ class PartitionResult(Readable):
     std_error: Any
     degrees_of_freedom: Any = math.inf
     statement: str = "estimate"
-    converged: bool = True
-    reasons: tuple[str, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
     n_sweeps: int = 0
     seconds: float = 0.0
     ladder: NDArray[np.float64] | None = None
     log_partition_curve: NDArray[np.float64] | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
     bias: Any = 0.0
+    draws: Draws | None = None
+    described: dict[str, Diagnostic] = field(default_factory=dict)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the numbers can be trusted; with rows, all of them."""
+        return not self.alarms
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The alarms in words, one sentence each."""
+        return tuple(map(str, self.alarms))
 
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with a row for every log Z: one, or one for each row of data.
@@ -121,6 +129,7 @@ class PartitionResult(Readable):
     def to_xarray(self) -> Any:
         """Return an xarray.Dataset of all numbers, with the dimensions level and row where there are such.
 
+        ``draws`` (draw, feature) come with their ``draw_log_weight`` and ``draw_group`` where they were kept.
         Of the diagnostics there is what is numeric, with the dimensions level, pair (of neighbouring levels), round,
         update, ladder, group, population, start and chain; an array that is none of this package's estimators has
         dimensions named after it. The rest is in `attrs`.
@@ -138,31 +147,33 @@ class PartitionResult(Readable):
         return as_dataset(self)
 
     def without_samples(self) -> PartitionResult:
-        """Return the result without diagnostics that hold a number for every chain, ladder or start.
+        """Return the result without draws, and without diagnostics that hold a number for every chain or start.
 
         Returns
         -------
         PartitionResult
             All else is the same.
         """
-        return replace(self, diagnostics={k: v for k, v in self.diagnostics.items() if k not in _SAMPLES})
+        per_chain = {name for name, described in self.described.items() if described.per_chain}
+        kept = {name: value for name, value in self.diagnostics.items() if name not in per_chain}
+        return replace(self, draws=None, diagnostics=kept)
 
-    def no_estimate(self, statement: str, reason: str) -> PartitionResult:
+    def no_estimate(self, statement: str, alarm: Alarm) -> PartitionResult:
         """Return the result of a number that is neither an estimate nor a bound: no error, and not converged.
 
         Parameters
         ----------
         statement : str
             What the number is.
-        reason : str
-            The sentence that says why it is no estimate.
+        alarm : Alarm
+            Why it is no estimate.
 
         Returns
         -------
         PartitionResult
-            With this reason after the others.
+            With this alarm after the others.
         """
-        return replace(self, statement=statement, std_error=math.nan, converged=False, reasons=(*self.reasons, reason))
+        return replace(self, statement=statement, std_error=math.nan, alarms=(*self.alarms, alarm))
 
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
         """Return the interval that covers log Z.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._alarm import Alarm
 from sklpf._random import Stream
 from sklpf.paths import BoundDraws
 from sklpf.paths._capabilities import has
@@ -21,8 +22,8 @@ def lower_bound(path: Any, key: tuple[int, int]) -> NDArray[np.float64] | None:
     return log_mean_exp(path.bound_draws(Stream(key)), axis=1) if has(path, BoundDraws) else None
 
 
-def bound_alarms(bound: NDArray | None, log_partition: float, std_error: float, diagnostics: dict) -> list[str]:
-    """A sentence if log Z is below the bound by more than chance; the bound goes to the diagnostics.
+def bound_alarms(bound: NDArray | None, log_partition: float, std_error: float, diagnostics: dict) -> list[Alarm]:
+    """An alarm if log Z is below the bound by more than chance; the bound goes to the diagnostics.
 
     Each estimate has the expectation Z, so that the expectation of its log is at most log Z, whatever its draws miss.
     """
@@ -32,7 +33,5 @@ def bound_alarms(bound: NDArray | None, log_partition: float, std_error: float, 
     diagnostics.update(plain_bound=mean, plain_bound_std_error=error)
     if not mean - log_partition > max(_MATERIAL, _STD_ERRORS * float(np.hypot(error, std_error))):  # also a NaN
         return []
-    return [
-        f"chains from random starts show that log Z is at least {mean:.2f} +- {error:.2f}: the base or the moves miss "
-        "a part of the model; give another base"
-    ]
+    seen = f"chains from random starts show that log Z is at least {mean:.2f} +- {error:.2f}"
+    return [Alarm("below-the-bound", seen, "the base or the moves miss a part of the model; give another base")]

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from sklpf.partition._modes import modes_alarms
-from sklpf.partition._rts_judge import ALL, N_GROUPS, Verdict, alarms, between_target_states, largest_move, wider
+from sklpf.readings._modes import modes_alarms
+from sklpf.readings._rounds import ALL, N_GROUPS, Verdict, between_target_states, largest_move, tempering_alarms, wider
 from sklpf.reweighting import Places, Pooled, between_nodes, node_sums, standard_error
-from sklpf.runs._continuous import ContinuousRun
+from sklpf.runs import ContinuousRun
 from sklpf.uncertainty import Difference, difference, jackknife, log_mean_exp, t_bound
 
 _END_SHARE = 0.1  # a chain visits an end of the ladder within this share of it
-
-
-def check_continuous(path, rao_blackwell: bool, tol: float | None) -> None:
-    """Raise ValueError unless RTS with these parameters can temper a path at continuous inverse temperatures."""
-    if not hasattr(path, "ends"):
-        raise ValueError(
-            "continuous=True needs a path with log f_beta = log f_0 + beta (log f_1 - log f_0), a TemperedPath or "
-            f"GeometricPath; {type(path).__name__} has no method ends(state): take continuous=False"
-        )
-    if not rao_blackwell:
-        raise ValueError("rao_blackwell must be True with continuous=True: no beta is drawn twice")
-    if tol is not None:
-        raise ValueError("tol must be None with continuous=True, where production is one round: raise n_sweeps")
 
 
 def judge_continuous(run: ContinuousRun) -> Verdict:
@@ -52,14 +39,10 @@ def judge_continuous(run: ContinuousRun) -> Verdict:
         "largest_move": move,
         "between_groups": between_target_states(run.summaries, sums.log_sums[:, -1]),
     }
-    reasons = alarms(crossed, visits.mean(), move, drift, local, "log f_1 - log f_0 averaged at each beta gives")
-    reasons += modes_alarms("groups of chains", diagnostics["between_groups"], "raise n_sweeps")
-    return Verdict(curve, error, degrees, reasons, diagnostics, pooled)
-
-
-def continuous_curve(run: ContinuousRun) -> Pooled:
-    """The estimate of a run as a function of the groups to use, without its alarms."""
-    return _pooled(run, _sums(run))
+    says = "log f_1 - log f_0 averaged at each beta gives"
+    found = tempering_alarms(crossed, visits.mean(), move, drift, local, says)
+    found += modes_alarms("groups of chains", diagnostics["between_groups"], "raise n_sweeps")
+    return Verdict(curve, error, degrees, found, diagnostics, pooled)
 
 
 def continuous_integral(run: ContinuousRun):

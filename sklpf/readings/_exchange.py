@@ -1,0 +1,118 @@
+"""What a round of replica exchange says: the ratios of neighbouring levels, their error, and the alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._alarm import Alarm
+from sklpf.readings._agreement import halves_alarms
+from sklpf.readings._levels import first_pair
+from sklpf.readings._modes import modes_alarms
+from sklpf.readings._reading import Curve, Reading, conclude, tol_alarms
+from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
+from sklpf.runs import ExchangeRun
+from sklpf.runs._history import round_diagnostics
+from sklpf.uncertainty import Difference, between_groups, difference, jackknife
+
+MOST_SHIFTED = 300.0  # nats by which a ratio may differ from its reference; sums of exp are cut off beyond 600
+
+
+def read_exchange(run: ExchangeRun) -> Reading:
+    """The reading of a run of `ParallelTempering`."""
+    ratios = pair_ratios(run)
+    curve, errors = level_curve(run)
+    log_partition, std_error = float(curve[-1]), float(errors[-1])
+    if np.isnan(std_error):  # levels that don't overlap: anything may be
+        std_error = np.inf
+
+    drift, direction = differences(run)
+    between = between_groups(run.summaries[:, 0], run.summaries[:, 1], run.n_scans)
+    diagnostics = {
+        "curve_std_error": errors,
+        "rejection": run.rejection,
+        "overlap": neighbour_overlap(*run.pairs()),
+        "barrier": float(run.rejection.sum()),
+        "round_trips": run.round_trips,
+        "ladder_log_partitions": np.array([ratios(np.array([g])).sum() for g in range(run.n_groups)]),
+        "between_ladders": between,
+        "drift_t": drift.t,
+        "direction_t": direction.t,
+        **round_diagnostics(run, log_partition, std_error),
+    }
+
+    alarms = _round_trip_alarms(run)
+    alarms += modes_alarms("ladders", between, "raise n_sweeps")
+    if cut_off(run).any():
+        alarms.append(Alarm("no-overlap", "neighbouring levels do not overlap at all", "raise n_temperatures"))
+    alarms += halves_alarms(drift, run.n_groups)
+    if direction.alarms(run.n_groups):
+        seen = f"forward and reverse ratios disagree (t = {direction.t:.1f})"
+        alarms.append(Alarm("directions-disagree", seen, "raise n_sweeps"))
+    alarms += tol_alarms(std_error, run.options["tol"], "raise n_sweeps")
+
+    return conclude(
+        run,
+        "ParallelTempering",
+        log_partition,
+        std_error,
+        run.n_groups - 1,
+        alarms=alarms,
+        diagnostics=diagnostics,
+        levels=curve,
+        curve=_curve(run),
+    )
+
+
+def pair_ratios(run: ExchangeRun, half: int | None = None) -> Callable[[NDArray], NDArray]:
+    """log Z_(k+1) / Z_k (K - 1,) by the run's bridge, as a function of the ladders to use."""
+    pair_sums, counts = run.pairs(half)
+    if run.options["bridge"] == "bar":
+        return bar_ratios(pair_sums, run.shift, counts)
+    both = stepping_stones(pair_sums, run.shift, counts)
+    first = first_pair(run)
+    return lambda keep: np.r_[both(keep)[0, :first], both(keep)[:, first:].sum(axis=0) / 2]
+
+
+def level_curve(run: ExchangeRun) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """log Z at every level, and its standard errors."""
+    curve, errors = jackknife(_curve(run), run.n_groups)
+    return run.base_log_partition + curve, errors
+
+
+def at_target(run: ExchangeRun) -> tuple[float, float]:
+    """log Z and its standard error."""
+    curve, errors = level_curve(run)
+    return float(curve[-1]), float(errors[-1])
+
+
+def cut_off(run: ExchangeRun) -> NDArray[np.bool_]:
+    """Pairs too far from their reference, which sums of exp don't reach."""
+    return ~(np.abs(pair_ratios(run)(np.arange(run.n_groups)) - run.shift) <= MOST_SHIFTED)
+
+
+def differences(run: ExchangeRun) -> tuple[Difference, Difference]:
+    """First less second half of a round, and forward less reverse ratios."""
+    first, second = (pair_ratios(run, half) for half in (0, 1))
+    pair_sums, counts = run.pairs()
+    both = stepping_stones(pair_sums, run.shift, counts)
+    pair = first_pair(run)
+    return (
+        difference(lambda keep: first(keep).sum() - second(keep).sum(), run.n_groups),
+        difference(lambda keep: np.subtract(*both(keep))[pair:].sum(), run.n_groups),
+    )
+
+
+def _curve(run: ExchangeRun) -> Curve:
+    ratios = pair_ratios(run)
+    return lambda keep: np.r_[0.0, np.cumsum(ratios(keep))]
+
+
+def _round_trip_alarms(run: ExchangeRun) -> list[Alarm]:
+    n_without = int(np.sum(run.round_trips == 0))
+    if not n_without:
+        return []
+    seen = f"{n_without} of {run.n_groups} ladders made no round trip between base and target in the last round"
+    return [Alarm("no-round-trip", seen, "raise n_sweeps")]

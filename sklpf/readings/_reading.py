@@ -1,0 +1,161 @@
+"""From a run to a result: the samplers' own readings, and the one way to a `PartitionResult` of a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._alarm import Alarm
+from sklpf.readings._bound import bound_alarms
+from sklpf.readings._result import PartitionResult
+from sklpf.runs import Run
+
+Curve = Callable[[NDArray], NDArray]  # log Z_k - log Z_0 (K,) of the independent groups to use
+
+_MOST_ROUNDING = 0.05  # nats
+SAMPLERS: dict[str, Any] = {}  # name -> class of every estimator that leaves runs: it registers itself
+
+
+class Reading(NamedTuple):
+    """What a run says of log Z.
+
+    Attributes
+    ----------
+    result : PartitionResult
+        The number with its error, its diagnostics and its alarms.
+    curve : callable or None
+        log Z_k - log Z_0 (K,) as a function of the groups to use, where other methods can read the run too.
+    """
+
+    result: PartitionResult
+    curve: Any = None  # a Curve, or None
+
+    def no_estimate(self, statement: str, alarm: Alarm) -> Reading:
+        """Return the reading of a number that is neither an estimate nor a bound.
+
+        Parameters
+        ----------
+        statement : str
+            What the number is.
+        alarm : Alarm
+            Why it is no estimate.
+
+        Returns
+        -------
+        Reading
+            With this alarm after the others.
+        """
+        return self._replace(result=self.result.no_estimate(statement, alarm))
+
+    def with_alarms(self, *alarms: Alarm) -> Reading:
+        """Return the reading with further alarms.
+
+        Parameters
+        ----------
+        *alarms : Alarm
+            They come first.
+
+        Returns
+        -------
+        Reading
+            All else is the same.
+        """
+        return self._replace(result=replace(self.result, alarms=(*alarms, *self.result.alarms)))
+
+
+def read(run: Run) -> Reading:
+    """Return what the sampler of a run says of log Z, with the options that it had.
+
+    Parameters
+    ----------
+    run : Run
+        ``run_`` of a fitted estimator.
+
+    Returns
+    -------
+    Reading
+        A pure function of the run.
+
+    Raises
+    ------
+    ValueError
+        If the estimator is not known: it is another's, and not imported.
+    """
+    if run.sampler not in SAMPLERS:
+        raise ValueError(f"run was made by {run.sampler or 'no estimator'}, which is not known here: import it first")
+    sampler = SAMPLERS[run.sampler]
+    reading = sampler._reading(run)
+    return reading._replace(result=replace(reading.result, described=sampler._diagnostics))
+
+
+def conclude(
+    run: Run,
+    method: str,
+    log_partition: float,
+    std_error: float,
+    degrees_of_freedom: float = math.inf,
+    *,
+    alarms: list[Alarm],
+    diagnostics: dict[str, Any],
+    levels: NDArray[np.float64] | None = None,
+    statement: str = "estimate",
+    bias: float = 0.0,
+    curve: Curve | None = None,
+) -> Reading:
+    """Return the reading of a run from what was found in it and what was known before.
+
+    Parameters
+    ----------
+    run : Run
+        That was read.
+    method, log_partition, std_error, degrees_of_freedom, statement, bias
+        As in `PartitionResult`.
+    alarms : list of Alarm
+        What speaks against the number.
+    diagnostics : dict
+        Further numbers; those of the run's lower bound of log Z come to them.
+    levels : ndarray of shape (K,) or None, default=None
+        log Z at every level in nats.
+    curve : callable or None, default=None
+        As in `Reading`.
+
+    Returns
+    -------
+    Reading
+        With the alarms of the lower bound, of what was known before sampling and of rounding after the others.
+    """
+    bounded = bound_alarms(run.bound, log_partition, std_error, diagnostics)
+    result = PartitionResult(
+        method=method,
+        log_partition=log_partition,
+        std_error=std_error,
+        degrees_of_freedom=degrees_of_freedom,
+        statement=statement,
+        alarms=tuple(dict.fromkeys([*alarms, *bounded, *run.known, *_rounding_alarms(run)])),
+        n_sweeps=run.n_sweeps,
+        ladder=run.ladder,
+        log_partition_curve=levels,
+        diagnostics=diagnostics,
+        bias=bias,
+        draws=run.draws,
+    )
+    return Reading(result, curve)
+
+
+def _rounding_alarms(run: Run) -> list[Alarm]:
+    if run.log_f_rounding <= _MOST_ROUNDING:
+        return []
+    seen = f"the model's parameters are so large that log_f is rounded by {run.log_f_rounding:.2g} nats"
+    return [Alarm("rounding", seen, "rescale them")]
+
+
+def tol_alarms(std_error: float, tol: float | None, remedy: str, but: str = "") -> list[Alarm]:
+    """An alarm if the standard error is above `tol`, although `but`."""
+    if tol is None or not std_error > tol:
+        return []
+    return [Alarm("tol-missed", f"the standard error {std_error:.2g}{but} is above tol", remedy)]

@@ -1,0 +1,86 @@
+"""Draws from the target that a run keeps: for its users, and for what compares runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf.runs._resampling import systematic
+
+MOST_DRAWS = 1000  # that a run keeps
+
+
+class Draws(NamedTuple):
+    """Draws from the target with their weights, in independent groups.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, d)
+        Rows where the path is a model's, else points of R^d.
+    log_weights : ndarray of shape (n,)
+        Up to a constant that is common to all.
+    groups : ndarray of shape (n,)
+        The independent group that each comes from: a chain, a population, a ladder or a group of chains.
+    """
+
+    points: NDArray
+    log_weights: NDArray[np.float64]
+    groups: NDArray[np.int64]
+
+    def thinned(self) -> Draws | None:
+        """Return at most a thousand of them; None if there is none with a weight.
+
+        Returns
+        -------
+        Draws or None
+            Those that systematic resampling takes, each once, with the number of times as its weight.
+        """
+        if not np.any(self.log_weights > -np.inf):
+            return None
+        index, log_weights = _thin(self.log_weights)
+        return Draws(self.points[index], log_weights, self.groups[index])
+
+
+def draws_of(path: Any, state: Any, log_weights: NDArray, groups: NDArray) -> Draws | None:
+    """At most a thousand draws from the weighted chains of a state; None where the path knows no points."""
+    if not has_points(path) or not np.any(log_weights > -np.inf):
+        return None
+    index, log_weights = _thin(log_weights)
+    return Draws(points_of(path, path.take(state, index)), log_weights, groups[index])
+
+
+def joined(parts: Sequence[Draws]) -> Draws:
+    """All draws of several parts."""
+    return Draws(*(np.concatenate(arrays) for arrays in zip(*parts)))
+
+
+def no_draws(path: Any, state: Any) -> Draws:
+    """None yet, of the chains of a state."""
+    points = points_of(path, path.take(state, [0]))[:0] if has_points(path) else np.empty((0, 0))
+    return Draws(points, np.empty(0), np.empty(0, dtype=np.int64))
+
+
+def has_points(path: Any) -> bool:
+    """Whether a path says where its chains are, in rows or in R^d."""
+    return hasattr(path, "rows") or hasattr(path, "position")
+
+
+def points_of(path: Any, state: Any) -> NDArray:
+    """Rows or points of chains, (n, d)."""
+    return path.rows(state) if hasattr(path, "rows") else path.position(state)
+
+
+def pieces(begin: int, end: int, length: int) -> Iterator[tuple[int, int]]:
+    """Begin and end of each piece of at most `length` steps; all in one for a length of 0."""
+    starts = range(begin, end, length) if length else [begin]
+    return zip(starts, [*starts[1:], end])
+
+
+def _thin(log_weights: NDArray) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    if len(log_weights) <= MOST_DRAWS:
+        return np.arange(len(log_weights)), log_weights
+    index, counts = np.unique(systematic(log_weights, MOST_DRAWS, 0.5), return_counts=True)
+    return index, np.log(counts)
