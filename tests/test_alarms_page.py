@@ -48,6 +48,12 @@ NO_ALARMS = (
     "the negative Hessian of log_density",
     "give another start, or the base itself",
     "X holds values too large",
+    "fits are there from an earlier run",
+    "nats per row, expected from",
+    "splits of a search",
+    "training rows",
+    "of these two fits",
+    "between the last passes of training",
     "a path, which has them already",
 )
 
