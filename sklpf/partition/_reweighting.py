@@ -16,9 +16,10 @@ from sklpf._sklearn import Instance
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._rts import RTS
-from sklpf.readings import Curve, PartitionResult, Reading, conclude, read
+from sklpf.readings import PartitionResult, Reading, conclude, read
 from sklpf.readings._diagnostics import CURVE, PLAIN_BOUND, Diagnostic
 from sklpf.readings._levels import check_run, known_ratio
+from sklpf.readings._reading import Curve
 from sklpf.reweighting import with_first_error, with_first_ratio
 from sklpf.runs import AnnealingRun, ContinuousRun, LevelRun
 from sklpf.uncertainty import Difference, jackknife, t_ratio

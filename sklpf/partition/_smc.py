@@ -19,9 +19,9 @@ from sklpf.partition._options import ANNEALING
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.readings import Reading, conclude
+from sklpf.readings._agreement import modes_alarms
 from sklpf.readings._bound import lower_bound
 from sklpf.readings._diagnostics import CURVE, LOWER_BOUND, MOVES, PLAIN_BOUND, Diagnostic
-from sklpf.readings._modes import modes_alarms
 from sklpf.readings._weights import move_diagnostics
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
 from sklpf.runs import Draws, PopulationRun

@@ -2,7 +2,7 @@
 
 from sklpf._alarm import Alarm
 from sklpf.readings._diagnostics import Diagnostic
-from sklpf.readings._reading import Curve, Reading, conclude, read
+from sklpf.readings._reading import Reading, conclude, read
 from sklpf.readings._result import PartitionResult
 
-__all__ = ["Alarm", "Curve", "Diagnostic", "PartitionResult", "Reading", "conclude", "read"]
+__all__ = ["Alarm", "Diagnostic", "PartitionResult", "Reading", "conclude", "read"]

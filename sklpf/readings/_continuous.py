@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sklpf.readings._modes import modes_alarms
+from sklpf.readings._agreement import modes_alarms
 from sklpf.readings._rounds import ALL, N_GROUPS, Verdict, between_target_states, largest_move, tempering_alarms, wider
 from sklpf.reweighting import Places, Pooled, between_nodes, node_sums, standard_error
 from sklpf.runs import ContinuousRun

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._alarm import Alarm
-from sklpf.readings._agreement import halves_alarms
+from sklpf.readings._agreement import halves_alarms, modes_alarms
 from sklpf.readings._levels import first_pair
-from sklpf.readings._modes import modes_alarms
 from sklpf.readings._reading import Curve, Reading, conclude, tol_alarms
 from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.runs import ExchangeRun
