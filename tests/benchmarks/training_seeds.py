@@ -6,8 +6,8 @@ Prints Markdown.
 
 A name is the beginning of a line of the table, such as "LatentDirichletAllocation" or
 "ProductOfExperts, digits". Every fit appends a line to the file, and a fit that the file has is not
-made again, so that an interrupted run goes on where it was. The table is made of all lines of the
-file (`--seeds 0` prints it alone).
+made again, so that an interrupted run goes on where it was. The table has the named lines, from all
+seeds in the file (`--seeds 0` prints it alone).
 
 A seed is the model's `random_state`: it decides the start, the order of rows, the chains of
 training, and those that estimate the likelihood. Which rows train and which test is the same for
@@ -342,14 +342,14 @@ def measure(wanted, n_seeds, path):
 
 
 # ---- the table -----------------------------------------------------------------------------------
-def print_table(path):
+def print_table(wanted, path):
     """A line an entry, and one for the best of some starts where training can rank them."""
     done = read(path)
     table(
         "model", "data", "setting", "seeds", "test log-likelihood", "SD between seeds",
         "of it log Z", "width: log Z", "width: combined", "pairs told apart", "CPU seconds a fit",
     )  # fmt: skip
-    for entry in entries():
+    for entry in wanted:
         runs = [line for (name, _), line in done.items() if name == entry.name]
         if len(runs) < 2:
             continue
@@ -365,7 +365,7 @@ def print_table(path):
         if entry.objective is not None and len(runs) >= 2 * N_STARTS:
             mean, spread = best_of_starts(values, [run["objective"] for run in runs])
             row(
-                "", "", f"the best of {N_STARTS} of these, by training rows", "", f"{mean:.{digits}f}",
+                "", "", f"the best of {N_STARTS} of these by training", "", f"{mean:.{digits}f}",
                 number(spread), "", "", "", "", f"{N_STARTS * seconds:.1f}",
             )  # fmt: skip
 
@@ -416,7 +416,7 @@ def main():
     if not wanted:
         parser.error(f"no such line; there are:\n{chr(10).join(entry.name for entry in entries())}")
     measure(wanted, args.seeds, args.file)
-    print_table(args.file)
+    print_table(wanted, args.file)
 
 
 if __name__ == "__main__":
