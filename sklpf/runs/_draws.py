@@ -30,6 +30,10 @@ class Draws(NamedTuple):
     log_weights: NDArray[np.float64]
     groups: NDArray[np.int64]
 
+    def __repr__(self) -> str:
+        n, d = self.points.shape
+        return f"Draws({n} points of {d} coordinates in {len(np.unique(self.groups))} groups)"
+
     def thinned(self) -> Draws | None:
         """Return at most a thousand of them; None if there is none with a weight.
 

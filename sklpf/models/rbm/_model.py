@@ -297,7 +297,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self._partition_seed = draw_seed(rng)
         self._forget_tracking()
         for name in ("_last_parameters", "_n_averaged", "_n_rows_trained"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
 
     def _forget_tracking(self) -> None:
         for name in (*ATTRIBUTES, "_tracker"):
