@@ -54,6 +54,7 @@ NO_ALARMS = (
     "training rows",
     "of these two fits",
     "between the last passes of training",
+    "coordinates in",
     "a path, which has them already",
 )
 

@@ -324,6 +324,5 @@ def test_groups_that_were_hardly_at_the_target_are_not_compared():
         log_weights = np.where(np.arange(10) < 9, 0.0, log_weight)
         share = between_target_states(states * np.exp(log_weights)[:, np.newaxis, np.newaxis], log_weights)
         assert np.isnan(share) if log_weight > 0 else share < 1e-9
-    assert modes_alarms("groups", np.nan, "raise n_sweeps") == [
-        "groups have too few states at the target to compare: raise n_sweeps"
-    ]
+    said = [str(alarm) for alarm in modes_alarms("groups", np.nan, "raise n_sweeps")]
+    assert said == ["groups have too few states at the target to compare: raise n_sweeps"]

@@ -50,16 +50,6 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         Rows in a minibatch.
     n_iter : int, default=10
         Passes over the data.
-    average : bool or int, default=False
-        Whether `components_` and the intercepts are averages over the updates of training (Polyak & Juditsky 1992),
-        whose log-likelihood scatters far less from pass to pass and from seed to seed than that of the last weights.
-        With True the k-th update counts in proportion to k ** 2, with an int greater than 1 all updates count alike
-        once so many rows have been seen.
-    learning_rate_schedule : {"constant", "linear"}, default="constant"
-        "linear" lowers the learning rate with every update, to 0 after `n_iter` passes.
-    n_chains : int or None, default=None
-        Persistent chains. None takes `batch_size`, and weights them as scikit-learn does: in a batch of fewer rows
-        they count for more than these.
     verbose : int, default=0
         Whether to say, after every pass, the mean `pseudo_log_likelihood` of some evenly spaced rows and how long the
         others may take, and how far the estimation of log Z is; see `AIS`.
@@ -73,6 +63,16 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         1: return the number with a ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
         For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
+    average : bool or int, default=False
+        Whether `components_` and the intercepts are averages over the updates of training (Polyak & Juditsky 1992),
+        whose log-likelihood scatters far less from pass to pass and from seed to seed than that of the last weights.
+        With True the k-th update counts in proportion to k ** 2, with an int greater than 1 all updates count alike
+        once so many rows have been seen.
+    learning_rate_schedule : {"constant", "linear"}, default="constant"
+        "linear" lowers the learning rate with every update, to 0 after `n_iter` passes.
+    n_chains : int or None, default=None
+        Persistent chains. None takes `batch_size`, and weights them as scikit-learn does: in a batch of fewer rows
+        they count for more than these.
     early_stopping : bool, default=False
         Whether to set rows aside, score them after every pass, end training when they get no better, and keep the
         weights of the best pass. They must be rows of 0 and 1. It implies ``track_log_partition="particles"``.
@@ -158,14 +158,14 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         learning_rate: float = 0.1,
         batch_size: int = 10,
         n_iter: int = 10,
-        average: bool | int = False,
-        learning_rate_schedule: Literal["constant", "linear"] = "constant",
-        n_chains: int | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
         partition_estimator: PartitionEstimator | None = None,
         on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
         n_jobs: int | None = None,
+        average: bool | int = False,
+        learning_rate_schedule: Literal["constant", "linear"] = "constant",
+        n_chains: int | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,

@@ -110,9 +110,9 @@ def test_rows_of_topic_models_are_documents_in_all_results():
     assert list(score.to_frame()["unit"]) == ["document"]
     assert compare(a, b, DOCUMENTS).unit == "document"
     comparison = compare_models({"a": a, "b": b}, DOCUMENTS)
-    assert comparison.summary().startswith("log-likelihood per document (nats)")
+    assert comparison.summary().startswith("log-likelihood per document of these fitted models (nats)")
     display = ComparisonDisplay.from_result(comparison)
-    assert display.ax_.get_xlabel() == "log-likelihood per document (nats)"
+    assert display.ax_.get_xlabel() == "log-likelihood per document\nof these fits (nats)"
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert legend == ["both errors, 95 %", "documents", "log Z"]
 
@@ -123,7 +123,7 @@ def test_words_come_in_documents():
     assert "from the documents" in words.summary()
     assert "perplexity" in words.summary()
     display = ComparisonDisplay.from_result({"a": words})
-    assert display.ax_.get_xlabel() == "log-likelihood per word (nats)"
+    assert display.ax_.get_xlabel() == "log-likelihood per word\nof these fits (nats)"
     with pytest.raises(ValueError, match="all, got word and document"):
         ComparisonDisplay.from_result({"a": words, "b": model().score_interval(DOCUMENTS)})
     plt.close("all")
