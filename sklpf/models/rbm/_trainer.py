@@ -35,7 +35,10 @@ class Trainer:
         kept = vars(model)
         shown = Parameters(model.components_, model.intercept_visible_, model.intercept_hidden_)
         self.weights = Layouts.of(Parameters(*kept.get("_last_parameters", shown)))
-        self.average = RunningAverage(model.average, shown, kept.get("_n_rows_trained", 0), kept.get("_n_averaged", 0))
+        averaged = Layouts.of(shown) if model.average else self.weights
+        self.average = RunningAverage(
+            model.average, averaged, kept.get("_n_rows_trained", 0), kept.get("_n_averaged", 0)
+        )
         self.h = np.array(model.h_samples_ != 0, dtype=np.uint8, order="C")
         self.X = X
         self.batch_size = min(int(batch_size), X.shape[0])

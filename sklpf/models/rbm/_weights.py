@@ -61,20 +61,20 @@ class RunningAverage:
     ----------
     average : bool or int
         As of the model.
-    parameters : Parameters
-        The average as it is, if there is one yet.
+    layouts : Layouts
+        Of the average as it is, if there is one yet. Without averages nothing is written to them.
     n_rows : int
         Rows that training has seen.
     n_averaged : int
         Updates in the average.
     """
 
-    def __init__(self, average: bool | int, parameters: Parameters, n_rows: int, n_averaged: int):
+    def __init__(self, average: bool | int, layouts: Layouts, n_rows: int, n_averaged: int):
         self.first_row = int(average)
         self.power = _FADING if average is True else 0
         self.n_rows = n_rows
         self.n_averaged = n_averaged if average else 0
-        self.layouts = Layouts.of(parameters)
+        self.layouts = layouts
 
     def shares(self, batches: NDArray[np.integer]) -> NDArray[np.float32]:
         """Shares of the next updates, which see batches of as many rows; 0 where none is averaged yet."""
