@@ -1,4 +1,6 @@
-"""The site: `python -m sphinx -n -W --keep-going doc doc/_build/html` builds it, without a network."""
+"""The site: `python -m sphinx -n -W --keep-going doc doc/_build/html` builds it, without
+a network.
+"""
 
 import contextlib
 import importlib.metadata
@@ -26,7 +28,13 @@ extensions = [
     "sphinxcontrib.bibtex",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "changes", "auto_examples/**/*.md5", "auto_examples/**/*.ipynb", "sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "changes",
+    "auto_examples/**/*.md5",
+    "auto_examples/**/*.ipynb",
+    "sg_execution_times.rst",
+]
 templates_path = ["_templates"]
 nitpicky = True
 default_role = "literal"
@@ -50,7 +58,11 @@ def skip_others(app, what, name, member, skip, options):
     """True for members that scikit-learn or the standard library gave a class."""
     function = getattr(member, "fget", None) or getattr(member, "__func__", member)
     module = getattr(function, "__module__", None) or type(function).__module__
-    return True if module.split(".")[0] in ("sklearn", "builtins", "typing") and callable(function) else None
+    return (
+        True
+        if module.split(".")[0] in ("sklearn", "builtins", "typing") and callable(function)
+        else None
+    )
 
 
 # Gallery
@@ -110,7 +122,11 @@ def add_fragments(app, docname, source):
     fragments = sorted((ROOT / CHANGES["directory"]).glob("*.md"))
     parts = ["## Not released"] if fragments else []
     for kind, name in kinds.items():
-        texts = [file.read_text(encoding="utf-8") for file in fragments if file.name.endswith(f".{kind}.md")]
+        texts = [
+            file.read_text(encoding="utf-8")
+            for file in fragments
+            if file.name.endswith(f".{kind}.md")
+        ]
         items = [f"- {'  '.join(text.strip().splitlines(keepends=True))}" for text in texts]
         parts += [f"### {name}", "\n".join(items)] if items else []
     start = CHANGES["start_string"]

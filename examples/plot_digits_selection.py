@@ -67,7 +67,10 @@ for candidate in search.cv_results_["params"]:
         f" | {fitted.log_partition_:>7.3f} [{low:.3f}, {high:.3f}]"
         f" | {fitted.partition_estimator_.result_.method}"
     )
-print(f"* selected by {search.cv} folds of cross-validated log-likelihood, {search.best_score_:.2f} nats per image")
+print(
+    f"* selected by {search.cv} folds of cross-validated log-likelihood, {search.best_score_:.2f}"
+    " nats per image"
+)
 
 # %%
 # Ten seeds, two ways of training

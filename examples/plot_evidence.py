@@ -2,14 +2,14 @@
 Which noise does a regression need? Log evidence of a user's own posterior
 ==========================================================================
 
-The marginal likelihood (evidence) of a Bayesian model is the integral of prior times likelihood: the normalising
-constant of a density on R^d. Written as a NumPy function with its gradient it can be given to ``HAIS`` like any model
-of the package.
+The marginal likelihood (evidence) of a Bayesian model is the integral of prior times likelihood:
+the normalising constant of a density on R^d. Written as a NumPy function with its gradient it can
+be given to ``HAIS`` like any model of the package.
 
-Here a linear regression on scikit-learn's diabetes data has noise that is Student t with nu degrees of freedom, from
-nearly Cauchy (nu = 1) to normal (nu = infinity). The prior is the same for all: coefficients N(0, 1) for standardised
-data, log noise scale N(0, 1). Chains start at a Gaussian of the posterior's mode and curvature, widened by half so that
-it covers the posterior's tails.
+Here a linear regression on scikit-learn's diabetes data has noise that is Student t with nu degrees
+of freedom, from nearly Cauchy (nu = 1) to normal (nu = infinity). The prior is the same for all:
+coefficients N(0, 1) for standardised data, log noise scale N(0, 1). Chains start at a Gaussian of
+the posterior's mode and curvature, widened by half so that it covers the posterior's tails.
 """
 
 import matplotlib.pyplot as plt
@@ -42,7 +42,9 @@ class Posterior:
         if np.isinf(self.nu):
             log_noise = -0.5 * z**2 - 0.5 * np.log(2 * np.pi)
         else:
-            constant = gammaln((self.nu + 1) / 2) - gammaln(self.nu / 2) - 0.5 * np.log(self.nu * np.pi)
+            constant = (
+                gammaln((self.nu + 1) / 2) - gammaln(self.nu / 2) - 0.5 * np.log(self.nu * np.pi)
+            )
             log_noise = constant - (self.nu + 1) / 2 * np.log1p(z**2 / self.nu)
         log_prior = -0.5 * np.sum(points**2, axis=1) - d / 2 * np.log(2 * np.pi)
         return log_prior + np.sum(log_noise - log_sigma, axis=1)
@@ -50,7 +52,9 @@ class Posterior:
     def grad(self, points):
         z, log_sigma = self._residuals(points)
         weight = z if np.isinf(self.nu) else (self.nu + 1) * z / (self.nu + z**2)
-        slopes = np.column_stack([(weight * np.exp(-log_sigma)) @ X, np.sum(weight * z - 1, axis=1)])
+        slopes = np.column_stack(
+            [(weight * np.exp(-log_sigma)) @ X, np.sum(weight * z - 1, axis=1)]
+        )
         return slopes - points
 
 
@@ -71,8 +75,8 @@ for nu in DEGREES:
     print(f"{nu:<6} {hais.log_partition_:9.3f} +- {errors[-1]:.3f}  converged: {hais.converged_}")
 
 # %%
-# Differences of log evidence are log Bayes factors: the data are clear about tails as heavy as a Cauchy distribution's,
-# and say little between moderately light ones.
+# Differences of log evidence are log Bayes factors: the data are clear about tails as heavy as a
+# Cauchy distribution's, and say little between moderately light ones.
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.errorbar(range(len(DEGREES)), np.array(values) - max(values), yerr=errors, fmt="o-", capsize=3)

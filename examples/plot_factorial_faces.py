@@ -2,17 +2,19 @@
 Held-out faces under annealing and tempering
 ============================================
 
-A factorial mixture of face images, as in figure 3 (middle and right) of Mandt et al. (2016): the log-likelihood of
-held-out images, and the temperature, over the sweeps of plain variational inference (VI), of annealed inference from
-T = 6 in 5 and in 50 sweeps (AVI), and of variational tempering (VT), whose temperature is learned. The paper reports a
-predictive likelihood without saying how it was computed; here it is exact, by enumeration of all activations of every
-image. One more run begins at T = 60: such heat makes components die out, since the rows are few for so many pixels
-(see the notes of `FactorialMixture`; its automatic initial temperature is lower).
+A factorial mixture of face images, as in figure 3 (middle and right) of Mandt et al. (2016): the
+log-likelihood of held-out images, and the temperature, over the sweeps of plain variational
+inference (VI), of annealed inference from T = 6 in 5 and in 50 sweeps (AVI), and of variational
+tempering (VT), whose temperature is learned. The paper reports a predictive likelihood without
+saying how it was computed; here it is exact, by enumeration of all activations of every image. One
+more run begins at T = 60: such heat makes components die out, since the rows are few for so many
+pixels (see the notes of `FactorialMixture`; its automatic initial temperature is lower).
 
-With the reference data at hand these are 32 x 32 pixel versions of the paper's Yale faces, otherwise scikit-learn's
-digits. Noise and components have standard deviation 0.5 after standardisation by the mean and the deviation of all
-pixels, as in the paper, which doesn't state the number of components. By default there are 500 training images, 10
-components and 2 starts; ``SKLPF_FULL=1`` takes the paper's 1,500 and 500 images, 16 components and 5 starts.
+With the reference data at hand these are 32 x 32 pixel versions of the paper's Yale faces,
+otherwise scikit-learn's digits. Noise and components have standard deviation 0.5 after
+standardisation by the mean and the deviation of all pixels, as in the paper, which doesn't state
+the number of components. By default there are 500 training images, 10 components and 2 starts;
+``SKLPF_FULL=1`` takes the paper's 1,500 and 500 images, 16 components and 5 starts.
 """
 
 # %%
@@ -32,7 +34,13 @@ from sklpf import Exact
 from sklpf.display import ComponentsDisplay
 from sklpf.models import FactorialPath, FactorialPosterior
 from sklpf.testing import find_shared_data
-from sklpf.variational import Annealed, GlobalTempering, sweeps, temperature_ladder, temperature_schedule
+from sklpf.variational import (
+    Annealed,
+    GlobalTempering,
+    sweeps,
+    temperature_ladder,
+    temperature_schedule,
+)
 
 full = os.environ.get("SKLPF_FULL") == "1"
 n_train, n_test, n_starts, n_components = (1500, 500, 5, 16) if full else (500, 150, 2, 10)
@@ -75,7 +83,9 @@ def run(name, seed):
         jitter=rng if "AVI" in name else None,
     )
     steps, scores = [], []
-    for step in sweeps(posterior, None if name == "VI" else tempering(name, posterior), tol=1e-3 * n_train):
+    for step in sweeps(
+        posterior, None if name == "VI" else tempering(name, posterior), tol=1e-3 * n_train
+    ):
         steps.append(step)
         if len(steps) >= 1.3 * (scores[-1][0] if scores else 0) or step.converged:
             scores.append((len(steps), held_out(posterior)))
@@ -85,7 +95,8 @@ def run(name, seed):
 names = ["VI", "AVI 5", "AVI 50", "VT", "AVI hot"]
 print(f"{n_train} training and {n_test} held-out images, {n_components} components\n")
 print(
-    "| method | held-out log-likelihood, nats an image | best start | ELBO, nats an image | sweeps | last T above 1 |"
+    "| method | held-out log-likelihood, nats an image | best start | ELBO, nats an image | sweeps"
+    " | last T above 1 |"
 )
 print("|---|---|---|---|---|---|")
 runs = {}
@@ -97,7 +108,10 @@ for name in names:
     warm = [step.temperature for step in runs[name][0][1] if step.temperature > 1]
     error = f" +- {final.std(ddof=1) / np.sqrt(n_starts):.1f}"
     last = f"{warm[-1]:.2f}" if warm else "-"
-    print(f"| {name} | {final.mean():.1f}{error} | {final.max():.1f} | {elbo:.1f} | {n_sweeps:.0f} | {last} |")
+    print(
+        f"| {name} | {final.mean():.1f}{error} | {final.max():.1f} | {elbo:.1f} | {n_sweeps:.0f} |"
+        f" {last} |"
+    )
 
 # %%
 # Figure 3
@@ -107,10 +121,16 @@ figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for i, name in enumerate(names):
     for j, (*_, scores) in enumerate(runs[name]):
         axes[0].plot(scores[:, 0], scores[:, 1], color=f"C{i}", label=name if j == 0 else None)
-    axes[1].plot(1 + np.arange(len(runs[name][0][1])), [step.temperature for step in runs[name][0][1]], color=f"C{i}")
+    axes[1].plot(
+        1 + np.arange(len(runs[name][0][1])),
+        [step.temperature for step in runs[name][0][1]],
+        color=f"C{i}",
+    )
 lowest = min(scores[-1, 1] for several in runs.values() for _, _, scores in several)
 highest = max(scores[-1, 1] for several in runs.values() for _, _, scores in several)
-axes[0].set(xscale="log", ylim=(lowest - 2 * (highest - lowest) - 1, highest + 0.2 * (highest - lowest) + 1))
+axes[0].set(
+    xscale="log", ylim=(lowest - 2 * (highest - lowest) - 1, highest + 0.2 * (highest - lowest) + 1)
+)
 axes[0].set(xlabel="sweep", ylabel="held-out log-likelihood, nats an image")
 axes[1].set(xscale="log", yscale="log", xlabel="sweep", ylabel="temperature 1 / E[1 / T]")
 axes[0].legend(loc="lower right")
@@ -119,7 +139,8 @@ figure.savefig("plot_factorial_faces.png", dpi=110)
 # %%
 # Components
 # ----------
-# Of the best start, on one scale for each method: 0 is in the middle, and a component that died out is plain.
+# Of the best start, on one scale for each method: 0 is in the middle, and a component that died out
+# is plain.
 
 figure, axes = plt.subplots(len(names), 1, figsize=(12, 6), layout="constrained")
 for axis, name in zip(axes, names):

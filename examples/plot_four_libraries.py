@@ -2,9 +2,10 @@
 Four libraries' topics on one scale
 ===================================
 
-scikit-learn, gensim, tomotopy and this library all fit latent Dirichlet allocation, and each prints a perplexity. These
-are four different quantities. `sklpf.interop` takes over what the others fitted, so that the same held-out documents
-decide: the log-likelihood of a document, which depends on that document and the model alone.
+scikit-learn, gensim, tomotopy and this library all fit latent Dirichlet allocation, and each prints
+a perplexity. These are four different quantities. `sklpf.interop` takes over what the others
+fitted, so that the same held-out documents decide: the log-likelihood of a document, which depends
+on that document and the model alone.
 
 gensim and tomotopy are optional: this page shows those that are installed.
 """
@@ -12,7 +13,8 @@ gensim and tomotopy are optional: this page shows those that are installed.
 # %%
 # One corpus, and who fits it
 # ---------------------------
-# Documents about bars, whose topics are the rows and columns of a square of 25 words, with a few other words.
+# Documents about bars, whose topics are the rows and columns of a square of 25 words, with a few
+# other words.
 
 import importlib.util
 import warnings
@@ -29,7 +31,9 @@ from sklpf import LatentDirichletAllocation, compare, compare_models
 from sklpf.datasets import make_bars_corpus
 from sklpf.interop import from_gensim, from_sklearn, from_tomotopy
 
-X, true_topics, _ = make_bars_corpus(550, n_tokens=60, doc_topic_prior=0.2, background=0.05, random_state=0)
+X, true_topics, _ = make_bars_corpus(
+    550, n_tokens=60, doc_topic_prior=0.2, background=0.05, random_state=0
+)
 train, test = X[:500], X[500:]
 n_topics, alpha, eta = len(true_topics), 0.2, 0.1
 words = [f"word {i}" for i in range(X.shape[1])]
@@ -41,12 +45,18 @@ def texts(X):
 
 
 # %%
-# Every function below returns the model as this library sees it, and what the library itself says about some documents.
+# Every function below returns the model as this library sees it, and what the library itself says
+# about some documents.
 
 
 def fit_sklearn():
     lda = TheirLatentDirichletAllocation(
-        n_topics, doc_topic_prior=alpha, topic_word_prior=eta, learning_method="online", max_iter=20, random_state=0
+        n_topics,
+        doc_topic_prior=alpha,
+        topic_word_prior=eta,
+        learning_method="online",
+        max_iter=20,
+        random_state=0,
     ).fit(train)
     return from_sklearn(lda, random_state=0), lda.perplexity
 
@@ -60,9 +70,18 @@ def fit_gensim():
 
     names = dict(enumerate(words))
     lda = LdaModel(
-        corpus(train), n_topics, id2word=names, alpha=alpha, eta=eta, passes=20, chunksize=128, random_state=0
+        corpus(train),
+        n_topics,
+        id2word=names,
+        alpha=alpha,
+        eta=eta,
+        passes=20,
+        chunksize=128,
+        random_state=0,
     )
-    return from_gensim(lda, vocabulary=words, random_state=0), lambda X: 2 ** -lda.log_perplexity(corpus(X))
+    return from_gensim(
+        lda, vocabulary=words, random_state=0
+    ), lambda X: 2 ** -lda.log_perplexity(corpus(X))
 
 
 def fit_tomotopy():
@@ -82,28 +101,46 @@ def fit_tomotopy():
 
 def fit_sklpf():
     lda = LatentDirichletAllocation(
-        n_topics, doc_topic_prior=alpha, topic_word_prior=eta, learning_method="online", max_iter=20, random_state=0
+        n_topics,
+        doc_topic_prior=alpha,
+        topic_word_prior=eta,
+        learning_method="online",
+        max_iter=20,
+        random_state=0,
     ).fit(train)
     return lda, lda.perplexity
 
 
-fits = {"sklpf": fit_sklpf, "scikit-learn": fit_sklearn, "gensim": fit_gensim, "tomotopy": fit_tomotopy}
-present = [name for name in fits if name in ("sklpf", "scikit-learn") or importlib.util.find_spec(name)]
+fits = {
+    "sklpf": fit_sklpf,
+    "scikit-learn": fit_sklearn,
+    "gensim": fit_gensim,
+    "tomotopy": fit_tomotopy,
+}
+present = [
+    name for name in fits if name in ("sklpf", "scikit-learn") or importlib.util.find_spec(name)
+]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # the other libraries' own
     fitted = {name: fits[name]() for name in present}
-    own = {name: [float(perplexity(test)), float(perplexity(test[:5]))] for name, (_, perplexity) in fitted.items()}
+    own = {
+        name: [float(perplexity(test)), float(perplexity(test[:5]))]
+        for name, (_, perplexity) in fitted.items()
+    }
 models = {name: model for name, (model, _) in fitted.items()}
 
 # %%
 # What each library says
 # ----------------------
-# scikit-learn and gensim add the topics' share of a bound to that of the documents, so that their figure grows without
-# limit the fewer documents there are; and gensim, as in its log, raises 2 to the power of nats. tomotopy's is a
-# likelihood of the words with one draw of their topics. Only the log-likelihood is a statement on a document, whoever
-# comes with it.
+# scikit-learn and gensim add the topics' share of a bound to that of the documents, so that their
+# figure grows without limit the fewer documents there are; and gensim, as in its log, raises 2 to
+# the power of nats. tomotopy's is a likelihood of the words with one draw of their topics. Only the
+# log-likelihood is a statement on a document, whoever comes with it.
 
-print("| library | perplexity by itself, 50 documents | the first 5 of them | by the log-likelihood, 50 | 5 |")
+print(
+    "| library | perplexity by itself, 50 documents | the first 5 of them | by the log-likelihood,"
+    " 50 | 5 |"
+)
 print("|---|---|---|---|---|")
 for name, (all_, few) in own.items():
     values = models[name].score_samples(test)
@@ -113,8 +150,8 @@ for name, (all_, few) in own.items():
 # %%
 # On one scale
 # ------------
-# Documents are paired, so the differences are known far better than the scores. The topics that made the documents are
-# there too: no one can be better by more than chance.
+# Documents are paired, so the differences are known far better than the scores. The topics that
+# made the documents are there too: no one can be better by more than chance.
 
 truth = LatentDirichletAllocation.from_topics(true_topics, alpha, random_state=0)
 print(compare_models({**models, "the truth": truth}, test))
@@ -135,7 +172,8 @@ for place, model in zip(places, models.values()):
     right.plot(difference.mean, place, "C0o")
 right.axvline(0, color="0.5", ls="--")
 right.set(
-    xlabel="log-likelihood less that of the true topics, nats a document", title="The same 50 documents, one scale"
+    xlabel="log-likelihood less that of the true topics, nats a document",
+    title="The same 50 documents, one scale",
 )
 figure.savefig("four_libraries.png", dpi=110)
 
@@ -145,7 +183,11 @@ figure.savefig("four_libraries.png", dpi=110)
 # Each in its row, next to the true ones above.
 
 figure, axes = plt.subplots(
-    len(own) + 1, n_topics, figsize=(n_topics, 1.1 * (len(own) + 1)), layout="constrained", squeeze=False
+    len(own) + 1,
+    n_topics,
+    figsize=(n_topics, 1.1 * (len(own) + 1)),
+    layout="constrained",
+    squeeze=False,
 )
 rows = {"truth": true_topics, **{name: models[name].components_ for name in own}}
 for row, (name, topics) in zip(axes, rows.items()):

@@ -2,11 +2,13 @@
 Hamiltonian annealed importance sampling, figures 2 to 4
 ========================================================
 
-Sohl-Dickstein and Culpepper (2012) anneal with Hamiltonian moves whose velocities are kept from level to level. Their
-figures compare it, on densities with known log Z, with moves whose velocity is drawn anew at every level and with
-Gaussian Metropolis steps. This page repeats the comparison: the error of log Z against the number of levels.
+Sohl-Dickstein and Culpepper (2012) anneal with Hamiltonian moves whose velocities are kept from
+level to level. Their figures compare it, on densities with known log Z, with moves whose velocity
+is drawn anew at every level and with Gaussian Metropolis steps. This page repeats the comparison:
+the error of log Z against the number of levels.
 
-- Two complete products of experts in 36 dimensions, Laplace and Student t (which starts at a Student-t base: a Gaussian
+- Two complete products of experts in 36 dimensions, Laplace and Student t (which starts at a
+Student-t base: a Gaussian
   has lighter tails than the target and would be confidently wrong).
 - The evidence of a stiff linear-Gaussian model, whose prior is the base.
 
@@ -81,11 +83,16 @@ def linear_grad(x):
 
 
 covariance = A @ A.T + SIGMA**2 * np.eye(D)
-evidence = -0.5 * (y @ np.linalg.solve(covariance, y) + np.linalg.slogdet(2 * np.pi * covariance)[1])
+evidence = -0.5 * (
+    y @ np.linalg.solve(covariance, y) + np.linalg.slogdet(2 * np.pi * covariance)[1]
+)
 prior = Gaussian(np.zeros(D), 1.0)
 
 PROBLEMS = {
-    "product of Laplace": (GeometricPath(laplace, grad=laplace_grad, base=prior), D * np.log(2) - log_det),
+    "product of Laplace": (
+        GeometricPath(laplace, grad=laplace_grad, base=prior),
+        D * np.log(2) - log_det,
+    ),
     "product of Student t": (
         GeometricPath(student, grad=student_grad, base=StudentT(np.zeros(D), 0.5, 2 * SHAPE - 1)),
         D * log_t - log_det,
@@ -96,7 +103,8 @@ PROBLEMS = {
 # %%
 # Error against levels
 # --------------------
-# Root mean square and median absolute error over repeats of 200 chains on a linear ladder, as in the paper.
+# Root mean square and median absolute error over repeats of 200 chains on a linear ladder, as in
+# the paper.
 
 full = os.environ.get("SKLPF_FULL") == "1"
 LEVELS, REPEATS = ([30, 100, 300, 1000, 3000, 10_000], 20) if full else ([30, 100, 300], 5)
@@ -115,21 +123,26 @@ METHODS = {
 
 errors = {}
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", ConvergenceWarning)  # with few levels most runs say that they did not converge
+    warnings.simplefilter(
+        "ignore", ConvergenceWarning
+    )  # with few levels most runs say that they did not converge
     for problem, (path, truth) in PROBLEMS.items():
         print(f"\n{problem}: root mean square error (median absolute error)")
         print(f"{'levels':<24}" + "".join(f"{k:>16}" for k in LEVELS))
         for method, make in METHODS.items():
             line = f"{method:<24}"
             for k in LEVELS:
-                off = np.array([make(k, seed).fit(path).log_partition_ - truth for seed in range(REPEATS)])
+                off = np.array(
+                    [make(k, seed).fit(path).log_partition_ - truth for seed in range(REPEATS)]
+                )
                 errors[problem, method, k] = np.sqrt(np.mean(off**2))
                 line += f"{errors[problem, method, k]:>8.3f} ({np.median(np.abs(off)):.3f})"
             print(line)
 
 # %%
-# Metropolis steps need many times the levels. Drawing every velocity anew makes the error at 300 levels two to three
-# times as large on the products, whose scales are all alike, and more than four times on the stiff model.
+# Metropolis steps need many times the levels. Drawing every velocity anew makes the error at 300
+# levels two to three times as large on the products, whose scales are all alike, and more than four
+# times on the stiff model.
 
 fig, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained", sharey=True)
 for ax, problem in zip(axes, PROBLEMS):

@@ -2,14 +2,16 @@
 Models of natural images on one scale
 =====================================
 
-How well do models of image patches explain patches that they have not seen? Likelihoods answer in nats, for models
-whose normaliser is unknown too (Sohl-Dickstein & Culpepper 2012, table 1 and figure 5). The reference is a Gaussian
-with the covariance of the patches; what a user would otherwise take from scikit-learn stands beside.
+How well do models of image patches explain patches that they have not seen? Likelihoods answer in
+nats, for models whose normaliser is unknown too (Sohl-Dickstein & Culpepper 2012, table 1 and
+figure 5). The reference is a Gaussian with the covariance of the patches; what a user would
+otherwise take from scikit-learn stands beside.
 
-By default small: patches of scikit-learn's two photographs. With ``SKLPF_FULL=1`` in the environment, at the paper's
-size, on natural images if they are there (`SKLPF_DATA`), in eight minutes. There a product of 144 Laplace experts
-gains 6.5 nats a row, one of Student-t experts 9.8 and the mean-covariance RBM 10.6 (a mixture of 8 Gaussians: 9.9), and
-one log Z takes less than a second (the paper: 170 s), those of 100 rows of the linear model 20 s (4 h).
+By default small: patches of scikit-learn's two photographs. With ``SKLPF_FULL=1`` in the
+environment, at the paper's size, on natural images if they are there (`SKLPF_DATA`), in eight
+minutes. There a product of 144 Laplace experts gains 6.5 nats a row, one of Student-t experts 9.8
+and the mean-covariance RBM 10.6 (a mixture of 8 Gaussians: 9.9), and one log Z takes less than a
+second (the paper: 170 s), those of 100 rows of the linear model 20 s (4 h).
 """
 
 import os
@@ -22,7 +24,12 @@ from sklearn.datasets import load_sample_images
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from sklpf import BilinearGenerativeModel, LinearGenerativeModel, MeanCovarianceRBM, ProductOfExperts
+from sklpf import (
+    BilinearGenerativeModel,
+    LinearGenerativeModel,
+    MeanCovarianceRBM,
+    ProductOfExperts,
+)
 from sklpf.datasets import make_patches
 from sklpf.testing import find_shared_data
 
@@ -33,16 +40,18 @@ if file is None:
     images = [image.mean(axis=2) for image in load_sample_images().images]
 else:
     with np.load(file) as archive:
-        images = list(archive["images"]) if "images" in archive else [archive[name] for name in archive]
+        images = (
+            list(archive["images"]) if "images" in archive else [archive[name] for name in archive]
+        )
 patches = make_patches(images, size, n_train, d, n_test=n_test, random_state=0)
 X_train, X_test = patches.X_train, patches.X_test
 
 # %%
 # Gains over the Gaussian
 # -----------------------
-# Paired, row by row, with the standard error over rows; the Monte-Carlo error of log Z apart. The generative models
-# have a log Z for each row and score the first rows alone. A model whose numbers are not to be trusted says so. Seconds
-# are processor time.
+# Paired, row by row, with the standard error over rows; the Monte-Carlo error of log Z apart. The
+# generative models have a log Z for each row and score the first rows alone. A model whose numbers
+# are not to be trusted says so. Seconds are processor time.
 
 gaussian = GaussianMixture(1, reg_covar=0).fit(X_train).score_samples(X_test)
 models = {
@@ -69,10 +78,12 @@ for name, model in models.items():
     gains[name] = gain.mean(), gain.std(ddof=1) / np.sqrt(len(gain))
     result = getattr(getattr(model, "partition_estimator_", None), "result_", None)
     error = 0.0 if result is None else result.diagnostics.get("mean_std_error", result.std_error)
-    trusted = 1.0 if result is None else np.mean(result.diagnostics.get("converged", result.converged))
+    trusted = (
+        1.0 if result is None else np.mean(result.diagnostics.get("converged", result.converged))
+    )
     print(
-        f"{name:>40} | {values.mean():10.2f} | {gain.mean():5.2f} ± {gains[name][1]:.2f} | {error:11.3f} | "
-        f"{fitted - began:6.1f} {scored - fitted:6.1f} | {trusted:.0%}"
+        f"{name:>40} | {values.mean():10.2f} | {gain.mean():5.2f} ± {gains[name][1]:.2f} |"
+        f" {error:11.3f} | {fitted - began:6.1f} {scored - fitted:6.1f} | {trusted:.0%}"
     )
 
 # %%
@@ -107,9 +118,14 @@ left.set_xlabel("gain over the Gaussian (nats a row)")
 for (name, rows), points in curves.items():
     mean, low, high = np.array(points).T
     right.errorbar(
-        sizes, mean, [mean - low, high - mean], marker="o", label=f"{name}, {rows} rows",
-        color="tab:blue" if name == "Laplace" else "tab:orange", linestyle="-" if rows == "test" else ":",
-    )  # fmt: skip
+        sizes,
+        mean,
+        [mean - low, high - mean],
+        marker="o",
+        label=f"{name}, {rows} rows",
+        color="tab:blue" if name == "Laplace" else "tab:orange",
+        linestyle="-" if rows == "test" else ":",
+    )
 right.set_xscale("log", base=2)
 right.set_xticks(sizes, sizes)
 right.set_xlabel("experts")

@@ -2,13 +2,14 @@
 Topic models that begin hot
 ===========================
 
-Figure 2 of Mandt et al. (2016): how well latent Dirichlet allocation predicts held-out words while documents stream by,
-for stochastic variational inference (SVI), annealed inference (AVI) whose temperature falls to 1 within tA passes over
-the documents, and variational tempering with one learned temperature (VT) or one for each document (LVT). Held-out
-values are per token, by document completion, and always those of the model at T = 1.
+Figure 2 of Mandt et al. (2016): how well latent Dirichlet allocation predicts held-out words while
+documents stream by, for stochastic variational inference (SVI), annealed inference (AVI) whose
+temperature falls to 1 within tA passes over the documents, and variational tempering with one
+learned temperature (VT) or one for each document (LVT). Held-out values are per token, by document
+completion, and always those of the model at T = 1.
 
-By default the documents are generated: bars in a square of words. ``SKLPF_FULL=1`` with the reference data takes
-newsgroup posts and AP news, 100 topics, three seeds.
+By default the documents are generated: bars in a square of words. ``SKLPF_FULL=1`` with the
+reference data takes newsgroup posts and AP news, 100 topics, three seeds.
 """
 
 # %%
@@ -34,43 +35,75 @@ full = os.environ.get("SKLPF_FULL") == "1" and find_shared_data("text/ap.npz")
 def stored(name):
     with np.load(find_shared_data(f"text/{name}.npz"), allow_pickle=False) as data:
         parts = [
-            tuple(data[f"{part}_{array}"] for array in ("data", "indices", "indptr")) for part in ("train", "test")
+            tuple(data[f"{part}_{array}"] for array in ("data", "indices", "indptr"))
+            for part in ("train", "test")
         ]
         n_words = int(data["n_features"])
-    return [sp.csr_matrix(part, shape=(len(part[2]) - 1, n_words), dtype=np.float32) for part in parts]
+    return [
+        sp.csr_matrix(part, shape=(len(part[2]) - 1, n_words), dtype=np.float32) for part in parts
+    ]
 
 
 if full:
     corpora = {name: stored(name) for name in ("newsgroups", "ap")}
-    settings = {"n_components": 100, "doc_topic_prior": 0.01, "topic_word_prior": 0.01, "batch_size": 100}
+    settings = {
+        "n_components": 100,
+        "doc_topic_prior": 0.01,
+        "topic_word_prior": 0.01,
+        "batch_size": 100,
+    }
     n_passes, n_seeds, n_held_out, n_points = 6, 3, 1000, 24
 else:
-    documents, _, _ = make_bars_corpus(2500, size=8, n_tokens=60, doc_topic_prior=0.1, random_state=0)
+    documents, _, _ = make_bars_corpus(
+        2500, size=8, n_tokens=60, doc_topic_prior=0.1, random_state=0
+    )
     corpora = {"bars": (documents[:2000].astype(np.float32), documents[2000:].astype(np.float32))}
-    settings = {"n_components": 16, "doc_topic_prior": 0.1, "topic_word_prior": 0.1, "batch_size": 50}
+    settings = {
+        "n_components": 16,
+        "doc_topic_prior": 0.1,
+        "topic_word_prior": 0.1,
+        "batch_size": 50,
+    }
     n_passes, n_seeds, n_held_out, n_points = 4, 3, 500, 12
 
 # %%
 # Methods
 # -------
-# The paper's schedules fall from 3.9, the mean of the 100 temperatures from 1 to 10 that it distributes over. A cooler
-# one is added.
+# The paper's schedules fall from 3.9, the mean of the 100 temperatures from 1 to 10 that it
+# distributes over. A cooler one is added.
 
 methods = {"SVI": {}}
 for length in (0.01, 0.1, 1.0, 3.0):
-    methods[f"AVI, tA = {length:g}"] = {"tempering": "annealed", "initial_temperature": 3.9, "n_tempered": length}
+    methods[f"AVI, tA = {length:g}"] = {
+        "tempering": "annealed",
+        "initial_temperature": 3.9,
+        "n_tempered": length,
+    }
 methods |= {
-    "AVI from 1.5, tA = 3": {"tempering": "annealed", "initial_temperature": 1.5, "n_tempered": 3.0},
-    "VT": {"tempering": "global", "initial_temperature": 10.0, "monotone_temperature": False, "n_tempered": 3.0},
+    "AVI from 1.5, tA = 3": {
+        "tempering": "annealed",
+        "initial_temperature": 1.5,
+        "n_tempered": 3.0,
+    },
+    "VT": {
+        "tempering": "global",
+        "initial_temperature": 10.0,
+        "monotone_temperature": False,
+        "n_tempered": 3.0,
+    },
     "LVT": {"tempering": "local", "initial_temperature": 10.0, "n_tempered": 3.0},
 }
 
 
 def curves(options, seed, train, test):
-    """Held-out value and temperature at `n_points` times while the documents go by in another order in each pass."""
+    """Held-out value and temperature at `n_points` times while the documents go by in another order
+    in each pass.
+    """
     rng = np.random.default_rng(seed)
     order = np.concatenate([rng.permutation(train.shape[0]) for _ in range(n_passes)])
-    model = LatentDirichletAllocation(**settings, **options, total_samples=train.shape[0], random_state=seed, n_jobs=2)
+    model = LatentDirichletAllocation(
+        **settings, **options, total_samples=train.shape[0], random_state=seed, n_jobs=2
+    )
     values = []
     for part in np.array_split(order, n_points):
         model.partial_fit(train[part])
@@ -105,7 +138,9 @@ for (corpus, method), values in results.items():
 # The picture
 # -----------
 
-figure, axes = plt.subplots(len(corpora), 2, figsize=(11, 4 * len(corpora)), squeeze=False, layout="constrained")
+figure, axes = plt.subplots(
+    len(corpora), 2, figsize=(11, 4 * len(corpora)), squeeze=False, layout="constrained"
+)
 for (left, right), corpus in zip(axes, corpora):
     seen = np.arange(1, n_points + 1) / n_points * n_passes
     for method in methods:

@@ -2,16 +2,17 @@
 Topics: bars in a square, and the subjects of real text
 =======================================================
 
-Latent Dirichlet allocation on documents whose topics are known, rows and columns of a square of words, and on real
-text: news of the Associated Press where the reference data is at hand, else the documentation strings of scikit-learn.
-Models are compared by the likelihood of held-out documents, which needs no choice of words to hide.
+Latent Dirichlet allocation on documents whose topics are known, rows and columns of a square of
+words, and on real text: news of the Associated Press where the reference data is at hand, else the
+documentation strings of scikit-learn. Models are compared by the likelihood of held-out documents,
+which needs no choice of words to hide.
 """
 
 # %%
 # Bars
 # ----
-# Every topic is one bar. A model finds them if each of its topics is close to one of the true ones; starts differ, so
-# the one with the best bound is kept.
+# Every topic is one bar. A model finds them if each of its topics is close to one of the true ones;
+# starts differ, so the one with the best bound is kept.
 
 import inspect
 
@@ -31,7 +32,9 @@ from sklpf.display import ComponentsDisplay, TopicsDisplay
 from sklpf.testing import find_shared_data
 
 size = 5
-X, true_topics, _ = make_bars_corpus(1000, size=size, n_tokens=100, doc_topic_prior=0.3, random_state=0)
+X, true_topics, _ = make_bars_corpus(
+    1000, size=size, n_tokens=100, doc_topic_prior=0.3, random_state=0
+)
 train, test = X[:900], X[900:]
 
 
@@ -55,9 +58,14 @@ print("|---|---|")
 fits = {5: fit(5, 0), 10: model, 20: fit(20, 0)}
 for n, fitted in fits.items():
     interval = fitted.score_interval(test)
-    print(f"| {n} | {interval.mean:.2f} ({interval.combined[0]:.2f} to {interval.combined[1]:.2f}) |")
+    print(
+        f"| {n} | {interval.mean:.2f} ({interval.combined[0]:.2f} to {interval.combined[1]:.2f}) |"
+    )
 gain = compare(fits[10], fits[5], test)
-print(f"10 topics are better than 5 by {gain.combined[0]:.2f} to {gain.combined[1]:.2f} nats a document")
+print(
+    f"10 topics are better than 5 by {gain.combined[0]:.2f} to {gain.combined[1]:.2f} nats a"
+    " document"
+)
 
 figure, axes = plt.subplots(2, 1, figsize=(2 * size, 2.6), layout="constrained")
 for axis, name, bars in zip(axes, ("true", "found"), (true_topics[true], topics[found])):
@@ -79,19 +87,34 @@ def news():
 
 
 def documentation():
-    """Counts of the words of what scikit-learn says about its classes, functions and methods, and the words."""
+    """Counts of the words of what scikit-learn says about its classes, functions and methods, and
+    the words.
+    """
     members = [member for _, member in all_estimators() + all_functions()]
-    members += [method for member in members if inspect.isclass(member) for method in vars(member).values()]
+    members += [
+        method for member in members if inspect.isclass(member) for method in vars(member).values()
+    ]
     texts = {inspect.getdoc(member) for member in members if callable(member)}
     texts = sorted(text for text in texts if text and len(text) > 400)
-    vectorizer = CountVectorizer(token_pattern=r"[a-z]{4,}", stop_words="english", min_df=5, max_df=0.25)
+    vectorizer = CountVectorizer(
+        token_pattern=r"[a-z]{4,}", stop_words="english", min_df=5, max_df=0.25
+    )
     return vectorizer.fit_transform(texts).astype(np.float32), vectorizer.get_feature_names_out()
 
 
 X, words = news() if find_shared_data("text/ap.npz") else documentation()
-print(f"{X.shape[0]} documents of {X.sum() / X.shape[0]:.0f} words on average, {X.shape[1]} different ones")
+print(
+    f"{X.shape[0]} documents of {X.sum() / X.shape[0]:.0f} words on average, {X.shape[1]} different"
+    " ones"
+)
 model = LatentDirichletAllocation(
-    20, doc_topic_prior=0.1, topic_word_prior=0.05, learning_method="online", max_iter=10, random_state=0, n_jobs=2
+    20,
+    doc_topic_prior=0.1,
+    topic_word_prior=0.05,
+    learning_method="online",
+    max_iter=10,
+    random_state=0,
+    n_jobs=2,
 ).fit(X)
 
 # %%

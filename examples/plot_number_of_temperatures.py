@@ -2,14 +2,15 @@
 How many temperatures? Figure 4 of the RTS paper
 ================================================
 
-Rao-Blackwellised tempered sampling averages probabilities of levels instead of counting visits, so that more levels
-cost no precision: Carlson et al. (2016), figure 4. Here every number of levels has runs of its own, each read by five
-methods. Counting (TS) needs enough visits to every level; thermodynamic integration needs levels that lie close
-together, and its Rao-Blackwellised form becomes `RTS` as they do (appendix C); MBAR has no error of quadrature.
+Rao-Blackwellised tempered sampling averages probabilities of levels instead of counting visits, so
+that more levels cost no precision: Carlson et al. (2016), figure 4. Here every number of levels has
+runs of its own, each read by five methods. Counting (TS) needs enough visits to every level;
+thermodynamic integration needs levels that lie close together, and its Rao-Blackwellised form
+becomes `RTS` as they do (appendix C); MBAR has no error of quadrature.
 
-By default the model is an RBM with 20 hidden units fitted to scikit-learn's digits, whose log Z is enumerated. With
-``SKLPF_FULL=1`` and the reference data it is the paper's, 784 visible and 500 hidden units, against the published
-value.
+By default the model is an RBM with 20 hidden units fitted to scikit-learn's digits, whose log Z is
+enumerated. With ``SKLPF_FULL=1`` and the reference data it is the paper's, 784 visible and 500
+hidden units, against the published value.
 """
 
 # %%
@@ -41,7 +42,9 @@ if full:
     truth, n_runs, n_temperatures = 451.28, 10, [10, 20, 50, 100, 200, 500, 1000]
 else:
     digits = (load_digits().data > 7).astype(float)
-    rbm = BernoulliRBM(20, learning_rate=0.1, n_iter=300, batch_size=100, random_state=0).fit(digits)
+    rbm = BernoulliRBM(20, learning_rate=0.1, n_iter=300, batch_size=100, random_state=0).fit(
+        digits
+    )
     truth, n_runs, n_temperatures = Exact().fit(rbm).log_partition_, 6, [3, 5, 10, 20, 50, 100]
 
 # %%
@@ -69,11 +72,14 @@ for i, n_levels in enumerate(n_temperatures):
 # %%
 # RMSE and bias in nats
 # ---------------------
-# 100 chains, 1000 sweeps each. The bias of few levels is that of the trapezoidal rule; `converged` says who noticed.
+# 100 chains, 1000 sweeps each. The bias of few levels is that of the trapezoidal rule; `converged`
+# says who noticed.
 
 rmse = np.sqrt(np.mean(errors**2, axis=1))
 print("levels | " + " | ".join(f"{name:>20}" for name in READINGS) + "   (RMSE, bias, converged)")
-for n_levels, of_rmse, of_bias, good in zip(n_temperatures, rmse, errors.mean(axis=1), converged.sum(axis=1)):
+for n_levels, of_rmse, of_bias, good in zip(
+    n_temperatures, rmse, errors.mean(axis=1), converged.sum(axis=1)
+):
     cells = [f"{r:6.3f} {b:+7.3f} {n:2d}/{n_runs}" for r, b, n in zip(of_rmse, of_bias, good)]
     print(f"{n_levels:6d} | " + " | ".join(f"{cell:>20}" for cell in cells))
 

@@ -2,13 +2,15 @@
 How RTS finds its weights
 =========================
 
-Rao-Blackwellised tempered sampling needs approximate log Z at every temperature before its chains can travel along
-the ladder. Carlson et al. (2016, section 2.4 and figure 1) start from Z = 1 everywhere and alternate short runs with
-updates. This page repeats their figure: 100 temperatures, 50 sweeps of 100 chains a round, with and without
-Rao-Blackwellisation (counts of the visited temperatures, plus 0.1).
+Rao-Blackwellised tempered sampling needs approximate log Z at every temperature before its chains
+can travel along the ladder. Carlson et al. (2016, section 2.4 and figure 1) start from Z = 1
+everywhere and alternate short runs with updates. This page repeats their figure: 100 temperatures,
+50 sweeps of 100 chains a round, with and without Rao-Blackwellisation (counts of the visited
+temperatures, plus 0.1).
 
-With the reference data at hand the model is an RBM with 784 visible and 10 hidden units trained on MNIST, as in the
-paper; otherwise an RBM with 10 hidden units is fitted to scikit-learn's digits. Both have an exact log Z.
+With the reference data at hand the model is an RBM with 784 visible and 10 hidden units trained on
+MNIST, as in the paper; otherwise an RBM with 10 hidden units is fitted to scikit-learn's digits.
+Both have an exact log Z.
 """
 
 # %%
@@ -42,23 +44,35 @@ else:
 n_levels, n_chains, n_sweeps = 100, 100, 50
 path = rbm.path().with_ladder(make_ladder("linear", n_levels))
 checked = np.arange(0, n_levels, 11)
-exact = [0.0] + [Exact().fit(path.with_ladder([0, path.ladder[k]])).log_partition_ for k in checked[1:]]
+exact = [0.0] + [
+    Exact().fit(path.with_ladder([0, path.ladder[k]])).log_partition_ for k in checked[1:]
+]
 
 # %%
 # Algorithm 1, round after round
 # ------------------------------
-# After each round log Z_k grows by log c_k - log c_1 (equation 12). Chains go on from where they are, with fresh
-# uniformly drawn temperatures.
+# After each round log Z_k grows by log c_k - log c_1 (equation 12). Chains go on from where they
+# are, with fresh uniformly drawn temperatures.
 
 
 def initialise(rao_blackwell, n_rounds=8):
     rng = np.random.default_rng(0)
-    log_z, state, history = np.zeros(n_levels), path.sample_base(n_chains, Stream(stream_key(0))), []
+    log_z, state, history = (
+        np.zeros(n_levels),
+        path.sample_base(n_chains, Stream(stream_key(0))),
+        [],
+    )
     for i in range(n_rounds):
         levels = rng.integers(n_levels, size=n_chains)
         stream = Stream(stream_key(0, i + 1))
-        order = n_sweeps, 1, n_sweeps  # redraws, sweeps between two of them, and records, of which none are needed
-        state, _, _, log_q, counts, *_ = temper(path, Gibbs(), state, (), levels, -log_z, *order, stream)
+        order = (
+            n_sweeps,
+            1,
+            n_sweeps,
+        )  # redraws, sweeps between two of them, and records, of which none are needed
+        state, _, _, log_q, counts, *_ = temper(
+            path, Gibbs(), state, (), levels, -log_z, *order, stream
+        )
         log_c = logsumexp(log_q, axis=0) if rao_blackwell else np.log(counts.sum(axis=0) + 0.1)
         log_z = log_z + log_c - log_c[0]
         history.append((log_z, log_c - logsumexp(log_c)))

@@ -2,14 +2,16 @@
 RTS, AIS, RAISE and parallel tempering at matched sweeps
 ========================================================
 
-Figure 3 of Carlson et al. (2016) says that annealed importance sampling needs more than ten times the Gibbs sweeps to
-match what Rao-Blackwellised tempered sampling (RTS) achieves with 1000. This page repeats the comparison: every method
-gets the same number of sweeps of 100 chains, everything included (RTS its pilot and burn-in, parallel tempering all
-its rounds), ten times over. The quarter of AIS's chains that go back down, for its error bar alone, is left out.
+Figure 3 of Carlson et al. (2016) says that annealed importance sampling needs more than ten times
+the Gibbs sweeps to match what Rao-Blackwellised tempered sampling (RTS) achieves with 1000. This
+page repeats the comparison: every method gets the same number of sweeps of 100 chains, everything
+included (RTS its pilot and burn-in, parallel tempering all its rounds), ten times over. The quarter
+of AIS's chains that go back down, for its error bar alone, is left out.
 
-By default the model is an RBM with 20 hidden units fitted to scikit-learn's digits, whose log Z is enumerated. With
-``SKLPF_FULL=1`` and the reference data it is the paper's: 784 visible and 500 hidden units, trained on MNIST
-(Salakhutdinov & Murray 2008), where the truth is the mean of the longest AIS and RTS runs.
+By default the model is an RBM with 20 hidden units fitted to scikit-learn's digits, whose log Z is
+enumerated. With ``SKLPF_FULL=1`` and the reference data it is the paper's: 784 visible and 500
+hidden units, trained on MNIST (Salakhutdinov & Murray 2008), where the truth is the mean of the
+longest AIS and RTS runs.
 """
 
 # %%
@@ -49,13 +51,15 @@ else:
 # %%
 # Matched budgets
 # ---------------
-# RAISE starts from 10 test rows, 10 chains each, as Burda et al. (2015) do. Data are not samples of the model, so its
-# number is conservative, not a bound.
+# RAISE starts from 10 test rows, 10 chains each, as Burda et al. (2015) do. Data are not samples of
+# the model, so its number is conservative, not a bound.
 
 METHODS = {
     "AIS": lambda n, seed: AIS(100, n + 1, random_state=seed, n_jobs=2),
     "RTS": lambda n, seed: RTS(100, 100, n, random_state=seed, n_jobs=2),
-    "RAISE": lambda n, seed: RAISE(10, 10, n + 1, starts=draw_rows(seed), random_state=seed, n_jobs=2),
+    "RAISE": lambda n, seed: RAISE(
+        10, 10, n + 1, starts=draw_rows(seed), random_state=seed, n_jobs=2
+    ),
     "ParallelTempering": lambda n, seed: ParallelTempering(5, 20, n, random_state=seed, n_jobs=2),
 }
 
@@ -71,10 +75,16 @@ for n_sweeps in budgets:
         for seed in range(n_repeats):
             started = time.process_time()
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # counted in the table's last column
+                warnings.simplefilter(
+                    "ignore", ConvergenceWarning
+                )  # counted in the table's last column
                 estimator = make(n_sweeps, seed).fit(rbm)
-            runs.append((estimator.log_partition_, time.process_time() - started, estimator.converged_))
-        values[method, n_sweeps], seconds[method, n_sweeps], trusted[method, n_sweeps] = np.array(runs).T
+            runs.append(
+                (estimator.log_partition_, time.process_time() - started, estimator.converged_)
+            )
+        values[method, n_sweeps], seconds[method, n_sweeps], trusted[method, n_sweeps] = np.array(
+            runs
+        ).T
 
 # %%
 # Means and errors
@@ -89,15 +99,18 @@ print("| method | sweeps | mean | RMSE | median seconds | converged |")
 print("|---|---|---|---|---|---|")
 for (method, n_sweeps), runs in values.items():
     print(
-        f"| {method} | {n_sweeps} | {runs.mean():.3f} | {rmse[method, n_sweeps]:.3f} | "
-        f"{np.median(seconds[method, n_sweeps]):.2f} | {int(trusted[method, n_sweeps].sum())} of {n_repeats} |"
+        f"| {method} | {n_sweeps} | {runs.mean():.3f} | {rmse[method, n_sweeps]:.3f} |"
+        f" {np.median(seconds[method, n_sweeps]):.2f} | {int(trusted[method, n_sweeps].sum())} of"
+        f" {n_repeats} |"
     )
 for method in ("RTS", "ParallelTempering"):
     ratios = [(rmse["AIS", n] / rmse[method, n]) ** 2 for n in budgets]
     costs = [np.median(seconds[method, n]) / np.median(seconds["AIS", n]) for n in budgets]
     print(
-        f"for equal RMSE AIS needs about {', '.join(f'{ratio:.1f}' for ratio in ratios)} times the sweeps of {method} "
-        f"and {', '.join(f'{ratio / cost:.1f}' for ratio, cost in zip(ratios, costs))} times its seconds at {budgets}"
+        f"for equal RMSE AIS needs about {', '.join(f'{ratio:.1f}' for ratio in ratios)} times the"
+        f" sweeps of {method} and"
+        f" {', '.join(f'{ratio / cost:.1f}' for ratio, cost in zip(ratios, costs))} times its"
+        f" seconds at {budgets}"
     )
 
 # %%
@@ -111,7 +124,9 @@ for method in METHODS:
     left.errorbar(budgets, means, spread, fmt="o-", capsize=3, label=method)
     right.plot(budgets, [rmse[method, n] for n in budgets], "o-", label=method)
 left.axhline(truth, color="k", lw=0.8, ls=":", label="truth")
-left.set(xscale="log", xlabel="sweeps of each of 100 chains", ylabel="log Z: mean ± standard deviation")
+left.set(
+    xscale="log", xlabel="sweeps of each of 100 chains", ylabel="log Z: mean ± standard deviation"
+)
 right.set(xscale="log", yscale="log", xlabel="sweeps of each of 100 chains", ylabel="RMSE (nats)")
 left.legend()
 figure.savefig("plot_rts_vs_ais.png", dpi=110)

@@ -1,11 +1,13 @@
-"""sklpf: held-out log-likelihoods with error bars for models whose normalising constant is intractable."""
+"""sklpf: held-out log-likelihoods with error bars for models whose normalising constant is
+intractable.
+"""
 
 import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
-    from sklpf._sampling import importance_resample as importance_resample
-    from sklpf._sampling import inverse_cdf_sample as inverse_cdf_sample
+    from sklpf._utils.sampling import importance_resample as importance_resample
+    from sklpf._utils.sampling import inverse_cdf_sample as inverse_cdf_sample
     from sklpf.models import BernoulliRBM as BernoulliRBM
     from sklpf.models import BilinearGenerativeModel as BilinearGenerativeModel
     from sklpf.models import FactorialMixture as FactorialMixture
@@ -98,8 +100,8 @@ _PUBLIC = {
     "compare_estimates": "sklpf.partition",
     "compare_fits": "sklpf.models",
     "compare_models": "sklpf.models",
-    "importance_resample": "sklpf._sampling",
-    "inverse_cdf_sample": "sklpf._sampling",
+    "importance_resample": "sklpf._utils.sampling",
+    "inverse_cdf_sample": "sklpf._utils.sampling",
     "iterated_conditional_modes": "sklpf.paths",
     "log_likelihood": "sklpf.models",
     "log_likelihood_with_error": "sklpf.models",

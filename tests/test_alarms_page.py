@@ -1,4 +1,6 @@
-"""doc/guide/alarms.md explains every alarm that the library can raise: a new one without an entry fails here."""
+"""doc/guide/alarms.md explains every alarm that the library can raise: a new one without an entry
+fails here.
+"""
 
 import ast
 import re
@@ -9,8 +11,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "doc" / "guide" / "alarms.md"
 FOLDERS = ("kernels", "models", "partition", "paths", "readings", "runs", "training")
-NO_SENTENCES = ("_progress.py", "_summary.py")  # lines of `verbose`, and what a printed result calls its diagnostics
-# Strings of at least four words that are no alarms: what is printed, and parts of errors that stand outside of `raise`.
+NO_SENTENCES = (
+    "progress.py",
+    "_summary.py",
+)  # lines of `verbose`, and what a printed result calls its diagnostics
+# Strings of at least four words that are no alarms: what is printed, and parts of errors that stand
+# outside of `raise`.
 NO_ALARMS = (
     "difference from the first",
     "sweeps and moves",
@@ -64,9 +70,14 @@ def _calls(node, name):
 
 
 def _unread(tree):
-    """Nodes whose strings are no alarms: docstrings, what is raised or only logged, what diagnostics mean."""
+    """Nodes whose strings are no alarms: docstrings, what is raised or only logged, what
+    diagnostics mean.
+    """
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+        if (
+            isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+            and ast.get_docstring(node) is not None
+        ):
             yield node.body[0]
         elif (
             isinstance(node, ast.Raise)
@@ -89,7 +100,9 @@ def sentences(source):
             continue
         if isinstance(node, ast.JoinedStr):
             skipped.update(id(inner) for inner in ast.walk(node))
-            text = "".join(part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
+            text = "".join(
+                part.value if isinstance(part, ast.Constant) else "…" for part in node.values
+            )
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value
         else:
@@ -124,7 +137,9 @@ def test_the_scan_finds_alarms_and_no_errors():
 
 @pytest.mark.parametrize("alarm", sorted(set(alarms())))
 def test_alarm_has_an_entry(alarm):
-    """On failure: explain the sentence in doc/guide/alarms.md, or name it in NO_ALARMS if it is none."""
+    """On failure: explain the sentence in doc/guide/alarms.md, or name it in NO_ALARMS if it is
+    none.
+    """
     page = " ".join(PAGE.read_text(encoding="utf-8").split())
     assert alarm.split(": ", 1)[1] in page
 

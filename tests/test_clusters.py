@@ -1,4 +1,6 @@
-"""Dask and Ray through joblib give the bits of one process; partitions of a Dask array or frame those of the whole."""
+"""Dask and Ray through joblib give the bits of one process; partitions of a Dask array or frame
+those of the whole.
+"""
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,12 @@ from sklpf.testing import hidden_mode_problem, make_rbm_problem
 def dask_cluster():
     from distributed import Client, LocalCluster
 
-    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "host": "127.0.0.1",
+        "dashboard_address": None,
+    }
     with LocalCluster(**options) as cluster, Client(cluster):
         yield
 
@@ -44,7 +51,9 @@ def fit(path, n_jobs=None):
 
 
 @pytest.mark.filterwarnings("ignore")  # the back ends' own, and that 20 chains are few
-@pytest.mark.parametrize("make", [lambda: make_rbm_problem("digits"), lambda: hidden_mode_problem(6, 0.8)])
+@pytest.mark.parametrize(
+    "make", [lambda: make_rbm_problem("digits"), lambda: hidden_mode_problem(6, 0.8)]
+)
 def test_a_cluster_gives_the_bits_of_one_process(backend, make, monkeypatch):
     monkeypatch.setattr("sklpf.models.rbm._path._WORK_PER_SEGMENT", 0)  # segments of 500 sweeps
     path = make().path
@@ -64,7 +73,7 @@ def test_documents_on_a_cluster(backend):
         np.testing.assert_array_equal(model.set_params(n_jobs=2).score_samples(X), serial)
 
 
-# ---- partitions -------------------------------------------------------------------------------------
+# ---- partitions
 def test_partitions_of_a_dask_array_have_the_scores_of_one_array():
     import dask.array as da
 
@@ -72,7 +81,9 @@ def test_partitions_of_a_dask_array_have_the_scores_of_one_array():
     rbm = BernoulliRBM(5, n_iter=2, random_state=0).fit(rows)
     rbm.estimate_log_partition()
     lazy = da.from_array(rows, chunks=(25, 9))
-    scores = lazy.map_blocks(rbm.score_samples, drop_axis=1, dtype=float).compute(scheduler="synchronous")
+    scores = lazy.map_blocks(rbm.score_samples, drop_axis=1, dtype=float).compute(
+        scheduler="synchronous"
+    )
     # products of matrices of other sizes are rounded otherwise
     np.testing.assert_allclose(scores, rbm.score_samples(rows), rtol=1e-13)
 
@@ -87,7 +98,9 @@ def test_partitions_of_a_dask_frame_of_texts_have_the_bits_of_one_frame():
     model = LatentDirichletAllocation(2, **options).fit(vectorizer.transform(texts))
 
     def score(frame):
-        return pd.Series(model.score_samples(vectorizer.transform(frame["text"])), index=frame.index)
+        return pd.Series(
+            model.score_samples(vectorizer.transform(frame["text"])), index=frame.index
+        )
 
     frame = pd.DataFrame({"text": texts})
     lazy = dd.from_pandas(frame, npartitions=4).map_partitions(score, meta=(None, float))

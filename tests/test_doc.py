@@ -1,4 +1,6 @@
-"""README.md's code prints what is said, links lead somewhere, and the reference and versions are complete."""
+"""README.md's code prints what is said, links lead somewhere, and the reference and versions are
+complete.
+"""
 
 import contextlib
 import importlib
@@ -13,21 +15,28 @@ from pages import PAGES, ROOT, run, text
 import sklpf
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-API = sorted(file.parent.name for file in (ROOT / "sklpf").glob("*/__init__.py") if file.parent.name != "kernels")
+API = sorted(
+    file.parent.name
+    for file in (ROOT / "sklpf").glob("*/__init__.py")
+    if file.parent.name != "kernels"
+)
 NUMBER = r"-?\d+(?:\.\d+)?"
 
 
 def agree(said, printed):
-    """Whether two texts have the same words, and numbers that differ by at most two units in the last place shown.
+    """Whether two texts have the same words, and numbers that differ by at most two units in the
+    last place shown.
 
-    Chains and fits are the same bits on one machine. On another one sums are rounded otherwise, which is all that is
-    allowed for here: two runs that differ by Monte-Carlo errors don't agree.
+    Chains and fits are the same bits on one machine. On another one sums are rounded otherwise,
+    which is all that is allowed for here: two runs that differ by Monte-Carlo errors don't agree.
     """
     if re.sub(NUMBER, "#", said).split() != re.sub(NUMBER, "#", printed).split():
         return False
     for a, b in zip(re.findall(NUMBER, said), re.findall(NUMBER, printed)):
         decimals = len(a.partition(".")[2])
-        if decimals != len(b.partition(".")[2]) or abs(float(a) - float(b)) > 2.01 * 10**-decimals * bool(decimals):
+        if decimals != len(b.partition(".")[2]) or abs(
+            float(a) - float(b)
+        ) > 2.01 * 10**-decimals * bool(decimals):
             return False
     return True
 
@@ -67,7 +76,9 @@ def test_readme_says_what_its_example_prints(tmp_path, monkeypatch):
 
 
 def links(file):
-    return re.findall(r"\]\((?!#)([^)\s]+)\)", text(file)) + re.findall(r"<(https?://[^>\s]+)>", text(file))
+    return re.findall(r"\]\((?!#)([^)\s]+)\)", text(file)) + re.findall(
+        r"<(https?://[^>\s]+)>", text(file)
+    )
 
 
 @pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md"])
@@ -81,14 +92,18 @@ def test_links_that_a_package_index_shows_are_absolute_and_lead_to_files(file):
     for link in links(file):
         assert link.startswith("https://"), f"{file} has the relative link {link}"
         if own.match(link):
-            assert (ROOT / own.sub("", link).partition("#")[0]).exists(), f"{file} links to {link}, which is no file"
+            assert (ROOT / own.sub("", link).partition("#")[0]).exists(), (
+                f"{file} links to {link}, which is no file"
+            )
 
 
 @pytest.mark.parametrize("file", [file for file in PAGES if links(file)])
 def test_links_between_pages_lead_to_files(file):
     for link in links(file):
         if not link.startswith(("http://", "https://")) and "auto_examples" not in link:
-            assert (ROOT / file).parent.joinpath(link.partition("#")[0]).exists(), f"{file} links to {link}"
+            assert (ROOT / file).parent.joinpath(link.partition("#")[0]).exists(), (
+                f"{file} links to {link}"
+            )
 
 
 def test_versions_agree():
@@ -109,7 +124,10 @@ def test_the_reference_has_every_public_name_once():
             module = table.split("\n", 1)[0]
             listed += [f"{module}.{name}" for name in re.findall(r"^ {3}(\w+)$", table, re.M)]
     assert len(listed) == len(set(listed))
-    unknown, found = set(listed) - set(objects), {id(objects[name]) for name in listed if name in objects}
+    unknown, found = (
+        set(listed) - set(objects),
+        {id(objects[name]) for name in listed if name in objects},
+    )
     missing = sorted(name for name, item in objects.items() if id(item) not in found)
     assert not unknown, f"doc/api lists {sorted(unknown)}, which are not public"
     assert not missing, f"add {missing} to a page of doc/api"

@@ -17,12 +17,24 @@ def public(module):
 
 
 MODULES = [module.name for module in pkgutil.walk_packages(sklpf.__path__, "sklpf.")]
-PUBLIC = ["sklpf", *(module.name for module in pkgutil.iter_modules(sklpf.__path__, "sklpf.") if public(module))]
-COMPLETE = {"GL08", "PR01", "PR07", "RT01"}  # a docstring, all parameters, each described, what is returned
+PUBLIC = [
+    "sklpf",
+    *(module.name for module in pkgutil.iter_modules(sklpf.__path__, "sklpf.") if public(module)),
+]
+COMPLETE = {
+    "GL08",
+    "PR01",
+    "PR07",
+    "RT01",
+}  # a docstring, all parameters, each described, what is returned
 
 
 def examples(module):
-    return [test for test in doctest.DocTestFinder().find(importlib.import_module(module)) if test.examples]
+    return [
+        test
+        for test in doctest.DocTestFinder().find(importlib.import_module(module))
+        if test.examples
+    ]
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -47,7 +59,9 @@ PROTOCOLS = [item for item in OBJECTS if getattr(item, "_is_protocol", False)]
 
 
 def fields(item):
-    """Of a record, which users read and don't make, the names of its fields; those of a public base it explains."""
+    """Of a record, which users read and don't make, the names of its fields; those of a public base
+    it explains.
+    """
     if dataclasses.is_dataclass(item):
         above = {name for base in item.__mro__[1:] if base in OBJECTS for name in fields(base)}
         return {field.name for field in dataclasses.fields(item)} - above
@@ -59,45 +73,69 @@ def function(member):
 
 
 def own(cls):
-    """Public methods and properties that a class of this package defines itself, or has from a private base."""
+    """Public methods and properties that a class of this package defines itself, or has from a
+    private base.
+    """
     for name in dir(cls):
         home = next(base for base in cls.__mro__ if name in vars(base))
-        if name.startswith("_") or not home.__module__.startswith("sklpf") or (home in OBJECTS and home is not cls):
+        if (
+            name.startswith("_")
+            or not home.__module__.startswith("sklpf")
+            or (home in OBJECTS and home is not cls)
+        ):
             continue
         if inspect.isfunction(function(vars(home)[name])):
             yield name
 
 
 def said_elsewhere(cls, name):
-    """Whether a method is one that a base or a group of capabilities defines; it then has to say only what differs."""
+    """Whether a method is one that a base or a group of capabilities defines; it then has to say
+    only what differs.
+    """
     homes = [base for base in cls.__mro__ if name in vars(base)]
     return len(homes) > 1 or any(name in vars(group) for group in PROTOCOLS if group not in homes)
 
 
 def faults(name, codes):
-    numpydoc = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed (group doc)")
-    return [f"{name}: {code} {text}" for code, text in numpydoc.validate(name)["errors"] if code in codes]
+    numpydoc = pytest.importorskip(
+        "numpydoc.validate", reason="numpydoc is not installed (group doc)"
+    )
+    return [
+        f"{name}: {code} {text}"
+        for code, text in numpydoc.validate(name)["errors"]
+        if code in codes
+    ]
 
 
 def class_faults(cls, name):
-    """What the docstring of a class lacks; protocols and records, which nobody calls, need no examples."""
+    """What the docstring of a class lacks; protocols and records, which nobody calls, need no
+    examples.
+    """
     if cls in PROTOCOLS:
         return faults(name, {"GL08"})
     if fields(cls):
-        missing = sorted(field for field in fields(cls) if not re.search(rf"\b{field}\b.* : ", cls.__doc__ or ""))
+        missing = sorted(
+            field for field in fields(cls) if not re.search(rf"\b{field}\b.* : ", cls.__doc__ or "")
+        )
         return [f"{name}: no description of the field {field}" for field in missing]
     return faults(name, COMPLETE | {"EX01"})
 
 
-@pytest.mark.parametrize("item", [item for item in OBJECTS if inspect.isfunction(item)], ids=OBJECTS.get)
+@pytest.mark.parametrize(
+    "item", [item for item in OBJECTS if inspect.isfunction(item)], ids=OBJECTS.get
+)
 def test_docstrings_of_functions_are_complete(item):
     found = faults(OBJECTS[item], COMPLETE)
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("item", [item for item in OBJECTS if inspect.isclass(item)], ids=OBJECTS.get)
+@pytest.mark.parametrize(
+    "item", [item for item in OBJECTS if inspect.isclass(item)], ids=OBJECTS.get
+)
 def test_docstrings_of_classes_are_complete(item):
-    """Methods of a protocol, the lines of a table, and those that a base has explained may have a sentence alone."""
+    """Methods of a protocol, the lines of a table, and those that a base has explained may have a
+    sentence alone.
+    """
     found = class_faults(item, OBJECTS[item])
     for method in own(item):
         name = f"{OBJECTS[item]}.{method}"

@@ -11,18 +11,23 @@ def run(code, **environment):
     import os
 
     command = [sys.executable, "-W", "default", "-c", code]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+    result = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+    )
     assert result.returncode == 0, result.stderr
     return result.stdout, result.stderr
 
 
 def test_importing_the_package_imports_neither_numba_nor_scikit_learn():
-    output, _ = run("import sklpf, sys; print([m for m in ('numba', 'sklearn', 'scipy') if m in sys.modules])")
+    output, _ = run(
+        "import sklpf, sys; print([m for m in ('numba', 'sklearn', 'scipy') if m in sys.modules])"
+    )
     assert output == "[]\n"
 
 
 @pytest.mark.parametrize(
-    "code", ["from sklpf import AIS, Exact, Path; AIS(), Exact(), Path()", "import sklpf.runs._programs"]
+    "code",
+    ["from sklpf import AIS, Exact, Path; AIS(), Exact(), Path()", "import sklpf.runs._programs"],
 )
 def test_estimators_are_imported_without_numba(code):
     output, _ = run(f"{code}; import sys; print('numba' in sys.modules)")
@@ -71,7 +76,8 @@ def test_kernels_work_without_a_writable_cache_and_say_so_once():
     code = """
 from numba.core import caching
 implementation = caching.CompileResultCacheImpl
-implementation._locator_classes = implementation._locator_classes[:1]  # the folder of NUMBA_CACHE_DIR alone
+# the folder of NUMBA_CACHE_DIR alone
+implementation._locator_classes = implementation._locator_classes[:1]
 from sklpf.kernels import random_bits
 import numpy as np
 out = np.zeros(4, dtype=np.uint32)

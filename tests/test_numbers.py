@@ -1,21 +1,38 @@
-"""What is no number, or none of the kind that is asked for, is refused in a sentence that names it."""
+"""What is no number, or none of the kind that is asked for, is refused in a sentence that
+names it.
+"""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris
 
-from sklpf import AIS, RTS, BernoulliRBM, FactorialMixture, LatentDirichletAllocation, ParallelTempering
-from sklpf._numbers import as_float64
+from sklpf import (
+    AIS,
+    RTS,
+    BernoulliRBM,
+    FactorialMixture,
+    LatentDirichletAllocation,
+    ParallelTempering,
+)
+from sklpf._utils.numbers import as_float64
 from sklpf.models import FactorialPath, LDAPath, RBMPath
 from sklpf.reweighting import bar, mbar
 
 NO_NUMBERS = ["a", b"x", {}, object(), len, [[1, 0], [1]], 1 + 2j, sp.eye_array(2)]
 ROWS = (load_iris().data > 3).astype(float)
 GOOD = {
-    RBMPath: {"components": np.ones((2, 3)), "intercept_visible": np.zeros(3), "intercept_hidden": np.zeros(2)}
+    RBMPath: {
+        "components": np.ones((2, 3)),
+        "intercept_visible": np.zeros(3),
+        "intercept_hidden": np.zeros(2),
+    }
     | {"base_mean": np.full(3, 0.5)},
-    FactorialPath: {"X": np.ones((1, 3)), "components": np.ones((2, 3)), "component_covariance": np.eye(2)}
+    FactorialPath: {
+        "X": np.ones((1, 3)),
+        "components": np.ones((2, 3)),
+        "component_covariance": np.eye(2),
+    }
     | {"noise_variance": 1.0, "activation_probability": np.full(2, 0.5)},
     LDAPath: {"topics": np.full((2, 2), 0.5), "doc_topic_prior": 0.5, "X": np.ones((1, 2))},
     mbar: {"vectors": np.zeros((2, 2)), "counts": np.ones(2)},
@@ -40,7 +57,9 @@ def test_numbers_come_as_float64_and_copied_where_that_is_asked_for():
     assert as_float64([1, 2], "x").dtype == np.float64
 
 
-@pytest.mark.parametrize("level", ["0.9", None, [0.9], np.array([0.5, 0.9]), {}, 0.9 + 0j, np.nan, 1.0])
+@pytest.mark.parametrize(
+    "level", ["0.9", None, [0.9], np.array([0.5, 0.9]), {}, 0.9 + 0j, np.nan, 1.0]
+)
 def test_a_level_that_is_no_probability_is_refused(level):
     model = BernoulliRBM(2, n_iter=1, random_state=0).fit(ROWS)
     with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
@@ -75,15 +94,23 @@ def test_rows_to_draw_are_a_whole_number(kind, n_samples):
 
 def test_small_integers_of_numpy_serve_as_sizes():
     plain = BernoulliRBM(3, batch_size=7, n_iter=1, random_state=0).fit(ROWS)
-    small = BernoulliRBM(np.int8(3), batch_size=np.int8(7), n_iter=np.int8(1), random_state=0).fit(ROWS)
+    small = BernoulliRBM(np.int8(3), batch_size=np.int8(7), n_iter=np.int8(1), random_state=0).fit(
+        ROWS
+    )
     np.testing.assert_array_equal(plain.components_, small.components_)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_small_integers_of_numpy_serve_as_sizes_of_estimators():
     model = BernoulliRBM(2, n_iter=1, random_state=0).fit(ROWS)
-    for plain, name in ((RTS(10, 4, 64), "sweeps_per_redraw"), (ParallelTempering(3, 4, 64), "n_ladders")):
-        results = [plain.set_params(**{name: size(3)}, random_state=0).fit(model).result_ for size in (int, np.int8)]
+    for plain, name in (
+        (RTS(10, 4, 64), "sweeps_per_redraw"),
+        (ParallelTempering(3, 4, 64), "n_ladders"),
+    ):
+        results = [
+            plain.set_params(**{name: size(3)}, random_state=0).fit(model).result_
+            for size in (int, np.int8)
+        ]
         assert results[0].log_partition == results[1].log_partition
         assert results[0].n_sweeps == results[1].n_sweeps
 

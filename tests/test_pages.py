@@ -8,7 +8,9 @@ from sklpf.testing import Problem, check_partition_estimator, make_rbm_problem
 
 
 def test_own_density():
-    """The transfer matrix gives the ring's log Z; 4.8 SE of a t with 99 degrees of freedom: 6e-6 false alarms."""
+    """The transfer matrix gives the ring's log Z; 4.8 SE of a t with 99 degrees of freedom: 6e-6
+    false alarms.
+    """
     estimate = run("doc/developers/add_a_model.md")[0]["estimate"]
     exact = np.log((2 * np.cosh(0.5)) ** 12 + (2 * np.sinh(0.5)) ** 12)
     assert estimate.converged_
@@ -16,7 +18,9 @@ def test_own_density():
 
 
 def test_own_estimator():
-    estimator = run("doc/developers/add_an_estimator.md")[0]["BaseImportanceSampling"](random_state=0)
+    estimator = run("doc/developers/add_an_estimator.md")[0]["BaseImportanceSampling"](
+        random_state=0
+    )
     problem = make_rbm_problem("easy")
     check_partition_estimator(estimator, Problem(problem.name, problem.path, problem.log_partition))
 
@@ -24,6 +28,8 @@ def test_own_estimator():
 ELSEWHERE = ("doc/developers/add_a_model.md", "doc/developers/add_an_estimator.md")  # tested above
 
 
-@pytest.mark.parametrize("file", [file for file in PAGES if "```python\n" in text(file) and file not in ELSEWHERE])
+@pytest.mark.parametrize(
+    "file", [file for file in PAGES if "```python\n" in text(file) and file not in ELSEWHERE]
+)
 def test_pages_run(file):
     run(file)

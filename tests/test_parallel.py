@@ -1,4 +1,6 @@
-"""Blocks of chains on every back end, checkpoints, and what happens when a run is killed or interrupted."""
+"""Blocks of chains on every back end, checkpoints, and what happens when a run is killed or
+interrupted.
+"""
 
 import contextlib
 import functools
@@ -16,14 +18,20 @@ from interruption import saves
 from joblib import parallel_config
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf._parallel import Checkpoint, fingerprint, parallel_map, removing_checkpoints, run_segments
+from sklpf._utils.parallel import (
+    Checkpoint,
+    fingerprint,
+    parallel_map,
+    removing_checkpoints,
+    run_segments,
+)
 from sklpf.partition import AIS, BDMC, RAISE, RTS, SMC, LeftToRight, ParallelTempering
 from sklpf.paths import Path
 from sklpf.runs._plan import equal_blocks, segments
 from sklpf.testing import HiddenModePath, hidden_mode_problem, make_rbm_problem
 
 
-# ---- blocks and segments ----------------------------------------------------------------------------
+# ---- blocks and segments
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 16, 100, 1000, 1001])
 @pytest.mark.parametrize("largest", [1, 16, 32])
 def test_equal_blocks(n, largest):
@@ -37,7 +45,13 @@ def test_equal_blocks(n, largest):
 
 @pytest.mark.parametrize(
     ("n_sweeps", "length", "bounds"),
-    [(1, 100, [0, 1]), (100, 100, [0, 100]), (101, 100, [0, 100, 101]), (5, 2, [0, 2, 4, 5]), (3, 1, [0, 1, 2, 3])],
+    [
+        (1, 100, [0, 1]),
+        (100, 100, [0, 100]),
+        (101, 100, [0, 100, 101]),
+        (5, 2, [0, 2, 4, 5]),
+        (3, 1, [0, 1, 2, 3]),
+    ],
 )
 def test_segments(n_sweeps, length, bounds):
     assert segments(n_sweeps, length) == bounds
@@ -74,7 +88,11 @@ def test_on_segment_is_called_here_after_each_segment_of_all_blocks(n_jobs):
         seen.append((segment, os.getpid(), [int(order[0]) for _, (order, _) in carries]))
 
     run_segments(_zeros, _count, 3, 3, n_jobs=n_jobs, stage="count", on_segment=look)
-    assert seen == [(0, os.getpid(), [0] * 3), (1, os.getpid(), [1] * 3), (2, os.getpid(), [12] * 3)]
+    assert seen == [
+        (0, os.getpid(), [0] * 3),
+        (1, os.getpid(), [1] * 3),
+        (2, os.getpid(), [12] * 3),
+    ]
 
 
 def test_on_segment_is_told_of_segments_that_are_read_back(tmp_path):
@@ -107,7 +125,7 @@ def test_parallel_map_keeps_the_order(items, n_jobs):
         parallel_map(_refuse_one, [0, 1, 2], n_jobs=n_jobs)
 
 
-# ---- the same bits everywhere -----------------------------------------------------------------------
+# ---- the same bits everywhere
 def fit(path, n_jobs=None, **parameters):
     """Log weights of chains that go up, and of those that come back down."""
     with warnings.catch_warnings():
@@ -137,13 +155,17 @@ def test_rbm_on_two_jobs_gives_the_bits_of_one(backend, weights):
         np.testing.assert_array_equal(fit(path), serial)
 
 
-# "multiprocessing" has no generators of results; from Python 3.12 on fork() warns in a process with threads
+# "multiprocessing" has no generators of results; from Python 3.12 on fork() warns in a process with
+# threads
 BACKENDS = pytest.mark.parametrize(
     "backend",
     [
         "threading",
         "loky",
-        pytest.param("multiprocessing", marks=pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork")),
+        pytest.param(
+            "multiprocessing",
+            marks=pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork"),
+        ),
     ],
 )
 
@@ -174,10 +196,12 @@ def test_blas_uses_one_thread_in_every_back_end(backend):
         parallel = run_segments(_random_matrix, advance, 3, 4, n_jobs=2, stage="blas")
         mapped = parallel_map(functools.partial(advance, 0, 0), serial, n_jobs=2)
     np.testing.assert_array_equal(parallel, serial)
-    np.testing.assert_array_equal(mapped, parallel_map(functools.partial(advance, 0, 0), serial, n_jobs=1))
+    np.testing.assert_array_equal(
+        mapped, parallel_map(functools.partial(advance, 0, 0), serial, n_jobs=1)
+    )
 
 
-# ---- checkpoints ------------------------------------------------------------------------------------
+# ---- checkpoints
 @pytest.mark.usefixtures("short_segments")
 @pytest.mark.parametrize("ladder", ["linear", "adaptive"])
 @pytest.mark.parametrize("n_saved", [0, 1, 11])
@@ -188,9 +212,13 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path, ladder, n_saved
         fit(path, ladder=ladder, checkpoint=tmp_path)
     assert len(list(tmp_path.glob("*.npz"))) == min(n_saved, 8)
     with saves() as after:
-        np.testing.assert_array_equal(fit(path, n_jobs=2, ladder=ladder, checkpoint=tmp_path), uninterrupted)
+        np.testing.assert_array_equal(
+            fit(path, n_jobs=2, ladder=ladder, checkpoint=tmp_path), uninterrupted
+        )
     both = before + after
-    assert len(both) == len(set(both)) == 8 * 3 + 8 * 3  # no segment of the 8 blocks ran twice, up or down
+    assert (
+        len(both) == len(set(both)) == 8 * 3 + 8 * 3
+    )  # no segment of the 8 blocks ran twice, up or down
 
 
 @pytest.fixture
@@ -208,7 +236,10 @@ def test_finished_segments_are_read_back(tmp_path, monkeypatch):
 
 
 def test_a_finished_run_removes_its_own_files_and_runs_anew(tmp_path, monkeypatch):
-    path, options = hidden_mode_problem(6, 0.8).path, {"n_temperatures": 30, "n_chains": 2, "checkpoint": tmp_path}
+    path, options = (
+        hidden_mode_problem(6, 0.8).path,
+        {"n_temperatures": 30, "n_chains": 2, "checkpoint": tmp_path},
+    )
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "remove", lambda self: None)
         fit(path, random_state=7, **options)
@@ -216,7 +247,11 @@ def test_a_finished_run_removes_its_own_files_and_runs_anew(tmp_path, monkeypatc
     (tmp_path / "notes.txt").touch()
     assert len(others) == 5
     saved, save = [], Checkpoint.save
-    monkeypatch.setattr(Checkpoint, "save", lambda self, *arguments: (saved.append(arguments), save(self, *arguments)))
+    monkeypatch.setattr(
+        Checkpoint,
+        "save",
+        lambda self, *arguments: (saved.append(arguments), save(self, *arguments)),
+    )
     for n_runs in (1, 2):
         fit(path, random_state=8, **options)
         assert len(saved) == 6 * n_runs  # 2 blocks, in one segment up and two down
@@ -239,7 +274,10 @@ def test_of_nested_runs_the_outermost_decides(tmp_path, fails):
 
 @pytest.mark.usefixtures("files_stay")
 def test_runs_that_differ_do_not_share_files(tmp_path):
-    path, options = hidden_mode_problem(6, 0.8).path, {"n_temperatures": 12, "n_chains": 2, "checkpoint": tmp_path}
+    path, options = (
+        hidden_mode_problem(6, 0.8).path,
+        {"n_temperatures": 12, "n_chains": 2, "checkpoint": tmp_path},
+    )
     longer = hidden_mode_problem(6, 0.8).path
     longer.n_moves_per_segment = 5
     runs = [
@@ -255,7 +293,9 @@ def test_runs_that_differ_do_not_share_files(tmp_path):
         before = len(set(tmp_path.iterdir()))
         kept = fit(other, **{**options, **changes})
         assert len(set(tmp_path.iterdir())) > before, number
-        np.testing.assert_array_equal(kept, fit(other, **{**options, **changes, "checkpoint": None}))
+        np.testing.assert_array_equal(
+            kept, fit(other, **{**options, **changes, "checkpoint": None})
+        )
 
 
 @pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
@@ -283,7 +323,10 @@ def test_a_damaged_checkpoint_is_named(tmp_path, damage):
                 "flipped": content[: len(content) // 2] + middle + content[len(content) // 2 + 1 :],
             }[damage]
         )
-    with pytest.raises(ValueError, match=rf"checkpoint file .*{file.name} can't be read .*delete it to start afresh"):
+    with pytest.raises(
+        ValueError,
+        match=rf"checkpoint file .*{file.name} can't be read .*delete it to start afresh",
+    ):
         fit(path, **options)
     file.unlink()
     assert len(fit(path, **options)) == 40 + 10
@@ -321,7 +364,10 @@ def test_a_failed_save_leaves_the_file_before(tmp_path, monkeypatch):
 @pytest.mark.parametrize("directory", [5, b"bytes", 0.5])
 @pytest.mark.parametrize("estimator", [AIS, BDMC, RAISE, RTS, SMC, LeftToRight, ParallelTempering])
 def test_checkpoint_is_checked_as_other_parameters_are(estimator, directory):
-    with pytest.raises(ValueError, match=f"The 'checkpoint' parameter of {estimator.__name__} must be an instance of"):
+    with pytest.raises(
+        ValueError,
+        match=f"The 'checkpoint' parameter of {estimator.__name__} must be an instance of",
+    ):
         estimator(checkpoint=directory, random_state=0).fit(hidden_mode_problem(4).path)
 
 
@@ -348,7 +394,7 @@ def test_fingerprint_tells_things_apart():
         fingerprint(lambda x: x)
 
 
-# ---- killed, interrupted, crashed -------------------------------------------------------------------
+# ---- killed, interrupted, crashed
 RUN = """
 import sys, numpy as np
 from sklpf.partition import AIS, BDMC, RAISE, RTS, LeftToRight, ParallelTempering
@@ -436,7 +482,7 @@ def test_a_worker_that_dies_is_reported_and_its_run_goes_on(tmp_path):
     assert output.split() == [expected.tobytes().hex()], errors
 
 
-# ---- memory -----------------------------------------------------------------------------------------
+# ---- memory
 class Gaussians(Path):
     """Normal densities of precision 1 + 3 beta, redrawn exactly."""
 
@@ -461,11 +507,14 @@ def peak_memory(path, n_temperatures):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(("path", "short", "long"), [(Gaussians(), 210, 2010), (None, 1100, 11_000)])
+@pytest.mark.parametrize(
+    ("path", "short", "long"), [(Gaussians(), 210, 2010), (None, 1100, 11_000)]
+)
 @pytest.mark.usefixtures("short_segments")
 def test_peak_memory_does_not_grow_with_the_number_of_sweeps(path, short, long):
     path = path or make_rbm_problem("easy").path
     peak_memory(path, 10)
     growth = peak_memory(path, long) - peak_memory(path, short)
-    # a few arrays of the ladder's length; the levels of a whole run would take 20 chains * 8 bytes a level and array
+    # a few arrays of the ladder's length; the levels of a whole run would take 20 chains * 8 bytes
+    # a level and array
     assert growth < 6 * 8 * (long - short)

@@ -1,4 +1,6 @@
-"""How far fits are: lines where `verbose`, tasks for scikit-learn's callbacks, and never another number."""
+"""How far fits are: lines where `verbose`, tasks for scikit-learn's callbacks, and never another
+number.
+"""
 
 import logging
 from types import SimpleNamespace
@@ -21,9 +23,9 @@ from sklpf import (
     LinearGenerativeModel,
     ParallelTempering,
     ProductOfExperts,
-    _progress,
 )
-from sklpf._progress import in_words, say
+from sklpf._utils import progress as _progress
+from sklpf._utils.progress import in_words, say
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((60, 8)) < 0.4).astype(float)
@@ -53,7 +55,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 class Recorder:
-    """A callback of scikit-learn that writes down what it hears, and may ask to stop after some tasks."""
+    """A callback of scikit-learn that writes down what it hears, and may ask to stop after some
+    tasks.
+    """
 
     max_propagation_depth = None
 
@@ -67,7 +71,9 @@ class Recorder:
         self.heard.append(("teardown", type(estimator).__name__))
 
     def on_fit_task_begin(self, estimator, context):
-        self.heard.append(("begin", context.estimator_name, context.task_name, context.max_subtasks))
+        self.heard.append(
+            ("begin", context.estimator_name, context.task_name, context.max_subtasks)
+        )
 
     def on_fit_task_end(self, estimator, context):
         self.heard.append(("end", context.estimator_name, context.task_name, context.max_subtasks))
@@ -87,18 +93,22 @@ def numbers(estimator):
     return estimator.log_partition_, estimator.log_partition_std_error_, estimator.result_.n_sweeps
 
 
-# -- callbacks ---------------------------------------------------------------------------------------
+# -- callbacks
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=NAMES)
 def test_estimators_tell_callbacks_of_every_stage_and_change_no_number(estimator, recorder, capsys):
     quiet = numbers(estimator.fit(RBM))
-    estimator = type(estimator)(**{**estimator.get_params(deep=False), "verbose": 1}).set_callbacks(recorder)
+    estimator = type(estimator)(**{**estimator.get_params(deep=False), "verbose": 1}).set_callbacks(
+        recorder
+    )
     assert numbers(estimator.fit(RBM)) == quiet
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].startswith(f"[{type(estimator).__name__}] log Z = ")
     name = type(estimator).__name__
     assert recorder.heard[:2] == [("setup", name), ("begin", name, "fit", None)]
     assert recorder.heard[-2:] == [("end", name, "fit", None), ("teardown", name)]
-    begun, ended = ([heard[2:] for heard in recorder.heard if heard[0] == event] for event in ("begin", "end"))
+    begun, ended = (
+        [heard[2:] for heard in recorder.heard if heard[0] == event] for event in ("begin", "end")
+    )
     assert sorted(begun, key=str) == sorted(ended, key=str)
     stages = [n_tasks for _, n_tasks in begun[1:] if n_tasks]
     leaves = sum(n_tasks == 0 for _, n_tasks in begun)
@@ -115,7 +125,11 @@ def test_models_tell_callbacks_of_every_pass_and_change_no_number(model, X, n_pa
     assert recorder.heard[-1] == ("teardown", name)
     assert recorder.count("begin", "fit") == recorder.count("end", "fit") == 1
     tasks = "start" if name == "FactorialMixture" else "pass"
-    within = [heard for heard in recorder.heard if heard[0] == "end" and heard[2] == tasks and heard[3] is None]
+    within = [
+        heard
+        for heard in recorder.heard
+        if heard[0] == "end" and heard[2] == tasks and heard[3] is None
+    ]
     assert (len(within) if tasks == "start" else recorder.count("end", "pass")) == n_passes
 
 
@@ -149,7 +163,9 @@ def test_callbacks_are_given_the_model_after_a_pass(model, X, n_models, recorder
     np.testing.assert_array_equal(fitted.components_, quiet.components_)
     assert fitted.score(X[:4]) == quiet.score(X[:4])
     assert len(keeper.models) == n_models if n_models else len(keeper.models) > 2
-    for kept, score in zip(keeper.models, keeper.scores):  # later passes don't change what an earlier one gave
+    for kept, score in zip(
+        keeper.models, keeper.scores
+    ):  # later passes don't change what an earlier one gave
         assert kept.score(X[:4]) == score
     assert len({kept.components_.tobytes() for kept in keeper.models}) > 1
     np.testing.assert_array_equal(keeper.models[-1].components_, quiet.components_)
@@ -160,7 +176,11 @@ def test_the_scoring_monitor_of_scikit_learn_scores_passes(recorder):
     from sklearn.callback import ScoringMonitor
 
     monitor = ScoringMonitor(scoring={"score": lambda model, X, y: model.score(X)})
-    fitted = BernoulliRBM(4, n_iter=3, random_state=0).set_callbacks(monitor).fit(BINARY, np.zeros(len(BINARY)))
+    fitted = (
+        BernoulliRBM(4, n_iter=3, random_state=0)
+        .set_callbacks(monitor)
+        .fit(BINARY, np.zeros(len(BINARY)))
+    )
     scores = [row["score"] for row in monitor.get_logs().data]
     assert len(scores) == 3
     assert scores[-1] == fitted.set_callbacks().score(BINARY)
@@ -193,12 +213,18 @@ def test_a_callback_of_a_model_and_of_its_estimator_hears_a_score_once(recorder)
     estimator = AIS(20, 50).set_callbacks(recorder)
     model = BernoulliRBM(4, n_iter=1, partition_estimator=estimator, random_state=0).fit(BINARY)
     model.set_callbacks(recorder).score(BINARY)
-    assert recorder.heard.count(("setup", "AIS")) == recorder.heard.count(("begin", "AIS", "fit", None)) == 1
+    assert (
+        recorder.heard.count(("setup", "AIS"))
+        == recorder.heard.count(("begin", "AIS", "fit", None))
+        == 1
+    )
     assert estimator._skl_callbacks == [recorder]
 
 
 def test_a_fit_that_raises_tears_callbacks_down(recorder):
-    model = BernoulliRBM(3, learning_rate=1e300, batch_size=100, random_state=0).set_callbacks(recorder)
+    model = BernoulliRBM(3, learning_rate=1e300, batch_size=100, random_state=0).set_callbacks(
+        recorder
+    )
     with pytest.raises(ValueError, match="diverged"):
         model.fit(BINARY)
     assert recorder.heard[-1] == ("teardown", "BernoulliRBM")
@@ -217,7 +243,7 @@ def test_the_progress_bar_of_scikit_learn_shows_fits(capsys):
     assert "100%" in shown
 
 
-# -- lines -------------------------------------------------------------------------------------------
+# -- lines
 def test_rounds_say_value_error_and_time_left(capsys):
     ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0, verbose=1).fit(RBM)
     lines = capsys.readouterr().out.splitlines()
@@ -245,7 +271,9 @@ def test_the_time_that_is_left_counts_no_compiler(monkeypatch, capsys):
 
 
 def test_score_of_a_verbose_model_says_how_far_its_estimator_is(capsys):
-    model = BernoulliRBM(4, n_iter=0, verbose=1, partition_estimator=AIS(20, 50), random_state=0).fit(BINARY)
+    model = BernoulliRBM(
+        4, n_iter=0, verbose=1, partition_estimator=AIS(20, 50), random_state=0
+    ).fit(BINARY)
     model.score(BINARY)
     assert "[AIS] log Z = " in capsys.readouterr().out
     before = model.partition_estimator_

@@ -22,11 +22,15 @@ def test_inverse_transformation_draws_from_the_law(law, seed):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_resampling_draws_from_the_target(seed):
-    """10 tests at p > 1e-4: a false alarm in 1e-3. 500 of 100,000 samples, whose own error is ten times smaller."""
+    """10 tests at p > 1e-4: a false alarm in 1e-3. 500 of 100,000 samples, whose own error is ten
+    times smaller.
+    """
     rng = np.random.default_rng(seed)
     target, proposal = stats.norm(0, 1), stats.t(3, scale=1.5)
     samples = proposal.rvs(100_000, random_state=rng)
-    draws = importance_resample(samples, target.logpdf(samples) - proposal.logpdf(samples) + 800, 500, seed)
+    draws = importance_resample(
+        samples, target.logpdf(samples) - proposal.logpdf(samples) + 800, 500, seed
+    )
     assert stats.kstest(draws, target.cdf).pvalue > 1e-4
 
 
@@ -40,10 +44,16 @@ def test_resampling_takes_whole_rows_and_never_those_of_weight_zero():
 
 
 def test_the_same_random_state_gives_the_same_draws():
-    assert np.array_equal(inverse_cdf_sample(stats.norm.ppf, 5, 3), inverse_cdf_sample(stats.norm.ppf, 5, 3))
-    assert not np.array_equal(inverse_cdf_sample(stats.norm.ppf, 5, 3), inverse_cdf_sample(stats.norm.ppf, 5, 4))
+    assert np.array_equal(
+        inverse_cdf_sample(stats.norm.ppf, 5, 3), inverse_cdf_sample(stats.norm.ppf, 5, 3)
+    )
+    assert not np.array_equal(
+        inverse_cdf_sample(stats.norm.ppf, 5, 3), inverse_cdf_sample(stats.norm.ppf, 5, 4)
+    )
     many = np.arange(1000)
-    assert np.array_equal(importance_resample(many, 0 * many, 5, 3), importance_resample(many, 0 * many, 5, 3))
+    assert np.array_equal(
+        importance_resample(many, 0 * many, 5, 3), importance_resample(many, 0 * many, 5, 3)
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,10 +65,26 @@ def test_the_same_random_state_gives_the_same_draws():
         (lambda: inverse_cdf_sample(lambda u: 0.0, 5), ValueError, "shape"),
         (lambda: inverse_cdf_sample(lambda u: np.full(len(u), np.nan), 5), ValueError, "NaN at"),
         (lambda: importance_resample([], [], 5), ValueError, "log_weights must have one number"),
-        (lambda: importance_resample([1, 2], [0.0], 5), ValueError, "log_weights must have one number"),
-        (lambda: importance_resample([1, 2], [[0.0, 1.0]], 5), ValueError, "log_weights must have one number"),
-        (lambda: importance_resample([1, 2], [np.nan, 0.0], 5), ValueError, "log_weights must be numbers"),
-        (lambda: importance_resample([1, 2], [np.inf, 0.0], 5), ValueError, "log_weights must be numbers"),
+        (
+            lambda: importance_resample([1, 2], [0.0], 5),
+            ValueError,
+            "log_weights must have one number",
+        ),
+        (
+            lambda: importance_resample([1, 2], [[0.0, 1.0]], 5),
+            ValueError,
+            "log_weights must have one number",
+        ),
+        (
+            lambda: importance_resample([1, 2], [np.nan, 0.0], 5),
+            ValueError,
+            "log_weights must be numbers",
+        ),
+        (
+            lambda: importance_resample([1, 2], [np.inf, 0.0], 5),
+            ValueError,
+            "log_weights must be numbers",
+        ),
         (lambda: importance_resample([1, 2], [-np.inf, -np.inf], 5), ValueError, "at least one"),
         (lambda: importance_resample([1, 2], ["a", "b"], 5), TypeError, "log_weights"),
         (lambda: importance_resample([1, 2], [0.0, 0.0], -1), ValueError, "n must be a positive"),

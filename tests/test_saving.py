@@ -1,4 +1,6 @@
-"""Models, estimators, results and runs survive pickle, joblib and skops, and say when the version differs."""
+"""Models, estimators, results and runs survive pickle, joblib and skops, and say when the version
+differs.
+"""
 
 import copy
 import io
@@ -39,7 +41,12 @@ MODELS = [
     (FactorialMixture(3, tol=0.1, random_state=0), REAL),
     (ProductOfExperts(max_iter=2, random_state=0), REAL),
     (MeanCovarianceRBM(max_iter=2, partition_estimator=SHORT, random_state=0), REAL),
-    (LinearGenerativeModel(prior="laplace", max_iter=2, partition_estimator=SHORT, random_state=0), REAL),
+    (
+        LinearGenerativeModel(
+            prior="laplace", max_iter=2, partition_estimator=SHORT, random_state=0
+        ),
+        REAL,
+    ),
     (BilinearGenerativeModel(max_iter=2, partition_estimator=SHORT, random_state=0), REAL),
 ]
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
@@ -126,7 +133,12 @@ def test_comparisons_survive(way):
 @pytest.mark.parametrize("thing", ["model", "estimator", "result", "run"])
 def test_another_version_is_named(thing, monkeypatch):
     tempering = ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0).fit(RBM)
-    things = {"model": RBM, "estimator": clone(tempering), "result": tempering.result_, "run": tempering.run_}
+    things = {
+        "model": RBM,
+        "estimator": clone(tempering),
+        "result": tempering.result_,
+        "run": tempering.run_,
+    }
     saved = pickle.dumps(things[thing])
     pickle.loads(saved)
     monkeypatch.setattr(sklpf, "__version__", "99.1")
@@ -148,7 +160,9 @@ def test_a_load_warns_once_however_much_is_in_it(monkeypatch):
             warnings.simplefilter("default")
             load()
         (warning,) = caught
-        assert f"saved by version {version} of sklpf is read by version 99.1" in str(warning.message)
+        assert f"saved by version {version} of sklpf is read by version 99.1" in str(
+            warning.message
+        )
 
 
 def test_what_knows_no_version_is_of_an_unknown_one():

@@ -12,42 +12,58 @@ import pytest
 import sklpf
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("mypy") is None, reason="mypy is not installed (group lint of pyproject.toml)"
+    importlib.util.find_spec("mypy") is None,
+    reason="mypy is not installed (group lint of pyproject.toml)",
 )
 
 GOOD = """
 import numpy as np
 
 import sklpf
-from sklpf import AIS, BDMC, RAISE, RTS, BernoulliRBM, FactorialMixture, LatentDirichletAllocation, compare
+from sklpf import AIS, BDMC, RAISE, RTS, BernoulliRBM, FactorialMixture
+from sklpf import LatentDirichletAllocation, compare
 
 X = np.zeros((3, 4))
-rbm = BernoulliRBM(n_components=3, learning_rate=0.1, random_state=np.random.RandomState(0), n_jobs=2)
+rng = np.random.RandomState(0)
+rbm = BernoulliRBM(n_components=3, learning_rate=0.1, random_state=rng, n_jobs=2)
 score: float = rbm.fit(X).partial_fit(X).score(X)
-rows = rbm.sample(3), rbm.transform(X), rbm.gibbs(X), rbm.score_samples(X), rbm.pseudo_log_likelihood(X)
+rows = rbm.sample(3), rbm.transform(X), rbm.gibbs(X), rbm.score_samples(X)
+pseudo = rbm.pseudo_log_likelihood(X)
 error: float = rbm.estimate_log_partition().log_partition_std_error_
 known: BernoulliRBM = BernoulliRBM.from_parameters(X, X[0], X[:, 0])
 interval: tuple[float, float] = compare(rbm, known, X).combined
-topics = LatentDirichletAllocation(5, doc_topic_prior=0.1, tempering="annealed", initial_temperature=2).fit(X)
+topics = LatentDirichletAllocation(5, tempering="annealed", initial_temperature=2).fit(X)
 perplexity: float = topics.perplexity(X) + topics.completion_score(X)
 mixture = FactorialMixture(8, activation_probability=[0.1, 0.2], tempering=None).fit(X)
 mean: float = mixture.score_interval(X).mean
 again = mixture.inverse_transform(mixture.transform(X))
 result = sklpf.Exact().fit(rbm).result_
 tempering: RTS = RTS(n_chains=20, tol=0.1, checkpoint="folder", random_state=0).fit(rbm)
-annealed = AIS(10, ladder="adaptive").fit(rbm.path()), RAISE(starts=X).fit(rbm), BDMC(10, base=X[0]).fit(rbm)
-others = sklpf.ParallelTempering(n_temperatures="auto").fit(rbm), sklpf.LeftToRight(10).fit(topics.path(X))
+annealed = AIS(10, ladder="adaptive").fit(rbm.path()), RAISE(starts=X).fit(rbm)
+both_ways = BDMC(10, base=X[0]).fit(rbm)
+tempered = sklpf.ParallelTempering(n_temperatures="auto").fit(rbm)
+left_to_right = sklpf.LeftToRight(10).fit(topics.path(X))
 """
 
 
 def run_mypy(folder, code):
     """Errors of mypy --strict in a file outside the package."""
-    file = folder / f"user{len(list(folder.iterdir()))}.py"  # a new name: the cache knows files by time and size
+    file = (
+        folder / f"user{len(list(folder.iterdir()))}.py"
+    )  # a new name: the cache knows files by time and size
     file.write_text(code)
     root = Path(sklpf.__file__).parents[1]
-    installed = root.name == "site-packages"  # where mypy looks anyway, and refuses to be pointed at
-    # the package's own lines are checked by `mypy` as pyproject.toml says; here only the user's file is
-    options = ["--strict", "--follow-imports=silent", f"--cache-dir={folder}/cache", "--config-file="]
+    installed = (
+        root.name == "site-packages"
+    )  # where mypy looks anyway, and refuses to be pointed at
+    # the package's own lines are checked by `mypy` as pyproject.toml says; here only the user's
+    # file is
+    options = [
+        "--strict",
+        "--follow-imports=silent",
+        f"--cache-dir={folder}/cache",
+        "--config-file=",
+    ]
     return subprocess.run(
         [sys.executable, "-m", "mypy", *options, file.name],
         cwd=folder,
@@ -71,9 +87,15 @@ def test_good_code_passes(folder):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("BernoulliRBM(n_componentz=3)", r'"n_componentz" for "BernoulliRBM"; did you mean "n_components"\?'),
+        (
+            "BernoulliRBM(n_componentz=3)",
+            r'"n_componentz" for "BernoulliRBM"; did you mean "n_components"\?',
+        ),
         ('BernoulliRBM(n_components="3")', 'incompatible type "str"; expected "int"'),
-        ('LatentDirichletAllocation(tempering="anealed")', "incompatible type \"Literal\\['anealed'\\]\""),
+        (
+            'LatentDirichletAllocation(tempering="anealed")',
+            "incompatible type \"Literal\\['anealed'\\]\"",
+        ),
         ("FactorialMixture(n_inits=3)", '"n_inits" for "FactorialMixture"'),
         ("text: str = rbm.score(X)", 'expression has type "float", variable has type "str"'),
         ("compare(rbm, rbm)", 'Missing positional argument "X"'),
@@ -90,6 +112,8 @@ def test_mistakes_are_found(folder, line, message):
 
 def test_type_checkers_are_told_of_every_public_name(folder):
     names = [name for name in sklpf.__all__ if name != "__version__"]
-    output = run_mypy(folder, "import sklpf\n" + "".join(f"reveal_type(sklpf.{name})\n" for name in names))
+    output = run_mypy(
+        folder, "import sklpf\n" + "".join(f"reveal_type(sklpf.{name})\n" for name in names)
+    )
     assert output.count("Revealed type is") == len(names), output
     assert 'is "Any"' not in output, output

@@ -49,18 +49,26 @@ class TwoBumps(Path):
 
     @staticmethod
     def log_normal(x, centre, scale):
-        return -0.5 * np.sum(((x - centre) / scale) ** 2, axis=1) - 2 * np.log(scale) - np.log(2 * np.pi)
+        return (
+            -0.5 * np.sum(((x - centre) / scale) ** 2, axis=1)
+            - 2 * np.log(scale)
+            - np.log(2 * np.pi)
+        )
 
     def log_f(self, state, levels):
         beta, base = self.ladder[levels], self.log_normal(state.x, 0.0, 2.0)
-        bumps = np.logaddexp(self.log_normal(state.x, -1.0, 0.7), self.log_normal(state.x, 1.0, 0.7))
+        bumps = np.logaddexp(
+            self.log_normal(state.x, -1.0, 0.7), self.log_normal(state.x, 1.0, 0.7)
+        )
         return (1 - beta) * base + beta * (bumps - np.log(2) + np.log(5))
 
     def sample_base(self, n, stream):
         return Points(2.0 * stream.generator().standard_normal((n, 2)))
 
     def propose(self, state, levels, stream):
-        return Points(state.x + 1.5 * stream.generator().standard_normal(state.x.shape)), np.zeros(len(levels))
+        return Points(state.x + 1.5 * stream.generator().standard_normal(state.x.shape)), np.zeros(
+            len(levels)
+        )
 
 
 def ring_problem():
@@ -69,7 +77,10 @@ def ring_problem():
     return Problem("ring", path, float(logsumexp(path.energy(states))))
 
 
-PROBLEMS = {"gibbs": (ring_problem(), Gibbs()), "propose": (Problem("two bumps", TwoBumps(), np.log(5)), Metropolis())}
+PROBLEMS = {
+    "gibbs": (ring_problem(), Gibbs()),
+    "propose": (Problem("two bumps", TwoBumps(), np.log(5)), Metropolis()),
+}
 BUDGETS = {
     "AIS": {"n_temperatures": 200},
     "RTS": {"n_temperatures": 6, "n_sweeps": 600},
@@ -83,7 +94,9 @@ BUDGETS = {
 def test_every_estimator_is_right(name, capability):
     problem, transition = PROBLEMS[capability]
     estimator = getattr(sklpf, name)(transition=transition, **BUDGETS[name])
-    check_partition_estimator(estimator, problem)  # within 3.7 standard errors, the same bits again and on two jobs
+    check_partition_estimator(
+        estimator, problem
+    )  # within 3.7 standard errors, the same bits again and on two jobs
 
 
 @pytest.mark.parametrize("name", [name for name in BUDGETS if name in sklpf.__all__])
@@ -105,7 +118,9 @@ def test_a_constant_in_the_log_density_is_one_in_log_z(name, capability):
     expected = estimator.fit(problem.path).log_partition_interval_
     shifted = estimator.fit(path)
     assert shifted.converged_
-    np.testing.assert_allclose(np.subtract(shifted.log_partition_interval_, constant), expected, atol=1e-4)
+    np.testing.assert_allclose(
+        np.subtract(shifted.log_partition_interval_, constant), expected, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("capability", PROBLEMS)
@@ -116,10 +131,14 @@ def test_keeps_the_contract(capability):
     check_transition(path, transition)
 
 
-# ---- what is wrong is said in one sentence ---------------------------------------------------------
+# ---- what is wrong is said in one sentence
 def without(kind, name):
     """A class like `kind` whose attribute `name` is missing."""
-    members = {key: value for key, value in vars(kind).items() if key != name and not key.startswith("__dict__")}
+    members = {
+        key: value
+        for key, value in vars(kind).items()
+        if key != name and not key.startswith("__dict__")
+    }
     members.pop("__weakref__", None)
     return type(kind.__name__, kind.__bases__, members)
 
@@ -130,18 +149,27 @@ ESTIMATORS = [name for name in BUDGETS if name in sklpf.__all__]
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_missing_move_names_both(name):
     with pytest.raises(
-        TypeError, match=r"Gibbs needs a path with the method gibbs\(state, levels, stream\); TwoBumps has none"
+        TypeError,
+        match=(
+            r"Gibbs needs a path with the method gibbs\(state, levels, stream\); TwoBumps has none"
+        ),
     ):
         getattr(sklpf, name)().fit(TwoBumps())
     with pytest.raises(
-        TypeError, match=r"Metropolis needs a path with the method propose\(state, levels, stream\); Ring has none"
+        TypeError,
+        match=(
+            r"Metropolis needs a path with the method propose\(state, levels, stream\); Ring has"
+            r" none"
+        ),
     ):
         getattr(sklpf, name)(transition=Metropolis()).fit(Ring())
 
 
 def test_a_missing_base_sampler_names_both():
     path = without(Ring, "sample_base")()
-    with pytest.raises(TypeError, match=r"AIS needs a path with the method sample_base\(n, stream\); Ring has none"):
+    with pytest.raises(
+        TypeError, match=r"AIS needs a path with the method sample_base\(n, stream\); Ring has none"
+    ):
         sklpf.AIS().fit(path)
 
 
@@ -149,7 +177,8 @@ def test_an_undeclared_base_is_refused():
     path = Ring()
     path.base_log_partition = None
     with pytest.raises(
-        ValueError, match="AIS needs a base with a known normaliser: declare base_log_partition on Ring"
+        ValueError,
+        match="AIS needs a base with a known normaliser: declare base_log_partition on Ring",
     ):
         sklpf.AIS().fit(path)
 
@@ -178,7 +207,9 @@ class Broken(Ring):
 def test_densities_that_are_not_finite_are_refused(value, ladder):
     path = Broken()
     path.value = value
-    with pytest.raises(ValueError, match="log_f gave values that are not finite; check the model's parameters"):
+    with pytest.raises(
+        ValueError, match="log_f gave values that are not finite; check the model's parameters"
+    ):
         sklpf.AIS(n_temperatures=50, ladder=ladder, random_state=0).fit(path)
 
 

@@ -30,8 +30,8 @@ from sklpf import (
     PartitionEstimator,
     PartitionResult,
 )
-from sklpf._parallel import parallel_map
-from sklpf._progress import clock
+from sklpf._utils.parallel import parallel_map
+from sklpf._utils.progress import clock
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((40, 30)) < 0.4).astype(float)
@@ -48,7 +48,9 @@ ESTIMATORS = (
 
 
 def signatures():
-    """Names and argument types of all kernels that this process has compiled or read from numba's cache."""
+    """Names and argument types of all kernels that this process has compiled or read from numba's
+    cache.
+    """
     kernels = [
         value
         for name, module in list(sys.modules.items())
@@ -56,7 +58,9 @@ def signatures():
         for value in vars(module).values()
         if isinstance(value, Dispatcher)
     ]
-    return {(kernel.py_func.__name__, str(types)) for kernel in kernels for types in kernel.signatures}
+    return {
+        (kernel.py_func.__name__, str(types)) for kernel in kernels for types in kernel.signatures
+    }
 
 
 def estimators(**parameters):
@@ -76,21 +80,33 @@ def use_rbm(X):
 
 
 def use_topics(X):
-    for options in ({}, {"learning_method": "online", "learn_doc_topic_prior": True}, {"tempering": "local"}):
-        model = LatentDirichletAllocation(3, max_iter=2, evaluate_every=1, random_state=0, **options).fit(X)
+    for options in (
+        {},
+        {"learning_method": "online", "learn_doc_topic_prior": True},
+        {"tempering": "local"},
+    ):
+        model = LatentDirichletAllocation(
+            3, max_iter=2, evaluate_every=1, random_state=0, **options
+        ).fit(X)
         model.transform(X)
         model.perplexity(X)
         model.completion_score(X)
         model.partial_fit(X).score(X[:3])
         model.set_params(doc_topic_prior=0.2, n_jobs=2).fit(X)
-    model = LatentDirichletAllocation(3, learning_method="gibbs", learn_topic_word_prior=True, max_iter=2, n_init=2)
+    model = LatentDirichletAllocation(
+        3, learning_method="gibbs", learn_topic_word_prior=True, max_iter=2, n_init=2
+    )
     model.set_params(learn_doc_topic_prior=True, random_state=0).fit(X).transform(X)
     for estimator in estimators(weights=None)[:5]:
         estimator.fit(model.path(X[:2]))
 
 
 def use_mixture(X):
-    for options in ({}, {"covariance": "diag", "tempering": "global"}, {"tempering": "local", "n_tempered": 3}):
+    for options in (
+        {},
+        {"covariance": "diag", "tempering": "global"},
+        {"tempering": "local", "n_tempered": 3},
+    ):
         model = FactorialMixture(4, max_iter=3, random_state=0, **options).fit(X)
         model.transform(X)
         model.score(X[:3])
@@ -105,7 +121,12 @@ def what_is_left_to_compile():
         sklpf.warm_up()
     before = signatures()
     warnings.simplefilter("ignore")
-    for X in (BINARY, BINARY > 0, sp.csr_matrix(BINARY, dtype=np.float32), np.asfortranarray(BINARY, dtype=np.float32)):
+    for X in (
+        BINARY,
+        BINARY > 0,
+        sp.csr_matrix(BINARY, dtype=np.float32),
+        np.asfortranarray(BINARY, dtype=np.float32),
+    ):
         use_rbm(X)
     for X in (COUNTS, sp.csr_matrix(COUNTS, dtype=np.float32), COUNTS.tolist()):
         use_topics(X)
@@ -117,7 +138,9 @@ def what_is_left_to_compile():
 
 def test_nothing_is_left_to_compile():
     command = [sys.executable, "-c", "import test_warm_up; test_warm_up.what_is_left_to_compile()"]
-    result = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=600)
+    result = subprocess.run(
+        command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=600
+    )
     assert result.returncode == 0, result.stderr
     assert result.stdout == "[]\n"
 
@@ -125,7 +148,9 @@ def test_nothing_is_left_to_compile():
 def test_warm_up_says_in_one_line_how_long_it_took(caplog):
     caplog.set_level(logging.INFO, logger="sklpf")
     sklpf.warm_up()
-    (line,) = [record.getMessage() for record in caplog.records if "all kernels" in record.getMessage()]
+    (line,) = [
+        record.getMessage() for record in caplog.records if "all kernels" in record.getMessage()
+    ]
     assert line.startswith("compiling, once: all kernels are ready after ")
     assert line.endswith(" s")
 
@@ -139,7 +164,10 @@ def kernels():
     def twice(x):
         return inner(x) + inner(x)
 
-    double.__module__, twice.__module__ = "sklpf.models.other._kernels", "sklpf.models.mine._kernels"
+    double.__module__, twice.__module__ = (
+        "sklpf.models.other._kernels",
+        "sklpf.models.mine._kernels",
+    )
     inner = numba.njit(double)
     return inner, numba.njit(twice)
 
@@ -147,7 +175,9 @@ def kernels():
 @pytest.fixture
 def unannounced(monkeypatch):
     (announcer,) = (
-        listener for listener in event._registered["numba:compile"] if type(listener).__name__ == "_Announcer"
+        listener
+        for listener in event._registered["numba:compile"]
+        if type(listener).__name__ == "_Announcer"
     )
     monkeypatch.setattr(announcer, "announced", set())
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-import sklpf._warnings
+import sklpf._utils.warnings
 from sklpf import AIS, RTS, BernoulliRBM, FactorialMixture, LatentDirichletAllocation, compare
 
 BINARY = (np.random.default_rng(0).random((12, 30)) < 0.5).astype(float)
@@ -20,11 +20,14 @@ def rbm(estimator=None):
     weights = np.random.default_rng(1).normal(scale=3, size=(25, 30))
     return BernoulliRBM.from_parameters(
         weights, np.zeros(30), np.zeros(25), partition_estimator=estimator, random_state=0
-    )  # fmt: skip
+    )
 
 
 def calls():
-    hasty, lda = AIS(40, 2, random_state=0), LatentDirichletAllocation(2, random_state=0).fit(COUNTS)
+    hasty, lda = (
+        AIS(40, 2, random_state=0),
+        LatentDirichletAllocation(2, random_state=0).fit(COUNTS),
+    )
     untrusted, model = rbm(hasty), rbm()
     return {
         "estimator": (ConvergenceWarning, lambda: hasty.fit(model)),
@@ -36,10 +39,19 @@ def calls():
         "pseudo": (UserWarning, lambda: model.pseudo_log_likelihood(BINARY / 2)),
         "fit": (UserWarning, lambda: BernoulliRBM(2, n_iter=1, random_state=0).fit(BINARY * 2)),
         "partial_fit": (UserWarning, lambda: BernoulliRBM(2, random_state=0).partial_fit(-BINARY)),
-        "mixture": (ConvergenceWarning, lambda: FactorialMixture(2, max_iter=1, random_state=0).fit(BINARY)),
+        "mixture": (
+            ConvergenceWarning,
+            lambda: FactorialMixture(2, max_iter=1, random_state=0).fit(BINARY),
+        ),
         "verbose": (ConvergenceWarning, lambda: AIS(40, 2, verbose=1, random_state=0).fit(model)),
-        "rows": (ConvergenceWarning, lambda: RTS(10, 5, 16, random_state=0).fit(lda.path(COUNTS * 20))),
-        "row score": (ConvergenceWarning, lambda: lda.set_params(partition_estimator=hasty).score(COUNTS * 20)),
+        "rows": (
+            ConvergenceWarning,
+            lambda: RTS(10, 5, 16, random_state=0).fit(lda.path(COUNTS * 20)),
+        ),
+        "row score": (
+            ConvergenceWarning,
+            lambda: lda.set_params(partition_estimator=hasty).score(COUNTS * 20),
+        ),
         "fractions": (UserWarning, lambda: lda.completion_score(COUNTS * 1.5)),
     }
 
@@ -48,7 +60,7 @@ def calls():
 def test_the_warned_line_is_the_callers(method, monkeypatch):
     if method == "stacklevel":  # what Python 3.11 has
         old = SimpleNamespace(version_info=(3, 11), _getframe=sys._getframe)
-        monkeypatch.setattr(sklpf._warnings, "sys", old)
+        monkeypatch.setattr(sklpf._utils.warnings, "sys", old)
     elif sys.version_info < (3, 12):
         pytest.skip("skip_file_prefixes is new in Python 3.12")
     lines, first = inspect.getsourcelines(calls)
@@ -64,5 +76,5 @@ def test_the_warned_line_is_the_callers(method, monkeypatch):
 
 
 def test_with_no_line_outside_the_package_the_outermost_is_named(monkeypatch):
-    monkeypatch.setattr(sklpf._warnings, "_PACKAGES", ("",))  # every file lies within
-    assert sklpf._warnings._caller_level() > 3
+    monkeypatch.setattr(sklpf._utils.warnings, "_PACKAGES", ("",))  # every file lies within
+    assert sklpf._utils.warnings._caller_level() > 3

@@ -16,7 +16,8 @@ def make_bars_corpus(
 ) -> tuple[sp.csr_matrix, NDArray[np.float64], NDArray[np.float64]]:
     """Make documents about bars: words are the pixels of a square, topics its rows and columns.
 
-    Topics can be told apart at a glance when drawn as images (the toy corpus of Griffiths & Steyvers 2004, figure 1).
+    Topics can be told apart at a glance when drawn as images (the toy corpus of Griffiths &
+    Steyvers 2004, figure 1).
 
     Parameters
     ----------
@@ -48,10 +49,14 @@ def make_bars_corpus(
     check_scalar(background, "background", Real, min_val=0, max_val=1)
     rng = check_random_state(random_state)
     line = np.repeat(np.eye(size), size, axis=1) / size
-    topics = np.concatenate([line, line.reshape(size, size, size).transpose(0, 2, 1).reshape(size, -1)])
+    topics = np.concatenate(
+        [line, line.reshape(size, size, size).transpose(0, 2, 1).reshape(size, -1)]
+    )
     topics = (1 - background) * topics + background / size**2
     topic_shares = rng.dirichlet(np.full(2 * size, float(doc_topic_prior)), size=n_samples)
     probabilities = topic_shares @ topics
-    probabilities /= probabilities.sum(axis=1, keepdims=True)  # the last digit, on which multinomial insists
+    probabilities /= probabilities.sum(
+        axis=1, keepdims=True
+    )  # the last digit, on which multinomial insists
     counts = np.array([rng.multinomial(n_tokens, row) for row in probabilities])
     return sp.csr_matrix(counts, dtype=np.float64), topics, topic_shares

@@ -26,12 +26,18 @@ _SHAPES = {
 
 
 def make_factorial_shapes(
-    n_samples=10_000, *, shapes="drawn", noise_variance=0.01, activation_probability=0.3, random_state=None
+    n_samples=10_000,
+    *,
+    shapes="drawn",
+    noise_variance=0.01,
+    activation_probability=0.3,
+    random_state=None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Make noisy sums of eight 4 x 4 shapes, in the manner of the toy data of Mandt et al. (2016, figure 4).
+    """Make noisy sums of eight 4 x 4 shapes, in the manner of the toy data of Mandt et al. (2016,
+    figure 4).
 
-    Every shape is a binary image times a weight from U(0.5, 1). The paper doesn't list its shapes; these are others.
-    Many of the drawn shapes share pixels, more than the bars do.
+    Every shape is a binary image times a weight from U(0.5, 1). The paper doesn't list its shapes;
+    these are others. Many of the drawn shapes share pixels, more than the bars do.
 
     Parameters
     ----------
@@ -61,8 +67,12 @@ def make_factorial_shapes(
     check_scalar(activation_probability, "activation_probability", Real, min_val=0, max_val=1)
     rng = check_random_state(random_state)
     pictures = zip(*(line.split() for line in _SHAPES[shapes].split("\n") if line))
-    binary = np.array([[pixel == "#" for pixel in "".join(picture)] for picture in pictures], dtype=np.float64)
+    binary = np.array(
+        [[pixel == "#" for pixel in "".join(picture)] for picture in pictures], dtype=np.float64
+    )
     components = binary * rng.uniform(0.5, 1, (len(binary), 1))
-    activations = (rng.uniform(size=(n_samples, len(binary))) < activation_probability).astype(np.float64)
+    activations = (rng.uniform(size=(n_samples, len(binary))) < activation_probability).astype(
+        np.float64
+    )
     noise = rng.normal(0, np.sqrt(noise_variance), (n_samples, binary.shape[1]))
     return activations @ components + noise, activations, components

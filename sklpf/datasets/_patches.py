@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import check_scalar
 
-from sklpf._numbers import as_float64
+from sklpf._utils.numbers import as_float64
 
 _BLOCK = 4  # sides of a patch that a block has by default
 _ROUNDING = 1e-12  # of log intensities, all below 710, as a standard deviation
@@ -29,8 +29,8 @@ class Patches(NamedTuple):
     X_test : ndarray of shape (n_test, n_components)
         Whitened test patches, in random order.
     whitening : PCA
-        scikit-learn's, fitted to the training patches: `components_` (n_components, size * size), `mean_`, and
-        `inverse_transform`, which draws rows as patches.
+        scikit-learn's, fitted to the training patches: `components_` (n_components, size * size),
+        `mean_`, and `inverse_transform`, which draws rows as patches.
     log_det : float
         ``log |det|`` of the whitening as a map of the PCA subspace, in nats:
         log p(patch in the subspace) = log p(whitened row) + log_det.
@@ -43,23 +43,30 @@ class Patches(NamedTuple):
 
 
 def make_patches(
-    images, size=16, n_patches=10_000, n_components=36, *, n_test=1000, block_size=None, random_state=None
+    images,
+    size=16,
+    n_patches=10_000,
+    n_components=36,
+    *,
+    n_test=1000,
+    block_size=None,
+    random_state=None,
 ) -> Patches:
     """Make whitened patches of grey images, for training and for testing.
 
-    Of log(1 + intensity) square patches are taken, the mean over its pixels is subtracted from each, and the rest is
-    projected onto its principal components and whitened, which are those of the training patches
-    (Sohl-Dickstein & Culpepper 2012, section 5.1).
+    Of log(1 + intensity) square patches are taken, the mean over its pixels is subtracted from
+    each, and the rest is projected onto its principal components and whitened, which are those of
+    the training patches (Sohl-Dickstein & Culpepper 2012, section 5.1).
 
-    Every image is cut into blocks like a checkerboard. Training patches lie within blocks of one colour, test patches
-    within those of the other, so that no pixel is in both. Patches of one set overlap. So rows are not independent,
-    and standard errors over them are too small.
+    Every image is cut into blocks like a checkerboard. Training patches lie within blocks of one
+    colour, test patches within those of the other, so that no pixel is in both. Patches of one set
+    overlap. So rows are not independent, and standard errors over them are too small.
 
     Parameters
     ----------
-    images : array of shape (n_images, height, width), or sequence of arrays of shape (height, width)
-        Intensities from 0 upwards, grey, most often to 255: 1 is added, so that their unit matters. Images of a
-        sequence may differ in shape.
+    images : array of shape (n_images, height, width), or sequence of arrays (height, width)
+        Intensities from 0 upwards, grey, most often to 255: 1 is added, so that their unit matters.
+        Images of a sequence may differ in shape.
     size : int, default=16
         Height and width of a patch, in pixels, at least 2.
     n_patches : int, default=10000
@@ -69,7 +76,8 @@ def make_patches(
     n_test : int, default=1000
         Patches for testing, all at different places.
     block_size : int, default=None
-        Smallest height and width of a block, in pixels; an image that is smaller is one block. None means 4 * size.
+        Smallest height and width of a block, in pixels; an image that is smaller is one block. None
+        means 4 * size.
     random_state : int, RandomState or None, default=None
         Seed of the places.
 
@@ -83,27 +91,32 @@ def make_patches(
     TypeError
         If `images` are no numbers.
     ValueError
-        If there are no such patches: images of other shapes, NaN, infinite or negative intensities, patches larger
-        than a block or an image, fewer places than patches, or fewer dimensions than `n_components`.
+        If there are no such patches: images of other shapes, NaN, infinite or negative intensities,
+        patches larger than a block or an image, fewer places than patches, or fewer dimensions than
+        `n_components`.
 
     Notes
     -----
-    With U = `whitening.components_` (orthonormal rows) and λ = `whitening.explained_variance_`, a patch x of log
-    intensities, its mean subtracted, has the coordinates y = U (x - `whitening.mean_`) in the subspace, and the
-    whitened row is z = y / √λ. A change of variables gives, in nats,
+    With U = `whitening.components_` (orthonormal rows) and λ = `whitening.explained_variance_`, a
+    patch x of log intensities, its mean subtracted, has the coordinates y = U (x -
+    `whitening.mean_`) in the subspace, and the whitened row is z = y / √λ. A change of variables
+    gives, in nats,
 
         ``log p(y) = log p(z) + log |det ∂z/∂y| = log p(z) + log_det``,   ``log_det = -½ Σ log λ``.
 
-    ``model.score(X_test) + log_det`` is therefore the likelihood of a patch in the subspace, a density of log
-    intensities. Divided by size ** 2 it is in nats a pixel, and by log 2 as well in bits; dimensions that were left out
-    count for nothing. `log_det` is the same for all models of the same rows: differences between them don't need it.
+    ``model.score(X_test) + log_det`` is therefore the likelihood of a patch in the subspace, a
+    density of log intensities. Divided by size ** 2 it is in nats a pixel, and by log 2 as well in
+    bits; dimensions that were left out count for nothing. `log_det` is the same for all models of
+    the same rows: differences between them don't need it.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklpf.datasets import make_patches
     >>> images = np.random.default_rng(0).gamma(2.0, 50.0, size=(3, 64, 96))
-    >>> X_train, X_test, whitening, log_det = make_patches(images, 8, 500, 10, n_test=100, random_state=0)
+    >>> X_train, X_test, whitening, log_det = make_patches(
+    ...     images, 8, 500, 10, n_test=100, random_state=0
+    ... )
     >>> X_train.shape, X_test.shape, whitening.components_.shape
     ((500, 10), (100, 10), (10, 64))
     """
@@ -111,7 +124,9 @@ def make_patches(
     block_size = _BLOCK * size if block_size is None else block_size
     check_scalar(block_size, "block_size", Integral, min_val=size)
     check_scalar(n_patches, "n_patches", Integral, min_val=2)
-    check_scalar(n_components, "n_components", Integral, min_val=1, max_val=min(size**2, n_patches) - 1)
+    check_scalar(
+        n_components, "n_components", Integral, min_val=1, max_val=min(size**2, n_patches) - 1
+    )
     check_scalar(n_test, "n_test", Integral, min_val=1)
     rng = check_random_state(random_state)
     train_blocks, test_blocks = _checkerboard(_checked(images, size), block_size)
@@ -127,7 +142,9 @@ def _checked(images, size: int) -> list[NDArray[np.float64]]:
     try:
         arrays = [as_float64(image, "images") for image in images]
     except TypeError:
-        raise TypeError(f"images must be a sequence of 2-D arrays of real numbers, got {_kind(images)}") from None
+        raise TypeError(
+            f"images must be a sequence of 2-D arrays of real numbers, got {_kind(images)}"
+        ) from None
     if not arrays:
         raise ValueError("images must hold at least one image, got none")
     for i, image in enumerate(arrays):
@@ -143,15 +160,19 @@ def _kind(images) -> str:
 def _check_image(image: NDArray[np.float64], name: str, size: int) -> None:
     if image.ndim != 2:
         raise ValueError(
-            f"images must be grey, each of shape (height, width), but {name} has shape {image.shape}: "
-            "take the mean over the channels of colour images, and put a single image into a list"
+            f"images must be grey, each of shape (height, width), but {name} has shape"
+            f" {image.shape}: take the mean over the channels of colour images, and put a single"
+            " image into a list"
         )
     if min(image.shape) < size:
         raise ValueError(
-            f"size={size} is larger than {name} of shape {image.shape}: take a smaller size or larger images"
+            f"size={size} is larger than {name} of shape {image.shape}: take a smaller size or"
+            " larger images"
         )
     if not np.all(np.isfinite(image)):
-        raise ValueError(f"images must be finite, but {name} holds NaN or infinity: replace or crop such pixels")
+        raise ValueError(
+            f"images must be finite, but {name} holds NaN or infinity: replace or crop such pixels"
+        )
     if image.min() < 0:
         raise ValueError(
             f"images must hold intensities from 0 upwards, but {name} has {image.min():g}: "
@@ -162,13 +183,17 @@ def _check_image(image: NDArray[np.float64], name: str, size: int) -> None:
 def _checkerboard(
     images: list[NDArray[np.float64]], block_size: int
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
-    """The images' blocks of the two colours, which change from one image's first block to that of the next."""
+    """The images' blocks of the two colours, which change from one image's first block to that of
+    the next.
+    """
     colours: tuple[list, list] = [], []
     for i, image in enumerate(images):
         rows, columns = (np.array_split(np.arange(n), max(1, n // block_size)) for n in image.shape)
         for r, row in enumerate(rows):
             for c, column in enumerate(columns):
-                colours[(i + r + c) % 2].append(image[row[0] : row[-1] + 1, column[0] : column[-1] + 1])
+                colours[(i + r + c) % 2].append(
+                    image[row[0] : row[-1] + 1, column[0] : column[-1] + 1]
+                )
     if not colours[1]:
         raise ValueError(
             f"block_size={block_size} leaves a single block and none for testing: "
@@ -178,13 +203,15 @@ def _checkerboard(
 
 
 def _draw(blocks, size: int, n: int, name: str, rng) -> NDArray[np.float64]:
-    """Patches at n different places within the blocks, (n, size * size): logarithms without their mean."""
+    """Patches at n different places within the blocks, (n, size * size): logarithms without their
+    mean.
+    """
     places = [(block.shape[0] - size + 1) * (block.shape[1] - size + 1) for block in blocks]
     ends = np.cumsum(places)
     if n > ends[-1]:
         raise ValueError(
-            f"{name}={n} is more than the {ends[-1]} places of a {size} x {size} patch in these blocks: "
-            "take fewer, or more or larger images"
+            f"{name}={n} is more than the {ends[-1]} places of a {size} x {size} patch in these"
+            " blocks: take fewer, or more or larger images"
         )
     drawn = rng.permutation(sample_without_replacement(ends[-1], n, random_state=rng))
     patches = np.empty((n, size, size))
@@ -192,7 +219,9 @@ def _draw(blocks, size: int, n: int, name: str, rng) -> NDArray[np.float64]:
     for k in np.unique(owner):
         mine = owner == k
         windows = sliding_window_view(blocks[k], (size, size))
-        patches[mine] = windows[np.unravel_index(drawn[mine] - (ends[k] - places[k]), windows.shape[:2])]
+        patches[mine] = windows[
+            np.unravel_index(drawn[mine] - (ends[k] - places[k]), windows.shape[:2])
+        ]
     logs = np.log1p(patches.reshape(n, size**2))
     return logs - logs.mean(axis=1, keepdims=True)
 
@@ -207,7 +236,8 @@ def _fit_whitening(patches: NDArray[np.float64], n_components: int) -> PCA:
     rank = int(np.sum(variances > rounding))
     if rank < n_components:
         raise ValueError(
-            f"n_components={n_components} is more than the {rank} dimensions that the training patches span: "
-            "take fewer components, or images (or parts of them) that are less uniform"
+            f"n_components={n_components} is more than the {rank} dimensions that the training"
+            " patches span: take fewer components, or images (or parts of them) that are less"
+            " uniform"
         )
     return whitening

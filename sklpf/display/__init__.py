@@ -1,4 +1,6 @@
-"""Displays: pictures of results, models and comparisons with matplotlib, in the manner of scikit-learn's."""
+"""Displays: pictures of results, models and comparisons with matplotlib, in the manner of
+scikit-learn's.
+"""
 
 from sklpf.display._comparison import ComparisonDisplay
 from sklpf.display._components import ComponentsDisplay

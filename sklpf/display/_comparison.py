@@ -19,7 +19,8 @@ _ERRORS = (  # of a ScoreInterval: what it is called, its colour, how far below 
 
 
 class ComparisonDisplay(Display):
-    """Mean log-likelihoods of these fitted models, their differences, and the errors over rows and of log Z.
+    """Mean log-likelihoods of these fitted models, their differences, and the errors over rows and
+    of log Z.
 
     Of procedures, with the scatter from fit to fit, `FitComparisonDisplay` speaks.
 
@@ -28,7 +29,8 @@ class ComparisonDisplay(Display):
     scores : dict of str to ScoreInterval or None, default=None
         Mean log-likelihood per row of every model, in nats.
     differences : dict of str to ScoreInterval or None, default=None
-        Mean differences of log-likelihoods, paired by rows, in nats. Those of a name in `scores` stand in its line.
+        Mean differences of log-likelihoods, paired by rows, in nats. Those of a name in `scores`
+        stand in its line.
 
     Attributes
     ----------
@@ -41,7 +43,8 @@ class ComparisonDisplay(Display):
     >>> from sklpf import BernoulliRBM, compare_models
     >>> from sklpf.display import ComparisonDisplay
     >>> fair, skewed = (
-    ...     BernoulliRBM.from_parameters(np.zeros((1, 2)), np.full(2, c), np.zeros(1)) for c in (0.0, 1.0)
+    ...     BernoulliRBM.from_parameters(np.zeros((1, 2)), np.full(2, c), np.zeros(1))
+    ...     for c in (0.0, 1.0)
     ... )
     >>> X = np.array([[1, 1], [1, 0], [1, 1]])
     >>> display = ComparisonDisplay.from_result(compare_models({"fair": fair, "skewed": skewed}, X))
@@ -64,8 +67,8 @@ class ComparisonDisplay(Display):
         Parameters
         ----------
         result : ModelComparison, ScoreInterval or dict of str to ScoreInterval
-            A dict holds the `score_interval` of models of the same rows, one ScoreInterval is that of `compare`
-            or of a model.
+            A dict holds the `score_interval` of models of the same rows, one ScoreInterval is that
+            of `compare` or of a model.
         name : str or None, default=None
             Of one ScoreInterval; None says "difference" or "model".
         ax : Axes, array-like of Axes or None, default=None
@@ -86,11 +89,15 @@ class ComparisonDisplay(Display):
             if result.method:  # of `compare`
                 return cls(differences={name or "difference": result}).plot(ax)
             return cls({name or "model": result}).plot(ax)
-        if isinstance(result, Mapping) and result and all(isinstance(one, ScoreInterval) for one in result.values()):
+        if (
+            isinstance(result, Mapping)
+            and result
+            and all(isinstance(one, ScoreInterval) for one in result.values())
+        ):
             return cls(result).plot(ax)
         raise TypeError(
-            "result must be what compare_models or compare returned, or a dict of names and score_interval(X), got "
-            f"{type(result).__name__}"
+            "result must be what compare_models or compare returned, or a dict of names and"
+            f" score_interval(X), got {type(result).__name__}"
         )
 
     def plot(self, ax: Any = None) -> Self:
@@ -99,14 +106,18 @@ class ComparisonDisplay(Display):
         Parameters
         ----------
         ax : Axes, array-like of Axes or None, default=None
-            One, which is divided if there are scores and differences, or as many. None makes a figure.
+            One, which is divided if there are scores and differences, or as many. None makes a
+            figure.
 
         Returns
         -------
         self
         """
         names = list(dict.fromkeys([*(self.scores or {}), *(self.differences or {})]))
-        parts = {f"log-likelihood per {_unit(self.scores)}": self.scores, "difference": self.differences}
+        parts = {
+            f"log-likelihood per {_unit(self.scores)}": self.scores,
+            "difference": self.differences,
+        }
         there = {label: intervals for label, intervals in parts.items() if intervals}
         if not there:
             raise ValueError("scores or differences must hold the interval of at least one model")
@@ -140,7 +151,9 @@ def _unit(intervals: Mapping[str, ScoreInterval] | None) -> str:
 def _draw(axes, line, interval):
     """A model's line: its mean, and each error beside the other."""
     if not np.isfinite(interval.mean):
-        axes.annotate(f"  {interval.mean}", (0, line), xycoords=("axes fraction", "data"), va="center")
+        axes.annotate(
+            f"  {interval.mean}", (0, line), xycoords=("axes fraction", "data"), va="center"
+        )
         return
     for name, label, color, below in _ERRORS:
         style = {
@@ -150,4 +163,6 @@ def _draw(axes, line, interval):
             "label": label.format(100 * interval.level, unit=sampled_units(interval.unit)),
         }
         axes.plot(getattr(interval, name), [line + below] * 2, **style)
-    axes.plot(interval.mean, line, "o", color="k", markerfacecolor="k" if interval.converged else "none")
+    axes.plot(
+        interval.mean, line, "o", color="k", markerfacecolor="k" if interval.converged else "none"
+    )

@@ -41,19 +41,26 @@ class ComponentsDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator, shape: tuple[int, int] | None = None, *, whitening: Any = None, ax: Any = None, **options
+        cls,
+        estimator,
+        shape: tuple[int, int] | None = None,
+        *,
+        whitening: Any = None,
+        ax: Any = None,
+        **options,
     ) -> Self:
         """Draw the `components_` of a fitted model.
 
         Parameters
         ----------
         estimator : model
-            Anything with ``components_`` of shape (n_components, n_features), or a pipeline that ends in it.
+            Anything with ``components_`` of shape (n_components, n_features), or a pipeline that
+            ends in it.
         shape : tuple of int or None, default=None
             Height and width of an image; None makes squares.
         whitening : transformer or None, default=None
-            What made the model's rows of images by a linear map, such as `Patches.whitening`: components are drawn as
-            its ``inverse_transform`` maps rows back.
+            What made the model's rows of images by a linear map, such as `Patches.whitening`:
+            components are drawn as its ``inverse_transform`` maps rows back.
         ax : Axes or None, default=None
             As in `plot`.
         **options
@@ -66,14 +73,15 @@ class ComponentsDisplay(Display):
         Raises
         ------
         ValueError
-            If the model has no components, or their number of features is not that of an image of this shape.
+            If the model has no components, or their number of features is not that of an image of
+            this shape.
         """
         model = last_step(estimator)
         components: Any = getattr(model, "components_", None)
         if np.ndim(components) != 2:
             raise ValueError(
-                f"{cls.__name__} draws components_ of shape (n_components, n_features), and a {type(model).__name__} "
-                f"has none: of other arrays give {cls.__name__}(images)"
+                f"{cls.__name__} draws components_ of shape (n_components, n_features), and a"
+                f" {type(model).__name__} has none: of other arrays give {cls.__name__}(images)"
             )
         if whitening is not None:
             origin = whitening.inverse_transform(np.zeros((1, components.shape[1])))
@@ -97,8 +105,8 @@ class ComponentsDisplay(Display):
         n_columns : int or None, default=None
             Images side by side; None makes about a square of all.
         scale : {"common", "each"}, default="common"
-            Colours go from minus to plus the largest absolute value (from 0 where no number is negative) of all images,
-            or of each one, which is then divided by it.
+            Colours go from minus to plus the largest absolute value (from 0 where no number is
+            negative) of all images, or of each one, which is then divided by it.
         cmap : str or None, default=None
             None is "RdBu_r", with white at 0, or "gray_r" where no number is negative.
 
@@ -113,18 +121,24 @@ class ComponentsDisplay(Display):
         """
         images = np.asarray(self.images, dtype=float)
         if images.ndim != 3 or 0 in images.shape:
-            raise ValueError(f"images must have the shape (n_components, height, width), got {images.shape}")
+            raise ValueError(
+                f"images must have the shape (n_components, height, width), got {images.shape}"
+            )
         if scale not in ("common", "each"):
             raise ValueError(f'scale must be "common" or "each", got {scale!r}')
         if scale == "each":
             largest = np.abs(images).max(axis=(1, 2), keepdims=True)
             images = images / np.where(largest > 0, largest, 1)
-        n_columns = n_columns or int(np.ceil(np.sqrt(len(images) * images.shape[1] / images.shape[2])))
+        n_columns = n_columns or int(
+            np.ceil(np.sqrt(len(images) * images.shape[1] / images.shape[2]))
+        )
         mosaic = _mosaic(images, n_columns)
         (axes,) = self._panels(ax, size=_size(mosaic, n_columns))
         limit, signed = np.abs(images).max() or 1.0, images.min() < 0
         cmap = cmap or ("RdBu_r" if signed else "gray_r")
-        drawn = axes.imshow(mosaic, cmap=cmap, vmin=-limit if signed else 0, vmax=limit, interpolation="nearest")
+        drawn = axes.imshow(
+            mosaic, cmap=cmap, vmin=-limit if signed else 0, vmax=limit, interpolation="nearest"
+        )
         drawn.set_cmap(drawn.cmap.with_extremes(bad="0.75"))
         axes.set_axis_off()
         if scale == "common":
@@ -137,10 +151,14 @@ def _as_images(components, shape):
     if shape is None:
         side = int(round(np.sqrt(n_features)))
         if side**2 != n_features:
-            raise ValueError(f"shape must be (height, width) of an image: {n_features} features make no square")
+            raise ValueError(
+                f"shape must be (height, width) of an image: {n_features} features make no square"
+            )
         shape = side, side
     if np.shape(shape) != (2,) or np.prod(shape) != n_features:
-        raise ValueError(f"shape must be (height, width) with a product of {n_features} features, got {shape}")
+        raise ValueError(
+            f"shape must be (height, width) with a product of {n_features} features, got {shape}"
+        )
     return components.reshape(-1, *shape)
 
 

@@ -20,7 +20,8 @@ class ConvergenceDisplay(ResultDisplay):
     log_partition : ndarray of shape (n_rounds,)
         log Z as each round says it, in nats.
     half_width : ndarray of shape (n_rounds,)
-        How far each round's interval reaches to either side, in nats; where it is not finite no bar is drawn.
+        How far each round's interval reaches to either side, in nats; where it is not finite no bar
+        is drawn.
     level : float, default=0.95
         Probability with which an interval covers.
     name : str or None, default=None
@@ -44,7 +45,9 @@ class ConvergenceDisplay(ResultDisplay):
     True
     """
 
-    def __init__(self, n_sweeps, log_partition, half_width, *, level: float = 0.95, name: str | None = None):
+    def __init__(
+        self, n_sweeps, log_partition, half_width, *, level: float = 0.95, name: str | None = None
+    ):
         self.n_sweeps = n_sweeps
         self.log_partition = log_partition
         self.half_width = half_width
@@ -58,8 +61,8 @@ class ConvergenceDisplay(ResultDisplay):
         Parameters
         ----------
         result : PartitionResult
-            With the diagnostics ``round_log_partition``, ``round_std_error`` and ``round_sweeps``. The intervals use
-            Student t with the result's degrees of freedom.
+            With the diagnostics ``round_log_partition``, ``round_std_error`` and ``round_sweeps``.
+            The intervals use Student t with the result's degrees of freedom.
         level : float, default=0.95
             Of the intervals.
         ax : Axes or None, default=None
@@ -79,8 +82,16 @@ class ConvergenceDisplay(ResultDisplay):
             If it is not one of rounds.
         """
         found = check_result(result).diagnostics
-        check_has(result, "round_log_partition" in found, cls.__name__, "log Z after every round", {"round_sweeps"})
-        half = student_t.ppf(0.5 + level / 2, result.degrees_of_freedom) * np.asarray(found["round_std_error"])
+        check_has(
+            result,
+            "round_log_partition" in found,
+            cls.__name__,
+            "log Z after every round",
+            {"round_sweeps"},
+        )
+        half = student_t.ppf(0.5 + level / 2, result.degrees_of_freedom) * np.asarray(
+            found["round_std_error"]
+        )
         arrays = found["round_sweeps"], found["round_log_partition"], half
         return cls(*arrays, level=level, name=title_of(result)).plot(ax, **options)
 
@@ -103,7 +114,9 @@ class ConvergenceDisplay(ResultDisplay):
         half = np.where(np.isfinite(self.half_width), self.half_width, np.nan)
         bars = axes.errorbar(self.n_sweeps, self.log_partition, half, **options)
         axes.axhline(self.log_partition[-1], color=bars[0].get_color(), linestyle=":", linewidth=1)
-        axes.set(xlabel="sweeps of all chains", ylabel=f"log Z, {100 * self.level:.3g} % interval (nats)")
+        axes.set(
+            xlabel="sweeps of all chains", ylabel=f"log Z, {100 * self.level:.3g} % interval (nats)"
+        )
         label_decades(axes, "x")
         if options["label"] is not None:
             axes.legend()

@@ -32,27 +32,42 @@ class Display:
     figure_: Any
 
     def _panels(
-        self, ax: Any, n_rows=1, n_columns=1, size: tuple[float, float] = (6.0, 4.0), *, apart: float = 0.75, **options
+        self,
+        ax: Any,
+        n_rows=1,
+        n_columns=1,
+        size: tuple[float, float] = (6.0, 4.0),
+        *,
+        apart: float = 0.75,
+        **options,
     ) -> NDArray:
         """The axes to draw on, (n_rows * n_columns,), which become `ax_`, `axes_` and `figure_`.
 
-        One matplotlib Axes is divided where there are several panels, `apart` inches from each other unless the figure
-        makes room itself, and as many are taken as they are. None makes a figure of a size in inches. Options are those
-        of ``subplots``: height_ratios, sharex and the like.
+        One matplotlib Axes is divided where there are several panels, `apart` inches from each
+        other unless the figure makes room itself, and as many are taken as they are. None makes a
+        figure of a size in inches. Options are those of ``subplots``: height_ratios, sharex and the
+        like.
         """
         name, n = type(self).__name__, n_rows * n_columns
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
-            raise ImportError(f"{name} needs matplotlib to draw: pip install 'sklpf[plot]'") from error
+            raise ImportError(
+                f"{name} needs matplotlib to draw: pip install 'sklpf[plot]'"
+            ) from error
         if ax is None:
-            _, axes = plt.subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False, **options)
+            _, axes = plt.subplots(
+                n_rows, n_columns, figsize=size, layout="constrained", squeeze=False, **options
+            )
         elif isinstance(ax, plt.Axes) and n > 1:
             axes = _divide(ax, n_rows, n_columns, apart, options)
         else:
             axes = np.asarray(ax, dtype=object)
             if axes.size != n or not all(isinstance(panel, plt.Axes) for panel in axes.ravel()):
-                raise ValueError(f"ax must be one matplotlib Axes or an array of {n}, as many as {name} has panels")
+                raise ValueError(
+                    f"ax must be one matplotlib Axes or an array of {n}, as many as {name} has"
+                    " panels"
+                )
         self.axes_ = axes.ravel()
         self.ax_ = self.axes_[0]
         self.figure_ = self.ax_.figure
@@ -60,7 +75,9 @@ class Display:
 
 
 class ResultDisplay(Display):
-    """Base class of the Displays of a `PartitionResult`, which define ``from_result(result, *, ax, **options)``."""
+    """Base class of the Displays of a `PartitionResult`, which define ``from_result(result, *, ax,
+    **options)``.
+    """
 
     from_result: ClassVar[Callable[..., Any]]
 
@@ -71,8 +88,8 @@ class ResultDisplay(Display):
         Parameters
         ----------
         estimator : PartitionEstimator or model
-            A model after its log Z was estimated (by `score`, say), or a pipeline that ends in one. Models keep no
-            samples, such as the weights of `AIS`.
+            A model after its log Z was estimated (by `score`, say), or a pipeline that ends in one.
+            Models keep no samples, such as the weights of `AIS`.
         ax : Axes, array-like of Axes or None, default=None
             As in `plot`.
         **options
@@ -87,7 +104,8 @@ class ResultDisplay(Display):
         TypeError
             If `estimator` is neither.
         ValueError
-            If its result lacks what is drawn; NotFittedError, which is one, if there is no result yet.
+            If its result lacks what is drawn; NotFittedError, which is one, if there is no result
+            yet.
         """
         return cls.from_result(result_of(estimator), ax=ax, **options)
 
@@ -123,27 +141,43 @@ def result_of(estimator: Any) -> PartitionResult:
 def check_result(result: Any, name: str = "result", given: type | None = None) -> PartitionResult:
     """Raise TypeError unless it is the result of a partition estimator."""
     if not isinstance(result, PartitionResult):
-        wanted = "a fitted partition estimator or model of sklpf" if given else "a PartitionResult, such as result_"
+        wanted = (
+            "a fitted partition estimator or model of sklpf"
+            if given
+            else "a PartitionResult, such as result_"
+        )
         raise TypeError(f"{name} must be {wanted}, got {(given or type(result)).__name__}")
     return result
 
 
-def check_has(result: PartitionResult, there: bool, display: str, what: str, names: set[str], more: str = "") -> None:
-    """Raise ValueError, which says whose diagnostics have such names, if a result lacks what a Display draws."""
+def check_has(
+    result: PartitionResult, there: bool, display: str, what: str, names: set[str], more: str = ""
+) -> None:
+    """Raise ValueError, which says whose diagnostics have such names, if a result lacks what a
+    Display draws.
+    """
     if there:
         return
     if np.ndim(result.log_partition):
         raise ValueError(
-            f"{display} draws {what} of one log Z, and this result has {len(result.log_partition)}, one for each row, "
-            "which keep nothing else: fit the estimator on path.row(t) for that of row t"
+            f"{display} draws {what} of one log Z, and this result has {len(result.log_partition)},"
+            " one for each row, which keep nothing else: fit the estimator on path.row(t) for that"
+            " of row t"
         )
     estimators = (getattr(partition, name) for name in partition.__all__)
-    owners = ", ".join(kind.__name__ for kind in estimators if names & getattr(kind, "_diagnostics", {}).keys())
-    raise ValueError(f"{display} draws {what}, and this result of {result.method} has none: those of {owners} do{more}")
+    owners = ", ".join(
+        kind.__name__ for kind in estimators if names & getattr(kind, "_diagnostics", {}).keys()
+    )
+    raise ValueError(
+        f"{display} draws {what}, and this result of {result.method} has none: those of {owners}"
+        f" do{more}"
+    )
 
 
 def title_of(result: PartitionResult) -> str:
-    """Method, the kind of statement where it is no estimate, and whether it is not to be trusted."""
+    """Method, the kind of statement where it is no estimate, and whether it is not to be
+    trusted.
+    """
     parts = [result.method]
     if result.statement not in ("estimate", "exact"):
         parts.append(result.statement)
@@ -153,7 +187,9 @@ def title_of(result: PartitionResult) -> str:
 
 
 def label_decades(axes: Any, name: str) -> None:
-    """Make an axis ("x" or "y") logarithmic, with labels that are short and no more than have room."""
+    """Make an axis ("x" or "y") logarithmic, with labels that are short and no more than
+    have room.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     getattr(axes, f"set_{name}scale")("log")
@@ -192,16 +228,28 @@ def _divide(ax, n_rows, n_columns, apart, options):
     """Panels in the place of one."""
     place = ax.get_subplotspec()
     if place is None:
-        raise ValueError(f"ax must come from subplots to be divided into {n_rows * n_columns} panels, or give as many")
-    ratios = {name: options.pop(name) for name in ("height_ratios", "width_ratios") if name in options}
+        raise ValueError(
+            f"ax must come from subplots to be divided into {n_rows * n_columns} panels, or give as"
+            " many"
+        )
+    ratios = {
+        name: options.pop(name) for name in ("height_ratios", "width_ratios") if name in options
+    }
     ax.set_axis_off()
-    if ax.figure.get_layout_engine() is None:  # else that makes room for what stands between the panels
+    if (
+        ax.figure.get_layout_engine() is None
+    ):  # else that makes room for what stands between the panels
         inches = place.get_position(ax.figure).size * ax.figure.get_size_inches()
-        ratios["wspace"], ratios["hspace"] = _gap(apart, inches[0], n_columns), _gap(apart, inches[1], n_rows)
+        ratios["wspace"], ratios["hspace"] = (
+            _gap(apart, inches[0], n_columns),
+            _gap(apart, inches[1], n_rows),
+        )
     return place.subgridspec(n_rows, n_columns, **ratios).subplots(squeeze=False, **options)
 
 
 def _gap(inches, length, n) -> float:
-    """The space between n panels in a length, both in inches, as a share of a panel; at most as wide as they."""
+    """The space between n panels in a length, both in inches, as a share of a panel; at most as
+    wide as they.
+    """
     inches = min(inches, length / (2 * n))
     return inches / ((length - (n - 1) * inches) / n)

@@ -40,7 +40,9 @@ class FitComparisonDisplay(Display):
     >>> from sklpf import BernoulliRBM, compare_fits
     >>> from sklpf.display import FitComparisonDisplay
     >>> X = np.random.default_rng(0).integers(2, size=(40, 4))
-    >>> comparison = compare_fits({"1 unit": BernoulliRBM(1), "2 units": BernoulliRBM(2)}, X, cv=2, random_state=0)
+    >>> comparison = compare_fits(
+    ...     {"1 unit": BernoulliRBM(1), "2 units": BernoulliRBM(2)}, X, cv=2, random_state=0
+    ... )
     >>> len(FitComparisonDisplay.from_result(comparison).axes_)
     2
     """
@@ -69,7 +71,9 @@ class FitComparisonDisplay(Display):
             If `result` is something else.
         """
         if not isinstance(result, FitComparison):
-            raise TypeError(f"result must be what compare_fits returned, got {type(result).__name__}")
+            raise TypeError(
+                f"result must be what compare_fits returned, got {type(result).__name__}"
+            )
         return cls(result).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -90,15 +94,24 @@ class FitComparisonDisplay(Display):
         for line, name in enumerate(names):
             _draw(left, line, result.scores[name], result.means[name])
             if name in result.differences:
-                _draw(right, line, result.differences[name], result.means[name] - result.means[result.best])
+                _draw(
+                    right,
+                    line,
+                    result.differences[name],
+                    result.means[name] - result.means[result.best],
+                )
             else:
                 right.plot(0, line, "ok")
-        left.set_xlabel("expected log-likelihood\nper row (nats)", fontsize="small")
+        unit = result.scores[result.best].unit
+        left.set_xlabel(f"expected log-likelihood\nper {unit} (nats)", fontsize="small")
         right.set_xlabel("expected difference\n(nats)", fontsize="small")
         right.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
         for axes in self.axes_:
             axes.locator_params(axis="x", nbins=4)
-        left.set_yticks(range(len(names)), [f"{name} (chosen)" if name == result.chosen else name for name in names])
+        left.set_yticks(
+            range(len(names)),
+            [f"{name} (chosen)" if name == result.chosen else name for name in names],
+        )
         left.set_ylim(len(names) - 0.4, -0.6)
         legend_above(left)
         return self
@@ -106,13 +119,24 @@ class FitComparisonDisplay(Display):
 
 def _draw(axes, line, interval, means):
     """A candidate's line: all fits, their mean, and below it the parts of its error."""
-    axes.plot(means.ravel(), np.full(means.size, line + _DOTS), ".", color="C2", alpha=0.6, label="one fit")
+    axes.plot(
+        means.ravel(),
+        np.full(means.size, line + _DOTS),
+        ".",
+        color="C2",
+        alpha=0.6,
+        label="one fit",
+    )
     if not np.isfinite(interval.mean):
-        axes.annotate(f"  {interval.mean}", (0, line), xycoords=("axes fraction", "data"), va="center")
+        axes.annotate(
+            f"  {interval.mean}", (0, line), xycoords=("axes fraction", "data"), va="center"
+        )
         return
     for name, label, color, below in _PARTS:
         ends = getattr(interval, name)
         if np.isfinite(ends[0]):
             style = {"linewidth": 3 if below else 1.2, "marker": "|", "color": color}
             axes.plot(ends, [line + below] * 2, label=label.format(100 * interval.level), **style)
-    axes.plot(interval.mean, line, "o", color="k", markerfacecolor="k" if interval.converged else "none")
+    axes.plot(
+        interval.mean, line, "o", color="k", markerfacecolor="k" if interval.converged else "none"
+    )

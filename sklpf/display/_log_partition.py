@@ -43,7 +43,15 @@ class LogPartitionDisplay(ResultDisplay):
     True
     """
 
-    def __init__(self, ladder, log_partition_curve, *, half_width=None, level: float = 0.95, name: str | None = None):
+    def __init__(
+        self,
+        ladder,
+        log_partition_curve,
+        *,
+        half_width=None,
+        level: float = 0.95,
+        name: str | None = None,
+    ):
         self.ladder = ladder
         self.log_partition_curve = log_partition_curve
         self.half_width = half_width
@@ -54,9 +62,9 @@ class LogPartitionDisplay(ResultDisplay):
     def from_result(cls, result, *, level: float = 0.95, ax: Any = None, **options) -> Self:
         """Draw a result.
 
-        The band at the target is the result's interval. At other levels its width is in proportion to the jackknife's
-        standard error there (independent groups of chains), so that it covers each level with the probability `level`,
-        not all of them at once.
+        The band at the target is the result's interval. At other levels its width is in proportion
+        to the jackknife's standard error there (independent groups of chains), so that it covers
+        each level with the probability `level`, not all of them at once.
 
         Parameters
         ----------
@@ -81,11 +89,17 @@ class LogPartitionDisplay(ResultDisplay):
             If it has no log Z at the levels.
         """
         curve = check_result(result).log_partition_curve
-        check_has(result, curve is not None, cls.__name__, "log Z at the levels", {"curve_std_error"})
+        check_has(
+            result, curve is not None, cls.__name__, "log Z at the levels", {"curve_std_error"}
+        )
         half, errors = half_width(result, level), result.diagnostics.get("curve_std_error")
-        known = half is not None and errors is not None and errors[-1] > 0 and np.isfinite(errors).all()
+        known = (
+            half is not None and errors is not None and errors[-1] > 0 and np.isfinite(errors).all()
+        )
         band = half * (errors / errors[-1]) if known else None
-        return cls(result.ladder, curve, half_width=band, level=level, name=title_of(result)).plot(ax, **options)
+        return cls(result.ladder, curve, half_width=band, level=level, name=title_of(result)).plot(
+            ax, **options
+        )
 
     def plot(self, ax: Any = None, **options) -> Self:
         """Draw.
@@ -93,8 +107,8 @@ class LogPartitionDisplay(ResultDisplay):
         Parameters
         ----------
         ax : Axes, array-like of Axes or None, default=None
-            One, which is divided into both panels, or two (``axes_`` of another display, to draw into the same). None
-            makes a figure.
+            One, which is divided into both panels, or two (``axes_`` of another display, to draw
+            into the same). None makes a figure.
         **options
             Of the curve, as ``Axes.plot`` takes them.
 
@@ -106,7 +120,9 @@ class LogPartitionDisplay(ResultDisplay):
         if self.half_width is None:
             (upper,) = self._panels(ax)
         else:
-            upper, lower = self._panels(ax, 2, 1, (6.0, 5.0), apart=0.2, height_ratios=[2, 1], sharex=True)
+            upper, lower = self._panels(
+                ax, 2, 1, (6.0, 5.0), apart=0.2, height_ratios=[2, 1], sharex=True
+            )
         (line,) = upper.plot(self.ladder, self.log_partition_curve, **options)
         upper.set_ylabel("log Z (nats)")
         if options["label"] is not None:

@@ -12,15 +12,16 @@ from sklpf.display._drawing import ResultDisplay, check_has, check_result, title
 class TemperingDisplay(ResultDisplay):
     """Rejections and overlap between neighbouring levels, and how often chains cross the ladder.
 
-    A panel for each of: rejection and overlap of neighbouring levels; the chains' share of time at every level;
-    round trips, or chains that crossed, by independent group.
+    A panel for each of: rejection and overlap of neighbouring levels; the chains' share of time at
+    every level; round trips, or chains that crossed, by independent group.
 
     Parameters
     ----------
     ladder : ndarray of shape (K,)
         Inverse temperatures.
     rejection : ndarray of shape (K - 1,) or None, default=None
-        Mean probability with which a swap of two neighbouring levels is rejected (`ParallelTempering`).
+        Mean probability with which a swap of two neighbouring levels is rejected
+        (`ParallelTempering`).
     overlap : ndarray of shape (K - 1,) or None, default=None
         Of the distributions at two neighbouring levels: 1 if they are one, 0 if they are apart.
     shares : ndarray of shape (K,) or None, default=None
@@ -28,7 +29,8 @@ class TemperingDisplay(ResultDisplay):
     round_trips : ndarray of shape (G,) or None, default=None
         Between base and target, of every ladder (`ParallelTempering`).
     crossed : ndarray of shape (G,) or None, default=None
-        Share of the chains of each group that visited both ends of the ladder (`RTS`, `SAMS`, `WangLandau`).
+        Share of the chains of each group that visited both ends of the ladder (`RTS`, `SAMS`,
+        `WangLandau`).
     name : str or None, default=None
         Of the estimator, for the title.
 
@@ -125,9 +127,14 @@ class TemperingDisplay(ResultDisplay):
         return self
 
     def _draw_neighbours(self, axes):
-        for name, values, color in (("rejection", self.rejection, "C0"), ("overlap", self.overlap, "C1")):
+        for name, values, color in (
+            ("rejection", self.rejection, "C0"),
+            ("overlap", self.overlap, "C1"),
+        ):
             if values is not None:
-                axes.stairs(values, self.ladder, baseline=None, color=color, linewidth=1.5, label=name)
+                axes.stairs(
+                    values, self.ladder, baseline=None, color=color, linewidth=1.5, label=name
+                )
         axes.set(xlabel="inverse temperature", ylabel="neighbouring levels", ylim=(0, 1.05))
         axes.legend()
 
@@ -140,7 +147,9 @@ class TemperingDisplay(ResultDisplay):
         values = self.crossed if self.round_trips is None else self.round_trips
         axes.bar(np.arange(1, len(values) + 1), values)
         if self.round_trips is None:
-            axes.set(xlabel="group of chains", ylabel="share that crossed the ladder", ylim=(0, 1.05))
+            axes.set(
+                xlabel="group of chains", ylabel="share that crossed the ladder", ylim=(0, 1.05)
+            )
         else:
             axes.set(xlabel="ladder", ylabel="round trips")
         axes.xaxis.get_major_locator().set_params(integer=True)

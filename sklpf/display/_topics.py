@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from sklpf._vocabulary import in_order
+from sklpf._utils.vocabulary import in_order
 from sklpf.display._drawing import Display, last_step
 
 
@@ -61,18 +61,19 @@ class TopicsDisplay(Display):
         Parameters
         ----------
         estimator : model
-            `LatentDirichletAllocation`, or another with positive ``components_`` of shape (n_topics, n_features), or a
-            pipeline that ends in one.
-        feature_names : array-like of str of shape (n_features,), dict of str to int or None, default=None
-            The words (a vectorizer's ``get_feature_names_out()`` or ``vocabulary_``); None takes the
-            model's ``feature_names_in_``, or x0, x1, …
+            `LatentDirichletAllocation`, or another with positive ``components_`` of shape
+            (n_topics, n_features), or a pipeline that ends in one.
+        feature_names : array-like of str (n_features,), dict of str to int or None, default=None
+            The words (a vectorizer's ``get_feature_names_out()`` or ``vocabulary_``); None takes
+            the model's ``feature_names_in_``, or x0, x1, …
         n_words : int, default=10
             Of each topic.
         topics : array-like of int or None, default=None
             Which to draw, in this order; None draws all.
         order : {"probability", "lift"}, default="probability"
-            Which words come first: those that the topic makes most likely, or those that it makes likely and that are
-            rare in the others: the largest p log(p / geometric mean of p over all topics) (Blei & Lafferty 2009).
+            Which words come first: those that the topic makes most likely, or those that it makes
+            likely and that are rare in the others: the largest p log(p / geometric mean of p over
+            all topics) (Blei & Lafferty 2009).
         ax : Axes, array-like of Axes or None, default=None
             As in `plot`.
         **options
@@ -91,8 +92,9 @@ class TopicsDisplay(Display):
         components = np.asarray(getattr(model, "components_", np.empty(0)), dtype=float)
         if components.ndim != 2 or not np.all(components > 0):
             raise ValueError(
-                f"{cls.__name__} draws positive components_ of shape (n_topics, n_features), and a "
-                f"{type(model).__name__} has none: LatentDirichletAllocation has; ComponentsDisplay draws others"
+                f"{cls.__name__} draws positive components_ of shape (n_topics, n_features), and a"
+                f" {type(model).__name__} has none: LatentDirichletAllocation has;"
+                " ComponentsDisplay draws others"
             )
         names = _feature_names(model, feature_names, components.shape[1])
         p = components / components.sum(axis=1, keepdims=True)
@@ -100,7 +102,9 @@ class TopicsDisplay(Display):
         topics = np.arange(len(p)) if topics is None else _check_topics(topics, len(p))
         chosen = first[topics]
         titles = [f"topic {k}" for k in topics]
-        return cls(names[chosen], np.take_along_axis(p[topics], chosen, axis=1), names=titles).plot(ax, **options)
+        return cls(names[chosen], np.take_along_axis(p[topics], chosen, axis=1), names=titles).plot(
+            ax, **options
+        )
 
     def plot(self, ax: Any = None, *, n_columns: int | None = None) -> Self:
         """Draw.
@@ -124,10 +128,14 @@ class TopicsDisplay(Display):
         for k in range(len(words)):
             axes[k].barh(np.arange(words.shape[1]), p[k], alpha=0.4)
             axes[k].set_yticks(np.arange(words.shape[1]), words[k], fontsize="small", ha="left")
-            axes[k].tick_params(axis="y", length=0, pad=-3)  # words stand on the bars, not on the panel beside
+            axes[k].tick_params(
+                axis="y", length=0, pad=-3
+            )  # words stand on the bars, not on the panel beside
             axes[k].locator_params(axis="x", nbins=3)
             axes[k].invert_yaxis()
-            axes[k].set_title(f"topic {k}" if self.names is None else self.names[k], fontsize="medium")
+            axes[k].set_title(
+                f"topic {k}" if self.names is None else self.names[k], fontsize="medium"
+            )
             if k + n_columns >= len(words):
                 axes[k].tick_params(labelbottom=True)
                 axes[k].set_xlabel("probability", fontsize="small")
@@ -138,9 +146,14 @@ class TopicsDisplay(Display):
 
 def _feature_names(model, given, n):
     names = getattr(model, "feature_names_in_", None) if given is None else given
-    names = np.array([f"x{i}" for i in range(n)] if names is None else in_order(names, "feature_names"), dtype=object)
+    names = np.array(
+        [f"x{i}" for i in range(n)] if names is None else in_order(names, "feature_names"),
+        dtype=object,
+    )
     if names.shape != (n,):
-        raise ValueError(f"feature_names must be {n} words, one for each feature of the model, got {len(names)}")
+        raise ValueError(
+            f"feature_names must be {n} words, one for each feature of the model, got {len(names)}"
+        )
     return names
 
 
@@ -161,5 +174,7 @@ def _check_n_words(n_words):
 def _check_topics(topics, n):
     topics = np.atleast_1d(topics)
     if topics.ndim != 1 or not len(topics) or not np.isin(topics, np.arange(n)).all():
-        raise ValueError(f"topics must be numbers of topics from 0 to {n - 1}, got {topics.tolist()}")
+        raise ValueError(
+            f"topics must be numbers of topics from 0 to {n - 1}, got {topics.tolist()}"
+        )
     return topics

@@ -75,9 +75,10 @@ class TrainingDisplay(Display):
         Parameters
         ----------
         estimator : model
-            `BernoulliRBM` with `early_stopping` or `track_log_partition`; a model with ``loss_curve_`` (of which minus
-            is drawn: for `ProductOfExperts` and `MeanCovarianceRBM` the mean log-likelihood of the
-            training rows); `FactorialMixture`; or a pipeline that ends in one.
+            `BernoulliRBM` with `early_stopping` or `track_log_partition`; a model with
+            ``loss_curve_`` (of which minus is drawn: for `ProductOfExperts` and `MeanCovarianceRBM`
+            the mean log-likelihood of the training rows); `FactorialMixture`; or a pipeline that
+            ends in one.
         ax : Axes, array-like of Axes or None, default=None
             As in `plot`.
 
@@ -106,9 +107,10 @@ class TrainingDisplay(Display):
             return cls(model.elbo_curve_, label=_ELBO).plot(ax)
         if tracked["log_partition"] is None:
             raise ValueError(
-                f"{cls.__name__} draws what a model keeps of training, and this {type(model).__name__} kept nothing: "
-                "BernoulliRBM does with early_stopping=True or track_log_partition; after fit ProductOfExperts, "
-                "MeanCovarianceRBM, LinearGenerativeModel, BilinearGenerativeModel and FactorialMixture do"
+                f"{cls.__name__} draws what a model keeps of training, and this"
+                f" {type(model).__name__} kept nothing: BernoulliRBM does with early_stopping=True"
+                " or track_log_partition; after fit ProductOfExperts, MeanCovarianceRBM,"
+                " LinearGenerativeModel, BilinearGenerativeModel and FactorialMixture do"
             )
         return cls(**tracked).plot(ax)
 
@@ -137,7 +139,13 @@ class TrainingDisplay(Display):
             axes.set_ylabel("nats")
             axes.set_title(label, loc="left", fontsize="medium")
             if self.best_iteration is not None:
-                axes.axvline(self.best_iteration, color="k", linestyle=":", linewidth=1, label="parameters kept")
+                axes.axvline(
+                    self.best_iteration,
+                    color="k",
+                    linestyle=":",
+                    linewidth=1,
+                    label="parameters kept",
+                )
         self.axes_[-1].set_xlabel("pass")
         self.axes_[-1].xaxis.get_major_locator().set_params(integer=True)
         if self.ax_.get_legend_handles_labels()[0]:
@@ -154,7 +162,12 @@ def _draw(axes, values, errors):
     half = norm.ppf(0.5 + _LEVEL / 2) * np.asarray(errors)
     known = np.isfinite(half)
     half = np.where(known, half, 0.0)
-    band = {"color": line.get_color(), "alpha": 0.3, "linewidth": 0, "label": f"{100 * _LEVEL:.0f} % band"}
+    band = {
+        "color": line.get_color(),
+        "alpha": 0.3,
+        "linewidth": 0,
+        "label": f"{100 * _LEVEL:.0f} % band",
+    }
     if known.any():
         axes.fill_between(passes, values - half, values + half, where=known, **band)
     for i, lost in enumerate(np.flatnonzero(np.isinf(errors))):

@@ -17,12 +17,14 @@ _ELSEWHERE = (
 
 
 class WeightsDisplay(ResultDisplay):
-    """Importance weights in order, the largest first, and the generalised Pareto distribution fitted to their tail.
+    """Importance weights in order, the largest first, and the generalised Pareto distribution
+    fitted to their tail.
 
     Parameters
     ----------
     log_weights : array-like
-        Logs of n weights, in any order and shape; -inf is a weight of 0, which is counted and not drawn.
+        Logs of n weights, in any order and shape; -inf is a weight of 0, which is counted and not
+        drawn.
     name : str or None, default=None
         Of the estimator, for the title.
 
@@ -33,7 +35,8 @@ class WeightsDisplay(ResultDisplay):
     tail_weights_ : ndarray of shape (n_tail,)
         What the fitted tail gives for the largest ones; empty where the tail can't be fitted.
     pareto_shape_ : float
-        k of the tail: under 0.5 the variance of the weights is finite, from 0.7 on their mean should not be relied on.
+        k of the tail: under 0.5 the variance of the weights is finite, from 0.7 on their mean
+        should not be relied on.
     effective_sample_size_ : float
     ax_, axes_, figure_
         Once drawn.
@@ -77,7 +80,14 @@ class WeightsDisplay(ResultDisplay):
             If it has no weights.
         """
         log_weights = check_result(result).diagnostics.get("log_weights")
-        check_has(result, log_weights is not None, cls.__name__, "importance weights", {"log_weights"}, _ELSEWHERE)
+        check_has(
+            result,
+            log_weights is not None,
+            cls.__name__,
+            "importance weights",
+            {"log_weights"},
+            _ELSEWHERE,
+        )
         return cls(log_weights, name=title_of(result)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -96,11 +106,15 @@ class WeightsDisplay(ResultDisplay):
         (axes,) = self._panels(ax)
         self._fit(log_weights)
         n, there = len(self.weights_), self.weights_ > 0
-        label = f"{n} weights" if there.all() else f"{there.sum()} weights, and {n - there.sum()} of 0"
+        label = (
+            f"{n} weights" if there.all() else f"{there.sum()} weights, and {n - there.sum()} of 0"
+        )
         axes.loglog(1 + np.flatnonzero(there), self.weights_[there], ".", markersize=4, label=label)
         if len(self.tail_weights_):
             tail = f"Pareto tail, k = {self.pareto_shape_:.2f}"
-            axes.loglog(1 + np.arange(len(self.tail_weights_)), self.tail_weights_, color="C1", label=tail)
+            axes.loglog(
+                1 + np.arange(len(self.tail_weights_)), self.tail_weights_, color="C1", label=tail
+            )
         axes.axhline(1, color="0.4", linestyle=":", label="equal weights")
         axes.set(xlabel="rank of the weight", ylabel="weight / mean weight")
         for axis in ("x", "y"):
@@ -113,13 +127,17 @@ class WeightsDisplay(ResultDisplay):
     def _check(self):
         log_weights = np.sort(np.asarray(self.log_weights, dtype=float).ravel())[::-1]
         if not len(log_weights) or not np.isfinite(log_weights[0]) or np.isnan(log_weights).any():
-            raise ValueError("log_weights must hold at least one finite number, and neither NaN nor +inf")
+            raise ValueError(
+                "log_weights must hold at least one finite number, and neither NaN nor +inf"
+            )
         return log_weights
 
     def _fit(self, log_weights):
         tail = pareto_tail(log_weights)
         relative = np.exp(log_weights - log_weights[0])
         self.weights_ = relative / relative.mean()
-        self.tail_weights_ = tail.weights(tail.n) / relative.mean() if np.isfinite(tail.shape) else np.empty(0)
+        self.tail_weights_ = (
+            tail.weights(tail.n) / relative.mean() if np.isfinite(tail.shape) else np.empty(0)
+        )
         self.pareto_shape_ = tail.shape
         self.effective_sample_size_ = effective_sample_size(log_weights)

@@ -1,7 +1,8 @@
 """Score what other libraries fitted: their RBMs and topic models as models of this library.
 
-Models are recognised by their class's name and read by their attributes, so that nothing is imported. From then on
-they are like any other: `score`, `score_interval`, `compare` with models of any origin.
+Models are recognised by their class's name and read by their attributes, so that nothing is
+imported. From then on they are like any other: `score`, `score_interval`, `compare` with models of
+any origin.
 """
 
 from sklpf.interop._gensim import from_gensim

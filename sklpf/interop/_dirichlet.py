@@ -8,7 +8,11 @@ from sklpf.models import LatentDirichletAllocation
 
 
 def learned_topics(components: Any, parameters: dict[str, Any]) -> LatentDirichletAllocation:
-    """Return a model with these Dirichlet parameters, be their sums what they may: they are no probabilities."""
+    """Return a model with these Dirichlet parameters, be their sums what they may: they are no
+    probabilities.
+    """
     model = LatentDirichletAllocation.from_topics(components, **parameters)
-    model.components_ = components  # which `from_topics` takes for probabilities where rows sum to 1
+    model.components_ = (
+        components  # which `from_topics` takes for probabilities where rows sum to 1
+    )
     return model

@@ -14,31 +14,34 @@ from sklpf.models import LatentDirichletAllocation
 _ACCEPTED = {"LdaModel": "gensim.models.LdaModel", "LdaMulticore": "gensim.models.LdaMulticore"}
 
 
-def from_gensim(model: Any, *, vocabulary: Iterable[str] | None = None, **parameters: Any) -> LatentDirichletAllocation:
+def from_gensim(
+    model: Any, *, vocabulary: Iterable[str] | None = None, **parameters: Any
+) -> LatentDirichletAllocation:
     """Return a `LatentDirichletAllocation` with the topics and priors of a model of gensim.
 
     Parameters
     ----------
     model : trained gensim.models.LdaModel or LdaMulticore
-        Read are ``state.get_lambda()``, ``alpha``, ``eta``, ``gamma_threshold``, ``iterations``, ``num_updates``;
-        and ``id2word`` for a vocabulary.
+        Read are ``state.get_lambda()``, ``alpha``, ``eta``, ``gamma_threshold``, ``iterations``,
+        ``num_updates``; and ``id2word`` for a vocabulary.
     vocabulary : iterable of str, dict of str to int or None, default=None
-        The words of the columns of X, in order or (as ``CountVectorizer.vocabulary_``) with their columns: all of the
-        model's, each once. None: the model's ids are the columns, as in
-        ``X = gensim.matutils.corpus2csc(corpus, model.num_terms).T``.
+        The words of the columns of X, in order or (as ``CountVectorizer.vocabulary_``) with their
+        columns: all of the model's, each once. None: the model's ids are the columns, as in ``X =
+        gensim.matutils.corpus2csc(corpus, model.num_terms).T``.
     **parameters
         Of `LatentDirichletAllocation.from_topics`, in place of the model's own.
 
     Returns
     -------
     fitted : LatentDirichletAllocation
-        Where gensim has a prior for every word, `topic_word_prior` is their mean; only further training would use it,
-        and neither `transform` nor `score` does.
+        Where gensim has a prior for every word, `topic_word_prior` is their mean; only further
+        training would use it, and neither `transform` nor `score` does.
 
     Raises
     ------
     TypeError
-        If it is a model of another class. (Of an AuthorTopicModel topics belong to authors, not to documents.)
+        If it is a model of another class. (Of an AuthorTopicModel topics belong to authors, not to
+        documents.)
     NotFittedError
         If it has seen no documents.
     ValueError
@@ -59,6 +62,10 @@ def from_gensim(model: Any, *, vocabulary: Iterable[str] | None = None, **parame
         "mean_change_tol": float(model.gamma_threshold),
         "max_doc_update_iter": int(model.iterations),
     }
-    words = range(model.num_terms) if vocabulary is None else [model.id2word[i] for i in range(model.num_terms)]
+    words = (
+        range(model.num_terms)
+        if vocabulary is None
+        else [model.id2word[i] for i in range(model.num_terms)]
+    )
     topics = model.state.get_lambda()[:, columns(words, vocabulary, "from_gensim")]
     return learned_topics(topics, {**own, **parameters})

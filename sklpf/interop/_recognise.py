@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.exceptions import NotFittedError
 
-from sklpf._vocabulary import in_order
+from sklpf._utils.vocabulary import in_order
 
 
 def recognise(model: Any, library: str, accepted: Mapping[str, str], function: str) -> str:
@@ -17,8 +17,9 @@ def recognise(model: Any, library: str, accepted: Mapping[str, str], function: s
     ----------
     model : object
     library : str
-        Name of its package. The first class of this package that the model's class is or derives from decides: derived
-        classes of the library itself are often other models. Where there is none the name of its own class does.
+        Name of its package. The first class of this package that the model's class is or derives
+        from decides: derived classes of the library itself are often other models. Where there is
+        none the name of its own class does.
     accepted : dict of str to str
         Names of classes, and how to call them in an error.
     function : str
@@ -30,18 +31,29 @@ def recognise(model: Any, library: str, accepted: Mapping[str, str], function: s
         If it is none of them.
     """
     classes = type(model).__mro__
-    name = next((c.__name__ for c in classes if c.__module__.partition(".")[0] == library), classes[0].__name__)
+    name = next(
+        (c.__name__ for c in classes if c.__module__.partition(".")[0] == library),
+        classes[0].__name__,
+    )
     if name not in accepted:
         given = f"{classes[0].__module__}.{classes[0].__qualname__}"
-        steps = "; take the last step, pipeline[-1], and transform rows by the others" if name == "Pipeline" else ""
-        raise TypeError(f"{function} takes a fitted {' or '.join(accepted.values())}, got {given}{steps}")
+        steps = (
+            "; take the last step, pipeline[-1], and transform rows by the others"
+            if name == "Pipeline"
+            else ""
+        )
+        raise TypeError(
+            f"{function} takes a fitted {' or '.join(accepted.values())}, got {given}{steps}"
+        )
     return name
 
 
 def check_fitted(fitted: bool, function: str, how: str) -> None:
     """Raise NotFittedError, which is a ValueError, unless a model is fitted."""
     if not fitted:
-        raise NotFittedError(f"{function} needs a fitted model, and this one has learned nothing yet: {how}")
+        raise NotFittedError(
+            f"{function} needs a fitted model, and this one has learned nothing yet: {how}"
+        )
 
 
 def columns(words: Sequence[Any], vocabulary: Iterable[str] | None, function: str) -> list[int]:
@@ -70,9 +82,9 @@ def columns(words: Sequence[Any], vocabulary: Iterable[str] | None, function: st
     missing = places.keys() - wanted
     if unknown or missing or len(wanted) != len(words):
         raise ValueError(
-            f"{function} needs a vocabulary of the model's words, each once: of {len(wanted)} given {len(unknown)} are "
-            f"none of its words{_example(unknown)}, and {len(missing)} of its {len(words)} are missing"
-            f"{_example(missing)}; make X with the model's words"
+            f"{function} needs a vocabulary of the model's words, each once: of {len(wanted)} given"
+            f" {len(unknown)} are none of its words{_example(unknown)}, and {len(missing)} of its"
+            f" {len(words)} are missing{_example(missing)}; make X with the model's words"
         )
     return [places[word] for word in wanted]
 

@@ -15,7 +15,13 @@ _ACCEPTED = {
     "BernoulliRBM": "sklearn.neural_network.BernoulliRBM",
     "LatentDirichletAllocation": "sklearn.decomposition.LatentDirichletAllocation",
 }
-_PROGRESS = ("n_iter_", "n_batch_iter_", "random_state_", "feature_names_in_", "h_samples_")  # as far as there are
+_PROGRESS = (
+    "n_iter_",
+    "n_batch_iter_",
+    "random_state_",
+    "feature_names_in_",
+    "h_samples_",
+)  # as far as there are
 
 
 def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichletAllocation:
@@ -23,17 +29,18 @@ def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichle
 
     Parameters
     ----------
-    model : fitted sklearn.neural_network.BernoulliRBM or sklearn.decomposition.LatentDirichletAllocation
+    model : fitted BernoulliRBM or LatentDirichletAllocation of scikit-learn
         It is not changed. Of a pipeline take the last step, and transform rows by the others.
     **parameters
-        Of `BernoulliRBM.from_parameters` (such as `visible_mean`, the means of the training data, from which log Z is
-        found sooner) or `LatentDirichletAllocation.from_topics`; in place of the model's own.
+        Of `BernoulliRBM.from_parameters` (such as `visible_mean`, the means of the training data,
+        from which log Z is found sooner) or `LatentDirichletAllocation.from_topics`; in place of
+        the model's own.
 
     Returns
     -------
     fitted : BernoulliRBM or LatentDirichletAllocation
-        With the model's parameters. `transform` gives its numbers, and `partial_fit` goes on where it stopped (with
-        the chains of an RBM, unless another `batch_size` is given).
+        With the model's parameters. `transform` gives its numbers, and `partial_fit` goes on where
+        it stopped (with the chains of an RBM, unless another `batch_size` is given).
 
     Raises
     ------
@@ -68,7 +75,9 @@ def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichle
 
 
 def _fits(attribute, model, fitted, parameters) -> bool:
-    """Whether the parameters that were given leave a use for what training left: chains, and the state of a seed."""
+    """Whether the parameters that were given leave a use for what training left: chains, and the
+    state of a seed.
+    """
     if attribute == "h_samples_":
         return np.shape(model.h_samples_) == fitted.h_samples_.shape
     return attribute != "random_state_" or "random_state" not in parameters
@@ -80,12 +89,21 @@ def _rbm(model, parameters) -> BernoulliRBM:
 
 
 def _lda(model, parameters) -> LatentDirichletAllocation:
-    priors = {"doc_topic_prior": model.doc_topic_prior_, "topic_word_prior": model.topic_word_prior_}
+    priors = {
+        "doc_topic_prior": model.doc_topic_prior_,
+        "topic_word_prior": model.topic_word_prior_,
+    }
     settings = {**_settings(model, LatentDirichletAllocation), **priors, **parameters}
     return learned_topics(model.components_, settings)
 
 
 def _settings(model, ours) -> dict[str, Any]:
-    """The parameters that both classes have; the number of components follows from what was learned."""
+    """The parameters that both classes have; the number of components follows from what was
+    learned.
+    """
     names = ours._parameter_constraints.keys() - {"n_components"}
-    return {name: copy.deepcopy(value) for name, value in model.get_params(deep=False).items() if name in names}
+    return {
+        name: copy.deepcopy(value)
+        for name, value in model.get_params(deep=False).items()
+        if name in names
+    }

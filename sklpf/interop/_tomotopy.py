@@ -22,11 +22,11 @@ def from_tomotopy(
     Parameters
     ----------
     model : trained tomotopy.LDAModel
-        Read are ``get_topic_word_dist(k, normalize=False)``, ``k``, ``alpha``, ``eta``, ``used_vocabs``
-        and ``global_step``.
+        Read are ``get_topic_word_dist(k, normalize=False)``, ``k``, ``alpha``, ``eta``,
+        ``used_vocabs`` and ``global_step``.
     vocabulary : iterable of str, dict of str to int or None, default=None
-        The words of the columns of X, in order or (as ``CountVectorizer.vocabulary_``) with their columns: all of the
-        model's, each once. None: ``model.used_vocabs``, which
+        The words of the columns of X, in order or (as ``CountVectorizer.vocabulary_``) with their
+        columns: all of the model's, each once. None: ``model.used_vocabs``, which
         ``CountVectorizer(vocabulary=list(model.used_vocabs), analyzer=...)`` counts.
     **parameters
         Of `LatentDirichletAllocation.from_topics`, in place of the model's own.
@@ -34,13 +34,14 @@ def from_tomotopy(
     Returns
     -------
     fitted : LatentDirichletAllocation
-        `components_` are the counts of words in topics in the last state of the model's sampler, plus eta.
+        `components_` are the counts of words in topics in the last state of the model's sampler,
+        plus eta.
 
     Raises
     ------
     TypeError
-        If it is a model of another class: its other models have topics from something else than one Dirichlet
-        distribution.
+        If it is a model of another class: its other models have topics from something else than one
+        Dirichlet distribution.
     NotFittedError
         If it was not trained.
     ValueError
@@ -53,12 +54,19 @@ def from_tomotopy(
     >>> for words in corpus:  # doctest: +SKIP
     ...     lda.add_doc(words)
     >>> lda.train(1000)  # doctest: +SKIP
-    >>> vectorizer = CountVectorizer(vocabulary=list(lda.used_vocabs), analyzer=list)  # doctest: +SKIP
+    >>> vectorizer = CountVectorizer(
+    ...     vocabulary=list(lda.used_vocabs), analyzer=list
+    ... )  # doctest: +SKIP
     >>> from_tomotopy(lda).score_interval(vectorizer.transform(held_out))  # doctest: +SKIP
     """
     recognise(model, "tomotopy", _ACCEPTED, "from_tomotopy")
     check_fitted(model.global_step > 0, "from_tomotopy", "call add_doc and train first")
     order = columns(list(model.used_vocabs), vocabulary, "from_tomotopy")
-    topics = np.array([model.get_topic_word_dist(k, normalize=False) for k in range(model.k)])[:, order]
-    own = {"doc_topic_prior": np.asarray(model.alpha, dtype=np.float64), "topic_word_prior": float(model.eta)}
+    topics = np.array([model.get_topic_word_dist(k, normalize=False) for k in range(model.k)])[
+        :, order
+    ]
+    own = {
+        "doc_topic_prior": np.asarray(model.alpha, dtype=np.float64),
+        "topic_word_prior": float(model.eta),
+    }
     return learned_topics(topics, {**own, **parameters})

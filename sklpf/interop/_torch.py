@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._numbers import as_float64
+from sklpf._utils.numbers import as_float64
 from sklpf.models import BernoulliRBM
 
 _TEMPERATURES = ("T", "temperature")  # what such modules call it
@@ -28,23 +28,26 @@ def from_torch(
 ) -> BernoulliRBM:
     """Return a `BernoulliRBM` with the weights of a module.
 
-    There is no RBM in PyTorch itself, so that modules name and lay out their arrays as they like. Units must be binary,
-    with the energy -(c @ v + b @ h + h @ W @ v).
+    There is no RBM in PyTorch itself, so that modules name and lay out their arrays as they like.
+    Units must be binary, with the energy -(c @ v + b @ h + h @ W @ v).
 
     Parameters
     ----------
     module : torch.nn.Module, its state_dict, or anything with such attributes or keys
         Tensors on any device, with or without gradients, or arrays; they are copied in float64.
     weight, visible, hidden : str, default="W", "v_bias" and "h_bias"
-        Names of the weights, of the biases of the visible and of those of the hidden units; "rbm.W" is W of ``rbm``.
+        Names of the weights, of the biases of the visible and of those of the hidden units; "rbm.W"
+        is W of ``rbm``.
     visible_first : bool or None, default=None
-        Whether the weights have the shape (n_visible, n_hidden). None: what the biases fit, which says nothing where
-        there are as many visible as hidden units.
+        Whether the weights have the shape (n_visible, n_hidden). None: what the biases fit, which
+        says nothing where there are as many visible as hidden units.
     temperature : float or None, default=None
-        T of the density exp(-energy / T) / Z, as of units that are on with probability sigmoid(input / T); weights and
-        biases are divided by it. None is 1, but an error for a module whose ``T`` or ``temperature`` is another one.
+        T of the density exp(-energy / T) / Z, as of units that are on with probability
+        sigmoid(input / T); weights and biases are divided by it. None is 1, but an error for a
+        module whose ``T`` or ``temperature`` is another one.
     **parameters
-        Of `BernoulliRBM.from_parameters`; `visible_mean`, the means of the training data, makes log Z easier to find.
+        Of `BernoulliRBM.from_parameters`; `visible_mean`, the means of the training data, makes log
+        Z easier to find.
 
     Returns
     -------
@@ -53,8 +56,9 @@ def from_torch(
     Raises
     ------
     ValueError
-        If an array is missing, not finite, or of a shape that does not fit the others; if the weights could be meant
-        either way; or if it is not said at what temperature the module is meant.
+        If an array is missing, not finite, or of a shape that does not fit the others; if the
+        weights could be meant either way; or if it is not said at what temperature the module is
+        meant.
     TypeError
         If an array does not hold real numbers.
 
@@ -62,14 +66,20 @@ def from_torch(
     --------
     >>> import numpy as np
     >>> from sklpf.interop import from_torch
-    >>> arrays = {"W": np.zeros((2, 3)), "v_bias": np.zeros(3), "h_bias": np.zeros(2)}  # or a module
+    >>> arrays = {
+    ...     "W": np.zeros((2, 3)),
+    ...     "v_bias": np.zeros(3),
+    ...     "h_bias": np.zeros(2),
+    ... }  # or a module
     >>> round(from_torch(arrays).score(np.eye(3)), 4)  # -3 log 2
     -2.0794
     """
     biases = _vector(module, visible), _vector(module, hidden)
     components = _by_hidden(_array(module, weight), len(biases[0]), len(biases[1]), visible_first)
     scale = 1 / _temperature(module, temperature)
-    return BernoulliRBM.from_parameters(components * scale, *(bias * scale for bias in biases), **parameters)
+    return BernoulliRBM.from_parameters(
+        components * scale, *(bias * scale for bias in biases), **parameters
+    )
 
 
 def _array(module, name) -> NDArray[np.float64]:
@@ -77,8 +87,8 @@ def _array(module, name) -> NDArray[np.float64]:
         value = module[name] if isinstance(module, Mapping) else attrgetter(name)(module)
     except (KeyError, AttributeError):
         raise ValueError(
-            f"the module has no array {name!r} but {', '.join(_names(module)) or 'none'}: say by weight, visible and "
-            "hidden what they are called"
+            f"the module has no array {name!r} but {', '.join(_names(module)) or 'none'}: say by"
+            " weight, visible and hidden what they are called"
         ) from None
     if hasattr(value, "detach"):
         value = value.detach().cpu().double()
@@ -88,7 +98,10 @@ def _array(module, name) -> NDArray[np.float64]:
 def _names(module) -> list[str]:
     if hasattr(module, "named_parameters"):
         return [name for name, _ in module.named_parameters()]
-    return [str(name) for name in (module if isinstance(module, Mapping) else getattr(module, "__dict__", ()))]
+    return [
+        str(name)
+        for name in (module if isinstance(module, Mapping) else getattr(module, "__dict__", ()))
+    ]
 
 
 def _vector(module, name) -> NDArray[np.float64]:
@@ -101,16 +114,25 @@ def _vector(module, name) -> NDArray[np.float64]:
 def _by_hidden(weights, n_visible, n_hidden, visible_first) -> NDArray[np.float64]:
     """The weights with a row for each hidden unit."""
     shapes = {True: (n_visible, n_hidden), False: (n_hidden, n_visible)}
-    fits = [first for first, shape in shapes.items() if weights.shape == shape and visible_first in (None, first)]
+    fits = [
+        first
+        for first, shape in shapes.items()
+        if weights.shape == shape and visible_first in (None, first)
+    ]
     if len(fits) == 1:
         return np.ascontiguousarray(weights.T if fits[0] else weights)
     if fits:
         raise ValueError(
-            f"there are {n_visible} visible and {n_hidden} hidden units, so that weights can be meant either way: give "
-            "visible_first=True for the shape (n_visible, n_hidden), else False"
+            f"there are {n_visible} visible and {n_hidden} hidden units, so that weights can be"
+            " meant either way: give visible_first=True for the shape (n_visible, n_hidden), else"
+            " False"
         )
-    wanted = " or ".join(sorted({str(shape) for first, shape in shapes.items() if visible_first in (None, first)}))
-    raise ValueError(f"the weights must have the shape {wanted} to fit the biases, got {weights.shape}")
+    wanted = " or ".join(
+        sorted({str(shape) for first, shape in shapes.items() if visible_first in (None, first)})
+    )
+    raise ValueError(
+        f"the weights must have the shape {wanted} to fit the biases, got {weights.shape}"
+    )
 
 
 def _temperature(module, temperature) -> float:
@@ -118,8 +140,9 @@ def _temperature(module, temperature) -> float:
         for name, value in _own_temperatures(module).items():
             if value.size != 1 or value.item() != 1:
                 raise ValueError(
-                    f"the module has a temperature {name} = {value.tolist()}: give it as temperature for the density "
-                    "exp(-energy / T) / Z that its units follow, or temperature=1 if nothing but training used it"
+                    f"the module has a temperature {name} = {value.tolist()}: give it as"
+                    " temperature for the density exp(-energy / T) / Z that its units follow, or"
+                    " temperature=1 if nothing but training used it"
                 )
         return 1.0
     real = isinstance(temperature, Real) and not isinstance(temperature, bool)
@@ -129,11 +152,17 @@ def _temperature(module, temperature) -> float:
 
 
 def _own_temperatures(module) -> dict[str, NDArray[np.float64]]:
-    """What the module has by the names of temperatures, as far as these are numbers; others are no temperatures."""
+    """What the module has by the names of temperatures, as far as these are numbers; others are no
+    temperatures.
+    """
     look = module.get if isinstance(module, Mapping) else lambda name: getattr(module, name, None)
     numbers = (name for name in _TEMPERATURES if _is_number(look(name)))
     return {name: _array(module, name) for name in numbers}
 
 
 def _is_number(value) -> bool:
-    return isinstance(value, (Real, np.ndarray)) and not isinstance(value, bool) or hasattr(value, "detach")
+    return (
+        isinstance(value, (Real, np.ndarray))
+        and not isinstance(value, bool)
+        or hasattr(value, "detach")
+    )

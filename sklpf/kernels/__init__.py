@@ -1,4 +1,6 @@
-"""Numba code that several models share. Only kernel modules import this package, and they are imported lazily."""
+"""Numba code that several models share. Only kernel modules import this package, and they are
+imported lazily.
+"""
 
 from sklpf.kernels._compile import OPTIONS, inlined, njit
 from sklpf.kernels._exponentials import bitcast, exp32, exp64

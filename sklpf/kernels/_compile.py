@@ -11,10 +11,10 @@ from typing import Any
 import numba
 from numba.core import event
 
-from sklpf import _progress
+from sklpf._utils import progress as _progress
 
-# error_model="numpy": division by zero gives inf, as NumPy does. The fast-math flags keep NaN and inf intact. No
-# kernel is called from C, for which numba would compile a wrapper around each.
+# error_model="numpy": division by zero gives inf, as NumPy does. The fast-math flags keep NaN and
+# inf intact. No kernel is called from C, for which numba would compile a wrapper around each.
 OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
@@ -26,10 +26,11 @@ OPTIONS: dict[str, Any] = {
 def njit(function, **options):
     """Compile `function` without the GIL, cached on disk where a cache directory is writable.
 
-    numba's cache knows the time and size of the function's own file alone, and would go on using machine code that
-    includes a former version of a function in another file. The name under which it is kept therefore ends in a digest
-    of what it may include: the shared kernels, those of moves and of its own folder with the states they work on, and
-    the constants that these take from elsewhere.
+    numba's cache knows the time and size of the function's own file alone, and would go on using
+    machine code that includes a former version of a function in another file. The name under which
+    it is kept therefore ends in a digest of what it may include: the shared kernels, those of moves
+    and of its own folder with the states they work on, and the constants that these take from
+    elsewhere.
     """
     options = OPTIONS | options
     function.__qualname__ += "_" + _digest(Path(function.__code__.co_filename).parent)
@@ -37,8 +38,8 @@ def njit(function, **options):
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba found no writable cache directory
         warnings.warn(
-            "no directory for numba's cache is writable, so kernels are compiled again in every process; "
-            "set NUMBA_CACHE_DIR to a writable directory",
+            "no directory for numba's cache is writable, so kernels are compiled again in every"
+            " process; set NUMBA_CACHE_DIR to a writable directory",
             RuntimeWarning,
             stacklevel=1,  # one place, so that Python shows it once
         )
@@ -46,15 +47,19 @@ def njit(function, **options):
 
 
 def inlined(function):
-    """Like `njit`, and made a part of its callers: counting references to arrays that a call hands on takes 100 ns."""
+    """Like `njit`, and made a part of its callers: counting references to arrays that a call hands
+    on takes 100 ns.
+    """
     return njit(function, forceinline=True)
 
 
 @functools.cache
 def _digest(folder: Path) -> str:
-    """Of the files with kernels in a folder, of the moves', of this package, and of what is built in."""
+    """Of the files with kernels in a folder, of the moves', of this package, and of what is built
+    in.
+    """
     shared = Path(__file__).parent
-    constants = [shared.parent / name for name in ("_layout.py", "_limits.py", "_random.py")]
+    constants = [shared.parent / "_utils" / f"{name}.py" for name in ("layout", "limits", "random")]
     states = [*folder.glob("_path.py"), *folder.glob("_bases.py")]
     moves = (shared.parent / "transitions").glob("*kernels.py")
     files = [*shared.glob("*.py"), *constants, *moves, *folder.glob("*kernels.py"), *states]
@@ -63,8 +68,10 @@ def _digest(folder: Path) -> str:
 
 
 class _Announcer(event.Listener):
-    """Says that the caller waits for the compiler and not for a model: each fit with `verbose`, else the log, once for
-    each file of kernels. Takes this time off the clock that tells how long is left."""
+    """Says that the caller waits for the compiler and not for a model: each fit with `verbose`,
+    else the log, once for each file of kernels. Takes this time off the clock that tells how long
+    is left.
+    """
 
     def __init__(self):
         self.depth, self.began, self.announced = 0, 0.0, set()
@@ -83,7 +90,10 @@ class _Announcer(event.Listener):
             _progress.compiler_worked(time.perf_counter() - self.began)
 
     def announce(self, module):
-        if not _progress.compiler_begins("compiling kernels, once, about 10 s") and module not in self.announced:
+        if (
+            not _progress.compiler_begins("compiling kernels, once, about 10 s")
+            and module not in self.announced
+        ):
             logging.getLogger("sklpf").info("compiling kernels for %s, once, about 10 s", module)
         self.announced.add(module)
 

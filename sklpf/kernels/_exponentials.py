@@ -25,7 +25,9 @@ _as_float64 = bitcast(types.int64, types.float64, ir.DoubleType())
 
 @inlined
 def exp32(x):
-    """exp of a float32, clipped to [-87, 87]; 2e-7 relative, vectorises (reduction by ln 2, polynomial of degree 7)."""
+    """exp of a float32, clipped to [-87, 87]; 2e-7 relative, vectorises (reduction by ln 2,
+    polynomial of degree 7).
+    """
     x = min(max(x, np.float32(-87.0)), np.float32(87.0))
     n = np.floor(x * np.float32(1.4426950408889634) + np.float32(0.5))
     r = x - n * np.float32(0.693359375)
@@ -43,7 +45,9 @@ def exp32(x):
 
 @inlined
 def exp64(x):
-    """exp of a float64, clipped to [-708, 708]; 1e-15 relative, vectorises (polynomial of degree 13)."""
+    """exp of a float64, clipped to [-708, 708]; 1e-15 relative, vectorises (polynomial of degree
+    13).
+    """
     x = min(max(x, -708.0), 708.0)
     n = np.floor(x * 1.4426950408889634 + 0.5)
     r = x - n * 6.93145751953125e-1

@@ -1,8 +1,9 @@
 """The programs that move chains, each written once over hooks that a model's kernels implement.
 
-A hook is a stub; `implements` gives it a body for the models that are instances of one NamedTuple. numba keeps compiled
-programs by the file of the outermost function, so the programs here are not cached themselves: every model's kernel
-file has a cached shell around each, which an edit of that file recompiles.
+A hook is a stub; `implements` gives it a body for the models that are instances of one NamedTuple.
+numba keeps compiled programs by the file of the outermost function, so the programs here are not
+cached themselves: every model's kernel file has a cached shell around each, which an edit of that
+file recompiles.
 
 `runs/_plain.py` has the same programs as plain loops, which specify what they do.
 """
@@ -15,8 +16,8 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from sklpf._limits import MAX_EXPONENT, RECORD_EVERY
-from sklpf._random import REDRAW, SWAP, Keys
+from sklpf._utils.limits import MAX_EXPONENT, RECORD_EVERY
+from sklpf._utils.random import REDRAW, SWAP, Keys
 from sklpf.kernels._compile import OPTIONS, njit
 from sklpf.kernels._exponentials import exp64
 from sklpf.kernels._random import random_bits, uniform
@@ -25,13 +26,15 @@ Q_OFFSET = 600.0  # q(level | x) is summed as exp(log q + 600), which keeps term
 program = numba.njit(**OPTIONS, inline="always")  # compiled within the shells alone
 
 
-# ---- hooks -------------------------------------------------------------------------------------
+# ---- hooks
 def scratch(model, state):
     """Work space for the chains of a state, which the other hooks get as `work`."""
 
 
 def sweep(model, state, betas, reverse, keys, work):
-    """One sweep of every chain at its own inverse temperature, in place; `reverse` asks for the time reversal."""
+    """One sweep of every chain at its own inverse temperature, in place; `reverse` asks for the
+    time reversal.
+    """
 
 
 def log_base(model, state, c):
@@ -59,7 +62,9 @@ def summarise(model, state, c, out):
 
 
 def evaluate(density, position, values):
-    """Of a density on R^d: write log f_0, log f_1 - log f_0 and their gradients at points (n, d) to `values`."""
+    """Of a density on R^d: write log f_0, log f_1 - log f_0 and their gradients at points (n, d) to
+    `values`.
+    """
 
 
 def add_base(base, position, values):
@@ -81,7 +86,9 @@ def implements(hook, model_class, **options):
 
 
 def tempered(model_class):
-    """Derive `log_ratio`, `log_ladder` and `derivatives` where log f_beta = log f_0 + beta (log f_1 - log f_0)."""
+    """Derive `log_ratio`, `log_ladder` and `derivatives` where log f_beta = log f_0 + beta (log f_1
+    - log f_0).
+    """
 
     @implements(log_ratio, model_class, forceinline=True)
     def _log_ratio(model, state, c, old, new, work):
@@ -98,10 +105,12 @@ def tempered(model_class):
         return log_gain(model, state, c), 0.0
 
 
-# ---- programs ----------------------------------------------------------------------------------
+# ---- programs
 @program
 def anneal(model, state, betas, reverse, keys, log_weights):
-    """Anneal in place through betas (n_sweeps + 1, n) and add the increments of log f to log_weights (n,)."""
+    """Anneal in place through betas (n_sweeps + 1, n) and add the increments of log f to
+    log_weights (n,).
+    """
     work = scratch(model, state)
     for t in range(betas.shape[0] - 1):
         now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
@@ -138,7 +147,9 @@ class TemperSums(NamedTuple):
     vector_levels: np.ndarray  # (n_records, n): the level that x was moved at
     slopes: np.ndarray  # (n_records, n, K): d log f / d beta
     pairs: np.ndarray  # (K - 1, 4): see `add_bridges`
-    summaries: np.ndarray  # (2, S): of all states, weighted by q(K - 1 | x), their sums and the sums of squares
+    summaries: (
+        np.ndarray
+    )  # (2, S): of all states, weighted by q(K - 1 | x), their sums and the sums of squares
 
 
 @program
@@ -171,15 +182,23 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
             record += 1
         for start in range(0, n, n_levels):
             i = start // n_levels
-            sums.trips[i] += swap_levels(up, down, levels, ends, shift, start, now, chain_at, sums.pairs[i])
+            sums.trips[i] += swap_levels(
+                up, down, levels, ends, shift, start, now, chain_at, sums.pairs[i]
+            )
 
 
 @program
-def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
+def temper(
+    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
+):
     """Simulated tempering in place."""
     n, n_levels = levels.shape[0], ladder.shape[0]
     work, betas, bits = scratch(model, state), np.empty(n), np.empty(4, np.uint32)
-    log_densities, cumulative, summary = np.empty(n_levels), np.empty(n_levels), np.empty(sums.summaries.shape[1])
+    log_densities, cumulative, summary = (
+        np.empty(n_levels),
+        np.empty(n_levels),
+        np.empty(sums.summaries.shape[1]),
+    )
     for t in range(n_redraws):
         now = keys
         for c in range(n):
@@ -197,7 +216,9 @@ def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per
             add_bridges(log_densities, log_pseudo_prior, levels[c], sums.pairs)
             add_derivatives(model, state, c, betas[c], work, sums.levels[levels[c]])
             random_bits(bits, 1, now.key0, now.key1, now.step, now.chain + c, REDRAW)
-            levels[c] = redraw(log_densities, log_pseudo_prior, uniform(bits[0]), sums.q[c], cumulative)
+            levels[c] = redraw(
+                log_densities, log_pseudo_prior, uniform(bits[0]), sums.q[c], cumulative
+            )
             sums.counts[c, levels[c]] += 1
             at_target = 1.0 - cumulative[n_levels - 2] / cumulative[n_levels - 1]
             if at_target > 0.0:
@@ -222,7 +243,9 @@ def log_f_ladder(model, state, ladder, out):
 
 @program
 def log_f_derivatives(model, state, betas, out):
-    """First and second derivative of log f by beta of every chain at its own inverse temperature, out (n, 2)."""
+    """First and second derivative of log f by beta of every chain at its own inverse temperature,
+    out (n, 2).
+    """
     work = scratch(model, state)
     for c in range(out.shape[0]):
         out[c, 0], out[c, 1] = derivatives(model, state, c, betas[c], work)
@@ -240,7 +263,9 @@ def add_derivatives(model, state, c, beta, work, sums):
 
 @program
 def write_slopes(model, state, c, ladder, work, out):
-    """Write d log f / d beta at every level to out (K,); it is asked for twice where log f is linear in beta."""
+    """Write d log f / d beta at every level to out (K,); it is asked for twice where log f is
+    linear in beta.
+    """
     last = ladder.shape[0] - 1
     first, first_bend = derivatives(model, state, c, ladder[0], work)
     final, final_bend = derivatives(model, state, c, ladder[last], work)
@@ -254,14 +279,20 @@ def write_slopes(model, state, c, ladder, work, out):
 
 @njit
 def add_bridges(log_densities, log_pseudo_prior, level, sums):
-    """Add what a state at `level` says of the pairs with its neighbours to sums (K - 1, 4), as the plain loop says."""
+    """Add what a state at `level` says of the pairs with its neighbours to sums (K - 1, 4), as the
+    plain loop says.
+    """
     here = log_densities[level] + log_pseudo_prior[level]
     if level + 1 < log_densities.shape[0]:
-        ratio = exp64(min(log_densities[level + 1] + log_pseudo_prior[level + 1] - here, MAX_EXPONENT))
+        ratio = exp64(
+            min(log_densities[level + 1] + log_pseudo_prior[level + 1] - here, MAX_EXPONENT)
+        )
         sums[level, 0] += ratio / (1.0 + ratio)
         sums[level, 2] += ratio
     if level > 0:
-        ratio = exp64(min(log_densities[level - 1] + log_pseudo_prior[level - 1] - here, MAX_EXPONENT))
+        ratio = exp64(
+            min(log_densities[level - 1] + log_pseudo_prior[level - 1] - here, MAX_EXPONENT)
+        )
         sums[level - 1, 1] += ratio / (1.0 + ratio)
         sums[level - 1, 3] += ratio
 
@@ -284,10 +315,12 @@ def summaries(model, state, out):
 
 @njit
 def swap_levels(up, down, levels, ends, shift, start, keys, chain_at, sums):
-    """Offer the even or the odd pairs of one ladder's levels a swap; returns the round trips that end here.
+    """Offer the even or the odd pairs of one ladder's levels a swap; returns the round trips that
+    end here.
 
-    The ladder's chains are start, …, start + K - 1; up and down hold each one's log f at the next level, above and
-    below, less that at its own. Adds to sums (K - 1, 5) what the plain loop says; chain_at (K,) is work space.
+    The ladder's chains are start, …, start + K - 1; up and down hold each one's log f at the next
+    level, above and below, less that at its own. Adds to sums (K - 1, 5) what the plain loop says;
+    chain_at (K,) is work space.
     """
     n_levels, trips = chain_at.shape[0], 0
     bits = np.empty(4, np.uint32)
@@ -298,7 +331,10 @@ def swap_levels(up, down, levels, ends, shift, start, keys, chain_at, sums):
         u, r = up[low], down[high]
         accept = exp64(min(0.0, u + r))
         pair = sums[k]
-        forward, reverse = exp64(min(u - shift[k], MAX_EXPONENT)), exp64(min(r + shift[k], MAX_EXPONENT))
+        forward, reverse = (
+            exp64(min(u - shift[k], MAX_EXPONENT)),
+            exp64(min(r + shift[k], MAX_EXPONENT)),
+        )
         pair[0] += forward / (1.0 + forward)  # the logistic
         pair[1] += reverse / (1.0 + reverse)
         pair[2] += forward
@@ -319,7 +355,9 @@ def swap_levels(up, down, levels, ends, shift, start, keys, chain_at, sums):
 
 @njit
 def redraw(log_densities, log_pseudo_prior, u, q_sums, cumulative):
-    """Draw a level from softmax(log_densities + log_pseudo_prior), whose probabilities are added to q_sums."""
+    """Draw a level from softmax(log_densities + log_pseudo_prior), whose probabilities are added to
+    q_sums.
+    """
     largest = -np.inf
     for k in range(log_densities.shape[0]):
         largest = max(largest, log_densities[k] + log_pseudo_prior[k])

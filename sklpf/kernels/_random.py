@@ -32,24 +32,36 @@ def _philox(x0, x1, x2, x3, k0, k1):
 def random_bits(out, n, key0, key1, step, chain, purpose):
     """Fill out[:n] with random bits; out holds at least 4 * ceil(n / 4) uint32.
 
-    Word w of the counter (i, step, chain, purpose) goes to out[w * ceil(n / 4) + i]: contiguous, so that it vectorises.
+    Word w of the counter (i, step, chain, purpose) goes to out[w * ceil(n / 4) + i]: contiguous, so
+    that it vectorises.
     """
     quarter = (n + 3) // 4
     c1, c2, c3 = np.uint64(step) & _MASK32, np.uint64(chain) & _MASK32, np.uint64(purpose)
     for i in range(quarter):
-        first, second, third, fourth = _philox(np.uint64(i), c1, c2, c3, np.uint64(key0), np.uint64(key1))
-        out[i], out[quarter + i], out[2 * quarter + i], out[3 * quarter + i] = first, second, third, fourth
+        first, second, third, fourth = _philox(
+            np.uint64(i), c1, c2, c3, np.uint64(key0), np.uint64(key1)
+        )
+        out[i], out[quarter + i], out[2 * quarter + i], out[3 * quarter + i] = (
+            first,
+            second,
+            third,
+            fourth,
+        )
 
 
 @inlined
 def uniform(bits):
-    """A uniform float32 in (0, 1), ends excluded, from the upper 23 of 32 random bits: every value is exact."""
+    """A uniform float32 in (0, 1), ends excluded, from the upper 23 of 32 random bits: every value
+    is exact.
+    """
     return np.float32(bits >> np.uint32(9)) * np.float32(2.0**-23) + np.float32(2.0**-24)
 
 
 @inlined
 def log64(x):
-    """log of a positive normal float64; 1e-15 relative, vectorises (2 artanh, with the coefficients of fdlibm)."""
+    """log of a positive normal float64; 1e-15 relative, vectorises (2 artanh, with the coefficients
+    of fdlibm).
+    """
     bits = _as_bits(x)
     mantissa = _as_float((bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000)  # in [1, 2)
     large = mantissa > 1.4142135623730951
@@ -69,7 +81,9 @@ def log64(x):
 
 @inlined
 def _cos_sin(bits):
-    """Cosine and sine of 2 pi bits / 2^32; 1e-15 absolute, vectorises (series up to an eighth of a turn)."""
+    """Cosine and sine of 2 pi bits / 2^32; 1e-15 absolute, vectorises (series up to an eighth of a
+    turn).
+    """
     q = (bits + np.uint32(1 << 29)) >> np.uint32(30)  # the nearest quarter; modulo 2^32
     x = np.float64(np.int32(bits << np.uint32(2))) * (6.283185307179586 * 2.0**-34)  # from there
     t = x * x
@@ -90,18 +104,32 @@ def _cos_sin(bits):
     c = c * t + 1.0
     odd = (q & np.uint32(1)) != 0
     cosine, sine = (s, c) if odd else (c, s)
-    return -cosine if ((q + np.uint32(1)) & np.uint32(2)) != 0 else cosine, -sine if (q & np.uint32(2)) != 0 else sine
+    return -cosine if ((q + np.uint32(1)) & np.uint32(2)) != 0 else cosine, -sine if (
+        q & np.uint32(2)
+    ) != 0 else sine
 
 
 @inlined
 def chains_bits(out, quarter, keys, purpose):
-    """What `random_bits` gives for 4 quarter words of n chains, out (4 quarter, n); vectorises over chains."""
+    """What `random_bits` gives for 4 quarter words of n chains, out (4 quarter, n); vectorises over
+    chains.
+    """
     c1, c3, chain = np.uint64(keys.step) & _MASK32, np.uint64(purpose), np.uint64(keys.chain)
     for i in range(quarter):
-        first, second, third, fourth = out[i], out[quarter + i], out[2 * quarter + i], out[3 * quarter + i]
+        first, second, third, fourth = (
+            out[i],
+            out[quarter + i],
+            out[2 * quarter + i],
+            out[3 * quarter + i],
+        )
         for c in range(out.shape[1]):
             first[c], second[c], third[c], fourth[c] = _philox(
-                np.uint64(i), c1, (chain + np.uint64(c)) & _MASK32, c3, np.uint64(keys.key0), np.uint64(keys.key1)
+                np.uint64(i),
+                c1,
+                (chain + np.uint64(c)) & _MASK32,
+                c3,
+                np.uint64(keys.key0),
+                np.uint64(keys.key1),
             )
 
 

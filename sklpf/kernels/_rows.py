@@ -5,20 +5,24 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sklpf._layout import LANES
+from sklpf._utils.layout import LANES
 from sklpf.kernels._compile import inlined, njit
 
 
-# ---- comparing units ---------------------------------------------------------------------------
+# ---- comparing units
 def _mask_maker(width):
-    """An intrinsic: bit i of the result is set where byte i of two rows of `width` bytes differs."""
+    """An intrinsic: bit i of the result is set where byte i of two rows of `width` bytes
+    differs.
+    """
     word, byte = ir.IntType(width), ir.IntType(8)
 
     @intrinsic
     def differing(typing_context, first, second):
         def generate(context, builder, signature, arguments):
             vector = ir.VectorType(byte, width).as_pointer()
-            a, b = (builder.load(builder.inttoptr(address, vector), align=1) for address in arguments)
+            a, b = (
+                builder.load(builder.inttoptr(address, vector), align=1) for address in arguments
+            )
             bits = builder.bitcast(builder.icmp_unsigned("!=", a, b), word)
             return bits if width == 64 else builder.zext(bits, ir.IntType(64))
 
@@ -49,7 +53,9 @@ def _list_bits(mask, offset, count, indices):
 
 @inlined
 def list_differences(first, second, n, indices):
-    """Write the j < n where first[j] != second[j] (uint8) to indices; returns how many. Cost goes with their number."""
+    """Write the j < n where first[j] != second[j] (uint8) to indices; returns how many. Cost goes
+    with their number.
+    """
     a, b = first.ctypes.data, second.ctypes.data
     count = j = np.int64(0)  # of one type from the first use on, so that nothing is compiled twice
     while j + 64 <= n:
@@ -66,11 +72,13 @@ def list_differences(first, second, n, indices):
     return count
 
 
-# ---- sums of weight rows -----------------------------------------------------------------------
+# ---- sums of weight rows
 def _row_adder(n_registers):
-    """An intrinsic: accumulator += sum_p signs[p] * rows[indices[p]], kept in `n_registers` vector registers.
+    """An intrinsic: accumulator += sum_p signs[p] * rows[indices[p]], kept in `n_registers` vector
+    registers.
 
-    Arguments are addresses: accumulator, first row, row length in floats, indices (int32), signs (float32), count.
+    Arguments are addresses: accumulator, first row, row length in floats, indices (int32), signs
+    (float32), count.
     """
 
     @intrinsic
@@ -111,7 +119,9 @@ def _emit_add_rows(builder, n_registers, accumulator, rows, row_length, indices,
     sign = builder.load(builder.gep(signs, [p]))
     undefined = ir.Constant(vector, ir.Undefined)
     zeros = ir.Constant(ir.VectorType(int32, LANES), [0] * LANES)
-    sign = builder.shuffle_vector(builder.insert_element(undefined, sign, ir.Constant(int32, 0)), undefined, zeros)
+    sign = builder.shuffle_vector(
+        builder.insert_element(undefined, sign, ir.Constant(int32, 0)), undefined, zeros
+    )
     row = builder.bitcast(builder.gep(rows, [builder.mul(index, row_length)]), vector.as_pointer())
     for total, offset in zip(sums, offsets):
         weights = builder.load(builder.gep(row, [offset]), align=4)
@@ -131,18 +141,29 @@ _add_rows_2, _add_rows_1 = _row_adder(2), _row_adder(1)
 
 @njit
 def add_rows(accumulators, rows, indices, signs, counts):
-    """accumulators[c] += sum over p < counts[c] of signs[c, p] * rows[indices[c, p]], for every chain c.
+    """accumulators[c] += sum over p < counts[c] of signs[c, p] * rows[indices[c, p]], for every
+    chain c.
 
-    Shapes: accumulators (n, width), rows (m, width), indices and signs (n, >= max(counts)); C-contiguous, or the first
-    columns of C-contiguous arrays; float32 and int32, width a multiple of 16. Columns go in tiles whose sums stay in
-    registers.
+    Shapes: accumulators (n, width), rows (m, width), indices and signs (n, >= max(counts));
+    C-contiguous, or the first columns of C-contiguous arrays; float32 and int32, width a multiple
+    of 16. Columns go in tiles whose sums stay in registers.
     """
     n, width = accumulators.shape
     row_length = rows.strides[0] // 4
     column = 0
     while column < width:
         left = width - column
-        tile = 256 if left >= 256 else 128 if left >= 128 else 64 if left >= 64 else 32 if left >= 32 else 16
+        tile = (
+            256
+            if left >= 256
+            else 128
+            if left >= 128
+            else 64
+            if left >= 64
+            else 32
+            if left >= 32
+            else 16
+        )
         for c in range(n):
             target = accumulators.ctypes.data + c * accumulators.strides[0] + 4 * column
             source = rows.ctypes.data + 4 * column

@@ -1,4 +1,6 @@
-"""Models with a log-likelihood, in the conventions of the scikit-learn classes that they replace."""
+"""Models with a log-likelihood, in the conventions of the scikit-learn classes that they
+replace.
+"""
 
 from sklpf.models._compare import compare, score_interval
 from sklpf.models._compare_fits import compare_fits

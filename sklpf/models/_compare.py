@@ -1,4 +1,4 @@
-"""compare and score_interval: held-out log-likelihoods of models and pipelines, a paired difference or one."""
+"""compare and score_interval: held-out log-likelihoods of fitted models and pipelines."""
 
 from __future__ import annotations
 
@@ -15,35 +15,41 @@ from sklpf.models.ratio._direct import check_ratio, direct_ratio, disagreement
 
 
 def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") -> ScoreInterval:
-    """Mean over rows of log p_a(x) - log p_b(x) of these fitted models, in nats; positive where `model_a` is better.
+    """Mean over rows of log p_a(x) - log p_b(x) of two fitted models (nats).
 
-    It does not say which procedure is better: another training seed or training set gives other models, which may
-    differ by more than the interval. That is the question of `compare_fits`.
+    Positive where `model_a` is better.
 
-    Rows are paired: what makes a row hard for both models cancels, so the interval is narrower than two scores suggest.
-    The errors of the two means that come from estimated log Z are added once, in quadrature; of two RBMs, or two
-    densities on R^d, that differ little the ratio of their Z is estimated directly, which has a smaller error.
+    It does not say which procedure is better: another training seed or training set gives other
+    models, which may differ by more than the interval. That is the question of `compare_fits`.
+
+    Rows are paired: what makes a row hard for both models cancels, so the interval is narrower than
+    two scores suggest. The errors of the two means that come from estimated log Z are added once,
+    in quadrature; of two RBMs, or two densities on R^d, that differ little the ratio of their Z is
+    estimated directly, which has a smaller error.
 
     Parameters
     ----------
     model_a, model_b : fitted models, or pipelines that end in one
         With `score_samples` and `score_interval`, such as `BernoulliRBM` or `FactorialMixture`.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Held-out rows, at least 2, the same for both. Pipelines transform them, and must arrive at the same rows.
+        Held-out rows, at least 2, the same for both. Pipelines transform them, and must arrive at
+        the same rows.
     level : float, default=0.95
         Probability with which each interval covers.
     ratio : {"auto", "difference"}, default="auto"
-        "difference" takes the difference of two log Z always. "auto" also runs chains along a path from one model to
-        the other if both are a `BernoulliRBM`, or both a `ProductOfExperts` or `MeanCovarianceRBM` of any sizes, log Z
-        of at least one is no exact one, both are trusted, and the standard deviation over the rows of X of
-        log f_a(x) - log f_b(x) is at most 2.5 nats; and uses that ratio if its run converged.
+        "difference" takes the difference of two log Z always. "auto" also runs chains along a path
+        from one model to the other if both are a `BernoulliRBM`, or both a `ProductOfExperts` or
+        `MeanCovarianceRBM` of any sizes, log Z of at least one is no exact one, both are trusted,
+        and the standard deviation over the rows of X of log f_a(x) - log f_b(x) is at most 2.5
+        nats; and uses that ratio if its run converged.
 
     Returns
     -------
     interval : ScoreInterval
-        ``mean``, its intervals ``sampling``, ``partition`` (the two log Z) and ``combined``, ``converged`` and
-        ``reasons``; ``method`` says which ratio was used. Not converged if one of the models' numbers is not trusted,
-        or if both ratios differ by more than 3 joint standard errors.
+        ``mean``, its intervals ``sampling``, ``partition`` (the two log Z) and ``combined``,
+        ``converged`` and ``reasons``; ``method`` says which ratio was used. Not converged if one of
+        the models' numbers is not trusted, or if both ratios differ by more than 3 joint standard
+        errors.
 
     Raises
     ------
@@ -68,7 +74,7 @@ def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") ->
 
 
 def score_interval(model, X, level: float = 0.95, *, per: str | None = None) -> ScoreInterval:
-    """Mean log-likelihood per row of a model, or of the last step of a pipeline, with its errors (nats).
+    """Mean log-likelihood per row of a model, or of a pipeline's last step (nats).
 
     A model's own `score_interval` says the same; pipelines have none.
 
@@ -77,16 +83,19 @@ def score_interval(model, X, level: float = 0.95, *, per: str | None = None) -> 
     model : fitted model, or pipeline that ends in one
         As in `compare`.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Held-out rows, at least 2. A pipeline transforms them: what is scored are the rows that its last step sees.
+        Held-out rows, at least 2. A pipeline transforms them: what is scored are the rows that its
+        last step sees.
     level : float, default=0.95
         Probability with which each interval covers.
     per : {"document", "word"} or None, default=None
-        Of a topic model only, as in `LatentDirichletAllocation.score_interval`. None is its default.
+        Of a topic model only, as in `LatentDirichletAllocation.score_interval`. None is its
+        default.
 
     Returns
     -------
     interval : ScoreInterval
-        ``mean``, its intervals ``sampling``, ``partition`` and ``combined``, ``converged`` and ``reasons``.
+        ``mean``, its intervals ``sampling``, ``partition`` and ``combined``, ``converged`` and
+        ``reasons``.
 
     Raises
     ------
@@ -117,43 +126,59 @@ class Entrant(NamedTuple):
 
 
 def score_all(models: Mapping[str, Any], X, level: float) -> list[Entrant]:
-    """Score the rows by every model, which must be the same rows once pipelines have transformed them."""
+    """Score the rows by every model; all pipelines must arrive at the same rows."""
     entrants = [(name, *_last_step(name, model, X)) for name, model in models.items()]
     first, _, rows = entrants[0]
     for name, _, others in entrants[1:]:
         if not _equal(rows, others):
             raise ValueError(
-                f"{first} and {name} score different rows, as their preprocessing differs: densities of different rows "
-                "can't be compared; preprocess X before, or in all pipelines by the same steps"
+                f"{first} and {name} score different rows, as their preprocessing differs:"
+                " densities of different rows can't be compared; preprocess X before, or in all"
+                " pipelines by the same steps"
             )
     scored = [model._scored(rows, level) for _, model, rows in entrants]
     unit = scored[0].unit if len({one.unit for one in scored}) == 1 else "row"
-    return [Entrant(name, model, one._replace(unit=unit)) for (name, model, _), one in zip(entrants, scored)]
+    return [
+        Entrant(name, model, one._replace(unit=unit))
+        for (name, model, _), one in zip(entrants, scored)
+    ]
 
 
 def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
     """The paired difference of two models on the same rows."""
-    reasons = [f"{entrant.name}: {reason}" for entrant in (a, b) for reason in entrant.scored.reasons]
+    reasons = [
+        f"{entrant.name}: {reason}" for entrant in (a, b) for reason in entrant.scored.reasons
+    ]
     with np.errstate(invalid="ignore"):  # rows that have the likelihood 0 under both
         values = a.scored.values - b.scored.values
-    below, above = np.hypot(a.scored.below, b.scored.above), np.hypot(a.scored.above, b.scored.below)
+    below = np.hypot(a.scored.below, b.scored.above)
+    above = np.hypot(a.scored.above, b.scored.below)
     direct = direct_ratio(a.model, b.model, values) if ratio == "auto" and not reasons else None
     known = [entrant.scored.scatter for entrant in (a, b) if np.isfinite(entrant.scored.scatter)]
     scatter = float(np.linalg.norm(known)) if known else np.nan
     if direct is None:
         scored = Scored(values, below, above, tuple(reasons), a.scored.unit, scatter)
         return interval_of(scored, level, "difference")
-    low, high = direct.interval(level)
-    doubt = disagreement(direct, a, b)
+
+    # The ratio of both Z was estimated directly: it replaces the difference of two log Z.
     values = values + direct.log_partition - (b.model.log_partition_ - a.model.log_partition_)
-    if doubt is not None:
-        strictest = max((a.model, b.model), key=lambda model: ("warn", "nan", "raise").index(model.on_nonconvergence))
-        report(strictest, doubt)
-        reasons.append(doubt)
-        values = np.full_like(values, np.nan) if strictest.on_nonconvergence == "nan" else values
-    below, above = direct.log_partition - low, high - direct.log_partition
+    alarm = disagreement(direct, a, b)
+    if alarm is not None:
+        strictest = max((a.model, b.model), key=_strictness)
+        report(strictest, alarm)
+        reasons.append(alarm)
+        if strictest.on_nonconvergence == "nan":
+            values = np.full_like(values, np.nan)
+    low, high = direct.interval(level)
+    below = direct.log_partition - low
+    above = high - direct.log_partition
     scored = Scored(values, below, above, tuple(reasons), a.scored.unit, scatter)
     return interval_of(scored, level, "direct")
+
+
+def _strictness(model) -> int:
+    """How strictly a model treats a log Z that is not trusted."""
+    return ("warn", "nan", "raise").index(model.on_nonconvergence)
 
 
 def _last_step(name, model, X):
@@ -170,8 +195,9 @@ def _check_ends_in_model(name, estimator) -> None:
     if not is_model(last):
         where = " at the end of a pipeline" if last is not estimator else ""
         raise TypeError(
-            f"{name} must be a model of sklpf with score_samples and score_interval, or a pipeline that ends in one, "
-            f"got {type(last).__module__}.{type(last).__name__}{where}{_instead(estimator, last)}"
+            f"{name} must be a model of sklpf with score_samples and score_interval, or a pipeline"
+            " that ends in one, got"
+            f" {type(last).__module__}.{type(last).__name__}{where}{_instead(estimator, last)}"
         )
 
 
@@ -188,6 +214,7 @@ def _instead(estimator, last) -> str:
 
 
 def _equal(rows, others) -> bool:
+    """Whether two arrays, dense or sparse, hold the same numbers; NaN equals NaN."""
     if rows is others:
         return True
     if np.shape(rows) != np.shape(others):
@@ -195,4 +222,4 @@ def _equal(rows, others) -> bool:
     if sp.issparse(rows) and sp.issparse(others):
         return (rows != others).nnz == 0
     rows, others = (X.toarray() if sp.issparse(X) else np.asarray(X) for X in (rows, others))
-    return bool(np.all((rows == others) | ((rows != rows) & (others != others))))  # the models refuse NaN
+    return np.array_equal(rows, others, equal_nan=rows.dtype.kind == others.dtype.kind == "f")

@@ -1,7 +1,7 @@
 """compare_fits: procedures compared by many fits of each, on the same splits with the same seeds.
 
-Fits run in parallel, each a task of its own that depends on its seed and split alone; the parent keeps
-what they say as they finish, so that an interrupted comparison loses no finished fit.
+Fits run in parallel, each a task of its own that depends on its seed and split alone; the parent
+keeps what they say as they finish, so that an interrupted comparison loses no finished fit.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 
 import sklpf
-from sklpf import _progress
-from sklpf._parallel import Checkpoint, fingerprint, parallel_map, removing_checkpoints
-from sklpf._random import draw_seed, stream_key
-from sklpf._sklearn import safe_indexing
+from sklpf._utils import progress as _progress
+from sklpf._utils.parallel import Checkpoint, fingerprint, parallel_map, removing_checkpoints
+from sklpf._utils.random import draw_seed, stream_key
+from sklpf._utils.sklearn import safe_indexing
 from sklpf.models._compare import _last_step
 from sklpf.models._fit_comparison import FitComparison, HeldOutRows, check_level, compare_held_out
 from sklpf.models._fit_errors import Fits
+from sklpf.models._pipelines import common_unit, is_model, last_step
 from sklpf.models._search_scores import is_search, search_scores
 
 _NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
@@ -142,13 +143,18 @@ def compare_fits(
     if isinstance(n_seeds, bool) or not isinstance(n_seeds, Integral) or n_seeds < 1:
         raise ValueError(f"n_seeds must be an integer of at least 1, got {n_seeds!r}")
     if checkpoint is not None and not isinstance(random_state, Integral):
-        raise ValueError("checkpoint needs random_state to be an int, else an interrupted comparison can't be resumed")
+        raise ValueError(
+            "checkpoint needs random_state to be an int, else an interrupted comparison can't be"
+            " resumed"
+        )
     X, y = _check_rows(named, X, y)
     seed = _seed(random_state)
     splits = _check_splits(cv, X, y, seed)
 
     tasks = [
-        FitTask(name, estimator, split, number, stream_key(seed, split, number)[0] >> 1, train, test)
+        FitTask(
+            name, estimator, split, number, stream_key(seed, split, number)[0] >> 1, train, test
+        )
         for split, (train, test) in enumerate(splits)
         for number in range(n_seeds)
         for name, estimator in named.items()
@@ -157,7 +163,11 @@ def compare_fits(
         kept = None if checkpoint is None else _open_checkpoint(checkpoint, tasks, X, y)
         outcomes = _run(tasks, X, y, kept, n_jobs, verbose)
 
-    missing = [f"{task.label}: {outcome.reason}" for task, outcome in zip(tasks, outcomes) if outcome.reason]
+    missing = [
+        f"{task.label}: {outcome.reason}"
+        for task, outcome in zip(tasks, outcomes)
+        if outcome.reason
+    ]
     if len(missing) == len(tasks):
         raise ValueError(f"no fit of any candidate can be scored; {missing[0]}")
     return compare_held_out(_held_out(named, splits, tasks, outcomes), missing, level)
@@ -180,16 +190,16 @@ class FitTask(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a fit says about the rows held out, as a checkpoint keeps it; NaN where `reason` says why."""
+    """Held-out log-likelihoods of one fit, NaN where it failed; kept in checkpoints."""
 
     values: NDArray[np.float64]  # (n_test,)
-    below: float  # how far the 95 % interval of log Z reaches
+    below: float  # half-widths of the 95 % interval of log Z, nats
     above: float
     rows: str  # digest of what was scored
-    reason: str
+    reason: str  # why the values are missing, else empty
 
 
-# -- running ---------------------------------------------------------------------------------------
+# -- running
 def fit_and_score(X, y, task: FitTask) -> Outcome:
     """Fit a clone with the task's seed and score the rows held out."""
     model = clone(task.estimator)
@@ -219,7 +229,8 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
     for task, outcome in zip(tasks, outcomes):
         if outcome is not None:
             _check_same_rows(first_rows, task, outcome)
-    n_done, began = len(tasks) - len(todo), _progress.clock()
+    n_done = len(tasks) - len(todo)
+    began = _progress.clock()
     if verbose and n_done:
         _progress.say(f"[compare_fits] {n_done} of {len(tasks)} fits are there from an earlier run")
 
@@ -232,28 +243,41 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
         if verbose:
             n_new = sum(outcomes[position] is not None for position in todo)
             left = (_progress.clock() - began) / n_new * (len(todo) - n_new)
-            _progress.say(f"[compare_fits] {_progress_line(task, outcome, n_done + n_new, len(tasks), left)}")
+            _progress.say(
+                f"[compare_fits] {_progress_line(task, outcome, n_done + n_new, len(tasks), left)}"
+            )
 
-    with warnings.catch_warnings():  # models in threads change the filters, and may leave them changed
-        parallel_map(functools.partial(fit_and_score, X, y), [tasks[i] for i in todo], n_jobs=n_jobs, on_result=arrived)
+    # Models that run in threads change the warning filters: restore these at the end.
+    with warnings.catch_warnings():
+        parallel_map(
+            functools.partial(fit_and_score, X, y),
+            [tasks[i] for i in todo],
+            n_jobs=n_jobs,
+            on_result=arrived,
+        )
     return outcomes  # type: ignore[return-value]
 
 
 def _progress_line(task, outcome, n_done, n_all, left) -> str:
-    said = f"missing: {outcome.reason}" if outcome.reason else f"{outcome.values.mean():.2f} nats per row"
+    said = f"{outcome.values.mean():.2f} nats"
+    if outcome.reason:
+        said = f"missing: {outcome.reason}"
     time = f", about {_progress.in_words(left)} left" if n_done < n_all else ""
     return f"{n_done} of {n_all} fits ({task.label}): {said}{time}"
 
 
-def _check_same_rows(first: dict[tuple[int, int], tuple[str, str]], task: FitTask, outcome: Outcome) -> None:
+def _check_same_rows(
+    first: dict[tuple[int, int], tuple[str, str]], task: FitTask, outcome: Outcome
+) -> None:
     """Raise ValueError if a candidate scores other rows than the first with this split and seed."""
     if not outcome.rows:
         return
     name, rows = first.setdefault((task.split, task.number), (task.name, outcome.rows))
     if rows != outcome.rows:
         raise ValueError(
-            f"{name} and {task.name} score different rows, as their preprocessing differs: densities of different rows "
-            "can't be compared; preprocess X before, or in all pipelines by the same steps"
+            f"{name} and {task.name} score different rows, as their preprocessing differs:"
+            " densities of different rows can't be compared; preprocess X before, or in all"
+            " pipelines by the same steps"
         )
 
 
@@ -262,19 +286,26 @@ def _digest(rows) -> str:
     rows = sp.csr_array(rows if sp.issparse(rows) else np.asarray(rows), dtype=np.float64)
     rows.sum_duplicates()
     rows.eliminate_zeros()
-    return fingerprint(rows.shape, rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data)
+    return fingerprint(
+        rows.shape, rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data
+    )
 
 
 def _held_out(named, splits, tasks, outcomes) -> HeldOutRows:
-    found = {(task.name, task.split, task.number): outcome for task, outcome in zip(tasks, outcomes)}
+    found = {
+        (task.name, task.split, task.number): outcome for task, outcome in zip(tasks, outcomes)
+    }
     n_seeds = 1 + max(task.number for task in tasks)
     fits = {
-        name: [_fits(test, [found[name, split, k] for k in range(n_seeds)]) for split, (_, test) in enumerate(splits)]
+        name: [
+            _fits(test, [found[name, split, k] for k in range(n_seeds)])
+            for split, (_, test) in enumerate(splits)
+        ]
         for name in named
     }
     n_train = min(len(train) for train, _ in splits)
     test_over_train = float(np.mean([len(test) / len(train) for train, test in splits]))
-    return HeldOutRows(tuple(named), n_train, test_over_train, fits)
+    return HeldOutRows(tuple(named), n_train, test_over_train, fits, common_unit(named.values()))
 
 
 def _fits(test, outcomes: list[Outcome]) -> Fits:
@@ -290,13 +321,15 @@ def _fits(test, outcomes: list[Outcome]) -> Fits:
     )
 
 
-# -- checkpoints -----------------------------------------------------------------------------------
+# -- checkpoints
 def _open_checkpoint(directory, tasks: list[FitTask], X, y) -> Checkpoint:
     """Files are named by all that the numbers depend on."""
     import numba
 
     versions = (sklpf.__version__, np.__version__, numba.__version__, sklearn.__version__)
-    candidates = {task.name: _without(task.estimator, ("random_state", *_NO_NUMBERS)) for task in tasks}
+    candidates = {
+        task.name: _without(task.estimator, ("random_state", *_NO_NUMBERS)) for task in tasks
+    }
     plan = [(task.name, task.seed, task.train, task.test) for task in tasks]
     return Checkpoint(directory, fingerprint(candidates, plan, X, y, versions))
 
@@ -324,38 +357,41 @@ def _parameters(model, names: tuple[str, ...]) -> list[str]:
     return [name for name in model.get_params() if name.split("__")[-1] in names]
 
 
-# -- what is given ---------------------------------------------------------------------------------
+# -- what is given
 def _check_candidates(candidates) -> dict[str, Any]:
     if not isinstance(candidates, Mapping):
         raise TypeError(
-            "candidates must be a dict of names and estimators, or a finished search such as GridSearchCV, got "
-            f"{type(candidates).__name__}"
+            "candidates must be a dict of names and estimators, or a finished search such as"
+            f" GridSearchCV, got {type(candidates).__name__}"
         )
     if len(candidates) < 2:
-        raise ValueError(f"candidates must hold at least 2 procedures to be compared, got {len(candidates)}")
+        raise ValueError(
+            f"candidates must hold at least 2 procedures to be compared, got {len(candidates)}"
+        )
     named = {str(name): estimator for name, estimator in candidates.items()}
     if len(named) < len(candidates):
         raise ValueError(f"candidates must have different names, got {list(candidates)}")
     for name, estimator in named.items():
-        model = estimator
-        while isinstance(model, Pipeline):
-            model = model[-1]
-        if isinstance(model, type) or not hasattr(model, "_scored"):
+        model = last_step(estimator)
+        if isinstance(model, type) or not is_model(model):
             got = model.__name__ if isinstance(model, type) else f"a {type(model).__name__}"
             raise TypeError(
-                f"candidates must be models of sklpf, which have a log-likelihood with an error, or pipelines that end "
-                f"in one: {name!r} is {got}"
+                "candidates must be models of sklpf, which have a log-likelihood with an error, or"
+                f" pipelines that end in one: {name!r} is {got}"
             )
     return named
 
 
 def _check_rows(named, X, y):
     if X is None:
-        raise ValueError("X must be given: the rows that the candidates are fitted to and scored on")
+        raise ValueError(
+            "X must be given: the rows that the candidates are fitted to and scored on"
+        )
     X, y = indexable(X, y)
     if any(not isinstance(estimator, Pipeline) for estimator in named.values()) and _has_nan(X):
         raise ValueError(
-            "X holds NaN or infinity: remove these rows, or give pipelines that begin with an imputer as candidates"
+            "X holds NaN or infinity: remove these rows, or give pipelines that begin with an"
+            " imputer as candidates"
         )
     return X, y
 
@@ -369,30 +405,45 @@ def _has_nan(X) -> bool:
 
 
 def _seed(random_state) -> int:
-    if isinstance(random_state, Integral) and not isinstance(random_state, bool) and int(random_state) >= 0:
+    if (
+        isinstance(random_state, Integral)
+        and not isinstance(random_state, bool)
+        and int(random_state) >= 0
+    ):
         return int(random_state)
     try:
         return draw_seed(random_state)
     except ValueError as error:
         raise ValueError(
-            f"random_state must be an int of at least 0, a RandomState or None, got {random_state!r}"
+            "random_state must be an int of at least 0, a RandomState or None, got"
+            f" {random_state!r}"
         ) from error
 
 
 def _check_splits(cv, X, y, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     if isinstance(cv, Integral) and not isinstance(cv, bool):
         if cv < 2:
-            raise ValueError(f"cv must be at least 2 folds, got {cv}: the spread between splits is part of the error")
+            raise ValueError(
+                f"cv must be at least 2 folds, got {cv}: the spread between splits is part of the"
+                " error"
+            )
         cv = KFold(int(cv), shuffle=True, random_state=seed % 2**32)
     try:
         splits = [(_positions(train), _positions(test)) for train, test in check_cv(cv).split(X, y)]
     except (TypeError, ValueError) as error:
-        raise ValueError(f"cv must be a number of folds, a splitter, or pairs (train, test): {error}") from error
+        raise ValueError(
+            f"cv must be a number of folds, a splitter, or pairs (train, test): {error}"
+        ) from error
     if len(splits) < 2:
-        raise ValueError(f"cv must give at least 2 splits, got {len(splits)}: take cv=5, or ShuffleSplit(n_splits=5)")
+        raise ValueError(
+            f"cv must give at least 2 splits, got {len(splits)}: take cv=5, or"
+            " ShuffleSplit(n_splits=5)"
+        )
     fewest = min(len(test) for _, test in splits)
     if fewest < 2:
-        raise ValueError(f"cv must hold out at least 2 rows in every split, got {fewest}: take fewer folds")
+        raise ValueError(
+            f"cv must hold out at least 2 rows in every split, got {fewest}: take fewer folds"
+        )
     return splits
 
 

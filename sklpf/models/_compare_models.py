@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._tables import Readable, Rows, import_pandas, text_table
+from sklpf._utils.tables import Readable, Rows, import_pandas, text_table
 from sklpf.models._compare import paired, score_all
 from sklpf.models._scoring import ScoreInterval, interval_of
 from sklpf.models.ratio._direct import check_ratio
@@ -18,12 +18,13 @@ from sklpf.models.ratio._direct import check_ratio
 class ModelComparison(Readable):
     """Held-out log-likelihoods of the same rows by these fitted models (nats).
 
-    Of procedures, with the scatter from fit to fit, `FitComparison` speaks.
+    `FitComparison` compares procedures, with the scatter from fit to fit.
 
     Attributes
     ----------
     scores : dict of str to ScoreInterval
-        Every model's mean log-likelihood per row, the best first: by the mean, those that did not converge last.
+        Every model's mean log-likelihood per row, the best first: by the mean, those that did not
+        converge last.
     differences : dict of str to ScoreInterval
         Mean difference from the first model, paired by rows, of every other one; usually negative.
     """
@@ -39,8 +40,9 @@ class ModelComparison(Readable):
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with a row for every model.
 
-        Columns: mean, low and high (combined interval), difference, difference_low and difference_high (from the best
-        model, 0 for itself), converged, reasons in one string, and method (of the difference, as in `ScoreInterval`).
+        Columns: mean, low and high (combined interval), difference, difference_low and
+        difference_high (from the best model, 0 for itself), converged, reasons in one string, and
+        method (of the difference, as in `ScoreInterval`).
 
         Returns
         -------
@@ -58,7 +60,8 @@ class ModelComparison(Readable):
         return pd.DataFrame(rows, index=pd.Index(self.scores, name="model"))
 
     def _row(self, name):
-        score, difference = self.scores[name], self.differences.get(name)
+        score = self.scores[name]
+        difference = self.differences.get(name)
         apart = (0.0, 0.0, 0.0) if difference is None else (difference.mean, *difference.combined)
         reasons = score.reasons if difference is None else difference.reasons
         return {
@@ -99,17 +102,24 @@ class ModelComparison(Readable):
 
     def _title(self) -> str:
         unit = next(iter(self.scores.values())).unit
-        return f"log-likelihood per {unit} of these fitted models (nats); of procedures: compare_fits"
+        return (
+            f"log-likelihood per {unit} of these fitted models (nats); of procedures: compare_fits"
+        )
 
 
-def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: str = "auto") -> ModelComparison:
-    """Compare these fitted models by their mean log-likelihood of the same rows, paired against the best.
+def compare_models(
+    models: Mapping[str, Any], X, level: float = 0.95, *, ratio: str = "auto"
+) -> ModelComparison:
+    """Compare fitted models by their mean log-likelihood of the same rows.
 
-    It does not say which procedure is best: another training seed or training set gives other models, which may differ
-    by more than the intervals. That is the question of `compare_fits`.
+    Each is paired with the best of them.
 
-    The best is chosen by these rows, so that differences from it are a little too large where several are about as
-    good; an interval that excludes 0 says that this model and the best differ, for one pair and not for all at once.
+    It does not say which procedure is best: another training seed or training set gives other
+    models, which may differ by more than the intervals. That is the question of `compare_fits`.
+
+    The best is chosen by these rows, so that differences from it are a little too large where
+    several are about as good; an interval that excludes 0 says that this model and the best differ,
+    for one pair and not for all at once.
 
     Parameters
     ----------
@@ -139,7 +149,8 @@ def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: 
     >>> import numpy as np
     >>> from sklpf import BernoulliRBM, compare_models
     >>> fair, skewed = (
-    ...     BernoulliRBM.from_parameters(np.zeros((1, 2)), np.full(2, c), np.zeros(1)) for c in (0.0, 1.0)
+    ...     BernoulliRBM.from_parameters(np.zeros((1, 2)), np.full(2, c), np.zeros(1))
+    ...     for c in (0.0, 1.0)
     ... )
     >>> X = np.array([[1, 1], [1, 0], [1, 1]])
     >>> print(compare_models({"fair": fair, "skewed": skewed}, X))
@@ -148,7 +159,9 @@ def compare_models(models: Mapping[str, Any], X, level: float = 0.95, *, ratio: 
     fair        -1.39 [-1.39, -1.39]  -0.43 [-1.86, 1.01]
     """
     if not isinstance(models, Mapping):
-        raise TypeError(f"models must be a dict of names and fitted models, got {type(models).__name__}")
+        raise TypeError(
+            f"models must be a dict of names and fitted models, got {type(models).__name__}"
+        )
     if len(models) < 2:
         raise ValueError(f"models must hold at least 2 models to be compared, got {len(models)}")
     if len({str(name) for name in models}) < len(models):

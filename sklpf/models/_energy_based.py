@@ -1,4 +1,6 @@
-"""EnergyBasedModel: what models share that are an unnormalised density on R^d, with one log Z, learned from rows."""
+"""EnergyBasedModel: what models share that are an unnormalised density on R^d, with one log Z,
+learned from rows.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklpf._progress import reporting
-from sklpf._random import draw_seed
-from sklpf._sklearn import Interval, StrOptions
-from sklpf._warnings import warn
+from sklpf._utils.progress import reporting
+from sklpf._utils.random import draw_seed
+from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, Scored, report
 from sklpf.models._validation import all_or_nothing, check_n_samples, named_by_model
@@ -33,21 +35,30 @@ from sklpf.training import (
     train,
 )
 
-_FAST, _SLOW = 5, 15  # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
+_FAST, _SLOW = (
+    5,
+    15,
+)  # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
 
 
-class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator):
+class EnergyBasedModel(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator
+):
     """fit, partial_fit, score and sample of a model p(x) = f(x) / Z on R^d.
 
     A model has the parameters below, and defines
 
-    - ``_begin(X, rng)``: sets what is learned from X once, returns a `Family` and the parameters to start from;
-    - ``_coordinates(X)``: rows in the coordinates that the family is trained in, ``_log_volume`` log |det| of these;
-    - ``_family_path(family, parameters)``: the path to a density of the family, in these coordinates;
+    - ``_begin(X, rng)``: sets what is learned from X once, returns a `Family` and the parameters to
+    start from;
+    - ``_coordinates(X)``: rows in the coordinates that the family is trained in, ``_log_volume``
+    log |det| of these;
+    - ``_family_path(family, parameters)``: the path to a density of the family, in these
+    coordinates;
     - ``_store(family, parameters)``: sets the fitted attributes;
     - ``_improper()``: why the model has no normaliser, or None;
     - ``_log_density(X)``: log f of the rows, (n,);
-    - ``path()``, ``_fitted_arrays()`` as `LogLikelihoodMixin` says; the path's ``rows(state)`` gives x.
+    - ``path()``, ``_fitted_arrays()`` as `LogLikelihoodMixin` says; the path's ``rows(state)``
+    gives x.
     """
 
     partition_estimator: PartitionEstimator | None
@@ -68,7 +79,7 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         "tol": [Interval(Real, 0, None, closed="left")],
     }
 
-    # -- training ------------------------------------------------------------------------------------
+    # -- training
     @named_by_model
     @all_or_nothing
     @reporting
@@ -98,7 +109,9 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         """
         trainer, rows = self._trainer(X)
         n_passes = _SLOW if self.algorithm == "mpf" else _FAST
-        settled = Settled(lambda parameters: self._loss(trainer.family, parameters, rows), self.tol, n_passes)
+        settled = Settled(
+            lambda parameters: self._loss(trainer.family, parameters, rows), self.tol, n_passes
+        )
         with np.errstate(all="ignore"):  # training that diverges is reported
             self.n_iter_, self.converged_ = train(
                 trainer,
@@ -110,7 +123,10 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         self.loss_curve_ = np.array(settled.curve)
         self._keep_trained(trainer, rows)
         if not self.converged_:
-            warn(f"training has not settled after {self.n_iter_} passes: raise max_iter or tol", ConvergenceWarning)
+            warn(
+                f"training has not settled after {self.n_iter_} passes: raise max_iter or tol",
+                ConvergenceWarning,
+            )
         return self
 
     @named_by_model
@@ -118,8 +134,8 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
     def partial_fit(self, X, y=None) -> Self:
         """Make one step of persistent contrastive divergence on X, one minibatch.
 
-        It goes on from where `fit` or the last call ended; a model of `from_parameters` begins anew. What is learned of
-        the data's location and scale is that of the first call.
+        It goes on from where `fit` or the last call ended; a model of `from_parameters` begins
+        anew. What is learned of the data's location and scale is that of the first call.
 
         Parameters
         ----------
@@ -147,7 +163,10 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         """Store what was learned, and the chains that `partial_fit` goes on with; no rows."""
         self._store(trainer.family, trainer.parameters)
         if not isinstance(trainer, PersistentContrastiveDivergence):
-            start, rng = np.resize(rows, (self.n_chains, rows.shape[1])), np.random.default_rng(self._partition_seed)
+            start, rng = (
+                np.resize(rows, (self.n_chains, rows.shape[1])),
+                np.random.default_rng(self._partition_seed),
+            )
             trainer = self._contrastive(trainer.family, trainer.parameters, rows, start, rng)
         trainer.X = rows[:0].copy()
         self._pcd = trainer
@@ -177,25 +196,30 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         return PersistentContrastiveDivergence(family, parameters, rows, chains, *rates)
 
     def _loss(self, family, parameters, rows) -> float:
-        """Mean negative log-likelihood of the rows in nats; log Z by a short run with the same random numbers."""
+        """Mean negative log-likelihood of the rows in nats; log Z by a short run with the same
+        random numbers.
+        """
         _check_finite(parameters)
         path = self._family_path(family, parameters)
         estimator: PartitionEstimator = Exact() if has(path, ClosedForm) else clone(self._monitor)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             log_partition = estimator.fit(path).log_partition_
-        return log_partition - float(np.mean(family.log_density(parameters, rows))) - self._log_volume
+        return (
+            log_partition - float(np.mean(family.log_density(parameters, rows))) - self._log_volume
+        )
 
     def _validate(self, X):
         check_is_fitted(self)
         return validate_data(self, X, dtype=np.float64, reset=False)
 
-    # -- use -----------------------------------------------------------------------------------------
+    # -- use
     def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
         """Draw rows from the model.
 
-        Exact and independent where log Z is known in closed form; else from tempered chains (`ParallelTempering`),
-        nearly independent if these mix. A `partition_estimator` that can sample is used instead.
+        Exact and independent where log Z is known in closed form; else from tempered chains
+        (`ParallelTempering`), nearly independent if these mix. A `partition_estimator` that can
+        sample is used instead.
 
         Parameters
         ----------
@@ -235,7 +259,12 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
         n_rows = len(self._validate(X))
         reason = f"rows have no likelihood: {reason}"
         report(self, reason)
-        return Scored(np.full(n_rows, np.nan if self.on_nonconvergence == "nan" else -np.inf), 0.0, 0.0, (reason,))
+        return Scored(
+            np.full(n_rows, np.nan if self.on_nonconvergence == "nan" else -np.inf),
+            0.0,
+            0.0,
+            (reason,),
+        )
 
     def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         X = self._validate(X)
@@ -244,4 +273,7 @@ class EnergyBasedModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLik
 
 def _check_finite(parameters) -> None:
     if not np.all(np.isfinite(parameters)):
-        raise ValueError("training diverged: the parameters are no longer finite; lower learning_rate or rescale X")
+        raise ValueError(
+            "training diverged: the parameters are no longer finite; lower learning_rate or"
+            " rescale X"
+        )

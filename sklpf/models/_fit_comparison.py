@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._tables import Readable, Rows, decimals, from_to, import_pandas, text_table
+from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas, text_table
 from sklpf.models._fit_errors import FitError, Fits, corrected_variance, error_of_mean
 
 _MOST_MISSING = 0.25  # of the fits: those that fail are not like the others
@@ -46,6 +46,8 @@ class FitInterval(Readable):
         Whether the numbers can be trusted.
     reasons : tuple of str
         Why not, one sentence a reason; empty when converged.
+    unit : {"row", "document"}
+        What a row is.
     """
 
     mean: float
@@ -58,6 +60,7 @@ class FitInterval(Readable):
     n_fits: int
     converged: bool = True
     reasons: tuple[str, ...] = ()
+    unit: str = "row"
 
     def _line(self) -> str:
         trust = "" if self.converged else f", not converged: {'; '.join(self.reasons)}"
@@ -66,11 +69,15 @@ class FitInterval(Readable):
     def _title(self) -> str:
         digits = decimals(self.mean, (self.combined[1] - self.combined[0]) / 4)
         fits = "fit" if self.n_fits == 1 else "fits"
-        return f"{self.mean:.{digits}f} nats per row, expected from {self.n_fits} {fits}"
+        return f"{self.mean:.{digits}f} nats per {self.unit}, expected from {self.n_fits} {fits}"
 
     def _table(self) -> Rows:
         rows = [(f"{100 * self.level:g} % interval", from_to(*self.combined))]
-        parts = {"from the rows": self.sampling, "from the fits": self.fits, "from log Z": self.partition}
+        parts = {
+            f"from the {self.unit}s": self.sampling,
+            "from the fits": self.fits,
+            "from log Z": self.partition,
+        }
         rows += [(name, from_to(*ends)) for name, ends in parts.items() if np.isfinite(ends[0])]
         rows.append(("converged", "yes" if self.converged else "no"))
         return rows + [("", reason) for reason in self.reasons]
@@ -88,12 +95,14 @@ class HeldOutRows(NamedTuple):
         Rows that a split holds out for each that it trains on.
     fits : dict of str to list of Fits
         For every split all training seeds; the values of a fit that is missing are NaN.
+    unit : {"row", "document"}
     """
 
     names: tuple[str, ...]
     n_train: int
     test_over_train: float
     fits: Mapping[str, Sequence[Fits]]
+    unit: str = "row"
 
     @property
     def size(self) -> str:
@@ -101,23 +110,26 @@ class HeldOutRows(NamedTuple):
         splits = self.fits[self.names[0]]
         n_seeds = len(splits[0].values)
         seeds = "1 training seed" if n_seeds == 1 else f"{n_seeds} training seeds"
-        return f"{len(splits)} splits, {seeds} each, {self.n_train} training rows"
+        return f"{len(splits)} splits, {seeds} each, {self.n_train} training {self.unit}s"
 
     def means(self, name: str) -> NDArray[np.float64]:
-        """Mean log-likelihood per row of every fit, (n_splits, n_seeds), NaN where it is missing."""
+        """Mean log-likelihood per row by fit, (n_splits, n_seeds); NaN where missing."""
         return np.array([fits.values.mean(axis=1) for fits in self.fits[name]])
 
     def interval(self, a: str, b: str | None, level: float) -> FitInterval:
         """The expected log-likelihood of `a`, or its difference from that of `b`."""
-        pairs = list(self.fits[a]) if b is None else list(map(_difference, self.fits[a], self.fits[b]))
+        pairs = (
+            list(self.fits[a]) if b is None else list(map(_difference, self.fits[a], self.fits[b]))
+        )
         complete = [_complete(fits) for fits in pairs]
         complete = [fits for fits in complete if len(fits.values)]
         n_all = sum(len(fits.values) for fits in pairs)
         n_fits = sum(len(fits.values) for fits in complete)
         reasons = _missing(n_fits, n_all, len(complete))
         if len(complete) < 2:
-            return _nothing(level, n_fits, reasons)
-        return _fit_interval(error_of_mean(complete, self.test_over_train, level), level, n_fits, reasons)
+            return _nothing(level, n_fits, reasons, self.unit)
+        error = error_of_mean(complete, self.test_over_train, level)
+        return _fit_interval(error, level, n_fits, reasons, self.unit)
 
 
 class SplitScores(NamedTuple):
@@ -132,12 +144,14 @@ class SplitScores(NamedTuple):
         Standard errors from log Z, where they are known.
     test_over_train : float
         Rows that a split holds out for each that it trains on.
+    unit : {"row", "document"}
     """
 
     names: tuple[str, ...]
     scores: Mapping[str, NDArray[np.float64]]
     partition: Mapping[str, NDArray[np.float64]] | None
     test_over_train: float
+    unit: str = "row"
 
     @property
     def size(self) -> str:
@@ -155,9 +169,11 @@ class SplitScores(NamedTuple):
         n_fits = int(there.sum())
         reasons = _missing(n_fits, len(values), n_fits)
         if n_fits < 2:
-            return _nothing(level, n_fits, reasons)
+            return _nothing(level, n_fits, reasons, self.unit)
         variance = corrected_variance(values[there], self.test_over_train)
-        mean, half_width, partition = float(values[there].mean()), variance.half_width(level), _UNKNOWN
+        mean = float(values[there].mean())
+        half_width = variance.half_width(level)
+        partition = _UNKNOWN
         if self.partition is not None:
             errors = [self.partition[name][there] for name in (a, b) if name is not None]
             share = np.sqrt(sum(np.sum(error**2) for error in errors)) / n_fits
@@ -175,6 +191,7 @@ class SplitScores(NamedTuple):
             n_fits=n_fits,
             converged=not reasons,
             reasons=reasons,
+            unit=self.unit,
         )
 
 
@@ -238,7 +255,9 @@ class FitComparison(Readable):
     def reasons(self) -> tuple[str, ...]:
         """Why not, one sentence a reason; empty when converged."""
         intervals = {**self.scores, **self.differences}
-        return tuple(f"{name}: {reason}" for name in self.names for reason in intervals[name].reasons)
+        return tuple(
+            f"{name}: {reason}" for name in self.names for reason in intervals[name].reasons
+        )
 
     def difference(self, a: str, b: str, level: float | None = None) -> FitInterval:
         """Expected log-likelihood of one candidate less that of another, from pairs of fits.
@@ -262,7 +281,10 @@ class FitComparison(Readable):
         """
         for name in (a, b):
             if name not in self.names:
-                raise ValueError(f"there is no candidate {name!r}: the names are {', '.join(map(repr, self.names))}")
+                raise ValueError(
+                    f"there is no candidate {name!r}: the names are"
+                    f" {', '.join(map(repr, self.names))}"
+                )
         if level is not None:
             check_level(level)
         return self.held_out.interval(a, b, self.level if level is None else level)
@@ -291,7 +313,8 @@ class FitComparison(Readable):
         return pd.DataFrame(rows, index=pd.Index(self.scores, name="candidate"))
 
     def _row(self, name):
-        score, difference = self.scores[name], self.differences.get(name)
+        score = self.scores[name]
+        difference = self.differences.get(name)
         apart = (0.0, 0.0, 0.0, 0.0)
         if difference is not None:
             apart = (difference.mean, *difference.combined, difference.std_error)
@@ -309,12 +332,21 @@ class FitComparison(Readable):
             "reasons": "; ".join(shown.reasons),
         }
 
-    _header = ("procedure", "log-likelihood", "difference from the first", "rows", "fits", "log Z", "")
+    _header = (
+        "procedure",
+        "log-likelihood",
+        "difference from the first",
+        "rows",
+        "fits",
+        "log Z",
+        "",
+    )
 
     def _table(self) -> Rows:
         table = []
         for name in self.scores:
-            score, difference = self.scores[name], self.differences.get(name)
+            score = self.scores[name]
+            difference = self.differences.get(name)
             shown = score if difference is None else difference
             notes = ["chosen"] if name == self.chosen else []
             notes += [f"not converged: {'; '.join(shown.reasons)}"] if shown.reasons else []
@@ -346,10 +378,13 @@ class FitComparison(Readable):
         return [f"missing: {sentence}" for sentence in self.missing]
 
     def _title(self) -> str:
-        return f"expected log-likelihood per row of procedures (nats): {self.held_out.size}"
+        held_out = self.held_out
+        return f"expected log-likelihood per {held_out.unit} of procedures (nats): {held_out.size}"
 
 
-def compare_held_out(held_out: HeldOutRows | SplitScores, missing: Sequence[str], level: float) -> FitComparison:
+def compare_held_out(
+    held_out: HeldOutRows | SplitScores, missing: Sequence[str], level: float
+) -> FitComparison:
     """Return the comparison of all candidates, each with the best of those that converged."""
     scores = {name: held_out.interval(name, None, level) for name in held_out.names}
     ranked = sorted(scores, key=lambda name: _rank(scores[name]))
@@ -366,13 +401,19 @@ def compare_held_out(held_out: HeldOutRows | SplitScores, missing: Sequence[str]
 
 def check_level(level: Any) -> None:
     """Raise ValueError if no interval can be made."""
-    if isinstance(level, bool) or not isinstance(level, (int, float, np.number)) or not 0 < level < 1:
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level!r}: a 95 % interval has level=0.95")
+    is_number = isinstance(level, (int, float, np.number)) and not isinstance(level, bool)
+    if not (is_number and 0 < level < 1):
+        raise ValueError(
+            f"level must lie strictly between 0 and 1, got {level!r}: a 95 % interval has"
+            " level=0.95"
+        )
 
 
 def _difference(a: Fits, b: Fits) -> Fits:
     """Of a split's fits in pairs, one of each candidate with the same seed."""
-    return Fits(a.rows, a.values - b.values, np.hypot(a.partition, b.partition), np.hypot(a.bias, b.bias))
+    return Fits(
+        a.rows, a.values - b.values, np.hypot(a.partition, b.partition), np.hypot(a.bias, b.bias)
+    )
 
 
 def _complete(fits: Fits) -> Fits:
@@ -389,12 +430,16 @@ def _missing(n_fits: int, n_all: int, n_splits: int) -> tuple[str, ...]:
     return ()
 
 
-def _nothing(level: float, n_fits: int, reasons: tuple[str, ...]) -> FitInterval:
-    return FitInterval(np.nan, np.nan, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN, level, n_fits, False, reasons)
+def _nothing(level: float, n_fits: int, reasons: tuple[str, ...], unit: str) -> FitInterval:
+    """The interval of a mean that can't be estimated."""
+    unknown = FitError(np.nan, np.nan, np.nan, np.nan, np.nan)
+    return _fit_interval(unknown, level, n_fits, reasons, unit)
 
 
-def _fit_interval(error: FitError, level: float, n_fits: int, reasons: tuple[str, ...]) -> FitInterval:
-    """The interval of a mean, its half-width shared out among the sources as their variances are."""
+def _fit_interval(
+    error: FitError, level: float, n_fits: int, reasons: tuple[str, ...], unit: str
+) -> FitInterval:
+    """The interval of a mean; its parts are in proportion to the variances of their sources."""
     scale = error.half_width / error.std_error if error.std_error > 0 else 0.0
     parts = {"sampling": error.rows, "fits": error.fits, "partition": error.partition}
     halves = {name: scale * float(np.sqrt(variance)) for name, variance in parts.items()}
@@ -407,6 +452,7 @@ def _fit_interval(error: FitError, level: float, n_fits: int, reasons: tuple[str
         n_fits=n_fits,
         converged=not reasons,
         reasons=reasons,
+        unit=unit,
     )
 
 

@@ -1,4 +1,4 @@
-"""The error of a mean over fits: rows that were held out, training seeds and training sets, and log Z.
+"""The error of a mean over fits: from held-out rows, training seeds and sets, and log Z.
 
 A fit is scored on the rows that its split leaves out, and its mean there has three sources of
 error, which repeat in different ways. Rows: every split has others, or some again. Fits: seeds, and
@@ -18,10 +18,10 @@ from scipy.stats import t as student_t
 
 
 class Fits(NamedTuple):
-    """What the fits of one split say about its held-out rows, or the differences of two candidates' fits."""
+    """Log-likelihoods of a split's held-out rows by its fits, or differences of two candidates."""
 
     rows: NDArray[np.intp]  # (n_test,)
-    values: NDArray[np.float64]  # (n_fits, n_test): log-likelihoods in nats, a fit for each training seed
+    values: NDArray[np.float64]  # (n_fits, n_test), nats; a fit for each training seed
     partition: NDArray[np.float64]  # (n_fits,): standard error of the mean from log Z
     bias: NDArray[np.float64]  # (n_fits,): how far the mean may be off to one side
 
@@ -86,7 +86,7 @@ def error_of_mean(splits: Sequence[Fits], test_over_train: float, level: float) 
 
 
 def rows_variance(splits: Sequence[Fits]) -> Variance:
-    """From the spread of the rows within splits; rows that several splits hold out count as one row each."""
+    """From the spread of rows within splits; a row that several splits hold out counts once."""
     sums = np.zeros(1 + max(int(fits.rows.max()) for fits in splits))
     tested = np.zeros(len(sums), dtype=bool)
     for fits in splits:
@@ -94,16 +94,19 @@ def rows_variance(splits: Sequence[Fits]) -> Variance:
         apart = fits.values.mean(axis=0) - fits.values.mean()
         sums[fits.rows] += apart / n_rows * np.sqrt(n_rows / (n_rows - 1))
         tested[fits.rows] = True
-    return Variance(float(np.sum(sums**2)) / len(splits) ** 2, max(int(np.sum(tested)) - len(splits), 1))
+    return Variance(
+        float(np.sum(sums**2)) / len(splits) ** 2, max(int(np.sum(tested)) - len(splits), 1)
+    )
 
 
 def seeds_variance(splits: Sequence[Fits]) -> Variance:
-    """From how far the fits of a split lie apart, beyond what its rows explain; 0 where no split has two fits."""
+    """From the spread of a split's fits beyond what its rows explain; 0 without repeated fits."""
     repeated = [fits for fits in splits if len(fits.values) > 1]
     if not repeated:
         return Variance(0.0, np.inf)
     df = sum(len(fits.values) - 1 for fits in repeated)
-    spread = sum((len(fits.values) - 1) * fits.values.mean(axis=1).var(ddof=1) for fits in repeated) / df
+    squares = [(len(fits.values) - 1) * fits.values.mean(axis=1).var(ddof=1) for fits in repeated]
+    spread = sum(squares) / df
     from_rows = sum(_interaction(fits.values) / len(fits.rows) for fits in repeated) / df
 
     # the variance of the mean over splits, if each of their fits has that of one seed
@@ -113,7 +116,7 @@ def seeds_variance(splits: Sequence[Fits]) -> Variance:
 
 
 def _interaction(values: NDArray[np.float64]) -> float:
-    """Sum of squares of values (n_fits, n_test) that is neither the fits' nor the rows', over n_test - 1."""
+    """Interaction sum of squares of fits and rows in values (n_fits, n_test), over n_test - 1."""
     apart = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
     return float(np.sum(apart**2)) / (values.shape[1] - 1)
 

@@ -1,4 +1,6 @@
-"""GenerativeModel: what models share that explain real rows by latent variables and noise, learned by EM."""
+"""GenerativeModel: what models share that explain real rows by latent variables and noise, learned
+by EM.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sklpf._parallel import one_blas_thread
-from sklpf._progress import reporting
-from sklpf._random import draw_seed
-from sklpf._sklearn import Interval
-from sklpf._warnings import warn
+from sklpf._utils.parallel import one_blas_thread
+from sklpf._utils.progress import reporting
+from sklpf._utils.random import draw_seed
+from sklpf._utils.sklearn import Interval
+from sklpf._utils.warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, check_n_samples, named_by_model
@@ -25,13 +27,16 @@ from sklpf.training import EM
 _ENOUGH_CHAINS = 200  # of few rows each has several
 
 
-class GenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
+class GenerativeModel(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator
+):
     """fit, path and sample of a model x = mean_ + function of latent variables + noise_std N(0, I).
 
     A model has the parameters below, and defines
 
     - ``_learn(X, rng)``: sets what is learned from centred rows, and `_n_features_out`;
-    - ``_path(X)``: the path with one target for each of the centred rows X, which can ``simulate(n, rng)``.
+    - ``_path(X)``: the path with one target for each of the centred rows X, which can ``simulate(n,
+    rng)``.
     """
 
     n_draws: int | None
@@ -68,7 +73,8 @@ class GenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLike
         Raises
         ------
         ValueError
-            If a parameter can't be used, or if values of X are too large; the model is then as it was.
+            If a parameter can't be used, or if values of X are too large; the model is then as it
+            was.
 
         Warns
         -----
@@ -96,17 +102,28 @@ class GenerativeModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLike
 
     def _repeated(self, X):
         """The rows once for each chain; of few rows each has several."""
-        return np.tile(X, (-(-_ENOUGH_CHAINS // len(X)) if self.n_draws is None else self.n_draws, 1))
+        return np.tile(
+            X, (-(-_ENOUGH_CHAINS // len(X)) if self.n_draws is None else self.n_draws, 1)
+        )
 
     def _train(self, latents, position, rng, **options) -> None:
-        """Train a `LatentModel` by EM as the parameters say, keep its losses, and warn if they have not settled."""
+        """Train a `LatentModel` by EM as the parameters say, keep its losses, and warn if they have
+        not settled.
+        """
         em = EM(latents, position, rng, tol=self.tol, **options)
         em.fit(self.max_iter)
-        self.loss_curve_, self.n_iter_, self.converged_ = np.array(em.losses), len(em.losses), em.converged
+        self.loss_curve_, self.n_iter_, self.converged_ = (
+            np.array(em.losses),
+            len(em.losses),
+            em.converged,
+        )
         if not em.converged:
-            warn(f"training has not settled after {self.max_iter} passes: raise max_iter or tol", ConvergenceWarning)
+            warn(
+                f"training has not settled after {self.max_iter} passes: raise max_iter or tol",
+                ConvergenceWarning,
+            )
 
-    # -- log-likelihood ------------------------------------------------------------------------------
+    # -- log-likelihood
     def path(self, X) -> Any:
         """Return the path with one target a row, whose normaliser is that row's likelihood.
 

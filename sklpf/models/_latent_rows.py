@@ -1,4 +1,6 @@
-"""LatentRowsPath: what the paths of generative models share whose rows each have latent variables on R^d."""
+"""LatentRowsPath: what the paths of generative models share whose rows each have latent variables
+on R^d.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._numbers import as_float64
-from sklpf._random import Stream
+from sklpf._utils.numbers import as_float64
+from sklpf._utils.random import Stream
 from sklpf.paths import TemperedPath
 from sklpf.paths._base import check_ladder
 from sklpf.paths._geometric import Points
@@ -19,10 +21,11 @@ from sklpf.paths._kernel_path import CompiledPrograms
 class LatentRowsPath(CompiledPrograms, TemperedPath):
     """One target for each row of X, the latent variables of that row: log Z is log p(x).
 
-    Chains live in coordinates of their own, in which the base is easy to draw from. A subclass names its kernels'
-    module in `_kernels`, sets `n_dimensions` and `n_features`, and defines `_at_row` (computes what all chains of a row
-    share), `simulate` (draws rows from the model), `_pack` (the NamedTuple that the kernels work on), and of a row's
-    path `sample_base`, `at` and `gradients`.
+    Chains live in coordinates of their own, in which the base is easy to draw from. A subclass
+    names its kernels' module in `_kernels`, sets `n_dimensions` and `n_features`, and defines
+    `_at_row` (computes what all chains of a row share), `simulate` (draws rows from the model),
+    `_pack` (the NamedTuple that the kernels work on), and of a row's path `sample_base`, `at` and
+    `gradients`.
     """
 
     base_log_partition = 0.0
@@ -35,7 +38,7 @@ class LatentRowsPath(CompiledPrograms, TemperedPath):
         self.X, self.ladder = _check_rows(X, self.n_features), check_ladder(ladder)
         self.n_rows: int | None = len(self.X)
 
-    # -- rows ------------------------------------------------------------------------------------
+    # -- rows
     def row(self, t: int) -> Self:
         """Return the path of row t alone."""
         return self._alone(self.X[t])
@@ -61,7 +64,7 @@ class LatentRowsPath(CompiledPrograms, TemperedPath):
         """Return n rows drawn from the model, shape (n, n_features)."""
         raise NotImplementedError(f"{type(self).__name__} must define simulate(n, rng)")
 
-    # -- states ----------------------------------------------------------------------------------
+    # -- states
     def position(self, state: Points) -> NDArray[np.float64]:
         """Return the points, shape (n, n_dimensions)."""
         return state.position
@@ -79,7 +82,7 @@ class LatentRowsPath(CompiledPrograms, TemperedPath):
         """Length of a state's summary."""
         return self.n_dimensions
 
-    # -- what the kernels work on ----------------------------------------------------------------
+    # -- what the kernels work on
     def _pack(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define _pack()")
 
@@ -88,7 +91,9 @@ class LatentRowsPath(CompiledPrograms, TemperedPath):
         """A row as the kernels want it."""
         if "_packed" not in self.__dict__:
             if self.n_rows is not None:
-                raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
+                raise ValueError(
+                    "this path has one log Z for each row of X: choose one with row(t)"
+                )
             self._packed = self._pack()
         return self._packed
 
@@ -104,7 +109,10 @@ def check_components(components: ArrayLike, name: str = "components") -> NDArray
     """Return a copy of a matrix with finite entries or raise ValueError."""
     components = as_float64(components, name, copy=True)
     if components.ndim != 2 or 0 in components.shape:
-        raise ValueError(f"{name} must be a matrix with at least one row and column, got shape {components.shape}")
+        raise ValueError(
+            f"{name} must be a matrix with at least one row and column, got shape"
+            f" {components.shape}"
+        )
     if not np.all(np.isfinite(components)):
         raise ValueError(f"{name} must be finite; it holds NaN or infinity: fit the model anew")
     return components
@@ -114,14 +122,19 @@ def check_noise_std(noise_std: float) -> float:
     """Return a positive finite number or raise ValueError."""
     value = as_float64(noise_std, "noise_std")
     if value.shape != () or not 0 < value < np.inf:
-        raise ValueError(f"noise_std must be positive and finite, got {noise_std}: without noise rows have no density")
+        raise ValueError(
+            f"noise_std must be positive and finite, got {noise_std}: without noise rows have no"
+            " density"
+        )
     return float(value)
 
 
 def _check_rows(X, n_features):
     X = as_float64(X, "X", copy=True)
     if X.ndim != 2 or X.shape[1] != n_features:
-        raise ValueError(f"X must have the shape (n_rows, {n_features}) to match components, got {X.shape}")
+        raise ValueError(
+            f"X must have the shape (n_rows, {n_features}) to match components, got {X.shape}"
+        )
     if not np.all(np.isfinite(X)):
         raise ValueError("X must be finite; it holds NaN or infinity: impute or drop those rows")
     return np.ascontiguousarray(X)

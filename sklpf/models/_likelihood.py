@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._parallel import fingerprint
-from sklpf._saving import Versioned
-from sklpf._sklearn import CallbackSupportMixin
-from sklpf._unfitted import FittedAttributes
+from sklpf._utils.parallel import fingerprint
+from sklpf._utils.saving import Versioned
+from sklpf._utils.sklearn import CallbackSupportMixin
+from sklpf._utils.unfitted import FittedAttributes
 from sklpf.models._scoring import (
     Scored,
     ScoreInterval,
@@ -32,18 +32,18 @@ from sklpf.partition import PartitionEstimator
 class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixin):
     """score, score_samples, score_interval and the kept log Z of a model p(x) = f(x) / Z.
 
-    A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets `_partition_seed` in
-    ``fit``, and defines
+    A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets
+    `_partition_seed` in ``fit``, and defines
 
     - ``path(**options)``: its path, with defaults for all options;
     - ``_log_f(X)``: log f of every row, in nats, and whether it has a density at all, both (n,);
     - ``_fitted_arrays()``: the arrays that the path is made of.
 
-    log Z is estimated at the first need and kept with a digest of the model's arrays and the estimator's parameters;
-    what does not match the digest is not used.
+    log Z is estimated at the first need and kept with a digest of the model's arrays and the
+    estimator's parameters; what does not match the digest is not used.
     """
 
-    # -- log Z ---------------------------------------------------------------------------------
+    # -- log Z
     def estimate_log_partition(self) -> Self:
         """Estimate log Z now (again, if it has been before) and keep it.
 
@@ -60,12 +60,15 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
 
     @property
     def partition_estimator_(self) -> PartitionEstimator:
-        """The fitted partition estimator; its ``result_`` holds the diagnostics. AttributeError before there is one."""
+        """The fitted partition estimator; its ``result_`` holds the diagnostics. AttributeError
+        before there is one.
+        """
         check_is_fitted(self)
         kept = self.__dict__.get("_kept_partition")
         if kept is None or kept[0] != self._digest():
             raise AttributeError(
-                "log Z has not been estimated for the model as it is now: call score or estimate_log_partition first"
+                "log Z has not been estimated for the model as it is now: call score or"
+                " estimate_log_partition first"
             )
         return kept[1]
 
@@ -103,10 +106,15 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             parameters.pop(name, None)
         if not isinstance(parameters.get("random_state"), Integral):
             parameters.pop("random_state", None)  # a generator prints as its address
-        parts = (type(estimator).__name__, parameters, self._partition_seed, [(a.shape, a.dtype.str) for a in arrays])
+        parts = (
+            type(estimator).__name__,
+            parameters,
+            self._partition_seed,
+            [(a.shape, a.dtype.str) for a in arrays],
+        )
         return fingerprint(parts), *(zlib.crc32(array) for array in arrays)
 
-    # -- log-likelihood --------------------------------------------------------------------------
+    # -- log-likelihood
     @named_by_model
     def score_samples(self, X) -> NDArray[np.float64]:
         """Log-likelihood of every row.
@@ -119,8 +127,9 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,)
-            log f(x) - log Z in nats. With ``on_nonconvergence="nan"`` NaN if log Z is not trusted, and for rows that
-            the model has no density for; the reason is logged, and ``partition_estimator_.result_`` has that of log Z.
+            log f(x) - log Z in nats. With ``on_nonconvergence="nan"`` NaN if log Z is not trusted,
+            and for rows that the model has no density for; the reason is logged, and
+            ``partition_estimator_.result_`` has that of log Z.
 
         Raises
         ------
@@ -147,7 +156,8 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
 
     @named_by_model
     def score_interval(self, X, level: float = 0.95) -> ScoreInterval:
-        """Mean log-likelihood per row with the sampling error over rows and the error of log Z, apart and combined.
+        """Mean log-likelihood per row with the sampling error over rows and the error of log Z,
+        apart and combined.
 
         Parameters
         ----------
@@ -159,7 +169,8 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         Returns
         -------
         interval : ScoreInterval
-            ``mean``, its intervals ``sampling``, ``partition`` (log Z) and ``combined``, ``converged`` and ``reasons``.
+            ``mean``, its intervals ``sampling``, ``partition`` (log Z) and ``combined``,
+            ``converged`` and ``reasons``.
         """
         return interval_of(self._scored(X, level), level)
 
@@ -172,7 +183,10 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         if reason is not None:
             reasons.append(f"log Z is not to be trusted: {reason}")
         if not possible.all():
-            reasons.append(f"{np.sum(~possible)} of {len(values)} rows of X have no likelihood: {self._impossible}")
+            reasons.append(
+                f"{np.sum(~possible)} of {len(values)} rows of X have no likelihood:"
+                f" {self._impossible}"
+            )
         for sentence in reasons:
             report(self, sentence)
         if self.on_nonconvergence == "nan":

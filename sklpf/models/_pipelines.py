@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from sklearn.pipeline import Pipeline
@@ -17,6 +18,12 @@ def last_step(estimator: Any) -> Any:
     while isinstance(estimator, Pipeline):
         estimator = estimator[-1]
     return estimator
+
+
+def common_unit(estimators: Iterable[Any]) -> str:
+    """What a row of these models or pipelines is: "document" where all agree, else "row"."""
+    units = {getattr(last_step(estimator), "_unit", "row") for estimator in estimators}
+    return units.pop() if len(units) == 1 else "row"
 
 
 def steps_behind_model(pipeline: Pipeline) -> int | None:
@@ -70,11 +77,16 @@ def holds_model(estimator: Any) -> bool:
 def _described(estimator) -> str:
     """What an estimator without a model is, for an error."""
     if isinstance(estimator, Pipeline):
-        steps = (step if isinstance(step, str) else type(step).__name__ for _, step in estimator.steps)
+        steps = (
+            step if isinstance(step, str) else type(step).__name__ for _, step in estimator.steps
+        )
         return f"a pipeline of {', '.join(steps)}"
     name = f"{type(estimator).__module__}.{type(estimator).__name__}"
     if hasattr(estimator, "best_estimator_"):
         return f"{name}, which found {_described(estimator.best_estimator_)}"
     if name.endswith("SearchCV"):
-        return f"{name} without a best_estimator_: call fit first, with refit=True or the name of a score"
+        return (
+            f"{name} without a best_estimator_: call fit first, with refit=True or the name of a"
+            " score"
+        )
     return name

@@ -10,9 +10,9 @@ from scipy.stats import norm
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._saving import Versioned
-from sklpf._sklearn import CallbackSupportMixin
-from sklpf._unfitted import FittedAttributes
+from sklpf._utils.saving import Versioned
+from sklpf._utils.sklearn import CallbackSupportMixin
+from sklpf._utils.unfitted import FittedAttributes
 from sklpf.models._scoring import (
     Scored,
     ScoreInterval,
@@ -28,16 +28,20 @@ from sklpf.models._scoring import (
 from sklpf.models._validation import named_by_model
 from sklpf.partition import PartitionEstimator, PartitionResult
 
-_NEGLIGIBLE = 0.1  # sampling errors of the mean over rows, by which rows that are not trusted may move it
+_NEGLIGIBLE = (
+    0.1  # sampling errors of the mean over rows, by which rows that are not trusted may move it
+)
 _MOST_UNTRUSTED = 0.05  # of the rows: what is not seen of their errors is small as well
 
 
 class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixin):
-    """score, score_samples and score_interval of a model in which log p(x) of every row is a log Z of its own.
+    """score, score_samples and score_interval of a model in which log p(x) of every row is a log Z
+    of its own.
 
-    A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets `_partition_seed` in
-    ``fit``, and defines ``path(X)``: a path with one log Z a row, that row's likelihood. A model that has no likelihood
-    of some rows overrides ``_targets(X)`` and says why in ``_impossible``.
+    A model has the parameters `partition_estimator`, `on_nonconvergence` and `n_jobs`, sets
+    `_partition_seed` in ``fit``, and defines ``path(X)``: a path with one log Z a row, that row's
+    likelihood. A model that has no likelihood of some rows overrides ``_targets(X)`` and says why
+    in ``_impossible``.
     """
 
     path_takes_rows = True
@@ -46,13 +50,17 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
 
     @property
     def partition_estimator_(self) -> PartitionEstimator:
-        """The partition estimator of the rows that were scored last; AttributeError before any were.
+        """The partition estimator of the rows that were scored last; AttributeError before any
+        were.
 
-        ``result_.diagnostics["converged"]`` says which rows are trusted, ``result_.reasons`` why others are not.
+        ``result_.diagnostics["converged"]`` says which rows are trusted, ``result_.reasons`` why
+        others are not.
         """
         check_is_fitted(self)
         if "_kept_partition" not in self.__dict__:
-            raise AttributeError("no rows have been scored yet: call score, score_samples or score_interval first")
+            raise AttributeError(
+                "no rows have been scored yet: call score, score_samples or score_interval first"
+            )
         return self._kept_partition
 
     @named_by_model
@@ -69,8 +77,8 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,)
-            In nats; with ``on_nonconvergence="nan"`` NaN for rows that are not trusted or have no likelihood, and the
-            reason is logged.
+            In nats; with ``on_nonconvergence="nan"`` NaN for rows that are not trusted or have no
+            likelihood, and the reason is logged.
 
         Raises
         ------
@@ -97,14 +105,16 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         Returns
         -------
         score : float
-            Mean over the rows. At most 5 % of them that are not trusted are tolerated, with a line in the log, where
-            the mean with and without them differs by at most a tenth of its sampling error.
+            Mean over the rows. At most 5 % of them that are not trusted are tolerated, with a line
+            in the log, where the mean with and without them differs by at most a tenth of its
+            sampling error.
         """
         return float(self._scored(X)[0].mean())
 
     @named_by_model
     def score_interval(self, X, level: float = 0.95) -> ScoreInterval:
-        """Mean log-likelihood per row with its sampling error over rows and its Monte-Carlo error, apart and combined.
+        """Mean log-likelihood per row with its sampling error over rows and its Monte-Carlo error,
+        apart and combined.
 
         Parameters
         ----------
@@ -116,8 +126,9 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         Returns
         -------
         interval : ScoreInterval
-            ``partition`` is the Monte-Carlo part: zero where rows are enumerated; else it shrinks with more rows, but
-            for the bias of a logarithm of estimates (half the mean squared standard error), which widens it upwards.
+            ``partition`` is the Monte-Carlo part: zero where rows are enumerated; else it shrinks
+            with more rows, but for the bias of a logarithm of estimates (half the mean squared
+            standard error), which widens it upwards.
         """
         return interval_of(self._scored(X, level), level)
 
@@ -144,15 +155,22 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         return path, np.ones(path.n_rows, dtype=bool)
 
     def _refuse(self, possible: NDArray[np.bool_]) -> tuple[str, ...]:
-        """Report rows that have no likelihood; returns the reasons not to trust the mean over all rows."""
+        """Report rows that have no likelihood; returns the reasons not to trust the mean over all
+        rows.
+        """
         if possible.all():
             return ()
-        reason = f"{np.sum(~possible)} of {len(possible)} rows of X have no likelihood: {self._impossible}"
+        reason = (
+            f"{np.sum(~possible)} of {len(possible)} rows of X have no likelihood:"
+            f" {self._impossible}"
+        )
         report(self, reason)
         return (reason,)
 
     def _shown(self, values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """The values with NaN in place of those that are no good, if `on_nonconvergence` says so."""
+        """The values with NaN in place of those that are no good, if `on_nonconvergence`
+        says so.
+        """
         return np.where(good, values, np.nan) if self.on_nonconvergence == "nan" else values
 
     def _row_partition(self, path) -> PartitionEstimator:
@@ -169,7 +187,9 @@ def _trust(result: PartitionResult) -> tuple[NDArray[np.bool_], str | None]:
 
 
 def _is_negligible(values: NDArray[np.float64], trusted: NDArray[np.bool_]) -> bool:
-    """Whether rows that are not trusted leave the mean over all rows as good as where it is without them."""
+    """Whether rows that are not trusted leave the mean over all rows as good as where it is without
+    them.
+    """
     if trusted.sum() < 2 or np.mean(~trusted) > _MOST_UNTRUSTED or not np.all(np.isfinite(values)):
         return False
     moved = abs(values.mean() - values[trusted].mean())
@@ -180,6 +200,8 @@ def _mean_error(result: PartitionResult, level: float) -> tuple[float, float]:
     """How far the Monte-Carlo error reaches below and above the mean over rows."""
     if result.statement not in ("exact", "estimate"):
         low, high = result.interval(level)
-        return float(np.mean(result.log_partition - low)), float(np.mean(high - result.log_partition))
+        return float(np.mean(result.log_partition - low)), float(
+            np.mean(high - result.log_partition)
+        )
     half = float(norm.ppf(0.5 + level / 2)) * result.diagnostics["mean_std_error"]
     return half, half - float(np.mean(result.bias))

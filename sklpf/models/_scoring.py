@@ -1,4 +1,6 @@
-"""How models score: the estimator that they use, what is trusted, and what is done about what is not."""
+"""How models score: the estimator that they use, what is trusted, and what is done about what is
+not.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf._progress import hand_on
-from sklpf._sklearn import Instance, StrOptions
-from sklpf._tables import Readable, Rows, decimals, from_to, import_pandas
-from sklpf._warnings import warn
+from sklpf._utils.progress import hand_on
+from sklpf._utils.sklearn import Instance, StrOptions
+from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas
+from sklpf._utils.warnings import warn
 from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
 
 log = logging.getLogger("sklpf").warning
@@ -36,9 +38,11 @@ SCORING: dict[str, Any] = {  # rules for the parameters that all models share
 
 @dataclass(frozen=True, repr=False)
 class ScoreInterval(Readable):
-    """A mean log-likelihood per row or word, or a mean difference of two, with its two sources of error (nats).
+    """A mean log-likelihood per row or word, or a mean difference of two, with its two sources of
+    error (nats).
 
-    Where the mean is not finite all intervals consist of it alone, and `reasons` says why it is not.
+    Where the mean is not finite all intervals consist of it alone, and `reasons` says why it is
+    not.
 
     Attributes
     ----------
@@ -56,14 +60,14 @@ class ScoreInterval(Readable):
     reasons : tuple of str
         Why not, one sentence a reason; empty when converged.
     method : str
-        Of a difference, where that of the two log Z is from: "direct" is a run along a path from one model to the
-        other, "difference" are the two estimates. Empty for one model.
+        Of a difference, where that of the two log Z is from: "direct" is a run along a path from
+        one model to the other, "difference" are the two estimates. Empty for one model.
     unit : {"row", "document", "word"}
         What the mean is taken over. Rows are documents where all models are topic models.
     scatter : float
-        Standard deviation (nats) by which the mean scattered between the last passes of training, as a model's
-        `log_likelihood_scatter_` says; of a difference that of both models. NaN where it is not known. No interval
-        holds it: they all speak of the weights as they are.
+        Standard deviation (nats) by which the mean scattered between the last passes of training,
+        as a model's `log_likelihood_scatter_` says; of a difference that of both models. NaN where
+        it is not known. No interval holds it: they all speak of the weights as they are.
     """
 
     mean: float
@@ -84,9 +88,12 @@ class ScoreInterval(Readable):
         if not self.scatter > 0.5 * (high - low):
             return ()
         return (
-            f"training has not settled: this number scattered by {self.scatter:.2g} nats between its last passes, more "
-            "than the interval's half-width, so that a fit with another seed may say the opposite; fit with "
-            "average=True, or compare procedures by compare_fits",
+            (
+                f"training has not settled: this number scattered by {self.scatter:.2g} nats"
+                " between its last passes, more than the interval's half-width, so that a fit with"
+                " another seed may say the opposite; fit with average=True, or compare procedures"
+                " by compare_fits"
+            ),
         )
 
     @property
@@ -103,7 +110,8 @@ class ScoreInterval(Readable):
 
     @property
     def perplexity_interval(self) -> tuple[float, float]:
-        """Interval of the perplexity with both errors, of a score per word; AttributeError of any other.
+        """Interval of the perplexity with both errors, of a score per word; AttributeError of any
+        other.
 
         Returns
         -------
@@ -117,7 +125,8 @@ class ScoreInterval(Readable):
     def _check_per_word(self) -> None:
         if self.unit != "word" or self.method:
             raise AttributeError(
-                'perplexity is that of a score per word: LatentDirichletAllocation.score_interval(X, per="word")'
+                "perplexity is that of a score per word:"
+                ' LatentDirichletAllocation.score_interval(X, per="word")'
             )
 
     def _line(self) -> str:
@@ -135,7 +144,10 @@ class ScoreInterval(Readable):
             (f"{100 * self.level:g} % interval", from_to(*self.combined)),
             (f"from the {sampled_units(self.unit)}", from_to(*self.sampling)),
         ]
-        rows += [("from log Z", from_to(*self.partition)), ("converged", "yes" if self.converged else "no")]
+        rows += [
+            ("from log Z", from_to(*self.partition)),
+            ("converged", "yes" if self.converged else "no"),
+        ]
         if self.unit == "word" and not self.method:
             low, high = self.perplexity_interval
             digits = decimals(self.perplexity, (high - low) / 4)
@@ -147,8 +159,9 @@ class ScoreInterval(Readable):
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with one row.
 
-        Columns: mean, low and high (combined interval), sampling_low, sampling_high, partition_low and partition_high
-        (nats), level, converged, reasons in one string, method, unit and scatter.
+        Columns: mean, low and high (combined interval), sampling_low, sampling_high, partition_low
+        and partition_high (nats), level, converged, reasons in one string, method, unit and
+        scatter.
 
         Returns
         -------
@@ -165,12 +178,20 @@ class ScoreInterval(Readable):
         row: dict[str, Any] = {"mean": self.mean, **dict(zip(("low", "high"), self.combined))}
         for name in ("sampling", "partition"):
             row |= dict(zip((f"{name}_low", f"{name}_high"), getattr(self, name)))
-        row |= {"level": self.level, "converged": self.converged, "reasons": "; ".join(self.reasons)}
-        return pd.DataFrame([row | {"method": self.method, "unit": self.unit, "scatter": self.scatter}])
+        row |= {
+            "level": self.level,
+            "converged": self.converged,
+            "reasons": "; ".join(self.reasons),
+        }
+        return pd.DataFrame(
+            [row | {"method": self.method, "unit": self.unit, "scatter": self.scatter}]
+        )
 
 
 def sampled_units(unit: str) -> str:
-    """What the sampling error of a mean comes from, in the plural: words come in documents, which are drawn whole."""
+    """What the sampling error of a mean comes from, in the plural: words come in documents, which
+    are drawn whole.
+    """
     return "documents" if unit == "word" else f"{unit}s"
 
 
@@ -193,20 +214,33 @@ class Scored(NamedTuple):
 def check_interval(n_rows: int, level: float) -> None:
     """Raise ValueError if no interval can be made, before anything is estimated."""
     if not isinstance(level, Real) or not 0 < level < 1:
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level}: a 95 % interval has level=0.95")
+        raise ValueError(
+            f"level must lie strictly between 0 and 1, got {level}: a 95 % interval has level=0.95"
+        )
     if n_rows < 2:
         raise ValueError("X must have at least 2 rows, else its sampling error can't be estimated")
 
 
 def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval:
-    """Return the interval of a mean over rows, given how far a common error reaches below and above it."""
+    """Return the interval of a mean over rows, given how far a common error reaches below and above
+    it.
+    """
     values, below, above, reasons, unit, scatter = scored
     check_interval(len(values), level)
     mean, n = float(values.mean()), len(values)
     if not np.isfinite(mean):
         reasons = reasons or (f"the mean is {mean}, since some rows have the likelihood 0",)
         return ScoreInterval(
-            mean, (mean, mean), (mean, mean), (mean, mean), level, False, reasons, method, unit, scatter
+            mean,
+            (mean, mean),
+            (mean, mean),
+            (mean, mean),
+            level,
+            False,
+            reasons,
+            method,
+            unit,
+            scatter,
         )
     half = float(student_t.ppf(0.5 + level / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
     return ScoreInterval(
@@ -223,14 +257,17 @@ def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval
     )
 
 
-# -- the estimator -----------------------------------------------------------------------------------
+# -- the estimator
 def default_estimator(path: Any) -> PartitionEstimator:
-    """Return what ``partition_estimator=None`` stands for: the path's own word, else `ParallelTempering`."""
+    """Return what ``partition_estimator=None`` stands for: the path's own word, else
+    `ParallelTempering`.
+    """
     return path.default_estimator() if hasattr(path, "default_estimator") else ParallelTempering()
 
 
 def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
-    """Return the model's partition estimator, with the model's seed and number of jobs, and what listens to the model.
+    """Return the model's partition estimator, with the model's seed and number of jobs, and what
+    listens to the model.
 
     What the estimator sets itself stays.
     """
@@ -238,7 +275,9 @@ def configured_estimator(model: Any, path: Any) -> PartitionEstimator:
     estimator = default_estimator(path) if estimator is None else clone(estimator)
     defaults = {"random_state": model._partition_seed, "n_jobs": model.n_jobs}
     current = estimator.get_params(deep=False)
-    chosen = {name: value for name, value in defaults.items() if name in current and current[name] is None}
+    chosen = {
+        name: value for name, value in defaults.items() if name in current and current[name] is None
+    }
     if "verbose" in current:
         chosen["verbose"] = max(current["verbose"], getattr(model, "verbose", 0))
     hand_on(model, estimator)
@@ -256,19 +295,23 @@ def fit_quietly(estimator: PartitionEstimator, path: Any) -> PartitionEstimator:
     return estimator
 
 
-# -- trust -------------------------------------------------------------------------------------------
+# -- trust
 def is_estimate(result: PartitionResult) -> bool:
     """Whether a result is no bound and no approximation."""
     return result.statement in ("exact", "enclosed", "estimate")
 
 
 def distrust(result: PartitionResult) -> str | None:
-    """Why a result can't make a score, or None: it must have converged and be an estimate, since a bound or an
-    approximation would move the score to one side."""
+    """Why a result can't make a score, or None: it must have converged and be an estimate, since a
+    bound or an approximation would move the score to one side.
+    """
     if not result.converged:
         return f"{result.method} did not converge: {'; '.join(result.reasons)}"
     if not is_estimate(result):
-        return f'{result.method} gave a number that is "{result.statement}" where a score needs an estimate'
+        return (
+            f'{result.method} gave a number that is "{result.statement}" where a score needs an'
+            " estimate"
+        )
     return None
 
 

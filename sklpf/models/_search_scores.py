@@ -1,4 +1,4 @@
-"""Scores of splits that a finished search of scikit-learn keeps, as a comparison of its candidates."""
+"""Split scores of a finished scikit-learn search, for comparing its candidates."""
 
 from __future__ import annotations
 
@@ -10,21 +10,26 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 
 from sklpf.models._fit_comparison import SplitScores
+from sklpf.models._pipelines import common_unit
 
-LOG_LIKELIHOOD, PARTITION = "log_likelihood", "log_partition_std_error"  # keys of a scorer that returns several scores
-_ROWS = 10_000  # on which a splitter shows the sizes of its parts
+# keys of a scorer that returns several scores
+LOG_LIKELIHOOD = "log_likelihood"
+PARTITION = "log_partition_std_error"
+
+_ROWS = 10_000  # of made-up data, to see the sizes of a splitter's parts
 
 
 def is_search(candidates: Any) -> bool:
     """Whether it is a search of scikit-learn, finished or not."""
     is_named = (
-        isinstance(candidates, BaseEstimator) and {"estimator", "cv", "refit"} <= candidates.get_params(False).keys()
+        isinstance(candidates, BaseEstimator)
+        and {"estimator", "cv", "refit"} <= candidates.get_params(False).keys()
     )
     return is_named or hasattr(candidates, "cv_results_")
 
 
 def search_scores(search: Any) -> tuple[SplitScores, list[str]]:
-    """Return the scores of all candidates in the order of the search, and sentences about those that are missing.
+    """Return the scores of all candidates in the search's order, and what is missing in words.
 
     Raises
     ------
@@ -36,18 +41,21 @@ def search_scores(search: Any) -> tuple[SplitScores, list[str]]:
     results = search.cv_results_
     if "n_resources" in results:
         raise ValueError(
-            "candidates is a search that trains on fewer rows at first, so that its scores can't be compared: give a "
-            "GridSearchCV or RandomizedSearchCV, or the candidates that are left as a dict"
+            "candidates is a search that trains on fewer rows at first, so that its scores can't be"
+            " compared: give a GridSearchCV or RandomizedSearchCV, or the candidates that are left"
+            " as a dict"
         )
     metric = _metric(search, results)
     scores = _of_splits(results, metric)
     if scores is None or scores.shape[1] < 2:
         raise ValueError(
-            f"candidates is a search without scores of at least 2 splits (cv_results_['split0_test_{metric}'] and on): "
-            "fit it with cv=5, say"
+            "candidates is a search without scores of at least 2 splits"
+            f" (cv_results_['split0_test_{metric}'] and on): fit it with cv=5, say"
         )
     if len(scores) < 2:
-        raise ValueError("candidates must hold at least 2 procedures to be compared, got a search over 1")
+        raise ValueError(
+            "candidates must hold at least 2 procedures to be compared, got a search over 1"
+        )
     names = _names(results["params"])
     errors = _of_splits(results, PARTITION)
     if errors is not None and not np.all(np.isfinite(errors[np.isfinite(scores)])):
@@ -62,6 +70,7 @@ def search_scores(search: Any) -> tuple[SplitScores, list[str]]:
         scores=dict(zip(names, np.where(np.isfinite(scores), scores, np.nan))),
         partition=None if errors is None else dict(zip(names, errors)),
         test_over_train=_test_over_train(search.cv, scores.shape[1]),
+        unit=common_unit([search.estimator]),
     )
     return held_out, missing
 
@@ -75,8 +84,8 @@ def _metric(search, results) -> str:
     if f"split0_test_{LOG_LIKELIHOOD}" in results or "mean_test_score" in results:
         return LOG_LIKELIHOOD
     raise ValueError(
-        "candidates is a search with several scores, none of which is named as the log-likelihood: call it "
-        f'"{LOG_LIKELIHOOD}" in scoring, or name it by refit'
+        "candidates is a search with several scores, none of which is named as the log-likelihood:"
+        f' call it "{LOG_LIKELIHOOD}" in scoring, or name it by refit'
     )
 
 
@@ -100,11 +109,13 @@ def _names(params) -> list[str]:
 
 
 def _test_over_train(cv, n_splits: int) -> float:
-    """Rows that a split holds out for each that it trains on; of k-fold splits where nothing else is known."""
+    """Held-out rows per training row of a split; k folds are assumed where `cv` does not say."""
     for groups in (None, np.arange(_ROWS)):
         try:
-            splits = list(check_cv(cv).split(np.zeros((_ROWS, 1)), np.zeros(_ROWS, dtype=int), groups))
+            splits = list(
+                check_cv(cv).split(np.zeros((_ROWS, 1)), np.zeros(_ROWS, dtype=int), groups)
+            )
             return float(np.mean([len(test) / len(train) for train, test in splits]))
-        except Exception:  # some need groups, and those of a user's own perhaps the rows that they were made for
+        except Exception:  # it needs groups, or the rows that it was made for
             continue
     return 1 / (n_splits - 1)

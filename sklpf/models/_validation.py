@@ -1,4 +1,4 @@
-"""What models share when they are given rows: sparse ones that are whole and stay as they are, fits all or nothing."""
+"""What models share in checking their arguments."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def validate_rows(model, X, **options):
-    """`validate_data` of scikit-learn, for dense or CSR rows; CSR comes back with sorted columns, none twice.
+    """`validate_data` of scikit-learn for dense or CSR rows; CSR is returned in canonical format.
 
-    SciPy checks no index of a matrix that is built by hand, and from 1.18 on sums duplicates in place where it is asked
-    for a sum: what is returned shares arrays with X only where nothing is left to tidy.
+    X itself is never changed: where its duplicates have to be summed, that is done in a copy.
 
     Raises
     ------
@@ -34,12 +33,13 @@ def validate_rows(model, X, **options):
         first = _first_entry(X)
         if isinstance(first, str):
             raise ValueError(
-                "X holds text and no numbers: make numbers of it first, by scikit-learn's CountVectorizer (documents) "
-                f"or OneHotEncoder (categories) ({error})"
+                "X holds text and no numbers: make numbers of it first, by scikit-learn's"
+                f" CountVectorizer (documents) or OneHotEncoder (categories) ({error})"
             ) from error
         if isinstance(first, tuple):
             raise ValueError(
-                f"X holds pairs of words and counts: gensim.matutils.corpus2csc(X).T is a matrix of them ({error})"
+                "X holds pairs of words and counts: gensim.matutils.corpus2csc(X).T is a matrix of"
+                f" them ({error})"
             ) from error
         raise
     if sp.issparse(X) and not X.has_canonical_format:
@@ -49,7 +49,7 @@ def validate_rows(model, X, **options):
 
 
 def all_or_nothing(method: _Method) -> _Method:
-    """Let a method of a model that raises leave the model's attributes as they were before the call."""
+    """Restore a model's attributes where its method raises."""
 
     @functools.wraps(method)
     def guarded(self, *args, **kwargs):
@@ -65,7 +65,7 @@ def all_or_nothing(method: _Method) -> _Method:
 
 
 def named_by_model(method: _Method) -> _Method:
-    """Let a method that models inherit refuse arguments in the name of the model's class, not in that of a base's."""
+    """Let errors about the arguments of an inherited method name the model's own class."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)
@@ -94,20 +94,26 @@ def check_vector(values, n: int, name: str) -> NDArray[np.float64]:
 
 
 def check_indices(X) -> None:
-    """Raise ValueError if the indices of a sparse matrix don't fit its shape; anything else passes."""
+    """Raise ValueError if the indices of a sparse matrix don't fit its shape."""
     if not sp.issparse(X) or X.ndim != 2:
         return
     if X.format in ("csr", "csc"):
         n_major, n_minor = X.shape if X.format == "csr" else X.shape[::-1]
         edges = X.indptr
-        whole = len(edges) == n_major + 1 and edges[0] == 0 and edges[-1] == len(X.indices) == len(X.data)
+        whole = (
+            len(edges) == n_major + 1
+            and edges[0] == 0
+            and edges[-1] == len(X.indices) == len(X.data)
+        )
         whole = whole and np.all(edges[1:] >= edges[:-1]) and _within(X.indices, n_minor)
     elif X.format == "coo":
         whole = _within(X.row, X.shape[0]) and _within(X.col, X.shape[1])
     else:
         return
     if not whole:
-        raise ValueError(f"X is a sparse matrix whose indices do not fit its shape {X.shape}; build it anew")
+        raise ValueError(
+            f"X is a sparse matrix whose indices do not fit its shape {X.shape}; build it anew"
+        )
 
 
 def _first_entry(rows):

@@ -18,7 +18,16 @@ from sklpf.models import (
     MeanCovarianceRBM,
     ProductOfExperts,
 )
-from sklpf.partition import AIS, HAIS, RTS, SMC, Exact, LeftToRight, ParallelTempering, PartitionEstimator
+from sklpf.partition import (
+    AIS,
+    HAIS,
+    RTS,
+    SMC,
+    Exact,
+    LeftToRight,
+    ParallelTempering,
+    PartitionEstimator,
+)
 
 _SAMPLERS: tuple[PartitionEstimator, ...] = (
     AIS(2, 3, random_state=0),
@@ -29,9 +38,12 @@ _SAMPLERS: tuple[PartitionEstimator, ...] = (
 
 
 def warm_up() -> None:
-    """Compile the kernels of all models, which else happens at their first use, and keep them for later processes.
+    """Compile the kernels of all models now and cache them for later processes.
 
-    Says in one line of the logger "sklpf" (level INFO) how long it took: a minute or two at first, then seconds.
+    Otherwise each compiles at its first use.
+
+    Says in one line of the logger "sklpf" (level INFO) how long it took: a minute or two at first,
+    then seconds.
 
     Examples
     --------
@@ -47,7 +59,9 @@ def warm_up() -> None:
             _train_and_score_mixture(dtype)
         _score_energies()
         _train_and_score_generative()
-    logging.getLogger("sklpf").info("compiling, once: all kernels are ready after %.1f s", time.perf_counter() - began)
+    logging.getLogger("sklpf").info(
+        "compiling, once: all kernels are ready after %.1f s", time.perf_counter() - began
+    )
 
 
 def _train_and_score_rbm(dtype) -> None:
@@ -66,8 +80,12 @@ def _train_and_score_topics(dtype) -> None:
     X = sp.csr_matrix(np.eye(4, 6, dtype=dtype) + 1)
     for method in ("batch", "online"):
         for tempering in (None, "annealed", "global", "local"):
-            lda = LatentDirichletAllocation(2, tempering=tempering, max_iter=2, evaluate_every=1, random_state=0)
-            lda.set_params(learning_method=method, learn_doc_topic_prior=method == "online").fit(X).transform(X)
+            lda = LatentDirichletAllocation(
+                2, tempering=tempering, max_iter=2, evaluate_every=1, random_state=0
+            )
+            lda.set_params(learning_method=method, learn_doc_topic_prior=method == "online").fit(
+                X
+            ).transform(X)
     gibbs = LatentDirichletAllocation(2, learning_method="gibbs", max_iter=1, random_state=0)
     gibbs.set_params(learn_doc_topic_prior=True, learn_topic_word_prior=True).fit(X)
     lda.completion_score(X)
@@ -87,7 +105,9 @@ def _score_energies() -> None:
 def _train_and_score_mixture(dtype) -> None:
     X = np.eye(4, 6, dtype=dtype)
     for tempering in (None, "annealed", "global", "local"):
-        mixture = FactorialMixture(2, tempering=tempering, n_tempered=3, max_iter=2, random_state=0).fit(X)
+        mixture = FactorialMixture(
+            2, tempering=tempering, n_tempered=3, max_iter=2, random_state=0
+        ).fit(X)
     mixture.transform(X)
     for estimator in (Exact(), *_SAMPLERS):
         estimator.fit(mixture.path(X))

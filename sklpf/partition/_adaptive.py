@@ -1,4 +1,6 @@
-"""What SAMS and WangLandau share: weights that adapt, then rounds of RTS with these weights frozen."""
+"""What SAMS and WangLandau share: weights that adapt, then rounds of RTS with these
+weights frozen.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sklpf._alarm import Alarm
+from sklpf._utils.alarm import Alarm
 from sklpf.partition._rts import RTS, Start
 from sklpf.readings import PartitionResult, Reading
 from sklpf.readings._diagnostics import Diagnostic
@@ -16,14 +18,15 @@ from sklpf.runs._adaptive import GainRule, adapt
 from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._tempering import Adaptation
 
-_LARGEST_ERROR = 1.0  # nats by which a frozen log Z_k may differ from the result: levels are then visited unevenly
+# nats by which a frozen log Z_k may differ from the result: levels are then visited unevenly
+_LARGEST_ERROR = 1.0
 
 
 class AdaptiveTempering(RTS):
     """Simulated tempering whose weights follow the visits of the chains until they are frozen.
 
-    A subclass says how far (`_rule`), whether visits are probabilities or drawn levels (`update`), and what it means
-    where the gain has not settled (`_unsettled`).
+    A subclass says how far (`_rule`), whether visits are probabilities or drawn levels (`update`),
+    and what it means where the gain has not settled (`_unsettled`).
     """
 
     rao_blackwell = True  # in the frozen rounds
@@ -43,9 +46,13 @@ class AdaptiveTempering(RTS):
         chains, pilot, used = self._pilot(setup, log_prior)
         n_redraws = max(1, self.n_sweeps // 4 // setup.sweeps_per_redraw)
         rule = self._rule(log_prior)
-        adapted = adapt(setup, chains, log_prior, pilot(ALL), n_redraws, rule, self.update == "rao-blackwell")
+        adapted = adapt(
+            setup, chains, log_prior, pilot(ALL), n_redraws, rule, self.update == "rao-blackwell"
+        )
         sizes = np.array([float(r.n_redraws) for r in adapted.recent])
-        estimate = pool_rounds(setup.first, adapted.recent, True, sizes, first_ratio=setup.first_ratio)
+        estimate = pool_rounds(
+            setup.first, adapted.recent, True, sizes, first_ratio=setup.first_ratio
+        )
         history = self._with_round(NO_ROUNDS, setup, "pilot", at_target(pilot), used)
         used += n_redraws * setup.sweeps_per_redraw
         return Start(
@@ -60,7 +67,10 @@ class AdaptiveTempering(RTS):
     def _read(self, run) -> PartitionResult:
         name = type(self).__name__
         if run.adaptation is None or run.sampler != self._sampler():
-            raise ValueError(f"run must be one that {name} left; read this one with the estimator that left it, or RTS")
+            raise ValueError(
+                f"run must be one that {name} left; read this one with the estimator that left it,"
+                " or RTS"
+            )
         return super()._read(run)
 
     @classmethod
@@ -71,10 +81,21 @@ class AdaptiveTempering(RTS):
         if not adaptation.settled:
             seen = f"{cls._unsettled} (evenness {adaptation.evenness[-1]:.2f})"
             alarms.append(Alarm("weights-unsettled", seen, "raise n_sweeps"))
-        off = float(np.abs(result.log_partition_curve - run.base_log_partition - adaptation.curve).max())
+        off = float(
+            np.abs(result.log_partition_curve - run.base_log_partition - adaptation.curve).max()
+        )
         if off > _LARGEST_ERROR:
-            alarms.append(Alarm("weights-off", f"the frozen weights were off by {off:.1f} nats", "raise n_sweeps"))
-        adapted = {f"adaptive_{field}": getattr(adaptation, field) for field in ("n_draws", "gain", "evenness")}
+            alarms.append(
+                Alarm(
+                    "weights-off",
+                    f"the frozen weights were off by {off:.1f} nats",
+                    "raise n_sweeps",
+                )
+            )
+        adapted = {
+            f"adaptive_{field}": getattr(adaptation, field)
+            for field in ("n_draws", "gain", "evenness")
+        }
         adapted["adaptive_log_partition"] = run.base_log_partition + adaptation.log_partition
         result = replace(result, method=cls.__name__, diagnostics={**result.diagnostics, **adapted})
         return reading._replace(result=result).with_alarms(*alarms)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from sklpf._alarm import Alarm
-from sklpf._sklearn import Interval
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._hull import Hull
 from sklpf.paths import GeometricPath
@@ -19,10 +19,12 @@ from sklpf.readings._diagnostics import Diagnostic
 
 
 class AdaptiveRejection(PartitionEstimator):
-    """Both bounds of log Z of a log-concave density on the line, and exact draws from it (Gilks & Wild 1992).
+    """Both bounds of log Z of a log-concave density on the line, and exact draws from it (Gilks &
+    Wild 1992).
 
-    Chords between points of log f lie below it and their continuations above it (Gilks 1992, without derivatives).
-    The integrals of their exponentials enclose Z; points are added where these differ most. Nothing is random.
+    Chords between points of log f lie below it and their continuations above it (Gilks 1992,
+    without derivatives). The integrals of their exponentials enclose Z; points are added where
+    these differ most. Nothing is random.
 
     Parameters
     ----------
@@ -45,20 +47,20 @@ class AdaptiveRejection(PartitionEstimator):
     TypeError
         If the path is no `GeometricPath`.
     ValueError
-        If it has more dimensions than one, or log f is not concave, has no mass within 8 scales of the base's center,
-        or doesn't fall far out.
+        If it has more dimensions than one, or log f is not concave, has no mass within 8 scales of
+        the base's center, or doesn't fall far out.
 
     Notes
     -----
-    The base says where to look for mass (its center and scale) and nothing else. A departure from concavity that lies
-    between the points, which are close only where f has mass, is not seen. Not converged if 20,000 points don't reach
-    `tol`.
+    The base says where to look for mass (its center and scale) and nothing else. A departure from
+    concavity that lies between the points, which are close only where f has mass, is not seen. Not
+    converged if 20,000 points don't reach `tol`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklpf import AdaptiveRejection, Gaussian, GeometricPath
-    >>> path = GeometricPath(lambda x: -x[:, 0]**4, base=Gaussian(0.0, 1.0))
+    >>> path = GeometricPath(lambda x: -(x[:, 0] ** 4), base=Gaussian(0.0, 1.0))
     >>> hull = AdaptiveRejection().fit(path)
     >>> round(hull.log_partition_, 4), hull.result_.statement  # log of 2 Gamma(5 / 4)
     (0.5949, 'enclosed')
@@ -77,7 +79,13 @@ class AdaptiveRejection(PartitionEstimator):
         n = hull.n_evaluations
         alarms: tuple[Alarm, ...] = ()
         if not high - low < self.tol:
-            alarms = (Alarm("bounds-apart", f"after {n} points the bounds differ by {high - low:.2g}", "raise tol"),)
+            alarms = (
+                Alarm(
+                    "bounds-apart",
+                    f"after {n} points the bounds differ by {high - low:.2g}",
+                    "raise tol",
+                ),
+            )
         return PartitionResult(
             method="AdaptiveRejection",
             log_partition=(low + high) / 2,
@@ -88,7 +96,9 @@ class AdaptiveRejection(PartitionEstimator):
         )
 
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
-        """Return a state of n chains, exact and independent draws from the target of such a path."""
+        """Return a state of n chains, exact and independent draws from the target of such
+        a path.
+        """
         hull, drawn, missing = _hull(path), [], n
         hull.refine(max(self.tol, 1e-3))  # one draw in a thousand is rejected
         pieces, _ = hull.upper()
@@ -98,25 +108,37 @@ class AdaptiveRejection(PartitionEstimator):
             state = path.at(x[:, np.newaxis])
             log_f = sum(path.ends(state))
             _check_below(x, log_f, log_upper)
-            drawn.append(path.take(state, np.flatnonzero(np.log1p(-rng.random(missing)) < log_f - log_upper)))
+            drawn.append(
+                path.take(state, np.flatnonzero(np.log1p(-rng.random(missing)) < log_f - log_upper))
+            )
             missing = n - sum(len(part.position) for part in drawn)
         return concatenate(drawn)
 
 
 def _hull(path) -> Hull:
     if not isinstance(path, GeometricPath):
-        raise TypeError(f"AdaptiveRejection needs a GeometricPath, a density on the line, got {type(path).__name__}")
+        raise TypeError(
+            "AdaptiveRejection needs a GeometricPath, a density on the line, got"
+            f" {type(path).__name__}"
+        )
     if path.n_dimensions != 1:
-        raise ValueError(f"AdaptiveRejection needs a density in one dimension, got {path.n_dimensions}; choose AIS")
+        raise ValueError(
+            f"AdaptiveRejection needs a density in one dimension, got {path.n_dimensions};"
+            " choose AIS"
+        )
 
     def log_density(x):
         values = path.raw_log_density(x[:, np.newaxis])
         bad = np.isnan(values) | (values == np.inf)
         if bad.any():
-            raise ValueError(f"log_density is {values[bad][0]} at {x[bad][0]:.6g}: it must be a number or -inf")
+            raise ValueError(
+                f"log_density is {values[bad][0]} at {x[bad][0]:.6g}: it must be a number or -inf"
+            )
         return values
 
-    low, high = (-np.inf, np.inf) if path.bounds is None else (float(side) for side in path.bounds[:, 0])
+    low, high = (
+        (-np.inf, np.inf) if path.bounds is None else (float(side) for side in path.bounds[:, 0])
+    )
     return Hull(log_density, low, high, float(path.base.center[0]), float(path.base.scale[0]))
 
 
@@ -124,4 +146,6 @@ def _check_below(x, log_f, log_upper) -> None:
     above = log_f - log_upper > 1e-9 * np.maximum(1.0, np.abs(log_f))
     if above.any():
         i = int(above.argmax())
-        raise ValueError(f"log_density is not log-concave: at {x[i]:.6g} it lies above its continued chords")
+        raise ValueError(
+            f"log_density is not log-concave: at {x[i]:.6g} it lies above its continued chords"
+        )

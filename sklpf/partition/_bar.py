@@ -7,12 +7,13 @@ from sklpf.readings._levels import bar_curve
 
 
 class BAR(ReweightingEstimator):
-    """Bennett's acceptance ratio between neighbouring levels (Bennett 1976; Carlson et al. 2016, eq. 17).
+    """Bennett's acceptance ratio between neighbouring levels (Bennett 1976; Carlson et al. 2016,
+    eq. 17).
 
-    The ratio Z_(k+1) / Z_k of every pair comes from all states of its two levels, by a bridge whose reference is an
-    earlier estimate (Meng & Wong 1996), from sums that the run kept while it moved. On a run of `ParallelTempering`
-    this is that estimator's own number, to the bit; on one of `RTS` it needs equilibrium at each level only, however
-    often the levels were visited.
+    The ratio Z_(k+1) / Z_k of every pair comes from all states of its two levels, by a bridge whose
+    reference is an earlier estimate (Meng & Wong 1996), from sums that the run kept while it moved.
+    On a run of `ParallelTempering` this is that estimator's own number, to the bit; on one of `RTS`
+    it needs equilibrium at each level only, however often the levels were visited.
 
     Parameters
     ----------
@@ -21,7 +22,8 @@ class BAR(ReweightingEstimator):
 
     Attributes
     ----------
-    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, sampler_, run_
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_,
+    sampler_, run_
         See `ReweightingEstimator`.
 
     Examples

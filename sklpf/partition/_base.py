@@ -14,13 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 import sklpf
-from sklpf import _progress
-from sklpf._parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
-from sklpf._random import draw_seed, stream_key
-from sklpf._saving import Versioned
-from sklpf._sklearn import CallbackSupportMixin
-from sklpf._unfitted import FittedAttributes
-from sklpf._warnings import warn
+from sklpf._utils import progress as _progress
+from sklpf._utils.parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
+from sklpf._utils.random import draw_seed, stream_key
+from sklpf._utils.saving import Versioned
+from sklpf._utils.sklearn import CallbackSupportMixin
+from sklpf._utils.unfitted import FittedAttributes
+from sklpf._utils.warnings import warn
 from sklpf.partition._rows import each_row, estimate_rows
 from sklpf.partition._tails import tail_alarms
 from sklpf.paths import GeometricPath, Path
@@ -31,17 +31,23 @@ from sklpf.runs import Run
 from sklpf.runs._plan import Plan, plan_run
 from sklpf.transitions import Transition, default_move
 
-TUNE, BOUND, TAILS, WALLS = 6, 8, 9, 10  # random streams: moves are tuned, bounds, rays with their pilot, and the
+TUNE, BOUND, TAILS, WALLS = (
+    6,
+    8,
+    9,
+    10,
+)  # random streams: moves are tuned, bounds, rays with their pilot, and the
 # first ratio of levels are drawn
 
 
 class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, BaseEstimator):
     """Base class of the estimators of a log partition function.
 
-    A subclass sets its parameters in ``__init__`` (among them `random_state` and `n_jobs` where it samples), declares
-    `_parameter_constraints`, and defines ``_estimate(path, seed) -> PartitionResult``; or ``_sample(path, seed)``,
-    which returns a `Run` of the class `_run_class`, and ``_reading(run) -> Reading``, a pure function of that run, in
-    whose ``options`` are the parameters that `_read_options` names.
+    A subclass sets its parameters in ``__init__`` (among them `random_state` and `n_jobs` where it
+    samples), declares `_parameter_constraints`, and defines ``_estimate(path, seed) ->
+    PartitionResult``; or ``_sample(path, seed)``, which returns a `Run` of the class `_run_class`,
+    and ``_reading(run) -> Reading``, a pure function of that run, in whose ``options`` are the
+    parameters that `_read_options` names.
 
     Attributes
     ----------
@@ -56,7 +62,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     result_ : PartitionResult
         The numbers, what they are, and why they may not be trusted.
     run_ : Run
-        What the chains left (of estimators that sample, and for one log Z): arrays that others may read.
+        What the chains left (of estimators that sample, and for one log Z): arrays that others may
+        read.
 
     Examples
     --------
@@ -78,9 +85,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         Parameters
         ----------
         path : Path, fitted model or run
-            A model is anything with a method ``path(**options)``; of a model with a likelihood for each row give
-            ``model.path(X)``. A run, ``run_`` of an estimator of the same kind (of `ParallelTempering` or `RTS` where
-            the estimator only reweights), is only read anew.
+            A model is anything with a method ``path(**options)``; of a model with a likelihood for
+            each row give ``model.path(X)``. A run, ``run_`` of an estimator of the same kind (of
+            `ParallelTempering` or `RTS` where the estimator only reweights), is only read anew.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
@@ -91,7 +98,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         Raises
         ------
         TypeError
-            If the path lacks a capability that this estimator needs, or the model an option of this estimator's.
+            If the path lacks a capability that this estimator needs, or the model an option of this
+            estimator's.
         ValueError
             If a parameter can't be used.
 
@@ -112,7 +120,10 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         self._keep(replace(result, seconds=time.perf_counter() - started, described=described))
         _progress.said(in_a_line(self.result_))
         if not result.converged:
-            warn(f"{result.method} did not converge: " + "; ".join(result.reasons), ConvergenceWarning)
+            warn(
+                f"{result.method} did not converge: " + "; ".join(result.reasons),
+                ConvergenceWarning,
+            )
         return self
 
     def _keep(self, result: PartitionResult) -> None:
@@ -122,7 +133,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         self.log_partition_interval_ = result.interval()
         self.converged_ = result.converged
 
-    # -- what a subclass defines: _sample and _reading, or _estimate alone ---------------------------
+    # -- what a subclass defines: _sample and _reading, or _estimate alone
     _run_class: type | tuple[type, ...] | None = None  # of what _sample returns
     _read_options: tuple[str, ...] = ()  # parameters on which _reading depends
     _diagnostics: dict[str, Diagnostic] = {}  # what the numbers mean that a result has beside log Z
@@ -130,7 +141,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _sample(self, path: Path, seed: int) -> Run:
         """Run chains on the path and return what they leave."""
-        raise NotImplementedError(f"{type(self).__name__} must define _estimate(path, seed), or _sample and _reading")
+        raise NotImplementedError(
+            f"{type(self).__name__} must define _estimate(path, seed), or _sample and _reading"
+        )
 
     @classmethod
     def _reading(cls, run: Any) -> Reading:
@@ -140,7 +153,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _estimate(self, path: Path, seed: int) -> PartitionResult:
         return self._read(self._run(path, seed))
 
-    # -- runs ----------------------------------------------------------------------------------------
+    # -- runs
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         SAMPLERS[cls._sampler()] = cls
@@ -148,19 +161,30 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     @classmethod
     def _sampler(cls) -> str:
         """The name under which runs know this estimator."""
-        return cls.__name__ if cls.__module__.startswith("sklpf.") else f"{cls.__module__}.{cls.__qualname__}"
+        return (
+            cls.__name__
+            if cls.__module__.startswith("sklpf.")
+            else f"{cls.__module__}.{cls.__qualname__}"
+        )
 
     def _made(self) -> dict[str, Any]:
         """What a run keeps of the estimator that made it, or that reads it anew."""
-        return {"sampler": self._sampler(), "options": {name: getattr(self, name) for name in self._read_options}}
+        return {
+            "sampler": self._sampler(),
+            "options": {name: getattr(self, name) for name in self._read_options},
+        }
 
     def _run(self, path: Path, seed: int) -> Run:
-        """The run that _sample leaves, with what was known before: the path's tails, and its precision."""
+        """The run that _sample leaves, with what was known before: the path's tails, and its
+        precision.
+        """
         known = path.tail_alarms if isinstance(path, GeometricPath) else ()
         if known is None:
             known = tail_alarms(path, stream_key(seed, TAILS))
         run = self._sample(path, seed)
-        return replace(run, **self._made(), known=(*known, *run.known), log_f_rounding=path.log_f_rounding)
+        return replace(
+            run, **self._made(), known=(*known, *run.known), log_f_rounding=path.log_f_rounding
+        )
 
     def _read(self, run: Run) -> PartitionResult:
         """The result of a run, as this estimator's parameters say."""
@@ -176,7 +200,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         if path.n_rows is not None:
             if getattr(self, "starts", None) is not None:
                 raise ValueError(
-                    "starts must be None for a path with rows: each row has starts of its own, drawn for it"
+                    "starts must be None for a path with rows: each row has starts of its own,"
+                    " drawn for it"
                 )
             return estimate_rows(self, path, seed)
         if self._run_class is None:
@@ -191,18 +216,24 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             _refuse(options, [], "a path, which has them already")
             return path
         if isinstance(path, PartitionEstimator):
-            raise TypeError(f"path must be a model, a path or a run, got a fitted {type(path).__name__}: give its run_")
+            raise TypeError(
+                f"path must be a model, a path or a run, got a fitted {type(path).__name__}: give"
+                " its run_"
+            )
         if not callable(getattr(path, "path", None)):
             raise TypeError(
-                f"path must be a fitted model of sklpf or a path, such as model.path(X), got "
+                "path must be a fitted model of sklpf or a path, such as model.path(X), got "
                 f"{type(path).__module__}.{type(path).__name__}{_instead(type(path))}"
             )
-        if hasattr(path, "__sklearn_tags__"):  # a model of the user's need not be an estimator of scikit-learn
+        if hasattr(
+            path, "__sklearn_tags__"
+        ):  # a model of the user's need not be an estimator of scikit-learn
             check_is_fitted(path)
         if getattr(path, "path_takes_rows", False):
             name = type(path).__name__
             raise TypeError(
-                f"path must be model.path(X), the rows whose likelihoods are wanted: a {name} has one for each row"
+                f"path must be model.path(X), the rows whose likelihoods are wanted: a {name} has"
+                " one for each row"
             )
         _refuse(options, inspect.signature(path.path).parameters, type(path).__name__)
         return path.path(**options)
@@ -211,8 +242,13 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         if "random_state" not in self.get_params(deep=False):
             return 0  # nothing is sampled, and the global generator is left alone
         random_state = self.random_state
-        if getattr(self, "checkpoint", None) is not None and not isinstance(random_state, (int, np.integer)):
-            raise ValueError("checkpoint needs random_state to be an int, else an interrupted run can't be resumed")
+        if getattr(self, "checkpoint", None) is not None and not isinstance(
+            random_state, (int, np.integer)
+        ):
+            raise ValueError(
+                "checkpoint needs random_state to be an int, else an interrupted run can't be"
+                " resumed"
+            )
         if isinstance(random_state, (int, np.integer)):
             return int(random_state)
         return draw_seed(random_state)
@@ -228,7 +264,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return plan_run(path, transition, self.ladder, self.n_temperatures, n_chains, seed, 0, TUNE)
 
     def _checkpoint(self, path: Path, seed: int) -> Checkpoint | None:
-        """Files are named by all that the numbers depend on: path, parameters, seed and versions."""
+        """Files are named by all that the numbers depend on: path, parameters, seed and
+        versions.
+        """
         if self.checkpoint is None:
             return None
         import numba
@@ -237,7 +275,12 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         for name in ("n_jobs", "verbose", "checkpoint", "random_state"):
             parameters.pop(name, None)
         versions = (sklpf.__version__, np.__version__, numba.__version__)
-        parts = (type(self), path, path.ladder, path.n_moves_per_segment)  # the last two may belong to the class
+        parts = (
+            type(self),
+            path,
+            path.ladder,
+            path.n_moves_per_segment,
+        )  # the last two may belong to the class
         return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))
 
 
@@ -252,7 +295,10 @@ def _instead(kind: type) -> str:
     name = kind.__name__
     if "function" in name:
         return "; GeometricPath(log_density, base=…) makes a path of a function"
-    if kind.__module__.startswith("sklearn.") and name in ("BernoulliRBM", "LatentDirichletAllocation"):
+    if kind.__module__.startswith("sklearn.") and name in (
+        "BernoulliRBM",
+        "LatentDirichletAllocation",
+    ):
         return "; sklpf.interop.from_sklearn(model) makes one of it"
     if kind.__module__.startswith("sklearn.") and name == "Pipeline":
         return "; take the last step, pipeline[-1], and transform rows by the others"
@@ -261,7 +307,13 @@ def _instead(kind: type) -> str:
     if "rbm" in name.lower() or "boltzmann" in name.lower():
         return "; BernoulliRBM.from_parameters takes the weights of another library's RBM"
     if name.endswith("Run"):
-        return "; BAR, MBAR, ThermodynamicIntegration and compare_estimates read runs of ParallelTempering and of RTS"
+        return (
+            "; BAR, MBAR, ThermodynamicIntegration and compare_estimates read runs of"
+            " ParallelTempering and of RTS"
+        )
     if "lda" in name.lower() or "dirichlet" in name.lower():
-        return "; of another library's topic model take sklpf.models.LDAPath(topics, doc_topic_prior, X)"
+        return (
+            "; of another library's topic model take sklpf.models.LDAPath(topics,"
+            " doc_topic_prior, X)"
+        )
     return ""

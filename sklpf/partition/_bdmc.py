@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t as student_t
 
-from sklpf._alarm import Alarm
-from sklpf._random import stream_key
-from sklpf._sklearn import Interval
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.random import stream_key
+from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._raise import RAISE, find_starts
@@ -31,16 +31,19 @@ _FALSE_ALARM = 1e-3  # of a gap that is too negative, one-sided
 _WIDE_GAP = 4.0  # standard errors
 _MIN_OVERLAP = 5.0  # chains
 _ROUNDING = 1e-6  # nats
-_NOT_EXACT = Alarm("inexact-starts", "the starts are not exact samples of the model, so that the number is no estimate")
+_NOT_EXACT = Alarm(
+    "inexact-starts",
+    "the starts are not exact samples of the model, so that the number is no estimate",
+)
 
 
 class BDMC(PartitionEstimator):
     """Bidirectional Monte Carlo (Grosse, Ghahramani & Adams 2015) with Bennett's acceptance ratio.
 
-    `AIS` runs up the ladder and reverse annealing runs down the same one, from independent samples of the model.
-    From exact samples the two numbers bound log Z from below and from above in expectation; their gap bounds the bias
-    of each. The estimate combines the weights of both directions by Bennett's acceptance ratio, which has a smaller
-    error than either.
+    `AIS` runs up the ladder and reverse annealing runs down the same one, from independent samples
+    of the model. From exact samples the two numbers bound log Z from below and from above in
+    expectation; their gap bounds the bias of each. The estimate combines the weights of both
+    directions by Bennett's acceptance ratio, which has a smaller error than either.
 
     Parameters
     ----------
@@ -56,23 +59,25 @@ class BDMC(PartitionEstimator):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        See `PartitionEstimator`. ``result_.statement`` is "estimate" with exact starts (those that `RAISE` labels
-        "upper bound") and with others "approximate": such a number has neither a standard error nor an interval, and is
-        never converged. The standard error joins a jackknife over the chains of each direction (in at most 100
-        groups), and the interval uses Student t with one degree of freedom less than the groups of the smaller
-        direction. ``result_.diagnostics`` holds ``forward_log_partition``, ``reverse_log_partition`` and the
-        ``forward_std_error`` and ``reverse_std_error`` of these two, ``gap`` (reverse less forward) and
-        ``gap_std_error``, ``overlap`` of the two sets of weights (0 to 1), ``starts`` ("exact", "tempered" or "given"),
-        ``forward_log_weights``, ``reverse_log_weights``, and ``plain_bound`` where the path has one.
+        See `PartitionEstimator`. ``result_.statement`` is "estimate" with exact starts (those that
+        `RAISE` labels "upper bound") and with others "approximate": such a number has neither a
+        standard error nor an interval, and is never converged. The standard error joins a jackknife
+        over the chains of each direction (in at most 100 groups), and the interval uses Student t
+        with one degree of freedom less than the groups of the smaller direction.
+        ``result_.diagnostics`` holds ``forward_log_partition``, ``reverse_log_partition`` and the
+        ``forward_std_error`` and ``reverse_std_error`` of these two, ``gap`` (reverse less forward)
+        and ``gap_std_error``, ``overlap`` of the two sets of weights (0 to 1), ``starts`` ("exact",
+        "tempered" or "given"), ``forward_log_weights``, ``reverse_log_weights``, and
+        ``plain_bound`` where the path has one.
 
     Notes
     -----
-    Not converged if the gap is negative beyond chance (a false alarm in 0.1 % of runs), which says that the starts are
-    not samples of the model; if the weights of the two directions do not overlap; and, with starts that are
-    not exact, if the gap exceeds 4 of its standard errors. Moves that don't leave their level invariant can bias
-    both directions alike, without a gap: `sklpf.testing.check_transition` finds them.
-    Starts from held-out data show modes that forward runs never visit. ``result_.n_sweeps`` leaves out what
-    drawing the starts took.
+    Not converged if the gap is negative beyond chance (a false alarm in 0.1 % of runs), which says
+    that the starts are not samples of the model; if the weights of the two directions do not
+    overlap; and, with starts that are not exact, if the gap exceeds 4 of its standard errors. Moves
+    that don't leave their level invariant can bias both directions alike, without a gap:
+    `sklpf.testing.check_transition` finds them. Starts from held-out data show modes that forward
+    runs never visit. ``result_.n_sweeps`` leaves out what drawing the starts took.
 
     Examples
     --------
@@ -137,8 +142,12 @@ class BDMC(PartitionEstimator):
         path, transition, n_pilot, _ = self._plan(path, seed, self.n_chains)
         starts, kind = find_starts(self, path, self.n_chains, seed)
         bound = lower_bound(path, stream_key(seed, BOUND))
-        up = anneal_up(path, transition, self.n_chains, stream_key(seed, _UP), self.n_jobs, checkpoint).log_weights
-        down = anneal_down(path, transition, starts, 1, stream_key(seed, _DOWN), self.n_jobs, checkpoint)
+        up = anneal_up(
+            path, transition, self.n_chains, stream_key(seed, _UP), self.n_jobs, checkpoint
+        ).log_weights
+        down = anneal_down(
+            path, transition, starts, 1, stream_key(seed, _DOWN), self.n_jobs, checkpoint
+        )
         n_sweeps = n_pilot + (len(up) + len(down)) * (len(path.ladder) - 1)
         return AnnealingRun(
             ladder=path.ladder,
@@ -152,9 +161,13 @@ class BDMC(PartitionEstimator):
 
     @classmethod
     def _reading(cls, run) -> Reading:
-        """The estimate, its jackknife error and the alarms from the log weights of both directions."""
+        """The estimate, its jackknife error and the alarms from the log weights of both
+        directions.
+        """
         if run.up is None or run.down is None:
-            raise ValueError("path must be a run with chains in both directions, such as another BDMC's run_")
+            raise ValueError(
+                "path must be a run with chains in both directions, such as another BDMC's run_"
+            )
         up = run.up
         down = run.down.ravel()
         most_groups = run.options["most_groups"]
@@ -170,7 +183,10 @@ class BDMC(PartitionEstimator):
         alarms = _gap_alarms(gap, gap_std_error, degrees, run.starts == "exact")
         needed = min(_MIN_OVERLAP, n / 2)
         if shared * n < needed:
-            seen = f"{shared * n:.1f} of {n} chains of the two directions overlap (at least {needed:g} needed)"
+            seen = (
+                f"{shared * n:.1f} of {n} chains of the two directions overlap (at least {needed:g}"
+                " needed)"
+            )
             alarms.append(Alarm("few-overlapping-chains", seen, "raise n_temperatures or n_chains"))
 
         reading = conclude(
@@ -209,11 +225,19 @@ def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list
         seen = f"the gap is negative ({gap:.3f} +- {std_error:.3f} nats)"
         remedy = "the starts are not samples of the model; sample longer or give others"
         if exact:
-            remedy = "log_f disagrees with the moves or with the exact samples; check the path and the transition"
+            remedy = (
+                "log_f disagrees with the moves or with the exact samples; check the path and the"
+                " transition"
+            )
         alarms.append(Alarm("negative-gap", seen, remedy))
     if not exact and gap > max(_WIDE_GAP * std_error, _ROUNDING):
         remedy = (
-            "the ladder is too coarse or the chains that go up miss modes that the starts are in; raise n_temperatures"
+            "the ladder is too coarse or the chains that go up miss modes that the starts are in;"
+            " raise n_temperatures"
         )
-        alarms.append(Alarm("wide-gap", f"both directions disagree by {gap:.3f} +- {std_error:.3f} nats", remedy))
+        alarms.append(
+            Alarm(
+                "wide-gap", f"both directions disagree by {gap:.3f} +- {std_error:.3f} nats", remedy
+            )
+        )
     return alarms

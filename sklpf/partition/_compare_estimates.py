@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._tables import Readable, Rows, import_pandas, text_table
+from sklpf._utils.tables import Readable, Rows, import_pandas, text_table
 from sklpf.partition._bar import BAR
 from sklpf.partition._level_process import LevelProcess
 from sklpf.partition._mbar import MBAR
@@ -16,7 +16,16 @@ from sklpf.partition._thermodynamic_integration import ThermodynamicIntegration
 from sklpf.readings import PartitionResult, read
 from sklpf.readings._levels import check_run
 
-_COLUMNS = ("method", "log_partition", "std_error", "low", "high", "difference", "difference_std_error", "converged")
+_COLUMNS = (
+    "method",
+    "log_partition",
+    "std_error",
+    "low",
+    "high",
+    "difference",
+    "difference_std_error",
+    "converged",
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,9 +35,10 @@ class EstimateComparison(Readable):
     Attributes
     ----------
     results : tuple of PartitionResult
-        The sampler's own first, then those of the estimators that reweight. Their differences from the first are in
-        ``diagnostics["difference"]``, in nats, with ``diagnostics["difference_std_error"]`` by a jackknife over the
-        run's groups: the same states are behind both, so that they differ by less than two independent estimates.
+        The sampler's own first, then those of the estimators that reweight. Their differences from
+        the first are in ``diagnostics["difference"]``, in nats, with
+        ``diagnostics["difference_std_error"]`` by a jackknife over the run's groups: the same
+        states are behind both, so that they differ by less than two independent estimates.
     """
 
     results: tuple[PartitionResult, ...]
@@ -37,11 +47,22 @@ class EstimateComparison(Readable):
         """Return a pandas DataFrame with a row for each method."""
         pd = import_pandas()
 
-        return pd.DataFrame([self._row(result) for result in self.results], columns=_COLUMNS).set_index("method")
+        return pd.DataFrame(
+            [self._row(result) for result in self.results], columns=_COLUMNS
+        ).set_index("method")
 
     def _row(self, result):
-        differs = [result.diagnostics.get(name, 0.0) for name in ("difference", "difference_std_error")]
-        return result.method, result.log_partition, result.std_error, *result.interval(), *differs, result.converged
+        differs = [
+            result.diagnostics.get(name, 0.0) for name in ("difference", "difference_std_error")
+        ]
+        return (
+            result.method,
+            result.log_partition,
+            result.std_error,
+            *result.interval(),
+            *differs,
+            result.converged,
+        )
 
     _header = ("method", "log Z", "95 % interval", "difference", "")
 
@@ -61,10 +82,12 @@ class EstimateComparison(Readable):
 
 
 def compare_estimates(run: Any) -> EstimateComparison:
-    """Read one run by every method: their values, 95 % intervals, and how far each is from the sampler's own.
+    """Read one run by every method: their values, 95 % intervals, and how far each is from the
+    sampler's own.
 
-    A difference that is many times its standard error says that one of the two is wrong: levels that don't overlap, an
-    integral over too few levels, or chains that have not spread over the ladder.
+    A difference that is many times its standard error says that one of the two is wrong: levels
+    that don't overlap, an integral over too few levels, or chains that have not spread over the
+    ladder.
 
     Parameters
     ----------
@@ -74,7 +97,8 @@ def compare_estimates(run: Any) -> EstimateComparison:
     Returns
     -------
     EstimateComparison
-        Methods that can't read this run are left out (`ThermodynamicIntegration` needs derivatives).
+        Methods that can't read this run are left out (`ThermodynamicIntegration` needs
+        derivatives).
 
     Raises
     ------

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from sklpf._parallel import parallel_map
+from sklpf._utils.parallel import parallel_map
 from sklpf.partition._base import PartitionEstimator
 from sklpf.paths import ClosedForm, Enumeration
 from sklpf.paths._capabilities import has, require
@@ -28,7 +28,8 @@ class Exact(PartitionEstimator):
     Parameters
     ----------
     n_jobs : int or None, default=None
-        Blocks of states run in parallel, in threads unless ``joblib.parallel_config`` says otherwise.
+        Blocks of states run in parallel, in threads unless ``joblib.parallel_config`` says
+        otherwise.
     verbose : int, default=0
         Whether to log lines, as in `AIS`.
 
@@ -46,8 +47,8 @@ class Exact(PartitionEstimator):
 
     Notes
     -----
-    An enumeration costs 2 ** (units of the smaller layer) * (units of the other layer) operations of about a
-    nanosecond. Float64 throughout. More than 25 units are refused.
+    An enumeration costs 2 ** (units of the smaller layer) * (units of the other layer) operations
+    of about a nanosecond. Float64 throughout. More than 25 units are refused.
 
     Examples
     --------
@@ -76,7 +77,9 @@ class Exact(PartitionEstimator):
         if not hasattr(path, "enumerate_rows"):
             return super()._estimate_rows(path, rows, seeds)
         check_enumerable(path)
-        return (_enumerated(path, log_partition) for log_partition in path.enumerate_rows(rows).tolist())
+        return (
+            _enumerated(path, log_partition) for log_partition in path.enumerate_rows(rows).tolist()
+        )
 
     def _block_sums(self, path) -> NDArray[np.float64]:
         sum_block = functools.partial(_sum_block, path, len(path.ladder) - 1)
@@ -84,7 +87,9 @@ class Exact(PartitionEstimator):
         return np.array(parallel_map(sum_block, blocks, n_jobs=self.n_jobs, stage="enumeration"))
 
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
-        """Return a state of n chains, exact and independent draws from the target of an enumerable path."""
+        """Return a state of n chains, exact and independent draws from the target of an enumerable
+        path.
+        """
         check_enumerable(path)
         return path.sample_enumerated(self._block_sums(path), n, rng)
 
@@ -94,9 +99,10 @@ def check_enumerable(path) -> None:
     require(path, Enumeration, "Exact")
     if path.log2_states > MAX_LOG2_STATES:
         raise ValueError(
-            f"Exact would enumerate 2**{path.log2_states} = {2.0**path.log2_states:.1e} states, about "
-            f"{2.0**path.log2_states * 1e-6 / 3600:.3g} hours; at most 2**{MAX_LOG2_STATES} are taken (of an RBM, "
-            f"{MAX_LOG2_STATES} units of the smaller layer): choose ParallelTempering or AIS, for documents LeftToRight"
+            f"Exact would enumerate 2**{path.log2_states} = {2.0**path.log2_states:.1e} states,"
+            f" about {2.0**path.log2_states * 1e-6 / 3600:.3g} hours; at most 2**{MAX_LOG2_STATES}"
+            f" are taken (of an RBM, {MAX_LOG2_STATES} units of the smaller layer): choose"
+            " ParallelTempering or AIS, for documents LeftToRight"
         )
 
 
@@ -106,7 +112,9 @@ def _enumerated(path, log_partition):
 
 def _result(log_partition, diagnostics):
     if not np.isfinite(log_partition):
-        raise ValueError(f"log Z is {log_partition}: the model is not normalisable; check its parameters")
+        raise ValueError(
+            f"log Z is {log_partition}: the model is not normalisable; check its parameters"
+        )
     return PartitionResult(
         method="Exact",
         log_partition=log_partition,

@@ -8,7 +8,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._sklearn import Interval
+from sklpf._utils.sklearn import Interval
 from sklpf.partition._ais import AIS
 from sklpf.readings import Reading
 from sklpf.readings._diagnostics import ROUNDS
@@ -21,41 +21,47 @@ _LEVELS = 10  # random stream of the pilot that finds how many levels there shou
 
 
 class HAIS(AIS):
-    """Hamiltonian annealed importance sampling (Sohl-Dickstein & Culpepper 2012, eq. 17 to 25), for densities on R^d.
+    """Hamiltonian annealed importance sampling (Sohl-Dickstein & Culpepper 2012, eq. 17 to 25), for
+    densities on R^d.
 
-    `AIS` whose chains move by `HMC`: their velocities are kept from level to level and renewed in part, so that they
-    follow the density in long runs instead of a random walk. Needs paths with gradients, such as `GeometricPath`.
+    `AIS` whose chains move by `HMC`: their velocities are kept from level to level and renewed in
+    part, so that they follow the density in long runs instead of a random walk. Needs paths with
+    gradients, such as `GeometricPath`.
 
-    With a log Z for each of many rows, moves are tuned once on a row that the model simulates, if it can, so that no
-    row's numbers depend on the others.
+    With a log Z for each of many rows, moves are tuned once on a row that the model simulates, if
+    it can, so that no row's numbers depend on the others.
 
     Parameters
     ----------
     n_chains : int, default=100
         Independent chains M.
     n_temperatures : int, default=1000
-        Levels K of the ladder, base and target included: each chain makes K - 1 moves. With `tol` the most levels.
-    ladder : {"adaptive", "linear", "power", "sigmoid", "salakhutdinov-murray"} or array-like, default="adaptive"
-        Inverse temperatures from 0 to 1. "adaptive" places the levels where the moves' pilot found log f_1 - log f_0 to
-        vary, at equal cumulative standard deviation.
+        Levels K of the ladder, base and target included: each chain makes K - 1 moves. With `tol`
+        the most levels.
+    ladder : str or array-like, default="adaptive"
+        "linear", "power", "sigmoid", "salakhutdinov-murray" or "adaptive", or inverse temperatures.
+        Inverse temperatures from 0 to 1. "adaptive" places the levels where the moves' pilot found
+        log f_1 - log f_0 to vary, at equal cumulative standard deviation.
     transition : Transition or None, default=None
         The move at each level; None is ``HMC()``.
     tol : float or None, default=None
-        Wanted standard error in nats. Chains of a pilot that never enter the estimate then find how many levels it
-        takes, for each row by itself, and the ladder is thinned out to these.
+        Wanted standard error in nats. Chains of a pilot that never enter the estimate then find how
+        many levels it takes, for each row by itself, and the ladder is thinned out to these.
     checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
-        As in `AIS`. ``result_.diagnostics`` also holds ``acceptance`` and ``step_sizes`` (K,): at every level the mean
-        acceptance probability of its segment of at most 100 moves, and the step size in units of the metric.
+        As in `AIS`. ``result_.diagnostics`` also holds ``acceptance`` and ``step_sizes`` (K,): at
+        every level the mean acceptance probability of its segment of at most 100 moves, and the
+        step size in units of the metric.
 
     Notes
     -----
-    Not converged where `AIS` is not; if `tol` is missed; and, of rows, where a move that was tuned on another row is
-    accepted too rarely (below 0.4 on average over 100 moves, for a target of 0.8) or too often (above 0.98).
+    Not converged where `AIS` is not; if `tol` is missed; and, of rows, where a move that was tuned
+    on another row is accepted too rarely (below 0.4 on average over 100 moves, for a target of 0.8)
+    or too often (above 0.98).
 
     Raises
     ------
@@ -64,14 +70,18 @@ class HAIS(AIS):
 
     References
     ----------
-    Sohl-Dickstein, J. & Culpepper, B. J. (2012). Hamiltonian annealed importance sampling for partition function
-    estimation. arXiv:1205.1925.
+    Sohl-Dickstein, J. & Culpepper, B. J. (2012). Hamiltonian annealed importance sampling for
+    partition function estimation. arXiv:1205.1925.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklpf import HAIS, Gaussian, GeometricPath
-    >>> path = GeometricPath(lambda x: -np.sum(x**4, axis=1), grad=lambda x: -4 * x**3, base=Gaussian(np.zeros(5), 1.0))
+    >>> path = GeometricPath(
+    ...     lambda x: -np.sum(x**4, axis=1),
+    ...     grad=lambda x: -4 * x**3,
+    ...     base=Gaussian(np.zeros(5), 1.0),
+    ... )
     >>> hais = HAIS(n_temperatures=200, random_state=0).fit(path)
     >>> bool(hais.log_partition_std_error_ < 0.05)
     True
@@ -101,7 +111,11 @@ class HAIS(AIS):
         self.verbose = verbose
 
     _parameter_constraints = {
-        **{name: rule for name, rule in AIS._parameter_constraints.items() if name not in ("weights", "base")},
+        **{
+            name: rule
+            for name, rule in AIS._parameter_constraints.items()
+            if name not in ("weights", "base")
+        },
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
 
@@ -117,15 +131,26 @@ class HAIS(AIS):
         plan = super()._plan(path, seed, n_chains)
         if self.tol is None:
             return plan
-        enough = enough_levels(plan.path, plan.transition, n_chains, self.tol, seed, _LEVELS, self.n_jobs)
+        enough = enough_levels(
+            plan.path, plan.transition, n_chains, self.tol, seed, _LEVELS, self.n_jobs
+        )
         history = enough.history + [0.0, 0.0, plan.n_sweeps]
-        return plan._replace(path=enough.path, n_sweeps=plan.n_sweeps + enough.n_sweeps, history=history)
+        return plan._replace(
+            path=enough.path, n_sweeps=plan.n_sweeps + enough.n_sweeps, history=history
+        )
 
     @classmethod
     def _reading(cls, run) -> Reading:
         reading = super()._reading(run)
         n_levels = len(run.ladder)
-        more = "n_temperatures" if n_levels >= run.options["n_temperatures"] else "n_chains"  # else it wanted no more
+        more = (
+            "n_temperatures" if n_levels >= run.options["n_temperatures"] else "n_chains"
+        )  # else it wanted no more
         return reading.with_alarms(
-            *tol_alarms(reading.result.std_error, run.options["tol"], f"raise {more}", f" with {n_levels} levels")
+            *tol_alarms(
+                reading.result.std_error,
+                run.options["tol"],
+                f"raise {more}",
+                f" with {n_levels} levels",
+            )
         )

@@ -20,7 +20,9 @@ _NEAREST = 0.05  # of an interval, from a new point to its ends
 
 
 class Pieces(NamedTuple):
-    """Straight pieces of a log density: their ends (m,), infinite ones too, and the values there."""
+    """Straight pieces of a log density: their ends (m,), infinite ones too, and the
+    values there.
+    """
 
     left: Array
     right: Array
@@ -36,7 +38,9 @@ class Pieces(NamedTuple):
         return np.where(np.isinf(self.log_right - self.log_left), tails, inner)
 
     def draw(self, piece: NDArray[np.int64], rng: np.random.Generator) -> tuple[Array, Array]:
-        """Return a draw from each of some pieces (n,), by inverting its distribution function, and the log there."""
+        """Return a draw from each of some pieces (n,), by inverting its distribution function, and
+        the log there.
+        """
         left, right, log_left, log_right, slope = (array[piece] for array in self)
         fall, uniforms = np.abs(log_right - log_left), rng.random(len(piece))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -47,7 +51,8 @@ class Pieces(NamedTuple):
 
 
 class Hull:
-    """A log-concave density f on an interval: chords lie below log f, and their continuations above it.
+    """A log-concave density f on an interval: chords lie below log f, and their continuations above
+    it.
 
     Parameters
     ----------
@@ -64,7 +69,14 @@ class Hull:
         If f isn't log-concave, doesn't fall far out, or has no mass near the center.
     """
 
-    def __init__(self, log_density: Callable[[Array], Array], low: float, high: float, center: float, scale: float):
+    def __init__(
+        self,
+        log_density: Callable[[Array], Array],
+        low: float,
+        high: float,
+        center: float,
+        scale: float,
+    ):
         self._log_density, self.low, self.high, self.n_evaluations = log_density, low, high, 0
         self.x, self.h = np.empty(0), np.empty(0)
         grid = np.clip(center + scale * np.linspace(-8, 8, 17), low, high)
@@ -72,7 +84,9 @@ class Hull:
         self._bracket()
 
     def _add(self, points: Array) -> None:
-        """Evaluate f at further points; the nearest ones where it is 0 become the ends of the interval."""
+        """Evaluate f at further points; the nearest ones where it is 0 become the ends of the
+        interval.
+        """
         points = np.setdiff1d(points, self.x)
         self.n_evaluations += len(points)
         x, h = np.append(self.x, points), np.append(self.h, self._log_density(points))
@@ -80,11 +94,17 @@ class Hull:
         x, h = x[order], h[order]
         inside = np.flatnonzero(h > -np.inf)
         if not len(inside):
-            raise ValueError("log_density is -inf within 8 scales of the base's center: give a base where f has mass")
+            raise ValueError(
+                "log_density is -inf within 8 scales of the base's center: give a base where f has"
+                " mass"
+            )
         first, last = inside[0], inside[-1]
         if last - first + 1 > len(inside):
             hole = x[first:last][h[first:last] == -np.inf][0]
-            raise ValueError(f"log_density is not log-concave: it is -inf at {hole:.6g}, between points where it isn't")
+            raise ValueError(
+                f"log_density is not log-concave: it is -inf at {hole:.6g}, between points where it"
+                " isn't"
+            )
         self.low = max(self.low, x[first - 1]) if first > 0 else self.low
         self.high = min(self.high, x[last + 1]) if last + 1 < len(x) else self.high
         self.x, self.h = x[inside], h[inside]
@@ -94,12 +114,15 @@ class Hull:
         x, h = self.x, self.h
         share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
         chord = h[:-2] + share * (h[2:] - h[:-2])
-        below = chord - h[1:-1] > _ROUNDING * np.maximum(1.0, np.maximum(np.abs(h[:-2]), np.abs(h[2:])))
+        below = chord - h[1:-1] > _ROUNDING * np.maximum(
+            1.0, np.maximum(np.abs(h[:-2]), np.abs(h[2:]))
+        )
         if below.any():
             i = int(below.argmax())
             raise ValueError(
-                f"log_density is not log-concave: at {x[i + 1]:.6g} it is {h[i + 1]:.6g}, below the line between its "
-                f"values at {x[i]:.6g} and {x[i + 2]:.6g}; AIS, RTS and ParallelTempering need no such shape"
+                f"log_density is not log-concave: at {x[i + 1]:.6g} it is {h[i + 1]:.6g}, below the"
+                f" line between its values at {x[i]:.6g} and {x[i + 2]:.6g}; AIS, RTS and"
+                " ParallelTempering need no such shape"
             )
 
     def _bracket(self) -> None:
@@ -107,18 +130,28 @@ class Hull:
         for _ in range(_MOST_STEPS):
             x, h = self.x, self.h
             if len(x) < 3:
-                wanted = [x[0] - 0.5 * _reach(x[0] - self.low), x[-1] + 0.5 * _reach(self.high - x[-1])]
+                wanted = [
+                    x[0] - 0.5 * _reach(x[0] - self.low),
+                    x[-1] + 0.5 * _reach(self.high - x[-1]),
+                ]
             else:
                 rises = np.isinf(self.low) and h[0] >= h[1], np.isinf(self.high) and h[-1] >= h[-2]
-                wanted = [end for end, more in zip((2 * x[0] - x[-1], 2 * x[-1] - x[0]), rises) if more]
+                wanted = [
+                    end for end, more in zip((2 * x[0] - x[-1], 2 * x[-1] - x[0]), rises) if more
+                ]
             if not wanted:
                 return
             self._add(np.array(wanted))
-        raise ValueError("log_density is not normalisable: far out it does not fall; give a proper density, or bounds")
+        raise ValueError(
+            "log_density is not normalisable: far out it does not fall; give a proper density, or"
+            " bounds"
+        )
 
-    # -- n points cut the line into n + 1 intervals, the first and the last of which are tails ----------
+    # -- n points cut the line into n + 1 intervals, the first and the last of which are tails
     def upper(self) -> tuple[Pieces, NDArray[np.int64]]:
-        """The lines above log f, and the interval of each: those from the left of every one, then from the right."""
+        """The lines above log f, and the interval of each: those from the left of every one, then
+        from the right.
+        """
         x, h, slope = self.x, self.h, np.diff(self.h) / np.diff(self.x)
         left, right = np.r_[self.low, x], np.r_[x, self.high]
         from_left, from_right = np.r_[0.0, 0.0, slope], np.r_[slope, 0.0, 0.0]
@@ -126,17 +159,26 @@ class Hull:
         with np.errstate(invalid="ignore"):  # 0 * inf: lines that aren't there
             at_left = np.where(meet > left, np.r_[0.0, h] + from_left * (meet - left), -np.inf)
             at_right = np.where(meet < right, np.r_[h, 0.0] - from_right * (right - meet), -np.inf)
-        lines = [(left, meet, np.r_[0.0, h], at_left, from_left), (meet, right, at_right, np.r_[h, 0.0], from_right)]
+        lines = [
+            (left, meet, np.r_[0.0, h], at_left, from_left),
+            (meet, right, at_right, np.r_[h, 0.0], from_right),
+        ]
         there = [meet > left, meet < right]
-        pieces = [np.concatenate([part[here] for part, here in zip(pair, there)]) for pair in zip(*lines)]
+        pieces = [
+            np.concatenate([part[here] for part, here in zip(pair, there)]) for pair in zip(*lines)
+        ]
         return Pieces(*pieces), np.concatenate([np.flatnonzero(here) for here in there])
 
     @staticmethod
     def _shares(slope: Array) -> Array:
-        """Where the continued chords meet in the intervals that have two, as shares of their widths."""
+        """Where the continued chords meet in the intervals that have two, as shares of their
+        widths.
+        """
         before, own, after = slope[:-2], slope[1:-1], slope[2:]
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.clip(np.where(before > after, (own - after) / (before - after), 0.5), 0.0, 1.0)
+            return np.clip(
+                np.where(before > after, (own - after) / (before - after), 0.5), 0.0, 1.0
+            )
 
     def lower_log_masses(self) -> Array:
         """Log of the integral of exp of the chords, which lie below log f, by interval (n + 1,)."""
@@ -145,16 +187,20 @@ class Hull:
         return np.r_[-np.inf, chords.log_masses(), -np.inf]
 
     def refine(self, tol: float) -> tuple[float, float]:
-        """Add points until the bounds of the log of f's integral differ by less than `tol`; return the bounds.
+        """Add points until the bounds of the log of f's integral differ by less than `tol`; return
+        the bounds.
 
-        Each interval then gets another point: where three points happen to lie on a line nothing else would look.
+        Each interval then gets another point: where three points happen to lie on a line nothing
+        else would look.
         """
         checked = False
         while True:
             (pieces, of), log_lower = self.upper(), self.lower_log_masses()
             log_upper = pieces.log_masses()
             low, high = float(logsumexp(log_lower)), float(logsumexp(log_upper))
-            gaps = np.bincount(of, np.exp(log_upper - high), len(log_lower)) - np.exp(log_lower - high)
+            gaps = np.bincount(of, np.exp(log_upper - high), len(log_lower)) - np.exp(
+                log_lower - high
+            )
             points = self._between()[gaps > 0.5 * tol / len(gaps)]
             points = np.setdiff1d(points, np.r_[self.low, self.x, self.high])
             ends = high - low < tol or not len(points) or len(self.x) + len(points) > _MOST_POINTS
@@ -164,7 +210,9 @@ class Hull:
             checked = checked or ends
 
     def _between(self) -> Array:
-        """A point in each interval: near where the lines meet, or 2 lengths of decay out into an open tail."""
+        """A point in each interval: near where the lines meet, or 2 lengths of decay out into an
+        open tail.
+        """
         x, slope = self.x, np.diff(self.h) / np.diff(self.x)
         shares = np.r_[0.5, np.clip(self._shares(slope), _NEAREST, 1 - _NEAREST), 0.5]
         first = x[0] - 2 / slope[0] if np.isinf(self.low) else (self.low + x[0]) / 2

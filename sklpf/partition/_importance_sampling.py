@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._random import Stream, stream_key
-from sklpf._sklearn import Interval
+from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.sklearn import Interval
 from sklpf.partition._ais import AIS
 from sklpf.partition._base import BOUND, TUNE
 from sklpf.partition._options import SAMPLING
@@ -31,20 +31,23 @@ _TWO_LEVELS = np.array([0.0, 1.0])
 
 
 class ImportanceSampling(AIS):
-    """Importance sampling from the path's base or from a proposal (Bishop 2006, eqs. 11.19 and 11.72).
+    """Importance sampling from the path's base or from a proposal (Bishop 2006, eqs. 11.19 and
+    11.72).
 
-    log Z is the log of the mean of f(x) / q(x) over independent draws x from q: `AIS` without levels between. It serves
-    where q is close to the target. On most models it isn't, and the estimate is then tens of nats low: what tells are
-    chains at the target, whose weights f / q are compared with those of the draws.
+    log Z is the log of the mean of f(x) / q(x) over independent draws x from q: `AIS` without
+    levels between. It serves where q is close to the target. On most models it isn't, and the
+    estimate is then tens of nats low: what tells are chains at the target, whose weights f / q are
+    compared with those of the draws.
 
     Parameters
     ----------
     n_samples : int, default=10000
         Independent draws n.
     proposal : object or None, default=None
-        What is drawn from in place of the base of a `GeometricPath`, whose documentation says what may be one: a
-        `Gaussian`, a `StudentT`, a distribution of scipy.stats, or any object with ``sample(n, rng)``,
-        ``log_density(x)``, ``n_dimensions``, ``normalised``, ``center`` and ``scale``. None draws from the base.
+        What is drawn from in place of the base of a `GeometricPath`, whose documentation says what
+        may be one: a `Gaussian`, a `StudentT`, a distribution of scipy.stats, or any object with
+        ``sample(n, rng)``, ``log_density(x)``, ``n_dimensions``, ``normalised``, ``center`` and
+        ``scale``. None draws from the base.
     transition : Transition or None, default=None
         The move of the chains at the target, as in `AIS`.
     weights, base, checkpoint, random_state, n_jobs, verbose
@@ -53,28 +56,32 @@ class ImportanceSampling(AIS):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
-        See `AIS`. On a path without moves the number is called a "lower bound", which it is in expectation, as nothing
-        can tell what the draws have missed.
+        See `AIS`. On a path without moves the number is called a "lower bound", which it is in
+        expectation, as nothing can tell what the draws have missed.
 
     Raises
     ------
     TypeError
         If a proposal is none, or the path is not on R^d.
     ValueError
-        If the proposal has other dimensions than the path, or no mass at a point where the target has.
+        If the proposal has other dimensions than the path, or no mass at a point where the target
+        has.
 
     Notes
     -----
-    A quarter as many chains start at draws in proportion to their weights and make 100 moves at the target. Not
-    converged if their weights, or those of the draws, leave fewer than 25 effective ones (n / 4 if that is less, or 5);
-    and for the other reasons of `AIS`. A mode that no draw has met raises no alarm.
+    A quarter as many chains start at draws in proportion to their weights and make 100 moves at the
+    target. Not converged if their weights, or those of the draws, leave fewer than 25 effective
+    ones (n / 4 if that is less, or 5); and for the other reasons of `AIS`. A mode that no draw has
+    met raises no alarm.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklpf import Gaussian, GeometricPath, ImportanceSampling, StudentT
     >>> path = GeometricPath(lambda x: -np.sum(x**4, axis=1), base=Gaussian(np.zeros(2), 1.0))
-    >>> sampling = ImportanceSampling(proposal=StudentT(np.zeros(2), 0.4, df=5), random_state=0).fit(path)
+    >>> sampling = ImportanceSampling(
+    ...     proposal=StudentT(np.zeros(2), 0.4, df=5), random_state=0
+    ... ).fit(path)
     >>> bool(abs(sampling.log_partition_ - 2 * np.log(1.8128)) < 0.05)
     True
     """
@@ -119,7 +126,9 @@ class ImportanceSampling(AIS):
     def _sample(self, path, seed) -> AnnealingRun:
         if self.transition is not None or has(path, GibbsMove) or has(path, Continuous):
             return self._up_and_down(path, self.n_samples, seed)
-        draws = base_draws(path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "ImportanceSampling")
+        draws = base_draws(
+            path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "ImportanceSampling"
+        )
         bound = lower_bound(path, stream_key(seed, BOUND))
         return AnnealingRun(
             ladder=_TWO_LEVELS,

@@ -10,10 +10,10 @@ from typing import Literal
 
 import numpy as np
 
-from sklpf._alarm import Alarm
-from sklpf._parallel import run_segments
-from sklpf._random import Stream, stream_key
-from sklpf._sklearn import Interval, StrOptions
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.parallel import run_segments
+from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._options import SAMPLING
 from sklpf.paths import Filters
@@ -25,67 +25,81 @@ from sklpf.readings._weights import weight_diagnostics
 from sklpf.reweighting import mean_weight
 from sklpf.runs import AnnealingRun
 
-_MAX_SPREAD = 2.0  # nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
+_MAX_SPREAD = (
+    2.0  # nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
+)
 _GUIDING, _PILOTS, _PILOT_PARTICLES = 4, 8, 16  # filters of either pilot, and their particles
-_FEWEST, _MOST = 32, 1000  # particles of a filter: those of the pilot would be fewest where its guide missed something
+_FEWEST, _MOST = (
+    32,
+    1000,
+)  # particles of a filter: those of the pilot would be fewest where its guide missed something
 _FILTERS_PER_BLOCK = 10
 
 
 class LeftToRight(PartitionEstimator):
-    """Left-to-right sampling (Wallach, Murray, Salakhutdinov & Mimno 2009; Buntine 2009), as a particle filter.
+    """Left-to-right sampling (Wallach, Murray, Salakhutdinov & Mimno 2009; Buntine 2009), as a
+    particle filter.
 
-    A document's tokens come one after the other. Every particle holds topics of the tokens so far; it says how probable
-    the next token is, draws that token's topic given the token, and from time to time draws the former topics anew.
+    A document's tokens come one after the other. Every particle holds topics of the tokens so far;
+    it says how probable the next token is, draws that token's topic given the token, and from time
+    to time draws the former topics anew.
 
-    Wallach et al. multiply the particles' mean probabilities of the tokens, which is biased. The mean over particles of
-    their own products is not, but varies more with every further token. Here the means are multiplied, and particles
-    are resampled in proportion to their predictions once under half of them count: that is unbiased too (Del Moral
-    2004), and varies far less. Filters of one particle give the mean of products.
+    Wallach et al. multiply the particles' mean probabilities of the tokens, which is biased. The
+    mean over particles of their own products is not, but varies more with every further token. Here
+    the means are multiplied, and particles are resampled in proportion to their predictions once
+    under half of them count: that is unbiased too (Del Moral 2004), and varies far less. Filters of
+    one particle give the mean of products.
 
-    What single tokens say of a document's topics is little, and most of the variance came from there. So four filters
-    of a pilot find which topics the document has, and the others begin with these in their prior, as if they had seen a
-    fiftieth of the document before; they forget it in steps while its tokens come, and weigh their particles for that
-    (as the iterated auxiliary particle filter does: Guarniero, Johansen & Lee 2017). The pilot is no part of the
-    estimate, which is unbiased whatever it found.
+    What single tokens say of a document's topics is little, and most of the variance came from
+    there. So four filters of a pilot find which topics the document has, and the others begin with
+    these in their prior, as if they had seen a fiftieth of the document before; they forget it in
+    steps while its tokens come, and weigh their particles for that (as the iterated auxiliary
+    particle filter does: Guarniero, Johansen & Lee 2017). The pilot is no part of the estimate,
+    which is unbiased whatever it found.
 
-    Each filter takes the tokens in a random order of its own. log Z is the log of the mean of the independent filters'
-    unbiased estimates, so it is low by about half its variance.
+    Each filter takes the tokens in a random order of its own. log Z is the log of the mean of the
+    independent filters' unbiased estimates, so it is low by about half its variance.
 
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        Particles of every filter; up to 16 cost the same. "auto" asks eight more filters of the pilot: the variance of
-        a filter's log estimate falls with the number of particles, and from 32 to 1000 are taken, as `tol` needs. With
-        rows each row has a pilot of its own, so that its number depends on that row and the model alone.
+        Particles of every filter; up to 16 cost the same. "auto" asks eight more filters of the
+        pilot: the variance of a filter's log estimate falls with the number of particles, and from
+        32 to 1000 are taken, as `tol` needs. With rows each row has a pilot of its own, so that its
+        number depends on that row and the model alone.
     n_filters : int, default=10
         Independent filters G, at least 2: the error bar comes from their spread.
     n_sweeps : float, default=4
-        How much former tokens are drawn anew: there are about n_sweeps * log(n + 1) sweeps over the tokens so far until
-        token n has come, which together cost each particle as much as `n_sweeps` sweeps over the whole document.
+        How much former tokens are drawn anew: there are about n_sweeps * log(n + 1) sweeps over the
+        tokens so far until token n has come, which together cost each particle as much as
+        `n_sweeps` sweeps over the whole document.
     tol : float, default=0.3
-        Standard error in nats that "auto" aims at. At the default the filters' log estimates spread by less than a nat;
-        where they spread by more, their error is badly known. A mean over documents needs no less: their
-        log-likelihoods differ by tens to hundreds of nats.
+        Standard error in nats that "auto" aims at. At the default the filters' log estimates spread
+        by less than a nat; where they spread by more, their error is badly known. A mean over
+        documents needs no less: their log-likelihoods differ by tens to hundreds of nats.
     checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        See `PartitionEstimator`. The standard error is the largest of three over the filters: the delta method's, the
-        jackknife's, and that of the log of a lognormal distribution's mean, sqrt(s^2 / G + s^4 / (2 (G - 1))) for log
-        estimates with variance s^2, without which intervals cover too little; and to its square comes that of 1 over
-        the number of all particles: what fewer than one of them would do is not seen, and where all agree the filters'
-        spread says nothing. The interval uses Student t with G - 1 degrees of freedom, and reaches farther up by half
-        the squared standard error, by which the log of a mean is low. ``result_.diagnostics`` are
-        those of `AIS`, with a filter in place of a chain, and ``spread`` (s) and ``lognormal_std_error`` in nats.
+        See `PartitionEstimator`. The standard error is the largest of three over the filters: the
+        delta method's, the jackknife's, and that of the log of a lognormal distribution's mean,
+        sqrt(s^2 / G + s^4 / (2 (G - 1))) for log estimates with variance s^2, without which
+        intervals cover too little; and to its square comes that of 1 over the number of all
+        particles: what fewer than one of them would do is not seen, and where all agree the
+        filters' spread says nothing. The interval uses Student t with G - 1 degrees of freedom, and
+        reaches farther up by half the squared standard error, by which the log of a mean is low.
+        ``result_.diagnostics`` are those of `AIS`, with a filter in place of a chain, and
+        ``spread`` (s) and ``lognormal_std_error`` in nats.
 
     Notes
     -----
-    Needs ``path.left_to_right(n, n_particles, n_sweeps, stream, guide=None)``, which returns the log of n independent
-    unbiased estimates of Z, and a guide for other filters, and ``path.filters_are_exact``. Not converged if the
-    filters' log estimates have a standard deviation of more than 2 nats, or if "auto" took the most particles and the
-    standard error is above `tol` even so. With fewer particles it may be a little above `tol` by chance, which is no
+    Needs ``path.left_to_right(n, n_particles, n_sweeps, stream, guide=None)``, which returns the
+    log of n independent unbiased estimates of Z, and a guide for other filters, and
+    ``path.filters_are_exact``. Not converged if the filters' log estimates have a standard
+    deviation of more than 2 nats, or if "auto" took the most particles and the standard error is
+    above `tol` even so. With fewer particles it may be a little above `tol` by chance, which is no
     alarm. Topics that explain the document and that no particle has found raise no alarm.
 
     Examples
@@ -137,7 +151,9 @@ class LeftToRight(PartitionEstimator):
 
     def _sample(self, path, seed) -> AnnealingRun:
         require(path, Filters, "LeftToRight")
-        run = functools.partial(run_segments, _nothing, n_jobs=self.n_jobs, checkpoint=self._checkpoint(path, seed))
+        run = functools.partial(
+            run_segments, _nothing, n_jobs=self.n_jobs, checkpoint=self._checkpoint(path, seed)
+        )
         keys = [stream_key(seed, stage) for stage in range(3)]
         variance = _variance_for(self.tol, self.n_filters) if self.n_particles == "auto" else None
         pilot = functools.partial(_run_pilot, path, self.n_sweeps, variance, keys[1:])
@@ -152,7 +168,9 @@ class LeftToRight(PartitionEstimator):
 
     @classmethod
     def _reading(cls, run) -> Reading:
-        """The log of the mean, with an error that knows that few filters rarely show their estimates' long tail."""
+        """The log of the mean, with an error that knows that few filters rarely show their
+        estimates' long tail.
+        """
         n = len(run.up)
         estimate = mean_weight(run.up)
         variance = float(np.var(run.up, ddof=1))
@@ -185,12 +203,16 @@ def _alarms(run, spread: float, std_error: float) -> list[Alarm]:
         alarms.append(Alarm("filters-disagree", seen, "raise n_particles or lower tol"))
     if run.options["n_particles"] == "auto" and run.resolution <= 1 / (len(run.up) * _MOST):
         most = f' with the {_MOST:,} particles that "auto" takes at most'
-        alarms += tol_alarms(std_error, run.options["tol"], "raise n_filters, or give n_particles", most)
+        alarms += tol_alarms(
+            std_error, run.options["tol"], "raise n_filters, or give n_particles", most
+        )
     return alarms
 
 
 def _lognormal_error(variance: float, n: int) -> float:
-    """Standard error of mean + variance / 2 of n normal log estimates: the log of a lognormal distribution's mean."""
+    """Standard error of mean + variance / 2 of n normal log estimates: the log of a lognormal
+    distribution's mean.
+    """
     return math.sqrt(variance / n + variance**2 / (2 * (n - 1)))
 
 
@@ -205,12 +227,16 @@ def _nothing(block):
 
 
 def _run_pilot(path, n_sweeps, variance, keys, block, segment, carry):
-    """How many particles it takes for this variance of a log estimate, how many the pilot drew, and the guide."""
+    """How many particles it takes for this variance of a log estimate, how many the pilot drew, and
+    the guide.
+    """
     guide = _filter(path, _GUIDING, _PILOT_PARTICLES, n_sweeps, Stream(keys[0]))[1]
     if variance is None:
         return np.r_[np.nan, _GUIDING * _PILOT_PARTICLES, guide]
     log_estimates = _filter(path, _PILOTS, _PILOT_PARTICLES, n_sweeps, Stream(keys[1]), guide)[0]
-    n_needed = np.clip(np.ceil(_PILOT_PARTICLES * np.var(log_estimates, ddof=1) / variance), _FEWEST, _MOST)
+    n_needed = np.clip(
+        np.ceil(_PILOT_PARTICLES * np.var(log_estimates, ddof=1) / variance), _FEWEST, _MOST
+    )
     return np.r_[n_needed, (_GUIDING + _PILOTS) * _PILOT_PARTICLES, guide]
 
 
@@ -223,5 +249,7 @@ def _run_filters(path, n_filters, n_particles, n_sweeps, key, guide, block, segm
 def _filter(path, n, n_particles, n_sweeps, stream, guide=None):
     log_estimates, found = path.left_to_right(n, n_particles, n_sweeps, stream, guide)
     if not np.all(np.isfinite(log_estimates)):
-        raise ValueError("left_to_right gave values that are not finite; check the model's parameters")
+        raise ValueError(
+            "left_to_right gave values that are not finite; check the model's parameters"
+        )
     return log_estimates, found

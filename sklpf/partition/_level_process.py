@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sklpf._alarm import Alarm
+from sklpf._utils.alarm import Alarm
 from sklpf.partition._reweighting import ReweightingEstimator
 from sklpf.readings._levels import level_process_curve
 
@@ -12,10 +12,11 @@ _FEWEST_STATES = 10
 class LevelProcess(ReweightingEstimator):
     """Stationary law of the process level → state → level (Carlson et al. 2016, appendix G).
 
-    `RTS` takes the average of q(k | x) over all states for the share of level k, which is right once the chains have
-    spread over the ladder. Here that average is taken over the states of each level apart, which gives a transition
-    matrix between levels, and its stationary law is the share: states need to be in equilibrium at their own levels
-    only. It reads the states that the run kept, as `MBAR` does.
+    `RTS` takes the average of q(k | x) over all states for the share of level k, which is right
+    once the chains have spread over the ladder. Here that average is taken over the states of each
+    level apart, which gives a transition matrix between levels, and its stationary law is the
+    share: states need to be in equilibrium at their own levels only. It reads the states that the
+    run kept, as `MBAR` does.
 
     Parameters
     ----------
@@ -24,13 +25,15 @@ class LevelProcess(ReweightingEstimator):
 
     Attributes
     ----------
-    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, sampler_, run_
-        See `ReweightingEstimator`. ``result_.diagnostics["fewest_states"]`` is the number of kept states at the level
-        that has the fewest.
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_,
+    sampler_, run_
+        See `ReweightingEstimator`. ``result_.diagnostics["fewest_states"]`` is the number of kept
+        states at the level that has the fewest.
 
     Notes
     -----
-    Not converged, besides what `ReweightingEstimator` says, if fewer than 10 kept states are at some level.
+    Not converged, besides what `ReweightingEstimator` says, if fewer than 10 kept states are at
+    some level.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""MarkovMixture: a mixture of Gibbs steps from stored states as proposal, two-sided by Bennett's acceptance ratio."""
+"""MarkovMixture: a mixture of Gibbs steps from stored states as proposal, two-sided by Bennett's
+acceptance ratio.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._alarm import Alarm
-from sklpf._random import stream_key
-from sklpf._sklearn import Interval
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.random import stream_key
+from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._parallel_tempering import ParallelTempering
@@ -46,19 +48,22 @@ class MixtureRun(Run):
 
 
 class MarkovMixture(PartitionEstimator):
-    """Importance sampling from a mixture of Markov steps p_G(x) = mean_l T(c_l, x) (Bishop 2006, eq. 11.73).
+    """Importance sampling from a mixture of Markov steps p_G(x) = mean_l T(c_l, x) (Bishop 2006,
+    eq. 11.73).
 
-    The centres c_l are states of a short run of `ParallelTempering`, and T is a Gibbs step whose density is known: on
-    an RBM p(v | h_l). Draws of p_G and draws of the model, from other ladders than the centres, are compared by
-    Bennett's acceptance ratio. A model with few modes is covered by its centres, and the error is then far below that
-    of the tempering run.
+    The centres c_l are states of a short run of `ParallelTempering`, and T is a Gibbs step whose
+    density is known: on an RBM p(v | h_l). Draws of p_G and draws of the model, from other ladders
+    than the centres, are compared by Bennett's acceptance ratio. A model with few modes is covered
+    by its centres, and the error is then far below that of the tempering run.
 
     Parameters
     ----------
     n_centres : int, default=1000
-        Centres L, as many draws of the mixture and as many of the model, rounded up to a multiple of `n_ladders`.
+        Centres L, as many draws of the mixture and as many of the model, rounded up to a multiple
+        of `n_ladders`.
     n_ladders : int, default=10
-        Independent ladders G that the model's draws come from, and as many that the centres come from.
+        Independent ladders G that the model's draws come from, and as many that the centres come
+        from.
     n_sweeps : int, default=2048
         Sweeps of every chain of the tempering run before the first draw.
     weights, base, transition, checkpoint, random_state, n_jobs, verbose
@@ -67,10 +72,11 @@ class MarkovMixture(PartitionEstimator):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
-        See `PartitionEstimator`. The standard error is a jackknife over the ladders of the model's draws, given the
-        centres; the interval uses Student t with G - 1 degrees of freedom. ``result_.diagnostics`` holds
-        ``effective_share`` (of the mixture's draws), ``overlap`` of the two kinds of draws, the ``one_sided``
-        estimate from the mixture's draws alone, and ``tempering``, that of the tempering run.
+        See `PartitionEstimator`. The standard error is a jackknife over the ladders of the model's
+        draws, given the centres; the interval uses Student t with G - 1 degrees of freedom.
+        ``result_.diagnostics`` holds ``effective_share`` (of the mixture's draws), ``overlap`` of
+        the two kinds of draws, the ``one_sided`` estimate from the mixture's draws alone, and
+        ``tempering``, that of the tempering run.
 
     Raises
     ------
@@ -79,9 +85,10 @@ class MarkovMixture(PartitionEstimator):
 
     Notes
     -----
-    Not converged if less than a tenth of the mixture's weights count, or the two kinds of draws overlap by less: the
-    model has more modes than the centres cover. Nor if the tempering run didn't converge, whose alarms are repeated, or
-    if the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded.
+    Not converged if less than a tenth of the mixture's weights count, or the two kinds of draws
+    overlap by less: the model has more modes than the centres cover. Nor if the tempering run
+    didn't converge, whose alarms are repeated, or if the path has a lower bound of log Z that owes
+    nothing to its base (`BoundDraws`) and it is exceeded.
 
     Examples
     --------
@@ -151,7 +158,9 @@ class MarkovMixture(PartitionEstimator):
             np.random.default_rng(stream_key(seed, _DRAWS)),
         )
         drawn = path.mixture_log_weights(centres, path.draw_conditional(centres, rng))
-        others = path.mixture_log_weights(centres, path.take(state, np.flatnonzero(ladder >= n_groups)))
+        others = path.mixture_log_weights(
+            centres, path.take(state, np.flatnonzero(ladder >= n_groups))
+        )
         return MixtureRun(
             ladder=run.ladder,
             n_sweeps=run.n_sweeps,
@@ -165,7 +174,9 @@ class MarkovMixture(PartitionEstimator):
     def _reading(cls, run) -> Reading:
         drawn, others = run.mixture_draws, run.model_draws
         n_groups = len(others)
-        log_partition, std_error = jackknife(lambda keep: bar(drawn[keep].ravel(), -others[keep].ravel()), n_groups)
+        log_partition, std_error = jackknife(
+            lambda keep: bar(drawn[keep].ravel(), -others[keep].ravel()), n_groups
+        )
         before = read(run.tempering).result
         diagnostics = {
             "effective_share": effective_sample_size(drawn.ravel()) / drawn.size,
@@ -191,7 +202,8 @@ def _alarms(diagnostics) -> list[Alarm]:
     if min(share, shared) >= _FEWEST:
         return []
     seen = (
-        f"the centres don't cover the model: the effective sample size is {share:.1%} of the mixture's draws, and they "
-        f"overlap with the model's by {shared:.1%} (at least {_FEWEST:.0%} of each needed)"
+        f"the centres don't cover the model: the effective sample size is {share:.1%} of the"
+        f" mixture's draws, and they overlap with the model's by {shared:.1%} (at least"
+        f" {_FEWEST:.0%} of each needed)"
     )
     return [Alarm("centres-miss-the-model", seen, "raise n_centres, or take another estimator")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sklpf._alarm import Alarm
+from sklpf._utils.alarm import Alarm
 from sklpf.partition._reweighting import ReweightingEstimator
 from sklpf.readings._diagnostics import PAIR, Diagnostic
 from sklpf.readings._levels import mbar_curve
@@ -17,10 +17,11 @@ _LEAST_OVERLAP = 0.03
 class MBAR(ReweightingEstimator):
     """Multistate Bennett acceptance ratio (Shirts & Chodera 2008; Carlson et al. 2016, eq. 18).
 
-    The states of all levels are pooled, and every log Z_k maximises one likelihood. It reads the states that the run
-    kept: at most 20,000 of `ParallelTempering` and 5,000 of `RTS`, a systematic thinning, so that memory is bounded
-    whatever the run's length. What thinning leaves out costs precision (up to two or three times the error of `BAR`
-    where one state of 16 is kept), which the error bar contains.
+    The states of all levels are pooled, and every log Z_k maximises one likelihood. It reads the
+    states that the run kept: at most 20,000 of `ParallelTempering` and 5,000 of `RTS`, a systematic
+    thinning, so that memory is bounded whatever the run's length. What thinning leaves out costs
+    precision (up to two or three times the error of `BAR` where one state of 16 is kept), which the
+    error bar contains.
 
     Parameters
     ----------
@@ -29,15 +30,18 @@ class MBAR(ReweightingEstimator):
 
     Attributes
     ----------
-    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, sampler_, run_
-        See `ReweightingEstimator`. ``result_.diagnostics`` also holds the ``overlap_matrix`` of all levels with states
-        (symmetric form; Klimovich, Shirts & Mobley 2015), its ``second_eigenvalue``, the ``neighbour_overlap`` (K - 1,)
-        of every pair by itself, which is 1/2 for equal levels, and ``n_states``.
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_,
+    sampler_, run_
+        See `ReweightingEstimator`. ``result_.diagnostics`` also holds the ``overlap_matrix`` of all
+        levels with states (symmetric form; Klimovich, Shirts & Mobley 2015), its
+        ``second_eigenvalue``, the ``neighbour_overlap`` (K - 1,) of every pair by itself, which is
+        1/2 for equal levels, and ``n_states``.
 
     Notes
     -----
-    Not converged, besides what `ReweightingEstimator` says, if a pair of neighbours overlaps by less than 0.03. Entries
-    of the matrix of all levels fall as 1 / K where levels are close, and are no measure of it.
+    Not converged, besides what `ReweightingEstimator` says, if a pair of neighbours overlaps by
+    less than 0.03. Entries of the matrix of all levels fall as 1 / K where levels are close, and
+    are no measure of it.
 
     Examples
     --------
@@ -53,7 +57,9 @@ class MBAR(ReweightingEstimator):
 
     _diagnostics = ReweightingEstimator._diagnostics | {
         "overlap_matrix": Diagnostic(dimensions=("level", "other_level")),
-        "neighbour_overlap": Diagnostic("overlap of neighbouring levels, lowest (0.5: full)", "high", PAIR),
+        "neighbour_overlap": Diagnostic(
+            "overlap of neighbouring levels, lowest (0.5: full)", "high", PAIR
+        ),
         "n_states": Diagnostic("states that were read"),
     }
 
@@ -66,19 +72,32 @@ class MBAR(ReweightingEstimator):
         pairs = np.array([_pair_overlap(samples, zeta, k) for k in range(len(zeta) - 1)])
         second = float(np.linalg.eigvalsh(matrix)[-2]) if len(matrix) > 1 else np.nan
         diagnostics.update(
-            overlap_matrix=matrix, second_eigenvalue=second, neighbour_overlap=pairs, n_states=len(samples.levels)
+            overlap_matrix=matrix,
+            second_eigenvalue=second,
+            neighbour_overlap=pairs,
+            n_states=len(samples.levels),
         )
         empty = int(np.sum(samples.counts == 0))
         if empty:
-            return [Alarm("few-states", f"{empty} of {len(zeta)} levels have no kept states", "raise n_sweeps")]
+            return [
+                Alarm(
+                    "few-states",
+                    f"{empty} of {len(zeta)} levels have no kept states",
+                    "raise n_sweeps",
+                )
+            ]
         if pairs.min() >= _LEAST_OVERLAP:
             return []
-        seen = f"neighbouring levels overlap by {pairs.min():.2g} (at least {_LEAST_OVERLAP} needed)"
+        seen = (
+            f"neighbouring levels overlap by {pairs.min():.2g} (at least {_LEAST_OVERLAP} needed)"
+        )
         return [Alarm("little-overlap", seen, "raise n_temperatures")]
 
 
 def _pair_overlap(samples: Samples, zeta, k: int) -> float:
-    """Overlap of levels k and k + 1 by themselves: an off-diagonal entry of their own matrix, averaged over both."""
+    """Overlap of levels k and k + 1 by themselves: an off-diagonal entry of their own matrix,
+    averaged over both.
+    """
     up, down = (samples.vectors[samples.levels == level] for level in (k, k + 1))
     if not len(up) or not len(down):
         return 0.0

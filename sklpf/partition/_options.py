@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from sklpf._sklearn import Instance, Interval, StrOptions
+from sklpf._utils.sklearn import Instance, Interval, StrOptions
 from sklpf.runs._plan import ADAPTIVE_LADDERS
 from sklpf.transitions import Transition
 
@@ -39,7 +39,8 @@ def log_prior_of(prior, ladder):
         prior = np.asarray(prior, dtype=float)
         if prior.shape != ladder.shape or not np.all((prior > 0) & np.isfinite(prior)):
             raise ValueError(
-                f"prior must hold {len(ladder)} positive numbers, one for each level, or be a single number"
+                f"prior must hold {len(ladder)} positive numbers, one for each level, or be a"
+                " single number"
             )
         weights = np.log(prior)
     return log_softmax(weights)

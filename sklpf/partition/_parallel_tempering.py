@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 
-from sklpf._parallel import removing_checkpoints
-from sklpf._progress import round_done, stage
-from sklpf._random import stream_key
-from sklpf._sklearn import Interval, StrOptions
+from sklpf._utils.parallel import removing_checkpoints
+from sklpf._utils.progress import round_done, stage
+from sklpf._utils.random import stream_key
+from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
 from sklpf.partition._options import SAMPLING
 from sklpf.paths import LADDERS, make_ladder
@@ -24,7 +24,14 @@ from sklpf.paths._ladders import respace
 from sklpf.readings import read
 from sklpf.readings._bound import lower_bound
 from sklpf.readings._diagnostics import CURVE, PAIR, PLAIN_BOUND, ROUNDS, Diagnostic
-from sklpf.readings._exchange import MOST_SHIFTED, at_target, cut_off, differences, pair_ratios, read_exchange
+from sklpf.readings._exchange import (
+    MOST_SHIFTED,
+    at_target,
+    cut_off,
+    differences,
+    pair_ratios,
+    read_exchange,
+)
 from sklpf.runs import ExchangeRun
 from sklpf.runs._draws import MOST_DRAWS
 from sklpf.runs._exchange import Ladders, move_ladders, run_round, start_ladders
@@ -40,27 +47,30 @@ _MOST_KEPT = 20_000  # states of which a round keeps vectors
 class ParallelTempering(PartitionEstimator):
     """Non-reversible parallel tempering on independent ladders (Syed et al. 2022).
 
-    Every ladder holds one chain at each level. A scan moves all chains, then offers swaps to the even or the odd pairs
-    of neighbours in turn. Rounds double in length; after each, the levels are placed anew so that all pairs reject
-    equally often. The estimate comes from the last round alone, half of all the work: per pair of levels the
-    ratio Z_(k+1) / Z_k by a bridge with a fixed reference (Meng & Wong 1996), whose optimum is Bennett's acceptance
-    ratio, pooled over the ladders.
+    Every ladder holds one chain at each level. A scan moves all chains, then offers swaps to the
+    even or the odd pairs of neighbours in turn. Rounds double in length; after each, the levels are
+    placed anew so that all pairs reject equally often. The estimate comes from the last round
+    alone, half of all the work: per pair of levels the ratio Z_(k+1) / Z_k by a bridge with a fixed
+    reference (Meng & Wong 1996), whose optimum is Bennett's acceptance ratio, pooled over the
+    ladders.
 
     Parameters
     ----------
     n_ladders : int, default=10
         Independent ladders G, at least 2: the error bar is a jackknife over them.
     n_temperatures : int or "auto", default="auto"
-        Levels K. "auto" takes 2 Lambda + 1 where Lambda is the measured sum of the rejections (6 to 60 levels).
+        Levels K. "auto" takes 2 Lambda + 1 where Lambda is the measured sum of the rejections (6 to
+        60 levels).
     n_sweeps : int, default=4096
         Sweeps of every chain, all rounds included.
     tol : float or None, default=None
-        Stop earlier, once two rounds in a row have a standard error (nats) under `tol` and raise no alarm.
+        Stop earlier, once two rounds in a row have a standard error (nats) under `tol` and raise no
+        alarm.
     ladder : {"linear", "power", "sigmoid", "salakhutdinov-murray"} or array-like, default="linear"
         Inverse temperatures of the first round; an array fixes `n_temperatures` too.
     adapt : bool, default=True
-        Whether the levels are placed anew after each round. A path whose levels are no inverse temperatures
-        (models saved along training, say) needs False and its own ladder.
+        Whether the levels are placed anew after each round. A path whose levels are no inverse
+        temperatures (models saved along training, say) needs False and its own ladder.
     bridge : {"bar", "stepping-stone"}, default="bar"
         How a ratio is computed from the samples of its two levels; stepping stones average the
         forward and the reverse mean of ratios.
@@ -70,26 +80,30 @@ class ParallelTempering(PartitionEstimator):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        See `PartitionEstimator`. The interval uses Student t with G - 1 degrees of freedom. ``result_.diagnostics``
-        holds ``rejection`` and ``overlap`` (K - 1,) of neighbouring levels, ``curve_std_error`` (K,) of
-        ``result_.log_partition_curve``, ``barrier`` (Lambda), ``round_trips`` (G,), ``ladder_log_partitions`` (G,),
-        ``between_ladders`` (the share of the target states' variance that lies between ladders), ``drift_t`` and
-        ``direction_t`` (the t statistics behind two alarms), ``plain_bound`` where the path has one, and of every round
-        ``round_log_partition``, ``round_std_error`` (nats) and ``round_sweeps`` (of all chains until then).
+        See `PartitionEstimator`. The interval uses Student t with G - 1 degrees of freedom.
+        ``result_.diagnostics`` holds ``rejection`` and ``overlap`` (K - 1,) of neighbouring levels,
+        ``curve_std_error`` (K,) of ``result_.log_partition_curve``, ``barrier`` (Lambda),
+        ``round_trips`` (G,), ``ladder_log_partitions`` (G,), ``between_ladders`` (the share of the
+        target states' variance that lies between ladders), ``drift_t`` and ``direction_t`` (the t
+        statistics behind two alarms), ``plain_bound`` where the path has one, and of every round
+        ``round_log_partition``, ``round_std_error`` (nats) and ``round_sweeps`` (of all chains
+        until then).
     run_ : ExchangeRun
-        What the last round left, for `BAR`, `MBAR` and the other estimators that reweight: sums, and of at most 20,000
-        states their slopes d log f / d beta and vectors log f_k(x) (0.3 MB where log f is linear in beta, else 12 bytes
-        more a state and level).
+        What the last round left, for `BAR`, `MBAR` and the other estimators that reweight: sums,
+        and of at most 20,000 states their slopes d log f / d beta and vectors log f_k(x) (0.3 MB
+        where log f is linear in beta, else 12 bytes more a state and level).
 
     Notes
     -----
-    Not converged if a ladder of the last round has seen no round trip between the base and the target; if more than a
-    tenth of the variance of the states at the target (``path.summary``) lies between ladders, which then sit in
-    different modes; if the two halves of the last round or its forward and reverse stepping stones disagree, by more
-    than 0.01 nats and with a false-alarm rate of 0.1 % each (a round that raises one of these two is followed by
-    another of its length, once); if neighbouring levels don't overlap (log Z may then come out infinite or NaN, with an
-    infinite standard error); if the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it
-    is exceeded; or if `tol` is not reached. A mode that no chain has visited raises no alarm.
+    Not converged if a ladder of the last round has seen no round trip between the base and the
+    target; if more than a tenth of the variance of the states at the target (``path.summary``) lies
+    between ladders, which then sit in different modes; if the two halves of the last round or its
+    forward and reverse stepping stones disagree, by more than 0.01 nats and with a false-alarm rate
+    of 0.1 % each (a round that raises one of these two is followed by another of its length, once);
+    if neighbouring levels don't overlap (log Z may then come out infinite or NaN, with an infinite
+    standard error); if the path has a lower bound of log Z that owes nothing to its base
+    (`BoundDraws`) and it is exceeded; or if `tol` is not reached. A mode that no chain has visited
+    raises no alarm.
 
     Examples
     --------
@@ -168,13 +182,15 @@ class ParallelTempering(PartitionEstimator):
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
         """Return a state of n chains from the target's level of a run on `path`.
 
-        Draws are taken from every ladder in turn, 2 + 2 Lambda scans apart (the time of a round trip), so they are
-        nearly independent if the run converged, but not exact.
+        Draws are taken from every ladder in turn, 2 + 2 Lambda scans apart (the time of a round
+        trip), so they are nearly independent if the run converged, but not exact.
         """
         return self._draw(path, n, rng)[0]
 
     def _draw(self, path, n, rng) -> tuple[Any, ExchangeRun]:
-        """The state of n chains, chain i from ladder i modulo n_ladders, and the last round before, with all sweeps."""
+        """The state of n chains, chain i from ladder i modulo n_ladders, and the last round before,
+        with all sweeps.
+        """
         ladders, transition, run = self._run_rounds(path, int(rng.integers(2**31)))
         gap = int(np.ceil(2 + 2 * run.rejection.sum()))
         target = len(run.ladder) - 1
@@ -185,23 +201,42 @@ class ParallelTempering(PartitionEstimator):
                 if len(drawn) >= n:
                     break
                 ladders, _ = run_round(
-                    ladders, transition, run.shift, gap, key, "sample", self.n_jobs, first_scan=first
+                    ladders,
+                    transition,
+                    run.shift,
+                    gap,
+                    key,
+                    "sample",
+                    self.n_jobs,
+                    first_scan=first,
                 )
-                drawn += [path.take(state, np.flatnonzero(levels == target)) for state, _, levels in ladders.chains]
+                drawn += [
+                    path.take(state, np.flatnonzero(levels == target))
+                    for state, _, levels in ladders.chains
+                ]
                 draws_done(len(ladders.chains))
         n_sweeps = run.n_sweeps + gap * len(drawn) * len(run.ladder)
         return concatenate(drawn[:n]), replace(run, n_sweeps=n_sweeps)
 
-    # -- rounds --------------------------------------------------------------------------------
+    # -- rounds
     def _run_rounds(self, path, seed) -> tuple[Ladders, Transition, ExchangeRun]:
-        """Where the ladders stand after the last round, the move that was tuned, and what the round left."""
+        """Where the ladders stand after the last round, the move that was tuned, and what the round
+        left.
+        """
         base_log_partition = require_base(path, "ParallelTempering")
         checkpoint = self._checkpoint(path, seed)
         path, move = self._first_ladder(path), self._transition(path)
         transition = move.tune(path, stream_key(seed, TUNE))
-        lengths, bound = doubling(self.n_sweeps, _SHORTEST_ROUND), lower_bound(path, stream_key(seed, BOUND))
+        lengths, bound = (
+            doubling(self.n_sweeps, _SHORTEST_ROUND),
+            lower_bound(path, stream_key(seed, BOUND)),
+        )
         ladders = start_ladders(path, transition, self.n_ladders, stream_key(seed, 0))
-        shift, n_sweeps, precise = np.zeros(len(path.ladder) - 1), n_tuning_moves(move, transition), 0
+        shift, n_sweeps, precise = (
+            np.zeros(len(path.ladder) - 1),
+            n_tuning_moves(move, transition),
+            0,
+        )
         i, repeated, history = 0, False, NO_ROUNDS
         while i < len(lengths):
             n_scans = lengths[i]
@@ -227,8 +262,15 @@ class ParallelTempering(PartitionEstimator):
                 precise = precise + 1 if result.converged and result.std_error < self.tol else 0
                 if precise == 2:
                     break
-            if i + 1 == len(lengths) and not repeated and any(d.alarms(self.n_ladders) for d in differences(run)):
-                lengths, repeated = [*lengths, n_scans], True  # a second try, from where the ladders stand
+            if (
+                i + 1 == len(lengths)
+                and not repeated
+                and any(d.alarms(self.n_ladders) for d in differences(run))
+            ):
+                lengths, repeated = (
+                    [*lengths, n_scans],
+                    True,
+                )  # a second try, from where the ladders stand
             if i + 1 < len(lengths):
                 value = at_target(run)
                 history = with_round(history, *value, n_sweeps)
@@ -241,7 +283,10 @@ class ParallelTempering(PartitionEstimator):
 
     def _first_ladder(self, path):
         if not self.adapt and isinstance(self.ladder, str):
-            raise ValueError("adapt=False needs ladder to be an array of inverse temperatures that stays as it is")
+            raise ValueError(
+                "adapt=False needs ladder to be an array of inverse temperatures that stays as"
+                " it is"
+            )
         n_temperatures = 10 if self.n_temperatures == "auto" else self.n_temperatures
         path = path.with_ladder(make_ladder(self.ladder, n_temperatures))
         check_ends(path)
@@ -265,8 +310,13 @@ class ParallelTempering(PartitionEstimator):
 
 
 def _rough_ratios(ladders, run, ratios) -> NDArray[np.float64]:
-    """References log Z_(k+1) / Z_k for the next round, finite where this one's sums are cut off: by its last states."""
-    path, nearest = ladders.path, np.clip(np.nan_to_num(ratios - run.shift), -MOST_SHIFTED, MOST_SHIFTED)
+    """References log Z_(k+1) / Z_k for the next round, finite where this one's sums are cut off: by
+    its last states.
+    """
+    path, nearest = (
+        ladders.path,
+        np.clip(np.nan_to_num(ratios - run.shift), -MOST_SHIFTED, MOST_SHIFTED),
+    )
     steps = []
     for state, _, levels in ladders.chains:
         with np.errstate(invalid="ignore"):  # -inf - (-inf) behind walls

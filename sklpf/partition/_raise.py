@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from sklpf._alarm import Alarm
-from sklpf._random import Stream, stream_key
-from sklpf._sklearn import Interval
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._options import ANNEALING
@@ -30,10 +30,15 @@ from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
 _STARTS, _DOWN = 2, 3  # stages; those of AIS are 0 and 1
-_STATEMENTS = {"exact": "upper bound", "tempered": "approximate", "given": "conservative, not a bound"}
+_STATEMENTS = {
+    "exact": "upper bound",
+    "tempered": "approximate",
+    "given": "conservative, not a bound",
+}
 _NO_ESTIMATE = Alarm(
     "inexact-starts",
-    "the starts are not exact samples of the model, so that the number is neither a bound nor an estimate",
+    "the starts are not exact samples of the model, so that the number is neither a bound nor an"
+    " estimate",
 )
 _ENOUGH_EFFECTIVE = 25.0
 
@@ -41,50 +46,58 @@ _ENOUGH_EFFECTIVE = 25.0
 class RAISE(PartitionEstimator):
     """Reverse annealed importance sampling (Burda, Grosse & Salakhutdinov 2015).
 
-    Chains start at samples of the target and move down the ladder, each move the time reversal of the one that `AIS`
-    makes; a chain multiplies the ratios f_(k-1)(x) / f_k(x) on its way. From exact samples of the model the
-    mean weight is unbiased for Z_0 / Z, so that minus its log bounds log Z from above in expectation.
+    Chains start at samples of the target and move down the ladder, each move the time reversal of
+    the one that `AIS` makes; a chain multiplies the ratios f_(k-1)(x) / f_k(x) on its way. From
+    exact samples of the model the mean weight is unbiased for Z_0 / Z, so that minus its log bounds
+    log Z from above in expectation.
 
     Parameters
     ----------
     n_starts : int, default=10
         Samples that are drawn from the model. Ignored where `starts` is given.
     n_chains_per_start : int, default=10
-        Chains from every start, at least 10: with fewer, starts from data inflate log Z however many there are.
+        Chains from every start, at least 10: with fewer, starts from data inflate log Z however
+        many there are.
     n_temperatures : int, default=1000
         Levels K of the ladder: each chain makes K - 1 sweeps.
     starts : None, array-like of shape (n_starts, n_features) or state, default=None
         Where the chains start. None draws from the model: exactly if the path has a method
-        ``sample_target(n, stream)`` or can be enumerated (at most 25 units), else by `ParallelTempering`.
-        Given rows, such as held-out data, are all used. A path without ``state_from_rows`` takes its own states.
+        ``sample_target(n, stream)`` or can be enumerated (at most 25 units), else by
+        `ParallelTempering`. Given rows, such as held-out data, are all used. A path without
+        ``state_from_rows`` takes its own states.
     ladder, weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        See `PartitionEstimator`. What is reported depends on the starts, and ``result_.statement`` says it:
+        See `PartitionEstimator`. What is reported depends on the starts, and ``result_.statement``
+        says it:
 
-        - exact: "upper bound", log Z_0 - log mean w over all chains. log Z lies above it by more than t nats with a
+        - exact: "upper bound", log Z_0 - log mean w over all chains. log Z lies above it by more
+        than t nats with a
           probability of at most e^-t, whatever the chains do; the interval is one-sided.
         - tempered: "approximate", the same number. It is no bound, and there is no interval.
-        - given: "conservative, not a bound", log Z_0 - mean over the starts of log mean w (the chains of one
-          start). The mean of log f minus it over the same rows is, in expectation, at most their log-likelihood
-          under the model that annealing draws from. As a statement about log Z it may err either way: no interval.
+        - given: "conservative, not a bound", log Z_0 - mean over the starts of log mean w (the
+        chains of one
+          start). The mean of log f minus it over the same rows is, in expectation, at most their
+          log-likelihood under the model that annealing draws from. As a statement about log Z it
+          may err either way: no interval.
 
-        The standard error is a jackknife over the starts. ``result_.diagnostics`` holds ``starts`` ("exact",
-        "tempered" or "given"), ``log_weights`` (n_starts, n_chains_per_start), ``log_partition_by_start`` (n_starts,),
-        ``effective_sample_size`` and ``pareto_shape``.
+        The standard error is a jackknife over the starts. ``result_.diagnostics`` holds ``starts``
+        ("exact", "tempered" or "given"), ``log_weights`` (n_starts, n_chains_per_start),
+        ``log_partition_by_start`` (n_starts,), ``effective_sample_size`` and ``pareto_shape``.
 
     Notes
     -----
-    Not converged under 25 effective weights (a quarter of the chains if they are fewer), and never where the number is
-    no bound. ``result_.n_sweeps`` leaves out what drawing the starts took. `BDMC` runs both
-    directions and is the better estimate of log Z.
+    Not converged under 25 effective weights (a quarter of the chains if they are fewer), and never
+    where the number is no bound. ``result_.n_sweeps`` leaves out what drawing the starts took.
+    `BDMC` runs both directions and is the better estimate of log Z.
 
-    A path of your own needs the move (for a Gibbs sweep that is not reversible with its argument ``reverse``, see
-    `Gibbs`). A path with latent variables defines ``complete(state, level, stream)``, which draws what a start leaves
-    open from its conditional distribution: each chain of a start then has its own draw.
+    A path of your own needs the move (for a Gibbs sweep that is not reversible with its argument
+    ``reverse``, see `Gibbs`). A path with latent variables defines ``complete(state, level,
+    stream)``, which draws what a start leaves open from its conditional distribution: each chain of
+    a start then has its own draw.
 
     Examples
     --------
@@ -149,19 +162,26 @@ class RAISE(PartitionEstimator):
         down = anneal_down(path, transition, starts, m, key, self.n_jobs, checkpoint)
         n_sweeps = n_pilot + down.size * (len(path.ladder) - 1)
         return AnnealingRun(
-            ladder=path.ladder, base_log_partition=base_log_partition, n_sweeps=n_sweeps, down=down, starts=kind
+            ladder=path.ladder,
+            base_log_partition=base_log_partition,
+            n_sweeps=n_sweeps,
+            down=down,
+            starts=kind,
         )
 
     @classmethod
     def _reading(cls, run) -> Reading:
         if run.down is None or run.starts not in _STATEMENTS:
             raise ValueError(
-                "path must be a run whose chains go down from starts at the target, such as another RAISE's run_"
+                "path must be a run whose chains go down from starts at the target, such as another"
+                " RAISE's run_"
             )
         by_start = log_mean_exp(run.down, axis=1)
 
         def estimate(keep):
-            log_mean = by_start[keep].mean() if run.starts == "given" else log_mean_exp(by_start[keep])
+            log_mean = (
+                by_start[keep].mean() if run.starts == "given" else log_mean_exp(by_start[keep])
+            )
             return run.base_log_partition - log_mean
 
         log_partition, std_error = jackknife(estimate, len(run.down))
@@ -181,7 +201,11 @@ class RAISE(PartitionEstimator):
             diagnostics=diagnostics,
             statement=_STATEMENTS[run.starts],
         )
-        return reading if run.starts == "exact" else reading.no_estimate(_STATEMENTS[run.starts], _NO_ESTIMATE)
+        return (
+            reading
+            if run.starts == "exact"
+            else reading.no_estimate(_STATEMENTS[run.starts], _NO_ESTIMATE)
+        )
 
 
 def _weight_alarms(effective: float, n: int) -> list[Alarm]:
@@ -192,7 +216,9 @@ def _weight_alarms(effective: float, n: int) -> list[Alarm]:
 
 
 def find_starts(estimator: PartitionEstimator, path, n: int, seed: int) -> tuple[Any, str]:
-    """The state of n chains at the target, or at `estimator.starts`, and what it is: exact, tempered or given."""
+    """The state of n chains at the target, or at `estimator.starts`, and what it is: exact,
+    tempered or given.
+    """
     if estimator.starts is not None:
         return _given_starts(path, estimator.starts), "given"
     key = stream_key(seed, _STARTS)
@@ -221,5 +247,8 @@ def _given_starts(path, starts):
         raise ValueError(f"starts must hold at least 2 rows for an error bar, got {n}")
     impossible = ~np.isfinite(path.log_f(state, np.full(n, len(path.ladder) - 1)))
     if impossible.any():
-        raise ValueError(f"starts must be possible under the model: log f of row {impossible.argmax()} is not finite")
+        raise ValueError(
+            f"starts must be possible under the model: log f of row {impossible.argmax()} is not"
+            " finite"
+        )
     return state

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import beta, norm
 
-from sklpf._alarm import Alarm
-from sklpf._random import Stream, stream_key
-from sklpf._sklearn import Interval
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._proposal import base_draws, proposing
 from sklpf.readings import Reading, conclude
@@ -46,13 +46,14 @@ class RejectionRun(Run):
 class RejectionSampling(PartitionEstimator):
     """Rejection sampling under a known bound f(x) <= k q(x) (Bishop 2006, eq. 11.13 and below).
 
-    A draw x from q is accepted with probability f(x) / (k q(x)). Accepted draws are exact and independent draws from
-    the target, and the share of draws that is accepted estimates Z / k.
+    A draw x from q is accepted with probability f(x) / (k q(x)). Accepted draws are exact and
+    independent draws from the target, and the share of draws that is accepted estimates Z / k.
 
     Parameters
     ----------
     log_bound : float
-        log k in nats: an upper bound of log f - log q everywhere, q being the path's base f_0 or the proposal.
+        log k in nats: an upper bound of log f - log q everywhere, q being the path's base f_0 or
+        the proposal.
     n_samples : int, default=10000
         Independent draws from q.
     proposal : object or None, default=None
@@ -63,30 +64,39 @@ class RejectionSampling(PartitionEstimator):
     Attributes
     ----------
     samples_ : ndarray of shape (n_accepted, d) or state
-        The draws that were accepted: points where the path is on R^d, else a state of the path. Of one log Z only.
+        The draws that were accepted: points where the path is on R^d, else a state of the path. Of
+        one log Z only.
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
-        See `PartitionEstimator`. The standard error is such that the 95 % interval, which is symmetric about log Z,
-        just includes that of Clopper & Pearson (1934), which covers in at least 95 % of the runs for any number of
-        draws. ``result_.diagnostics`` holds ``acceptance`` and ``n_accepted``.
+        See `PartitionEstimator`. The standard error is such that the 95 % interval, which is
+        symmetric about log Z, just includes that of Clopper & Pearson (1934), which covers in at
+        least 95 % of the runs for any number of draws. ``result_.diagnostics`` holds ``acceptance``
+        and ``n_accepted``.
 
     Raises
     ------
     ValueError
-        If log f exceeds the bound at one of the draws: what was accepted is then no sample of the target.
+        If log f exceeds the bound at one of the draws: what was accepted is then no sample of the
+        target.
 
     Notes
     -----
-    Not converged if fewer than 10 draws are accepted (if none is, log Z is -inf), if the tails of a density on R^d are
-    heavier than the proposal's, so that no bound exists, or if the path has a lower bound of log Z that is exceeded. A
-    bound that is violated only where no draw falls can't be seen.
+    Not converged if fewer than 10 draws are accepted (if none is, log Z is -inf), if the tails of a
+    density on R^d are heavier than the proposal's, so that no bound exists, or if the path has a
+    lower bound of log Z that is exceeded. A bound that is violated only where no draw falls can't
+    be seen.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklpf import GeometricPath, RejectionSampling, Uniform
     >>> path = GeometricPath(lambda x: -np.sum(x, axis=1), base=Uniform(0.0, 2.0), bounds=(0, 2))
-    >>> rejection = RejectionSampling(log_bound=np.log(2), random_state=0).fit(path)  # f = e^-x <= 1, q = 1 / 2
-    >>> bool(abs(rejection.log_partition_ - np.log(1 - np.exp(-2))) < 0.05), rejection.samples_.shape[1]
+    >>> rejection = RejectionSampling(log_bound=np.log(2), random_state=0).fit(
+    ...     path
+    ... )  # f = e^-x <= 1, q = 1 / 2
+    >>> (
+    ...     bool(abs(rejection.log_partition_ - np.log(1 - np.exp(-2))) < 0.05),
+    ...     rejection.samples_.shape[1],
+    ... )
     (True, 1)
     """
 
@@ -133,7 +143,9 @@ class RejectionSampling(PartitionEstimator):
         return proposing(super()._as_path(path), self.proposal)
 
     def _sample(self, path, seed) -> RejectionRun:
-        draws = base_draws(path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "RejectionSampling")
+        draws = base_draws(
+            path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "RejectionSampling"
+        )
         self._check_bound(path, draws)
         uniforms = Stream(stream_key(seed, _ACCEPTS)).generator().random(self.n_samples)
         accepted = np.flatnonzero(np.log1p(-uniforms) < draws.log_weights - self.log_bound)
@@ -151,14 +163,16 @@ class RejectionSampling(PartitionEstimator):
     def _check_bound(self, path, draws) -> None:
         worst = int(np.argmax(draws.log_weights))
         found = draws.log_weights[worst]
-        if found <= self.log_bound + path.log_f_rounding + _ROUNDING * max(1.0, abs(self.log_bound)):
+        if found <= self.log_bound + path.log_f_rounding + _ROUNDING * max(
+            1.0, abs(self.log_bound)
+        ):
             return
         state = path.take(draws.state, [worst])
         point = np.asarray(state[0] if isinstance(state, tuple) else state)[0]
         shown = np.array2string(point, precision=4, threshold=8, separator=", ")
         raise ValueError(
-            f"log_bound is no bound: log f - log q is {found:.6g} at {shown}, above log_bound = {self.log_bound:.6g}: "
-            "raise it to a number that log f - log q exceeds nowhere"
+            f"log_bound is no bound: log f - log q is {found:.6g} at {shown}, above log_bound ="
+            f" {self.log_bound:.6g}: raise it to a number that log f - log q exceeds nowhere"
         )
 
     @classmethod
@@ -168,21 +182,39 @@ class RejectionSampling(PartitionEstimator):
         log_bound = run.base_log_partition + run.log_bound
         if k == 0:
             most = log_bound + np.log(-np.expm1(np.log(0.05) / n))
-            seen = f"none of {n} draws was accepted (so that log Z is below {most:.4g} with 95 % certainty)"
-            none = Alarm("none-accepted", seen, "lower log_bound if you can, or take another estimator")
+            seen = (
+                f"none of {n} draws was accepted (so that log Z is below {most:.4g} with 95 %"
+                " certainty)"
+            )
+            none = Alarm(
+                "none-accepted", seen, "lower log_bound if you can, or take another estimator"
+            )
             unbounded = replace(run, bound=None)  # which log Z = -inf is below in any case
-            reading = conclude(unbounded, cls.__name__, -np.inf, np.nan, alarms=[], diagnostics=diagnostics)
+            reading = conclude(
+                unbounded, cls.__name__, -np.inf, np.nan, alarms=[], diagnostics=diagnostics
+            )
             return reading.no_estimate("approximate", none)
         alarms = []
         if k < _FEWEST:
             seen = f"{k} of {n} draws were accepted (at least {_FEWEST} needed)"
-            alarms.append(Alarm("few-accepted", seen, "raise n_samples, or lower log_bound if you can"))
+            alarms.append(
+                Alarm("few-accepted", seen, "raise n_samples, or lower log_bound if you can")
+            )
         log_partition = log_bound + float(np.log(k / n))
-        return conclude(run, cls.__name__, log_partition, _std_error(k, n), alarms=alarms, diagnostics=diagnostics)
+        return conclude(
+            run,
+            cls.__name__,
+            log_partition,
+            _std_error(k, n),
+            alarms=alarms,
+            diagnostics=diagnostics,
+        )
 
 
 def _std_error(k: int, n: int) -> float:
-    """Such that log(k / n) and 1.96 of it to either side include the interval of Clopper & Pearson."""
+    """Such that log(k / n) and 1.96 of it to either side include the interval of Clopper
+    & Pearson.
+    """
     low = beta.ppf(0.025, k, n - k + 1)
     high = beta.ppf(0.975, k + 1, n - k) if k < n else 1.0
     return float(max(np.log(k / n / low), np.log(high * n / k)) / norm.ppf(0.975))

@@ -1,4 +1,6 @@
-"""ReweightingEstimator: what estimators share that read a run of a sampler, without chains of their own."""
+"""ReweightingEstimator: what estimators share that read a run of a sampler, without chains of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from sklpf._alarm import Alarm
-from sklpf._parallel import one_blas_thread
-from sklpf._sklearn import Instance
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.parallel import one_blas_thread
+from sklpf._utils.sklearn import Instance
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._rts import RTS
@@ -28,14 +30,16 @@ from sklpf.uncertainty import Difference, jackknife, t_ratio
 class ReweightingEstimator(PartitionEstimator):
     """Base class of the estimators that read what a sampler left.
 
-    A subclass defines ``_curve(run)``, which returns log Z_k - log Z_0 (K,) as a function of the groups to use, and
-    may define ``_alarms(run, curve, diagnostics, std_error)``, what speaks against its number.
+    A subclass defines ``_curve(run)``, which returns log Z_k - log Z_0 (K,) as a function of the
+    groups to use, and may define ``_alarms(run, curve, diagnostics, std_error)``, what speaks
+    against its number.
 
     Parameters
     ----------
     sampler : ParallelTempering, RTS or None, default=None
-        What moves the chains where `fit` gets a model or a path: it is cloned, fitted and kept as ``sampler_``. None is
-        a ParallelTempering with this estimator's `random_state` and `n_jobs`. A run that `fit` gets is read as it is.
+        What moves the chains where `fit` gets a model or a path: it is cloned, fitted and kept as
+        ``sampler_``. None is a ParallelTempering with this estimator's `random_state` and `n_jobs`.
+        A run that `fit` gets is read as it is.
     random_state : int, RandomState or None, default=None
         Of the default sampler.
     n_jobs : int or None, default=None
@@ -46,18 +50,19 @@ class ReweightingEstimator(PartitionEstimator):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        See `PartitionEstimator`. The error is a jackknife over the run's independent groups (Student t with G - 1
-        degrees of freedom), of ``result_.log_partition_curve`` too. ``result_.diagnostics`` holds that
-        ``curve_std_error`` (K,), the ``sampler_log_partition`` and the ``difference`` from it with its
-        ``difference_std_error`` (jackknife too, since both come from the same states), in nats.
+        See `PartitionEstimator`. The error is a jackknife over the run's independent groups
+        (Student t with G - 1 degrees of freedom), of ``result_.log_partition_curve`` too.
+        ``result_.diagnostics`` holds that ``curve_std_error`` (K,), the ``sampler_log_partition``
+        and the ``difference`` from it with its ``difference_std_error`` (jackknife too, since both
+        come from the same states), in nats.
     sampler_ : PartitionEstimator
         The fitted sampler, unless `fit` got a run; its run is ``run_``.
     run_ : ExchangeRun or TemperingRun
 
     Notes
     -----
-    Not converged if the run's own sampler would not be, whatever this method says; or if the two differ by more than
-    0.01 nats and by chance in less than 0.1 % of the runs.
+    Not converged if the run's own sampler would not be, whatever this method says; or if the two
+    differ by more than 0.01 nats and by chance in less than 0.1 % of the runs.
     """
 
     _parameter_constraints = {
@@ -85,11 +90,13 @@ class ReweightingEstimator(PartitionEstimator):
 
     fit.__doc__ = PartitionEstimator.fit.__doc__
 
-    # -- what a subclass defines ---------------------------------------------------------------------
+    # -- what a subclass defines
     def _curve(self, run: LevelRun) -> Curve:
         raise NotImplementedError(f"{type(self).__name__} must define _curve(run)")
 
-    def _alarms(self, run: LevelRun, curve: Curve, diagnostics: dict[str, Any], std_error: float) -> list[Alarm]:
+    def _alarms(
+        self, run: LevelRun, curve: Curve, diagnostics: dict[str, Any], std_error: float
+    ) -> list[Alarm]:
         """What speaks against the number; what was found goes to the diagnostics."""
         return []
 
@@ -101,20 +108,22 @@ class ReweightingEstimator(PartitionEstimator):
     def _method(self) -> str:
         return type(self).__name__
 
-    # -- sampling ------------------------------------------------------------------------------------
+    # -- sampling
     def _seed(self) -> int:
         return super()._seed() if self.sampler is None else 0  # a sampler has its own
 
     def _as_path(self, path):
         if isinstance(path, (AnnealingRun, ContinuousRun)):
             check_run(path)
-        self.sampler_ = ParallelTempering(n_jobs=self.n_jobs) if self.sampler is None else clone(self.sampler)
+        self.sampler_ = (
+            ParallelTempering(n_jobs=self.n_jobs) if self.sampler is None else clone(self.sampler)
+        )
         self.sampler_._validate_params()
         path = self.sampler_._as_path(path)
         if path.n_rows is not None:
             raise ValueError(
-                f"path must have one log Z for {type(self).__name__}: give path.row(t) for row t, or take "
-                "ParallelTempering, which estimates that of every row"
+                f"path must have one log Z for {type(self).__name__}: give path.row(t) for row t,"
+                " or take ParallelTempering, which estimates that of every row"
             )
         return path
 
@@ -123,7 +132,7 @@ class ReweightingEstimator(PartitionEstimator):
             self.sampler_.random_state = seed
         return self.sampler_._run(path, self.sampler_._seed())
 
-    # -- estimate ------------------------------------------------------------------------------------
+    # -- estimate
     def _read(self, run) -> PartitionResult:
         self._check(run)
         own = read(run)
@@ -136,7 +145,9 @@ class ReweightingEstimator(PartitionEstimator):
         with one_blas_thread():
             from_run = self._curve(run)
             curve_of = _remembered(lambda keep: with_first_ratio(from_run(keep), run.first_ratio))
-            values, errors = jackknife(lambda keep: _with_difference(curve_of(keep), own.curve(keep)), run.n_groups)
+            values, errors = jackknife(
+                lambda keep: _with_difference(curve_of(keep), own.curve(keep)), run.n_groups
+            )
         curve = values[:-1]
         curve_error = with_first_error(errors[:-1], run.first_ratio)
         between = Difference(values[-1], t_ratio(values[-1], errors[-1]) if errors[-1] > 0 else 0.0)
@@ -154,8 +165,8 @@ class ReweightingEstimator(PartitionEstimator):
             alarms.append(_missing_states(run))
         elif between.alarms(run.n_groups):
             seen = (
-                f"{self._method} differs from {own.result.method} on the same run by {between.value:+.2g} nats (t = "
-                f"{between.t:.1f})"
+                f"{self._method} differs from {own.result.method} on the same run by"
+                f" {between.value:+.2g} nats (t = {between.t:.1f})"
             )
             alarms.append(Alarm("readings-differ", seen, "raise n_sweeps or n_temperatures"))
 
@@ -179,7 +190,11 @@ def _missing_states(run) -> Alarm:
     seen = np.count_nonzero(run.pairs()[1][:, len(known_ratio(run)) :], axis=0)
     few = int(np.sum(seen < 2))
     if not few:
-        return Alarm("no-overlap", "the states of neighbouring levels do not overlap at all", "raise n_temperatures")
+        return Alarm(
+            "no-overlap",
+            "the states of neighbouring levels do not overlap at all",
+            "raise n_temperatures",
+        )
     found = f"{few} of {len(seen)} levels have states of fewer than two groups of chains"
     return Alarm("few-states", found, "raise n_sweeps")
 

@@ -1,8 +1,9 @@
 """Many rows of data, one log Z for each: a row runs by itself, and blocks of rows run in parallel.
 
-A row's random numbers are keyed by (seed, the row's content) and no arithmetic mixes rows, so a row's result depends
-on neither the other rows nor their order. Equal rows are computed once. Moves are tuned once, on a row that the model
-simulates with a key of its own, where it can; else on every row itself.
+A row's random numbers are keyed by (seed, the row's content) and no arithmetic mixes rows, so a
+row's result depends on neither the other rows nor their order. Equal rows are computed once. Moves
+are tuned once, on a row that the model simulates with a key of its own, where it can; else on every
+row itself.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._alarm import Alarm
-from sklpf._parallel import run_segments
-from sklpf._random import Stream, stream_key
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.parallel import run_segments
+from sklpf._utils.random import Stream, stream_key
 from sklpf.paths import Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
 from sklpf.readings import Diagnostic, PartitionResult
@@ -61,7 +62,9 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
     return replace(result, n_sweeps=result.n_sweeps + n_tuning)
 
 
-def each_row(estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]) -> Iterator[PartitionResult]:
+def each_row(
+    estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]
+) -> Iterator[PartitionResult]:
     """Estimate one row after the other."""
     for row, seed in zip(rows, seeds):
         try:
@@ -71,7 +74,9 @@ def each_row(estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int
 
 
 def cut_by_cost(costs: NDArray[np.float64]) -> NDArray[np.int64]:
-    """First row of every block and the end: blocks of about equal cost, 8 or more where the rows allow."""
+    """First row of every block and the end: blocks of about equal cost, 8 or more where the rows
+    allow.
+    """
     n_blocks = min(len(costs), max(8, -(-len(costs) // _ROWS_PER_BLOCK)))
     total = np.cumsum(costs)
     inner = np.searchsorted(total, total[-1] * np.arange(1, n_blocks) / n_blocks * (1 - 1e-12)) + 1
@@ -85,7 +90,9 @@ def _check(path):
 
 
 def _distinct(path, seed):
-    """First row of every distinct content (U,), the distinct one that each row equals (T,), and a seed for each."""
+    """First row of every distinct content (U,), the distinct one that each row equals (T,), and a
+    seed for each.
+    """
     index: dict[bytes, int] = {}
     rows: list[int] = []
     row_of = np.empty(path.n_rows, dtype=np.int64)
@@ -116,7 +123,11 @@ def _judge_move(result, transition):
     For a target of 0.8 acceptance may go from 0.4 to 0.98.
     """
     rates = result.diagnostics.get("acceptance")
-    if rates is None or getattr(transition, "pilot", None) is None or transition.step_size != "auto":
+    if (
+        rates is None
+        or getattr(transition, "pilot", None) is None
+        or transition.step_size != "auto"
+    ):
         return result
     width, target = min(_MOVES_JUDGED, len(rates) - 1), transition.target_acceptance
     means = np.convolve(rates[1:], np.full(width, 1 / width), mode="valid")
@@ -124,13 +135,18 @@ def _judge_move(result, transition):
     if off.max() <= 0:
         return result
     rate = means[off.argmax()]
-    seen = f"moves that were tuned on another row are accepted with a mean probability of {rate:.3f} here"
+    seen = (
+        f"moves that were tuned on another row are accepted with a mean probability of {rate:.3f}"
+        " here"
+    )
     alarm = Alarm("moves-of-another-row", seen, "fit(path.row(t)) tunes them on row t itself")
     return replace(result, alarms=(*result.alarms, alarm))
 
 
 def _on_one_job(estimator):
-    """A copy that runs in the task that calls it, without checkpoints of its own, and keeps no draws."""
+    """A copy that runs in the task that calls it, without checkpoints of its own, and keeps no
+    draws.
+    """
     alone = copy.copy(estimator)
     alone._keeps_draws = False
     for name, value in {"n_jobs": 1, "checkpoint": None}.items():
@@ -145,9 +161,13 @@ def _start(bounds, block):
 
 def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
     chosen, numbers, texts = slice(bounds[block], bounds[block + 1]), [], []
-    for r in estimator._estimate_rows(path, rows[chosen].tolist(), seeds[chosen]):  # holds one result at a time
+    for r in estimator._estimate_rows(
+        path, rows[chosen].tolist(), seeds[chosen]
+    ):  # holds one result at a time
         r = _judge_move(r, getattr(estimator, "transition", None))
-        numbers.append((r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps))
+        numbers.append(
+            (r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps)
+        )
         texts.append((r.method, r.statement, json.dumps([astuple(alarm) for alarm in r.alarms])))
     return np.array(numbers, dtype=float), np.array(texts)
 
@@ -182,7 +202,9 @@ def _joint_statement(statements: set[str]) -> str:
 
 
 def _counted(alarms, counts) -> tuple[Alarm, ...]:
-    """An alarm of each kind, with the number of rows that raised it; its numbers are those of the first row."""
+    """An alarm of each kind, with the number of rows that raised it; its numbers are those of the
+    first row.
+    """
     first: dict[str, Alarm] = {}
     n_rows: dict[str, int] = {}
     for of_row, count in zip(alarms, counts):
@@ -192,5 +214,6 @@ def _counted(alarms, counts) -> tuple[Alarm, ...]:
         for alarm in raised:
             first.setdefault(alarm.kind, alarm)
     return tuple(
-        replace(alarm, seen=f"in {n_rows[kind]} of {counts.sum()} rows: {alarm.seen}") for kind, alarm in first.items()
+        replace(alarm, seen=f"in {n_rows[kind]} of {counts.sum()} rows: {alarm.seen}")
+        for kind, alarm in first.items()
     )

@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._progress import round_done
-from sklpf._random import stream_key
-from sklpf._sklearn import Interval, StrOptions
+from sklpf._utils.progress import round_done
+from sklpf._utils.random import stream_key
+from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.partition._base import BOUND, WALLS, PartitionEstimator
 from sklpf.partition._options import ANNEALING, log_prior_of
 from sklpf.partition._walls import first_ratio
@@ -50,8 +50,8 @@ _MAX_VECTORS = 5_000
 class Start(NamedTuple):
     """What production begins with.
 
-    Chains, weights log Z_k - log Z_0 (K,), an estimate of them, a chain's sweeps, and of every round until then
-    log Z / Z_0, its standard error and a chain's sweeps (R, 3).
+    Chains, weights log Z_k - log Z_0 (K,), an estimate of them, a chain's sweeps, and of every
+    round until then log Z / Z_0, its standard error and a chain's sweeps (R, 3).
     """
 
     chains: list[tuple[Any, tuple, NDArray[np.int64]]]
@@ -65,14 +65,16 @@ class Start(NamedTuple):
 class RTS(PartitionEstimator):
     """Rao-Blackwellised tempered sampling (Carlson et al. 2016).
 
-    Every chain walks up and down the ladder: after some sweeps at its level k its next level is drawn from
+    Every chain walks up and down the ladder: after some sweeps at its level k its next level is
+    drawn from
 
         q(k | x) = softmax_k(log r_k - log Z_k estimate + log f_k(x)).
 
-    The averages c_k of these probabilities correct the estimates, log Z_k += log(c_k / r_k) - log(c_0 / r_0). A first
-    estimate comes from an annealed pilot, which also places the chains; burn-in rounds of doubling length improve it;
-    production then runs with fixed weights and gives the result. Chains form 10 groups that share nothing but these
-    weights, so that the spread between groups is an honest error.
+    The averages c_k of these probabilities correct the estimates, log Z_k += log(c_k / r_k) -
+    log(c_0 / r_0). A first estimate comes from an annealed pilot, which also places the chains;
+    burn-in rounds of doubling length improve it; production then runs with fixed weights and gives
+    the result. Chains form 10 groups that share nothing but these weights, so that the spread
+    between groups is an honest error.
 
     Parameters
     ----------
@@ -83,96 +85,108 @@ class RTS(PartitionEstimator):
     n_sweeps : int, default=4000
         Sweeps of every chain, pilot and burn-in included; at least half of them are production.
     tol : float or None, default=None
-        Go on until the standard error (nats) is at most `tol` and no alarm is raised: production doubles in rounds,
-        each with the weights that the rounds before have found, and all rounds whose chains crossed the ladder are
-        combined by the likelihood of their levels.
+        Go on until the standard error (nats) is at most `tol` and no alarm is raised: production
+        doubles in rounds, each with the weights that the rounds before have found, and all rounds
+        whose chains crossed the ladder are combined by the likelihood of their levels.
     max_sweeps : int or None, default=None
         The most sweeps of a chain when `tol` is given; None is 50 times `n_sweeps`.
-    ladder : {"linear", "power", "sigmoid", "salakhutdinov-murray", "adaptive"} or array-like, default="linear"
+    ladder : str or array-like, default="linear"
+        "linear", "power", "sigmoid", "salakhutdinov-murray" or "adaptive", or inverse temperatures.
         As in `AIS`.
     prior : "uniform", float or array-like of shape (K,), default="uniform"
-        How often every level should be visited, r_k. A number c means r_k in proportion to exp(c beta_k), so that a
-        positive one stays longer near the target.
+        How often every level should be visited, r_k. A number c means r_k in proportion to exp(c
+        beta_k), so that a positive one stays longer near the target.
     rao_blackwell : bool, default=True
-        False counts the drawn levels instead of averaging their probabilities, with 0.1 added to every count (the
-        paper's TS): more noise, for comparison.
+        False counts the drawn levels instead of averaging their probabilities, with 0.1 added to
+        every count (the paper's TS): more noise, for comparison.
     init : {"adaptive", "paper"}, default="adaptive"
-        "adaptive": a pilot of a quarter of the sweeps and burn-in of at most another quarter, until a round has moved
-        no log Z_k by more than 0.1 nats or three standard errors of the difference, and 90 % of its chains have
-        visited both ends of the ladder. "paper": all estimates start at 0, then at most 10 rounds of 50 sweeps
-        from freshly drawn levels, until ``max_k |r_k - c_k| < 0.1 / K`` (section 2.4). It can stop far from
-        equilibrium.
+        "adaptive": a pilot of a quarter of the sweeps and burn-in of at most another quarter, until
+        a round has moved no log Z_k by more than 0.1 nats or three standard errors of the
+        difference, and 90 % of its chains have visited both ends of the ladder. "paper": all
+        estimates start at 0, then at most 10 rounds of 50 sweeps from freshly drawn levels, until
+        ``max_k |r_k - c_k| < 0.1 / K`` (section 2.4). It can stop far from equilibrium.
     sweeps_per_redraw : int or None, default=None
-        Sweeps between two redraws of a chain's level. None is the smallest number, at most 3, for which the ladder's K
-        densities cost no more than a quarter of the sweeps by the counted work ``path.ladder_cost``. Rarer redraws
-        save time, but where chains move through levels more slowly than through states the variance grows in
-        proportion.
+        Sweeps between two redraws of a chain's level. None is the smallest number, at most 3, for
+        which the ladder's K densities cost no more than a quarter of the sweeps by the counted work
+        ``path.ladder_cost``. Rarer redraws save time, but where chains move through levels more
+        slowly than through states the variance grows in proportion.
     continuous : bool, default=False
-        Temper at continuous inverse temperatures (appendix C), on paths with log f_beta = log f_0 + beta (log f_1 -
-        log f_0): `GeometricPath` and other subclasses of `TemperedPath`. The next beta is drawn from [0, 1], with
-        log weights that are linear between the levels; `prior` is then a density by the ladder's coordinate, which
-        rises by 1 from level to level, so that chains spend their time where they do on levels. Pilot and burn-in use
-        the levels; production is one round, with a call from Python for each group and redraw. The path's base must
-        draw points where the target has mass.
+        Temper at continuous inverse temperatures (appendix C), on paths with log f_beta = log f_0 +
+        beta (log f_1 - log f_0): `GeometricPath` and other subclasses of `TemperedPath`. The next
+        beta is drawn from [0, 1], with log weights that are linear between the levels; `prior` is
+        then a density by the ladder's coordinate, which rises by 1 from level to level, so that
+        chains spend their time where they do on levels. Pilot and burn-in use the levels;
+        production is one round, with a call from Python for each group and redraw. The path's base
+        must draw points where the target has mass.
     weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`. RTS needs ``weights="marginal"`` more than the other estimators do.
 
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        See `PartitionEstimator`. The error is that of equation 16 with the (co)variances of averages over whole chains
-        (Student t with M - 1 degrees of freedom), or the jackknife over groups (t with 9) where this gives the wider
-        interval. ``result_.log_partition_curve`` holds log Z at all levels. ``result_.diagnostics`` holds
+        See `PartitionEstimator`. The error is that of equation 16 with the (co)variances of
+        averages over whole chains (Student t with M - 1 degrees of freedom), or the jackknife over
+        groups (t with 9) where this gives the wider interval. ``result_.log_partition_curve`` holds
+        log Z at all levels. ``result_.diagnostics`` holds
 
-        - ``chain_std_error``, ``jackknife_std_error`` and ``bias`` (equation 15, not subtracted), in nats;
+        - ``chain_std_error``, ``jackknife_std_error`` and ``bias`` (equation 15, not subtracted),
+        in nats;
         - ``curve_std_error`` (K,), by the jackknife, of ``result_.log_partition_curve``;
-        - ``shares`` (K,), the averages c_k of the last round, its ``log_pseudo_prior`` (K,), and the ``overlap`` of
+        - ``shares`` (K,), the averages c_k of the last round, its ``log_pseudo_prior`` (K,), and
+        the ``overlap`` of
           neighbouring levels (K - 1,);
-        - ``crossed``, the share of chains that visited both ends of the ladder in production, for every group (10,);
+        - ``crossed``, the share of chains that visited both ends of the ladder in production, for
+        every group (10,);
         - ``effective_draws``, how many independent draws an average chain was worth;
         - ``mbar_log_partition``, MBAR's log Z_target - log Z_base from the same samples;
-        - ``bar_log_partition`` and ``bar_std_error``, the same difference by `BAR` from all states of the last round;
-        - ``mbar_t``, ``drift_t``, ``largest_move`` and ``between_groups`` (the share of the target states' variance
+        - ``bar_log_partition`` and ``bar_std_error``, the same difference by `BAR` from all states
+        of the last round;
+        - ``mbar_t``, ``drift_t``, ``largest_move`` and ``between_groups`` (the share of the target
+        states' variance
           that lies between groups), the tests behind the alarms;
         - ``n_rounds`` of production and ``sweeps_per_redraw``;
-        - ``round_log_partition``, ``round_std_error`` and ``round_sweeps``, log Z, its error by the jackknife and the
+        - ``round_log_partition``, ``round_std_error`` and ``round_sweeps``, log Z, its error by the
+        jackknife and the
           sweeps of all chains after the pilot and each round, with the result at last.
 
-        ``run_.rounds`` hold about 5000 systematically thinned vectors log f_k(x) with the levels at which these x were
-        moved and the slopes d log f / d beta: 4 MB at 100 levels. Reweighting estimators (`BAR`, `MBAR`,
-        `ThermodynamicIntegration`, …) read the last round of ``run_``.
+        ``run_.rounds`` hold about 5000 systematically thinned vectors log f_k(x) with the levels at
+        which these x were moved and the slopes d log f / d beta: 4 MB at 100 levels. Reweighting
+        estimators (`BAR`, `MBAR`, `ThermodynamicIntegration`, …) read the last round of ``run_``.
 
-    With ``continuous=True`` ``shares`` are densities at the levels by the ladder's coordinate, and of the diagnostics
-    there are ``curve_std_error``, ``chain_std_error``, ``jackknife_std_error``, ``log_pseudo_prior``, ``crossed``,
-    ``drift_t``, ``largest_move``, ``between_groups`` and ``sweeps_per_redraw``, with ``local_t`` in place of
-    ``mbar_t``: the test whether log f_1 - log f_0 has the mean at each beta that its average under q says. ``run_``
-    holds all betas and log f_1 - log f_0, 16 bytes a redraw of a chain;
-    ``ThermodynamicIntegration(rule="continuous")`` reads it.
+    With ``continuous=True`` ``shares`` are densities at the levels by the ladder's coordinate, and
+    of the diagnostics there are ``curve_std_error``, ``chain_std_error``, ``jackknife_std_error``,
+    ``log_pseudo_prior``, ``crossed``, ``drift_t``, ``largest_move``, ``between_groups`` and
+    ``sweeps_per_redraw``, with ``local_t`` in place of ``mbar_t``: the test whether log f_1 - log
+    f_0 has the mean at each beta that its average under q says. ``run_`` holds all betas and log
+    f_1 - log f_0, 16 bytes a redraw of a chain; ``ThermodynamicIntegration(rule="continuous")``
+    reads it.
 
     Raises
     ------
     ValueError
-        If a parameter can't be used; with ``continuous=True`` also if the path is of another kind, if its base draws
-        points where the target is 0, or with `tol` or ``rao_blackwell=False``.
+        If a parameter can't be used; with ``continuous=True`` also if the path is of another kind,
+        if its base draws points where the target is 0, or with `tol` or ``rao_blackwell=False``.
 
     Notes
     -----
-    Not converged if the last burn-in round still moved a log Z_k; if fewer than 90 % of the chains (or half of those
-    of a group) visited both the lowest and the highest tenth of the levels in production; if the halves of the last
-    round disagree, or MBAR does, which does not assume that the chains have spread over the ladder (each by more than
-    0.01 nats); if the path has a lower bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded;
-    if more than a tenth of the variance of the states at the target (``path.summary``, every state weighted by its
-    probability of the target's level) lies between the ten groups of chains, which then sit in different modes; if
-    `tol` is not reached; or if counts are used (`rao_blackwell` False) and an end of the ladder was never drawn.
-    Each test has a false-alarm rate of at most 0.1 %, the bound of 0.75 %. A mode that hardly any chain has visited
-    raises no alarm: of a wide and a narrow Gaussian, ten apart in ten dimensions, ten chains of 3200 sweeps missed the
-    narrow one in 2 of 16 runs, which were converged; the other 14 were flagged.
+    Not converged if the last burn-in round still moved a log Z_k; if fewer than 90 % of the chains
+    (or half of those of a group) visited both the lowest and the highest tenth of the levels in
+    production; if the halves of the last round disagree, or MBAR does, which does not assume that
+    the chains have spread over the ladder (each by more than 0.01 nats); if the path has a lower
+    bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded; if more than a
+    tenth of the variance of the states at the target (``path.summary``, every state weighted by its
+    probability of the target's level) lies between the ten groups of chains, which then sit in
+    different modes; if `tol` is not reached; or if counts are used (`rao_blackwell` False) and an
+    end of the ladder was never drawn. Each test has a false-alarm rate of at most 0.1 %, the bound
+    of 0.75 %. A mode that hardly any chain has visited raises no alarm: of a wide and a narrow
+    Gaussian, ten apart in ten dimensions, ten chains of 3200 sweeps missed the narrow one in 2 of
+    16 runs, which were converged; the other 14 were flagged.
 
-    Where at least 1 % of 1000 base draws fall on points at which the target is 0, chains seldom come back from there,
-    and their visits don't say what share of the base these points have. log Z_1 / Z_0 is then the mean of f_1 / f_0
-    over independent base draws, a quarter as many as there are sweeps (more for `tol`), with its error; chains begin
-    where the target has mass, and level 1 counts as the ladder's lower end. Not converged if too few of these draws
-    count.
+    Where at least 1 % of 1000 base draws fall on points at which the target is 0, chains seldom
+    come back from there, and their visits don't say what share of the base these points have. log
+    Z_1 / Z_0 is then the mean of f_1 / f_0 over independent base draws, a quarter as many as there
+    are sweeps (more for `tol`), with its error; chains begin where the target has mass, and level 1
+    counts as the ladder's lower end. Not converged if too few of these draws count.
 
     Examples
     --------
@@ -191,7 +205,11 @@ class RTS(PartitionEstimator):
         "n_sweeps": [Interval(Integral, 16, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither"), None],
         "max_sweeps": [Interval(Integral, 1, None, closed="left"), None],
-        "prior": [StrOptions({"uniform"}), Interval(Real, None, None, closed="neither"), "array-like"],
+        "prior": [
+            StrOptions({"uniform"}),
+            Interval(Real, None, None, closed="neither"),
+            "array-like",
+        ],
         "rao_blackwell": ["boolean"],
         "init": [StrOptions({"adaptive", "paper"})],
         "sweeps_per_redraw": [Interval(Integral, 1, None, closed="left"), None],
@@ -263,8 +281,9 @@ class RTS(PartitionEstimator):
     def _as_path(self, path):
         if isinstance(path, ExchangeRun):
             raise ValueError(
-                "path must be a run of RTS: one of ParallelTempering has equally many states at every level, which "
-                "makes averaged level probabilities look far more certain than they are; take BAR or MBAR"
+                "path must be a run of RTS: one of ParallelTempering has equally many states at"
+                " every level, which makes averaged level probabilities look far more certain than"
+                " they are; take BAR or MBAR"
             )
         return super()._as_path(path)
 
@@ -276,17 +295,20 @@ class RTS(PartitionEstimator):
         path, transition, n_moves, _ = self._plan(path, seed, self.n_chains)
         first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
         options = {"n_jobs": self.n_jobs, "checkpoint": checkpoint}
-        known = None  # a base with draws outside of the target is refused below where beta is continuous
+        # a base with draws outside of the target is refused below where beta is continuous
+        known = None
         if not self.continuous:
-            known = first_ratio(path, self.n_chains * self.n_sweeps, self.tol, stream_key(seed, WALLS))
+            known = first_ratio(
+                path, self.n_chains * self.n_sweeps, self.tol, stream_key(seed, WALLS)
+            )
         ratio, n_draws, alarms = known or (None, 0, ())
         setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options, ratio)
         log_prior = log_prior_of(self.prior, path.ladder)
         bound, redraws = lower_bound(path, stream_key(seed, BOUND)), setup.sweeps_per_redraw
         if self.continuous:
             check_mass(setup)
-            weights, (betas, gains, summaries), previous, n_sweeps, history = self._produce_continuously(
-                setup, log_prior
+            weights, (betas, gains, summaries), previous, n_sweeps, history = (
+                self._produce_continuously(setup, log_prior)
             )
             return ContinuousRun(
                 ladder=path.ladder,
@@ -325,29 +347,40 @@ class RTS(PartitionEstimator):
         if n is None:
             n = int(np.clip(np.ceil(4 * path.ladder_cost), 1, _MOST_SWEEPS_PER_REDRAW))
         if self.n_sweeps < 16 * n:
-            raise ValueError(f"n_sweeps must be at least {16 * n} with {n} sweeps per redraw, got {self.n_sweeps}")
+            raise ValueError(
+                f"n_sweeps must be at least {16 * n} with {n} sweeps per redraw, got"
+                f" {self.n_sweeps}"
+            )
         return int(n)
 
-    # -- initialisation --------------------------------------------------------------------------
+    # -- initialisation
     def _initialise(self, setup, log_prior) -> Start:
-        return (self._paper_rounds if self.init == "paper" else self._pilot_and_burn_in)(setup, log_prior)
+        return (self._paper_rounds if self.init == "paper" else self._pilot_and_burn_in)(
+            setup, log_prior
+        )
 
     def _pilot(self, setup, log_prior):
         """The groups' chains, the estimate of the curve and a chain's sweeps."""
         used = self.n_sweeps // 4
         chains, log_weights = run_pilot(setup, log_prior, used)
         sums = pool_groups(setup.first, log_weights, axis=0)
-        estimate = Pooled(np.zeros((1, len(log_prior))), sums[np.newaxis], first_ratio=setup.first_ratio)
+        estimate = Pooled(
+            np.zeros((1, len(log_prior))), sums[np.newaxis], first_ratio=setup.first_ratio
+        )
         return chains, estimate, used
 
     def _pilot_and_burn_in(self, setup, log_prior):
         chains, estimate, used = self._pilot(setup, log_prior)
         history = self._with_round(NO_ROUNDS, setup, "pilot", at_target(estimate), used)
-        for i, n_redraws in enumerate(doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)):
+        for i, n_redraws in enumerate(
+            doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)
+        ):
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
             old, estimate = estimate, self._pool(setup, last)
             used += n_redraws * setup.sweeps_per_redraw
-            history = self._with_round(history, setup, f"burn-in {i + 1}", at_target(estimate), used)
+            history = self._with_round(
+                history, setup, f"burn-in {i + 1}", at_target(estimate), used
+            )
             if largest_move(estimate, old, _NOISE) < 1 and last.crossed.mean() >= CROSSED:
                 break
         return Start(chains, estimate(ALL), estimate, used, history)
@@ -363,14 +396,18 @@ class RTS(PartitionEstimator):
             chains = setup.with_fresh_levels(chains, i)
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
             estimate, used = self._pool(setup, last), used + length
-            history = self._with_round(history, setup, f"burn-in {i + 1}", at_target(estimate), used)
+            history = self._with_round(
+                history, setup, f"burn-in {i + 1}", at_target(estimate), used
+            )
             shares = np.exp(estimate.log_shares(ALL)[0])
             if np.abs(np.exp(log_prior) - shares).max() < TOLERANCE / n_levels:
                 break
         return Start(chains, estimate(ALL), estimate, used, history)
 
     def _with_round(self, history, setup, name, value, used, n_redraws=None):
-        """The history with one more round, said where somebody listens; production goes on for so many redraws."""
+        """The history with one more round, said where somebody listens; production goes on for so
+        many redraws.
+        """
         n_left = self.n_sweeps - used if n_redraws is None else n_redraws * setup.sweeps_per_redraw
         log_partition = setup.path.base_log_partition + value[0]
         round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
@@ -379,17 +416,27 @@ class RTS(PartitionEstimator):
     def _pool(self, setup, last) -> Pooled:
         return pool_rounds(setup.first, [last], self.rao_blackwell, first_ratio=setup.first_ratio)
 
-    # -- production ------------------------------------------------------------------------------
+    # -- production
     def _produce(self, setup, log_prior, start):
-        """One round, or with `tol` as many as it takes; returns them, the last one's estimate, sweeps and history."""
-        most = max(self.n_sweeps, 50 * self.n_sweeps if self.max_sweeps is None else self.max_sweeps)
+        """One round, or with `tol` as many as it takes; returns them, the last one's estimate,
+        sweeps and history.
+        """
+        most = max(
+            self.n_sweeps, 50 * self.n_sweeps if self.max_sweeps is None else self.max_sweeps
+        )
         chains, curve, estimate, used, history, _ = start
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
         rounds: list[Round] = []
         while True:
             n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
             chains, last = run_round(
-                setup, (1, len(rounds)), chains, log_prior - curve, n_redraws, n_kept, self._keeps_draws
+                setup,
+                (1, len(rounds)),
+                chains,
+                log_prior - curve,
+                n_redraws,
+                n_kept,
+                self._keeps_draws,
             )
             rounds, previous = [*(earlier.thinned() for earlier in rounds), last], estimate
             used += n_redraws * setup.sweeps_per_redraw
@@ -397,31 +444,48 @@ class RTS(PartitionEstimator):
                 break
             verdict = judge(setup.first, rounds, previous, self.rao_blackwell)
             estimate, curve = verdict.pooled, verdict.pooled(ALL)
-            n_redraws = min(sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw)
+            n_redraws = min(
+                sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw
+            )
             if (verdict.std_error <= self.tol and not verdict.alarms) or n_redraws < 2:
                 break
             value = float(curve[-1]), verdict.std_error
-            history = self._with_round(history, setup, f"round {len(rounds)}", value, used, n_redraws)
+            history = self._with_round(
+                history, setup, f"round {len(rounds)}", value, used, n_redraws
+            )
         parts = previous.log_pseudo_prior, previous.log_sums, previous.sizes, previous.log_extra
         return tuple(rounds), parts, used, history
 
     def _produce_continuously(self, setup, log_prior):
-        """One round; returns its weights, what it left, the estimate before it, a chain's sweeps and the history."""
+        """One round; returns its weights, what it left, the estimate before it, a chain's sweeps
+        and the history.
+        """
         chains, curve, estimate, used, history, _ = self._initialise(setup, log_prior)
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
         records = temper_continuously(setup, chains, log_prior - curve, n_redraws)
         previous = estimate.log_pseudo_prior, estimate.log_sums, estimate.sizes
-        return log_prior - curve, records, previous, used + n_redraws * setup.sweeps_per_redraw, history
+        return (
+            log_prior - curve,
+            records,
+            previous,
+            used + n_redraws * setup.sweeps_per_redraw,
+            history,
+        )
 
 
 def _check_continuous(path, rao_blackwell: bool, tol: float | None) -> None:
-    """Raise ValueError unless RTS with these parameters can temper a path at continuous inverse temperatures."""
+    """Raise ValueError unless RTS with these parameters can temper a path at continuous inverse
+    temperatures.
+    """
     if not hasattr(path, "ends"):
         raise ValueError(
-            "continuous=True needs a path with log f_beta = log f_0 + beta (log f_1 - log f_0), a TemperedPath or "
-            f"GeometricPath; {type(path).__name__} has no method ends(state): take continuous=False"
+            "continuous=True needs a path with log f_beta = log f_0 + beta (log f_1 - log f_0), a"
+            f" TemperedPath or GeometricPath; {type(path).__name__} has no method ends(state): take"
+            " continuous=False"
         )
     if not rao_blackwell:
         raise ValueError("rao_blackwell must be True with continuous=True: no beta is drawn twice")
     if tol is not None:
-        raise ValueError("tol must be None with continuous=True, where production is one round: raise n_sweeps")
+        raise ValueError(
+            "tol must be None with continuous=True, where production is one round: raise n_sweeps"
+        )

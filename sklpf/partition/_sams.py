@@ -9,16 +9,19 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.partition._adaptive import AdaptiveTempering
 from sklpf.partition._rts import RTS
 from sklpf.transitions import Transition
 
-_EVEN = 0.8  # the gain settles when no level's share of the visits is off by more than 1 - _EVEN of itself
+# the gain settles when no level's share of the visits is off by more than 1 - _EVEN of itself
+_EVEN = 0.8
 
 
 class TwoStageGain:
-    """min(r_min, t^-b) of the t-th draw until visits were even at t0, then min(r_min, 1 / (t - t0 + t0^b))."""
+    """min(r_min, t^-b) of the t-th draw until visits were even at t0, then min(r_min, 1 / (t - t0 +
+    t0^b)).
+    """
 
     def __init__(self, prior, exponent):
         self.prior, self.exponent = prior, exponent
@@ -43,17 +46,19 @@ class TwoStageGain:
 
 
 class SAMS(AdaptiveTempering):
-    """Self-adjusted mixture sampling (Tan 2017), with a frozen phase that gives the number and its error.
+    """Self-adjusted mixture sampling (Tan 2017), with a frozen phase that gives the number and its
+    error.
 
-    Chains walk up and down the ladder as in `RTS`. The estimates that decide where they go are moved by stochastic
-    approximation,
+    Chains walk up and down the ladder as in `RTS`. The estimates that decide where they go are
+    moved by stochastic approximation,
 
         log Z_k += gamma_t (q(k | x) / r_k - q(0 | x) / r_0),
 
-    with gains gamma_t = min(r_min, t^-b) of the t-th draw until, at t0, every level has been visited within 20 % as
-    often as it should be, and min(r_min, 1 / (t - t0 + t0^b)) then. A pilot that takes a quarter of the sweeps gives
-    the first estimates and places the chains, as in `RTS`; another quarter adapts. The estimates are then frozen, and
-    the other half of the sweeps gives the result: its value, its error and its alarms are those of `RTS`.
+    with gains gamma_t = min(r_min, t^-b) of the t-th draw until, at t0, every level has been
+    visited within 20 % as often as it should be, and min(r_min, 1 / (t - t0 + t0^b)) then. A pilot
+    that takes a quarter of the sweeps gives the first estimates and places the chains, as in `RTS`;
+    another quarter adapts. The estimates are then frozen, and the other half of the sweeps gives
+    the result: its value, its error and its alarms are those of `RTS`.
 
     Parameters
     ----------
@@ -62,8 +67,8 @@ class SAMS(AdaptiveTempering):
     n_temperatures, n_sweeps, tol, max_sweeps, ladder, prior, sweeps_per_redraw
         As in `RTS`. With `tol` later rounds run with what the rounds before have found.
     update : {"rao-blackwell", "binary"}, default="rao-blackwell"
-        What the estimates follow: the probabilities q(k | x), or the drawn levels, 1 for the level drawn and 0 for all
-        others, which is noisier and has no part in the frozen phase.
+        What the estimates follow: the probabilities q(k | x), or the drawn levels, 1 for the level
+        drawn and 0 for all others, which is noisier and has no part in the frozen phase.
     exponent : float, default=0.8
         b, between 1/2 and 1 (both excluded).
     weights, base, transition, checkpoint, random_state, n_jobs, verbose
@@ -86,12 +91,13 @@ class SAMS(AdaptiveTempering):
 
     Notes
     -----
-    Not converged if visits have not become even within the adaptive phase, if a frozen log Z_k differs from the result
-    by more than 1 nat, or for the reasons of `RTS`.
+    Not converged if visits have not become even within the adaptive phase, if a frozen log Z_k
+    differs from the result by more than 1 nat, or for the reasons of `RTS`.
 
-    Draws of all chains count together, as if the chains took turns. An update takes one redraw of every chain at first,
-    a tenth of those before it later, when gains are small; it moves no level by more than 1 nat, the most that a single
-    draw can. Without the pilot, estimates that are 50 nats off would take more draws to move than most runs have.
+    Draws of all chains count together, as if the chains took turns. An update takes one redraw of
+    every chain at first, a tenth of those before it later, when gains are small; it moves no level
+    by more than 1 nat, the most that a single draw can. Without the pilot, estimates that are 50
+    nats off would take more draws to move than most runs have.
 
     Examples
     --------
@@ -105,7 +111,11 @@ class SAMS(AdaptiveTempering):
     """
 
     _parameter_constraints = {
-        **{name: rule for name, rule in RTS._parameter_constraints.items() if name not in ("rao_blackwell", "init")},
+        **{
+            name: rule
+            for name, rule in RTS._parameter_constraints.items()
+            if name not in ("rao_blackwell", "init")
+        },
         "update": [StrOptions({"rao-blackwell", "binary"})],
         "exponent": [Interval(Real, 0.5, 1, closed="neither")],
     }

@@ -1,4 +1,6 @@
-"""SMC: sequential Monte Carlo samplers, populations of particles that are resampled on their way up the ladder."""
+"""SMC: sequential Monte Carlo samplers, populations of particles that are resampled on their way up
+the ladder.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._alarm import Alarm
-from sklpf._parallel import removing_checkpoints
-from sklpf._random import Stream, stream_key
-from sklpf._sklearn import Interval, StrOptions
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.parallel import removing_checkpoints
+from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._options import ANNEALING
 from sklpf.paths._base import concatenate
@@ -36,18 +38,23 @@ from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_
 _MAIN, _DRAWS, _SETTLE, _DOWN = 1, 2, 3, 4  # random streams; that of the pilot is 0
 _SETTLING = 100  # sweeps at the target after the last resampling
 _FEWEST_BACK = 10  # chains that go back down, or N
-_ENOUGH_FAMILIES, _LARGE_SHARE = 100.0, 2 / 3  # families that must count, or share of the particles if that is less
-_INDEPENDENT = 2.0  # share of the variance that may lie between populations, as a multiple of 1 / N, if that is more
+_ENOUGH_FAMILIES, _LARGE_SHARE = (
+    100.0,
+    2 / 3,
+)  # families that must count, or share of the particles if that is less
+# share of the variance that may lie between populations, as a multiple of 1 / N, if that is more
+_INDEPENDENT = 2.0
 _POPULATION = ("population",)
 
 
 class SMC(PartitionEstimator):
     """Sequential Monte Carlo sampler (Del Moral, Doucet & Jasra 2006).
 
-    Independent populations of particles start at exact base draws. At every level each particle's weight takes the
-    ratio f_(k+1)(x) / f_k(x); where weights have become uneven the population is resampled in proportion to them
-    (systematic resampling), and all its particles move. The product of a population's mean weights is unbiased for
-    Z / Z_0 on a fixed ladder. Without resampling this is `AIS`.
+    Independent populations of particles start at exact base draws. At every level each particle's
+    weight takes the ratio f_(k+1)(x) / f_k(x); where weights have become uneven the population is
+    resampled in proportion to them (systematic resampling), and all its particles move. The product
+    of a population's mean weights is unbiased for Z / Z_0 on a fixed ladder. Without resampling
+    this is `AIS`.
 
     Parameters
     ----------
@@ -57,14 +64,16 @@ class SMC(PartitionEstimator):
         Levels K of the ladder, base and target included: each particle makes K - 1 sweeps.
     n_populations : int, default=10
         Independent populations G, at least 2: the error bar is taken between them.
-    ladder : {"linear", "power", "sigmoid", "salakhutdinov-murray", "adaptive"} or array-like, default="adaptive"
-        As in `AIS`: "adaptive" is placed by a pilot and then frozen, so that estimates stay unbiased.
+    ladder : str or array-like, default="adaptive"
+        "linear", "power", "sigmoid", "salakhutdinov-murray" or "adaptive", or inverse temperatures.
+        As in `AIS`: "adaptive" is placed by a pilot and then frozen, so that estimates stay
+        unbiased.
     resample_at : float, default=0.5
-        A population is resampled where its effective number of particles is below this share of N: 0 never does, 1
-        does at nearly every level. Waste-free populations always are.
+        A population is resampled where its effective number of particles is below this share of N:
+        0 never does, 1 does at nearly every level. Waste-free populations always are.
     variant : {"standard", "waste-free"}, default="standard"
-        "waste-free" (Dau & Chopin 2022): at every level N / P particles are drawn by weight and move P - 1 times, and
-        all the states that they pass are the particles of that level.
+        "waste-free" (Dau & Chopin 2022): at every level N / P particles are drawn by weight and
+        move P - 1 times, and all the states that they pass are the particles of that level.
     chain_length : int, default=10
         P of "waste-free", at least 2: it must divide n_particles into at least 2 chains.
     weights, base, transition, checkpoint, random_state, n_jobs, verbose
@@ -73,40 +82,45 @@ class SMC(PartitionEstimator):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
-        See `PartitionEstimator`. The estimate is the log of the mean of the populations' estimates, and the interval
-        uses Student t with G - 1 degrees of freedom. ``result_.diagnostics`` holds ``log_partition_by_population``
-        (G,); ``curve_std_error`` (K,), by the jackknife, of ``result_.log_partition_curve``; ``effective_sizes``
-        (G, K), of the particles at every level before they are resampled; ``n_resamplings`` and ``families`` (G,), how
-        often particles were resampled, and how many of those that started have descendants at the target;
+        See `PartitionEstimator`. The estimate is the log of the mean of the populations' estimates,
+        and the interval uses Student t with G - 1 degrees of freedom. ``result_.diagnostics`` holds
+        ``log_partition_by_population`` (G,); ``curve_std_error`` (K,), by the jackknife, of
+        ``result_.log_partition_curve``; ``effective_sizes`` (G, K), of the particles at every level
+        before they are resampled; ``n_resamplings`` and ``families`` (G,), how often particles were
+        resampled, and how many of those that started have descendants at the target;
         ``effective_families``, how many count in the estimate, and
-        ``effective_families_from_target``; ``between_populations``, the share of the target states' variance that lies
-        between populations; the standard errors ``group_std_error``, ``family_std_error`` and ``reverse_std_error``;
-        ``acceptance`` and ``step_sizes`` of moves that have them; ``lower_bound``: log Z is
-        below it with probability at most 5 %, whatever the particles have missed; and ``plain_bound`` where the path
-        has one.
+        ``effective_families_from_target``; ``between_populations``, the share of the target states'
+        variance that lies between populations; the standard errors ``group_std_error``,
+        ``family_std_error`` and ``reverse_std_error``; ``acceptance`` and ``step_sizes`` of moves
+        that have them; ``lower_bound``: log Z is below it with probability at most 5 %, whatever
+        the particles have missed; and ``plain_bound`` where the path has one.
 
     Notes
     -----
-    The standard error is the larger of two: that of the mean of G estimates, and that of the mean of G N weights, each
-    the weight of all descendants of one particle that started (Lee & Whiteley 2018). Weights that a run has not met
-    don't show in either. Therefore N particles (at least 10), drawn by weight, move on for 100 sweeps at the target and
-    go back down the ladder; what they meet on the way says how the estimate of a population that held them would vary.
-    Where that is more, the variance is the mean of the two.
+    The standard error is the larger of two: that of the mean of G estimates, and that of the mean
+    of G N weights, each the weight of all descendants of one particle that started (Lee & Whiteley
+    2018). Weights that a run has not met don't show in either. Therefore N particles (at least 10),
+    drawn by weight, move on for 100 sweeps at the target and go back down the ladder; what they
+    meet on the way says how the estimate of a population that held them would vary. Where that is
+    more, the variance is the mean of the two.
 
-    Not converged if fewer than 100 families count (two thirds of all particles if that is less), or fewer than half as
-    many as seen from the target; if more than a tenth of the variance of the states at the target (``path.summary``),
-    or 2 / N if that is more, lies between populations, which then sit in different modes; or if the path has a lower
-    bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded. A mode that no population has
-    entered raises no alarm.
+    Not converged if fewer than 100 families count (two thirds of all particles if that is less), or
+    fewer than half as many as seen from the target; if more than a tenth of the variance of the
+    states at the target (``path.summary``), or 2 / N if that is more, lies between populations,
+    which then sit in different modes; or if the path has a lower bound of log Z that owes nothing
+    to its base (`BoundDraws`) and it is exceeded. A mode that no population has entered raises no
+    alarm.
 
-    Waste-free populations are unbiased as well. Where moves don't mix, only their N / P chains count: give them more
-    particles on fewer levels than the others (``n_particles=500, n_temperatures=20`` makes as many sweeps as the
-    default). All particles descend from a few that started, so that families say nothing: the standard error is that
-    of the mean of G estimates, ``family_std_error`` is NaN, and ``effective_families`` is the number of independent
-    particles with that error. Chains that go back down take P states at every level, and the alarms on both counts and
-    on the populations' states are the same, with N / P in place of N. Of the particles that are rare on a level, and
-    may lead to another mode, only one in P goes on to the next, so that all populations lose modes that some of the
-    standard ones find: the run is not converged where no lower bound (`BoundDraws`) would show that.
+    Waste-free populations are unbiased as well. Where moves don't mix, only their N / P chains
+    count: give them more particles on fewer levels than the others (``n_particles=500,
+    n_temperatures=20`` makes as many sweeps as the default). All particles descend from a few that
+    started, so that families say nothing: the standard error is that of the mean of G estimates,
+    ``family_std_error`` is NaN, and ``effective_families`` is the number of independent particles
+    with that error. Chains that go back down take P states at every level, and the alarms on both
+    counts and on the populations' states are the same, with N / P in place of N. Of the particles
+    that are rare on a level, and may lead to another mode, only one in P goes on to the next, so
+    that all populations lose modes that some of the standard ones find: the run is not converged
+    where no lower bound (`BoundDraws`) would show that.
 
     Examples
     --------
@@ -181,16 +195,20 @@ class SMC(PartitionEstimator):
         chain_length, n_moves = run.chain_length, (run.chain_length or 2) - 1
         checkpoint, n_back = self._checkpoint(path, seed), max(_FEWEST_BACK, run.n_starts)
         settling, key = stream_key(seed, _SETTLE), stream_key(seed, _DOWN)
-        ends = self._at_target(plan, populations, n_back, Stream(key).generator(), settling, checkpoint)
+        ends = self._at_target(
+            plan, populations, n_back, Stream(key).generator(), settling, checkpoint
+        )
         down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint, chain_length)
         n_sweeps = run.n_sweeps + n_back * (_SETTLING + n_moves * down.shape[1])
         return replace(run, down=down, n_sweeps=n_sweeps, draws=self._draws(plan.path, populations))
 
     @removing_checkpoints()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
-        """Return a state of n chains, drawn from the populations of a run on `path` in proportion to their weights.
+        """Return a state of n chains, drawn from the populations of a run on `path` in proportion
+        to their weights.
 
-        They make 100 sweeps at the target after that. Draws are as good as the run: approximate, and not independent.
+        They make 100 sweeps at the target after that. Draws are as good as the run: approximate,
+        and not independent.
         """
         plan, populations = self._climb(path, int(rng.integers(2**31)))[1:]
         key = stream_key(int(rng.integers(2**31)), _DRAWS)
@@ -199,7 +217,9 @@ class SMC(PartitionEstimator):
     def _at_target(self, plan, populations, n, rng, key, checkpoint=None):
         """Particles of all populations, drawn by weight, that have moved on at the target."""
         chosen = rng.permutation(systematic(_log_weights(populations), n, rng.random()))
-        starts = plan.path.take(concatenate([population.state for population in populations]), chosen)
+        starts = plan.path.take(
+            concatenate([population.state for population in populations]), chosen
+        )
         return settle(plan.path, plan.transition, starts, _SETTLING, key, self.n_jobs, checkpoint)
 
     def _draws(self, path, populations) -> Draws | None:
@@ -246,8 +266,9 @@ class SMC(PartitionEstimator):
             return None
         if self.n_particles % self.chain_length or self.n_particles < 2 * self.chain_length:
             raise ValueError(
-                f"n_particles must be a multiple of chain_length and at least twice as large, got {self.n_particles} "
-                f"and {self.chain_length}: waste-free populations resample n_particles / chain_length particles"
+                "n_particles must be a multiple of chain_length and at least twice as large, got"
+                f" {self.n_particles} and {self.chain_length}: waste-free populations resample"
+                " n_particles / chain_length particles"
             )
         return self.chain_length
 
@@ -264,10 +285,14 @@ class SMC(PartitionEstimator):
             count = effective_sample_size(run.log_weights.ravel())
         else:  # a few chains leave a few families, whatever their weights are
             count = 1 / (std_error**2 + 1 / run.log_weights.size)
-        variance = population_seen_from_target(run.down, run.resampled[alive], run.log_means[alive], run.n_starts)
+        variance = population_seen_from_target(
+            run.down, run.resampled[alive], run.log_means[alive], run.n_starts
+        )
         from_target = float(np.sqrt(variance / n_populations))
         std_error = max(std_error, float(np.sqrt((std_error**2 + from_target**2) / 2)))
-        curve, curve_error = jackknife(lambda keep: log_mean_exp(run.log_means[keep], axis=0), n_populations)
+        curve, curve_error = jackknife(
+            lambda keep: log_mean_exp(run.log_means[keep], axis=0), n_populations
+        )
         diagnostics = {
             "curve_std_error": curve_error,
             "log_partition_by_population": run.base_log_partition + by_population,
@@ -297,16 +322,22 @@ class SMC(PartitionEstimator):
 
 def _log_weights(populations) -> NDArray[np.float64]:
     """Of all particles at the target, one population after the other."""
-    return np.concatenate([population.log_mean + population.log_weights for population in populations])
+    return np.concatenate(
+        [population.log_mean + population.log_weights for population in populations]
+    )
 
 
 def _from_base(records, first):
-    """Numbers of every population at the levels above the base (G, K - 1), with those of the base before them."""
+    """Numbers of every population at the levels above the base (G, K - 1), with those of the base
+    before them.
+    """
     return np.column_stack([np.full(len(records), float(first)), records])
 
 
 def _between_populations(run, alive) -> float:
-    """Share of the variance of the states at the target that lies between populations; NaN if fewer than 2 live."""
+    """Share of the variance of the states at the target that lies between populations; NaN if fewer
+    than 2 live.
+    """
     means, squares = run.summaries[alive].swapaxes(0, 1)
     return between_groups(means, squares, 1) if len(means) > 1 else np.nan
 
@@ -315,21 +346,31 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     n_all = run.log_weights.size
     needed = min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all)
     here, there = diagnostics["effective_families"], diagnostics["effective_families_from_target"]
-    what = "effective number of ancestors" if run.chain_length is None else "effective number of particles"
+    what = (
+        "effective number of ancestors"
+        if run.chain_length is None
+        else "effective number of particles"
+    )
     remedy = "raise n_temperatures or n_particles"
     alarms = []
     if here < needed:
         seen = f"{what} {here:.1f} of {n_all} (at least {needed:.4g} needed)"
         alarms.append(Alarm("few-effective-particles", seen, remedy))
     elif there < needed / 2:
-        seen = f"by the reverse chains the {what} is {there:.1f} of {n_all} (at least {needed / 2:.4g} needed)"
+        seen = (
+            f"by the reverse chains the {what} is {there:.1f} of {n_all} (at least {needed / 2:.4g}"
+            " needed)"
+        )
         alarms.append(Alarm("few-effective-particles-from-target", seen, remedy))
-    between, most = diagnostics["between_populations"], max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
+    between, most = (
+        diagnostics["between_populations"],
+        max(MOST_BETWEEN, _INDEPENDENT / run.n_starts),
+    )
     alarms += modes_alarms("populations", between, "raise n_particles or n_temperatures", most)
     if run.chain_length is not None and run.bound is None:
         seen = (
-            "waste-free populations drop rare particles at every level, and this path has no lower bound of log Z that "
-            "owes nothing to its base and would show lost modes"
+            "waste-free populations drop rare particles at every level, and this path has no lower"
+            " bound of log Z that owes nothing to its base and would show lost modes"
         )
         alarms.append(Alarm("waste-free-unchecked", seen, 'use variant="standard"'))
     return alarms

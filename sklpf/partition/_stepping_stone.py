@@ -6,30 +6,34 @@ from typing import Literal
 
 import numpy as np
 
-from sklpf._sklearn import StrOptions
+from sklpf._utils.sklearn import StrOptions
 from sklpf.partition._reweighting import ReweightingEstimator
 from sklpf.readings._levels import first_pair, known_ratio
 from sklpf.reweighting import stepping_stones
 
 
 class SteppingStone(ReweightingEstimator):
-    """Chaining of ratios of neighbouring levels (Bishop 2006, eqs. 11.72 and 11.74; Xie et al. 2011).
+    """Chaining of ratios of neighbouring levels (Bishop 2006, eqs. 11.72 and 11.74; Xie et al.
+    2011).
 
-    Forward, Z_(k+1) / Z_k is the mean of f_(k+1) / f_k over the states of level k; in reverse its inverse is the mean
-    of f_k / f_(k+1) over those of level k + 1. `BAR` is at least as precise; what one learns is whether both agree.
+    Forward, Z_(k+1) / Z_k is the mean of f_(k+1) / f_k over the states of level k; in reverse its
+    inverse is the mean of f_k / f_(k+1) over those of level k + 1. `BAR` is at least as precise;
+    what one learns is whether both agree.
 
     Parameters
     ----------
     sampler : ParallelTempering, RTS or None, default=None
         See `ReweightingEstimator`.
     direction : {"forward", "reverse", "both"}, default="both"
-        "both" averages the two logs. Where base draws may have f_1 = 0 the first ratio is the forward one.
+        "both" averages the two logs. Where base draws may have f_1 = 0 the first ratio is the
+        forward one.
     random_state, n_jobs, verbose
         See `ReweightingEstimator`.
 
     Attributes
     ----------
-    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, sampler_, run_
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_,
+    sampler_, run_
         See `ReweightingEstimator`.
 
     Examples

@@ -1,4 +1,6 @@
-"""Tails of a density on R^d against those of its base, measured along rays before anything is sampled."""
+"""Tails of a density on R^d against those of its base, measured along rays before anything is
+sampled.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +9,33 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._alarm import Alarm
+from sklpf._utils.alarm import Alarm
 from sklpf.transitions._pilot import reflect
 
-_RADII = 10.0 ** np.arange(11)  # in scales of the base: power laws that start within 1e7 of them are found
+_RADII = 10.0 ** np.arange(
+    11
+)  # in scales of the base: power laws that start within 1e7 of them are found
 _FEWEST_RADII = 5  # that must be finite, else nothing is said
 _N_RANDOM, _MOST_AXES, _N_PILOT = 16, 100, 16  # rays
-_GROWTH = 0.1  # of s within two decades; a power law has none, exp(-r^a) has 100^a - 1, exp(-log^2 r) has .27
+# of s within two decades; a power law has none, exp(-r^a) has 100^a - 1, exp(-log^2 r) has .27
+_GROWTH = 0.1
 _FLAT = 1e-3  # s that counts as 0
-_MARGIN = 0.25  # by how much the target's exponent must be smaller; .5 costs a t with 1 to 2 df coverage (.76 to .88)
-_LARGEST_POWER = 20.0  # for every dimension; above, a power law and a normal base give errors < .005 nats, and cover
+# by how much the target's exponent must be smaller; .5 costs a t with 1 to 2 df coverage (.76 to
+# .88)
+_MARGIN = 0.25
+# for every dimension; above, a power law and a normal base give errors < .005 nats, and cover
+_LARGEST_POWER = 20.0
 _MOST_DF = 8.0  # that are recommended
 _N_CHAINS, _N_LEVELS, _N_MOVES, _N_LAST_MOVES = 64, 20, 3, 40  # of the pilot
 _LONGEST_MOVE = 10.0  # in standard deviations of its points
 
 
 class Rays(NamedTuple):
-    """Directions (n, d) of length 1 in scales of the base, and which of them were drawn with a density, (n,).
+    """Directions (n, d) of length 1 in scales of the base, and which of them were drawn with a
+    density, (n,).
 
-    If f falls as r^-s along such a ray its integral is finite only for s > d. Along an axis, which may be a ridge, it
-    can be for s > 1.
+    If f falls as r^-s along such a ray its integral is finite only for s > d. Along an axis, which
+    may be a ridge, it can be for s > 1.
     """
 
     direction: NDArray[np.float64]
@@ -34,17 +43,23 @@ class Rays(NamedTuple):
 
 
 def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
-    """Raise an alarm if the tails of a `GeometricPath`'s target are heavier than the base's; empty if they aren't.
+    """Raise an alarm if the tails of a `GeometricPath`'s target are heavier than the base's; empty
+    if they aren't.
 
-    Compares s(r) = -d log f / d log r of both at radii from 1 to 1e10 along rays from the base's center: in random
-    directions, along its axes, and through the points of a crude pilot. s levels off where f falls as a power of r.
+    Compares s(r) = -d log f / d log r of both at radii from 1 to 1e10 along rays from the base's
+    center: in random directions, along its axes, and through the points of a crude pilot. s levels
+    off where f falls as a power of r.
 
     Raises
     ------
     ValueError
         If f has no integral: along a ray that isn't exceptional it falls no faster than r^-d.
     """
-    is_open = np.ones(path.n_dimensions, bool) if path.bounds is None else np.isinf(path.bounds).any(axis=0)
+    is_open = (
+        np.ones(path.n_dimensions, bool)
+        if path.bounds is None
+        else np.isinf(path.bounds).any(axis=0)
+    )
     if not is_open.any():
         return ()
     rng, d = np.random.default_rng(key), int(is_open.sum())
@@ -56,21 +71,32 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     improper = levels & rays.drawn & (exponent <= d + _FLAT)
     if improper.any():
         raise ValueError(_improper(exponent[improper].min(), d, len(is_open) - d))
-    heavier = (exponent - size < base_exponent - d - _MARGIN) & (exponent <= _LARGEST_POWER * size) & levels
+    heavier = (
+        (exponent - size < base_exponent - d - _MARGIN)
+        & (exponent <= _LARGEST_POWER * size)
+        & levels
+    )
     if not heavier.any():
         return ()
     return (_heavy(exponent[heavier], (exponent - size)[heavier]),)
 
 
 def _fall(exponent) -> str:
-    return "grows" if exponent < -_FLAT else "is flat" if exponent <= _FLAT else f"falls only as r^-{exponent:.3g}"
+    return (
+        "grows"
+        if exponent < -_FLAT
+        else "is flat"
+        if exponent <= _FLAT
+        else f"falls only as r^-{exponent:.3g}"
+    )
 
 
 def _improper(exponent, d, n_closed) -> str:
     where = f"{d} open dimensions" if n_closed else f"{d} dimensions" if d > 1 else "1 dimension"
     return (
-        f"log_density is not normalisable: far out along a ray the density {_fall(exponent)} with the distance r, and "
-        f"in {where} it must fall faster than r^-{d}; give a proper prior, or bounds"
+        f"log_density is not normalisable: far out along a ray the density {_fall(exponent)} with"
+        f" the distance r, and in {where} it must fall faster than r^-{d}; give a proper prior, or"
+        " bounds"
     )
 
 
@@ -78,8 +104,9 @@ def _heavy(exponents, indices) -> Alarm:
     index = indices.min()
     df = f"at most {min(index, _MOST_DF):.2g}" if index > 0.1 else "few"
     seen = (
-        f"the target's tails are heavier than the base's: far out along a ray the target's density "
-        f"{_fall(exponents[indices.argmin()])} with the distance r, and weights can't show what the base leaves out"
+        "the target's tails are heavier than the base's: far out along a ray the target's density"
+        f" {_fall(exponents[indices.argmin()])} with the distance r, and weights can't show what"
+        " the base leaves out"
     )
     return Alarm("heavy-tails", seen, f"give a StudentT base of {df} degrees of freedom")
 
@@ -89,7 +116,9 @@ def _rays(path, rng) -> Rays:
     center, scale = np.asarray(base.center), np.asarray(base.scale)
     axes = getattr(base, "axes", None)
     axes = np.diag(scale) if axes is None else np.asarray(axes).T
-    axes = axes[rng.permutation(d)[:_MOST_AXES]] * rng.choice([-1.0, 1.0], size=(min(d, _MOST_AXES), 1))
+    axes = axes[rng.permutation(d)[:_MOST_AXES]] * rng.choice(
+        [-1.0, 1.0], size=(min(d, _MOST_AXES), 1)
+    )
     drawn = scale * rng.standard_normal((_N_RANDOM // 2, d))
     drawn = np.concatenate([drawn, -drawn, _pilot(path, rng)[:_N_PILOT] - center])
     direction = _inwards(np.concatenate([drawn, axes]), path.bounds)
@@ -103,7 +132,11 @@ def _inwards(direction, bounds):
     if bounds is None:
         return direction
     low, high = np.isfinite(bounds)
-    return np.where(low & high, 0.0, np.where(low, np.abs(direction), np.where(high, -np.abs(direction), direction)))
+    return np.where(
+        low & high,
+        0.0,
+        np.where(low, np.abs(direction), np.where(high, -np.abs(direction), direction)),
+    )
 
 
 def _log_densities(path, rays) -> tuple[NDArray, NDArray]:
@@ -120,18 +153,26 @@ def _log_densities(path, rays) -> tuple[NDArray, NDArray]:
 
 
 def _at(path, position) -> NDArray:
-    """Log densities of base and target at some points, (2, n): whatever the functions give, NaN where they fail."""
+    """Log densities of base and target at some points, (2, n): whatever the functions give, NaN
+    where they fail.
+    """
     try:
-        return np.array([path.base.log_density(position), path.raw_log_density(position)], dtype=np.float64)
+        return np.array(
+            [path.base.log_density(position), path.raw_log_density(position)], dtype=np.float64
+        )
     except (ArithmeticError, ValueError):  # of numbers that are too large, singular matrices too
         return np.full((2, len(position)), np.nan)
 
 
 def _exponents(base, target) -> tuple[NDArray, NDArray, NDArray]:
-    """Which rays' s of the target levels off (n_rays,), its s far out, and the base's, infinite where it goes on."""
+    """Which rays' s of the target levels off (n_rays,), its s far out, and the base's, infinite
+    where it goes on.
+    """
     n_finite = np.logical_and.accumulate(np.isfinite(target), axis=0).sum(axis=0)
     here = np.minimum(n_finite, len(target) - 1), np.arange(target.shape[1])
-    ends = (n_finite < len(target)) & (target[here] == -np.inf)  # a wall, or f too small for a number
+    ends = (n_finite < len(target)) & (
+        target[here] == -np.inf
+    )  # a wall, or f too small for a number
     enough = (n_finite >= _FEWEST_RADII) & ~ends
     last = np.maximum(n_finite, _FEWEST_RADII) - 1
     levels, exponent = _level(target, last)
@@ -149,7 +190,9 @@ def _level(values, last) -> tuple[NDArray, NDArray]:
 
 
 def _pilot(path, rng) -> NDArray:
-    """Points near the target's mass: base draws that are moved and resampled at a few inverse temperatures."""
+    """Points near the target's mass: base draws that are moved and resampled at a few inverse
+    temperatures.
+    """
     position = np.asarray(path.base.sample(_N_CHAINS, rng), dtype=np.float64)
     ends, beta, step = _at(path, position), 0.0, 2.4 / np.sqrt(path.n_dimensions)
     for level in range(_N_LEVELS):
@@ -170,7 +213,9 @@ def _pilot(path, rng) -> NDArray:
 
 
 def _step(gain, longest) -> float:
-    """The longest step up, halved as often as it takes, that leaves half of the chains effective."""
+    """The longest step up, halved as often as it takes, that leaves half of the chains
+    effective.
+    """
     steps = longest * 0.5 ** np.arange(50)
     weights = np.exp(steps[:, np.newaxis] * (gain - gain.max()))
     enough = weights.sum(axis=1) ** 2 >= 0.5 * np.sum(gain > -np.inf) * np.sum(weights**2, axis=1)
@@ -184,4 +229,8 @@ def _move(path, position, ends, beta, step, rng):
     there = _at(path, proposal)
     log_rate = (1 - beta) * (there[0] - ends[0]) + beta * (there[1] - ends[1])
     accept = np.isfinite(there).all(axis=0) & (np.log(rng.random(len(position))) < log_rate)
-    return np.where(accept[:, np.newaxis], proposal, position), np.where(accept, there, ends), accept.mean()
+    return (
+        np.where(accept[:, np.newaxis], proposal, position),
+        np.where(accept, there, ends),
+        accept.mean(),
+    )

@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from sklpf._alarm import Alarm
-from sklpf._sklearn import StrOptions
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.sklearn import StrOptions
 from sklpf.partition._reweighting import ReweightingEstimator
 from sklpf.partition._rts import RTS
 from sklpf.readings._continuous import continuous_integral
@@ -20,52 +20,56 @@ from sklpf.uncertainty import jackknife
 _LARGEST_SHARE = 0.5  # of the standard error that the error of quadrature may be
 _NOISE = 3.0  # standard errors of it that are no error of quadrature
 _OTHER_RUN = (
-    'rule="continuous" needs a run of RTS(continuous=True), and the other rules need one with levels: give such a run, '
-    "or such a sampler"
+    'rule="continuous" needs a run of RTS(continuous=True), and the other rules need one with'
+    " levels: give such a run, or such a sampler"
 )
 
 
 class ThermodynamicIntegration(ReweightingEstimator):
     """Thermodynamic integration (Carlson et al. 2016, eqs. 20 and 21; Friel, Hurn & Wyse 2014).
 
-    log Z is the integral over beta of d log Z / d beta = E U, where U = d log f / d beta. The run kept the sums of U,
-    U^2 and dU / d beta at every level (of every fourth scan of `ParallelTempering`), and so also knows
-    d^2 log Z / d beta^2 = Var U + E dU / d beta.
+    log Z is the integral over beta of d log Z / d beta = E U, where U = d log f / d beta. The run
+    kept the sums of U, U^2 and dU / d beta at every level (of every fourth scan of
+    `ParallelTempering`), and so also knows d^2 log Z / d beta^2 = Var U + E dU / d beta.
 
     Parameters
     ----------
     sampler : ParallelTempering, RTS or None, default=None
         See `ReweightingEstimator`.
     rule : {"left", "right", "trapezoid", "corrected", "simpson", "continuous"}, default="corrected"
-        How the slopes at the levels are integrated. "corrected" is the trapezoidal rule less h^2 / 12 times the
-        change of the second derivative. "left" and "right" are sums of Riemann: too small and too large, where log f is
-        linear in beta. "continuous" is no quadrature but log Z = log Z_0 + E[U / p(beta)] over a run whose beta was
-        drawn from a density p, that of ``RTS(continuous=True)``, and from no other; p is estimated from the run.
+        How the slopes at the levels are integrated. "corrected" is the trapezoidal rule less h^2 /
+        12 times the change of the second derivative. "left" and "right" are sums of Riemann: too
+        small and too large, where log f is linear in beta. "continuous" is no quadrature but log Z
+        = log Z_0 + E[U / p(beta)] over a run whose beta was drawn from a density p, that of
+        ``RTS(continuous=True)``, and from no other; p is estimated from the run.
     rao_blackwell : bool, default=False
-        Take E U at every level from the kept states of all levels (TI-RB), instead of the states of that level. On a
-        run of `RTS` this gives its number, but for thinning and quadrature. On one of `ParallelTempering` the weights
-        of the states are those of `MBAR`.
+        Take E U at every level from the kept states of all levels (TI-RB), instead of the states of
+        that level. On a run of `RTS` this gives its number, but for thinning and quadrature. On one
+        of `ParallelTempering` the weights of the states are those of `MBAR`.
     random_state, n_jobs, verbose
         See `ReweightingEstimator`.
 
     Attributes
     ----------
-    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, sampler_, run_
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_,
+    sampler_, run_
         See `ReweightingEstimator`. ``result_.diagnostics`` also holds ``left_log_partition`` and
-        ``right_log_partition``, between which log Z lies, but for noise, where log f is linear in beta; and
-        ``quadrature_error``, the difference from `BAR` or `LevelProcess` on the same run, which have none, or from the
-        corrected rule, which has less: from the one where it has the smallest standard error.
+        ``right_log_partition``, between which log Z lies, but for noise, where log f is linear in
+        beta; and ``quadrature_error``, the difference from `BAR` or `LevelProcess` on the same run,
+        which have none, or from the corrected rule, which has less: from the one where it has the
+        smallest standard error.
 
     Notes
     -----
-    Not converged, besides what `ReweightingEstimator` says, if the error of quadrature is larger than half the standard
-    error and than three of its own. The statement is then "approximate", and the interval infinite.
+    Not converged, besides what `ReweightingEstimator` says, if the error of quadrature is larger
+    than half the standard error and than three of its own. The statement is then "approximate", and
+    the interval infinite.
 
     Raises
     ------
     ValueError
-        If the run's path has no `derivatives`, or its base draws points where the target is 0; if the run has
-        continuous beta and the rule is another, or the other way round.
+        If the run's path has no `derivatives`, or its base draws points where the target is 0; if
+        the run has continuous beta and the rule is another, or the other way round.
 
     Examples
     --------
@@ -89,7 +93,9 @@ class ThermodynamicIntegration(ReweightingEstimator):
         self,
         sampler=None,
         *,
-        rule: Literal["left", "right", "trapezoid", "corrected", "simpson", "continuous"] = "corrected",
+        rule: Literal[
+            "left", "right", "trapezoid", "corrected", "simpson", "continuous"
+        ] = "corrected",
         rao_blackwell: bool = False,
         random_state=None,
         n_jobs: int | None = None,
@@ -116,11 +122,17 @@ class ThermodynamicIntegration(ReweightingEstimator):
         if self.rule != "continuous":
             super()._check(run)
         elif self.rao_blackwell:
-            raise ValueError('rao_blackwell must be False with rule="continuous": averaged over q it is RTS itself')
+            raise ValueError(
+                'rao_blackwell must be False with rule="continuous": averaged over q it is RTS'
+                " itself"
+            )
 
     @property
     def _method(self):
-        return f"ThermodynamicIntegration ({self.rule}{', Rao-Blackwell' if self.rao_blackwell else ''})"
+        return (
+            "ThermodynamicIntegration"
+            f" ({self.rule}{', Rao-Blackwell' if self.rao_blackwell else ''})"
+        )
 
     def _curve(self, run):
         if self.rule == "continuous":
@@ -131,16 +143,25 @@ class ThermodynamicIntegration(ReweightingEstimator):
     def _moments(self, run):
         samples, sums = run.samples, run.level_sums.sum(axis=0)
         if not samples.slopes.shape[1]:
-            raise ValueError("run must come from a path with the method derivatives(state, levels): take BAR")
+            raise ValueError(
+                "run must come from a path with the method derivatives(state, levels): take BAR"
+            )
         if not np.isfinite(sums).all():
-            raise ValueError("run must come from a base without draws where the target is 0: take BAR, or another base")
+            raise ValueError(
+                "run must come from a base without draws where the target is 0: take BAR, or"
+                " another base"
+            )
         if not self.rao_blackwell:
             return lambda keep: level_moments(sums[keep].sum(axis=0), run.ladder)
         zeta = mbar_curve(run) if isinstance(run, ExchangeRun) else None
 
         def moments(keep):
             chosen, own = samples.of(keep), level_moments(sums[keep].sum(axis=0), run.ladder)
-            mixture = -np.r_[0.0, np.cumsum(run.shift)] if zeta is None else np.log(chosen.counts) - zeta(keep)
+            mixture = (
+                -np.r_[0.0, np.cumsum(run.shift)]
+                if zeta is None
+                else np.log(chosen.counts) - zeta(keep)
+            )
             return own._replace(slope=reweighted_slopes(chosen.vectors, chosen.slopes, mixture))
 
         return moments
@@ -165,14 +186,16 @@ class ThermodynamicIntegration(ReweightingEstimator):
         diagnostics["approximate"] = True
         advice = "" if self.rule == "corrected" else 'take rule="corrected", or '
         seen = (
-            f"the integral over {len(run.ladder)} levels is {error:+.2g} nats off for its standard error of "
-            f"{std_error:.2g}"
+            f"the integral over {len(run.ladder)} levels is {error:+.2g} nats off for its standard"
+            f" error of {std_error:.2g}"
         )
         return [Alarm("quadrature-error", seen, f"{advice}raise n_temperatures")]
 
 
 def _quadrature_error(integral, closest, n_groups):
-    """Difference from what has less of it, and its standard error: of those given the one with the smallest."""
+    """Difference from what has less of it, and its standard error: of those given the one with the
+    smallest.
+    """
 
     def differences(keep):
         return [integral(keep)[-1] - curve(keep)[-1] for curve in closest]

@@ -1,4 +1,6 @@
-"""log Z_1 / Z_0 where the base draws points at which the target is 0: chains hardly ever come from there."""
+"""log Z_1 / Z_0 where the base draws points at which the target is 0: chains hardly ever come from
+there.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._alarm import Alarm
-from sklpf._random import Stream
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.random import Stream
 from sklpf.readings._weights import weight_alarms, weight_diagnostics
 from sklpf.reweighting import MeanWeight, mean_weight
 from sklpf.runs._plan import check_alive, check_finite
@@ -28,11 +30,14 @@ class FirstRatio(NamedTuple):
     alarms: tuple[Alarm, ...]
 
 
-def first_ratio(path: Any, n_sweeps: int, tol: float | None, key: tuple[int, int]) -> FirstRatio | None:
-    """The mean of f_1 / f_0 over independent base draws; None where these don't fall on points with f_1 = 0.
+def first_ratio(
+    path: Any, n_sweeps: int, tol: float | None, key: tuple[int, int]
+) -> FirstRatio | None:
+    """The mean of f_1 / f_0 over independent base draws; None where these don't fall on points with
+    f_1 = 0.
 
-    Such points are seen from level 0 alone. Chains that have left them seldom return, so that what their visits say of
-    Z_1 / Z_0 is noise that does not show how large it is.
+    Such points are seen from level 0 alone. Chains that have left them seldom return, so that what
+    their visits say of Z_1 / Z_0 is noise that does not show how large it is.
 
     Parameters
     ----------
@@ -56,7 +61,10 @@ def first_ratio(path: Any, n_sweeps: int, tol: float | None, key: tuple[int, int
         n = max(n, min(_MOST_DRAWS, int(variance * (_TOL_SHARE / tol) ** 2)))
     parts += [_log_weights(path, stream.at(i)) for i in range(1, -(-n // _LOOK))]
     log_weights = np.concatenate(parts)
-    remedy = "the others lie where the target is 0, or nearly: give a base that covers the target more closely"
+    remedy = (
+        "the others lie where the target is 0, or nearly: give a base that covers the target more"
+        " closely"
+    )
     alarms = weight_alarms(len(log_weights), weight_diagnostics(log_weights), remedy)
     return FirstRatio(mean_weight(log_weights), len(log_weights), tuple(alarms))
 

@@ -8,14 +8,16 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._sklearn import Interval
+from sklpf._utils.sklearn import Interval
 from sklpf.partition._adaptive import AdaptiveTempering
 from sklpf.partition._rts import RTS
 from sklpf.transitions import Transition
 
 
 class HalvingGain:
-    """gamma for every visit, halved when the histogram since the last halving is flat; K / t once it is less."""
+    """gamma for every visit, halved when the histogram since the last halving is flat; K / t once
+    it is less.
+    """
 
     def __init__(self, n_levels, flatness):
         self.n_levels, self.flatness = n_levels, flatness
@@ -38,12 +40,13 @@ class HalvingGain:
 class WangLandau(AdaptiveTempering):
     """Wang-Landau sampling of the levels, with a frozen phase that gives the number and its error.
 
-    Chains walk up and down the ladder as in `RTS`. Every visit of a level adds gamma to its log Z_k, so that chains go
-    where they have been less (Wang & Landau 2001). gamma begins at 1, is halved whenever the histogram of the visits
-    since the last halving is flat, and is K / t after t draws once it is less than that (Belardinelli & Pereyra 2007):
-    further halving would freeze an error. A pilot that takes a quarter of the sweeps gives the first estimates and
-    places the chains, as in `RTS`; another quarter adapts. The estimates are then frozen, and the other half of the
-    sweeps gives the result: its value, its error and its alarms are those of `RTS`.
+    Chains walk up and down the ladder as in `RTS`. Every visit of a level adds gamma to its log
+    Z_k, so that chains go where they have been less (Wang & Landau 2001). gamma begins at 1, is
+    halved whenever the histogram of the visits since the last halving is flat, and is K / t after t
+    draws once it is less than that (Belardinelli & Pereyra 2007): further halving would freeze an
+    error. A pilot that takes a quarter of the sweeps gives the first estimates and places the
+    chains, as in `RTS`; another quarter adapts. The estimates are then frozen, and the other half
+    of the sweeps gives the result: its value, its error and its alarms are those of `RTS`.
 
     Parameters
     ----------
@@ -52,8 +55,9 @@ class WangLandau(AdaptiveTempering):
     n_temperatures, n_sweeps, tol, max_sweeps, ladder, sweeps_per_redraw
         As in `RTS`. With `tol` later rounds run with what the rounds before have found.
     flatness : float, default=0.2
-        A histogram is flat when every level has more than this share of the mean. 0.8 is that of the first paper; it
-        takes many more draws for the same accuracy. 0 asks for one visit of each level, as the second paper does.
+        A histogram is flat when every level has more than this share of the mean. 0.8 is that of
+        the first paper; it takes many more draws for the same accuracy. 0 asks for one visit of
+        each level, as the second paper does.
     weights, base, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
@@ -63,7 +67,8 @@ class WangLandau(AdaptiveTempering):
         See `PartitionEstimator` and `RTS`, whose diagnostics these are (nats), and of every update
 
         - ``adaptive_n_draws``, the draws of all chains until then;
-        - ``adaptive_gain``, by which K times the share of the visits was multiplied: gamma / K of its draws together;
+        - ``adaptive_gain``, by which K times the share of the visits was multiplied: gamma / K of
+        its draws together;
         - ``adaptive_evenness``, the smallest over the mean of the histogram;
         - ``adaptive_log_partition``, the estimate of log Z: no result, its error is unknown.
 
@@ -74,11 +79,11 @@ class WangLandau(AdaptiveTempering):
 
     Notes
     -----
-    Not converged if gamma has not come down to K / t within the adaptive phase, if a frozen log Z_k differs from the
-    result by more than 1 nat, or for the reasons of `RTS`.
+    Not converged if gamma has not come down to K / t within the adaptive phase, if a frozen log Z_k
+    differs from the result by more than 1 nat, or for the reasons of `RTS`.
 
-    An update takes one redraw of every chain at first, a tenth of those before it later; it moves no level by more than
-    1 nat.
+    An update takes one redraw of every chain at first, a tenth of those before it later; it moves
+    no level by more than 1 nat.
 
     Examples
     --------

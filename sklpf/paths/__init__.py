@@ -1,6 +1,6 @@
 """Paths from a base density to the target, and their ladders of inverse temperatures."""
 
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.paths._base import Path, TemperedPath
 from sklpf.paths._bases import Density, Uniform
 from sklpf.paths._capabilities import (

@@ -17,10 +17,15 @@ class _Independent(Base):
 
     def __init__(self, parts: tuple[Any, ...]) -> None:
         self.n_dimensions, self._parts = len(parts), parts
-        quartiles = [np.asarray(part.ppf([0.25, 0.5, 0.75])) for part in parts if np.shape(part.median()) == ()]
+        quartiles = [
+            np.asarray(part.ppf([0.25, 0.5, 0.75]))
+            for part in parts
+            if np.shape(part.median()) == ()
+        ]
         if len(quartiles) < len(parts) or not np.all(np.isfinite(quartiles)):
             raise ValueError(
-                "base must be frozen with valid numbers; give a list of distributions for several dimensions"
+                "base must be frozen with valid numbers; give a list of distributions for several"
+                " dimensions"
             )
         self.center, self.scale = typical(np.transpose(quartiles))
 
@@ -30,18 +35,22 @@ class _Independent(Base):
 
     def log_density(self, x: Array) -> Array:
         """Return the log density at points (n, d), shape (n,), in nats."""
-        return np.sum([part.logpdf(column) for part, column in zip(self._parts, self._points(x).T)], axis=0)
+        return np.sum(
+            [part.logpdf(column) for part, column in zip(self._parts, self._points(x).T)], axis=0
+        )
 
 
 def as_base(base: Any, n_dimensions: int | None = None) -> Density:
-    """Return a base: what is one already as it is, frozen distributions of `scipy.stats` in the form of one.
+    """Return a base: what is one already as it is, frozen distributions of `scipy.stats` in the
+    form of one.
 
     Parameters
     ----------
     base : object with the members of `Density`, frozen distribution, or list of univariate ones
-        ``multivariate_normal`` becomes a `Gaussian`, ``multivariate_t`` a `StudentT`; a univariate continuous
-        distribution is a base for d = 1, a list of d of them a base with independent coordinates. If all of these
-        are normal it is a `Gaussian`, if all are uniform a `Uniform`; else its gradient is unknown.
+        ``multivariate_normal`` becomes a `Gaussian`, ``multivariate_t`` a `StudentT`; a univariate
+        continuous distribution is a base for d = 1, a list of d of them a base with independent
+        coordinates. If all of these are normal it is a `Gaussian`, if all are uniform a `Uniform`;
+        else its gradient is unknown.
     n_dimensions : int, optional
         How many dimensions the base must have.
 
@@ -59,7 +68,10 @@ def as_base(base: Any, n_dimensions: int | None = None) -> Density:
     """
     converted = _converted(base)
     if n_dimensions is not None and converted.n_dimensions != n_dimensions:
-        raise ValueError(f"base must have {n_dimensions} dimensions, got {converted.n_dimensions}; give one that fits")
+        raise ValueError(
+            f"base must have {n_dimensions} dimensions, got {converted.n_dimensions}; give one that"
+            " fits"
+        )
     return converted
 
 
@@ -73,16 +85,21 @@ def _converted(base: Any) -> Density:
     if isinstance(base, type(stats.multivariate_normal())):
         return Gaussian(base.mean, base.cov)
     if isinstance(base, type(stats.multivariate_t())):
-        return Gaussian(base.loc, base.shape) if np.isinf(base.df) else StudentT(base.loc, base.shape, base.df)
+        return (
+            Gaussian(base.loc, base.shape)
+            if np.isinf(base.df)
+            else StudentT(base.loc, base.shape, base.df)
+        )
     parts = tuple(base) if isinstance(base, (list, tuple)) else (base,)
     families = [getattr(part, "dist", None) for part in parts]
     if families and all(isinstance(family, stats.rv_continuous) for family in families):
         return _from_parts(parts, families)
     lacks = f" without {', '.join(missing)}" if len(missing) < len(_MEMBERS) else ""
     raise TypeError(
-        "base must be a Gaussian, StudentT or Uniform, a frozen distribution of scipy.stats (multivariate_normal, "
-        "multivariate_t, or a univariate continuous one per dimension), or an object with "
-        f"{', '.join(_MEMBERS[:-1])} and {_MEMBERS[-1]}; got {type(base).__name__}{lacks}"
+        "base must be a Gaussian, StudentT or Uniform, a frozen distribution of scipy.stats"
+        " (multivariate_normal, multivariate_t, or a univariate continuous one per dimension), or"
+        f" an object with {', '.join(_MEMBERS[:-1])} and {_MEMBERS[-1]}; got"
+        f" {type(base).__name__}{lacks}"
     )
 
 

@@ -13,30 +13,33 @@ from numpy.typing import ArrayLike, NDArray
 class Path:
     """Levels k = 0 … K - 1 from a base density f_0 to the unnormalised target f_(K-1).
 
-    Subclass it to bring your own density. Required: `log_f`. For annealing and tempering from base draws also
-    `sample_base` and a declared `base_log_partition`; and one kind of move: `gibbs` or `propose`. What else a path may
-    offer is listed, in groups, by the protocols of `sklpf.paths`: `Base`, `GibbsMove`, `Proposal`, `Continuous`,
-    `Gradients`, `Derivatives`, `TargetDraws`, `BoundDraws`, `ConditionalDraws`, `ConditionalModes`, `DataStarts`,
-    `Enumeration`, `ClosedForm`, `Rows`, `SimulatedRows`, `Filters`.
-    ``default_estimator()``, where it is defined, returns what a model's ``partition_estimator=None`` stands for.
+    Subclass it to bring your own density. Required: `log_f`. For annealing and tempering from base
+    draws also `sample_base` and a declared `base_log_partition`; and one kind of move: `gibbs` or
+    `propose`. What else a path may offer is listed, in groups, by the protocols of `sklpf.paths`:
+    `Base`, `GibbsMove`, `Proposal`, `Continuous`, `Gradients`, `Derivatives`, `TargetDraws`,
+    `BoundDraws`, `ConditionalDraws`, `ConditionalModes`, `DataStarts`, `Enumeration`, `ClosedForm`,
+    `Rows`, `SimulatedRows`, `Filters`. ``default_estimator()``, where it is defined, returns what a
+    model's ``partition_estimator=None`` stands for.
 
     Attributes
     ----------
     ladder : ndarray of shape (K,)
         Coordinate of every level, usually the inverse temperatures from 0 to 1.
     base_log_partition : float or None
-        Log normaliser of f_0 in nats; 0.0 says that f_0 is normalised, None that nothing was declared.
+        Log normaliser of f_0 in nats; 0.0 says that f_0 is normalised, None that nothing was
+        declared.
     n_moves_per_segment : int
         After how many sweeps of a block control returns to Python (interruption, checkpoints).
     n_chains_per_block : int or None
-        Chains of an annealing run that move together; None: at most 32, in at least 8 blocks. Densities in NumPy are
-        several times faster with more at once.
+        Chains of an annealing run that move together; None: at most 32, in at least 8 blocks.
+        Densities in NumPy are several times faster with more at once.
     has_walls : bool
         log_f may be -inf: where the density is 0.
     ladder_cost : float
         Work of one `log_f_ladder` in sweeps; RTS spaces its redraws of levels by it.
     n_rows : int or None
-        None: one log Z. An int: a log Z for each of so many rows of data; estimators then call `row` and give arrays.
+        None: one log Z. An int: a log Z for each of so many rows of data; estimators then call
+        `row` and give arrays.
     log_f_rounding : float
         Size of the rounding errors of `log_f` in nats, where they may matter.
 
@@ -47,11 +50,14 @@ class Path:
     >>> from sklpf.transitions import Metropolis
     >>> class Coins(Path):
     ...     base_log_partition = 0.0
+    ...
     ...     def sample_base(self, n, stream):
     ...         return stream.generator().integers(2, size=(n, 3))
+    ...
     ...     def log_f(self, state, levels):  # from fair coins to f(x) = 2^sum(x)
     ...         beta = self.ladder[levels]
     ...         return beta * state.sum(axis=1) * np.log(2) - (1 - beta) * 3 * np.log(2)
+    ...
     ...     def propose(self, state, levels, stream):
     ...         flip = stream.generator().integers(2, size=state.shape)
     ...         return state ^ flip, np.zeros(len(state))
@@ -73,7 +79,8 @@ class Path:
     def __repr__(self) -> str:
         names = "n_dimensions", "n_rows"
         sizes = {name: getattr(self, name, None) for name in names} | {"n_levels": len(self.ladder)}
-        return f"{type(self).__name__}({', '.join(f'{name}={n}' for name, n in sizes.items() if n is not None)})"
+        known = ", ".join(f"{name}={n}" for name, n in sizes.items() if n is not None)
+        return f"{type(self).__name__}({known})"
 
     def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return log f of every chain at its own level.
@@ -140,7 +147,9 @@ class Path:
             All that the state holds, unless a path says better.
         """
         arrays = state if isinstance(state, tuple) else (state,)
-        return np.concatenate([np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1)
+        return np.concatenate(
+            [np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1
+        )
 
     def row_cost(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the relative work of rows: blocks of rows that run in parallel are cut by it.
@@ -186,10 +195,13 @@ class TemperedPath(Path):
     >>> from sklpf.transitions import Gibbs
     >>> class Coin(TemperedPath):
     ...     base_log_partition = 0.0
+    ...
     ...     def sample_base(self, n, stream):
     ...         return stream.generator().integers(2, size=n)
+    ...
     ...     def ends(self, state):  # f_0 is 1/2, f_1 is 1 or 3
     ...         return np.full(len(state), np.log(0.5)), np.log(np.where(state, 3, 1)) - np.log(0.5)
+    ...
     ...     def gibbs(self, state, levels, stream):
     ...         odds = 3.0 ** self.ladder[levels]
     ...         return (stream.generator().random(len(state)) < odds / (1 + odds)).astype(int)
@@ -237,14 +249,23 @@ def _between(base, gain, betas):
 
 
 def check_ladder(ladder: ArrayLike) -> NDArray[np.float64]:
-    """Return the inverse temperatures as an increasing float64 array in [0, 1] or raise ValueError."""
+    """Return the inverse temperatures as an increasing float64 array in [0, 1] or raise
+    ValueError.
+    """
     ladder = np.array(ladder, dtype=np.float64)
     if ladder.ndim != 1 or len(ladder) < 2:
-        raise ValueError(f"ladder must be a sequence of at least 2 inverse temperatures, got shape {ladder.shape}")
+        raise ValueError(
+            "ladder must be a sequence of at least 2 inverse temperatures, got shape"
+            f" {ladder.shape}"
+        )
     if not np.all((ladder >= 0) & (ladder <= 1)):
-        raise ValueError("ladder must hold inverse temperatures in [0, 1]; rescale or drop the others")
+        raise ValueError(
+            "ladder must hold inverse temperatures in [0, 1]; rescale or drop the others"
+        )
     if np.any(np.diff(ladder) <= 0):
-        raise ValueError("ladder must be strictly increasing; sort it and drop repeated inverse temperatures")
+        raise ValueError(
+            "ladder must be strictly increasing; sort it and drop repeated inverse temperatures"
+        )
     ladder.setflags(write=False)
     return ladder
 

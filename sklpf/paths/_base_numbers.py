@@ -1,4 +1,6 @@
-"""What base densities do with their parameters: checks that name them, factors, masses of intervals."""
+"""What base densities do with their parameters: checks that name them, factors, masses of
+intervals.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from scipy import linalg, stats
 from scipy.special import erf, log_ndtr
 
 Array = NDArray[np.float64]
-_NORMAL_RANGE = float(np.diff(stats.norm.ppf([0.25, 0.75]))[0])  # interquartile range of the standard normal
+_NORMAL_RANGE = float(
+    np.diff(stats.norm.ppf([0.25, 0.75]))[0]
+)  # interquartile range of the standard normal
 
 
 def frozen(value: ArrayLike) -> Array:
@@ -22,9 +26,13 @@ def numbers_of(name: str, value: ArrayLike, infinite: bool = False) -> Array:
     try:
         array = frozen(np.asarray(value, dtype=np.float64))
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number or a rectangular array of numbers, got {value!r}") from None
+        raise ValueError(
+            f"{name} must be a number or a rectangular array of numbers, got {value!r}"
+        ) from None
     if np.any(np.isnan(array)) or (not infinite and np.any(np.isinf(array))):
-        raise ValueError(f"{name} must be free of NaN{'' if infinite else ' and infinite numbers'}; replace them")
+        raise ValueError(
+            f"{name} must be free of NaN{'' if infinite else ' and infinite numbers'}; replace them"
+        )
     return array
 
 
@@ -36,12 +44,16 @@ def positive_number(name: str, value: float) -> float:
 
 
 def vector_of(name: str, value: ArrayLike, d: int | None = None, infinite: bool = False) -> Array:
-    """A vector (d,); a number stands for one of length 1, or d times for itself where d is known."""
+    """A vector (d,); a number stands for one of length 1, or d times for itself where d
+    is known.
+    """
     array = numbers_of(name, value, infinite)
     if array.ndim == 0:
         array = frozen(np.full(d or 1, array))
     if array.ndim != 1 or len(array) != (d or max(len(array), 1)):
-        raise ValueError(f"{name} must have shape ({d or 'd'},), one number per dimension, got {array.shape}")
+        raise ValueError(
+            f"{name} must have shape ({d or 'd'},), one number per dimension, got {array.shape}"
+        )
     return array
 
 
@@ -51,7 +63,9 @@ def box_of(low: ArrayLike, high: ArrayLike, d: int | None = None) -> tuple[Array
     lows, highs = vector_of("low", low, d, infinite=True), vector_of("high", high, d, infinite=True)
     if not np.all(lows < highs):
         i = int(np.argmin(lows < highs))
-        raise ValueError(f"low must be below high, but is {lows[i]:g} >= {highs[i]:g} in column {i}; swap them?")
+        raise ValueError(
+            f"low must be below high, but is {lows[i]:g} >= {highs[i]:g} in column {i}; swap them?"
+        )
     return lows, highs
 
 
@@ -66,20 +80,26 @@ def matrix_of(name: str, value: ArrayLike, d: int) -> Array:
         matrix = np.full(d, matrix)
     if matrix.shape not in ((d,), (d, d)):
         raise ValueError(
-            f"{name} must be a number or have shape ({d},) or ({d}, {d}), as mean has length {d}, got {matrix.shape}"
+            f"{name} must be a number or have shape ({d},) or ({d}, {d}), as mean has length {d},"
+            f" got {matrix.shape}"
         )
     variances = matrix if matrix.ndim == 1 else np.diag(matrix)
     if not np.all(variances > 0):
         raise ValueError(
-            f"{name} must be positive{' on its diagonal' if matrix.ndim == 2 else ''}: give variances above 0, and "
-            "leave out coordinates that have none"
+            f"{name} must be positive{' on its diagonal' if matrix.ndim == 2 else ''}: give"
+            " variances above 0, and leave out coordinates that have none"
         )
     if matrix.ndim == 2:
         spread = np.sqrt(variances)
         if np.any(np.abs(matrix - matrix.T) > 1e-8 * spread * spread[:, np.newaxis]):
-            raise ValueError(f"{name} must be symmetric; average it with its transpose if the difference means nothing")
+            raise ValueError(
+                f"{name} must be symmetric; average it with its transpose if the difference means"
+                " nothing"
+            )
         matrix = 0.5 * (matrix + matrix.T)
-    return frozen(variances if matrix.ndim == 1 or not np.any(matrix - np.diag(variances)) else matrix)
+    return frozen(
+        variances if matrix.ndim == 1 or not np.any(matrix - np.diag(variances)) else matrix
+    )
 
 
 def factors_of(name: str, matrix: Array, spread: Array) -> tuple[Array, Array]:
@@ -92,7 +112,8 @@ def factors_of(name: str, matrix: Array, spread: Array) -> tuple[Array, Array]:
         factor = np.zeros_like(matrix)
     if np.min(np.diag(factor)) ** 2 < 10 * len(matrix) * np.finfo(np.float64).eps:
         raise ValueError(
-            f"{name} must be positive definite; drop dimensions that depend on others, or add a little to its diagonal"
+            f"{name} must be positive definite; drop dimensions that depend on others, or add a"
+            " little to its diagonal"
         )
     root = linalg.solve_triangular(factor, np.eye(len(matrix)), lower=True)
     return frozen(spread[:, np.newaxis] * factor), frozen(root / spread)
@@ -108,18 +129,27 @@ def times_matrix(x: Array, matrix: Array) -> Array:
 
 
 def typical(quartiles: Array) -> tuple[Array, Array]:
-    """Medians and, from interquartile ranges, standard deviations of normal distributions: quartiles are (3, d)."""
+    """Medians and, from interquartile ranges, standard deviations of normal distributions:
+    quartiles are (3, d).
+    """
     return frozen(quartiles[1]), frozen((quartiles[2] - quartiles[0]) / _NORMAL_RANGE)
 
 
 def log_mass(low: Array, high: Array) -> Array:
-    """Log probability of (low, high) under the standard normal, exact to rounding in far tails and narrow ranges."""
-    a, b = np.where(low > 0, -high, low), np.where(low > 0, -low, high)  # to the left, where logs are accurate
+    """Log probability of (low, high) under the standard normal, exact to rounding in far tails and
+    narrow ranges.
+    """
+    a, b = (
+        np.where(low > 0, -high, low),
+        np.where(low > 0, -low, high),
+    )  # to the left, where logs are accurate
     nodes, weights = np.polynomial.legendre.leggauss(20)
     with np.errstate(all="ignore"):  # of the three, each fails where it isn't used
         both_sides = np.log((erf(b / np.sqrt(2)) - erf(a / np.sqrt(2))) / 2)
         far = log_ndtr(b) + np.log1p(-np.exp(log_ndtr(a) - log_ndtr(b)))
         half, middle = (b - a) / 2, a + (b - a) / 2
         t = half * nodes[:, np.newaxis]
-        narrow = stats.norm.logpdf(middle) + np.log(half * (weights @ np.exp(-t * (middle + t / 2))))
+        narrow = stats.norm.logpdf(middle) + np.log(
+            half * (weights @ np.exp(-t * (middle + t / 2)))
+        )
         return np.where(b > 0, both_sides, np.where(-a * (b - a) < 1, narrow, far))

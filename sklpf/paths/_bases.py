@@ -1,4 +1,6 @@
-"""Bases on R^d: normalised densities that can be sampled, from which a path to a user's density may start."""
+"""Bases on R^d: normalised densities that can be sampled, from which a path to a user's density may
+start.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,9 @@ from sklpf.paths._base_numbers import (
 class Density(Protocol):
     """What a base offers. Any object with these members is one.
 
-    Two more members are used where they exist and aren't None: ``grad_log_density(x)``, the gradient of `log_density`
-    at points (n, d), shape (n, d); and ``axes``, an array (d, d) whose orthonormal columns are principal directions.
+    Two more members are used where they exist and aren't None: ``grad_log_density(x)``, the
+    gradient of `log_density` at points (n, d), shape (n, d); and ``axes``, an array (d, d) whose
+    orthonormal columns are principal directions.
 
     Attributes
     ----------
@@ -28,7 +31,8 @@ class Density(Protocol):
     normalised : bool
         Whether the integral of exp(log_density) is 1.
     center, scale : ndarray of shape (d,)
-        A typical point, and standard deviations or half widths around it: for rays and first step sizes.
+        A typical point, and standard deviations or half widths around it: for rays and first step
+        sizes.
 
     Examples
     --------
@@ -67,8 +71,10 @@ class Density(Protocol):
 
 
 class GaussianParameters(NamedTuple):
-    """A Gaussian for compiled programs: mean (d,), lower triangular root R (d, d) with precision R'R, and its diagonal
-    (d,), which is all of it where is_diagonal is 1; log_norm is the log density at the mean, in nats."""
+    """A Gaussian for compiled programs: mean (d,), lower triangular root R (d, d) with precision
+    R'R, and its diagonal (d,), which is all of it where is_diagonal is 1; log_norm is the log
+    density at the mean, in nats.
+    """
 
     mean: Array
     root: Array
@@ -78,7 +84,9 @@ class GaussianParameters(NamedTuple):
 
 
 class StudentTParameters(NamedTuple):
-    """A t distribution for compiled programs, as `GaussianParameters` with R'R the inverse of the scale matrix."""
+    """A t distribution for compiled programs, as `GaussianParameters` with R'R the inverse of the
+    scale matrix.
+    """
 
     mean: Array
     root: Array
@@ -97,8 +105,10 @@ class UniformParameters(NamedTuple):
 
 
 class TruncatedParameters(NamedTuple):
-    """A Gaussian in a box for compiled programs: mean (d,), diagonal (d,) with 1 / standard deviations, low (d,) and
-    high (d,). Inside, the log density in nats is log_norm less half the square of |(x - mean) * diagonal|."""
+    """A Gaussian in a box for compiled programs: mean (d,), diagonal (d,) with 1 / standard
+    deviations, low (d,) and high (d,). Inside, the log density in nats is log_norm less half the
+    square of |(x - mean) * diagonal|.
+    """
 
     mean: Array
     diagonal: Array
@@ -123,7 +133,10 @@ class Base:
     def _points(self, x: ArrayLike) -> Array:
         points = np.asarray(x, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != self.n_dimensions:
-            raise ValueError(f"x must have shape (n, {self.n_dimensions}), a row for each point, got {points.shape}")
+            raise ValueError(
+                f"x must have shape (n, {self.n_dimensions}), a row for each point, got"
+                f" {points.shape}"
+            )
         return points
 
 
@@ -151,7 +164,9 @@ class Uniform(Base):
         with np.errstate(over="ignore"):
             width = self.high - self.low
         if not np.all(np.isfinite(width)):
-            raise ValueError("low and high of Uniform must be finite; take Gaussian or StudentT on an open range")
+            raise ValueError(
+                "low and high of Uniform must be finite; take Gaussian or StudentT on an open range"
+            )
         self.n_dimensions = len(width)
         self.center, self.scale = frozen(self.low + 0.5 * width), frozen(0.5 * width)
         self._log_norm = float(-np.sum(np.log(width)))

@@ -1,4 +1,6 @@
-"""What a path may be able to do beyond `log_f`, in groups. No base class is needed to have one: methods are enough."""
+"""What a path may be able to do beyond `log_f`, in groups. No base class is needed to have one:
+methods are enough.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 
 
 class Base(Protocol):
@@ -21,7 +23,9 @@ class Base(Protocol):
 
 
 class GibbsMove(Protocol):
-    """A Gibbs sweep. One that is not reversible takes ``reverse`` and sets ``gibbs_is_reversible = False``."""
+    """A Gibbs sweep. One that is not reversible takes ``reverse`` and sets ``gibbs_is_reversible =
+    False``.
+    """
 
     def gibbs(self, state: Any, levels: NDArray[np.int64], stream: Stream) -> Any:
         """Return the state after a sweep that leaves every chain's level invariant."""
@@ -30,7 +34,9 @@ class GibbsMove(Protocol):
 class Proposal(Protocol):
     """A Metropolis-Hastings proposal."""
 
-    def propose(self, state: Any, levels: NDArray[np.int64], stream: Stream) -> tuple[Any, NDArray[np.float64]]:
+    def propose(
+        self, state: Any, levels: NDArray[np.int64], stream: Stream
+    ) -> tuple[Any, NDArray[np.float64]]:
         """Return a proposal and log q(state | proposal) - log q(proposal | state), shape (n,)."""
 
 
@@ -38,11 +44,15 @@ class Derivatives(Protocol):
     """log f is a smooth function of the ladder's coordinate."""
 
     def derivatives(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return U = d log f / d beta and dU / dbeta of every chain at its own level, shape (n, 2)."""
+        """Return U = d log f / d beta and dU / dbeta of every chain at its own level,
+        shape (n, 2).
+        """
 
 
 class Continuous(Protocol):
-    """States are points of R^d, within a box where there are `bounds` (2, d), whose sides may be infinite."""
+    """States are points of R^d, within a box where there are `bounds` (2, d), whose sides may be
+    infinite.
+    """
 
     n_dimensions: int
     bounds: NDArray[np.float64] | None
@@ -72,14 +82,16 @@ class BoundDraws(Protocol):
     """Z can be bounded from below without the path's base."""
 
     def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
-        """Return log weights (G, n) of draws from some density: their means over n are independent, and unbiased for Z.
+        """Return log weights (G, n) of draws from some density: their means over n are independent,
+        and unbiased for Z.
 
         Each draw has the expectation Z, whatever that density misses.
         """
 
 
 class ConditionalDraws(Protocol):
-    """A Gibbs step at the target draws all variables from a density T(c, x) that is known, given hidden ones of c.
+    """A Gibbs step at the target draws all variables from a density T(c, x) that is known, given
+    hidden ones of c.
 
     f is the target's density of x.
     """
@@ -95,7 +107,9 @@ class ConditionalModes(Protocol):
     """Each block of variables is known at its most probable values given the others."""
 
     def log_joint(self, state: Any) -> NDArray[np.float64]:
-        """Return the target's log density of all variables, hidden ones too, of every chain, shape (n,), in nats."""
+        """Return the target's log density of all variables, hidden ones too, of every chain, shape
+        (n,), in nats.
+        """
 
     def conditional_modes(self, state: Any) -> Any:
         """Return the state after each block, in turn, was set to its mode given the others.
@@ -105,16 +119,18 @@ class ConditionalModes(Protocol):
 
 
 class DataStarts(Protocol):
-    """Chains can start at rows of data. ``complete(state, level, stream)``, where it exists, draws what such a start
-    leaves open (latent variables) from its conditional distribution."""
+    """Chains can start at rows of data. ``complete(state, level, stream)``, where it exists, draws
+    what such a start leaves open (latent variables) from its conditional distribution.
+    """
 
     def state_from_rows(self, rows: ArrayLike) -> Any:
         """Return the state of chains that start at rows of data."""
 
 
 class Enumeration(Protocol):
-    """The states can be enumerated in blocks. ``sample_enumerated(log_block_sums, n, rng)`` draws from the target,
-    ``enumerate_rows(rows)`` takes many rows in one call."""
+    """The states can be enumerated in blocks. ``sample_enumerated(log_block_sums, n, rng)`` draws
+    from the target, ``enumerate_rows(rows)`` takes many rows in one call.
+    """
 
     log2_states: int
     n_enumeration_blocks: int
@@ -131,7 +147,9 @@ class ClosedForm(Protocol):
 
 
 class Rows(Protocol):
-    """One log Z for each of `n_rows` rows of data, which share the model. ``row_cost(rows)`` may say what they cost."""
+    """One log Z for each of `n_rows` rows of data, which share the model. ``row_cost(rows)`` may
+    say what they cost.
+    """
 
     n_rows: int
 
@@ -139,11 +157,15 @@ class Rows(Protocol):
         """Return the path of row t alone, whose `n_rows` is None."""
 
     def row_content(self, t: int) -> bytes:
-        """Return all of row t that its log Z depends on: it keys random numbers, and equal rows are computed once."""
+        """Return all of row t that its log Z depends on: it keys random numbers, and equal rows are
+        computed once.
+        """
 
 
 class SimulatedRows(Protocol):
-    """Rows can be drawn from the model: moves are tuned on one of them, for all rows alike and whatever these are."""
+    """Rows can be drawn from the model: moves are tuned on one of them, for all rows alike and
+    whatever these are.
+    """
 
     def simulated_row(self, stream: Stream) -> Any:
         """Return the path of one row that is drawn from the model alone, whose `n_rows` is None."""
@@ -155,22 +177,32 @@ class Filters(Protocol):
     def left_to_right(
         self, n: int, n_particles: int, n_sweeps: float, stream: Stream, guide: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the log of n independent unbiased estimates of Z, shape (n,), and an array for others to begin with.
+        """Return the log of n independent unbiased estimates of Z, shape (n,), and an array for
+        others to begin with.
 
-        `guide` is None or such an array of an earlier call: what that found of the row, which must not make the
-        estimates biased.
+        `guide` is None or such an array of an earlier call: what that found of the row, which must
+        not make the estimates biased.
         """
 
     @property
     def filters_are_exact(self) -> bool:
-        """Whether `left_to_right` gives Z itself: then nothing is added for what no particle happened to do."""
+        """Whether `left_to_right` gives Z itself: then nothing is added for what no particle
+        happened to do.
+        """
 
 
 _INSTEAD: dict[Any, str] = {
-    GibbsMove: "define it, or choose HMC, RandomWalk or Slice on R^d, Metropolis where the path has propose",
-    Proposal: "define it, or choose HMC, RandomWalk or Slice on R^d, Gibbs where the path has gibbs",
-    Continuous: "its states are no points of R^d, which alone this moves: choose AIS, RTS or ParallelTempering, with "
-    "transition=None",
+    GibbsMove: (
+        "define it, or choose HMC, RandomWalk or Slice on R^d, Metropolis where the path has"
+        " propose"
+    ),
+    Proposal: (
+        "define it, or choose HMC, RandomWalk or Slice on R^d, Gibbs where the path has gibbs"
+    ),
+    Continuous: (
+        "its states are no points of R^d, which alone this moves: choose AIS, RTS or"
+        " ParallelTempering, with transition=None"
+    ),
     ConditionalDraws: "only RBMs have it: choose AIS, RTS or ParallelTempering, on R^d HAIS",
     Enumeration: "choose AIS, RTS or ParallelTempering, on R^d HAIS",
     Gradients: "define it, or choose RandomWalk or Slice as transition",
@@ -189,10 +221,16 @@ def require(path: Any, group: type, who: str) -> None:
         member = getattr(group, name, None)
         kind = f"attribute {name}"
         if callable(member):
-            parameters = [parameter for parameter in inspect.signature(member).parameters if parameter != "self"]
+            parameters = [
+                parameter
+                for parameter in inspect.signature(member).parameters
+                if parameter != "self"
+            ]
             kind = f"method {name}({', '.join(parameters)})"
         reason = _own_reason(path, name) or _INSTEAD.get(group, "define it")
-        raise TypeError(f"{who} needs a path with the {kind}; {type(path).__name__} has none: {reason}")
+        raise TypeError(
+            f"{who} needs a path with the {kind}; {type(path).__name__} has none: {reason}"
+        )
 
 
 def _own_reason(path: Any, name: str) -> str:
@@ -228,7 +266,8 @@ def require_base(path: Any, who: str) -> float:
     require(path, Base, who)
     if path.base_log_partition is None:
         raise ValueError(
-            f"{who} needs a base with a known normaliser: declare base_log_partition on {type(path).__name__} "
-            "(0.0 if log_f at level 0 is normalised), or give a base whose `normalised` is true"
+            f"{who} needs a base with a known normaliser: declare base_log_partition on"
+            f" {type(path).__name__} (0.0 if log_f at level 0 is normalised), or give a base whose"
+            " `normalised` is true"
         )
     return float(path.base_log_partition)

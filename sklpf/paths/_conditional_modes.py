@@ -19,7 +19,8 @@ class Modes(NamedTuple):
     ----------
     state : state of the path
     log_f : ndarray of shape (n_passes + 1, n)
-        Log density of all variables before the first and after every pass, in nats, of each of the n chains.
+        Log density of all variables before the first and after every pass, in nats, of each of the
+        n chains.
     """
 
     state: Any
@@ -27,10 +28,12 @@ class Modes(NamedTuple):
 
 
 def iterated_conditional_modes(path: Any, state: Any) -> Modes:
-    """Set each block of variables to its most probable values given the others, until nothing changes (ICM).
+    """Set each block of variables to its most probable values given the others, until nothing
+    changes (ICM).
 
-    Gibbs sampling with maxima in the place of draws (Besag 1986; Bishop 2006, 11.3): log f never falls, and ends at a
-    state that no change of a single block improves, which need not be the highest mode.
+    Gibbs sampling with maxima in the place of draws (Besag 1986; Bishop 2006, 11.3): log f never
+    falls, and ends at a state that no change of a single block improves, which need not be the
+    highest mode.
 
     Parameters
     ----------
@@ -63,15 +66,24 @@ def iterated_conditional_modes(path: Any, state: Any) -> Modes:
         raise TypeError(f"path must be a path, got a {type(path).__name__}: give its path()")
     require(path, ConditionalModes, "iterated_conditional_modes")
     if isinstance(state, np.ndarray) and hasattr(path, "state_from_rows"):
-        raise TypeError("state must be a state of the path, got an array: give path.state_from_rows(X)")
+        raise TypeError(
+            "state must be a state of the path, got an array: give path.state_from_rows(X)"
+        )
     trace = [path.log_joint(state)]
     if np.any(np.isnan(trace[0]) | (trace[0] == np.inf)):
-        raise ValueError("state must have a log density that is a number or -inf: start the chains elsewhere")
+        raise ValueError(
+            "state must have a log density that is a number or -inf: start the chains elsewhere"
+        )
     for _ in range(_MOST_PASSES):
         state = path.conditional_modes(state)
         trace.append(path.log_joint(state))
         if not np.all(trace[-1] >= trace[-2] - 1e-9 * np.maximum(1.0, np.abs(trace[-1]))):
-            raise ValueError(f"log_joint falls at a pass of {type(path).__name__}.conditional_modes: check both")
+            raise ValueError(
+                f"log_joint falls at a pass of {type(path).__name__}.conditional_modes: check both"
+            )
         if np.all(trace[-1] <= trace[-2]):
             return Modes(state, np.array(trace))
-    raise ValueError(f"log_joint still grows after {_MOST_PASSES} passes of {type(path).__name__}.conditional_modes")
+    raise ValueError(
+        f"log_joint still grows after {_MOST_PASSES} passes of"
+        f" {type(path).__name__}.conditional_modes"
+    )

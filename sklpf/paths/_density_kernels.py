@@ -1,13 +1,20 @@
-"""Compiled densities on R^d: a user's compiled functions and the base densities, as compiled moves call them."""
+"""Compiled densities on R^d: a user's compiled functions and the base densities, as compiled moves
+call them.
+"""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklpf._limits import BadValue
+from sklpf._utils.limits import BadValue
 from sklpf.kernels import implements, inlined
 from sklpf.kernels._programs import add_base, evaluate
-from sklpf.paths._bases import GaussianParameters, StudentTParameters, TruncatedParameters, UniformParameters
+from sklpf.paths._bases import (
+    GaussianParameters,
+    StudentTParameters,
+    TruncatedParameters,
+    UniformParameters,
+)
 
 
 class Compiled(NamedTuple):
@@ -29,7 +36,12 @@ def _evaluate(density, position, values):
         if not outside and values.log_base[c] == -np.inf:
             raise BadValue("base has density 0 where the target has not")
         values.gain[c] = -np.inf if outside else log_target[c] - values.log_base[c]
-        base_slope, gain_slope, steepness, given = values.base_slope[c], values.gain_slope[c], 0.0, slope[c]
+        base_slope, gain_slope, steepness, given = (
+            values.base_slope[c],
+            values.gain_slope[c],
+            0.0,
+            slope[c],
+        )
         for j in range(given.shape[0]):
             gain_slope[j] = 0.0 if outside else given[j] - base_slope[j]
             base_slope[j] = 0.0 if outside else base_slope[j]
@@ -64,7 +76,9 @@ def _whiten(base, position, c, z, slope):
 def _gaussian(base, position, values):
     z = np.empty(position.shape[1])
     for c in range(position.shape[0]):
-        values.log_base[c] = base.log_norm - 0.5 * _whiten(base, position, c, z, values.base_slope[c])
+        values.log_base[c] = base.log_norm - 0.5 * _whiten(
+            base, position, c, z, values.base_slope[c]
+        )
 
 
 @implements(add_base, StudentTParameters)

@@ -29,20 +29,26 @@ from sklpf.paths._mode import Function, checked_function, inverse_curvature, mod
 
 
 class _Elliptical(Base):
-    """A function of |R (x - mean)|, where R'R is the inverse of a matrix; what is diagonal is kept as a vector."""
+    """A function of |R (x - mean)|, where R'R is the inverse of a matrix; what is diagonal is kept
+    as a vector.
+    """
 
     def __init__(self, mean: ArrayLike, name: str, matrix: ArrayLike) -> None:
         self.mean = self.center = vector_of("mean", mean)
         self.n_dimensions = len(self.mean)
         self._matrix = matrix_of(name, matrix, self.n_dimensions)
-        self.scale = frozen(np.sqrt(self._matrix if self._matrix.ndim == 1 else np.diag(self._matrix)))
+        self.scale = frozen(
+            np.sqrt(self._matrix if self._matrix.ndim == 1 else np.diag(self._matrix))
+        )
         self._factor, self._root = factors_of(name, self._matrix, self.scale)
         self._diagonal = frozen(self._root if self._root.ndim == 1 else np.diag(self._root))
 
     @property
     def axes(self) -> Array:
         """Principal directions, columns of an array (d, d)."""
-        return frozen(np.eye(self.n_dimensions) if self._matrix.ndim == 1 else linalg.eigh(self._matrix)[1])
+        return frozen(
+            np.eye(self.n_dimensions) if self._matrix.ndim == 1 else linalg.eigh(self._matrix)[1]
+        )
 
     def _packed_root(self) -> tuple[Array, Array, Array, int]:
         return self.mean, full_matrix(self._root), self._diagonal, int(self._root.ndim == 1)
@@ -63,13 +69,14 @@ class Gaussian(_Elliptical):
     mean : array-like of shape (d,), or float for d = 1
         Where the density is highest.
     covariance : float, array-like of shape (d,) or (d, d)
-        A number times the identity, variances, or a symmetric positive definite matrix. A matrix without entries off
-        its diagonal counts as variances.
+        A number times the identity, variances, or a symmetric positive definite matrix. A matrix
+        without entries off its diagonal counts as variances.
 
     Raises
     ------
     ValueError
-        If shapes disagree, numbers aren't finite, or the covariance isn't symmetric and positive definite.
+        If shapes disagree, numbers aren't finite, or the covariance isn't symmetric and positive
+        definite.
 
     Examples
     --------
@@ -80,13 +87,17 @@ class Gaussian(_Elliptical):
 
     def __init__(self, mean: ArrayLike, covariance: ArrayLike) -> None:
         super().__init__(mean, "covariance", covariance)
-        self._log_norm = float(np.sum(np.log(self._diagonal)) - 0.5 * self.n_dimensions * np.log(2 * np.pi))
+        self._log_norm = float(
+            np.sum(np.log(self._diagonal)) - 0.5 * self.n_dimensions * np.log(2 * np.pi)
+        )
 
     @classmethod
     def fit(cls, points: ArrayLike) -> Self:
-        """Return a Gaussian with the mean and the variances of points; correlations shrink as Ledoit and Wolf say.
+        """Return a Gaussian with the mean and the variances of points; correlations shrink as
+        Ledoit and Wolf say.
 
-        Columns are standardised before, so that units don't matter. Shrinkage vanishes as the number of points grows.
+        Columns are standardised before, so that units don't matter. Shrinkage vanishes as the
+        number of points grows.
 
         Parameters
         ----------
@@ -112,19 +123,29 @@ class Gaussian(_Elliptical):
 
         array = numbers_of("points", points)
         if array.ndim != 2 or array.shape[0] < 3 or array.shape[1] < 1:
-            raise ValueError(f"points must have shape (n, d) with n >= 3 and d >= 1, got {array.shape}")
+            raise ValueError(
+                f"points must have shape (n, d) with n >= 3 and d >= 1, got {array.shape}"
+            )
         mean, spread = array.mean(axis=0), array.std(axis=0)
         constant = np.flatnonzero(spread <= 1e-13 * np.abs(array).max(axis=0))
         if len(constant):
-            raise ValueError(f"points must vary in every column, column {constant[0]} doesn't: drop it")
+            raise ValueError(
+                f"points must vary in every column, column {constant[0]} doesn't: drop it"
+            )
         covariance, _ = ledoit_wolf((array - mean) / spread, assume_centered=True)
         return cls(mean, covariance * np.outer(spread, spread))
 
     @classmethod
     def at_mode(
-        cls, log_density: Function, start: ArrayLike, *, grad: Function | None = None, factor: float = 1.0
+        cls,
+        log_density: Function,
+        start: ArrayLike,
+        *,
+        grad: Function | None = None,
+        factor: float = 1.0,
     ) -> Self:
-        """Return a Gaussian with the mode and the curvature of a density (the Laplace approximation).
+        """Return a Gaussian with the mode and the curvature of a density (the Laplace
+        approximation).
 
         Parameters
         ----------
@@ -135,7 +156,8 @@ class Gaussian(_Elliptical):
         grad : callable, optional
             Its gradient: points (n, d) to (n, d). By default central differences of log_density.
         factor : float, default=1.0
-            The covariance is this times the inverse of the negative Hessian, by central differences.
+            The covariance is this times the inverse of the negative Hessian, by central
+            differences.
 
         Raises
         ------
@@ -181,7 +203,8 @@ class Gaussian(_Elliptical):
         Raises
         ------
         ValueError
-            If the covariance isn't diagonal, or the box is empty or too far from the mean for float64.
+            If the covariance isn't diagonal, or the box is empty or too far from the mean for
+            float64.
 
         Examples
         --------
@@ -190,7 +213,9 @@ class Gaussian(_Elliptical):
         array([-0.2258,    -inf])
         """
         if self._matrix.ndim == 2:
-            raise ValueError("truncated needs a diagonal covariance: give Gaussian a number or variances (d,)")
+            raise ValueError(
+                "truncated needs a diagonal covariance: give Gaussian a number or variances (d,)"
+            )
         return _TruncatedGaussian(self, low, high)
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
@@ -218,22 +243,32 @@ class Gaussian(_Elliptical):
 
 
 class _TruncatedGaussian(Base):
-    """A Gaussian with independent coordinates in a box; its gradient is the Gaussian's, outside the box too."""
+    """A Gaussian with independent coordinates in a box; its gradient is the Gaussian's, outside the
+    box too.
+    """
 
     def __init__(self, gaussian: Gaussian, low: ArrayLike, high: ArrayLike) -> None:
         self.n_dimensions, self._gaussian = gaussian.n_dimensions, gaussian
         self.low, self.high = box_of(low, high, self.n_dimensions)
-        self._lowest, self._highest = (frozen((x - gaussian.mean) / gaussian.scale) for x in (self.low, self.high))
+        self._lowest, self._highest = (
+            frozen((x - gaussian.mean) / gaussian.scale) for x in (self.low, self.high)
+        )
         mass = log_mass(self._lowest, self._highest)
         if not np.min(mass) > -1e8:  # beyond, rounding of the log density would matter
-            raise ValueError("low and high must not cut off the whole Gaussian; move its mean towards the box")
+            raise ValueError(
+                "low and high must not cut off the whole Gaussian; move its mean towards the box"
+            )
         self._log_norm = float(gaussian._log_norm - np.sum(mass))
-        self.center, self.scale = typical(self._quantiles(np.full((self.n_dimensions, 3), [0.25, 0.5, 0.75]).T))
+        self.center, self.scale = typical(
+            self._quantiles(np.full((self.n_dimensions, 3), [0.25, 0.5, 0.75]).T)
+        )
 
     @property
     def packed(self) -> TruncatedParameters:
         """The parameters as compiled programs take them."""
-        return TruncatedParameters(self._gaussian.mean, self._gaussian._diagonal, self.low, self.high, self._log_norm)
+        return TruncatedParameters(
+            self._gaussian.mean, self._gaussian._diagonal, self.low, self.high, self._log_norm
+        )
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Return n independent draws, shape (n, d)."""
@@ -250,7 +285,9 @@ class _TruncatedGaussian(Base):
         return self._gaussian.grad_log_density(x)
 
     def _quantiles(self, levels: Array) -> Array:
-        z = stats.truncnorm.ppf(levels, self._lowest, self._highest)  # in logs, so that far tails are no trouble
+        z = stats.truncnorm.ppf(
+            levels, self._lowest, self._highest
+        )  # in logs, so that far tails are no trouble
         return np.clip(self._gaussian.mean + self._gaussian.scale * z, self.low, self.high)
 
 
@@ -262,16 +299,17 @@ class StudentT(_Elliptical):
     mean : array-like of shape (d,), or float for d = 1
         Its center, also where the tails are too heavy for a mean.
     scale : float, array-like of shape (d,) or (d, d)
-        The scale matrix: a number times the identity, its diagonal, or a symmetric positive definite matrix; the
-        covariance is df / (df - 2) times it. The attribute `scale` holds the square roots of its diagonal.
+        The scale matrix: a number times the identity, its diagonal, or a symmetric positive
+        definite matrix; the covariance is df / (df - 2) times it. The attribute `scale` holds the
+        square roots of its diagonal.
     df : float, at least 0.1
         Degrees of freedom; with less, draws overflow.
 
     Raises
     ------
     ValueError
-        If shapes disagree, numbers aren't finite, the scale matrix isn't symmetric and positive definite, or df is
-        too small.
+        If shapes disagree, numbers aren't finite, the scale matrix isn't symmetric and positive
+        definite, or df is too small.
 
     Examples
     --------
@@ -285,7 +323,9 @@ class StudentT(_Elliptical):
         if self.df < 0.1:
             raise ValueError(f"df must be at least 0.1, as draws overflow with less, got {self.df}")
         log_gammas = gammaln(0.5 * d) - betaln(0.5 * self.df, 0.5 * d)
-        self._log_norm = float(np.sum(np.log(self._diagonal)) + log_gammas - 0.5 * d * np.log(np.pi * self.df))
+        self._log_norm = float(
+            np.sum(np.log(self._diagonal)) + log_gammas - 0.5 * d * np.log(np.pi * self.df)
+        )
 
     def __repr__(self) -> str:
         return f"StudentT(n_dimensions={self.n_dimensions}, df={self.df:g})"
@@ -307,7 +347,9 @@ class StudentT(_Elliptical):
 
     def log_density(self, x: Array) -> Array:
         """Return the log density at points (n, d), shape (n,), in nats."""
-        return self._log_norm - 0.5 * (self.df + self.n_dimensions) * np.log1p(self._whiten(x)[1] / self.df)
+        return self._log_norm - 0.5 * (self.df + self.n_dimensions) * np.log1p(
+            self._whiten(x)[1] / self.df
+        )
 
     def grad_log_density(self, x: Array) -> Array:
         """Return the gradient of `log_density`.

@@ -1,4 +1,6 @@
-"""GeometricPath: from a base that can be sampled to a density on R^d that is given by a function."""
+"""GeometricPath: from a base that can be sampled to a density on R^d that is given by a
+function.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._alarm import Alarm
-from sklpf._random import Stream
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.random import Stream
 from sklpf.paths._as_base import as_base
 from sklpf.paths._base import TemperedPath, check_ladder
 from sklpf.paths._bases import Uniform
@@ -20,7 +22,10 @@ from sklpf.paths._elliptical import Gaussian
 
 _N_CHECKED = 5  # base draws at which a gradient is compared with differences
 _TOLERANCE = 1e-4  # relative
-_WIDTHS = (1e-4, 1e-6)  # of the differences, in scales of the base: if they agree, the gradient must with one
+_WIDTHS = (
+    1e-4,
+    1e-6,
+)  # of the differences, in scales of the base: if they agree, the gradient must with one
 _COMPILED: weakref.WeakSet = weakref.WeakSet()  # log densities that programs were made for
 
 
@@ -33,29 +38,34 @@ class Points(NamedTuple):
 
 
 class GeometricPath(TemperedPath):
-    """log f_beta = (1 - beta) log f_0 + beta log f: from a base f_0 to a density f on R^d, or on a box.
+    """log f_beta = (1 - beta) log f_0 + beta log f: from a base f_0 to a density f on R^d, or on a
+    box.
 
-    Its log Z is the log of the integral of f: with a posterior's log prior + log likelihood, the log evidence of a
-    Bayesian model.
+    Its log Z is the log of the integral of f: with a posterior's log prior + log likelihood, the
+    log evidence of a Bayesian model.
 
     Parameters
     ----------
     log_density : callable
-        The whole unnormalised log density in nats, of points (n, d), giving (n,). -inf is a density of 0.
-        If it and `grad` are compiled by numba (and the base is one of this package) `HMC` runs in compiled programs,
-        made once in a process and not kept on disk; the numbers are those of the uncompiled form but for rounding.
+        The whole unnormalised log density in nats, of points (n, d), giving (n,). -inf is a density
+        of 0. If it and `grad` are compiled by numba (and the base is one of this package) `HMC`
+        runs in compiled programs, made once in a process and not kept on disk; the numbers are
+        those of the uncompiled form but for rounding.
     grad : callable or None, default=None
-        Its gradient, of points (n, d), giving (n, d). None leaves `RandomWalk` and `Slice` as moves.
+        Its gradient, of points (n, d), giving (n, d). None leaves `RandomWalk` and `Slice` as
+        moves.
     base : object
-        Where chains start: `Gaussian`, `StudentT`, `Uniform`, any object with `sample`, `log_density`, `n_dimensions`,
-        `normalised`, `center` and `scale` (`grad_log_density` too, where it is known), a frozen distribution of
-        scipy.stats (multivariate_normal, multivariate_t), or a list of d univariate ones. It must have mass wherever
-        the target has, and tails at least as heavy. A prior as base tempers the likelihood alone.
+        Where chains start: `Gaussian`, `StudentT`, `Uniform`, any object with `sample`,
+        `log_density`, `n_dimensions`, `normalised`, `center` and `scale` (`grad_log_density` too,
+        where it is known), a frozen distribution of scipy.stats (multivariate_normal,
+        multivariate_t), or a list of d univariate ones. It must have mass wherever the target has,
+        and tails at least as heavy. A prior as base tempers the likelihood alone.
     grad_base : callable or None, default=None
         Gradient of the base's log density, of points (n, d), where the base does not know it.
     bounds : tuple (low, high) or None, default=None
-        The box that f is integrated over: numbers or arrays (d,), infinite where a side is open. Chains are reflected
-        at its sides. A `Gaussian` with a diagonal covariance is truncated to it.
+        The box that f is integrated over: numbers or arrays (d,), infinite where a side is open.
+        Chains are reflected at its sides. A `Gaussian` with a diagonal covariance is truncated to
+        it.
     vectorized : bool, default=True
         False: the functions take one point (d,) and give a number, and a gradient (d,).
     ladder : array-like of shape (K,), default=(0, 1)
@@ -69,27 +79,32 @@ class GeometricPath(TemperedPath):
     Raises
     ------
     ValueError
-        If a function gives wrong shapes, NaN or +inf, if `grad` disagrees with differences of `log_density` at five
-        draws of the base (relative 1e-4), if the base draws points outside `bounds`, or if it can't be a base there.
+        If a function gives wrong shapes, NaN or +inf, if `grad` disagrees with differences of
+        `log_density` at five draws of the base (relative 1e-4), if the base draws points outside
+        `bounds`, or if it can't be a base there.
     TypeError
         If something is no function, or no base.
 
     Notes
     -----
-    A base with lighter tails than the target's makes weights wrong without that they show it. Before they sample,
-    estimators therefore compare how fast both densities fall at 1 to 1e10 scales of the base, along rays from its
-    center: in random directions, along its axes, and through points near the target's mass. Where the target falls as
-    a power of the distance and the base faster, the result is not converged; where it falls too slowly to have an
-    integral there is a ValueError. Tails between those of a power and the base's, such as exponential ones with a
-    `Gaussian`, are left to the weights. Not seen are a ridge that no ray runs along exactly (a product of Student-t
-    experts has tails on ridges that are heavier than in other directions: the least of their degrees of freedom is
-    what a `StudentT` base should have), a cone of directions that no ray meets, and what begins beyond 1e7 scales.
+    A base with lighter tails than the target's makes weights wrong without that they show it.
+    Before they sample, estimators therefore compare how fast both densities fall at 1 to 1e10
+    scales of the base, along rays from its center: in random directions, along its axes, and
+    through points near the target's mass. Where the target falls as a power of the distance and the
+    base faster, the result is not converged; where it falls too slowly to have an integral there is
+    a ValueError. Tails between those of a power and the base's, such as exponential ones with a
+    `Gaussian`, are left to the weights. Not seen are a ridge that no ray runs along exactly (a
+    product of Student-t experts has tails on ridges that are heavier than in other directions: the
+    least of their degrees of freedom is what a `StudentT` base should have), a cone of directions
+    that no ray meets, and what begins beyond 1e7 scales.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklpf import HAIS, Gaussian, GeometricPath
-    >>> path = GeometricPath(lambda x: -np.sum(x**2, axis=1) / 2, grad=lambda x: -x, base=Gaussian(np.ones(3), 2.0))
+    >>> path = GeometricPath(
+    ...     lambda x: -np.sum(x**2, axis=1) / 2, grad=lambda x: -x, base=Gaussian(np.ones(3), 2.0)
+    ... )
     >>> hais = HAIS(n_temperatures=200, random_state=0).fit(path)
     >>> bool(abs(hais.log_partition_ - 1.5 * np.log(2 * np.pi)) < 0.05)
     True
@@ -97,7 +112,9 @@ class GeometricPath(TemperedPath):
 
     has_walls = True
     n_chains_per_block = 64
-    tail_alarms: tuple[Alarm, ...] | None = None  # of a subclass that knows its tails; None: they are measured
+    tail_alarms: tuple[Alarm, ...] | None = (
+        None  # of a subclass that knows its tails; None: they are measured
+    )
 
     def __init__(
         self,
@@ -110,10 +127,19 @@ class GeometricPath(TemperedPath):
         vectorized: bool = True,
         ladder: ArrayLike = (0.0, 1.0),
     ):
-        for name, function in {"log_density": log_density, "grad": grad, "grad_base": grad_base}.items():
+        for name, function in {
+            "log_density": log_density,
+            "grad": grad,
+            "grad_base": grad_base,
+        }.items():
             if not callable(function) and (function is not None or name == "log_density"):
                 raise TypeError(f"{name} must be a function of points (n, d), got {function!r}")
-        self.log_density, self.grad, self.grad_base, self.vectorized = log_density, grad, grad_base, vectorized
+        self.log_density, self.grad, self.grad_base, self.vectorized = (
+            log_density,
+            grad,
+            grad_base,
+            vectorized,
+        )
         self.base = as_base(base)
         self.n_dimensions: int = self.base.n_dimensions
         if self.n_dimensions < 1:
@@ -124,8 +150,15 @@ class GeometricPath(TemperedPath):
         self._check_functions()
 
     def __repr__(self) -> str:
-        functions = [_name(self.log_density)] if self.grad is None else [_name(self.log_density), _name(self.grad)]
-        return f"{type(self).__name__}({', '.join(functions)}, base={self.base!r}, n_levels={len(self.ladder)})"
+        functions = (
+            [_name(self.log_density)]
+            if self.grad is None
+            else [_name(self.log_density), _name(self.grad)]
+        )
+        return (
+            f"{type(self).__name__}({', '.join(functions)}, base={self.base!r},"
+            f" n_levels={len(self.ladder)})"
+        )
 
     def with_base(self, base: Any) -> GeometricPath:
         """Return the path to the same density from another base.
@@ -173,7 +206,9 @@ class GeometricPath(TemperedPath):
                 f"{log_target[nowhere][0]:.4g}: give a base that covers the target, or bounds"
             )
         with np.errstate(invalid="ignore"):
-            return Points(position, log_base, np.where(log_target == -np.inf, -np.inf, log_target - log_base))
+            return Points(
+                position, log_base, np.where(log_target == -np.inf, -np.inf, log_target - log_base)
+            )
 
     def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
@@ -200,9 +235,15 @@ class GeometricPath(TemperedPath):
 
     @property
     def packed(self) -> Any:
-        """What compiled programs run on, or None: functions compiled by numba, and a base that they know."""
+        """What compiled programs run on, or None: functions compiled by numba, and a base that they
+        know.
+        """
         functions = self.log_density, self.grad
-        if self.grad_base is not None or not all(hasattr(f, "py_func") for f in functions) or not self.vectorized:
+        if (
+            self.grad_base is not None
+            or not all(hasattr(f, "py_func") for f in functions)
+            or not self.vectorized
+        ):
             return None
         base = getattr(self.base, "packed", None)
         if base is None:
@@ -239,11 +280,19 @@ class GeometricPath(TemperedPath):
 
     @property
     def gradients(self) -> Callable[[Points], tuple[NDArray, NDArray]]:
-        """A function of the state: the gradients of log f_0 and of log f_1 - log f_0, both (n, d)."""
+        """A function of the state: the gradients of log f_0 and of log f_1 - log f_0,
+        both (n, d).
+        """
         if self.grad is None:
-            raise AttributeError("give grad, the gradient of log_density, or choose RandomWalk or Slice as transition")
+            raise AttributeError(
+                "give grad, the gradient of log_density, or choose RandomWalk or Slice as"
+                " transition"
+            )
         if self._base_gradient is None:
-            raise AttributeError("give grad_base, the gradient of the base's log density, which the base does not know")
+            raise AttributeError(
+                "give grad_base, the gradient of the base's log density, which the base does not"
+                " know"
+            )
         return self._gradients
 
     def _gradients(self, state):
@@ -256,7 +305,11 @@ class GeometricPath(TemperedPath):
         return base, target - base
 
     def _call(self, function, position):
-        return function(position) if self.vectorized else np.array([function(point) for point in position])
+        return (
+            function(position)
+            if self.vectorized
+            else np.array([function(point) for point in position])
+        )
 
     def _target(self, position):
         hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
@@ -275,24 +328,34 @@ class GeometricPath(TemperedPath):
         rng, d = np.random.default_rng(0), self.n_dimensions
         draws = np.asarray(self.base.sample(_N_CHECKED, rng), dtype=np.float64)
         if draws.shape != (_N_CHECKED, d):
-            raise ValueError(f"base.sample({_N_CHECKED}, rng) must give shape {(_N_CHECKED, d)}, got {draws.shape}")
+            raise ValueError(
+                f"base.sample({_N_CHECKED}, rng) must give shape {(_N_CHECKED, d)}, got"
+                f" {draws.shape}"
+            )
         if self.bounds is not None and np.any((draws < self.bounds[0]) | (draws > self.bounds[1])):
-            raise ValueError("base draws points outside bounds: give a base within them, such as Uniform(low, high)")
+            raise ValueError(
+                "base draws points outside bounds: give a base within them, such as Uniform(low,"
+                " high)"
+            )
         try:
             self.at(draws)
         except Exception as error:
             if self.vectorized:
                 error.add_note(
-                    f"log_density was given {_N_CHECKED} points of the base's {d} dimensions; if it has others give "
-                    "another base, if it takes one point say vectorized=False"
+                    f"log_density was given {_N_CHECKED} points of the base's {d} dimensions; if it"
+                    " has others give another base, if it takes one point say vectorized=False"
                 )
             raise
         steps = np.asarray(self.base.scale) * rng.choice([-1.0, 1.0], size=draws.shape)
         if self.grad is not None:
-            _check_gradient("grad", "log_density", self._target_gradient, self._target, draws, steps)
+            _check_gradient(
+                "grad", "log_density", self._target_gradient, self._target, draws, steps
+            )
         if self._base_gradient is not None:
             log_base = functools.partial(_log_base, self.base)
-            _check_gradient("grad_base", "the base's log_density", self._base_gradient, log_base, draws, steps)
+            _check_gradient(
+                "grad_base", "the base's log_density", self._base_gradient, log_base, draws, steps
+            )
 
 
 def _name(function) -> str:
@@ -307,10 +370,15 @@ def _checked(name, values, position, hint=""):
     """Log densities (n,) or a ValueError that shows what can't be used."""
     values = np.asarray(values, dtype=np.float64)
     if values.shape != (len(position),):
-        raise ValueError(f"{name} must give shape {(len(position),)} for as many points, got {values.shape}{hint}")
+        raise ValueError(
+            f"{name} must give shape {(len(position),)} for as many points, got"
+            f" {values.shape}{hint}"
+        )
     bad = np.isnan(values) | (values == np.inf)
     if bad.any():
-        raise ValueError(f"{name} is {values[bad][0]} at {_show(position[bad][0])}: it must be a number or -inf")
+        raise ValueError(
+            f"{name} is {values[bad][0]} at {_show(position[bad][0])}: it must be a number or -inf"
+        )
     return values
 
 
@@ -318,15 +386,21 @@ def _slope(name, values, position):
     """A gradient (n, d) or a ValueError that shows what can't be used."""
     values = np.asarray(values, dtype=np.float64)
     if values.shape != position.shape:
-        raise ValueError(f"{name} must give shape {position.shape} for as many points, got {values.shape}")
+        raise ValueError(
+            f"{name} must give shape {position.shape} for as many points, got {values.shape}"
+        )
     bad = ~np.isfinite(values).all(axis=1)
     if bad.any():
-        raise ValueError(f"{name} is not finite at {_show(position[bad][0])}, where the density is not 0")
+        raise ValueError(
+            f"{name} is not finite at {_show(position[bad][0])}, where the density is not 0"
+        )
     return values
 
 
 def _check_gradient(name, of, gradient, log_density, points, steps) -> None:
-    """Compare slopes along `steps` (n, d) with central differences of two widths; at a kink these differ as well."""
+    """Compare slopes along `steps` (n, d) with central differences of two widths; at a kink these
+    differ as well.
+    """
     here = np.isfinite(log_density(points))
     points, steps = points[here], steps[here]
     if not len(points):
@@ -342,21 +416,29 @@ def _check_gradient(name, of, gradient, log_density, points, steps) -> None:
     with np.errstate(invalid="ignore"):  # NaN and inf at a wall
         kink = np.abs(differences[0] - differences[1]) > _TOLERANCE * size + rounding
     off = np.abs(np.array(differences) - slope)
-    wrong = np.all(off > _TOLERANCE * size + rounding, axis=0) & np.all(np.isfinite(differences), axis=0) & ~kink
+    wrong = (
+        np.all(off > _TOLERANCE * size + rounding, axis=0)
+        & np.all(np.isfinite(differences), axis=0)
+        & ~kink
+    )
     if wrong.any():
         c = int(wrong.argmax())
         raise ValueError(
-            f"{name} disagrees with {of} at {_show(points[c])}: along {_show(steps[c])} its slope is {slope[c]:.6g}, "
-            f"that of differences {differences[0][c]:.6g}"
+            f"{name} disagrees with {of} at {_show(points[c])}: along {_show(steps[c])} its slope"
+            f" is {slope[c]:.6g}, that of differences {differences[0][c]:.6g}"
         )
 
 
 def _check_bounds(bounds, d):
     try:
         low, high = bounds
-        box = np.stack([np.broadcast_to(np.asarray(side, dtype=np.float64), (d,)) for side in (low, high)])
+        box = np.stack(
+            [np.broadcast_to(np.asarray(side, dtype=np.float64), (d,)) for side in (low, high)]
+        )
     except (TypeError, ValueError) as error:
-        raise ValueError(f"bounds must be a pair (low, high) of numbers or arrays ({d},), got {bounds!r}") from error
+        raise ValueError(
+            f"bounds must be a pair (low, high) of numbers or arrays ({d},), got {bounds!r}"
+        ) from error
     if np.isnan(box).any() or not np.all(box[0] < box[1]):
         raise ValueError("bounds must have low < high in every dimension, without NaN")
     box.setflags(write=False)
@@ -364,9 +446,16 @@ def _check_bounds(bounds, d):
 
 
 def _within(base, bounds):
-    """The base on the box: a Gaussian is truncated to it; a box of its own must be that of `bounds`."""
-    if isinstance(base, Uniform) and (bounds is None or np.any(bounds != np.stack([base.low, base.high]))):
-        raise ValueError("bounds must be the box of the Uniform base: the target is integrated over it and no further")
+    """The base on the box: a Gaussian is truncated to it; a box of its own must be that of
+    `bounds`.
+    """
+    if isinstance(base, Uniform) and (
+        bounds is None or np.any(bounds != np.stack([base.low, base.high]))
+    ):
+        raise ValueError(
+            "bounds must be the box of the Uniform base: the target is integrated over it and no"
+            " further"
+        )
     if bounds is not None and isinstance(base, Gaussian):
         return base.truncated(*bounds)
     return base

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.paths._base import Path, map_state, n_chains
 
 
 class CompiledPrograms:
-    """A path with programs that are compiled for it, in the module of numba kernels that `_kernels` names."""
+    """A path with programs that are compiled for it, in the module of numba kernels that `_kernels`
+    names.
+    """
 
     _kernels: str
 
@@ -41,7 +43,9 @@ class KernelPath(CompiledPrograms, Path):
     """
 
     def _pack(self) -> Any:
-        """Return the NamedTuple of read-only arrays and numbers that the hooks are chosen by and work on."""
+        """Return the NamedTuple of read-only arrays and numbers that the hooks are chosen by and
+        work on.
+        """
         raise NotImplementedError
 
     @property
@@ -58,7 +62,9 @@ class KernelPath(CompiledPrograms, Path):
     def __setstate__(self, state):
         self.__dict__.update(state)
         self.ladder = self.ladder.view()
-        self.ladder.setflags(write=False)  # pickling forgets it, and kernels are compiled for read-only ladders
+        self.ladder.setflags(
+            write=False
+        )  # pickling forgets it, and kernels are compiled for read-only ladders
 
     def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return log f_k of every chain at its own level, in nats."""
@@ -73,7 +79,9 @@ class KernelPath(CompiledPrograms, Path):
         return out
 
     def derivatives(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return U = d log f / d beta and dU / dbeta of every chain at its own level, shape (n, 2)."""
+        """Return U = d log f / d beta and dU / dbeta of every chain at its own level,
+        shape (n, 2).
+        """
         out = np.empty((n_chains(state), 2))
         self.kernel("log_f_derivatives")(self.packed, state, self.ladder[levels], out)
         return out
@@ -84,19 +92,25 @@ class KernelPath(CompiledPrograms, Path):
         raise NotImplementedError
 
     def summary(self, state: Any) -> NDArray[np.float64]:
-        """Return what tells the modes of the target apart, of every chain, shape (n, n_summaries)."""
+        """Return what tells the modes of the target apart, of every chain, shape (n,
+        n_summaries).
+        """
         out = np.empty((n_chains(state), self.n_summaries))
         self.kernel("summaries")(self.packed, state, out)
         return out
 
-    def gibbs(self, state: Any, levels: NDArray[np.int64], stream: Stream, reverse: bool = False) -> Any:
+    def gibbs(
+        self, state: Any, levels: NDArray[np.int64], stream: Stream, reverse: bool = False
+    ) -> Any:
         """One Gibbs sweep of every chain at its level, or its time reversal."""
         return self._sweep(state, self.ladder[levels], stream, reverse)
 
     def _sweep(self, state, betas, stream, reverse=False):
         state = map_state(np.array, state)
         unweighted = np.stack([betas, betas])
-        self.kernel("anneal")(self.packed, state, unweighted, reverse, stream.keys, np.zeros(len(betas)))
+        self.kernel("anneal")(
+            self.packed, state, unweighted, reverse, stream.keys, np.zeros(len(betas))
+        )
         return state
 
 

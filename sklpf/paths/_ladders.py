@@ -18,10 +18,10 @@ def make_ladder(kind: str | ArrayLike, n_temperatures: int) -> NDArray[np.float6
     Parameters
     ----------
     kind : {"linear", "power", "sigmoid", "salakhutdinov-murray"} or array-like
-        "power" is the square of the linear ladder (dense near the base), "sigmoid" is dense at both ends
-        (logistic from -4 to 4), "salakhutdinov-murray" has three linear pieces with the spacing proportions
-        of their 2008 RBM study: 0 to 0.5 by a thirtieth of the levels, to 0.9 by 0.27, to 1 by the rest.
-        An array is checked and returned as it is.
+        "power" is the square of the linear ladder (dense near the base), "sigmoid" is dense at both
+        ends (logistic from -4 to 4), "salakhutdinov-murray" has three linear pieces with the
+        spacing proportions of their 2008 RBM study: 0 to 0.5 by a thirtieth of the levels, to 0.9
+        by 0.27, to 1 by the rest. An array is checked and returned as it is.
     n_temperatures : int
         Number of levels K, at least 2.
 
@@ -50,7 +50,9 @@ def make_ladder(kind: str | ArrayLike, n_temperatures: int) -> NDArray[np.float6
     if kind == "salakhutdinov-murray":
         # their 14,500 levels: 500 up to 0.5, 4,000 up to 0.9, 10,000 up to 1
         return check_ladder(np.interp(x, [0, 500 / 14500, 4500 / 14500, 1], [0, 0.5, 0.9, 1]))
-    raise ValueError(f"ladder must be one of {LADDERS} or an array of inverse temperatures, got {kind!r}")
+    raise ValueError(
+        f"ladder must be one of {LADDERS} or an array of inverse temperatures, got {kind!r}"
+    )
 
 
 def respace(ladder: ArrayLike, costs: ArrayLike, n_temperatures: int) -> NDArray[np.float64]:
@@ -61,7 +63,8 @@ def respace(ladder: ArrayLike, costs: ArrayLike, n_temperatures: int) -> NDArray
     ladder : array-like of shape (K,)
         The levels at which the costs were measured.
     costs : array-like of shape (K - 1,)
-        Cost of every interval: a swap's rejection probability, or the standard deviation of the log ratio.
+        Cost of every interval: a swap's rejection probability, or the standard deviation of the log
+        ratio.
     n_temperatures : int
         Number of levels of the new ladder.
 
@@ -70,10 +73,14 @@ def respace(ladder: ArrayLike, costs: ArrayLike, n_temperatures: int) -> NDArray
     ndarray of shape (n_temperatures,)
     """
     ladder, costs = np.asarray(ladder, dtype=float), np.asarray(costs, dtype=float)
-    floor = 1e-3 * costs.sum() + 1e-12  # keeps the cumulative cost invertible where nothing was rejected
+    floor = (
+        1e-3 * costs.sum() + 1e-12
+    )  # keeps the cumulative cost invertible where nothing was rejected
     cumulative = np.r_[0, np.cumsum(costs + floor * np.diff(ladder))]
     if not np.all(np.diff(cumulative) > 0):
-        raise ValueError("levels can't be told apart: the target is too steep; check the model's parameters")
+        raise ValueError(
+            "levels can't be told apart: the target is too steep; check the model's parameters"
+        )
     beta = PchipInterpolator(cumulative, ladder)(np.linspace(0, cumulative[-1], n_temperatures))
     beta[0], beta[-1] = ladder[0], ladder[-1]
     return check_ladder(beta)

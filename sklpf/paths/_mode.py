@@ -14,8 +14,12 @@ _INSTEAD = "give another start, or the base itself as Gaussian(mean, covariance)
 _DIFFERENCE = 1e-3  # steps of numerical derivatives, in standard deviations
 
 
-def checked_function(name: str, function: Function, start: Array, shape: tuple[int, ...]) -> Function:
-    """The user's function with float64 arrays for values, once it gave a finite one of this shape for the start."""
+def checked_function(
+    name: str, function: Function, start: Array, shape: tuple[int, ...]
+) -> Function:
+    """The user's function with float64 arrays for values, once it gave a finite one of this shape
+    for the start.
+    """
 
     def checked(points: Array) -> Array:
         return np.asarray(function(points), dtype=np.float64)
@@ -24,8 +28,9 @@ def checked_function(name: str, function: Function, start: Array, shape: tuple[i
     if values.shape != shape:
         returns = "(n,)" if len(shape) == 1 else "(n, d)"
         raise ValueError(
-            f"{name} must take points (n, d) and return {returns}, but returned {values.shape} for n = 1: of a "
-            "function f of one point give lambda points: np.array([f(x) for x in points])"
+            f"{name} must take points (n, d) and return {returns}, but returned {values.shape} for"
+            " n = 1: of a function f of one point give lambda points: np.array([f(x) for x in"
+            " points])"
         )
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{name} must be finite at start, got {values[0]}: {_INSTEAD}")
@@ -33,17 +38,25 @@ def checked_function(name: str, function: Function, start: Array, shape: tuple[i
 
 
 def _slopes(function: Function, x: Array, steps: Array) -> Array:
-    """Central differences of a function of points along every coordinate of x: (d,), or (d, …) if it gives rows."""
+    """Central differences of a function of points along every coordinate of x: (d,), or (d, …) if
+    it gives rows.
+    """
     moves = np.diag(steps)
     return ((function(x + moves) - function(x - moves)).T / (2 * steps)).T
 
 
 def _gradients(log_density: Function, grad: Function | None, points: Array, steps: Array) -> Array:
-    return np.stack([_slopes(log_density, x, steps) for x in points]) if grad is None else grad(points)
+    return (
+        np.stack([_slopes(log_density, x, steps) for x in points]) if grad is None else grad(points)
+    )
 
 
-def mode_and_widths(log_density: Function, grad: Function | None, start: Array) -> tuple[Array, Array]:
-    """A mode and the widths there, found in rounds until the widths suit the steps that were made."""
+def mode_and_widths(
+    log_density: Function, grad: Function | None, start: Array
+) -> tuple[Array, Array]:
+    """A mode and the widths there, found in rounds until the widths suit the steps that
+    were made.
+    """
     mode, widths = start, np.ones_like(start)
     for _ in range(10):
         mode, previous = _climb(log_density, grad, mode, widths), widths
@@ -66,19 +79,28 @@ def _climb(log_density: Function, grad: Function | None, start: Array, widths: A
 
 
 def _widths(log_density: Function, mode: Array, widths: Array) -> Array:
-    """Distances along every coordinate at which the log density is half a nat lower than at its mode."""
+    """Distances along every coordinate at which the log density is half a nat lower than at its
+    mode.
+    """
     for _ in range(30):
         moves = np.diag(widths)
-        drops = log_density(mode[np.newaxis]) - (log_density(mode + moves) + log_density(mode - moves)) / 2
+        drops = (
+            log_density(mode[np.newaxis])
+            - (log_density(mode + moves) + log_density(mode - moves)) / 2
+        )
         ratios = np.sqrt(0.5 / np.where(np.isnan(drops), np.inf, np.maximum(drops, 1e-300)))
         if np.all((ratios > 0.3) & (ratios < 20)):
             return widths * ratios
         widths = widths * np.clip(ratios, 0.01, 100)
     i = int(np.argmax(np.abs(np.log(ratios))))
-    raise ValueError(f"no mode of log_density was found, as it has no maximum along column {i}: {_INSTEAD}")
+    raise ValueError(
+        f"no mode of log_density was found, as it has no maximum along column {i}: {_INSTEAD}"
+    )
 
 
-def inverse_curvature(log_density: Function, grad: Function | None, mode: Array, widths: Array) -> Array:
+def inverse_curvature(
+    log_density: Function, grad: Function | None, mode: Array, widths: Array
+) -> Array:
     """Inverse of the negative Hessian at the mode; ValueError if it's none."""
 
     def gradients(points: Array) -> Array:
@@ -88,10 +110,17 @@ def inverse_curvature(log_density: Function, grad: Function | None, mode: Array,
     try:
         factor = linalg.cho_factor((precision + precision.T) / 2)
     except (linalg.LinAlgError, ValueError):
-        message = "the negative Hessian of log_density must be positive definite where the climb from start ended"
+        message = (
+            "the negative Hessian of log_density must be positive definite where the climb from"
+            " start ended"
+        )
         raise ValueError(f"{message}: {_INSTEAD}") from None
     slope = gradients(mode[np.newaxis])[0] * widths
-    if not slope @ linalg.cho_solve(factor, slope) < 2e-3:  # a quadratic function would rise by half of it
-        raise ValueError(f"no mode of log_density was found, as it still rises where the climb ended: {_INSTEAD}")
+    if (
+        not slope @ linalg.cho_solve(factor, slope) < 2e-3
+    ):  # a quadratic function would rise by half of it
+        raise ValueError(
+            f"no mode of log_density was found, as it still rises where the climb ended: {_INSTEAD}"
+        )
     covariance = linalg.cho_solve(factor, np.eye(len(mode)))
     return (covariance + covariance.T) / 2 * np.outer(widths, widths)

@@ -1,11 +1,21 @@
-"""What a run of RTS at continuous inverse temperatures says: the estimate, its error, and the alarms."""
+"""What a run of RTS at continuous inverse temperatures says: the estimate, its error, and the
+alarms.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from sklpf.readings._agreement import modes_alarms
-from sklpf.readings._rounds import ALL, N_GROUPS, Verdict, between_target_states, largest_move, tempering_alarms, wider
+from sklpf.readings._rounds import (
+    ALL,
+    N_GROUPS,
+    Verdict,
+    between_target_states,
+    largest_move,
+    tempering_alarms,
+    wider,
+)
 from sklpf.reweighting import Places, Pooled, between_nodes, node_sums, standard_error
 from sklpf.runs import ContinuousRun
 from sklpf.uncertainty import Difference, difference, jackknife, log_mean_exp, t_bound
@@ -48,8 +58,9 @@ def judge_continuous(run: ContinuousRun) -> Verdict:
 def continuous_integral(run: ContinuousRun):
     """log Z_k - log Z_0 as a function of the groups to use, by log Z = log Z_0 + E[gain / p(beta)].
 
-    The slopes of the weights' own curve, whose integral is known, are taken off each gain: the expectation is the
-    same, and its noise no longer depends on the size of log f. p is the average of q, between nodes by interpolation.
+    The slopes of the weights' own curve, whose integral is known, are taken off each gain: the
+    expectation is the same, and its noise no longer depends on the size of log f. p is the average
+    of q, between nodes by interpolation.
     """
     sums, widths = _sums(run), np.diff(run.ladder)
     group_of = np.repeat(np.arange(run.n_groups), np.diff(run.first) * run.betas.shape[1])
@@ -69,9 +80,13 @@ def continuous_integral(run: ContinuousRun):
 
 
 def local_difference(run: ContinuousRun, sums) -> Difference:
-    """RTS minus the integral of the mean gain at each beta, which does not assume that chains have spread over beta."""
+    """RTS minus the integral of the mean gain at each beta, which does not assume that chains have
+    spread over beta.
+    """
     widths, n = np.diff(run.ladder), len(run.ladder) - 1
-    places = [Places.on(run.ladder, run.betas[a:b].ravel()) for a, b in zip(run.first, run.first[1:])]
+    places = [
+        Places.on(run.ladder, run.betas[a:b].ravel()) for a, b in zip(run.first, run.first[1:])
+    ]
     gains = [run.gains[a:b].ravel() for a, b in zip(run.first, run.first[1:])]
     counts = np.array([np.bincount(group.cell, minlength=n) for group in places])
 
@@ -79,7 +94,9 @@ def local_difference(run: ContinuousRun, sums) -> Difference:
         log_shares, slopes = _log_shares(run, sums, keep)
         total = np.zeros(n)
         for g in keep:
-            _, expected = between_nodes(run.log_pseudo_prior, run.ladder, log_shares, slopes, places[g])
+            _, expected = between_nodes(
+                run.log_pseudo_prior, run.ladder, log_shares, slopes, places[g]
+            )
             total += np.bincount(places[g].cell, expected - gains[g], n)
         return widths @ (total / np.maximum(counts[keep].sum(axis=0), 1))
 
@@ -102,7 +119,9 @@ def _pooled(run, sums):
 
 
 def _log_shares(run, sums, keep):
-    """Log of the density of the ladder's coordinate at the nodes, and d log Z / dbeta there, of some groups."""
+    """Log of the density of the ladder's coordinate at the nodes, and d log Z / dbeta there, of
+    some groups.
+    """
     log_sums, slopes = sums.of(keep)
     return log_sums - np.log(np.diff(run.first)[keep].sum() * run.gains.shape[1]), slopes
 

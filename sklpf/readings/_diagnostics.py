@@ -13,7 +13,8 @@ class Diagnostic(NamedTuple):
     meaning : str
         Its line in a summary; empty for those that have none.
     good : str
-        The side that is good, "high" or "low": of an array a summary shows the worst. Empty: the range.
+        The side that is good, "high" or "low": of an array a summary shows the worst. Empty: the
+        range.
     dimensions : tuple of str
         Of an array.
     per_chain : bool

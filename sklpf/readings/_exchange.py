@@ -1,4 +1,6 @@
-"""What a round of replica exchange says: the ratios of neighbouring levels, their error, and the alarms."""
+"""What a round of replica exchange says: the ratios of neighbouring levels, their error, and the
+alarms.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._alarm import Alarm
+from sklpf._utils.alarm import Alarm
 from sklpf.readings._agreement import halves_alarms, modes_alarms
 from sklpf.readings._levels import first_pair
 from sklpf.readings._reading import Curve, Reading, conclude, tol_alarms
@@ -16,7 +18,9 @@ from sklpf.runs import ExchangeRun
 from sklpf.runs._history import round_diagnostics
 from sklpf.uncertainty import Difference, between_groups, difference, jackknife
 
-MOST_SHIFTED = 300.0  # nats by which a ratio may differ from its reference; sums of exp are cut off beyond 600
+MOST_SHIFTED = (
+    300.0  # nats by which a ratio may differ from its reference; sums of exp are cut off beyond 600
+)
 
 
 def read_exchange(run: ExchangeRun) -> Reading:
@@ -35,7 +39,9 @@ def read_exchange(run: ExchangeRun) -> Reading:
         "overlap": neighbour_overlap(*run.pairs()),
         "barrier": float(run.rejection.sum()),
         "round_trips": run.round_trips,
-        "ladder_log_partitions": np.array([ratios(np.array([g])).sum() for g in range(run.n_groups)]),
+        "ladder_log_partitions": np.array(
+            [ratios(np.array([g])).sum() for g in range(run.n_groups)]
+        ),
         "between_ladders": between,
         "drift_t": drift.t,
         "direction_t": direction.t,
@@ -45,7 +51,9 @@ def read_exchange(run: ExchangeRun) -> Reading:
     alarms = _round_trip_alarms(run)
     alarms += modes_alarms("ladders", between, "raise n_sweeps")
     if cut_off(run).any():
-        alarms.append(Alarm("no-overlap", "neighbouring levels do not overlap at all", "raise n_temperatures"))
+        alarms.append(
+            Alarm("no-overlap", "neighbouring levels do not overlap at all", "raise n_temperatures")
+        )
     alarms += halves_alarms(drift, run.n_groups)
     if direction.alarms(run.n_groups):
         seen = f"forward and reverse ratios disagree (t = {direction.t:.1f})"
@@ -113,5 +121,8 @@ def _round_trip_alarms(run: ExchangeRun) -> list[Alarm]:
     n_without = int(np.sum(run.round_trips == 0))
     if not n_without:
         return []
-    seen = f"{n_without} of {run.n_groups} ladders made no round trip between base and target in the last round"
+    seen = (
+        f"{n_without} of {run.n_groups} ladders made no round trip between base and target in the"
+        " last round"
+    )
     return [Alarm("no-round-trip", seen, "raise n_sweeps")]

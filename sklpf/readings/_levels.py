@@ -1,4 +1,6 @@
-"""log Z at the levels of a run as functions of the independent groups to use, by one method each."""
+"""log Z at the levels of a run as functions of the independent groups to use, by one
+method each.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,18 @@ def check_run(run: Any) -> None:
     """Raise TypeError or ValueError unless a run can be reweighted."""
     if isinstance(run, ContinuousRun):
         raise ValueError(
-            'run must be one with levels, got one with continuous beta, which RTS and rule="continuous" of '
-            "ThermodynamicIntegration read: take RTS(continuous=False)"
+            "run must be one with levels, got one with continuous beta, which RTS and"
+            ' rule="continuous" of ThermodynamicIntegration read: take RTS(continuous=False)'
         )
     if not isinstance(run, LevelRun):
         raise TypeError(
-            f"run must be run_ of a fitted ParallelTempering or RTS, got {type(run).__module__}.{type(run).__name__}"
+            "run must be run_ of a fitted ParallelTempering or RTS, got"
+            f" {type(run).__module__}.{type(run).__name__}"
         )
     if run.n_groups < 2:
-        raise ValueError(f"run must have at least 2 independent groups, got {run.n_groups}: raise n_ladders")
+        raise ValueError(
+            f"run must have at least 2 independent groups, got {run.n_groups}: raise n_ladders"
+        )
     if not run.pairs()[1].sum(axis=1).min() > 0:
         raise ValueError("run holds no states: fit the sampler anew")
 
@@ -67,7 +72,8 @@ def known_ratio(run: LevelRun) -> list[float]:
 
 
 def first_pair(run: LevelRun) -> int:
-    """The first pair with a reverse ratio: 1 where the base has draws with f_1 = 0, which level 1 does not see.
+    """The first pair with a reverse ratio: 1 where the base has draws with f_1 = 0, which level 1
+    does not see.
 
     The slopes say so; of an exchange run on a path without them any walls count.
     """

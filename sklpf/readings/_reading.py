@@ -1,4 +1,6 @@
-"""From a run to a result: the samplers' own readings, and the one way to a `PartitionResult` of a run."""
+"""From a run to a result: the samplers' own readings, and the one way to a `PartitionResult` of a
+run.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._alarm import Alarm
+from sklpf._utils.alarm import Alarm
 from sklpf.readings._bound import bound_alarms
 from sklpf.readings._result import PartitionResult
 from sklpf.runs import Run
@@ -18,7 +20,9 @@ from sklpf.runs import Run
 Curve = Callable[[NDArray], NDArray]  # log Z_k - log Z_0 (K,) of the independent groups to use
 
 _MOST_ROUNDING = 0.05  # nats
-SAMPLERS: dict[str, Any] = {}  # name -> class of every estimator that leaves runs: it registers itself
+SAMPLERS: dict[
+    str, Any
+] = {}  # name -> class of every estimator that leaves runs: it registers itself
 
 
 class Reading(NamedTuple):
@@ -29,7 +33,8 @@ class Reading(NamedTuple):
     result : PartitionResult
         The number with its error, its diagnostics and its alarms.
     curve : callable or None
-        log Z_k - log Z_0 (K,) as a function of the groups to use, where other methods can read the run too.
+        log Z_k - log Z_0 (K,) as a function of the groups to use, where other methods can read the
+        run too.
     """
 
     result: PartitionResult
@@ -87,7 +92,10 @@ def read(run: Run) -> Reading:
         If the estimator is not known: it is another's, and not imported.
     """
     if run.sampler not in SAMPLERS:
-        raise ValueError(f"run was made by {run.sampler or 'no estimator'}, which is not known here: import it first")
+        raise ValueError(
+            f"run was made by {run.sampler or 'no estimator'}, which is not known here: import it"
+            " first"
+        )
     sampler = SAMPLERS[run.sampler]
     reading = sampler._reading(run)
     return reading._replace(result=replace(reading.result, described=sampler._diagnostics))
@@ -127,7 +135,8 @@ def conclude(
     Returns
     -------
     Reading
-        With the alarms of the lower bound, of what was known before sampling and of rounding after the others.
+        With the alarms of the lower bound, of what was known before sampling and of rounding after
+        the others.
     """
     bounded = bound_alarms(run.bound, log_partition, std_error, diagnostics)
     result = PartitionResult(
@@ -150,7 +159,10 @@ def conclude(
 def _rounding_alarms(run: Run) -> list[Alarm]:
     if run.log_f_rounding <= _MOST_ROUNDING:
         return []
-    seen = f"the model's parameters are so large that log_f is rounded by {run.log_f_rounding:.2g} nats"
+    seen = (
+        f"the model's parameters are so large that log_f is rounded by {run.log_f_rounding:.2g}"
+        " nats"
+    )
     return [Alarm("rounding", seen, "rescale them")]
 
 

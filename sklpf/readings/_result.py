@@ -1,4 +1,6 @@
-"""PartitionResult: what an estimator says about log Z, how sure it is, and why it may not be trusted."""
+"""PartitionResult: what an estimator says about log Z, how sure it is, and why it may not be
+trusted.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from sklpf._alarm import Alarm
-from sklpf._tables import Readable, Rows, import_pandas
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.tables import Readable, Rows, import_pandas
 from sklpf.readings._diagnostics import Diagnostic
 from sklpf.readings._summary import as_dataset, each_converged, in_a_line, in_rows
 from sklpf.runs import Draws
@@ -30,17 +32,20 @@ class PartitionResult(Readable):
     log_partition : float or ndarray of shape (T,)
         log Z in nats.
     std_error : float or ndarray of shape (T,)
-        Standard error of `log_partition` in nats; 0 for exact results, NaN for numbers that are no estimate.
+        Standard error of `log_partition` in nats; 0 for exact results, NaN for numbers that are no
+        estimate.
     degrees_of_freedom : float or ndarray of shape (T,)
         Of the Student t quantile in `interval`; inf for a normal quantile or an exact value.
-    statement : {"exact", "enclosed", "estimate", "lower bound", "upper bound", "conservative, not a bound", \
-            "approximate"}
-        What kind of number this is. One that is enclosed lies half-way between two certain bounds, `std_error` from
-        either, and these are its `interval` at any level. A bound holds in expectation, and `interval` turns it into a
-        one-sided one.
-        Of rows that differ in kind "approximate", unless some are exact and the others estimates.
+    statement : str
+        "exact", "enclosed", "estimate", "lower bound", "upper bound", "approximate" or
+        "conservative, not a bound".
+        What kind of number this is. One that is enclosed lies half-way between two certain bounds,
+        `std_error` from either, and these are its `interval` at any level. A bound holds in
+        expectation, and `interval` turns it into a one-sided one. Of rows that differ in kind
+        "approximate", unless some are exact and the others estimates.
     alarms : tuple of Alarm
-        Why the numbers should not be trusted: empty where they may be. With rows each alarm counts those that raise it.
+        Why the numbers should not be trusted: empty where they may be. With rows each alarm counts
+        those that raise it.
     n_sweeps : int
         Sweeps of all chains together, everything included.
     seconds : float
@@ -50,21 +55,25 @@ class PartitionResult(Readable):
     log_partition_curve : ndarray of shape (K,) or None
         log Z at every level, in nats.
     diagnostics : dict
-        Further numbers by name; each estimator's documentation lists its own. With rows: ``converged`` (T,),
-        ``n_distinct`` rows that were computed, and the ``mean`` of all log Z (a held-out score) with its Monte-Carlo
-        standard error ``mean_std_error``, which shrinks with T.
+        Further numbers by name; each estimator's documentation lists its own. With rows:
+        ``converged`` (T,), ``n_distinct`` rows that were computed, and the ``mean`` of all log Z (a
+        held-out score) with its Monte-Carlo standard error ``mean_std_error``, which shrinks with
+        T.
     bias : float or ndarray of shape (T,)
-        By how much `log_partition` is expected to differ from log Z, in nats; where it is low this is below 0, and
-        `interval` reaches so much farther up. With rows it is minus half the squared standard error, by which the log
-        of an unbiased estimate is low: the mean of it over rows, unlike that of their errors, does not shrink with T.
+        By how much `log_partition` is expected to differ from log Z, in nats; where it is low this
+        is below 0, and `interval` reaches so much farther up. With rows it is minus half the
+        squared standard error, by which the log of an unbiased estimate is low: the mean of it over
+        rows, unlike that of their errors, does not shrink with T.
 
     draws : Draws or None
-        At most a thousand draws from the target with their weights and independent groups, of `AIS`, `HAIS`,
-        `ImportanceSampling`, `SMC`, `ParallelTempering`, `RTS` and of what reads their runs. None with rows: fit
-        on ``path.row(t)`` for those of row t. None in the result that a model keeps.
+        At most a thousand draws from the target with their weights and independent groups, of
+        `AIS`, `HAIS`, `ImportanceSampling`, `SMC`, `ParallelTempering`, `RTS` and of what reads
+        their runs. None with rows: fit on ``path.row(t)`` for those of row t. None in the result
+        that a model keeps.
 
     described : dict
-        What the diagnostics mean, a `Diagnostic` by name: what a summary says, and the dimensions of arrays.
+        What the diagnostics mean, a `Diagnostic` by name: what a summary says, and the dimensions
+        of arrays.
 
     Examples
     --------
@@ -103,8 +112,8 @@ class PartitionResult(Readable):
     def to_frame(self) -> Any:
         """Return a pandas.DataFrame with a row for every log Z: one, or one for each row of data.
 
-        Columns: log_partition, std_error, low and high (95 % interval), and converged; of one log Z also statement,
-        reasons in one string, n_sweeps and seconds, with the method as its index.
+        Columns: log_partition, std_error, low and high (95 % interval), and converged; of one log Z
+        also statement, reasons in one string, n_sweeps and seconds, with the method as its index.
 
         Returns
         -------
@@ -119,20 +128,31 @@ class PartitionResult(Readable):
         pd = import_pandas()
 
         low, high = self.interval()
-        columns = {"log_partition": self.log_partition, "std_error": self.std_error, "low": low, "high": high}
+        columns = {
+            "log_partition": self.log_partition,
+            "std_error": self.std_error,
+            "low": low,
+            "high": high,
+        }
         if np.ndim(self.log_partition):
             return pd.DataFrame(columns | {"converged": each_converged(self)}).rename_axis("row")
-        columns |= {"converged": self.converged, "statement": self.statement, "reasons": "; ".join(self.reasons)}
+        columns |= {
+            "converged": self.converged,
+            "statement": self.statement,
+            "reasons": "; ".join(self.reasons),
+        }
         columns |= {"n_sweeps": self.n_sweeps, "seconds": self.seconds}
         return pd.DataFrame(columns, index=pd.Index([self.method], name="method"))
 
     def to_xarray(self) -> Any:
-        """Return an xarray.Dataset of all numbers, with the dimensions level and row where there are such.
+        """Return an xarray.Dataset of all numbers, with the dimensions level and row where there
+        are such.
 
-        ``draws`` (draw, feature) come with their ``draw_log_weight`` and ``draw_group`` where they were kept.
-        Of the diagnostics there is what is numeric, with the dimensions level, pair (of neighbouring levels), round,
-        update, ladder, group, population, start and chain; an array that is none of this package's estimators has
-        dimensions named after it. The rest is in `attrs`.
+        ``draws`` (draw, feature) come with their ``draw_log_weight`` and ``draw_group`` where they
+        were kept. Of the diagnostics there is what is numeric, with the dimensions level, pair (of
+        neighbouring levels), round, update, ladder, group, population, start and chain; an array
+        that is none of this package's estimators has dimensions named after it. The rest is in
+        `attrs`.
 
         Returns
         -------
@@ -147,7 +167,8 @@ class PartitionResult(Readable):
         return as_dataset(self)
 
     def without_samples(self) -> PartitionResult:
-        """Return the result without draws, and without diagnostics that hold a number for every chain or start.
+        """Return the result without draws, and without diagnostics that hold a number for every
+        chain or start.
 
         Returns
         -------
@@ -159,7 +180,8 @@ class PartitionResult(Readable):
         return replace(self, draws=None, diagnostics=kept)
 
     def no_estimate(self, statement: str, alarm: Alarm) -> PartitionResult:
-        """Return the result of a number that is neither an estimate nor a bound: no error, and not converged.
+        """Return the result of a number that is neither an estimate nor a bound: no error, and not
+        converged.
 
         Parameters
         ----------
@@ -178,9 +200,9 @@ class PartitionResult(Readable):
     def interval(self, level: float = 0.95) -> tuple[Any, Any]:
         """Return the interval that covers log Z.
 
-        Two-sided with Student t quantiles for an estimate, for an enclosed number its two bounds. A bound gives a
-        one-sided interval by Markov's inequality (P(log Z < lower bound - log(1 / delta)) <= delta); a statement that
-        is neither gives (-inf, inf).
+        Two-sided with Student t quantiles for an estimate, for an enclosed number its two bounds. A
+        bound gives a one-sided interval by Markov's inequality (P(log Z < lower bound - log(1 /
+        delta)) <= delta); a statement that is neither gives (-inf, inf).
 
         Parameters
         ----------
@@ -193,7 +215,10 @@ class PartitionResult(Readable):
             In nats.
         """
         if not 0 < level < 1:
-            raise ValueError(f"level must lie strictly between 0 and 1, got {level}: a 95 % interval has level=0.95")
+            raise ValueError(
+                f"level must lie strictly between 0 and 1, got {level}: a 95 % interval has"
+                " level=0.95"
+            )
         below, above = self._margins(level)
         with np.errstate(invalid="ignore"):  # -inf + inf, of a number that may be anything
             low = np.where(np.isposinf(below), -np.inf, self.log_partition - below)

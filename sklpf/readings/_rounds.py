@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from sklpf._alarm import Alarm
+from sklpf._utils.alarm import Alarm
 from sklpf.readings._agreement import halves_alarms, modes_alarms
 from sklpf.reweighting import (
     Pooled,
@@ -36,7 +36,9 @@ _LOG_EXTRA_COUNT = np.log(0.1)  # what the paper adds to counts that are not Rao
 
 
 class Verdict(NamedTuple):
-    """log Z_k - log Z_0 (K,), the target's standard error and degrees of freedom, alarms, diagnostics, estimate."""
+    """log Z_k - log Z_0 (K,), the target's standard error and degrees of freedom, alarms,
+    diagnostics, estimate.
+    """
 
     curve: NDArray[np.float64]
     std_error: float
@@ -47,14 +49,18 @@ class Verdict(NamedTuple):
 
 
 def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: bool) -> Verdict:
-    """The verdict on all rounds whose chains crossed the ladder, or else on the last, and their pooled estimate.
+    """The verdict on all rounds whose chains crossed the ladder, or else on the last, and their
+    pooled estimate.
 
-    `old` is the estimate that the last round began with, `first` the first chain of every group and the end.
+    `old` is the estimate that the last round began with, `first` the first chain of every group and
+    the end.
     """
     last, (used, shares, pooled) = rounds[-1], pool_crossed(first, rounds, old, rao_blackwell)
     origin = pooled.origin
     curve, jackknifed = jackknife(pooled, N_GROUPS)
-    chain = standard_error(influence(pooled.log_pseudo_prior, shares, pooled.sizes, curve, -1, origin))
+    chain = standard_error(
+        influence(pooled.log_pseudo_prior, shares, pooled.sizes, curve, -1, origin)
+    )
     error, degrees = wider((float(jackknifed[-1]), N_GROUPS - 1), (chain, shares.shape[1] - 1))
     error = _with_first(error, pooled.first_ratio)
     newest = pool_rounds(first, [last], rao_blackwell, first_ratio=old.first_ratio)
@@ -62,9 +68,13 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
     drift = _drift(first, last, rao_blackwell, old.first_ratio)
     mbar_value, from_mbar = _cross_check(first, used, pooled)
     neighbours = bar_ratios(last.pairs()[0], -np.diff(last.log_pseudo_prior), last.pairs()[1])
-    bar_value, bar_error = jackknife(lambda keep: _sum_of(neighbours(keep), old.first_ratio), N_GROUPS)
+    bar_value, bar_error = jackknife(
+        lambda keep: _sum_of(neighbours(keep), old.first_ratio), N_GROUPS
+    )
     crossed = np.array([group.mean() for group in np.split(last.crossed, first[1:-1])])
-    between = between_target_states(last.summaries, pool_groups(first, last.log_sums(True), axis=0)[:, -1])
+    between = between_target_states(
+        last.summaries, pool_groups(first, last.log_sums(True), axis=0)[:, -1]
+    )
     diagnostics = {
         "curve_std_error": with_first_error(jackknifed, pooled.first_ratio),
         "chain_std_error": chain,
@@ -93,15 +103,26 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
 
 
 def pool_crossed(first, rounds: Sequence[Round], old: Pooled, rao_blackwell: bool):
-    """The rounds whose chains crossed the ladder, every chain's shares in each, and the estimate from all of them."""
+    """The rounds whose chains crossed the ladder, every chain's shares in each, and the estimate
+    from all of them.
+    """
     used = [r for r in rounds if r.crossed.mean() >= CROSSED] or [rounds[-1]]
     shares = np.array([r.shares(rao_blackwell) for r in used])
-    sizes = [1.0] if len(used) == 1 else [_effective_size(r, own, old.origin) for r, own in zip(used, shares)]
+    sizes = (
+        [1.0]
+        if len(used) == 1
+        else [_effective_size(r, own, old.origin) for r, own in zip(used, shares)]
+    )
     return used, shares, pool_rounds(first, used, rao_blackwell, sizes, first_ratio=old.first_ratio)
 
 
 def pool_rounds(
-    first, rounds: Sequence[Round], rao_blackwell: bool, sizes=(1.0,), halves=(0, 1), first_ratio=None
+    first,
+    rounds: Sequence[Round],
+    rao_blackwell: bool,
+    sizes=(1.0,),
+    halves=(0, 1),
+    first_ratio=None,
 ) -> Pooled:
     """The estimate of rounds as a function of the groups to use."""
     sums = [pool_groups(first, r.log_sums(rao_blackwell, halves), axis=0) for r in rounds]
@@ -138,7 +159,8 @@ def wider(*errors: tuple[float, int]) -> tuple[float, int]:
 
 
 def between_target_states(summaries: NDArray, log_weights: NDArray) -> float:
-    """Share of the variance of the target's states that lies between groups: sums (G, 2, S), log weights (G,).
+    """Share of the variance of the target's states that lies between groups: sums (G, 2, S), log
+    weights (G,).
 
     NaN where few groups have nearly all of the weight, which can't show where the others are.
     """
@@ -148,9 +170,11 @@ def between_target_states(summaries: NDArray, log_weights: NDArray) -> float:
     return between_groups(summaries[:, 0], summaries[:, 1], np.exp(log_weights))
 
 
-# -- tests -------------------------------------------------------------------------------------------
+# -- tests
 def largest_move(new: Pooled, old: Pooled, n_errors: float) -> float:
-    """Largest change of a log Z_k in units of 0.1 nats, or of `n_errors` standard errors where these are more."""
+    """Largest change of a log Z_k in units of 0.1 nats, or of `n_errors` standard errors where
+    these are more.
+    """
     moved, error = _difference(new, old)
     return float(np.max(np.abs(moved) / np.maximum(TOLERANCE, n_errors * error)))
 
@@ -162,11 +186,21 @@ def _difference(new, old):
 
 def _drift(first, last, rao_blackwell, first_ratio) -> Difference:
     """Second half minus first half of a round."""
-    halves = [pool_rounds(first, [last], rao_blackwell, halves=(half,), first_ratio=first_ratio) for half in (0, 1)]
+    halves = [
+        pool_rounds(first, [last], rao_blackwell, halves=(half,), first_ratio=first_ratio)
+        for half in (0, 1)
+    ]
     origin = halves[0].origin
     value, jackknifed = _difference(halves[1], halves[0])
-    moved = np.subtract(*(_own_influence(last, last.shares(rao_blackwell, halves=(half,)), origin) for half in (1, 0)))
-    return Difference(float(value[-1]), t_ratio(value[-1], max(jackknifed[-1], standard_error(moved))))
+    moved = np.subtract(
+        *(
+            _own_influence(last, last.shares(rao_blackwell, halves=(half,)), origin)
+            for half in (1, 0)
+        )
+    )
+    return Difference(
+        float(value[-1]), t_ratio(value[-1], max(jackknifed[-1], standard_error(moved)))
+    )
 
 
 def _cross_check(first, rounds, pooled):
@@ -178,17 +212,23 @@ def _cross_check(first, rounds, pooled):
     def estimate(keep, start):
         chains = np.concatenate([np.arange(first[g], first[g + 1]) for g in keep])
         counts = np.bincount(levels[chains].ravel(), minlength=n_levels)
-        return with_first_ratio(mbar(vectors[chains].reshape(-1, n_levels), counts, start), pooled.first_ratio)
+        return with_first_ratio(
+            mbar(vectors[chains].reshape(-1, n_levels), counts, start), pooled.first_ratio
+        )
 
     everything = estimate(ALL, pooled(ALL))
-    value, error = jackknife(lambda keep: pooled(keep)[-1] - estimate(keep, everything)[-1], N_GROUPS)
+    value, error = jackknife(
+        lambda keep: pooled(keep)[-1] - estimate(keep, everything)[-1], N_GROUPS
+    )
     return float(everything[-1]), Difference(float(value), t_ratio(value, error))
 
 
 def _own_influence(r, shares, origin):
     """Influence of every chain on one round's estimate for the target."""
     zeta = rts_curve(r.log_pseudo_prior, np.log(_mean_shares(r, shares)))
-    return influence(r.log_pseudo_prior[np.newaxis], shares[np.newaxis], np.ones(1), zeta, -1, origin)
+    return influence(
+        r.log_pseudo_prior[np.newaxis], shares[np.newaxis], np.ones(1), zeta, -1, origin
+    )
 
 
 def _mean_shares(r, shares):
@@ -203,7 +243,9 @@ def _effective_size(r, shares, origin) -> float:
 
 
 def _effective_draws(r, shares, origin) -> float:
-    """Independent draws that a chain was worth: the variance of its influence at one time over that of its average."""
+    """Independent draws that a chain was worth: the variance of its influence at one time over that
+    of its average.
+    """
     q = np.exp(r.log_q)
     mean = _mean_shares(r, shares)
     single = q[..., -1] / mean[-1] - q[..., origin] / mean[origin]
@@ -211,17 +253,24 @@ def _effective_draws(r, shares, origin) -> float:
     return float(single.var() / variance) if variance > 0 else np.inf
 
 
-def tempering_alarms(crossed, share, move, drift: Difference, other: Difference, says: str) -> list[Alarm]:
-    """What speaks against a run; `says` begins the sentence on another estimate from the same samples."""
+def tempering_alarms(
+    crossed, share, move, drift: Difference, other: Difference, says: str
+) -> list[Alarm]:
+    """What speaks against a run; `says` begins the sentence on another estimate from the same
+    samples.
+    """
     found = []
     if share < CROSSED or crossed.min() < CROSSED / 2:
         seen = (
-            f"{share:.0%} of the chains ({crossed.min():.0%} in one group) visited both ends of the ladder in "
-            f"production (at least {CROSSED:.0%} and {CROSSED / 2:.0%} needed)"
+            f"{share:.0%} of the chains ({crossed.min():.0%} in one group) visited both ends of the"
+            f" ladder in production (at least {CROSSED:.0%} and {CROSSED / 2:.0%} needed)"
         )
         found.append(Alarm("ladder-not-crossed", seen, "raise n_sweeps"))
     if move > 1:
-        seen = f"burn-in was too short (production moved a log Z_k {move:.1f} times as far as its noise does)"
+        seen = (
+            f"burn-in was too short (production moved a log Z_k {move:.1f} times as far as its"
+            " noise does)"
+        )
         found.append(Alarm("short-burn-in", seen, "raise n_sweeps"))
     found += halves_alarms(drift, N_GROUPS)
     if other.alarms(N_GROUPS):

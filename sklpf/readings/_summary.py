@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._progress import in_words
-from sklpf._tables import from_to, import_xarray, short, with_error
+from sklpf._utils.progress import in_words
+from sklpf._utils.tables import from_to, import_xarray, short, with_error
 
-_ENDS: dict[str, tuple] = {"high": (np.nanmin,), "low": (np.nanmax,), "": (np.nanmin, np.nanmax)}  # to show
+_ENDS: dict[str, tuple] = {
+    "high": (np.nanmin,),
+    "low": (np.nanmax,),
+    "": (np.nanmin, np.nanmax),
+}  # to show
 _REASONS_SHOWN = 3  # in one line
 
 
@@ -18,14 +22,21 @@ def in_a_line(result: Any) -> str:
     """The number with its error, and whether it is trusted."""
     trust = "converged" if result.converged else f"not converged: {_first(result.reasons)}"
     one = np.ndim(result.log_partition) == 0
-    value = f"log Z = {_value(result)}" if one else f"mean log Z = {_value(result)}{_of_rows(result)}"
+    value = (
+        f"log Z = {_value(result)}" if one else f"mean log Z = {_value(result)}{_of_rows(result)}"
+    )
     return f"{value}, {trust} ({_cost(result)})"
 
 
 def in_rows(result: Any) -> list[tuple[str, str]]:
     """Name and text of everything that a reader asks for first."""
     one = np.ndim(result.log_partition) == 0
-    rows = [("log Z" if one else "mean log Z", f"{_value(result)} nats{'' if one else _of_rows(result)}")]
+    rows = [
+        (
+            "log Z" if one else "mean log Z",
+            f"{_value(result)} nats{'' if one else _of_rows(result)}",
+        )
+    ]
     if one:
         rows.append(("95 % interval", from_to(*result.interval())))
     else:
@@ -44,9 +55,13 @@ def in_rows(result: Any) -> list[tuple[str, str]]:
 
 
 def each_converged(result: Any) -> NDArray[np.bool_]:
-    """Whether each row's log Z is trusted, (T,); where only all together were judged, what was said of them."""
+    """Whether each row's log Z is trusted, (T,); where only all together were judged, what was said
+    of them.
+    """
     each = result.diagnostics.get("converged")
-    return np.broadcast_to(result.converged if each is None else each, np.shape(result.log_partition))
+    return np.broadcast_to(
+        result.converged if each is None else each, np.shape(result.log_partition)
+    )
 
 
 def _first(reasons) -> str:
@@ -96,7 +111,12 @@ def as_dataset(result: Any) -> Any:
     xarray = import_xarray()
     rows = ("row",) if np.ndim(result.log_partition) else ()
     low, high = result.interval()
-    numbers = {"log_partition": result.log_partition, "std_error": result.std_error, "low": low, "high": high}
+    numbers = {
+        "log_partition": result.log_partition,
+        "std_error": result.std_error,
+        "low": low,
+        "high": high,
+    }
     variables: dict[str, Any] = {name: (rows, value) for name, value in numbers.items()}
     if result.log_partition_curve is not None:
         variables["log_partition_curve"] = (("level",), result.log_partition_curve)
@@ -111,7 +131,9 @@ def as_dataset(result: Any) -> Any:
     names = ("method", "statement", "n_sweeps", "seconds")
     attributes = {name: getattr(result, name) for name in names}
     attributes |= {"converged": int(result.converged), "reasons": "\n".join(result.reasons)}
-    coordinates: dict[str, Any] = {} if result.ladder is None else {"beta": (("level",), result.ladder)}
+    coordinates: dict[str, Any] = (
+        {} if result.ladder is None else {"beta": (("level",), result.ladder)}
+    )
     return xarray.Dataset(variables, coords=coordinates, attrs=attributes)
 
 
@@ -120,4 +142,6 @@ def _dimensions(result, name: str, value) -> tuple[str, ...]:
     if value.ndim and value.shape == np.shape(result.log_partition):
         return ("row",)
     named = result.described[name].dimensions if name in result.described else ()
-    return named if len(named) == value.ndim else tuple(f"{name}_{axis}" for axis in range(value.ndim))
+    return (
+        named if len(named) == value.ndim else tuple(f"{name}_{axis}" for axis in range(value.ndim))
+    )

@@ -17,7 +17,9 @@ def read_tempering(run: TemperingRun | ContinuousRun) -> Reading:
     elif rao_blackwell:
         verdict = judge_continuous(run)
     else:
-        raise ValueError("rao_blackwell must be True for a run with continuous beta: no beta is drawn twice")
+        raise ValueError(
+            "rao_blackwell must be True for a run with continuous beta: no beta is drawn twice"
+        )
 
     log_partition = float(run.base_log_partition + verdict.curve[-1])
     return conclude(
@@ -26,7 +28,8 @@ def read_tempering(run: TemperingRun | ContinuousRun) -> Reading:
         log_partition,
         verdict.std_error,
         verdict.degrees_of_freedom,
-        alarms=verdict.alarms + tol_alarms(verdict.std_error, run.options["tol"], "raise max_sweeps"),
+        alarms=verdict.alarms
+        + tol_alarms(verdict.std_error, run.options["tol"], "raise max_sweeps"),
         diagnostics={
             **verdict.diagnostics,
             "sweeps_per_redraw": run.sweeps_per_redraw,

@@ -1,4 +1,6 @@
-"""Importance weights: what they say about themselves, and the alarm of too small an effective sample size."""
+"""Importance weights: what they say about themselves, and the alarm of too small an effective
+sample size.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._alarm import Alarm
+from sklpf._utils.alarm import Alarm
 from sklpf.reweighting import effective_sample_size
 from sklpf.runs import AnnealingRun, PopulationRun
 from sklpf.uncertainty import pareto_shape
 
-_FEWEST_EFFECTIVE, _ENOUGH_EFFECTIVE = 5, 25.0  # the effective sample size must be n / 4, within these bounds
+_FEWEST_EFFECTIVE, _ENOUGH_EFFECTIVE = (
+    5,
+    25.0,
+)  # the effective sample size must be n / 4, within these bounds
 
 
 def weight_diagnostics(log_weights) -> dict[str, Any]:
@@ -24,14 +29,19 @@ def weight_diagnostics(log_weights) -> dict[str, Any]:
 
 
 def weight_alarms(n: int, diagnostics: dict[str, Any], remedy: str) -> list[Alarm]:
-    """An alarm if the effective sample size of n weights is too small, by themselves or by the reverse chains."""
+    """An alarm if the effective sample size of n weights is too small, by themselves or by the
+    reverse chains.
+    """
     here = diagnostics["effective_sample_size"]
     there = diagnostics.get("effective_sample_size_from_target", n)
     needed = max(_FEWEST_EFFECTIVE, min(_ENOUGH_EFFECTIVE, n / 4))
     if here < needed:
         return [few_weights_alarm(here, n, needed, remedy)]
     if there < needed:
-        seen = f"by the reverse chains the effective sample size is {there:.1f} of {n} (at least {needed:g} needed)"
+        seen = (
+            f"by the reverse chains the effective sample size is {there:.1f} of {n} (at least"
+            f" {needed:g} needed)"
+        )
         return [Alarm("few-effective-weights-from-target", seen, remedy)]
     return []
 
@@ -43,7 +53,9 @@ def few_weights_alarm(effective: float, n: int, needed: float, remedy: str) -> A
 
 
 def move_diagnostics(run: AnnealingRun | PopulationRun) -> dict[str, Any]:
-    """Acceptance and step sizes by level, shape (K,), of moves that have them; the base's acceptance is NaN."""
+    """Acceptance and step sizes by level, shape (K,), of moves that have them; the base's
+    acceptance is NaN.
+    """
     found = {}
     if run.acceptance is not None:
         found["acceptance"] = np.append(np.nan, run.acceptance)

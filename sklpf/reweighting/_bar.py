@@ -7,25 +7,27 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, log_expit
 
-from sklpf._numbers import as_float64
+from sklpf._utils.numbers import as_float64
 
 
 def bar(forward_log_weights: ArrayLike, reverse_log_weights: ArrayLike) -> float:
-    """Return log Z_1 / Z_0 by Bennett's acceptance ratio (Bennett 1976; Carlson et al. 2016, eq. 17).
+    """Return log Z_1 / Z_0 by Bennett's acceptance ratio (Bennett 1976; Carlson et al. 2016, eq.
+    17).
 
     The solution L of
 
         sum_i sigma(u_i - L + C) = sum_j sigma(r_j + L - C),   C = log(n_reverse / n_forward),
 
-    which exists, is unique, and has the smallest asymptotic variance of all bridges between two sets of independent
-    draws. Both sides are compared by their logs, so that draws that hardly overlap still give a well-defined
-    root. For annealing runs this is the same equation between the two path densities (Crooks 2000).
+    which exists, is unique, and has the smallest asymptotic variance of all bridges between two
+    sets of independent draws. Both sides are compared by their logs, so that draws that hardly
+    overlap still give a well-defined root. For annealing runs this is the same equation between the
+    two path densities (Crooks 2000).
 
     Parameters
     ----------
     forward_log_weights : array-like of shape (n_forward,)
-        u = log f_1 / f_0 at draws from p_0, or the log weights of chains annealed from p_0 to p_1, in nats. -inf is a
-        weight of zero.
+        u = log f_1 / f_0 at draws from p_0, or the log weights of chains annealed from p_0 to p_1,
+        in nats. -inf is a weight of zero.
     reverse_log_weights : array-like of shape (n_reverse,)
         r = log f_0 / f_1 at draws from p_1, or the log weights of chains annealed from p_1 to p_0.
 
@@ -44,17 +46,23 @@ def bar(forward_log_weights: ArrayLike, reverse_log_weights: ArrayLike) -> float
     shift = np.log(len(r) / len(u))
 
     def excess(log_ratio):
-        return _log_sum(log_expit(u - log_ratio + shift)) - _log_sum(log_expit(r + log_ratio - shift))
+        return _log_sum(log_expit(u - log_ratio + shift)) - _log_sum(
+            log_expit(r + log_ratio - shift)
+        )
 
     low, high = _bracket(excess, _log_sum(u) - np.log(len(u)), np.log(len(r)) - _log_sum(r))
     return float(brentq(excess, low, high, xtol=1e-12, rtol=1e-14))
 
 
-def overlap(forward_log_weights: ArrayLike, reverse_log_weights: ArrayLike, log_ratio: float) -> float:
-    """Return how far the two sets of draws overlap: 1 if they have one distribution, near 0 if nothing connects them.
+def overlap(
+    forward_log_weights: ArrayLike, reverse_log_weights: ArrayLike, log_ratio: float
+) -> float:
+    """Return how far the two sets of draws overlap: 1 if they have one distribution, near 0 if
+    nothing connects them.
 
     One minus the second eigenvalue of the 2 x 2 overlap matrix (Klimovich, Shirts & Mobley 2015):
-    (1 / n_forward + 1 / n_reverse) sum p (1 - p) over all draws, p the posterior of the direction at `log_ratio`.
+    (1 / n_forward + 1 / n_reverse) sum p (1 - p) over all draws, p the posterior of the direction
+    at `log_ratio`.
 
     Parameters
     ----------
@@ -68,7 +76,10 @@ def overlap(forward_log_weights: ArrayLike, reverse_log_weights: ArrayLike, log_
     float
         From 0 to 1.
     """
-    u, r = np.asarray(forward_log_weights, dtype=float), np.asarray(reverse_log_weights, dtype=float)
+    u, r = (
+        np.asarray(forward_log_weights, dtype=float),
+        np.asarray(reverse_log_weights, dtype=float),
+    )
     logits = np.concatenate([u, -r]) - log_ratio + np.log(len(r) / len(u))
     return float((1 / len(u) + 1 / len(r)) * np.sum(expit(logits) * expit(-logits)))
 
@@ -76,11 +87,17 @@ def overlap(forward_log_weights: ArrayLike, reverse_log_weights: ArrayLike, log_
 def _check(log_weights: ArrayLike, name: str) -> NDArray[np.float64]:
     log_weights = as_float64(log_weights, name)
     if log_weights.ndim != 1 or len(log_weights) == 0:
-        raise ValueError(f"{name} must be a sequence of at least one log weight, got shape {log_weights.shape}")
+        raise ValueError(
+            f"{name} must be a sequence of at least one log weight, got shape {log_weights.shape}"
+        )
     if np.any(np.isnan(log_weights) | (log_weights == np.inf)):
-        raise ValueError(f"{name} must not hold NaN or +inf; check the densities that they come from")
+        raise ValueError(
+            f"{name} must not hold NaN or +inf; check the densities that they come from"
+        )
     if np.all(log_weights == -np.inf):
-        raise ValueError(f"{name} are all -inf: no draw has a weight above zero, so the ratio is not determined")
+        raise ValueError(
+            f"{name} are all -inf: no draw has a weight above zero, so the ratio is not determined"
+        )
     return log_weights
 
 
@@ -91,7 +108,9 @@ def _log_sum(log_weights: NDArray[np.float64]) -> float:
 def _bracket(decreasing, one_end: float, other_end: float) -> tuple[float, float]:
     """Widen an interval around two guesses until it holds the root of a decreasing function."""
     low, high = min(one_end, other_end) - 1, max(one_end, other_end) + 1
-    width = max(high - low, 1e-12 * max(abs(low), abs(high)))  # a step that changes the numbers, whatever their size
+    width = max(
+        high - low, 1e-12 * max(abs(low), abs(high))
+    )  # a step that changes the numbers, whatever their size
     while decreasing(low) < 0:
         low, width = low - width, 2 * width
     while decreasing(high) > 0:

@@ -8,16 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def bar_ratios(pair_sums: NDArray, shift: NDArray, counts: NDArray) -> Callable[[NDArray], NDArray[np.float64]]:
-    """Bridges with a fixed reference (Meng & Wong 1996), at whose optimum they are Bennett's acceptance ratio.
+def bar_ratios(
+    pair_sums: NDArray, shift: NDArray, counts: NDArray
+) -> Callable[[NDArray], NDArray[np.float64]]:
+    """Bridges with a fixed reference (Meng & Wong 1996), at whose optimum they are Bennett's
+    acceptance ratio.
 
     Parameters
     ----------
     pair_sums : ndarray of shape (G, K - 1, 4 or more)
         As in `ExchangeRun`, of each group.
     shift : ndarray of shape (K - 1,)
-        The reference. Where the levels have unequal numbers of states n_k the best is log Z_(k+1) / Z_k less
-        log n_(k+1) / n_k.
+        The reference. Where the levels have unequal numbers of states n_k the best is log Z_(k+1) /
+        Z_k less log n_(k+1) / n_k.
     counts : ndarray of shape (G, K)
         States of every level in the sums.
 
@@ -35,7 +38,9 @@ def bar_ratios(pair_sums: NDArray, shift: NDArray, counts: NDArray) -> Callable[
     return ratios
 
 
-def stepping_stones(pair_sums: NDArray, shift: NDArray, counts: NDArray) -> Callable[[NDArray], NDArray[np.float64]]:
+def stepping_stones(
+    pair_sums: NDArray, shift: NDArray, counts: NDArray
+) -> Callable[[NDArray], NDArray[np.float64]]:
     """Means of ratios f_(k+1) / f_k at level k, and of their inverses at level k + 1.
 
     Parameters
@@ -46,23 +51,28 @@ def stepping_stones(pair_sums: NDArray, shift: NDArray, counts: NDArray) -> Call
     Returns
     -------
     callable
-        Of indices of groups: the forward and the reverse estimate of log Z_(k+1) / Z_k, shape (2, K - 1), in nats.
+        Of indices of groups: the forward and the reverse estimate of log Z_(k+1) / Z_k, shape (2, K
+        - 1), in nats.
     """
 
     def ratios(keep):
         pooled, n = pair_sums[keep].sum(axis=0), counts[keep].sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.stack([shift + np.log(pooled[:, 2] / n[:-1]), shift - np.log(pooled[:, 3] / n[1:])])
+            return np.stack(
+                [shift + np.log(pooled[:, 2] / n[:-1]), shift - np.log(pooled[:, 3] / n[1:])]
+            )
 
     return ratios
 
 
 def neighbour_overlap(pair_sums: NDArray, counts: NDArray) -> NDArray[np.float64]:
-    """Return how far neighbouring levels overlap, shape (K - 1,): 1 if both are one distribution, 0 if they are apart.
+    """Return how far neighbouring levels overlap, shape (K - 1,): 1 if both are one distribution, 0
+    if they are apart.
 
-    2 sqrt(A B), A and B the means of the logistic weights of a bridge at the two levels of a pair. Where the
-    reference is log Z_(k+1) / Z_k this is the `overlap` of as many states of each, 2 times the integral of
-    p q / (p + q); a reference that is off by d nats moves the weights of p and q there to exp(-d / 2) and exp(d / 2).
+    2 sqrt(A B), A and B the means of the logistic weights of a bridge at the two levels of a pair.
+    Where the reference is log Z_(k+1) / Z_k this is the `overlap` of as many states of each, 2
+    times the integral of p q / (p + q); a reference that is off by d nats moves the weights of p
+    and q there to exp(-d / 2) and exp(d / 2).
 
     Parameters
     ----------

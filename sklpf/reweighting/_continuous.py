@@ -1,7 +1,9 @@
-"""RTS at continuous inverse temperatures: the law of beta given a state on a tempered path, and averages of it.
+"""RTS at continuous inverse temperatures: the law of beta given a state on a tempered path, and
+averages of it.
 
-The coordinate is the ladder's: t runs from k to k + 1 while beta goes from beta_k to beta_(k+1), so that the ladder
-says where chains spend their time, as it does for levels. With log weights a that are linear between the nodes,
+The coordinate is the ladder's: t runs from k to k + 1 while beta goes from beta_k to beta_(k+1), so
+that the ladder says where chains spend their time, as it does for levels. With log weights a that
+are linear between the nodes,
 
     log q(t | x) = a(t) + beta(t) gain(x) - log normaliser(x),    gain = log f_1 - log f_0,
 
@@ -87,7 +89,9 @@ def log_densities(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NDAr
     return log_q - logsumexp(_log_masses(log_q), axis=1, keepdims=True)
 
 
-def draw_betas(log_weights: NDArray, ladder: NDArray, gains: NDArray, uniforms: NDArray) -> NDArray[np.float64]:
+def draw_betas(
+    log_weights: NDArray, ladder: NDArray, gains: NDArray, uniforms: NDArray
+) -> NDArray[np.float64]:
     """Draw beta from q(. | x) of states by uniform numbers.
 
     Parameters
@@ -113,11 +117,15 @@ def draw_betas(log_weights: NDArray, ladder: NDArray, gains: NDArray, uniforms: 
     size = np.maximum(np.abs(rise), _FLAT)
     below_top = np.minimum(-np.log1p(uniforms[1] * np.expm1(-size)) / size, 1.0)
     share = np.where(rise > 0, 1 - below_top, below_top)
-    return np.clip(ladder[cell] + share * (ladder[cell + 1] - ladder[cell]), ladder[cell], ladder[cell + 1])
+    return np.clip(
+        ladder[cell] + share * (ladder[cell + 1] - ladder[cell]), ladder[cell], ladder[cell + 1]
+    )
 
 
 def _log_masses(log_q):
-    """Log integrals over t between neighbouring nodes, of exponentials of what is linear in t there, (n, K - 1)."""
+    """Log integrals over t between neighbouring nodes, of exponentials of what is linear in t
+    there, (n, K - 1).
+    """
     return log_mean_between(log_q[:, :-1], log_q[:, 1:])
 
 
@@ -156,7 +164,10 @@ def node_sums(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NodeSums
         Of every chain.
     """
     n_parts = -(-gains.shape[1] // _ROWS)
-    chains = [_stack([_sums(log_weights, ladder, part) for part in np.array_split(chain, n_parts)]) for chain in gains]
+    chains = [
+        _stack([_sums(log_weights, ladder, part) for part in np.array_split(chain, n_parts)])
+        for chain in gains
+    ]
     return _stack([chain.of(np.arange(n_parts)) for chain in chains])
 
 
@@ -204,8 +215,11 @@ class Places(NamedTuple):
         return cls(cell, (betas - ladder[cell]) / np.diff(ladder)[cell])
 
 
-def between_nodes(log_weights, ladder, log_shares, slopes, places: Places) -> tuple[NDArray, NDArray]:
-    """Log of the density of t, and d log Z / dbeta, at some places, by cubic interpolation of log Z between nodes.
+def between_nodes(
+    log_weights, ladder, log_shares, slopes, places: Places
+) -> tuple[NDArray, NDArray]:
+    """Log of the density of t, and d log Z / dbeta, at some places, by cubic interpolation of log Z
+    between nodes.
 
     Parameters
     ----------

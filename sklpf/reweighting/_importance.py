@@ -1,4 +1,6 @@
-"""The mean of independent weights: the estimate of annealed importance sampling and of particle filters."""
+"""The mean of independent weights: the estimate of annealed importance sampling and of particle
+filters.
+"""
 
 from __future__ import annotations
 
@@ -48,20 +50,27 @@ def mean_weight(log_weights: NDArray[np.float64]) -> MeanWeight:
     log_mean = float(log_mean_exp(log_weights))
     relative = np.exp(log_weights - log_mean)
     delta = float(relative.std(ddof=1) / np.sqrt(n))
-    without = np.log(np.maximum(n - relative, np.finfo(float).tiny) / (n - 1))  # log mean of the others, less log_mean
+    without = np.log(
+        np.maximum(n - relative, np.finfo(float).tiny) / (n - 1)
+    )  # log mean of the others, less log_mean
     jackknife = float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
     return MeanWeight(log_mean, delta, jackknife)
 
 
 class SeenFromTarget(NamedTuple):
-    """Relative variance of a weight, and the share of weights that count, as chains from the target say."""
+    """Relative variance of a weight, and the share of weights that count, as chains from the target
+    say.
+    """
 
     variance: float
     share: float
 
 
-def seen_from_target(log_weights: NDArray[np.float64], log_mean: float, alive: float = 1.0) -> SeenFromTarget:
-    """What chains that went down from the target, with weights w' of the way up, say about the weights w of the others.
+def seen_from_target(
+    log_weights: NDArray[np.float64], log_mean: float, alive: float = 1.0
+) -> SeenFromTarget:
+    """What chains that went down from the target, with weights w' of the way up, say about the
+    weights w of the others.
 
     Seen from there E w' = E w^2 / E w and E 1 / w' = P(w > 0) / E w, so that
     Var w / (E w)^2 = E w' E 1 / w' / P(w > 0) - 1.
@@ -86,12 +95,16 @@ def seen_from_target(log_weights: NDArray[np.float64], log_mean: float, alive: f
     return SeenFromTarget(variance, float(np.exp(min(log_mean - up, 0.0))))
 
 
-def population_seen_from_target(down: NDArray, resampled: NDArray, log_means: NDArray, n_particles: int) -> float:
-    """Relative variance of a population's estimate of Z, as chains that went down from the target say.
+def population_seen_from_target(
+    down: NDArray, resampled: NDArray, log_means: NDArray, n_particles: int
+) -> float:
+    """Relative variance of a population's estimate of Z, as chains that went down from the target
+    say.
 
-    A population that holds a draw from the target, with its path, has the estimate Z' with E Z' / Z = E Z_hat^2 / Z^2.
-    Its other N - 1 particles are taken for average ones: then the draw multiplies the mean weight between one
-    resampling and the next by 1 + (r - 1) / N, r its own weight there relative to that mean.
+    A population that holds a draw from the target, with its path, has the estimate Z' with E Z' / Z
+    = E Z_hat^2 / Z^2. Its other N - 1 particles are taken for average ones: then the draw
+    multiplies the mean weight between one resampling and the next by 1 + (r - 1) / N, r its own
+    weight there relative to that mean.
 
     Parameters
     ----------

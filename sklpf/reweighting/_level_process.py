@@ -1,4 +1,6 @@
-"""Shares of levels as the stationary law of the process that redraws them (Carlson et al. 2016, appendix G)."""
+"""Shares of levels as the stationary law of the process that redraws them (Carlson et al. 2016,
+appendix G).
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,23 @@ from scipy.special import log_softmax
 from sklpf.reweighting._rts import rts_curve
 
 
-def level_process(vectors: NDArray, levels: NDArray[np.int64], log_pseudo_prior: NDArray) -> NDArray[np.float64]:
+def level_process(
+    vectors: NDArray, levels: NDArray[np.int64], log_pseudo_prior: NDArray
+) -> NDArray[np.float64]:
     """Return log Z_k - log Z_0 from the process level → x → level.
 
-    A state x of level j has the level k next with probability q(k | x). Its average over the states of level j is
-    row j of a transition matrix whose stationary law is the share of each level at equilibrium, in proportion to
-    Z_k exp(log_pseudo_prior_k). How often each level has been visited does not enter, so that states need to be in
-    equilibrium at their own levels only.
+    A state x of level j has the level k next with probability q(k | x). Its average over the states
+    of level j is row j of a transition matrix whose stationary law is the share of each level at
+    equilibrium, in proportion to Z_k exp(log_pseudo_prior_k). How often each level has been visited
+    does not enter, so that states need to be in equilibrium at their own levels only.
 
     Parameters
     ----------
     vectors : ndarray of shape (N, K)
         log f_k(x), but for a constant of every x, in nats.
     levels : ndarray of shape (N,)
-        The level that each x was moved at. Levels without states follow from the states of the others.
+        The level that each x was moved at. Levels without states follow from the states of the
+        others.
     log_pseudo_prior : ndarray of shape (K,)
         log r_k minus an estimate of log Z_k.
 
@@ -39,13 +44,16 @@ def level_process(vectors: NDArray, levels: NDArray[np.int64], log_pseudo_prior:
     counts = np.bincount(row)
     law = stationary(rows / counts[:, np.newaxis])
     with np.errstate(divide="ignore", over="ignore"):
-        from_visited = np.exp(log_weights - np.logaddexp.reduce(log_weights[:, visited], axis=1)[:, np.newaxis])
+        from_visited = np.exp(
+            log_weights - np.logaddexp.reduce(log_weights[:, visited], axis=1)[:, np.newaxis]
+        )
         log_shares = np.log((law[row] / counts[row]) @ from_visited)
     return rts_curve(log_pseudo_prior, log_shares)
 
 
 def stationary(transitions: NDArray) -> NDArray[np.float64]:
-    """Stationary law of a stochastic matrix, by elimination without subtractions (Grassmann, Taksar & Heyman).
+    """Stationary law of a stochastic matrix, by elimination without subtractions (Grassmann, Taksar
+    & Heyman).
 
     Parameters
     ----------

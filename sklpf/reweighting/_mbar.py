@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._numbers import as_float64
+from sklpf._utils.numbers import as_float64
 from sklpf.reweighting._newton import minimise
 
 _FIXED_POINT_STEPS = 4
@@ -16,23 +16,27 @@ _SMALLEST_STEP = 1e-3  # of Newton's
 def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None, tol: float = 1e-9):
     """Multistate Bennett acceptance ratio estimate of log Z_k - log Z_0.
 
-    The samples of all levels, n_k of them drawn at level k, are pooled. With zeta_k = log Z_k the estimate minimises
-    the convex function (Carlson et al. 2016, eq. 18, which is printed with the sign of its negative)
+    The samples of all levels, n_k of them drawn at level k, are pooled. With zeta_k = log Z_k the
+    estimate minimises the convex function (Carlson et al. 2016, eq. 18, which is printed with the
+    sign of its negative)
 
         J(zeta) = sum_i log sum_k n_k exp(log f_k(x_i) - zeta_k) + sum_k n_k zeta_k,
 
-    by a few fixed-point steps (where no start is given) and then Newton's method, whose steps are halved until J does
-    not rise. It needs samples that are in equilibrium at their own levels; how the levels were visited does not matter.
+    by a few fixed-point steps (where no start is given) and then Newton's method, whose steps are
+    halved until J does not rise. It needs samples that are in equilibrium at their own levels; how
+    the levels were visited does not matter.
 
     Parameters
     ----------
     vectors : array-like of shape (N, K)
-        log f_k(x_i) of every sample at every level, in nats. -inf is allowed where the density is 0.
+        log f_k(x_i) of every sample at every level, in nats. -inf is allowed where the density is
+        0.
     counts : array-like of shape (K,)
-        Number n_k of samples that were drawn at level k, N in all. Levels without samples are allowed: their
-        normalisers follow from the samples of the others.
+        Number n_k of samples that were drawn at level k, N in all. Levels without samples are
+        allowed: their normalisers follow from the samples of the others.
     start : array-like of shape (K,) or None, default=None
-        First guess of log Z_k, in nats. The minimum is unique if the levels overlap; else it matters.
+        First guess of log Z_k, in nats. The minimum is unique if the levels overlap; else it
+        matters.
     tol : float, default=1e-9
         Largest change of a log normaliser (nats) in the last step.
 
@@ -62,11 +66,13 @@ def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None, 
 
 
 def overlap_matrix(vectors: NDArray, counts: NDArray, zeta: NDArray) -> NDArray[np.float64]:
-    """Overlap of the levels that have samples, in the symmetric form (Klimovich, Shirts & Mobley 2015).
+    """Overlap of the levels that have samples, in the symmetric form (Klimovich, Shirts & Mobley
+    2015).
 
-    O_kl = sum_i W_ik W_il / sqrt(n_k n_l), where W_ik = n_k f_k(x_i) / Z_k / sum_j n_j f_j(x_i) / Z_j is the
-    probability that sample i came from level k. It has the eigenvalues of the stochastic matrix sum_i W_ik W_il / n_l:
-    the largest is 1, and a second one near 1 says that levels fall into two parts that share no samples.
+    O_kl = sum_i W_ik W_il / sqrt(n_k n_l), where W_ik = n_k f_k(x_i) / Z_k / sum_j n_j f_j(x_i) /
+    Z_j is the probability that sample i came from level k. It has the eigenvalues of the stochastic
+    matrix sum_i W_ik W_il / n_l: the largest is 1, and a second one near 1 says that levels fall
+    into two parts that share no samples.
 
     Parameters
     ----------
@@ -90,9 +96,14 @@ def overlap_matrix(vectors: NDArray, counts: NDArray, zeta: NDArray) -> NDArray[
 def _check(vectors, counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     vectors, counts = as_float64(vectors, "vectors"), as_float64(counts, "counts")
     if vectors.ndim != 2 or counts.shape != vectors.shape[1:]:
-        raise ValueError(f"vectors must have the shape (N, K) and counts (K,), got {vectors.shape} and {counts.shape}")
+        raise ValueError(
+            f"vectors must have the shape (N, K) and counts (K,), got {vectors.shape} and"
+            f" {counts.shape}"
+        )
     if np.any(counts < 0) or counts.sum() != len(vectors) or len(vectors) == 0:
-        raise ValueError(f"counts must be the numbers of the {len(vectors)} samples at each level, got {counts}")
+        raise ValueError(
+            f"counts must be the numbers of the {len(vectors)} samples at each level, got {counts}"
+        )
     if np.any(np.isnan(vectors)) or np.any(vectors == np.inf):
         raise ValueError("vectors must not hold NaN or +inf: check the path's log_f")
     return vectors, counts
@@ -103,7 +114,9 @@ def _log_mixture(vectors, log_weights):
     terms = vectors + log_weights
     largest = terms.max(axis=1, keepdims=True)
     if not np.all(np.isfinite(largest)):
-        raise ValueError("vectors has samples with density 0 at every sampled level: check vectors and counts")
+        raise ValueError(
+            "vectors has samples with density 0 at every sampled level: check vectors and counts"
+        )
     terms -= largest
     np.exp(terms, out=terms)
     return np.log(terms.sum(axis=1, keepdims=True)) + largest

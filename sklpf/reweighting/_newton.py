@@ -42,7 +42,9 @@ def minimise(
         new_value, new_extra = evaluate(x + step)
         while new_value > value + 1e-12 * abs(value) and size > smallest:
             size /= 2
-            if size < smallest and fallback is not None:  # far off the Hessian may be nearly singular
+            if (
+                size < smallest and fallback is not None
+            ):  # far off the Hessian may be nearly singular
                 step, size = fallback(x, extra), 1.0
                 new_value, new_extra = evaluate(x + step)
                 break

@@ -1,7 +1,9 @@
-"""RTS: the estimate, its variance and its bias from averaged level probabilities (Carlson et al. 2016).
+"""RTS: the estimate, its variance and its bias from averaged level probabilities (Carlson et al.
+2016).
 
-A round of simulated tempering runs with a fixed log pseudo-prior a_k = log r_k - log Z_k estimate. Its level
-probabilities q(k | x) average to shares c_k. Shares are kept as logs, since they may underflow in the first rounds.
+A round of simulated tempering runs with a fixed log pseudo-prior a_k = log r_k - log Z_k estimate.
+Its level probabilities q(k | x) average to shares c_k. Shares are kept as logs, since they may
+underflow in the first rounds.
 """
 
 from __future__ import annotations
@@ -35,14 +37,18 @@ def rts_curve(log_pseudo_prior: ArrayLike, log_shares: ArrayLike) -> NDArray[np.
     return curve - curve[..., :1]
 
 
-def combine_rounds(log_pseudo_prior: ArrayLike, log_shares: ArrayLike, sizes: ArrayLike) -> NDArray[np.float64]:
-    """log Z_k - log Z_0 from several rounds with different weights (Carlson et al. 2016, equation 14 and appendix A).
+def combine_rounds(
+    log_pseudo_prior: ArrayLike, log_shares: ArrayLike, sizes: ArrayLike
+) -> NDArray[np.float64]:
+    """log Z_k - log Z_0 from several rounds with different weights (Carlson et al. 2016, equation
+    14 and appendix A).
 
     Maximises the concave sum over rounds t of
 
         sizes_t (sum_k c_tk zeta_k - log sum_k exp(zeta_k + a_tk)),    zeta_k = log Z_k, zeta_0 = 0,
 
-    by Newton's method with step halving, from the estimate of the last round. One round gives equation 12.
+    by Newton's method with step halving, from the estimate of the last round. One round gives
+    equation 12.
 
     Parameters
     ----------
@@ -65,7 +71,9 @@ def combine_rounds(log_pseudo_prior: ArrayLike, log_shares: ArrayLike, sizes: Ar
 
     def evaluate(zeta):
         log_q = zeta + log_pseudo_prior
-        return -np.sum(sizes * (shares @ zeta - logsumexp(log_q, axis=1))), np.exp(log_softmax(log_q, axis=1))
+        return -np.sum(sizes * (shares @ zeta - logsumexp(log_q, axis=1))), np.exp(
+            log_softmax(log_q, axis=1)
+        )
 
     return minimise(
         evaluate,
@@ -77,10 +85,11 @@ def combine_rounds(log_pseudo_prior: ArrayLike, log_shares: ArrayLike, sizes: Ar
 
 
 def influence(log_pseudo_prior, shares, sizes, zeta, level, origin=0):
-    """Shift of log Z_level - log Z_origin by every chain, shape (M,): the estimate's variance is theirs over M.
+    """Shift of log Z_level - log Z_origin by every chain, shape (M,): the estimate's variance is
+    theirs over M.
 
-    For one round this is c_level / mean(c_level) - c_0 / mean(c_0) of every chain, whose variance over M is equation 16
-    with the variances and the covariance of averages over whole chains.
+    For one round this is c_level / mean(c_level) - c_0 / mean(c_0) of every chain, whose variance
+    over M is equation 16 with the variances and the covariance of averages over whole chains.
 
     Parameters
     ----------
@@ -126,7 +135,8 @@ def standard_error(influences: NDArray) -> float:
 
 
 def bias(shares: NDArray, origin: int = 0) -> float:
-    """Second-order bias of log Z_(K-1) - log Z_origin of one round in nats (equation 15), from chains' averages.
+    """Second-order bias of log Z_(K-1) - log Z_origin of one round in nats (equation 15), from
+    chains' averages.
 
     Parameters
     ----------
@@ -161,7 +171,8 @@ class Pooled:
     log_extra : float
         Log of what is added to the pooled sums.
     first_ratio : MeanWeight or None
-        log Z_1 / Z_0, where it is known otherwise: the sums then give the ratios of the other levels alone.
+        log Z_1 / Z_0, where it is known otherwise: the sums then give the ratios of the other
+        levels alone.
 
     Examples
     --------
@@ -172,8 +183,15 @@ class Pooled:
     array([0.   , 1.099])
     """
 
-    def __init__(self, log_pseudo_prior, log_sums, sizes=(1.0,), log_extra=-np.inf, first_ratio=None):
-        self.log_pseudo_prior, self.log_sums, self.sizes, self.log_extra = log_pseudo_prior, log_sums, sizes, log_extra
+    def __init__(
+        self, log_pseudo_prior, log_sums, sizes=(1.0,), log_extra=-np.inf, first_ratio=None
+    ):
+        self.log_pseudo_prior, self.log_sums, self.sizes, self.log_extra = (
+            log_pseudo_prior,
+            log_sums,
+            sizes,
+            log_extra,
+        )
         self.first_ratio = first_ratio
 
     @property
@@ -243,7 +261,9 @@ def with_first_error(std_errors: NDArray, first_ratio: MeanWeight | None) -> NDA
 
 
 def _solve(probabilities, sizes, right):
-    """Solve H step = right with step_0 = 0; H = sum_t sizes_t (diag p_t - p_t p_t'), scaled to a unit diagonal."""
+    """Solve H step = right with step_0 = 0; H = sum_t sizes_t (diag p_t - p_t p_t'), scaled to a
+    unit diagonal.
+    """
     diagonal = np.maximum(sizes @ probabilities, 1e-300)
     scale = 1 / np.sqrt(diagonal)
     scaled = probabilities * np.sqrt(sizes)[:, np.newaxis] * scale

@@ -20,12 +20,14 @@ class Moments(NamedTuple):
 
 
 def level_moments(level_sums: NDArray, ladder: NDArray) -> Moments:
-    """d log Z / d beta = E U and d^2 log Z / d beta^2 = Var U + E dU / d beta, U = d log f / d beta.
+    """d log Z / d beta = E U and d^2 log Z / d beta^2 = Var U + E dU / d beta, U = d log f / d
+    beta.
 
     Parameters
     ----------
     level_sums : ndarray of shape (K, 4)
-        Number of states, sums of U, U^2 and dU / d beta at every level. Levels without states are interpolated.
+        Number of states, sums of U, U^2 and dU / d beta at every level. Levels without states are
+        interpolated.
     ladder : ndarray of shape (K,)
         Inverse temperatures.
 
@@ -36,11 +38,16 @@ def level_moments(level_sums: NDArray, ladder: NDArray) -> Moments:
     """
     seen = level_sums[:, 0] > 0
     first, square, bend = (level_sums[seen, 1:] / level_sums[seen, :1]).T
-    return Moments(*(np.interp(ladder, ladder[seen], values) for values in (first, square - first**2 + bend)))
+    return Moments(
+        *(np.interp(ladder, ladder[seen], values) for values in (first, square - first**2 + bend))
+    )
 
 
-def reweighted_slopes(vectors: NDArray, slopes: NDArray, log_pseudo_prior: NDArray) -> NDArray[np.float64]:
-    """E U at every level from the states of all levels (Carlson et al. 2016, equation 21), shape (K,).
+def reweighted_slopes(
+    vectors: NDArray, slopes: NDArray, log_pseudo_prior: NDArray
+) -> NDArray[np.float64]:
+    """E U at every level from the states of all levels (Carlson et al. 2016, equation 21), shape
+    (K,).
 
     Parameters
     ----------
@@ -70,9 +77,9 @@ def integrate(ladder: NDArray, moments: Moments, rule: str) -> NDArray[np.float6
     moments : Moments
         Of every level.
     rule : {"left", "right", "trapezoid", "corrected", "simpson"}
-        Where log f is linear in beta log Z is convex, so that "left" and "right" are too small and too large.
-        "corrected" subtracts h^2 / 12 times the change of the curvature from every step of the trapezoidal rule (Friel,
-        Hurn & Wyse 2014). "simpson" needs no second derivative.
+        Where log f is linear in beta log Z is convex, so that "left" and "right" are too small and
+        too large. "corrected" subtracts h^2 / 12 times the change of the curvature from every step
+        of the trapezoidal rule (Friel, Hurn & Wyse 2014). "simpson" needs no second derivative.
 
     Returns
     -------

@@ -1,4 +1,6 @@
-"""Adaptive simulated tempering: short rounds, each with weights that the one before has moved by a gain."""
+"""Adaptive simulated tempering: short rounds, each with weights that the one before has moved by a
+gain.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._progress import stage
+from sklpf._utils.progress import stage
 from sklpf.runs._rounds import Setup, run_round
 from sklpf.runs._tempering import Round
 
@@ -24,11 +26,15 @@ class GainRule(Protocol):
         """What the next `n_draws` draws weigh together."""
 
     def observe(self, shares: NDArray[np.float64], n_draws: int) -> float:
-        """Take note of how often they visited the levels; returns how even visits are (1: perfectly)."""
+        """Take note of how often they visited the levels; returns how even visits are (1:
+        perfectly).
+        """
 
 
 class Adapted(NamedTuple):
-    """Chains, log Z_k - log Z_0 (K,), rounds of the last half, and of every update the fields of `Adaptation`."""
+    """Chains, log Z_k - log Z_0 (K,), rounds of the last half, and of every update the fields of
+    `Adaptation`.
+    """
 
     chains: list[tuple[Any, tuple, NDArray[np.int64]]]
     curve: NDArray[np.float64]
@@ -36,11 +42,19 @@ class Adapted(NamedTuple):
     history: dict[str, NDArray]
 
 
-def adapt(setup: Setup, chains: list, log_prior, curve, n_redraws: int, rule: GainRule, rao_blackwell: bool) -> Adapted:
+def adapt(
+    setup: Setup,
+    chains: list,
+    log_prior,
+    curve,
+    n_redraws: int,
+    rule: GainRule,
+    rao_blackwell: bool,
+) -> Adapted:
     """Temper all groups and move their common estimates log Z_k by gain * (share of level k) / r_k.
 
-    The draws of all chains between two updates count together, as if chains took turns, but move no level by more than
-    1 nat. An update takes one redraw at first, later a tenth of those before it.
+    The draws of all chains between two updates count together, as if chains took turns, but move no
+    level by more than 1 nat. An update takes one redraw at first, later a tenth of those before it.
     """
     prior, n_chains = np.exp(log_prior), int(setup.first[-1])
     done, recent, records = 0, list[Round](), list[tuple[float, ...]]()

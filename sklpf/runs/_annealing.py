@@ -1,4 +1,6 @@
-"""Annealing: chains that go through a whole ladder, up from the base or down from the target, with their weights."""
+"""Annealing: chains that go through a whole ladder, up from the base or down from the target, with
+their weights.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._parallel import run_segments
-from sklpf._random import Stream
+from sklpf._utils.parallel import run_segments
+from sklpf._utils.random import Stream
 from sklpf.paths._base import concatenate, n_chains
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_finite, equal_blocks, segments
@@ -21,23 +23,26 @@ _LARGEST_BLOCK = 32
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class AnnealingRun(Run):
-    """Log weights of independent chains that went through the ladder, or of particle filters, which have none.
+    """Log weights of independent chains that went through the ladder, or of particle filters, which
+    have none.
 
     Attributes
     ----------
     up : ndarray of shape (n,) or None
         Log weights of chains from the base to the target: the mean weight is unbiased for Z / Z_0.
     down : ndarray of shape (n_starts, n_chains_per_start) or None
-        Log weights of chains from the target to the base: from exact starts the mean weight is unbiased for Z_0 / Z.
+        Log weights of chains from the target to the base: from exact starts the mean weight is
+        unbiased for Z_0 / Z.
     starts : {"exact", "tempered", "given", "ends"} or None
         What the chains that go down started from; "ends" are where chains arrived that had gone up.
     acceptance : ndarray or None
-        Mean acceptance probability of the chains that go up at every level but the first, as a mean over each segment
-        of their way; None if no move is rejected.
+        Mean acceptance probability of the chains that go up at every level but the first, as a mean
+        over each segment of their way; None if no move is rejected.
     pilot : object or None
         Step sizes of the moves at some inverse temperatures, of moves that were tuned.
     resolution : float
-        Standard error of a log mean weight from what none of the chains or particles happened to do.
+        Standard error of a log mean weight from what none of the chains or particles happened to
+        do.
     """
 
     up: NDArray[np.float64] | None = None
@@ -49,7 +54,9 @@ class AnnealingRun(Run):
 
 
 class Arrivals(NamedTuple):
-    """Chains that went through the ladder: log weights (n,), states, and the acceptance of every move or None."""
+    """Chains that went through the ladder: log weights (n,), states, and the acceptance of every
+    move or None.
+    """
 
     log_weights: NDArray[np.float64]
     state: Any
@@ -59,11 +66,23 @@ class Arrivals(NamedTuple):
 def anneal_up(path, transition, n, key, n_jobs=None, checkpoint=None) -> Arrivals:
     """Chains that go up the whole ladder from exact base draws."""
     order = np.arange(len(path.ladder))
-    return _anneal(path, transition, functools.partial(_from_base, path, key), order, n, key, n_jobs, checkpoint)
+    return _anneal(
+        path,
+        transition,
+        functools.partial(_from_base, path, key),
+        order,
+        n,
+        key,
+        n_jobs,
+        checkpoint,
+    )
 
 
-def anneal_down(path, transition, starts, n_chains_per_start, key, n_jobs=None, checkpoint=None, n_settling=0):
-    """Log weights (n_starts, n_chains_per_start) of chains that go down the whole ladder from a state.
+def anneal_down(
+    path, transition, starts, n_chains_per_start, key, n_jobs=None, checkpoint=None, n_settling=0
+):
+    """Log weights (n_starts, n_chains_per_start) of chains that go down the whole ladder from a
+    state.
 
     They make `n_settling` sweeps at the target before.
     """
@@ -82,7 +101,9 @@ def settle(path, transition, starts, n_sweeps, key, n_jobs=None, checkpoint=None
 
 
 def _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=False) -> Arrivals:
-    """start(first, n) returns the state of the chains first, …, first + n - 1; sweep 0 of the stream is its own."""
+    """start(first, n) returns the state of the chains first, …, first + n - 1; sweep 0 of the
+    stream is its own.
+    """
     together = path.n_chains_per_block
     blocks = equal_blocks(n, _LARGEST_BLOCK) if together is None else equal_blocks(n, together, 1)
     first = np.concatenate([[0], np.cumsum(blocks)])
@@ -98,7 +119,9 @@ def _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=
     )
     states, _, log_weights, accepted = zip(*carries)
     rates = np.repeat(np.sum(accepted, axis=0) / (n * np.diff(bounds)), np.diff(bounds))
-    return Arrivals(np.concatenate(log_weights), concatenate(states), None if np.isnan(rates).any() else rates)
+    return Arrivals(
+        np.concatenate(log_weights), concatenate(states), None if np.isnan(rates).any() else rates
+    )
 
 
 def _from_base(path, key, first, n):
@@ -112,7 +135,9 @@ def _from_starts(path, key, starts, n_chains_per_start, first, n):
     return state
 
 
-def _begin(path, transition, key, start, blocks, first, block) -> tuple[Any, tuple, NDArray, NDArray]:
+def _begin(
+    path, transition, key, start, blocks, first, block
+) -> tuple[Any, tuple, NDArray, NDArray]:
     state = start(int(first[block]), blocks[block])
     memory = transition.init(path, state, Stream(key, int(first[block])).aside())
     return state, memory, np.zeros(blocks[block]), np.empty(0)
@@ -122,9 +147,14 @@ def _advance(path, transition, key, first, order, bounds, reverse, block, segmen
     state, memory, log_weights, accepted = carry
     passed = order[bounds[segment] : bounds[segment + 1] + 1]
     levels = np.repeat(passed[:, np.newaxis], len(log_weights), axis=1)
-    stream, before = Stream(key, int(first[block]), bounds[segment] + 1), transition.accepted(memory)
+    stream, before = (
+        Stream(key, int(first[block]), bounds[segment] + 1),
+        transition.accepted(memory),
+    )
     with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
-        state, memory, increments = programs.anneal(path, transition, state, memory, levels, stream, reverse)
+        state, memory, increments = programs.anneal(
+            path, transition, state, memory, levels, stream, reverse
+        )
     share = np.nan if before is None else np.sum(transition.accepted(memory) - before)
     log_weights = log_weights + check_finite(increments, allow_zero=path.has_walls)
     return state, memory, log_weights, np.append(accepted, share)

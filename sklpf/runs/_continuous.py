@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._parallel import run_segments
+from sklpf._utils.parallel import run_segments
 from sklpf.reweighting import draw_betas, log_densities
 from sklpf.runs import _programs as programs
 from sklpf.runs._plain import weighted_summaries
@@ -22,7 +22,8 @@ _N_CHECKED = 10_000  # base draws that must lie where the target has mass
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ContinuousRun(Run):
-    """M chains in G groups that were tempered T times at continuous inverse temperatures, with fixed weights.
+    """M chains in G groups that were tempered T times at continuous inverse temperatures, with
+    fixed weights.
 
     The log weights are linear between the nodes of the ladder.
 
@@ -58,12 +59,16 @@ class ContinuousRun(Run):
 
 
 def check_mass(setup: Setup) -> None:
-    """Raise ValueError if the base draws points where the target is 0: log Z jumps at beta = 0, which has no mass."""
+    """Raise ValueError if the base draws points where the target is 0: log Z jumps at beta = 0,
+    which has no mass.
+    """
     _check_gains(setup.path.ends(setup.path.sample_base(_N_CHECKED, setup.stream(_CHECK, 0)))[1])
 
 
 def temper_continuously(setup: Setup, chains: list, log_pseudo_prior: NDArray, n_redraws: int):
-    """Temper all groups, whose chains begin at levels; returns what `ContinuousRun` says from `betas` on."""
+    """Temper all groups, whose chains begin at levels; returns what `ContinuousRun` says from
+    `betas` on.
+    """
     bounds = segments(n_redraws, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
     carries = run_segments(
         functools.partial(_begin, setup, chains),
@@ -74,7 +79,9 @@ def temper_continuously(setup: Setup, chains: list, log_pseudo_prior: NDArray, n
         **setup.options,
     )
     _, _, _, betas, gains, summaries = zip(*carries)
-    return *(np.concatenate(parts, axis=1).T.copy() for parts in (betas, gains)), np.array(summaries)
+    return *(np.concatenate(parts, axis=1).T.copy() for parts in (betas, gains)), np.array(
+        summaries
+    )
 
 
 def _begin(setup, chains, group):
@@ -90,8 +97,12 @@ def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
     for redraw in range(bounds[segment], bounds[segment + 1]):
         stream = setup.stream(CONTINUOUS, group, redraw * setup.sweeps_per_redraw + 1)
         path = setup.path.with_ladder(np.unique(np.r_[0.0, betas, 1.0]))
-        levels = np.broadcast_to(np.searchsorted(path.ladder, betas), (setup.sweeps_per_redraw + 1, len(betas)))
-        state, memory, _ = programs.anneal(path, setup.transition, state, memory, levels.copy(), stream)
+        levels = np.broadcast_to(
+            np.searchsorted(path.ladder, betas), (setup.sweeps_per_redraw + 1, len(betas))
+        )
+        state, memory, _ = programs.anneal(
+            path, setup.transition, state, memory, levels.copy(), stream
+        )
         gains = _check_gains(path.ends(state)[1])
         records.append((betas, gains))
         at_target = np.exp(log_densities(log_pseudo_prior, setup.path.ladder, gains)[:, -1])
@@ -105,9 +116,12 @@ def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
 def _check_gains(gains):
     if np.any(gains == -np.inf):
         raise ValueError(
-            "continuous=True needs a base whose draws lie where the target has mass: the base draws points where the "
-            "target is 0; take continuous=False, or another base"
+            "continuous=True needs a base whose draws lie where the target has mass: the base draws"
+            " points where the target is 0; take continuous=False, or another base"
         )
     if not np.isfinite(gains).all():
-        raise ValueError("log_f gave values that are not finite; check the model's parameters and the path's log_f")
+        raise ValueError(
+            "log_f gave values that are not finite; check the model's parameters and the path's"
+            " log_f"
+        )
     return gains

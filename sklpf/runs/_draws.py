@@ -23,7 +23,8 @@ class Draws(NamedTuple):
     log_weights : ndarray of shape (n,)
         Up to a constant that is common to all.
     groups : ndarray of shape (n,)
-        The independent group that each comes from: a chain, a population, a ladder or a group of chains.
+        The independent group that each comes from: a chain, a population, a ladder or a group of
+        chains.
     """
 
     points: NDArray
@@ -40,7 +41,8 @@ class Draws(NamedTuple):
         Returns
         -------
         Draws or None
-            Those that systematic resampling takes, each once, with the number of times as its weight.
+            Those that systematic resampling takes, each once, with the number of times as its
+            weight.
         """
         if not np.any(self.log_weights > -np.inf):
             return None
@@ -49,7 +51,9 @@ class Draws(NamedTuple):
 
 
 def draws_of(path: Any, state: Any, log_weights: NDArray, groups: NDArray) -> Draws | None:
-    """At most a thousand draws from the weighted chains of a state; None where the path knows no points."""
+    """At most a thousand draws from the weighted chains of a state; None where the path knows no
+    points.
+    """
     if not has_points(path) or not np.any(log_weights > -np.inf):
         return None
     index, log_weights = _thin(log_weights)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from sklpf._limits import RECORD_EVERY
-from sklpf._parallel import run_segments
-from sklpf._random import Stream
+from sklpf._utils.limits import RECORD_EVERY
+from sklpf._utils.parallel import run_segments
+from sklpf._utils.random import Stream
 from sklpf.paths import Derivatives
 from sklpf.paths._base import concatenate, take
 from sklpf.paths._capabilities import has
@@ -21,7 +21,9 @@ from sklpf.runs._draws import Draws, has_points, joined, no_draws, pieces, point
 from sklpf.runs._plan import check_finite, draw_alive, segments, side_by_side
 from sklpf.runs._samples import LevelRun, Samples, fewest_columns, linear_vectors
 
-_SHORTEST_PAUSE = 64  # scans between two draws: each interrupts the compiled program, for some 100 us
+_SHORTEST_PAUSE = (
+    64  # scans between two draws: each interrupts the compiled program, for some 100 us
+)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -33,21 +35,23 @@ class ExchangeRun(LevelRun):
     shift : ndarray of shape (K - 1,)
         Reference of the sums over pairs: an earlier estimate of log Z_(k+1) / Z_k.
     pair_sums : ndarray of shape (2, G, K - 1, 5)
-        Of the first and the second half, every ladder and pair: sums of logistic(u - shift), logistic(r + shift),
-        exp(u - shift), exp(r + shift) and the swap's rejection probability; u = log f_(k+1) - log f_k at level k, r its
-        negative at level k + 1.
+        Of the first and the second half, every ladder and pair: sums of logistic(u - shift),
+        logistic(r + shift), exp(u - shift), exp(r + shift) and the swap's rejection probability; u
+        = log f_(k+1) - log f_k at level k, r its negative at level k + 1.
     level_sums : ndarray of shape (2, G, K, 4)
-        Number of states, sums of U, U^2 and dU / dbeta at every level, of every fourth scan; U = d log f / d beta.
+        Number of states, sums of U, U^2 and dU / dbeta at every level, of every fourth scan; U = d
+        log f / d beta.
     summaries : ndarray of shape (G, 2, S)
         Sums of the path's summaries of states at the target, and of their squares.
     n_scans : int
     round_trips : ndarray of shape (G,)
     slopes : ndarray of shape (G, n_kept, K), (G, n_kept, 1) or (G, n_kept, 0)
-        Of a systematic thinning of the states: U at every level; one number where U is the same at all (log f is linear
-        in beta), none where the path has no derivatives. float32 where there are K.
+        Of a systematic thinning of the states: U at every level; one number where U is the same at
+        all (log f is linear in beta), none where the path has no derivatives. float32 where there
+        are K.
     log_q : ndarray of shape (G, n_kept, K) or None
-        Of the same states log softmax_k(log f_k(x) - log Z_k by `shift`), float32 as in `Round`; None where U, which is
-        then log f_1 - log f_0, says the same.
+        Of the same states log softmax_k(log f_k(x) - log Z_k by `shift`), float32 as in `Round`;
+        None where U, which is then log f_1 - log f_0, says the same.
     vector_levels : ndarray of shape (G, n_kept)
         The levels at which these x were moved.
     """
@@ -73,7 +77,9 @@ class ExchangeRun(LevelRun):
         return len(self.round_trips)
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the sums over pairs, (G, K - 1, 5), as in `pair_sums`, and the states in them, (G, K)."""
+        """Return the sums over pairs, (G, K - 1, 5), as in `pair_sums`, and the states in them, (G,
+        K).
+        """
         sums = self.pair_sums.sum(axis=0) if half is None else self.pair_sums[half]
         n_scans = self.n_scans if half is None else (self.n_scans + half) // 2
         return sums, np.full((self.n_groups, len(self.ladder)), float(n_scans))
@@ -109,7 +115,9 @@ def start_ladders(path, transition, n_ladders, key) -> Ladders:
 
 
 def move_ladders(ladders: Ladders, path) -> Ladders:
-    """The same ladders with other levels: if their number changes each starts at the state of the nearest old one."""
+    """The same ladders with other levels: if their number changes each starts at the state of the
+    nearest old one.
+    """
     if len(path.ladder) == len(ladders.path.ladder):
         return ladders._replace(path=path)
     nearest = np.abs(path.ladder[:, np.newaxis] - ladders.path.ladder).argmin(axis=1)
@@ -137,8 +145,8 @@ def run_round(
 ):
     """One round of scans; returns where the ladders stand and the round's `ExchangeRun`.
 
-    Of all its states at most `n_kept` are kept as vectors, those of every fourth scan or of fewer, and of those at the
-    target about `n_draws` as draws.
+    Of all its states at most `n_kept` are kept as vectors, those of every fourth scan or of fewer,
+    and of those at the target about `n_draws` as draws.
     """
     path = ladders.path
     most_records = max(1, n_kept // (len(ladders.chains) * len(path.ladder)))
@@ -153,7 +161,9 @@ def run_round(
     first = side_by_side(path, transition, n_ladders, n_ladders * len(path.ladder))
     carries = run_segments(
         functools.partial(_begin, ladders, first),
-        functools.partial(_advance, path, transition, key, shift, stride, pause, half, first_scan, first, bounds),
+        functools.partial(
+            _advance, path, transition, key, shift, stride, pause, half, first_scan, first, bounds
+        ),
         len(first) - 1,
         len(bounds) - 1,
         n_jobs=n_jobs,
@@ -161,7 +171,9 @@ def run_round(
         stage=stage,
     )
     _, _, _, _, pair_sums, level_sums, summaries, trips, draws, *kept = zip(*carries)
-    log_q, all_slopes, vector_levels = ([_by_ladder(part, len(path.ladder)) for part in parts] for parts in kept)
+    log_q, all_slopes, vector_levels = (
+        [_by_ladder(part, len(path.ladder)) for part in parts] for parts in kept
+    )
     slopes = fewest_columns(all_slopes)
     run = ExchangeRun(
         ladder=path.ladder,
@@ -190,13 +202,32 @@ def _begin(ladders, first, block):
     chains, n_levels = ladders.chains[first[block] : first[block + 1]], len(ladders.path.ladder)
     state, memory, levels = (concatenate(parts) for parts in zip(*chains))
     n_ladders = len(chains)
-    summaries = np.zeros((n_ladders, 2, ladders.path.summary(ladders.path.take(state, [0])).shape[1]))
-    ends, pair_sums = np.zeros(len(levels), dtype=np.int64), np.zeros((2, n_ladders, n_levels - 1, 5))
+    summaries = np.zeros(
+        (n_ladders, 2, ladders.path.summary(ladders.path.take(state, [0])).shape[1])
+    )
+    ends, pair_sums = (
+        np.zeros(len(levels), dtype=np.int64),
+        np.zeros((2, n_ladders, n_levels - 1, 5)),
+    )
     level_sums, trips = np.zeros((2, n_ladders, n_levels, 4)), np.zeros(n_ladders, dtype=np.int64)
     n_slopes = n_levels if has(ladders.path, Derivatives) else 0
-    log_q, slopes = np.empty((0, len(levels), n_levels), np.float32), np.empty((0, len(levels), n_slopes))
+    log_q, slopes = (
+        np.empty((0, len(levels), n_levels), np.float32),
+        np.empty((0, len(levels), n_slopes)),
+    )
     kept = log_q, slopes, np.empty((0, len(levels)), dtype=np.int64)
-    return state, memory, levels, ends, pair_sums, level_sums, summaries, trips, no_draws(ladders.path, state), *kept
+    return (
+        state,
+        memory,
+        levels,
+        ends,
+        pair_sums,
+        level_sums,
+        summaries,
+        trips,
+        no_draws(ladders.path, state),
+        *kept,
+    )
 
 
 def _log_q(vectors, shift):
@@ -207,18 +238,38 @@ def _by_ladder(records, n_levels):
     """Records (n_records, n_ladders * K, …) as a sequence of states of each ladder."""
     n, n_chains, *rest = records.shape
     n_ladders = n_chains // n_levels
-    return records.reshape(n, n_ladders, n_levels, *rest).swapaxes(0, 1).reshape(n_ladders, n * n_levels, *rest)
+    return (
+        records.reshape(n, n_ladders, n_levels, *rest)
+        .swapaxes(0, 1)
+        .reshape(n_ladders, n * n_levels, *rest)
+    )
 
 
-def _advance(path, transition, key, shift, stride, pause, half, first_scan, first, bounds, block, segment, carry):
+def _advance(
+    path,
+    transition,
+    key,
+    shift,
+    stride,
+    pause,
+    half,
+    first_scan,
+    first,
+    bounds,
+    block,
+    segment,
+    carry,
+):
     state, memory, levels, ends, pair_sums, level_sums, summaries, trips, draws, *kept = carry
     pair_sums, level_sums = pair_sums.copy(), level_sums.copy()
     part = int(bounds[segment] >= half)
     records, at_target = [], []
     for begin, end in pieces(bounds[segment], bounds[segment + 1], pause):
         stream = Stream(key, int(first[block]) * len(path.ladder), first_scan + begin)
-        state, memory, levels, ends, pairs, more, more_summaries, round_trips, *recorded = programs.exchange(
-            path, transition, state, memory, levels, ends, shift, end - begin, stream, stride
+        state, memory, levels, ends, pairs, more, more_summaries, round_trips, *recorded = (
+            programs.exchange(
+                path, transition, state, memory, levels, ends, shift, end - begin, stream, stride
+            )
         )
         pair_sums[part] += pairs
         level_sums[part] += more

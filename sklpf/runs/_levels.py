@@ -1,4 +1,6 @@
-"""How many levels a run needs: found by short runs of their own, whose chains never enter an estimate."""
+"""How many levels a run needs: found by short runs of their own, whose chains never enter an
+estimate.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._random import stream_key
+from sklpf._utils.random import stream_key
 from sklpf.reweighting import mean_weight
 from sklpf.runs._annealing import anneal_up
 from sklpf.runs._history import NO_ROUNDS, with_round
 
 _FEWEST_LEVELS, _FEWEST_CHAINS = 10, 20
-_GROWTH = 4  # each pilot has so many times the levels of the one before; no pilot has more than a quarter of all
+# each pilot has so many times the levels of the one before; no pilot has more than a quarter of all
+_GROWTH = 4
 _MARGIN = 1.5  # the standard error is aimed so many times below tol, for the pilot's noise
 _MOST_VARIANCE = np.log(2)  # of log weights: half of the weights count
 
 
 class Enough(NamedTuple):
-    """The path with as many levels as it needs, the sweeps that this took, and log Z / Z_0 on the way (R, 3)."""
+    """The path with as many levels as it needs, the sweeps that this took, and log Z / Z_0 on the
+    way (R, 3).
+    """
 
     path: Any
     n_sweeps: int
@@ -28,10 +33,11 @@ class Enough(NamedTuple):
 
 
 def enough_levels(path, transition, n_chains, tol, seed, stage, n_jobs=None) -> Enough:
-    """Thin out the path's levels to as many as give log Z a standard error of `tol` / 1.5, or keep them all.
+    """Thin out the path's levels to as many as give log Z a standard error of `tol` / 1.5, or keep
+    them all.
 
-    The variance of log weights falls in proportion to the number of moves. A pilot of few chains measures it with few
-    levels, and with more of them until it need not be extrapolated far.
+    The variance of log weights falls in proportion to the number of moves. A pilot of few chains
+    measures it with few levels, and with more of them until it need not be extrapolated far.
     """
     ladder, n, n_sweeps = path.ladder, max(_FEWEST_CHAINS, n_chains // 4), 0
     n_levels, history = min(_FEWEST_LEVELS, len(ladder)), NO_ROUNDS
@@ -51,7 +57,9 @@ def enough_levels(path, transition, n_chains, tol, seed, stage, n_jobs=None) -> 
 
 
 def _excess(log_weights, n_chains, tol) -> float:
-    """Variance of log weights over the one that n_chains may have, if they are normal but for those of weight 0."""
+    """Variance of log weights over the one that n_chains may have, if they are normal but for those
+    of weight 0.
+    """
     alive = log_weights[log_weights > -np.inf]
     if len(alive) < 2:
         return np.inf

@@ -1,4 +1,6 @@
-"""The annealed pilot of simulated tempering: a first estimate at every level, and chains spread over the levels."""
+"""The annealed pilot of simulated tempering: a first estimate at every level, and chains spread
+over the levels.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from sklpf._parallel import run_segments
+from sklpf._utils.parallel import run_segments
 from sklpf.paths._base import map_state, take
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_alive, check_finite, segments
@@ -21,10 +23,12 @@ def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list, ND
     Returns
     -------
     chains : list of (state, memory, levels)
-        Every group's chains spread over the levels as the prior says; each state is drawn from those that the group's
-        own chains had at that level, with probabilities in proportion to their weights.
+        Every group's chains spread over the levels as the prior says; each state is drawn from
+        those that the group's own chains had at that level, with probabilities in proportion to
+        their weights.
     log_weights : ndarray of shape (M, K)
-        log f_k / f_0 accumulated by every chain on its way: the mean of its exponential over chains is Z_k / Z_0.
+        log f_k / f_0 accumulated by every chain on its way: the mean of its exponential over chains
+        is Z_k / Z_0.
     """
     bounds, blocks = segments(n_sweeps, setup.path.n_moves_per_segment), setup.blocks
     carries = run_segments(
@@ -37,7 +41,9 @@ def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list, ND
     )
     log_weights = np.concatenate([carry[2] for carry in carries])
     check_alive(log_weights[:, -1])
-    return apart(setup, blocks, [carry[3:] for carry in carries]), check_finite(log_weights, allow_zero=True)
+    return apart(setup, blocks, [carry[3:] for carry in carries]), check_finite(
+        log_weights, allow_zero=True
+    )
 
 
 def _levels_passed(sweeps, n_sweeps, n_levels):
@@ -48,11 +54,18 @@ def _levels_passed(sweeps, n_sweeps, n_levels):
 def _begin(setup, blocks, log_prior, n_sweeps, block):
     groups = blocks[block][:-1]
     state, memory, levels = together([setup.base_chains(PILOT, group) for group in groups])
-    quantiles, n_levels = np.concatenate([_quantiles(setup, group) for group in groups]), len(log_prior)
+    quantiles, n_levels = (
+        np.concatenate([_quantiles(setup, group) for group in groups]),
+        len(log_prior),
+    )
     levels = np.minimum(np.searchsorted(np.cumsum(np.exp(log_prior)), quantiles), n_levels - 1)
     n_stops = min(n_sweeps, n_levels - 1)
     visited = _levels_passed(np.arange(n_stops + 1), n_stops, n_levels)
-    starts = map_state(np.copy, state), map_state(np.copy, memory), visited[np.searchsorted(visited, levels)]
+    starts = (
+        map_state(np.copy, state),
+        map_state(np.copy, memory),
+        visited[np.searchsorted(visited, levels)],
+    )
     return state, memory, np.zeros((len(levels), n_levels)), *starts
 
 
@@ -63,12 +76,16 @@ def _quantiles(setup, group):
 
 
 def _advance(setup, blocks, bounds, block, segment, carry):
-    """Weight up to each next level, move there, and let the chains that belong there start from it."""
+    """Weight up to each next level, move there, and let the chains that belong there
+    start from it.
+    """
     state, memory, log_weights, first_state, first_memory, levels = carry
     log_weights = log_weights.copy()
     begin, end, groups = bounds[segment], bounds[segment + 1], blocks[block][:-1]
     group_of = np.repeat(groups, np.diff(setup.first)[groups])
-    at = _levels_passed(np.arange(begin, end + 2), bounds[-1], log_weights.shape[1])  # before sweep begin, begin + 1, …
+    at = _levels_passed(
+        np.arange(begin, end + 2), bounds[-1], log_weights.shape[1]
+    )  # before sweep begin, begin + 1, …
     rises = begin + 1 + np.flatnonzero(np.diff(at[1:-1]))
     for t, stop in zip([begin, *rises], [*rises, end]):
         old, new = at[t - begin], at[t + 1 - begin]
@@ -81,10 +98,15 @@ def _advance(setup, blocks, bounds, block, segment, carry):
             stay = np.full((stop - t + 1, len(levels)), new)
             stream = setup.stream(PILOT, groups[0], t + 1)
             with np.errstate(invalid="ignore"):  # of chains where all densities are 0
-                state, memory, _ = programs.anneal(setup.path, setup.transition, state, memory, stay, stream)
+                state, memory, _ = programs.anneal(
+                    setup.path, setup.transition, state, memory, stay, stream
+                )
         leaving = stop == bounds[-1] or at[stop + 1 - begin] != new
         for group in groups if leaving else ():
-            own, here = np.flatnonzero(group_of == group), np.flatnonzero((group_of == group) & (levels == new))
+            own, here = (
+                np.flatnonzero(group_of == group),
+                np.flatnonzero((group_of == group) & (levels == new)),
+            )
             if not len(here):
                 continue
             rng = setup.stream(RESAMPLE, group, stop).generator()

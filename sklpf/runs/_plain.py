@@ -1,4 +1,6 @@
-"""The programs that move chains as plain loops over `Transition.move`: what they do, and how a user's own path runs."""
+"""The programs that move chains as plain loops over `Transition.move`: what they do, and how a
+user's own path runs.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax
 
-from sklpf._limits import MAX_EXPONENT, RECORD_EVERY
-from sklpf._random import REDRAW, SWAP
+from sklpf._utils.limits import MAX_EXPONENT, RECORD_EVERY
+from sklpf._utils.random import REDRAW, SWAP
 from sklpf.paths import Derivatives
 from sklpf.paths._base import n_chains
 from sklpf.paths._capabilities import has
@@ -30,21 +32,25 @@ def anneal(path, transition, state, memory, levels, stream, reverse=False):
         if reverse:
             state, memory = transition.move(path, state, memory, levels[t], now, reverse=True)
         old, new = path.log_f(state, levels[t]), path.log_f(state, levels[t + 1])
-        log_weights += np.where(new == -np.inf, new, new - old)  # also of a chain whose weight is 0 already
+        log_weights += np.where(
+            new == -np.inf, new, new - old
+        )  # also of a chain whose weight is 0 already
         if not reverse:
             state, memory = transition.move(path, state, memory, levels[t + 1], now)
     return state, memory, log_weights
 
 
 def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream, stride=0):
-    """Replica exchange of K consecutive chains a ladder, even and odd pairs in turn (Syed et al. 2022).
+    """Replica exchange of K consecutive chains a ladder, even and odd pairs in turn (Syed et al.
+    2022).
 
     Parameters
     ----------
     levels : ndarray of shape (n,)
         Level of every chain, a permutation within each ladder.
     ends : ndarray of shape (n,)
-        Which end of the ladder a chain has visited last: -1 base, 1 target (after the base), 0 none.
+        Which end of the ladder a chain has visited last: -1 base, 1 target (after the base), 0
+        none.
     shift : ndarray of shape (K - 1,)
         Approximate log Z_(k+1) / Z_k.
     stride : int, default=0
@@ -54,8 +60,9 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
     -------
     state, memory, levels, ends
     pair_sums : ndarray of shape (n_ladders, K - 1, 5)
-        Sums over the scans of logistic(u - shift), logistic(r + shift), exp(u - shift), exp(r + shift) and of the
-        swap's rejection probability; u = log f_(k+1) - log f_k at level k, r its negative at level k + 1.
+        Sums over the scans of logistic(u - shift), logistic(r + shift), exp(u - shift), exp(r +
+        shift) and of the swap's rejection probability; u = log f_(k+1) - log f_k at level k, r its
+        negative at level k + 1.
     level_sums : ndarray of shape (n_ladders, K, 4)
         As `add_derivatives` says, at every fourth sweep.
     summaries : ndarray of shape (n_ladders, 2, S)
@@ -65,7 +72,8 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
     vectors : ndarray of shape (n_records, n, K)
         log f_k(x) after the moves of the recorded scans.
     slopes : ndarray of shape (n_records, n, K)
-        d log f / d beta of these x at every level; (n_records, n, 0) where the path has no derivatives.
+        d log f / d beta of these x at every level; (n_records, n, 0) where the path has no
+        derivatives.
     vector_levels : ndarray of shape (n_records, n)
         The level that each x was moved at.
     """
@@ -73,7 +81,10 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
     levels, ends = levels.reshape(-1, n_levels).copy(), ends.reshape(-1, n_levels).copy()
     rows = np.arange(len(levels))[:, np.newaxis]
     ladder_of = np.repeat(np.arange(len(levels)), n_levels)
-    pair_sums, level_sums = np.zeros((len(levels), n_levels - 1, 5)), np.zeros((len(levels), n_levels, 4))
+    pair_sums, level_sums = (
+        np.zeros((len(levels), n_levels - 1, 5)),
+        np.zeros((len(levels), n_levels, 4)),
+    )
     summaries = np.zeros((len(levels), 2, path.summary(path.take(state, [0])).shape[1]))
     trips, records = np.zeros(len(levels), dtype=np.int64), Records(path, state)
     for t in range(n_scans):
@@ -93,7 +104,9 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
         r = down.reshape(levels.shape)[rows, chain_at[:, 1:]]
         accept = np.exp(np.minimum(0, u + r))
         forward, reverse = np.minimum(u - shift, MAX_EXPONENT), np.minimum(r + shift, MAX_EXPONENT)
-        pair_sums += np.stack([expit(forward), expit(reverse), np.exp(forward), np.exp(reverse), 1 - accept], axis=2)
+        pair_sums += np.stack(
+            [expit(forward), expit(reverse), np.exp(forward), np.exp(reverse), 1 - accept], axis=2
+        )
         uniforms = now.uniform(levels.size, SWAP).reshape(levels.shape)[rows, chain_at[:, :-1]]
         odd = (np.arange(n_levels - 1) + now.step) % 2 == 1
         ladder, k = np.nonzero((uniforms < accept) & ~odd)
@@ -102,13 +115,34 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
         trips += np.sum((levels == 0) & (ends == 1), axis=1)
         ends[(levels == n_levels - 1) & (ends == -1)] = 1
         ends[levels == 0] = -1
-    return state, memory, levels.ravel(), ends.ravel(), pair_sums, level_sums, summaries, trips, *records.arrays
+    return (
+        state,
+        memory,
+        levels.ravel(),
+        ends.ravel(),
+        pair_sums,
+        level_sums,
+        summaries,
+        trips,
+        *records.arrays,
+    )
 
 
 def temper(
-    path, transition, state, memory, levels, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream, first=None
+    path,
+    transition,
+    state,
+    memory,
+    levels,
+    log_pseudo_prior,
+    n_redraws,
+    sweeps_per_redraw,
+    stride,
+    stream,
+    first=None,
 ):
-    """Simulated tempering: moves, then a redraw of each level from q(level | x) (Carlson et al. 2016, eq. 7).
+    """Simulated tempering: moves, then a redraw of each level from q(level | x) (Carlson et al.
+    2016, eq. 7).
 
     Parameters
     ----------
@@ -135,17 +169,24 @@ def temper(
     slopes : ndarray of shape (n_records, n, K)
         As in `exchange`.
     pair_sums : ndarray of shape (G, K - 1, 4)
-        As the first four in `exchange`, of the states that levels are redrawn for; the shift of a pair is minus the
-        difference of its log pseudo-priors.
+        As the first four in `exchange`, of the states that levels are redrawn for; the shift of a
+        pair is minus the difference of its log pseudo-priors.
     summaries : ndarray of shape (G, 2, S)
-        Sums of the states' summaries and of their squares, weighted by q(K - 1 | x), which makes them the target's.
+        Sums of the states' summaries and of their squares, weighted by q(K - 1 | x), which makes
+        them the target's.
     """
     levels = levels.copy()
     n, chains = len(levels), np.arange(len(levels))
     first = [0, n] if first is None else first
-    groups, group_of = list(zip(first, first[1:])), np.repeat(np.arange(len(first) - 1), np.diff(first))
+    groups, group_of = (
+        list(zip(first, first[1:])),
+        np.repeat(np.arange(len(first) - 1), np.diff(first)),
+    )
     log_q_sums = np.full((n, len(path.ladder)), -np.inf)
-    counts, level_sums = np.zeros(log_q_sums.shape, dtype=np.int64), np.zeros((len(groups), len(path.ladder), 4))
+    counts, level_sums = (
+        np.zeros(log_q_sums.shape, dtype=np.int64),
+        np.zeros((len(groups), len(path.ladder), 4)),
+    )
     pair_sums, records = np.zeros((len(groups), len(path.ladder) - 1, 4)), Records(path, state)
     summaries = np.zeros((len(groups), 2, path.summary(path.take(state, [0])).shape[1]))
     for t in range(n_redraws):
@@ -165,7 +206,9 @@ def temper(
         levels = np.sum(cumulative[:, :-1] < threshold[:, np.newaxis], axis=1)
         counts[chains, levels] += 1
         summary, weights = path.summary(state), np.exp(log_q[:, -1])
-        summaries += [weighted_sums(weights[start:end], summary[start:end]) for start, end in groups]
+        summaries += [
+            weighted_sums(weights[start:end], summary[start:end]) for start, end in groups
+        ]
     vectors, kept_slopes, vector_levels = records.arrays
     kept = vectors, vector_levels, kept_slopes
     return state, memory, levels, log_q_sums, counts, level_sums, *kept, pair_sums, summaries
@@ -182,16 +225,24 @@ def weighted_sums(weights, summary):
 
 
 def add_derivatives(path, state, levels, sums, group):
-    """Add 1, U, U^2 and dU / dbeta (U = d log f / d beta) of every chain to sums[group, level], shape (G, K, 4).
+    """Add 1, U, U^2 and dU / dbeta (U = d log f / d beta) of every chain to sums[group, level],
+    shape (G, K, 4).
 
-    d^2 log Z / d beta^2 = Var U + E dU / dbeta. Where the path has no derivatives only states are counted.
+    d^2 log Z / d beta^2 = Var U + E dU / dbeta. Where the path has no derivatives only states are
+    counted.
     """
-    first, second = path.derivatives(state, levels).T if has(path, Derivatives) else np.zeros((2, len(levels)))
-    np.add.at(sums, (group, levels), np.stack([np.ones_like(first), first, first**2, second], axis=1))
+    first, second = (
+        path.derivatives(state, levels).T if has(path, Derivatives) else np.zeros((2, len(levels)))
+    )
+    np.add.at(
+        sums, (group, levels), np.stack([np.ones_like(first), first, first**2, second], axis=1)
+    )
 
 
 def add_bridges(log_weights, levels, sums, group):
-    """Add what states at their levels say of the pairs with their neighbours to sums[group, pair]; see `temper`."""
+    """Add what states at their levels say of the pairs with their neighbours to sums[group, pair];
+    see `temper`.
+    """
     here = log_weights[np.arange(len(levels)), levels]
     for i, step in enumerate((1, -1)):
         inside = (levels + step >= 0) & (levels + step < log_weights.shape[1])
@@ -204,7 +255,9 @@ def add_bridges(log_weights, levels, sums, group):
 
 
 def slopes(path, state):
-    """d log f / d beta of every chain at every level, shape (n, K); (n, 0) where the path has no derivatives."""
+    """d log f / d beta of every chain at every level, shape (n, K); (n, 0) where the path has no
+    derivatives.
+    """
     n, n_levels = n_chains(state), len(path.ladder)
     if not has(path, Derivatives):
         return np.empty((n, 0))
@@ -216,12 +269,18 @@ def slopes(path, state):
 
 
 class Records:
-    """States that a program keeps a record of: log f and its slope at every level, and the level of the move."""
+    """States that a program keeps a record of: log f and its slope at every level, and the level of
+    the move.
+    """
 
     def __init__(self, path, state):
         n, n_levels = n_chains(state), len(path.ladder)
         n_slopes = n_levels if has(path, Derivatives) else 0
-        vectors, slopes, levels = np.empty((0, n, n_levels)), np.empty((0, n, n_slopes)), np.empty((0, n), np.int64)
+        vectors, slopes, levels = (
+            np.empty((0, n, n_levels)),
+            np.empty((0, n, n_slopes)),
+            np.empty((0, n), np.int64),
+        )
         self._parts: list[list[NDArray]] = [[vectors], [slopes], [levels]]
 
     def add(self, *arrays):

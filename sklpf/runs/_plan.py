@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._ladders import respace
@@ -16,18 +16,25 @@ from sklpf.runs._history import NO_ROUNDS
 
 ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
 _PILOT_SHARE = 20  # a pilot has so many times fewer levels
-_FEWEST_BLOCKS, _MOST_CHAINS = 4, 1000  # of plain loops, in which calls of NumPy cost more than what they compute
+_FEWEST_BLOCKS, _MOST_CHAINS = (
+    4,
+    1000,
+)  # of plain loops, in which calls of NumPy cost more than what they compute
 _MOST_DRAWS = 1000  # of some chains, until all are where the target has mass
 
 
 def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
-    """Sizes of at least 8 (where n allows) blocks of n chains, as equal as possible and at most `largest`."""
+    """Sizes of at least 8 (where n allows) blocks of n chains, as equal as possible and at most
+    `largest`.
+    """
     n_blocks = max(min(n, fewest_blocks), -(-n // largest))
     return [n // n_blocks + (block < n % n_blocks) for block in range(n_blocks)]
 
 
 def side_by_side(path, transition, n_groups: int, n_chains: int) -> NDArray[np.int64]:
-    """First group of every block, and the end: one in each where programs are compiled, else a quarter of them."""
+    """First group of every block, and the end: one in each where programs are compiled, else a
+    quarter of them.
+    """
     n_blocks = n_groups
     if transition.compiled(path) is None:
         n_blocks = min(n_blocks, max(_FEWEST_BLOCKS, n_chains // _MOST_CHAINS))
@@ -40,7 +47,9 @@ def segments(n_sweeps: int, length: int) -> list[int]:
 
 
 def doubling(n: int, shortest: int) -> list[int]:
-    """Lengths of rounds that add up to n: the last takes half, the one before a quarter, … and the first the rest."""
+    """Lengths of rounds that add up to n: the last takes half, the one before a quarter, … and the
+    first the rest.
+    """
     lengths = []
     while n // 2 >= shortest:
         lengths.append(n - n // 2)
@@ -49,17 +58,26 @@ def doubling(n: int, shortest: int) -> list[int]:
 
 
 def check_finite(log_terms: NDArray, allow_zero: bool = False) -> NDArray:
-    """Raise ValueError where log_f gave values that are not finite; `allow_zero` lets -inf, a density of 0, pass."""
-    finite = np.isfinite(log_terms) | (log_terms == -np.inf) if allow_zero else np.isfinite(log_terms)
+    """Raise ValueError where log_f gave values that are not finite; `allow_zero` lets -inf, a
+    density of 0, pass.
+    """
+    finite = (
+        np.isfinite(log_terms) | (log_terms == -np.inf) if allow_zero else np.isfinite(log_terms)
+    )
     if not np.all(finite):
-        raise ValueError("log_f gave values that are not finite; check the model's parameters and the path's log_f")
+        raise ValueError(
+            "log_f gave values that are not finite; check the model's parameters and the path's"
+            " log_f"
+        )
     return log_terms
 
 
 def check_alive(log_weights: NDArray) -> None:
     """Raise ValueError if all weights are 0."""
     if np.all(log_weights == -np.inf):
-        raise ValueError("every chain has weight 0: the base draws no point where f > 0; give another base")
+        raise ValueError(
+            "every chain has weight 0: the base draws no point where f > 0; give another base"
+        )
 
 
 def draw_alive(path, n, stream):
@@ -73,17 +91,23 @@ def draw_alive(path, n, stream):
             return state
         index = np.where(dead, n + np.arange(n), np.arange(n))
         state = path.take(concatenate([state, path.sample_base(n, stream.at(attempt))]), index)
-    raise ValueError("base draws hardly any point where the target has mass: give a base that covers it")
+    raise ValueError(
+        "base draws hardly any point where the target has mass: give a base that covers it"
+    )
 
 
 def check_ends(path) -> None:
     """Raise ValueError unless the ladder goes from the base to the target."""
     if path.ladder[0] != 0 or path.ladder[-1] != 1:
-        raise ValueError("ladder must begin at 0 (the base, which is sampled) and end at 1 (the target)")
+        raise ValueError(
+            "ladder must begin at 0 (the base, which is sampled) and end at 1 (the target)"
+        )
 
 
 class Plan(NamedTuple):
-    """The path on its ladder, the move that is frozen for it, the sweeps that finding them took, and the rounds."""
+    """The path on its ladder, the move that is frozen for it, the sweeps that finding them took,
+    and the rounds.
+    """
 
     path: Any
     transition: Any
@@ -91,11 +115,14 @@ class Plan(NamedTuple):
     history: NDArray[np.float64] = NO_ROUNDS  # of log Z / Z_0, where finding them gave estimates
 
 
-def plan_run(path, transition, ladder, n_temperatures, n_chains, seed, pilot_stage, tune_stage) -> Plan:
+def plan_run(
+    path, transition, ladder, n_temperatures, n_chains, seed, pilot_stage, tune_stage
+) -> Plan:
     """Fix the ladder and tune the move.
 
-    "adaptive" measures the spread of log f_(k+1) - log f_k in a pilot and places the levels at equal cumulative spread.
-    A move that has a pilot of its own tells the spread at once; others are tuned on the ladder.
+    "adaptive" measures the spread of log f_(k+1) - log f_k in a pilot and places the levels at
+    equal cumulative spread. A move that has a pilot of its own tells the spread at once; others are
+    tuned on the ladder.
     """
     key = stream_key(seed, tune_stage)
     if not isinstance(ladder, str) or ladder != "adaptive":
@@ -125,7 +152,9 @@ def n_tuning_moves(transition, tuned) -> int:
 
 
 def pilot_spread(path, transition, n_chains, key):
-    """Standard deviation over chains of log f_(k+1) - log f_k during one annealing pass, shape (K - 1,)."""
+    """Standard deviation over chains of log f_(k+1) - log f_k during one annealing pass, shape (K -
+    1,).
+    """
     stream = Stream(key)
     state = path.sample_base(n_chains, stream)
     memory = transition.init(path, state, stream.aside())
@@ -133,7 +162,9 @@ def pilot_spread(path, transition, n_chains, key):
     for k in range(len(spread)):
         levels = np.full((2, n_chains), [[k], [k + 1]])
         with np.errstate(invalid="ignore"):
-            state, memory, increments = programs.anneal(path, transition, state, memory, levels, stream.at(k + 1))
+            state, memory, increments = programs.anneal(
+                path, transition, state, memory, levels, stream.at(k + 1)
+            )
         increments = check_finite(increments, allow_zero=path.has_walls)
         check_alive(increments)
         spread[k] = increments[increments > -np.inf].std()

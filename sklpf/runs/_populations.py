@@ -1,4 +1,6 @@
-"""Populations of particles that go up the ladder and are resampled on their way: sequential Monte Carlo samplers."""
+"""Populations of particles that go up the ladder and are resampled on their way: sequential Monte
+Carlo samplers.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._parallel import run_segments
-from sklpf._random import REDRAW, Stream
+from sklpf._utils.parallel import run_segments
+from sklpf._utils.random import REDRAW, Stream
 from sklpf.paths._base import n_chains, take
 from sklpf.runs import _programs as programs
 from sklpf.runs._plain import weighted_summaries
@@ -31,17 +33,19 @@ class PopulationRun(Run):
     log_means : ndarray of shape (G, K)
         Every population's log Z_k / Z_0; its exponential is unbiased.
     effective_sizes : ndarray of shape (G, K)
-        Effective number of particles at every level, before they are resampled there; 0 if all weights are.
+        Effective number of particles at every level, before they are resampled there; 0 if all
+        weights are.
     resampled : ndarray of shape (G, K)
         1 where the particles were resampled.
     log_weights : ndarray of shape (G, N)
-        Log of the weight of all descendants of each particle that started, -inf where there are none: their mean within
-        a population is its estimate. Without resampling these are the weights of annealed importance sampling.
+        Log of the weight of all descendants of each particle that started, -inf where there are
+        none: their mean within a population is its estimate. Without resampling these are the
+        weights of annealed importance sampling.
     summaries : ndarray of shape (G, 2, S)
         Weighted means of the path's summaries of the states at the target, and of their squares.
     down : ndarray of shape (n, K - 1)
-        log f_(k+1) - log f_k of chains that went down from the target, where they left level k + 1; of waste-free
-        populations the log of the mean ratio over the P states at level k.
+        log f_(k+1) - log f_k of chains that went down from the target, where they left level k + 1;
+        of waste-free populations the log of the mean ratio over the P states at level k.
     acceptance : ndarray or None
         Mean acceptance probability at every level but the first; None if no move is rejected.
     pilot : object or None
@@ -67,23 +71,39 @@ class PopulationRun(Run):
 
 
 class Population(NamedTuple):
-    """One population at a level: its particles, the log of its estimate so far, and what happened at every level."""
+    """One population at a level: its particles, the log of its estimate so far, and what happened
+    at every level.
+    """
 
     state: Any
     memory: tuple
     log_weights: NDArray[np.float64]  # (N,), with a mean of 1 on the way, since the last resampling
-    log_mean: NDArray[np.float64]  # (): log of the product of the mean weights at earlier resamplings
+    log_mean: NDArray[
+        np.float64
+    ]  # (): log of the product of the mean weights at earlier resamplings
     ancestors: NDArray[np.int64]  # (N,)
-    records: NDArray[np.float64]  # (levels passed, 4): log mean, effective size, resampled, sum of acceptance
+    records: NDArray[
+        np.float64
+    ]  # (levels passed, 4): log mean, effective size, resampled, sum of acceptance
 
 
 def climb(
-    path, transition, n_populations, n_particles, resample_at, key, n_jobs=None, checkpoint=None, chain_length=None
+    path,
+    transition,
+    n_populations,
+    n_particles,
+    resample_at,
+    key,
+    n_jobs=None,
+    checkpoint=None,
+    chain_length=None,
 ):
-    """Populations that went up the whole ladder from exact base draws (Del Moral, Doucet & Jasra 2006).
+    """Populations that went up the whole ladder from exact base draws (Del Moral, Doucet & Jasra
+    2006).
 
-    At every level particles are weighted, resampled if their effective number is less than `resample_at` times
-    n_particles, and moved. With a `chain_length` they are waste-free and always resampled.
+    At every level particles are weighted, resampled if their effective number is less than
+    `resample_at` times n_particles, and moved. With a `chain_length` they are waste-free and always
+    resampled.
     """
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
     return run_segments(
@@ -104,20 +124,26 @@ def _begin(path, transition, key, n, block) -> Population:
     return Population(state, memory, np.zeros(n), np.zeros(()), np.arange(n), np.empty((0, 4)))
 
 
-def _advance(path, transition, key, resample_at, chain_length, bounds, block, segment, population) -> Population:
+def _advance(
+    path, transition, key, resample_at, chain_length, bounds, block, segment, population
+) -> Population:
     n, records = len(population.ancestors), [population.records]
     for level in range(bounds[segment], bounds[segment + 1]):
         if chain_length is None:
             stream = Stream(key, block * n, level + 1)
             population, record = _step(path, transition, resample_at, stream, level, population)
         else:
-            population, record = waste_free_step(path, transition, chain_length, key, level, block, population)
+            population, record = waste_free_step(
+                path, transition, chain_length, key, level, block, population
+            )
         records.append(np.array([record], dtype=float))
     return population._replace(records=np.concatenate(records))
 
 
 def _step(path, transition, resample_at, stream, level, population) -> tuple[Population, tuple]:
-    """One level up. Particles that are then resampled have moved in vain: they move anew, from where they were."""
+    """One level up. Particles that are then resampled have moved in vain: they move anew, from
+    where they were.
+    """
     state, memory, log_weights, log_mean, ancestors, _ = population
     n = len(ancestors)
     levels = np.full((2, n), [[level], [level + 1]])
@@ -144,8 +170,12 @@ def _step(path, transition, resample_at, stream, level, population) -> tuple[Pop
     return population, (float(total), effective, resample, rate)
 
 
-def descend(path, transition, starts, key, n_jobs=None, checkpoint=None, chain_length=None) -> NDArray[np.float64]:
-    """log f_(k+1) - log f_k (n, K - 1) of chains that go down from the target; see `PopulationRun`."""
+def descend(
+    path, transition, starts, key, n_jobs=None, checkpoint=None, chain_length=None
+) -> NDArray[np.float64]:
+    """log f_(k+1) - log f_k (n, K - 1) of chains that go down from the target; see
+    `PopulationRun`.
+    """
     blocks = equal_blocks(n_chains(starts), path.n_chains_per_block or _LARGEST_BLOCK, 1)
     first = np.concatenate([[0], np.cumsum(blocks)])
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
@@ -172,9 +202,13 @@ def _advance_down(path, transition, key, chain_length, first, bounds, block, seg
     columns, start = [rises], int(first[block])
     for step in range(bounds[segment], bounds[segment + 1]):
         if chain_length is None:
-            state, memory, rise = _fall(path, transition, Stream(key, start, step + 1), step, state, memory)
+            state, memory, rise = _fall(
+                path, transition, Stream(key, start, step + 1), step, state, memory
+            )
         else:
-            state, memory, rise = waste_free_fall(path, transition, chain_length, key, start, step, state, memory)
+            state, memory, rise = waste_free_fall(
+                path, transition, chain_length, key, start, step, state, memory
+            )
         columns.append(rise[:, np.newaxis])
     return state, memory, np.concatenate(columns, axis=1)
 
@@ -184,7 +218,9 @@ def _fall(path, transition, stream, step, state, memory):
     level = len(path.ladder) - 1 - step
     levels = np.full((2, n_chains(state)), [[level], [level - 1]])
     with np.errstate(invalid="ignore"):
-        state, memory, fall = programs.anneal(path, transition, state, memory, levels, stream, reverse=True)
+        state, memory, fall = programs.anneal(
+            path, transition, state, memory, levels, stream, reverse=True
+        )
     return state, memory, -check_finite(fall, allow_zero=path.has_walls)
 
 
@@ -194,13 +230,17 @@ def family_weights(population: Population) -> NDArray[np.float64]:
     largest = log_weights.max()
     if largest == -np.inf:
         return log_weights
-    sums = np.bincount(population.ancestors, weights=np.exp(log_weights - largest), minlength=len(log_weights))
+    sums = np.bincount(
+        population.ancestors, weights=np.exp(log_weights - largest), minlength=len(log_weights)
+    )
     with np.errstate(divide="ignore"):
         return largest + np.log(sums)
 
 
 def target_summaries(path, population: Population) -> NDArray[np.float64]:
-    """Weighted means of the summaries of a population's states and of their squares, (2, S); NaN without weights."""
+    """Weighted means of the summaries of a population's states and of their squares, (2, S); NaN
+    without weights.
+    """
     with np.errstate(invalid="ignore"):  # -inf - (-inf)
         weights = np.exp(population.log_weights - population.log_weights.max())
     return weighted_summaries(path, population.state, weights / weights.sum())

@@ -1,4 +1,6 @@
-"""The programs that move chains: compiled where the path has kernels for the transition, else plain loops."""
+"""The programs that move chains: compiled where the path has kernels for the transition, else plain
+loops.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import contextlib
 
 import numpy as np
 
-from sklpf._limits import BadValue
+from sklpf._utils.limits import BadValue
 from sklpf.paths._base import map_state, n_chains
 from sklpf.runs import _plain
 
@@ -17,7 +19,9 @@ def anneal(path, transition, state, memory, levels, stream, reverse=False):
     if model is not None:
         with contextlib.suppress(BadValue):  # the plain loop says where
             moving, log_weights = _copies(state, memory), np.zeros(n_chains(state))
-            path.kernel("anneal")(model, moving, path.ladder[levels], reverse, stream.keys, log_weights)
+            path.kernel("anneal")(
+                model, moving, path.ladder[levels], reverse, stream.keys, log_weights
+            )
             return *_parts(moving, memory), log_weights
     return _plain.anneal(path, transition, state, memory, levels, stream, reverse)
 
@@ -27,8 +31,12 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
     model = transition.compiled(path)
     if model is not None:
         with contextlib.suppress(BadValue):
-            return _exchange(path, model, state, memory, levels, ends, shift, n_scans, stream, stride)
-    return _plain.exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream, stride)
+            return _exchange(
+                path, model, state, memory, levels, ends, shift, n_scans, stream, stride
+            )
+    return _plain.exchange(
+        path, transition, state, memory, levels, ends, shift, n_scans, stream, stride
+    )
 
 
 def _exchange(path, model, state, memory, levels, ends, shift, n_scans, stream, stride):
@@ -48,22 +56,47 @@ def _exchange(path, model, state, memory, levels, ends, shift, n_scans, stream, 
         slopes=np.empty((n_records, len(levels), n_levels)),
         vector_levels=np.empty((n_records, len(levels)), dtype=np.int64),
     )
-    path.kernel("exchange")(model, moving, levels, ends, path.ladder, shift, n_scans, stream.keys, sums)
+    path.kernel("exchange")(
+        model, moving, levels, ends, path.ladder, shift, n_scans, stream.keys, sums
+    )
     return *_parts(moving, memory), levels, ends, *sums[:4], *sums[5:]
 
 
 def temper(
-    path, transition, state, memory, levels, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream, first=None
+    path,
+    transition,
+    state,
+    memory,
+    levels,
+    log_pseudo_prior,
+    n_redraws,
+    sweeps_per_redraw,
+    stride,
+    stream,
+    first=None,
 ):
     """See the plain loop of this name."""
     model, order = transition.compiled(path), (n_redraws, sweeps_per_redraw, stride)
     if model is not None and (first is None or len(first) == 2):
         with contextlib.suppress(BadValue):
             return _temper(path, model, state, memory, levels, log_pseudo_prior, *order, stream)
-    return _plain.temper(path, transition, state, memory, levels, log_pseudo_prior, *order, stream, first)
+    return _plain.temper(
+        path, transition, state, memory, levels, log_pseudo_prior, *order, stream, first
+    )
 
 
-def _temper(path, model, state, memory, levels, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, stream):
+def _temper(
+    path,
+    model,
+    state,
+    memory,
+    levels,
+    log_pseudo_prior,
+    n_redraws,
+    sweeps_per_redraw,
+    stride,
+    stream,
+):
     from sklpf.kernels._programs import Q_OFFSET, TemperSums
 
     order = n_redraws, sweeps_per_redraw, stride
@@ -79,16 +112,31 @@ def _temper(path, model, state, memory, levels, log_pseudo_prior, n_redraws, swe
         pairs=np.zeros((n_levels - 1, 4)),
         summaries=np.zeros((2, path.n_summaries)),
     )
-    path.kernel("temper")(model, moving, levels, path.ladder, log_pseudo_prior, *order, stream.keys, sums)
+    path.kernel("temper")(
+        model, moving, levels, path.ladder, log_pseudo_prior, *order, stream.keys, sums
+    )
     with np.errstate(divide="ignore"):
         log_q_sums = np.log(sums.q) - Q_OFFSET
-    level_sums, pair_sums, summaries = (array[np.newaxis] for array in (sums.levels, sums.pairs, sums.summaries))
+    level_sums, pair_sums, summaries = (
+        array[np.newaxis] for array in (sums.levels, sums.pairs, sums.summaries)
+    )
     kept = sums.vectors, sums.vector_levels, sums.slopes
-    return *_parts(moving, memory), levels, log_q_sums, sums.counts, level_sums, *kept, pair_sums, summaries
+    return (
+        *_parts(moving, memory),
+        levels,
+        log_q_sums,
+        sums.counts,
+        level_sums,
+        *kept,
+        pair_sums,
+        summaries,
+    )
 
 
 def _copies(state, memory):
-    """What a compiled program changes in place: the state, with the move's memory where it has one."""
+    """What a compiled program changes in place: the state, with the move's memory where
+    it has one.
+    """
     state = map_state(np.array, state)
     return (state, map_state(np.array, memory)) if memory else state
 

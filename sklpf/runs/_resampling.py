@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 
 def mean_and_size(log_weights: NDArray[np.float64]) -> tuple[float, float]:
-    """Log of the mean of exp(log_weights), and (sum w)^2 / sum w^2; -inf and 0 if all weights are 0."""
+    """Log of the mean of exp(log_weights), and (sum w)^2 / sum w^2; -inf and 0 if all weights are
+    0.
+    """
     largest = log_weights.max()
     if largest == -np.inf:
         return -np.inf, 0.0
@@ -17,7 +19,8 @@ def mean_and_size(log_weights: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def systematic(log_weights: NDArray[np.float64], n: int, uniform: float) -> NDArray[np.int64]:
-    """Indices (n,) of systematic resampling: each index comes up n w times, rounded up or down, and so on average.
+    """Indices (n,) of systematic resampling: each index comes up n w times, rounded up or down, and
+    so on average.
 
     Parameters
     ----------

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from sklpf._parallel import run_segments
-from sklpf._random import Stream, stream_key
+from sklpf._utils.parallel import run_segments
+from sklpf._utils.random import Stream, stream_key
 from sklpf.paths import Derivatives
 from sklpf.paths._base import concatenate, take
 from sklpf.paths._capabilities import has
@@ -35,7 +35,9 @@ class Setup(NamedTuple):
     seed: int
     sweeps_per_redraw: int
     options: dict[str, Any]  # n_jobs and checkpoint of run_segments
-    first_ratio: MeanWeight | None = None  # log Z_1 / Z_0, where the base draws points at which the target is 0
+    first_ratio: MeanWeight | None = (
+        None  # log Z_1 / Z_0, where the base draws points at which the target is 0
+    )
 
     @property
     def n_groups(self) -> int:
@@ -54,25 +56,48 @@ class Setup(NamedTuple):
     def base_chains(self, stage: int, group: int) -> tuple[Any, tuple, NDArray[np.int64]]:
         """Base draws of a group, at level 0; only where the target has mass."""
         n, stream = int(self.first[group + 1] - self.first[group]), self.stream(stage, group)
-        state = self.path.sample_base(n, stream) if self.first_ratio is None else draw_alive(self.path, n, stream)
-        return state, self.transition.init(self.path, state, stream.aside()), np.zeros(n, dtype=np.int64)
+        state = (
+            self.path.sample_base(n, stream)
+            if self.first_ratio is None
+            else draw_alive(self.path, n, stream)
+        )
+        return (
+            state,
+            self.transition.init(self.path, state, stream.aside()),
+            np.zeros(n, dtype=np.int64),
+        )
 
     def with_fresh_levels(self, chains: list, name: int) -> list:
         """The same chains at uniformly drawn levels."""
         rngs = [self.stream(LEVELS, group, name).generator() for group in range(len(chains))]
         n_levels = len(self.path.ladder)
-        return [(*rest, rng.integers(n_levels, size=len(old))) for rng, (*rest, old) in zip(rngs, chains)]
+        return [
+            (*rest, rng.integers(n_levels, size=len(old)))
+            for rng, (*rest, old) in zip(rngs, chains)
+        ]
 
 
 def run_round(
-    setup: Setup, name: tuple, chains: list, log_pseudo_prior, n_redraws: int, n_kept: int = 0, with_draws: bool = False
+    setup: Setup,
+    name: tuple,
+    chains: list,
+    log_pseudo_prior,
+    n_redraws: int,
+    n_kept: int = 0,
+    with_draws: bool = False,
 ):
-    """Temper all groups; of the vectors log f_k(x) about `n_kept` are kept. Returns the chains and a `Round`."""
+    """Temper all groups; of the vectors log f_k(x) about `n_kept` are kept. Returns the chains and
+    a `Round`.
+    """
     n_chains = int(setup.first[-1])
     stride = -(-n_redraws * n_chains // n_kept) if n_kept else n_redraws
-    stride, length, every = _thinning(stride, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
+    stride, length, every = _thinning(
+        stride, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw)
+    )
     half = n_redraws // 2
-    bounds = segments(half, length) + [half + redraw for redraw in segments(n_redraws - half, length)[1:]]
+    bounds = segments(half, length) + [
+        half + redraw for redraw in segments(n_redraws - half, length)[1:]
+    ]
     pause = 0  # redraws from one look at the states to the next
     if with_draws and has_points(setup.path):
         pause = stride * -(-n_redraws * n_chains // (_LOOKED_AT * stride))
@@ -87,14 +112,18 @@ def run_round(
     )
     _, _, _, summaries, *sums = zip(*carries)
     *sums, slopes, draws = sums
-    log_q_sums, counts, level_sums, pair_sums, log_q, vector_levels = (np.concatenate(parts, axis=1) for parts in sums)
+    log_q_sums, counts, level_sums, pair_sums, log_q, vector_levels = (
+        np.concatenate(parts, axis=1) for parts in sums
+    )
     left = Round(
         log_pseudo_prior=log_pseudo_prior,
         n_redraws=n_redraws,
         log_q_sums=np.maximum(log_q_sums, _LOWEST),
         counts=counts,
         level_sums=level_sums,
-        log_q=log_q.swapaxes(0, 1).copy(),  # sums over it depend on its layout, which pickling would change
+        log_q=log_q.swapaxes(
+            0, 1
+        ).copy(),  # sums over it depend on its layout, which pickling would change
         vector_levels=vector_levels.swapaxes(0, 1).copy(),
         slopes=fewest_columns([part.swapaxes(0, 1) for part in slopes]),
         pair_sums=pair_sums,
@@ -121,7 +150,9 @@ def apart(setup: Setup, blocks: list, chains: list) -> list:
 
 
 def _thinning(stride, longest):
-    """Stride of the kept vectors in a segment, redraws of a segment, and of how many segments one keeps vectors."""
+    """Stride of the kept vectors in a segment, redraws of a segment, and of how many segments one
+    keeps vectors.
+    """
     if stride <= longest:
         return stride, longest // stride * stride, 1
     return longest, longest, -(-stride // longest)
@@ -131,10 +162,19 @@ def _begin(setup, blocks, chains, block):
     path, groups = setup.path, blocks[block][:-1]
     (state, memory, levels), n_groups = together([chains[group] for group in groups]), len(groups)
     n, n_levels = len(levels), len(path.ladder)
-    log_q_sums, counts = np.full((2, n, n_levels), -np.inf), np.zeros((2, n, n_levels), dtype=np.int64)
-    log_q, vector_levels = np.empty((0, n, n_levels), dtype=np.float32), np.empty((0, n), dtype=np.int64)
+    log_q_sums, counts = (
+        np.full((2, n, n_levels), -np.inf),
+        np.zeros((2, n, n_levels), dtype=np.int64),
+    )
+    log_q, vector_levels = (
+        np.empty((0, n, n_levels), dtype=np.float32),
+        np.empty((0, n), dtype=np.int64),
+    )
     slopes = np.empty((0, n, n_levels if has(path, Derivatives) else 0))
-    level_sums, pair_sums = np.zeros((2, n_groups, n_levels, 4)), np.zeros((2, n_groups, n_levels - 1, 4))
+    level_sums, pair_sums = (
+        np.zeros((2, n_groups, n_levels, 4)),
+        np.zeros((2, n_groups, n_levels - 1, 4)),
+    )
     summaries = np.zeros((n_groups, 2, path.summary(path.take(state, [0])).shape[1]))
     sums, kept = (log_q_sums, counts, level_sums, pair_sums), (log_q, vector_levels, slopes)
     return state, memory, levels, summaries, *sums, *kept, no_draws(path, state)
@@ -150,8 +190,18 @@ def _advance(setup, blocks, name, log_pseudo_prior, thinning, half, bounds, bloc
     for begin, end in pieces(bounds[segment], bounds[segment + 1], pause):
         stream = setup.stream(_ROUND, blocks[block][0], begin * setup.sweeps_per_redraw + 1, *name)
         order = end - begin, setup.sweeps_per_redraw, stride
-        state, memory, levels, more_sums, drawn, derivatives, *recorded, pairs, more_summaries = programs.temper(
-            setup.path, setup.transition, state, memory, levels, log_pseudo_prior, *order, stream, first - first[0]
+        state, memory, levels, more_sums, drawn, derivatives, *recorded, pairs, more_summaries = (
+            programs.temper(
+                setup.path,
+                setup.transition,
+                state,
+                memory,
+                levels,
+                log_pseudo_prior,
+                *order,
+                stream,
+                first - first[0],
+            )
         )
         log_q_sums[part] = np.logaddexp(log_q_sums[part], check_finite(more_sums, allow_zero=True))
         counts[part] += drawn
@@ -166,10 +216,15 @@ def _advance(setup, blocks, name, log_pseudo_prior, thinning, half, bounds, bloc
         vectors, more_levels, more_slopes = (np.concatenate(parts) for parts in zip(*records))
         more_log_q = log_softmax(vectors + log_pseudo_prior, axis=2).astype(np.float32)
         log_q = np.concatenate([log_q, more_log_q])
-        vector_levels, slopes = np.concatenate([vector_levels, more_levels]), np.concatenate([slopes, more_slopes])
+        vector_levels, slopes = (
+            np.concatenate([vector_levels, more_levels]),
+            np.concatenate([slopes, more_slopes]),
+        )
     if states:
         group_of = np.repeat(blocks[block][:-1], np.diff(first))
-        seen = _seen_at_target(setup.path, log_pseudo_prior, concatenate(states), np.tile(group_of, len(states)))
+        seen = _seen_at_target(
+            setup.path, log_pseudo_prior, concatenate(states), np.tile(group_of, len(states))
+        )
         draws = joined([draws, seen])
     sums, kept = (log_q_sums, counts, level_sums, pair_sums), (log_q, vector_levels, slopes)
     return state, memory, levels, summaries, *sums, *kept, draws

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._alarm import Alarm
-from sklpf._tables import Fields
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.tables import Fields
 from sklpf.reweighting import MeanWeight
 from sklpf.runs._draws import Draws
 from sklpf.runs._history import NO_ROUNDS
@@ -17,7 +17,8 @@ from sklpf.runs._history import NO_ROUNDS
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Run(Fields):
-    """What sampling leaves of one log Z: arrays, from which estimates are read without further chains.
+    """What sampling leaves of one log Z: arrays, from which estimates are read without further
+    chains.
 
     Attributes
     ----------
@@ -32,7 +33,8 @@ class Run(Fields):
     n_sweeps : int
         Sweeps of all chains together, everything included.
     history : ndarray of shape (R, 3)
-        log Z in nats, its standard error and the sweeps of all chains after each earlier stage: a round, or a pilot.
+        log Z in nats, its standard error and the sweeps of all chains after each earlier stage: a
+        round, or a pilot.
     bound : ndarray or None
         Logs of independent estimates of Z that are not too large on average, made without the base.
     log_f_rounding : float

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._tables import import_xarray
+from sklpf._utils.tables import import_xarray
 from sklpf.runs._run import Run
 
 
@@ -21,8 +21,8 @@ class Samples(NamedTuple):
     vectors : ndarray of shape (N, K)
         log f_k(x) at every level, but for a constant of every x, in nats.
     slopes : ndarray of shape (N, K), (N, 1) or (N, 0)
-        U = d log f / d beta at every level; one number where it is the same at all, none where the path has no
-        derivatives.
+        U = d log f / d beta at every level; one number where it is the same at all, none where the
+        path has no derivatives.
     levels : ndarray of shape (N,)
         The level that each x was moved at.
     groups : ndarray of shape (N,)
@@ -37,7 +37,9 @@ class Samples(NamedTuple):
     def of(self, keep: NDArray[np.int64]) -> Samples:
         """Those of some groups."""
         chosen = np.isin(self.groups, keep)
-        return Samples(self.vectors[chosen], self.slopes[chosen], self.levels[chosen], self.groups[chosen])
+        return Samples(
+            self.vectors[chosen], self.slopes[chosen], self.levels[chosen], self.groups[chosen]
+        )
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -47,7 +49,8 @@ class Samples(NamedTuple):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class LevelRun(Run):
-    """A run whose chains are in equilibrium at K levels, in G independent groups: what reweighting reads.
+    """A run whose chains are in equilibrium at K levels, in G independent groups: what reweighting
+    reads.
 
     Attributes
     ----------
@@ -69,7 +72,9 @@ class LevelRun(Run):
 
         @property
         def level_sums(self) -> NDArray[np.float64]:
-            """Number of states, sums of U, U^2 and dU / dbeta, of both halves: shape (2, G, K, 4)."""
+            """Number of states, sums of U, U^2 and dU / dbeta, of both halves: shape (2,
+            G, K, 4).
+            """
 
         @property
         def vector_levels(self) -> NDArray[np.int64]:
@@ -102,12 +107,14 @@ class LevelRun(Run):
         raise NotImplementedError
 
     def to_xarray(self) -> Any:
-        """Return an xarray.Dataset of the states that were kept, with the dimensions chain, draw and level.
+        """Return an xarray.Dataset of the states that were kept, with the dimensions chain, draw
+        and level.
 
-        ``log_f`` (chain, draw, level) is log f_k(x) at every level, but for a constant of every x (nats); ``moved_at``
-        (chain, draw) the level that x was moved at; ``slope`` d log f / d beta where the path has derivatives, at all
-        levels, or one number where it is the same at all. A chain is a ladder of `ParallelTempering`, whose draws are
-        those of its levels in turn. ArviZ takes the dataset as it is: ``arviz.ess(run.to_xarray()["log_f"])``.
+        ``log_f`` (chain, draw, level) is log f_k(x) at every level, but for a constant of every x
+        (nats); ``moved_at`` (chain, draw) the level that x was moved at; ``slope`` d log f / d beta
+        where the path has derivatives, at all levels, or one number where it is the same at all. A
+        chain is a ladder of `ParallelTempering`, whose draws are those of its levels in turn. ArviZ
+        takes the dataset as it is: ``arviz.ess(run.to_xarray()["log_f"])``.
 
         Returns
         -------
@@ -128,13 +135,19 @@ class LevelRun(Run):
         if n_slopes:
             slopes = samples.slopes.reshape(*levels.shape, n_slopes)
             one = n_slopes < len(self.ladder)
-            variables["slope"] = (("chain", "draw"), slopes[..., 0]) if one else (("chain", "draw", "level"), slopes)
+            variables["slope"] = (
+                (("chain", "draw"), slopes[..., 0]) if one else (("chain", "draw", "level"), slopes)
+            )
         return xarray.Dataset(variables, coords={"beta": ("level", self.ladder)})
 
 
 def fewest_columns(blocks: Sequence[NDArray[np.float64]]) -> NDArray[np.floating]:
-    """Slopes (..., K) of all blocks as a run keeps them: one float64 where all levels have the same, else float32."""
-    if all(np.array_equal(slopes, np.broadcast_to(slopes[..., :1], slopes.shape)) for slopes in blocks):
+    """Slopes (..., K) of all blocks as a run keeps them: one float64 where all levels have the
+    same, else float32.
+    """
+    if all(
+        np.array_equal(slopes, np.broadcast_to(slopes[..., :1], slopes.shape)) for slopes in blocks
+    ):
         return np.concatenate([slopes[..., :1].copy() for slopes in blocks])
     return np.concatenate([slopes.astype(np.float32, order="C") for slopes in blocks])
 

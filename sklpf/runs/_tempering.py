@@ -1,4 +1,6 @@
-"""What simulated tempering leaves: rounds with fixed pseudo-priors on independent groups of chains."""
+"""What simulated tempering leaves: rounds with fixed pseudo-priors on independent groups
+of chains.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from sklpf._tables import Fields
+from sklpf._utils.tables import Fields
 from sklpf.runs._draws import Draws
 from sklpf.runs._samples import LevelRun, Samples
 
@@ -32,19 +34,21 @@ class Round(Fields):
     level_sums : ndarray of shape (2, G, K, 4)
         Number of states, sums of U, U^2 and dU / dbeta at every level; U = d log f / d beta.
     log_q : ndarray of shape (M, n_kept, K)
-        log q(k | x) of a systematic thinning. float32, so that a run stays small: near 0 where q counts, it is exact
-        there to 1e-7.
+        log q(k | x) of a systematic thinning. float32, so that a run stays small: near 0 where q
+        counts, it is exact there to 1e-7.
     vector_levels : ndarray of shape (M, n_kept)
         The levels at which these x were moved.
     slopes : ndarray of shape (M, n_kept, K), (M, n_kept, 1) or (M, n_kept, 0)
         U of these x, as in `ExchangeRun`.
     pair_sums : ndarray of shape (2, G, K - 1, 4)
-        As in `ExchangeRun`, of both halves, but for rejections; the shift of a pair is minus the difference of its log
-        pseudo-priors.
+        As in `ExchangeRun`, of both halves, but for rejections; the shift of a pair is minus the
+        difference of its log pseudo-priors.
     summaries : ndarray of shape (G, 2, S)
-        Sums of every group's `path.summary` and of its squares, weighted by q(K - 1 | x): those of the target's states.
+        Sums of every group's `path.summary` and of its squares, weighted by q(K - 1 | x): those of
+        the target's states.
     origin : int
-        The first level that counts as an end of the ladder: 1 where log Z_1 / Z_0 comes from base draws.
+        The first level that counts as an end of the ladder: 1 where log Z_1 / Z_0 comes from base
+        draws.
     draws : Draws or None
         At most a thousand draws from the target.
     """
@@ -67,7 +71,9 @@ class Round(Fields):
         """log f_k(x) of the thinning but for a constant of every x, shape (M, n_kept, K)."""
         return self.log_q - self.log_pseudo_prior
 
-    def log_sums(self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)) -> NDArray[np.float64]:
+    def log_sums(
+        self, rao_blackwell: bool, halves: tuple[int, ...] = (0, 1)
+    ) -> NDArray[np.float64]:
         """Log of every chain's sum of q(k | x), or of its counts.
 
         Parameters
@@ -113,7 +119,10 @@ class Round(Fields):
         Round
             All else is shared.
         """
-        kept = {name: getattr(self, name)[:, ::2].copy() for name in ("log_q", "vector_levels", "slopes")}
+        kept = {
+            name: getattr(self, name)[:, ::2].copy()
+            for name in ("log_q", "vector_levels", "slopes")
+        }
         return replace(self, **kept, draws=None)
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -132,11 +141,15 @@ class Round(Fields):
             States of every level in them.
         """
         sums, counts = self.pair_sums, self.level_sums[..., 0]
-        return (sums.sum(axis=0), counts.sum(axis=0)) if half is None else (sums[half], counts[half])
+        return (
+            (sums.sum(axis=0), counts.sum(axis=0)) if half is None else (sums[half], counts[half])
+        )
 
     @property
     def crossed(self) -> NDArray[np.bool_]:
-        """Which chains visited both ends of the ladder, shape (M,): its lowest and its highest tenth."""
+        """Which chains visited both ends of the ladder, shape (M,): its lowest and its highest
+        tenth.
+        """
         visits = self.counts.sum(axis=0) > 0
         n_end = max(1, round(_END_SHARE * visits.shape[1]))
         return visits[:, : max(n_end, self.origin + 1)].any(axis=1) & visits[:, -n_end:].any(axis=1)
@@ -182,8 +195,8 @@ class TemperingRun(LevelRun):
         First chain of every group, and the end.
     rounds : tuple of Round
     previous : tuple
-        Log pseudo-priors (T, K), log sums of every group (T, G, K) and sizes (T,) of the rounds from which the last
-        round's estimate came, and the log of what is added to the pooled sums.
+        Log pseudo-priors (T, K), log sums of every group (T, G, K) and sizes (T,) of the rounds
+        from which the last round's estimate came, and the log of what is added to the pooled sums.
     sweeps_per_redraw : int
     adaptation : Adaptation or None
         How the weights were found, where by an adaptive phase.
@@ -211,7 +224,9 @@ class TemperingRun(LevelRun):
         return self.rounds[-1].level_sums
 
     def pairs(self, half: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the sums over pairs of the last round, (G, K - 1, 4), and the states in them, (G, K)."""
+        """Return the sums over pairs of the last round, (G, K - 1, 4), and the states in them, (G,
+        K).
+        """
         return self.rounds[-1].pairs(half)
 
     @property
@@ -224,8 +239,12 @@ class TemperingRun(LevelRun):
         """The states that were kept."""
         last, n_levels = self.rounds[-1], len(self.ladder)
         slopes = last.slopes.reshape(last.vector_levels.size, last.slopes.shape[-1])
-        groups = np.repeat(np.arange(self.n_groups), np.diff(self.first) * last.vector_levels.shape[1])
-        return Samples(last.vectors.reshape(-1, n_levels), slopes, last.vector_levels.ravel(), groups)
+        groups = np.repeat(
+            np.arange(self.n_groups), np.diff(self.first) * last.vector_levels.shape[1]
+        )
+        return Samples(
+            last.vectors.reshape(-1, n_levels), slopes, last.vector_levels.ravel(), groups
+        )
 
 
 def pool_groups(first: NDArray[np.int64], log_terms: NDArray, axis: int) -> NDArray:

@@ -1,11 +1,13 @@
-"""Waste-free populations: few particles are resampled, and every state of the chains that start at them is one."""
+"""Waste-free populations: few particles are resampled, and every state of the chains that start at
+them is one.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._random import REDRAW, Stream
+from sklpf._utils.random import REDRAW, Stream
 from sklpf.paths._base import concatenate, n_chains, take
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_finite
@@ -14,7 +16,8 @@ from sklpf.uncertainty import log_mean_exp
 
 
 def waste_free_step(path, transition, chain_length, key, level, block, population):
-    """One level up (Dau & Chopin 2022): of N particles N / P are drawn by weight and move P - 1 times.
+    """One level up (Dau & Chopin 2022): of N particles N / P are drawn by weight and move P - 1
+    times.
 
     Returns the population, whose weights are equal, and the record of the level.
     """
@@ -41,16 +44,19 @@ def waste_free_step(path, transition, chain_length, key, level, block, populatio
 
 
 def waste_free_fall(path, transition, chain_length, key, first, step, state, memory):
-    """One level down: the starts at the level below, and the log of the mean of f_(k+1) / f_k over their chains.
+    """One level down: the starts at the level below, and the log of the mean of f_(k+1) / f_k over
+    their chains.
 
-    A particle at level k + 1 was one of P in a chain at level k, any of them: some moves lead back to the start of
-    that chain, and the others on to its end.
+    A particle at level k + 1 was one of P in a chain at level k, any of them: some moves lead back
+    to the start of that chain, and the others on to its end.
     """
     level, stream = len(path.ladder) - 2 - step, Stream(key, first, 1 + step * chain_length)
     n_back = int(stream.aside().uniform(1, REDRAW)[0] * chain_length)
     here = state, memory
     back = _walk(path, transition, here, level, n_back, stream, reverse=True)
-    ahead = _walk(path, transition, here, level, chain_length - 1 - n_back, stream.at(stream.step + n_back))
+    ahead = _walk(
+        path, transition, here, level, chain_length - 1 - n_back, stream.at(stream.step + n_back)
+    )
     rises = [log_rises(path, states, level) for states, _ in (here, *back, *ahead)]
     return *(back[-1] if back else here), log_mean_exp(np.array(rises), axis=0)
 
@@ -62,7 +68,9 @@ def _walk(path, transition, start, level, n_moves, stream, reverse=False) -> lis
     for move in range(n_moves):
         now = stream.at(stream.step + move)
         with np.errstate(invalid="ignore"):  # inf - inf of particles without weight
-            state, memory, _ = programs.anneal(path, transition, state, memory, levels, now, reverse=reverse)
+            state, memory, _ = programs.anneal(
+                path, transition, state, memory, levels, now, reverse=reverse
+            )
         passed.append((state, memory))
     return passed
 

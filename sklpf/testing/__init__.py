@@ -3,7 +3,13 @@
 from sklpf.testing._checks import check_partition_estimator, check_path, check_transition
 from sklpf.testing._data import find_shared_data, shared_data
 from sklpf.testing._densities import DENSITY_PROBLEMS, make_density_problem
-from sklpf.testing._problems import RBM_PROBLEMS, HiddenModePath, Problem, hidden_mode_problem, make_rbm_problem
+from sklpf.testing._problems import (
+    RBM_PROBLEMS,
+    HiddenModePath,
+    Problem,
+    hidden_mode_problem,
+    make_rbm_problem,
+)
 from sklpf.testing._row_problems import LinearRowsPath, make_rows_problem
 
 __all__ = [

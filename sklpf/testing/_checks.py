@@ -1,4 +1,6 @@
-"""Contract checks for a user's own path, transition or estimator. They raise AssertionError with a sentence."""
+"""Contract checks for a user's own path, transition or estimator. They raise AssertionError with a
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from scipy.stats import norm, rankdata
 from scipy.stats import t as student_t
 from sklearn.base import clone
 
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.paths._base import check_ladder, map_state, n_chains
 from sklpf.testing._problems import Problem
@@ -22,7 +24,8 @@ from sklpf.transitions import Transition
 
 
 def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
-    """Check that a path keeps the contract of `sklpf.Path`: shapes, `take`, streams, ladder and pickling.
+    """Check that a path keeps the contract of `sklpf.Path`: shapes, `take`, streams, ladder and
+    pickling.
 
     Parameters
     ----------
@@ -41,20 +44,35 @@ def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
     check_ladder(path.ladder)
     stream, n = Stream(stream_key(random_state)), 7
     state = path.sample_base(n, stream)
-    _require(n_chains(state) == n, f"sample_base({n}, stream) must return {n} chains, got {n_chains(state)}")
-    _require(_equal(state, path.sample_base(n, stream)), "sample_base must give the same draws for the same stream")
+    _require(
+        n_chains(state) == n,
+        f"sample_base({n}, stream) must return {n} chains, got {n_chains(state)}",
+    )
+    _require(
+        _equal(state, path.sample_base(n, stream)),
+        "sample_base must give the same draws for the same stream",
+    )
     other = path.sample_base(n, Stream(stream.key, chain=1000))
-    _require(not _equal(state, other), "sample_base must draw from its stream: another block's draws were the same")
+    _require(
+        not _equal(state, other),
+        "sample_base must draw from its stream: another block's draws were the same",
+    )
     _check_densities(path, state, rtol)
     last = np.full(n, len(path.ladder) - 1)
     copied = pickle.loads(pickle.dumps(path))
-    _require(np.array_equal(copied.log_f(state, last), path.log_f(state, last)), "a pickled path must give equal log_f")
+    _require(
+        np.array_equal(copied.log_f(state, last), path.log_f(state, last)),
+        "a pickled path must give equal log_f",
+    )
 
 
 def _check_densities(path, state, rtol):
     n, n_levels = n_chains(state), len(path.ladder)
     before, matrix = map_state(np.copy, state), path.log_f_ladder(state)
-    _require(np.shape(matrix) == (n, n_levels), f"log_f_ladder must have shape {(n, n_levels)}, got {np.shape(matrix)}")
+    _require(
+        np.shape(matrix) == (n, n_levels),
+        f"log_f_ladder must have shape {(n, n_levels)}, got {np.shape(matrix)}",
+    )
     finite = np.isfinite(matrix)
     if path.has_walls:
         finite[:, 1:] |= matrix[:, 1:] == -np.inf
@@ -66,10 +84,15 @@ def _check_densities(path, state, rtol):
     with np.errstate(invalid="ignore"):
         close = np.abs(values - expected) <= rtol * np.maximum(1, np.abs(expected))
     close |= values == expected  # -inf
-    _require(np.all(close), "log_f(state, levels) must agree with log_f_ladder(state) at the levels")
+    _require(
+        np.all(close), "log_f(state, levels) must agree with log_f_ladder(state) at the levels"
+    )
     index, last = np.array([3, 0]), np.full(n, n_levels - 1)
     taken = path.log_f(path.take(state, index), last[index])
-    _require(np.array_equal(taken, path.log_f(state, last)[index]), "take(state, index) must give the chains `index`")
+    _require(
+        np.array_equal(taken, path.log_f(state, last)[index]),
+        "take(state, index) must give the chains `index`",
+    )
     _require(_equal(state, before), "log_f and take must not change the state that they are given")
 
 
@@ -82,32 +105,36 @@ def check_transition(
     random_state: int = 0,
     false_alarm: float = 1e-4,
 ) -> None:
-    """Check that a transition leaves every level of a path invariant, and that `reverse` is its time reversal.
+    """Check that a transition leaves every level of a path invariant, and that `reverse` is its
+    time reversal.
 
-    Chains go up the ladder from exact base draws with importance weights w, so that for every bounded function g
+    Chains go up the ladder from exact base draws with importance weights w, so that for every
+    bounded function g
 
         E[w (g(T x) - g(x))] = 0  and  E[w (g(x) h(T x) - h(x) g(R x))] = 0
 
-    at every level if the transition T leaves it invariant and R is the reversal of T. Both are z-tested for ranks of
-    log f and of random projections of the first, second, third and last quarter of the variables, and of the memory
-    that the transition keeps.
+    at every level if the transition T leaves it invariant and R is the reversal of T. Both are
+    z-tested for ranks of log f and of random projections of the first, second, third and last
+    quarter of the variables, and of the memory that the transition keeps.
 
     Parameters
     ----------
     path : Path
-        With `sample_base`, on a short ladder whose neighbours overlap (``path.with_ladder``). Few variables that
-        depend on each other strongly show a mistake best, most of all a wrong reversal.
+        With `sample_base`, on a short ladder whose neighbours overlap (``path.with_ladder``). Few
+        variables that depend on each other strongly show a mistake best, most of all a wrong
+        reversal.
     transition : Transition
         With its parameters as they are to be tested.
     variables : callable or None, default=None
-        variables(state) -> array (n, ...): what f is a density of. None takes the state, which must then be one array
-        or a tuple of arrays without auxiliary variables.
+        variables(state) -> array (n, ...): what f is a density of. None takes the state, which must
+        then be one array or a tuple of arrays without auxiliary variables.
     n : int, default=2000
         Number of chains.
     random_state : int, default=0
         Seed of the check.
     false_alarm : float, default=1e-4
-        Probability that a correct transition fails, all tests together (Bonferroni, normal quantiles).
+        Probability that a correct transition fails, all tests together (Bonferroni, normal
+        quantiles).
 
     Raises
     ------
@@ -133,7 +160,9 @@ def check_transition(
         if level > 0:
             old, new = path.log_f(state, levels - 1), path.log_f(state, levels)
             with np.errstate(invalid="ignore"):
-                log_weights = log_weights + np.where(new == -np.inf, new, new - old)  # 0 of a density stays 0
+                log_weights = log_weights + np.where(
+                    new == -np.inf, new, new - old
+                )  # 0 of a density stays 0
         moved, new_memory = transition.move(path, state, memory, levels, stream.at(2 * level + 1))
         back = transition.move(path, state, memory, levels, stream.at(2 * level + 2), reverse=True)
         features = _features(path, flat, directions, (state, memory), (moved, new_memory), back)
@@ -141,8 +170,8 @@ def check_transition(
         bound = norm.isf(false_alarm / (2 * n_levels * len(z)))
         _require(
             z.max() < bound,
-            f"{type(transition).__name__} does not leave level {level} of {type(path).__name__} invariant, or its "
-            f"reversal is wrong: |z| = {z.max():.1f} exceeds {bound:.1f}",
+            f"{type(transition).__name__} does not leave level {level} of {type(path).__name__}"
+            f" invariant, or its reversal is wrong: |z| = {z.max():.1f} exceeds {bound:.1f}",
         )
         state, memory = moved, new_memory
 
@@ -155,14 +184,19 @@ def _check_purity(path, transition, state, memory, stream):
     _require(_equal(memory, remembered), "move must not change the memory that it is given")
     _require(not _equal(state, moved), "move changed no chain at level 0")
     again, same_memory = transition.move(path, state, memory, levels, stream)
-    _require(_equal(moved, again) and _equal(new_memory, same_memory), "move must depend on its stream alone")
+    _require(
+        _equal(moved, again) and _equal(new_memory, same_memory),
+        "move must depend on its stream alone",
+    )
 
 
 def _weights(log_weights: NDArray, level: int) -> NDArray:
     weights = np.exp(log_weights - log_weights.max())
     effective = weights.sum() ** 2 / np.sum(weights**2)
     if not effective >= 50:
-        raise ValueError(f"at level {level} only {effective:.0f} weights count: check a ladder with more levels")
+        raise ValueError(
+            f"at level {level} only {effective:.0f} weights count: check a ladder with more levels"
+        )
     return weights / weights.sum()
 
 
@@ -174,11 +208,15 @@ def _flat(variables, transition, state, memory) -> NDArray:
     """The variables of every chain, and the auxiliary ones of its memory, as a row of float64."""
     values = variables(state) if variables is not None else state
     arrays = (*(values if isinstance(values, tuple) else (values,)), *transition.auxiliary(memory))
-    return np.concatenate([np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1)
+    return np.concatenate(
+        [np.reshape(array, (n_chains(state), -1)).astype(float) for array in arrays], axis=1
+    )
 
 
 def _directions(n_variables: int, n_memory: int, rng) -> NDArray:
-    """One random direction (a column) for each of up to four groups of successive variables, and for the memory."""
+    """One random direction (a column) for each of up to four groups of successive variables, and
+    for the memory.
+    """
     groups = np.array_split(np.arange(n_variables), min(4, n_variables))
     if n_memory > 0:
         groups.append(n_variables + np.arange(n_memory))
@@ -189,10 +227,14 @@ def _directions(n_variables: int, n_memory: int, rng) -> NDArray:
 
 
 def _features(path, flat, directions, *chains) -> list[NDArray]:
-    """Functions of (state, memory) with values in (-1, 1), (n, at most 6): pooled ranks of log f and of projections."""
+    """Functions of (state, memory) with values in (-1, 1), (n, at most 6): pooled ranks of log f
+    and of projections.
+    """
     last = np.full(n_chains(chains[0][0]), len(path.ladder) - 1)
     ratios = [path.log_f(state, last) - path.log_f(state, 0 * last) for state, _ in chains]
-    rows = [np.column_stack([ratio, flat(*chain) @ directions]) for ratio, chain in zip(ratios, chains)]
+    rows = [
+        np.column_stack([ratio, flat(*chain) @ directions]) for ratio, chain in zip(ratios, chains)
+    ]
     ranks = 2 * rankdata(np.concatenate(rows), axis=0) / (len(chains) * len(last) + 1) - 1
     return np.split(ranks, len(chains))
 
@@ -207,9 +249,14 @@ def _z_scores(weights, here, moved, back) -> NDArray:
 
 
 def check_partition_estimator(
-    estimator: PartitionEstimator, problem: Problem, *, random_state: int = 0, false_alarm: float = 2e-4
+    estimator: PartitionEstimator,
+    problem: Problem,
+    *,
+    random_state: int = 0,
+    false_alarm: float = 2e-4,
 ) -> None:
-    """Check an estimator on a problem with known log Z: the number, its error bar, and reproducible bits.
+    """Check an estimator on a problem with known log Z: the number, its error bar, and reproducible
+    bits.
 
     Parameters
     ----------
@@ -220,8 +267,9 @@ def check_partition_estimator(
     random_state : int, default=0
         Seed of the check.
     false_alarm : float, default=2e-4
-        Probability that an honest estimator fails: the error is compared with that two-sided Student t quantile times
-        the standard error (3.7 of them for many degrees of freedom), a bound with its one-sided interval.
+        Probability that an honest estimator fails: the error is compared with that two-sided
+        Student t quantile times the standard error (3.7 of them for many degrees of freedom), a
+        bound with its one-sided interval.
 
     Raises
     ------
@@ -237,13 +285,17 @@ def check_partition_estimator(
     error = fitted.log_partition_ - problem[2]
     if result.statement == "estimate":
         bound = student_t.isf(false_alarm / 2, result.degrees_of_freedom) * result.std_error
-        message = f"{name}: off by {error:.3g}, more than {bound:.3g} = its error bar at {false_alarm:g}"
+        message = (
+            f"{name}: off by {error:.3g}, more than {bound:.3g} = its error bar at {false_alarm:g}"
+        )
         _require(abs(error) <= bound, message)
     elif result.statement == "exact":
         _require(abs(error) <= 1e-8 * max(1, abs(problem[2])), f"{name}: off by {error:.3g}")
     else:
         low, high = result.interval(1 - false_alarm)
-        _require(low <= problem[2] <= high, f"{name}: log Z is outside its {result.statement}'s interval")
+        _require(
+            low <= problem[2] <= high, f"{name}: log Z is outside its {result.statement}'s interval"
+        )
     _check_bits(fitted, problem[1], random_state, name)
 
 
@@ -257,7 +309,9 @@ def _check_bits(fitted, path, random_state, name):
 def _fit(estimator, path, random_state, n_jobs=1) -> Any:
     estimator = clone(estimator)
     chosen = {"random_state": random_state, "n_jobs": n_jobs}
-    return estimator.set_params(**{k: v for k, v in chosen.items() if k in estimator.get_params()}).fit(path)
+    return estimator.set_params(
+        **{k: v for k, v in chosen.items() if k in estimator.get_params()}
+    ).fit(path)
 
 
 def _equal(first, second) -> bool:

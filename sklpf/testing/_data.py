@@ -1,4 +1,6 @@
-"""Reference data that is not part of the package: found by environment variable or beside the repository."""
+"""Reference data that is not part of the package: found by environment variable or beside the
+repository.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ import numpy as np
 def find_shared_data(name: str) -> FilePath | None:
     """Return the path of a file of the reference data, or None where it is absent.
 
-    Looked up in the folder that the environment variable ``SKLPF_DATA`` names and, in a checkout of the repository,
-    in ``../shared/data`` beside it.
+    Looked up in the folder that the environment variable ``SKLPF_DATA`` names and, in a checkout of
+    the repository, in ``../shared/data`` beside it.
 
     Parameters
     ----------
@@ -27,7 +29,8 @@ def find_shared_data(name: str) -> FilePath | None:
 
 
 def shared_data(name: str):
-    """Open a file of the reference data, or skip the test that asks for it where the file is absent.
+    """Open a file of the reference data, or skip the test that asks for it where the file is
+    absent.
 
     Parameters
     ----------
@@ -49,5 +52,10 @@ def shared_data(name: str):
 
 def _folders() -> list[FilePath]:
     folders = [FilePath(os.environ["SKLPF_DATA"])] if os.environ.get("SKLPF_DATA") else []
-    checkouts = (FilePath(__file__).resolve().parents[2], FilePath.cwd())  # the second where the package is installed
-    return folders + [root.parent / "shared" / "data" for root in checkouts if (root / "pyproject.toml").is_file()]
+    checkouts = (
+        FilePath(__file__).resolve().parents[2],
+        FilePath.cwd(),
+    )  # the second where the package is installed
+    return folders + [
+        root.parent / "shared" / "data" for root in checkouts if (root / "pyproject.toml").is_file()
+    ]

@@ -1,4 +1,6 @@
-"""Densities on R^d whose log partition function is known, for tests and benchmarks of `GeometricPath`."""
+"""Densities on R^d whose log partition function is known, for tests and benchmarks of
+`GeometricPath`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import betaln, comb, gammaln, ndtr, ndtri
 
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.paths import Gaussian, GeometricPath, StudentT, Uniform
 from sklpf.testing._problems import Problem
 
@@ -44,7 +46,9 @@ class _Function:
 
 
 class _Target(NamedTuple):
-    """A density before it has a base: log density, gradient, log Z with its standard error, exact draws (n, rng)."""
+    """A density before it has a base: log density, gradient, log Z with its standard error, exact
+    draws (n, rng).
+    """
 
     log_density: _Function
     grad: _Function
@@ -56,7 +60,9 @@ class _Target(NamedTuple):
 class SampledPath(GeometricPath):
     """A geometric path whose target can be sampled: `draw` (n, rng) gives points (n, d)."""
 
-    def __init__(self, log_density: Any, *, draw: Callable[[int, np.random.Generator], Array], **options: Any) -> None:
+    def __init__(
+        self, log_density: Any, *, draw: Callable[[int, np.random.Generator], Array], **options: Any
+    ) -> None:
         super().__init__(log_density, **options)
         self.draw = draw
 
@@ -73,25 +79,36 @@ def make_density_problem(kind: str, random_state: int = 0, *, compiled: bool = F
     kind : str
         One of `DENSITY_PROBLEMS`:
 
-        - "gaussian 2-D, condition 1" and so on: 2, 20 or 100 dimensions, condition numbers 1, 100 and 1e4 of the
+        - "gaussian 2-D, condition 1" and so on: 2, 20 or 100 dimensions, condition numbers 1, 100
+        and 1e4 of the
           covariance, rotated at random, largest variance 1; base N(0, 4 I).
-        - "laplace 6-D", "laplace 36-D": complete products of experts ``exp(-sum |u_l|)``, u = W x, with unit
+        - "laplace 6-D", "laplace 36-D": complete products of experts ``exp(-sum |u_l|)``, u = W x,
+        with unit
           variances up to a factor of 2; base N(0, I).
-        - "student-t 6-D", "student-t 36-D": exp(-sum lambda_l log(1 + u_l^2)) with lambda from 1 to 3; the base is a
-          t with the tail index 2 min(lambda) - 1 of the product as its degrees of freedom, at most 8.
-        - "student-t 6-D, gaussian base" and 36-D: from N(0, I), whose tails are too light, so that runs can't converge.
-        - "two gaussians 2-D" and 10-D: unit variances, 10 apart, masses 0.3 and 0.7; base N(midpoint, 25 I).
-        - "two gaussians 2-D, base on one" and 10-D: from N(m, 4 I) on the heavier one. What chains never see can't be
+        - "student-t 6-D", "student-t 36-D": exp(-sum lambda_l log(1 + u_l^2)) with lambda from 1 to
+        3; the base is a
+          t with the tail index 2 min(lambda) - 1 of the product as its degrees of freedom, at most
+          8.
+        - "student-t 6-D, gaussian base" and 36-D: from N(0, I), whose tails are too light, so that
+        runs can't converge.
+        - "two gaussians 2-D" and 10-D: unit variances, 10 apart, masses 0.3 and 0.7; base
+        N(midpoint, 25 I).
+        - "two gaussians 2-D, base on one" and 10-D: from N(m, 4 I) on the heavier one. What chains
+        never see can't be
           known, so that runs agree on log 0.7 too little.
-        - "box exponential", "box gaussian": exp(-a x) with rates from -20 to 20, and Gaussians with standard
+        - "box exponential", "box gaussian": exp(-a x) with rates from -20 to 20, and Gaussians with
+        standard
           deviations from 0.03 to 1, in [0, 1]^10; base uniform.
-        - "funnel", "funnel, gaussian base": v ~ N(0, 1), and five x_i ~ N(0, e^v); base t with 3 degrees of freedom, or
+        - "funnel", "funnel, gaussian base": v ~ N(0, 1), and five x_i ~ N(0, e^v); base t with 3
+        degrees of freedom, or
           N(0, 4 I), whose tails are too light.
         - "linear regression": 50 rows, 8 correlated columns, known noise; base the prior.
-        - "beta-binomial", "beta-binomial, beta prior": 5 of 20, a uniform prior or Beta(2, 3) (of scipy.stats).
-        - "logistic regression": scikit-learn's breast cancer data, standardised, with an intercept; base the prior
-          N(0, I). log Z from importance sampling, 4,000,000 draws of a t with 60 degrees of freedom and the posterior's
-          mean and covariance, of which 58 % count.
+        - "beta-binomial", "beta-binomial, beta prior": 5 of 20, a uniform prior or Beta(2, 3) (of
+        scipy.stats).
+        - "logistic regression": scikit-learn's breast cancer data, standardised, with an intercept;
+        base the prior
+          N(0, I). log Z from importance sampling, 4,000,000 draws of a t with 60 degrees of freedom
+          and the posterior's mean and covariance, of which 58 % count.
     random_state : int, default=0
         Seed of rotations and simulated data.
     compiled : bool, default=False
@@ -100,8 +117,9 @@ def make_density_problem(kind: str, random_state: int = 0, *, compiled: bool = F
     Returns
     -------
     Problem
-        With fields name, path (ladder 0, 1), log_partition in nats and its std_error, which is 0 where log_partition is
-        exact. The path has `sample_target` for all but the logistic regression.
+        With fields name, path (ladder 0, 1), log_partition in nats and its std_error, which is 0
+        where log_partition is exact. The path has `sample_target` for all but the logistic
+        regression.
 
     Raises
     ------
@@ -125,7 +143,7 @@ def make_density_problem(kind: str, random_state: int = 0, *, compiled: bool = F
     return Problem(kind, path, target.log_partition, target.std_error)
 
 
-# -- densities and gradients at points x (n, d), as numba takes them ---------------------------------
+# -- densities and gradients at points x (n, d), as numba takes them
 
 
 def _gaussian(x, mean, root):
@@ -195,9 +213,15 @@ def _funnel_grad(x, log_norm):
 
 
 def _regression(x, design, y, constants):
-    """Prior N(0, constants[0]), noise variance constants[1], log normaliser constants[2]; design (d, n)."""
+    """Prior N(0, constants[0]), noise variance constants[1], log normaliser constants[2]; design
+    (d, n).
+    """
     prior, noise = constants[0], constants[1]
-    return constants[2] - 0.5 * np.sum((y - x @ design) ** 2, axis=1) / noise - 0.5 * np.sum(x**2, axis=1) / prior
+    return (
+        constants[2]
+        - 0.5 * np.sum((y - x @ design) ** 2, axis=1) / noise
+        - 0.5 * np.sum(x**2, axis=1) / prior
+    )
 
 
 def _regression_grad(x, design, y, constants):
@@ -207,7 +231,11 @@ def _regression_grad(x, design, y, constants):
 def _beta(x, powers, log_norm):
     """p^powers[0] (1 - p)^powers[1]."""
     p = x[:, 0]
-    return log_norm + powers[0] * np.log(np.maximum(p, 1e-300)) + powers[1] * np.log(np.maximum(1 - p, 1e-300))
+    return (
+        log_norm
+        + powers[0] * np.log(np.maximum(p, 1e-300))
+        + powers[1] * np.log(np.maximum(1 - p, 1e-300))
+    )
 
 
 def _beta_grad(x, powers, log_norm):
@@ -223,7 +251,7 @@ def _logistic_grad(x, design, log_norm):
     return (0.5 - 0.5 * np.tanh(0.5 * (x @ design))) @ design.T - x
 
 
-# -- exact draws ------------------------------------------------------------------------------------
+# -- exact draws
 
 
 def _draw_gaussian(mean, factor, n, rng):
@@ -262,7 +290,7 @@ def _draw_beta(a, b, n, rng):
     return rng.beta(a, b, size=(n, 1))
 
 
-# -- targets and their bases --------------------------------------------------------------------------
+# -- targets and their bases
 
 
 def _both(log_density, grad, *constants) -> tuple[_Function, _Function]:
@@ -270,7 +298,11 @@ def _both(log_density, grad, *constants) -> tuple[_Function, _Function]:
 
 
 def _rotation(d, rng):
-    return np.ascontiguousarray(stats.ortho_group.rvs(d, random_state=rng)) if d > 1 else np.ones((1, 1))
+    return (
+        np.ascontiguousarray(stats.ortho_group.rvs(d, random_state=rng))
+        if d > 1
+        else np.ones((1, 1))
+    )
 
 
 def _make_gaussian(d, condition, rng):
@@ -294,7 +326,9 @@ def _make_laplace(d, rng):
     W, inverse, log_det = _filters(np.full(d, np.sqrt(2)), rng)
     functions = _both(_laplace, _laplace_grad, np.ascontiguousarray(W.T))
     draw = functools.partial(_draw_laplace, inverse)
-    return _Target(*functions, d * np.log(2.0) - log_det, draw), {"base": Gaussian(np.zeros(d), 1.0)}
+    return _Target(*functions, d * np.log(2.0) - log_det, draw), {
+        "base": Gaussian(np.zeros(d), 1.0)
+    }
 
 
 def _make_student_t(d, heavy, rng):
@@ -303,7 +337,11 @@ def _make_student_t(d, heavy, rng):
     functions = _both(_student_t, _student_t_grad, np.ascontiguousarray(W.T), weights)
     logs = 0.5 * np.log(np.pi) + gammaln(weights - 0.5) - gammaln(weights)
     draw = functools.partial(_draw_student_t, inverse, 2 * weights - 1)
-    base = StudentT(np.zeros(d), 1.0, min(8.0, 2 * weights.min() - 1)) if heavy else Gaussian(np.zeros(d), 1.0)
+    base = (
+        StudentT(np.zeros(d), 1.0, min(8.0, 2 * weights.min() - 1))
+        if heavy
+        else Gaussian(np.zeros(d), 1.0)
+    )
     return _Target(*functions, float(logs.sum()) - log_det, draw), {"base": base}
 
 
@@ -320,7 +358,9 @@ def _make_box_exponential(rng):
     rates = rng.permutation(np.linspace(-20, 20, 10))
     functions = _both(_exponential, _exponential_grad, rates)
     log_partition = float(np.log(-np.expm1(-rates) / rates).sum())
-    return _Target(*functions, log_partition, functools.partial(_draw_exponential, rates)), _unit_box(10)
+    return _Target(
+        *functions, log_partition, functools.partial(_draw_exponential, rates)
+    ), _unit_box(10)
 
 
 def _make_box_gaussian(rng):
@@ -328,7 +368,9 @@ def _make_box_gaussian(rng):
     functions = _both(_independent, _independent_grad, mean, 1 / scale)
     mass = ndtr((1 - mean) / scale) - ndtr(-mean / scale)
     log_partition = 5 * _LOG_2PI + float(np.log(scale * mass).sum())
-    return _Target(*functions, log_partition, functools.partial(_draw_independent, mean, scale)), _unit_box(10)
+    return _Target(
+        *functions, log_partition, functools.partial(_draw_independent, mean, scale)
+    ), _unit_box(10)
 
 
 def _unit_box(d):
@@ -346,10 +388,16 @@ def _make_regression(rng):
     X = rng.standard_normal((n, d)) @ (0.5 * rng.standard_normal((d, d)) + 1)
     y = X @ rng.standard_normal(d) + np.sqrt(noise) * rng.standard_normal(n)
     covariance = np.linalg.inv(X.T @ X / noise + np.eye(d) / prior)
-    constants = np.array([prior, noise, -0.5 * n * np.log(2 * np.pi * noise) - 0.5 * d * np.log(2 * np.pi * prior)])
+    constants = np.array(
+        [prior, noise, -0.5 * n * np.log(2 * np.pi * noise) - 0.5 * d * np.log(2 * np.pi * prior)]
+    )
     functions = _both(_regression, _regression_grad, np.ascontiguousarray(X.T), y, constants)
-    log_evidence = stats.multivariate_normal(np.zeros(n), noise * np.eye(n) + prior * X @ X.T).logpdf(y)
-    draw = functools.partial(_draw_gaussian, covariance @ X.T @ y / noise, np.linalg.cholesky(covariance))
+    log_evidence = stats.multivariate_normal(
+        np.zeros(n), noise * np.eye(n) + prior * X @ X.T
+    ).logpdf(y)
+    draw = functools.partial(
+        _draw_gaussian, covariance @ X.T @ y / noise, np.linalg.cholesky(covariance)
+    )
     return _Target(*functions, float(log_evidence), draw), {"base": Gaussian(np.zeros(d), prior)}
 
 
@@ -358,7 +406,9 @@ def _make_beta(a, b, base, rng):
     log_norm = float(np.log(comb(n, k)) - betaln(a, b))
     functions = _both(_beta, _beta_grad, np.array([k + a - 1.0, n - k + b - 1.0]), log_norm)
     target = _Target(
-        *functions, log_norm + float(betaln(k + a, n - k + b)), functools.partial(_draw_beta, k + a, n - k + b)
+        *functions,
+        log_norm + float(betaln(k + a, n - k + b)),
+        functools.partial(_draw_beta, k + a, n - k + b),
     )
     if base == "uniform":
         return target, _unit_box(1)
@@ -373,10 +423,15 @@ def _make_logistic(rng):
     X = np.column_stack([np.ones(len(X)), (X - X.mean(axis=0)) / X.std(axis=0)])
     design = np.ascontiguousarray((X * (2 * y - 1)[:, np.newaxis]).T)
     functions = _both(_logistic, _logistic_grad, design, -0.5 * len(design) * _LOG_2PI)
-    return _Target(*functions, _LOGISTIC, std_error=_LOGISTIC_STD_ERROR), {"base": Gaussian(np.zeros(len(design)), 1.0)}
+    return _Target(*functions, _LOGISTIC, std_error=_LOGISTIC_STD_ERROR), {
+        "base": Gaussian(np.zeros(len(design)), 1.0)
+    }
 
 
-_LOGISTIC, _LOGISTIC_STD_ERROR = -55.2230, 0.0004  # log Z, from tests/benchmarks/density_coverage.py --reference
+_LOGISTIC, _LOGISTIC_STD_ERROR = (
+    -55.2230,
+    0.0004,
+)  # log Z, from tests/benchmarks/density_coverage.py --reference
 
 _MAKERS: dict[str, Callable[[np.random.Generator], tuple[_Target, dict[str, Any]]]] = {
     **{
@@ -386,7 +441,10 @@ _MAKERS: dict[str, Callable[[np.random.Generator], tuple[_Target, dict[str, Any]
     },
     **{f"laplace {d}-D": functools.partial(_make_laplace, d) for d in (6, 36)},
     **{f"student-t {d}-D": functools.partial(_make_student_t, d, True) for d in (6, 36)},
-    **{f"student-t {d}-D, gaussian base": functools.partial(_make_student_t, d, False) for d in (6, 36)},
+    **{
+        f"student-t {d}-D, gaussian base": functools.partial(_make_student_t, d, False)
+        for d in (6, 36)
+    },
     **{f"two gaussians {d}-D": functools.partial(_make_two, d, False) for d in (2, 10)},
     **{f"two gaussians {d}-D, base on one": functools.partial(_make_two, d, True) for d in (2, 10)},
     "box exponential": _make_box_exponential,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.paths import Path, TemperedPath
 from sklpf.paths._base import check_ladder
 
@@ -32,24 +32,32 @@ class Problem(NamedTuple):
     std_error: float = 0.0
 
 
-_RANDOM = {"easy": (12, 0.3), "medium": (16, 1.0), "hard": (16, 3.0)}  # hidden units, spread of the parameters
+_RANDOM = {
+    "easy": (12, 0.3),
+    "medium": (16, 1.0),
+    "hard": (16, 3.0),
+}  # hidden units, spread of the parameters
 _DIGITS = {"digits": 1.0, "sharp digits": 3.0}  # factor on all parameters
 RBM_PROBLEMS = (*_RANDOM, *_DIGITS, "two modes", "far mode")
 
 
-def make_rbm_problem(kind: str = "easy", random_state: int = 0, *, weights: str = "marginal") -> Problem:
+def make_rbm_problem(
+    kind: str = "easy", random_state: int = 0, *, weights: str = "marginal"
+) -> Problem:
     """Return an RBM with 64 visible units and its log Z by enumeration of the hidden units.
 
     Parameters
     ----------
-    kind : {"easy", "medium", "hard", "digits", "sharp digits", "two modes", "far mode"}, default="easy"
-        The first three have normally distributed parameters: 12 hidden units with standard deviation 0.3, 16 with 1,
-        16 with 3, and a uniform base. "digits" is scikit-learn's BernoulliRBM with 16 hidden units after 100 passes
-        over its binarised digits, with the data's smoothed means as base; "sharp digits" has three times its
-        parameters. With 100 chains and 300 linear temperatures AIS keeps effective samples of about 97, 70, 33, 86
-        and 18. The last two are traps: "two modes" has 60 visible units in two narrow modes of about equal mass, one of
-        which chains from the base hardly ever see, so that estimates agree on log 2 too little; "far mode" has nearly
-        all of its mass in a mode that they never enter.
+    kind : str, default="easy"
+        "easy", "medium", "hard", "digits", "sharp digits", "two modes" or "far mode".
+        The first three have normally distributed parameters: 12 hidden units with standard
+        deviation 0.3, 16 with 1, 16 with 3, and a uniform base. "digits" is scikit-learn's
+        BernoulliRBM with 16 hidden units after 100 passes over its binarised digits, with the
+        data's smoothed means as base; "sharp digits" has three times its parameters. With 100
+        chains and 300 linear temperatures AIS keeps effective samples of about 97, 70, 33, 86 and
+        18. The last two are traps: "two modes" has 60 visible units in two narrow modes of about
+        equal mass, one of which chains from the base hardly ever see, so that estimates agree on
+        log 2 too little; "far mode" has nearly all of its mass in a mode that they never enter.
     random_state : int, default=0
         Seed of the parameters or of the training.
     weights : {"marginal", "joint"}, default="marginal"
@@ -99,16 +107,25 @@ def _digits_parameters(factor, seed):
 
 
 def _two_modes(seed, n_visible=60, n_hidden=5, weight=1.0, lean=0.6):
-    """Two patterns with as many units on, each with hidden units of its own; the base leans towards the first."""
+    """Two patterns with as many units on, each with hidden units of its own; the base leans towards
+    the first.
+    """
     rng = np.random.default_rng(seed)
     patterns = [rng.permutation(np.repeat([0, 1], n_visible // 2)) for _ in range(2)]
     components = weight * np.repeat([2.0 * pattern - 1 for pattern in patterns], n_hidden, axis=0)
     hidden = np.full(2 * n_hidden, -weight * n_visible / 4)
-    return components, rng.normal(scale=0.02, size=n_visible), hidden, 0.5 + lean * (patterns[0] - 0.5)
+    return (
+        components,
+        rng.normal(scale=0.02, size=n_visible),
+        hidden,
+        0.5 + lean * (patterns[0] - 0.5),
+    )
 
 
 def _far_mode(seed, n_visible=64, mean=0.99):
-    """Two hidden units that share a pattern: rarely on at a random row, and about 12 nats heavier when they are on."""
+    """Two hidden units that share a pattern: rarely on at a random row, and about 12 nats heavier
+    when they are on.
+    """
     rng = np.random.default_rng(seed)
     components = np.tile(logit(mean) / 2 * rng.choice([-1.0, 1.0], size=n_visible), (2, 1))
     gain = np.logaddexp(0, 2 * components[0]).sum() - n_visible * np.log(2)
@@ -119,8 +136,9 @@ def _far_mode(seed, n_visible=64, mean=0.99):
 def hidden_mode_problem(n_units: int = 64, mean: float = 0.98) -> Problem:
     """Return half a uniform distribution plus half a narrow mode on {0, 1}^n_units, log Z = 0.
 
-    Chains from the uniform base don't find the mode: AIS says log(1/2) with a tiny error bar, and no estimate from
-    forward runs can know better. Reverse AIS from draws of the target shows the gap of log 2.
+    Chains from the uniform base don't find the mode: AIS says log(1/2) with a tiny error bar, and
+    no estimate from forward runs can know better. Reverse AIS from draws of the target shows the
+    gap of log 2.
 
     Parameters
     ----------
@@ -138,10 +156,11 @@ def hidden_mode_problem(n_units: int = 64, mean: float = 0.98) -> Problem:
 
 
 class HiddenModePath(TemperedPath):
-    """Geometric path from the uniform distribution u to u / 2 + (product of Bernoulli(mean)) / 2, in NumPy alone.
+    """Geometric path from the uniform distribution u to u / 2 + (product of Bernoulli(mean)) / 2,
+    in NumPy alone.
 
-    A state is a uint8 array (n, n_units). The Gibbs sweep visits the units in order, so its time reversal visits them
-    backwards.
+    A state is a uint8 array (n, n_units). The Gibbs sweep visits the units in order, so its time
+    reversal visits them backwards.
 
     Parameters
     ----------
@@ -190,7 +209,9 @@ class HiddenModePath(TemperedPath):
 
     def gibbs(self, state, levels, stream: Stream, reverse: bool = False):
         """Draw every unit in turn given the others, in the opposite order if `reverse`."""
-        increments = np.diff(self._gain_of_count())  # of one unit more, given the count of the others
+        increments = np.diff(
+            self._gain_of_count()
+        )  # of one unit more, given the count of the others
         on = expit(self.ladder[:, np.newaxis] * increments)[levels]
         uniforms = stream.generator().random(state.shape)
         state, chains = state.copy(), np.arange(len(state))

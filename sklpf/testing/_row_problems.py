@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import log_ndtr
 
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.paths import TemperedPath
 from sklpf.paths._base import check_ladder
 from sklpf.testing._problems import Problem
@@ -28,13 +28,15 @@ def make_rows_problem(
     base: str = "posterior",
     random_state: int = 0,
 ) -> Problem:
-    """Return a linear generative model x = Phi a + noise, rows drawn from it, and log p(x) of every row.
+    """Return a linear generative model x = Phi a + noise, rows drawn from it, and log p(x) of every
+    row.
 
     Parameters
     ----------
     kind : {"gaussian", "laplace"}, default="gaussian"
-        The prior of a. "gaussian": N(0, I), with a random square Phi. "laplace": ``exp(-|a_i|) / 2`` for each i,
-        with an orthogonal Phi, so that log p(x) is a sum of logs of integrals in one dimension.
+        The prior of a. "gaussian": N(0, I), with a random square Phi. "laplace": ``exp(-|a_i|) /
+        2`` for each i, with an orthogonal Phi, so that log p(x) is a sum of logs of integrals in
+        one dimension.
     n_rows, n_latent : int, default=100, 10
         Rows, and latent variables of each.
     noise : float, default=0.3
@@ -47,7 +49,8 @@ def make_rows_problem(
     Returns
     -------
     Problem
-        With fields name, path (a `LinearRowsPath` with ladder 0, 1) and log_partition (n_rows,) in nats.
+        With fields name, path (a `LinearRowsPath` with ladder 0, 1) and log_partition (n_rows,) in
+        nats.
 
     Raises
     ------
@@ -60,7 +63,9 @@ def make_rows_problem(
         mixing = np.linalg.qr(mixing)[0]
     path = LinearRowsPath(np.zeros((n_rows, n_latent)), mixing, noise, prior=kind, base=base)
     path.X = path.simulate(n_rows, rng)
-    log_partition = (_gaussian if kind == "gaussian" else _orthogonal_laplace)(path.X, mixing, noise)
+    log_partition = (_gaussian if kind == "gaussian" else _orthogonal_laplace)(
+        path.X, mixing, noise
+    )
     return Problem(f"linear {kind} rows", path, log_partition)
 
 
@@ -68,11 +73,17 @@ def _gaussian(X, mixing, noise):
     """log N(x; 0, Phi Phi^T + sigma^2 I), shape (n_rows,)."""
     root = np.linalg.cholesky(mixing @ mixing.T + noise**2 * np.eye(len(mixing)))
     whitened = solve_triangular(root, X.T, lower=True)
-    return -0.5 * np.sum(whitened**2, axis=0) - np.log(np.diag(root)).sum() - len(mixing) / 2 * _LOG_TAU
+    return (
+        -0.5 * np.sum(whitened**2, axis=0)
+        - np.log(np.diag(root)).sum()
+        - len(mixing) / 2 * _LOG_TAU
+    )
 
 
 def _orthogonal_laplace(X, mixing, noise):
-    """log of the product over y_i = (Phi^T x)_i of the convolution of a Laplace and a normal density."""
+    """log of the product over y_i = (Phi^T x)_i of the convolution of a Laplace and a normal
+    density.
+    """
     y = X @ mixing
     sides = [noise**2 / 2 + sign * y + log_ndtr(-(sign * y + noise**2) / noise) for sign in (1, -1)]
     return np.sum(np.logaddexp(*sides) - np.log(2), axis=1)
@@ -88,7 +99,8 @@ class RowState(NamedTuple):
 
 
 class LinearRowsPath(TemperedPath):
-    """Latent variables a of x = Phi a + sigma N(0, I), for each row x: log Z is log p(x). In NumPy alone.
+    """Latent variables a of x = Phi a + sigma N(0, I), for each row x: log Z is log p(x). In NumPy
+    alone.
 
     Chains live in coordinates y with a = mu(x) + R y, in which the base is N(0, I).
 
@@ -103,8 +115,8 @@ class LinearRowsPath(TemperedPath):
     prior : {"gaussian", "laplace"}, default="gaussian"
         N(0, I), or ``exp(-|a_i|) / 2`` for each i.
     base : {"posterior", "prior"}, default="posterior"
-        "posterior": p(a | x) if the prior were N(0, 2 I), so that R Rᵀ = (Phiᵀ Phi / sigma² + I / 2)⁻¹ for all rows.
-        "prior": N(0, I), the prior itself if that is Gaussian.
+        "posterior": p(a | x) if the prior were N(0, 2 I), so that R Rᵀ = (Phiᵀ Phi / sigma² + I /
+        2)⁻¹ for all rows. "prior": N(0, I), the prior itself if that is Gaussian.
     ladder : array-like of shape (K,)
         Inverse temperatures, increasing in [0, 1].
 
@@ -118,7 +130,9 @@ class LinearRowsPath(TemperedPath):
     >>> import numpy as np
     >>> from sklpf import AIS
     >>> from sklpf.testing import LinearRowsPath
-    >>> path = LinearRowsPath([[0.0], [1.0]], mixing=[[1.0]], noise=1.0, base="prior")  # x ~ N(0, 2)
+    >>> path = LinearRowsPath(
+    ...     [[0.0], [1.0]], mixing=[[1.0]], noise=1.0, base="prior"
+    ... )  # x ~ N(0, 2)
     >>> AIS(200, 100, random_state=0).fit(path).log_partition_.round(1)
     array([-1.3, -1.5])
     """
@@ -143,17 +157,23 @@ class LinearRowsPath(TemperedPath):
             raise ValueError(f'prior must be "gaussian" or "laplace", got {prior!r}')
         if base not in ("posterior", "prior"):
             raise ValueError(f'base must be "posterior" or "prior", got {base!r}')
-        self.X, self.mixing, self.noise = np.array(X, dtype=float), np.array(mixing, dtype=float), float(noise)
+        self.X, self.mixing, self.noise = (
+            np.array(X, dtype=float),
+            np.array(mixing, dtype=float),
+            float(noise),
+        )
         self.prior, self.base = prior, base
         self.n_rows: int | None = len(self.X)
         self.n_dimensions = self.mixing.shape[1]
         self.ladder = check_ladder(ladder)
         self.root = np.eye(self.n_dimensions)
         if base == "posterior":
-            precision = self.mixing.T @ self.mixing / self.noise**2 + np.eye(self.n_dimensions) / _WIDTH
+            precision = (
+                self.mixing.T @ self.mixing / self.noise**2 + np.eye(self.n_dimensions) / _WIDTH
+            )
             self.root = np.linalg.inv(np.linalg.cholesky(precision)).T
 
-    # -- rows ------------------------------------------------------------------------------------
+    # -- rows
     def row(self, t: int) -> LinearRowsPath:
         """Return the path of row t alone."""
         return self._alone(self.X[t])
@@ -194,13 +214,16 @@ class LinearRowsPath(TemperedPath):
             row.center = self.root @ (self.root.T @ (self.mixing.T @ x)) / self.noise**2
             residual = x - self.mixing @ row.center
             fit = np.sum(residual**2) / self.noise**2 + np.sum(row.center**2) / _WIDTH
-            row.constant += np.linalg.slogdet(self.root)[1] - 0.5 * fit + self.n_dimensions / 2 * _LOG_TAU
+            row.constant += (
+                np.linalg.slogdet(self.root)[1] - 0.5 * fit + self.n_dimensions / 2 * _LOG_TAU
+            )
         return row
 
     def _log_prior_constant(self):
         return -self.n_dimensions * (_LOG_TAU / 2 if self.prior == "gaussian" else np.log(2))
 
-    # -- one row's densities: log f_1 - log f_0 is made of few terms, as the likelihood is in the Gaussian posterior ---
+    # -- one row's densities: log f_1 - log f_0 is made of few terms, as the likelihood is in the
+    # Gaussian posterior ---
     def sample_base(self, n: int, stream: Stream) -> RowState:
         """Return n exact draws from the base."""
         return self.at(stream.generator().standard_normal((n, self.n_dimensions)))
@@ -219,7 +242,9 @@ class LinearRowsPath(TemperedPath):
         else:
             gain = self.constant - np.sum(np.abs(latent), axis=1)
         if self.base == "posterior":
-            return RowState(position, latent, log_base, gain + np.sum(latent**2, axis=1) / (2 * _WIDTH))
+            return RowState(
+                position, latent, log_base, gain + np.sum(latent**2, axis=1) / (2 * _WIDTH)
+            )
         gain -= np.sum((self.X - latent @ self.mixing.T) ** 2, axis=1) / (2 * self.noise**2)
         return RowState(position, latent, log_base, gain - log_base)
 

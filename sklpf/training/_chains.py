@@ -19,8 +19,8 @@ Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 class Chains:
     """Points that move by Hamiltonian Monte Carlo, each trajectory with a new velocity N(0, I).
 
-    The step size goes on following the acceptance, as the density changes in training. Coordinates should have scales
-    of about one.
+    The step size goes on following the acceptance, as the density changes in training. Coordinates
+    should have scales of about one.
 
     Parameters
     ----------
@@ -37,8 +37,9 @@ class Chains:
     bounds : ndarray of shape (2, d) or None, default=None
         Box whose sides reflect; they may be infinite.
     rescale : bool, default=False
-        Whether every trajectory is followed by a Metropolis step that makes the point's distance from 0 longer or
-        shorter: for densities on all R^d whose points have very different lengths, between which trajectories are slow.
+        Whether every trajectory is followed by a Metropolis step that makes the point's distance
+        from 0 longer or shorter: for densities on all R^d whose points have very different lengths,
+        between which trajectories are slow.
 
     Attributes
     ----------
@@ -59,7 +60,15 @@ class Chains:
     """
 
     def __init__(
-        self, position, rng, *, n_leapfrog=10, step_size=0.1, target_acceptance=0.8, bounds=None, rescale=False
+        self,
+        position,
+        rng,
+        *,
+        n_leapfrog=10,
+        step_size=0.1,
+        target_acceptance=0.8,
+        bounds=None,
+        rescale=False,
     ):
         self.position = np.array(position, dtype=np.float64)
         self.rng, self.n_leapfrog, self.step_size = rng, n_leapfrog, step_size
@@ -133,7 +142,9 @@ class Chains:
         position, half = self.position, 0.5 * self.step_size
         velocity = velocity + half * grad(position)
         for step in range(self.n_leapfrog):
-            position, velocity = reflect(self.bounds, position + self.step_size * velocity, velocity)
+            position, velocity = reflect(
+                self.bounds, position + self.step_size * velocity, velocity
+            )
             last = step == self.n_leapfrog - 1
             velocity = velocity + (half if last else self.step_size) * grad(position)
         return position, velocity

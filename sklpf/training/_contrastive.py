@@ -14,10 +14,12 @@ _FEWEST_STEPS = 50  # of a pass
 
 
 class PersistentContrastiveDivergence:
-    """Stochastic ascent of the likelihood, whose second term is an average over persistent chains (Tieleman 2008).
+    """Stochastic ascent of the likelihood, whose second term is an average over persistent chains
+    (Tieleman 2008).
 
-    The gradient of the mean log-likelihood is E_data[d log f] - E_f[d log f]. Rows in minibatches stand for the data,
-    chains that follow f as it changes for the model. Steps are Adam's (Kingma & Ba 2015).
+    The gradient of the mean log-likelihood is E_data[d log f] - E_f[d log f]. Rows in minibatches
+    stand for the data, chains that follow f as it changes for the model. Steps are Adam's (Kingma &
+    Ba 2015).
 
     Parameters
     ----------
@@ -45,23 +47,38 @@ class PersistentContrastiveDivergence:
     >>> class Gaussians:  # of standard deviation exp(-s)
     ...     def log_density(self, s, x):
     ...         return -0.5 * np.sum((x * np.exp(s)) ** 2, axis=1)
+    ...
     ...     def grad(self, s, x):
     ...         return -x * np.exp(2 * s)
+    ...
     ...     def grad_parameters(self, s, x, weights):
     ...         return -weights @ (x * np.exp(s)) ** 2
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(500, 1)) * 0.5
     >>> chains = Chains(rng.normal(size=(100, 1)), rng)
-    >>> trainer = PersistentContrastiveDivergence(Gaussians(), np.zeros(1), X, chains, 100, learning_rate=0.02)
+    >>> trainer = PersistentContrastiveDivergence(
+    ...     Gaussians(), np.zeros(1), X, chains, 100, learning_rate=0.02
+    ... )
     >>> _ = train(trainer, 40)
     >>> bool(abs(np.exp(-trainer.parameters[0]) - 0.5) < 0.1)
     True
     """
 
-    def __init__(self, family: Family, parameters: Array, X: Array, chains: Chains, batch_size, learning_rate):
-        self.family, self.parameters, self.X, self.chains = family, projected(family, parameters), X, chains
+    def __init__(
+        self, family: Family, parameters: Array, X: Array, chains: Chains, batch_size, learning_rate
+    ):
+        self.family, self.parameters, self.X, self.chains = (
+            family,
+            projected(family, parameters),
+            X,
+            chains,
+        )
         self.batch_size, self.learning_rate = min(batch_size, len(X)), learning_rate
-        self.first, self.second, self.n_steps = np.zeros_like(parameters), np.zeros_like(parameters), 0
+        self.first, self.second, self.n_steps = (
+            np.zeros_like(parameters),
+            np.zeros_like(parameters),
+            0,
+        )
 
     def run(self) -> None:
         """Make one pass over the rows in random order, or several if that is few steps."""
@@ -80,16 +97,25 @@ class PersistentContrastiveDivergence:
             A minibatch.
         """
         chains, family = self.chains, self.family
-        data, model = np.full(len(rows), 1 / len(rows)), np.full(len(chains.position), 1 / len(chains.position))
+        data, model = (
+            np.full(len(rows), 1 / len(rows)),
+            np.full(len(chains.position), 1 / len(chains.position)),
+        )
         ascent = family.grad_parameters(self.parameters, rows, data)
         ascent -= family.grad_parameters(self.parameters, chains.position, model)
         self.parameters = projected(family, self.parameters + self._adam(ascent))
-        at = (functools.partial(function, self.parameters) for function in (family.log_density, family.grad))
+        at = (
+            functools.partial(function, self.parameters)
+            for function in (family.log_density, family.grad)
+        )
         chains.move(*at)
 
     def _adam(self, ascent):
         self.n_steps += 1
         self.first += (1 - _DECAY) * (ascent - self.first)
         self.second += (1 - _SQUARE_DECAY) * (ascent**2 - self.second)
-        mean, square = self.first / (1 - _DECAY**self.n_steps), self.second / (1 - _SQUARE_DECAY**self.n_steps)
+        mean, square = (
+            self.first / (1 - _DECAY**self.n_steps),
+            self.second / (1 - _SQUARE_DECAY**self.n_steps),
+        )
         return self.learning_rate * mean / (np.sqrt(square) + _TINY)

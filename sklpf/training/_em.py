@@ -13,15 +13,18 @@ from sklpf.training._settle import has_settled
 
 _WARM_UP = 20  # trajectories before the parameters first move
 _WINDOW = 10  # passes whose mean losses are compared
-_FORGETTING = 0.7  # rates fall as k^-0.7 once the loss has settled: their sum is infinite, that of their squares finite
+# rates fall as k^-0.7 once the loss has settled: their sum is infinite, that of their squares
+# finite
+_FORGETTING = 0.7
 _FEWEST_SETTLING = 20  # passes with falling rates
 
 
 class LatentModel(Protocol):
-    """A model in training: its rows, its parameters as they are now, and a chain of latent variables for each row.
+    """A model in training: its rows, its parameters as they are now, and a chain of latent
+    variables for each row.
 
-    With several chains a row the rows are repeated. Positions (n, d) are coordinates in which the latent variables of a
-    row have scales of about one; they may depend on the parameters.
+    With several chains a row the rows are repeated. Positions (n, d) are coordinates in which the
+    latent variables of a row have scales of about one; they may depend on the parameters.
     """
 
     def log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -38,11 +41,13 @@ class LatentModel(Protocol):
 
 
 class EM:
-    """Monte-Carlo EM (Bishop 2006, eq. 11.28 and 11.29): an M-step after every trajectory of persistent chains.
+    """Monte-Carlo EM (Bishop 2006, eq. 11.28 and 11.29): an M-step after every trajectory of
+    persistent chains.
 
-    One chain a row makes it stochastic EM, several the average over draws of eq. 11.29, without the constant factor.
-    Full M-steps go on until the loss no longer falls. Then their share decreases, which averages over the passes that
-    follow (Delyon, Lavielle & Moulines 1999), half as many again and at least 20.
+    One chain a row makes it stochastic EM, several the average over draws of eq. 11.29, without the
+    constant factor. Full M-steps go on until the loss no longer falls. Then their share decreases,
+    which averages over the passes that follow (Delyon, Lavielle & Moulines 1999), half as many
+    again and at least 20.
 
     Parameters
     ----------
@@ -57,7 +62,8 @@ class EM:
     bounds : ndarray of shape (2, d) or None, default=None
         Box of the positions.
     tol : float, default=0.01
-        The loss has settled when its mean over 10 passes is not lower by more than that in the 10 passes after.
+        The loss has settled when its mean over 10 passes is not lower by more than that in the 10
+        passes after.
 
     Attributes
     ----------
@@ -73,12 +79,16 @@ class EM:
     >>> from sklpf.training import EM
     >>> class Location:  # rows x ~ N(latent, 1), latent ~ N(mean, 1): the mean is learned
     ...     rows, mean = np.array([[1.0], [2.0], [3.0]]), 0.0
+    ...
     ...     def log_density(self, z):
     ...         return -0.5 * np.sum((self.rows - z) ** 2 + (z - self.mean) ** 2, axis=1)
+    ...
     ...     def grad(self, z):
     ...         return self.rows - z + self.mean - z
+    ...
     ...     def maximise(self, z, rate):
     ...         self.mean += rate * (z.mean() - self.mean)
+    ...
     ...     def loss(self, z):
     ...         return np.mean((self.rows - self.mean) ** 2) / 4
     >>> model = Location()
@@ -109,7 +119,12 @@ class EM:
         for _ in range(_WARM_UP):
             self.chains.move(self.model.log_density, self.model.grad)
         n_passes = max_iter + self._n_settling(max_iter)
-        train(self, n_passes, report=lambda *_: f"loss = {self.losses[-1]:.3f}", callbacks=[self._ended(max_iter)])
+        train(
+            self,
+            n_passes,
+            report=lambda *_: f"loss = {self.losses[-1]:.3f}",
+            callbacks=[self._ended(max_iter)],
+        )
 
     def run(self) -> None:
         """Make one pass: a trajectory of every chain, and the M-step."""

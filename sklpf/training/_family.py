@@ -11,11 +11,13 @@ Array = NDArray[np.float64]
 
 
 class Family(Protocol):
-    """Unnormalised densities f(x; parameters) on R^d. The parameters are one vector (P,), without constraints.
+    """Unnormalised densities f(x; parameters) on R^d. The parameters are one vector (P,), without
+    constraints.
 
-    Two more members are used where they exist. ``project(parameters)`` returns the nearest parameters that have a
-    normaliser: training calls it after every step. ``log_partition(parameters)`` returns log Z and its gradient (P,):
-    with it, maximum likelihood needs no samples.
+    Two more members are used where they exist. ``project(parameters)`` returns the nearest
+    parameters that have a normaliser: training calls it after every step.
+    ``log_partition(parameters)`` returns log Z and its gradient (P,): with it, maximum likelihood
+    needs no samples.
     """
 
     def log_density(self, parameters: Array, x: Array) -> Array:
@@ -27,7 +29,9 @@ class Family(Protocol):
         ...
 
     def grad_parameters(self, parameters: Array, x: Array, weights: Array) -> Array:
-        """Return the gradient of weights @ log f by the parameters, shape (P,); weights has shape (n,)."""
+        """Return the gradient of weights @ log f by the parameters, shape (P,); weights has shape
+        (n,).
+        """
         ...
 
 

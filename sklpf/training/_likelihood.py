@@ -33,10 +33,13 @@ class MaximumLikelihood:
     >>> class Gaussians:  # of standard deviation exp(-s)
     ...     def log_density(self, s, x):
     ...         return -0.5 * np.sum((x * np.exp(s)) ** 2, axis=1)
+    ...
     ...     def grad(self, s, x):
     ...         return -x * np.exp(2 * s)
+    ...
     ...     def grad_parameters(self, s, x, weights):
     ...         return -weights @ (x * np.exp(s)) ** 2
+    ...
     ...     def log_partition(self, s):
     ...         return 0.5 * len(s) * np.log(2 * np.pi) - s.sum(), -np.ones(len(s))
     >>> rng = np.random.default_rng(0)
@@ -60,4 +63,6 @@ class MaximumLikelihood:
     def _loss(self, parameters):
         log_partition, slope = self.family.log_partition(parameters)
         mean = self.weights @ self.family.log_density(parameters, self.X)
-        return log_partition + mean, slope + self.family.grad_parameters(parameters, self.X, self.weights)
+        return log_partition + mean, slope + self.family.grad_parameters(
+            parameters, self.X, self.weights
+        )

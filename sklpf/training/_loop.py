@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sklpf._progress import clock, in_words, passes
+from sklpf._utils.progress import clock, in_words, passes
 
 
 def train(
@@ -18,7 +18,8 @@ def train(
 ) -> tuple[int, bool]:
     """Make passes over the data until one of the callbacks ends it.
 
-    Within `fit` of a model every pass is a task of the callbacks of scikit-learn, which may end training as well.
+    Within `fit` of a model every pass is a task of the callbacks of scikit-learn, which may end
+    training as well.
 
     Parameters
     ----------
@@ -27,13 +28,15 @@ def train(
     n_passes : int
         Most passes.
     report : callable or None, default=None
-        Says in words what the trainer has arrived at after the pass (from 1). It is only called within `fit` of a model
-        with `verbose`, whose line also says how long the pass took and how long all others may take.
+        Says in words what the trainer has arrived at after the pass (from 1). It is only called
+        within `fit` of a model with `verbose`, whose line also says how long the pass took and how
+        long all others may take.
     callbacks : iterable of callable, default=()
-        All called with the trainer and the pass, after it and before the line. One that returns true ends training.
+        All called with the trainer and the pass, after it and before the line. One that returns
+        true ends training.
     store : callable or None, default=None
-        ``store(model)`` writes to a model what the trainer has arrived at: callbacks of scikit-learn that want a fitted
-        model after a pass are given a copy that was written to.
+        ``store(model)`` writes to a model what the trainer has arrived at: callbacks of
+        scikit-learn that want a fitted model after a pass are given a copy that was written to.
 
     Returns
     -------

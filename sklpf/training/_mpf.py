@@ -14,11 +14,13 @@ _LARGEST = 20.0  # exponent of a flow, so that a poor trajectory can't rule
 
 
 class MinimumProbabilityFlow:
-    """Makes the flow of probability from the rows to where Hamiltonian trajectories take them small.
+    """Makes the flow of probability from the rows to where Hamiltonian trajectories take them
+    small.
 
-    ``K = mean exp((H(x, v) - H(x', v')) / 2)``, ``H = -log f + |v|² / 2``, over rows x with a normal velocity v and
-    the ends (x', v') of their trajectories (Sohl-Dickstein, Battaglino & DeWeese 2011, eq. 12, with that connectivity).
-    The ends are those of the density as it is, and are renewed after some iterations of L-BFGS. No log Z is needed.
+    ``K = mean exp((H(x, v) - H(x', v')) / 2)``, ``H = -log f + |v|² / 2``, over rows x with a
+    normal velocity v and the ends (x', v') of their trajectories (Sohl-Dickstein, Battaglino &
+    DeWeese 2011, eq. 12, with that connectivity). The ends are those of the density as it is, and
+    are renewed after some iterations of L-BFGS. No log Z is needed.
 
     Parameters
     ----------
@@ -46,8 +48,10 @@ class MinimumProbabilityFlow:
     >>> class Gaussians:  # of standard deviation exp(-s)
     ...     def log_density(self, s, x):
     ...         return -0.5 * np.sum((x * np.exp(s)) ** 2, axis=1)
+    ...
     ...     def grad(self, s, x):
     ...         return -x * np.exp(2 * s)
+    ...
     ...     def grad_parameters(self, s, x, weights):
     ...         return -weights @ (x * np.exp(s)) ** 2
     >>> rng = np.random.default_rng(0)
@@ -58,7 +62,9 @@ class MinimumProbabilityFlow:
     True
     """
 
-    def __init__(self, family: Family, parameters: Array, X: Array, rng, n_leapfrog=10, n_iterations=3):
+    def __init__(
+        self, family: Family, parameters: Array, X: Array, rng, n_leapfrog=10, n_iterations=3
+    ):
         self.family, self.parameters, self.X = family, projected(family, parameters), X
         self.n_iterations = n_iterations
         self.chains = Chains(X, rng, n_leapfrog=n_leapfrog, step_size=0.5 * X.shape[1] ** -0.25)
@@ -67,17 +73,25 @@ class MinimumProbabilityFlow:
         """Renew the ends of all trajectories and lower the flow to them."""
         ends, change = self._ends()
         found = minimize(
-            self._flow, self.parameters, args=(ends, change), jac=True, method="L-BFGS-B",
+            self._flow,
+            self.parameters,
+            args=(ends, change),
+            jac=True,
+            method="L-BFGS-B",
             options={"maxiter": self.n_iterations},
-        )  # fmt: skip
+        )
         self.parameters = projected(self.family, found.x)
 
     def _ends(self):
-        """End points, and by how much the velocities' energy falls on the way; the step size follows acceptance."""
+        """End points, and by how much the velocities' energy falls on the way; the step size
+        follows acceptance.
+        """
         at = functools.partial(self.family.log_density, self.parameters)
         velocity = self.chains.rng.standard_normal(self.X.shape)
         with np.errstate(all="ignore"):
-            ends, after = self.chains.trajectory(functools.partial(self.family.grad, self.parameters), velocity)
+            ends, after = self.chains.trajectory(
+                functools.partial(self.family.grad, self.parameters), velocity
+            )
             change = 0.5 * np.sum(velocity**2 - after**2, axis=1)
             log_rate = change + at(ends) - at(self.X)
         self.chains.adapt(log_rate)

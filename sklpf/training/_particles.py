@@ -1,4 +1,6 @@
-"""Chains that stay with a model while its parameters change, and log Z from their weights or their levels."""
+"""Chains that stay with a model while its parameters change, and log Z from their weights or their
+levels.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
-from sklpf._random import REDRAW, Stream, stream_key
+from sklpf._utils.random import REDRAW, Stream, stream_key
 from sklpf.paths import Continuous
 from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
@@ -23,16 +25,26 @@ from sklpf.uncertainty import jackknife, log_mean_exp
 
 _PILOT, _TUNE, _ANNEAL, _FOLLOW = range(4)  # what random streams are for
 _N_GROUPS, _LEVELS_AT_ONCE = 10, 5  # after so many levels of the ladder particles may be resampled
-_FEWEST, _MOST_APART = 0.5, 1.0  # share of the particles that count in one step; nats between groups
-_N_CHAINS, _N_LEVELS, _SLOPE, _GAIN = 100, 100, 2.0, 0.2  # of equation 24: r_k in proportion to exp(2 beta_k), alpha
+_FEWEST, _MOST_APART = (
+    0.5,
+    1.0,
+)  # share of the particles that count in one step; nats between groups
+_N_CHAINS, _N_LEVELS, _SLOPE, _GAIN = (
+    100,
+    100,
+    2.0,
+    0.2,
+)  # of equation 24: r_k in proportion to exp(2 beta_k), alpha
 _SWEEPS, _PILOT_SWEEPS = 5, 400  # of every tempered chain after an update, and at the start
 
 
 class Estimate(NamedTuple):
-    """log Z in nats, its standard error (inf: unknown, NaN: there is none), and the groups' own estimates (G,).
+    """log Z in nats, its standard error (inf: unknown, NaN: there is none), and the groups' own
+    estimates (G,).
 
-    The exponentials of the latter are unbiased. A second standard error, that of all particles' weights, chooses
-    between estimates: were those kept whose ten groups happen to agree, their intervals would be too narrow.
+    The exponentials of the latter are unbiased. A second standard error, that of all particles'
+    weights, chooses between estimates: were those kept whose ten groups happen to agree, their
+    intervals would be too narrow.
     """
 
     log_partition: float
@@ -44,10 +56,10 @@ class Estimate(NamedTuple):
 class Particles:
     """Independent groups of particles at a model's target, weighted whenever its parameters change.
 
-    `start` draws them from the base and takes them up a ladder; `update` weights them by log f_new - log f_old where
-    they stand, and moves them. Both are steps of one sequential Monte Carlo sampler (Jarzynski 1997; Del Moral et al.
-    2006): within a group particles are resampled when fewer than half of them count. The 10 groups' estimates of Z are
-    independent and unbiased.
+    `start` draws them from the base and takes them up a ladder; `update` weights them by log f_new
+    - log f_old where they stand, and moves them. Both are steps of one sequential Monte Carlo
+    sampler (Jarzynski 1997; Del Moral et al. 2006): within a group particles are resampled when
+    fewer than half of them count. The 10 groups' estimates of Z are independent and unbiased.
 
     Parameters
     ----------
@@ -65,9 +77,15 @@ class Particles:
     def start(self, path: Any) -> None:
         """Draw the particles from the path's base and anneal them to its target."""
         base_log_partition, n = require_base(path, "The tracking of log Z"), self.n_chains
-        plan = plan_run(path, default_move(path), "adaptive", self.n_temperatures, n, self.seed, _PILOT, _TUNE)
+        plan = plan_run(
+            path, default_move(path), "adaptive", self.n_temperatures, n, self.seed, _PILOT, _TUNE
+        )
         self.path, self.transition, self.n_moves = plan.path, plan.transition, plan.n_sweeps
-        self.log_weights, self.log_means, self.fewest = np.zeros(n), np.full(_N_GROUPS, base_log_partition), 1.0
+        self.log_weights, self.log_means, self.fewest = (
+            np.zeros(n),
+            np.full(_N_GROUPS, base_log_partition),
+            1.0,
+        )
         self.ancestors = np.arange(n)
         stream = Stream(stream_key(self.seed, _ANNEAL))
         self.state = self.path.sample_base(n, stream)
@@ -81,7 +99,9 @@ class Particles:
         return float(np.std(self._gain(path)[0]))
 
     def update(self, path: Any) -> None:
-        """Follow the model to its new parameters, those of the target of `path`, whose ladder is the same."""
+        """Follow the model to its new parameters, those of the target of `path`, whose ladder is
+        the same.
+        """
         gain, state = self._gain(path)
         self.path, self.state = path, state
         self._weigh(gain)
@@ -91,30 +111,38 @@ class Particles:
         self.n_updates += 1
 
     def estimate(self) -> Estimate:
-        """log Z of the target that was followed last, with the jackknife's error over groups, and that of all weights.
+        """log Z of the target that was followed last, with the jackknife's error over groups, and
+        that of all weights.
 
-        The weights are added up by the particle that they descend from. The errors are inf, unknown, once a single step
-        has left less than half of all particles, or where groups differ by more than a nat: their mean then rests on
-        weights that were not seen.
+        The weights are added up by the particle that they descend from. The errors are inf,
+        unknown, once a single step has left less than half of all particles, or where groups differ
+        by more than a nat: their mean then rests on weights that were not seen.
         """
         groups = self.log_means + log_mean_exp(self.log_weights.reshape(_N_GROUPS, -1), axis=1)
         value, std_error = jackknife(lambda keep: log_mean_exp(groups[keep]), _N_GROUPS)
         lost = self.fewest < _FEWEST or groups.std(ddof=1) > _MOST_APART
         families = np.full(self.n_chains, -np.inf)
         np.logaddexp.at(
-            families, self.ancestors, np.repeat(self.log_means, self.n_chains // _N_GROUPS) + self.log_weights
+            families,
+            self.ancestors,
+            np.repeat(self.log_means, self.n_chains // _N_GROUPS) + self.log_weights,
         )
         errors = (np.inf, np.inf) if lost else (float(std_error), mean_weight(families).delta)
         return Estimate(float(value), errors[0], groups, errors[1])
 
     def _gain(self, path):
         """log f_new - log f_old of every particle, and their state on the new path."""
-        state, last = carried(self.path, path, self.state), np.full(self.n_chains, len(path.ladder) - 1)
+        state, last = (
+            carried(self.path, path, self.state),
+            np.full(self.n_chains, len(path.ladder) - 1),
+        )
         gain = path.log_f(state, last) - self.path.log_f(self.state, last)
         return check_finite(gain, allow_zero=path.has_walls), state
 
     def _move(self, levels, stream) -> None:
-        """Move at each of the levels but the first, weighted on the way, after resampling where it is needed."""
+        """Move at each of the levels but the first, weighted on the way, after resampling where it
+        is needed.
+        """
         self._resample(stream.aside())
         levels = np.repeat(levels[:, np.newaxis], self.n_chains, axis=1)
         with np.errstate(invalid="ignore"):
@@ -139,7 +167,10 @@ class Particles:
         poor = np.flatnonzero(totals**2 < n / 2 * (weights**2).sum(axis=1))
         if not len(poor):
             return
-        index, uniforms = np.arange(self.n_chains).reshape(by_group.shape), stream.uniform(_N_GROUPS, REDRAW)
+        index, uniforms = (
+            np.arange(self.n_chains).reshape(by_group.shape),
+            stream.uniform(_N_GROUPS, REDRAW),
+        )
         for g in poor:
             index[g] = g * n + systematic(by_group[g], n, uniforms[g])
         self.log_means, by_group = self.log_means.copy(), by_group.copy()
@@ -152,11 +183,12 @@ class Particles:
 
 
 class TemperedChains:
-    """Simulated tempering whose estimates of log Z_k follow the model (Carlson et al. 2016, section 6, equation 24).
+    """Simulated tempering whose estimates of log Z_k follow the model (Carlson et al. 2016, section
+    6, equation 24).
 
-    After an update 100 chains make 5 sweeps and redraw their levels k after each. The averages c_k of q(k | x) then
-    correct the curve by log Z_k += alpha (log r_1 - log r_k + log c_k - log c_1), with alpha = 0.2. That has no error
-    bar of its own.
+    After an update 100 chains make 5 sweeps and redraw their levels k after each. The averages c_k
+    of q(k | x) then correct the curve by log Z_k += alpha (log r_1 - log r_k + log c_k - log c_1),
+    with alpha = 0.2. That has no error bar of its own.
 
     Parameters
     ----------
@@ -174,7 +206,9 @@ class TemperedChains:
         ladder = np.linspace(0, 1, _N_LEVELS)
         transition = default_move(path).tune(path, stream_key(self.seed, _TUNE))
         first = np.array([0, _N_CHAINS])
-        self.setup = Setup(path.with_ladder(ladder), transition, first, self.seed, 1, {"n_jobs": None})
+        self.setup = Setup(
+            path.with_ladder(ladder), transition, first, self.seed, 1, {"n_jobs": None}
+        )
         self.log_prior = log_softmax(_SLOPE * ladder)
         self.chains, log_weights = run_pilot(self.setup, self.log_prior, _PILOT_SWEEPS)
         self.curve = base_log_partition + log_mean_exp(log_weights, axis=0)
@@ -186,11 +220,15 @@ class TemperedChains:
         return self.setup.path
 
     def update(self, path: Any) -> None:
-        """Follow the model to its new parameters, those of the target of `path`, whose ladder is the same."""
+        """Follow the model to its new parameters, those of the target of `path`, whose ladder is
+        the same.
+        """
         self.chains = [(carried(self.path, path, state), *rest) for state, *rest in self.chains]
         self.setup = self.setup._replace(path=path)
         log_pseudo_prior = self.log_prior - self.curve
-        self.chains, left = run_round(self.setup, (self.n_updates,), self.chains, log_pseudo_prior, _SWEEPS)
+        self.chains, left = run_round(
+            self.setup, (self.n_updates,), self.chains, log_pseudo_prior, _SWEEPS
+        )
         log_shares = logsumexp(left.log_q_sums, axis=(0, 1)) - self.log_prior
         self.curve = self.curve + _GAIN * (log_shares - log_shares[0])
         self.n_updates += 1
@@ -203,4 +241,8 @@ class TemperedChains:
 
 def carried(old: Any, new: Any, state: Any) -> Any:
     """The state on a path with other parameters: nothing is kept that depends on the old ones."""
-    return new.at(old.position(state)) if has(new, Continuous) else new.state_from_rows(old.rows(state))
+    return (
+        new.at(old.position(state))
+        if has(new, Continuous)
+        else new.state_from_rows(old.rows(state))
+    )

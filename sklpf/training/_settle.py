@@ -20,10 +20,11 @@ def has_settled(losses: Sequence[float], tol: float, n_passes: int) -> bool:
 
 
 class Settled:
-    """A callback of `train` that keeps the loss after every pass, lowers the learning rate, and ends training.
+    """A callback of `train` that keeps the loss after every pass, lowers the learning rate, and
+    ends training.
 
-    A trainer with a `learning_rate` goes on with a lower one when its loss has settled, and ends when it has with the
-    third too.
+    A trainer with a `learning_rate` goes on with a lower one when its loss has settled, and ends
+    when it has with the third too.
 
     Parameters
     ----------
@@ -39,6 +40,7 @@ class Settled:
     >>> from sklpf.training import Settled, train
     >>> class Halving:
     ...     parameters = 1.0
+    ...
     ...     def run(self):
     ...         self.parameters /= 2
     >>> train(Halving(), 100, callbacks=[Settled(float, tol=0.01, n_passes=2)])[1]

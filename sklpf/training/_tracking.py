@@ -1,4 +1,6 @@
-"""Callbacks of `train`: log Z after every pass, and the end of training by the likelihood of held-out rows."""
+"""Callbacks of `train`: log Z after every pass, and the end of training by the likelihood of
+held-out rows.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklpf._random import stream_key
+from sklpf._utils.random import stream_key
 from sklpf.training._particles import Estimate, Particles, TemperedChains
 from sklpf.uncertainty import jackknife, log_mean_exp, t_bound
 
-_STEP = 0.03  # nats: spread of log f_new - log f_old over particles that one step between two passes should have
+# nats: spread of log f_new - log f_old over particles that one step between two passes should have
+_STEP = 0.03
 _MOST_STEPS, _FEWEST_TEMPERATURES, _MOST_TEMPERATURES = 100, 100, 1600
 _PATH_COST = 100  # of a step's path and its states, in moves of a particle
 _PASS_STEPS = 25  # between two passes of chains that can't tell how many they need
 
 
 class Anchor(NamedTuple):
-    """A full estimate of log Z after a pass (from 1), beside what had been tracked until then (None at first)."""
+    """A full estimate of log Z after a pass (from 1), beside what had been tracked until then (None
+    at first).
+    """
 
     iteration: int
     full: Estimate
@@ -30,35 +35,39 @@ class Anchor(NamedTuple):
         """Whether the two differ by more than chance, which happens in 0.1 % of the cases."""
         if self.tracked is None:
             return False
-        bound = t_bound(len(self.full.groups)) * np.hypot(self.full.std_error, self.tracked.std_error)
+        bound = t_bound(len(self.full.groups)) * np.hypot(
+            self.full.std_error, self.tracked.std_error
+        )
         return bool(abs(self.full.log_partition - self.tracked.log_partition) > bound)
 
 
 class LogPartitionTracker:
     """A callback of `train` that follows log Z of a model from pass to pass.
 
-    Particles that live at the model are taken along the straight line from its parameters after one pass to those
-    after the next, in as many steps as their weights ask for. That is far shorter than the way that training takes,
-    whose steps to and fro would add up. A full estimate from the base takes the place of the particles after passes 1,
-    2, 4, 8, … and whenever the standard error that all particles' weights give exceeds `max_std_error`, if it is the
-    more precise one by that error, or if the two differ by more than chance. The standard error that is reported comes
-    from ten groups of particles, and does not fall between full estimates.
+    Particles that live at the model are taken along the straight line from its parameters after one
+    pass to those after the next, in as many steps as their weights ask for. That is far shorter
+    than the way that training takes, whose steps to and fro would add up. A full estimate from the
+    base takes the place of the particles after passes 1, 2, 4, 8, … and whenever the standard error
+    that all particles' weights give exceeds `max_std_error`, if it is the more precise one by that
+    error, or if the two differ by more than chance. The standard error that is reported comes from
+    ten groups of particles, and does not fall between full estimates.
 
     Parameters
     ----------
     path_of : callable
-        Gives the path of the model that a trainer has arrived at. One with a method ``between(other, share)``, the path
-        of a model whose parameters are that share of the way to another's, is followed in several steps.
+        Gives the path of the model that a trainer has arrived at. One with a method
+        ``between(other, share)``, the path of a model whose parameters are that share of the way to
+        another's, is followed in several steps.
     seed : int
         Of the particles and the full estimates.
     method : {"particles", "rts"}, default="particles"
-        "rts" carries tempered chains along (Carlson et al. 2016, equation 24), without an error bar and without
-        further full estimates.
+        "rts" carries tempered chains along (Carlson et al. 2016, equation 24), without an error bar
+        and without further full estimates.
     max_std_error : float, default=0.05
         In nats.
     n_moves : float, default=inf
-        Moves of a particle that a pass may cost on average. What is left over is spent on full estimates; the first
-        one is always made.
+        Moves of a particle that a pass may cost on average. What is left over is spent on full
+        estimates; the first one is always made.
 
     Attributes
     ----------
@@ -91,7 +100,12 @@ class LogPartitionTracker:
         self.max_std_error, self.n_moves = max_std_error, n_moves
         self.estimates: list[Estimate] = []
         self.anchors: list[Anchor] = []
-        self.n_temperatures, self.allowed, self.spent, self.next_anchor = _FEWEST_TEMPERATURES, 0.0, 0, 1
+        self.n_temperatures, self.allowed, self.spent, self.next_anchor = (
+            _FEWEST_TEMPERATURES,
+            0.0,
+            0,
+            1,
+        )
 
     def __call__(self, trainer: Any, iteration: int) -> bool:
         """Estimate log Z after a pass; never ends training."""
@@ -111,7 +125,9 @@ class LogPartitionTracker:
         if self.estimates:
             self._follow()
             estimate = self.chains.estimate()
-            largest = max(estimate.std_error, self.estimates[-1].std_error)  # errors add up: a lower one is chance
+            largest = max(
+                estimate.std_error, self.estimates[-1].std_error
+            )  # errors add up: a lower one is chance
             estimate = estimate._replace(std_error=largest)
         if estimate is None or self._anchor_is_due(estimate):
             estimate = self._anchor(estimate)
@@ -151,7 +167,13 @@ class LogPartitionTracker:
         if self.method == "rts":
             return _PASS_STEPS
         affordable = 0.7 * self.n_moves / (self.chains.n_chains + _PATH_COST)
-        return int(np.clip(np.ceil(self.chains.spread(self.path) / _STEP), 1, min(_MOST_STEPS, max(1, affordable))))
+        return int(
+            np.clip(
+                np.ceil(self.chains.spread(self.path) / _STEP),
+                1,
+                min(_MOST_STEPS, max(1, affordable)),
+            )
+        )
 
     def _anchor_is_due(self, tracked: Estimate) -> bool:
         iteration = len(self.estimates) + 1
@@ -168,24 +190,33 @@ class LogPartitionTracker:
         n_levels = self.n_temperatures
         if tracked is not None:
             n_levels = int(min(n_levels, self._affordable_levels()))
-        chains: Any = TemperedChains(seed) if self.method == "rts" else Particles(seed, n_temperatures=n_levels)
+        chains: Any = (
+            TemperedChains(seed)
+            if self.method == "rts"
+            else Particles(seed, n_temperatures=n_levels)
+        )
         chains.start(self.path)
         self.spent += chains.n_moves
         anchor = Anchor(iteration, chains.estimate(), tracked)
         self.anchors.append(anchor)
         if anchor.full.weights_error > self.max_std_error:
             self.n_temperatures = min(2 * self.n_temperatures, _MOST_TEMPERATURES)
-        if tracked is not None and tracked.weights_error < anchor.full.weights_error and not anchor.disagrees:
+        if (
+            tracked is not None
+            and tracked.weights_error < anchor.full.weights_error
+            and not anchor.disagrees
+        ):
             return tracked
         self.chains = chains
         return anchor.full
 
 
 class EarlyStopping:
-    """A callback of `train`, after a tracker, that keeps the pass with the best held-out likelihood and ends training.
+    """A callback of `train`, after a tracker, that keeps the pass with the best held-out likelihood
+    and ends training.
 
-    Training ends after `n_iter_no_change` passes that are not better than the best one by `tol`, even by one standard
-    error of the difference, in which the errors that two passes share cancel.
+    Training ends after `n_iter_no_change` passes that are not better than the best one by `tol`,
+    even by one standard error of the difference, in which the errors that two passes share cancel.
 
     Parameters
     ----------
@@ -203,7 +234,8 @@ class EarlyStopping:
     Attributes
     ----------
     scores, std_errors : list of float
-        Mean log-likelihood of the held-out rows after every pass, in nats, and its error from that of log Z.
+        Mean log-likelihood of the held-out rows after every pass, in nats, and its error from that
+        of log Z.
     best_iteration : int
         The pass with the highest score, from 1; 0 while log Z is not known after any.
     best : object
@@ -215,13 +247,21 @@ class EarlyStopping:
     >>> from sklpf.training import EarlyStopping, LogPartitionTracker, train
     >>> class Growing:
     ...     strength = 0.0
+    ...
     ...     def run(self):
     ...         self.strength += 0.5
+    ...
     ...     def path(self):
-    ...         return BernoulliRBM.from_parameters([[self.strength, self.strength]], [0.0, 0.0], [0.0]).path()
+    ...         return BernoulliRBM.from_parameters(
+    ...             [[self.strength, self.strength]], [0.0, 0.0], [0.0]
+    ...         ).path()
     >>> tracker = LogPartitionTracker(Growing.path, seed=0)
-    >>> stopping = EarlyStopping(tracker, lambda path: 0.0, lambda trainer: trainer.strength, 1e-4, n_iter_no_change=2)
-    >>> train(Growing(), 10, callbacks=[tracker, stopping])  # log Z grows: the first pass is the best
+    >>> stopping = EarlyStopping(
+    ...     tracker, lambda path: 0.0, lambda trainer: trainer.strength, 1e-4, n_iter_no_change=2
+    ... )
+    >>> train(
+    ...     Growing(), 10, callbacks=[tracker, stopping]
+    ... )  # log Z grows: the first pass is the best
     (3, True)
     >>> stopping.best_iteration, stopping.best
     (1, 0.5)
@@ -254,5 +294,11 @@ class EarlyStopping:
 
 
 def _difference_error(groups, others) -> float:
-    """Standard error of the difference of two estimates of log Z by groups that may be the same ones."""
-    return float(jackknife(lambda keep: log_mean_exp(groups[keep]) - log_mean_exp(others[keep]), len(groups))[1])
+    """Standard error of the difference of two estimates of log Z by groups that may be the same
+    ones.
+    """
+    return float(
+        jackknife(
+            lambda keep: log_mean_exp(groups[keep]) - log_mean_exp(others[keep]), len(groups)
+        )[1]
+    )

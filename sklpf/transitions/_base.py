@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.paths import Path
 from sklpf.paths._capabilities import require
 
 
 class Transition(BaseEstimator):
-    """A move on the states of a path. Subclasses define `move` and name the groups of capabilities that they need.
+    """A move on the states of a path. Subclasses define `move` and name the groups of capabilities
+    that they need.
 
-    Beside the path's state a move may keep a memory of its own (a direction, a momentum): a tuple of arrays with one
-    entry a chain, which `init` makes and `move` hands on.
+    Beside the path's state a move may keep a memory of its own (a direction, a momentum): a tuple
+    of arrays with one entry a chain, which `init` makes and `move` hands on.
 
     Examples
     --------
@@ -37,7 +38,8 @@ class Transition(BaseEstimator):
     _parameter_constraints: dict[str, Any] = {}
 
     def check(self, path: Path) -> None:
-        """Raise TypeError if the path lacks a capability of this transition, ValueError for its parameters.
+        """Raise TypeError if the path lacks a capability of this transition, ValueError for its
+        parameters.
 
         Parameters
         ----------
@@ -68,10 +70,11 @@ class Transition(BaseEstimator):
         return ()
 
     def tune(self, path: Path, key: tuple[int, int]) -> Transition:
-        """Return the transition with what a pilot found, as functions of beta, and frozen; again, it returns itself.
+        """Return the transition with what a pilot found, as functions of beta, and frozen; again,
+        it returns itself.
 
-        With ``ladder="adaptive"`` a transition without a `pilot` is tuned twice: on an even ladder, and on the one that
-        its spread there gives.
+        With ``ladder="adaptive"`` a transition without a `pilot` is tuned twice: on an even ladder,
+        and on the one that its spread there gives.
 
         Parameters
         ----------
@@ -89,7 +92,8 @@ class Transition(BaseEstimator):
 
     @property
     def pilot(self) -> Any:
-        """What `tune` found, or None: ``betas``, the ``spread`` of log f_1 - log f_0 there, ``n_moves``, step(betas).
+        """What `tune` found, or None: ``betas``, the ``spread`` of log f_1 - log f_0 there,
+        ``n_moves``, step(betas).
 
         Of a move with a pilot paths with rows also read ``step_size`` and ``target_acceptance``.
         """
@@ -131,7 +135,8 @@ class Transition(BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} must define move")
 
     def auxiliary(self, memory: tuple) -> tuple:
-        """Return the part of the memory that has a stationary distribution of its own, independent of the state.
+        """Return the part of the memory that has a stationary distribution of its own, independent
+        of the state.
 
         Parameters
         ----------

@@ -13,7 +13,8 @@ from sklpf.transitions._random_walk import RandomWalk
 
 
 def default_move(path: Any) -> Transition:
-    """Return the path's Gibbs sweep; on R^d, where it has none, HMC, or RandomWalk without gradients.
+    """Return the path's Gibbs sweep; on R^d, where it has none, HMC, or RandomWalk without
+    gradients.
 
     Parameters
     ----------

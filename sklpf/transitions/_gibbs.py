@@ -9,15 +9,17 @@ from sklpf.transitions._base import Transition
 class Gibbs(Transition):
     """One systematic sweep of the path's own Gibbs sampler.
 
-    Needs ``path.gibbs(state, levels, stream)``. A sampler whose sweep is not reversible takes a further argument
-    ``reverse`` and sets ``gibbs_is_reversible = False``.
+    Needs ``path.gibbs(state, levels, stream)``. A sampler whose sweep is not reversible takes a
+    further argument ``reverse`` and sets ``gibbs_is_reversible = False``.
 
     Examples
     --------
     >>> from sklpf import AIS, BernoulliRBM
     >>> from sklpf.transitions import Gibbs
     >>> rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
-    >>> AIS(n_temperatures=20, transition=Gibbs(), random_state=0).fit(rbm).converged_  # its default
+    >>> AIS(n_temperatures=20, transition=Gibbs(), random_state=0).fit(
+    ...     rbm
+    ... ).converged_  # its default
     True
     """
 

@@ -7,9 +7,9 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from sklpf._limits import LARGEST_KICK
-from sklpf._random import ACCEPT, Stream
-from sklpf._sklearn import Interval, StrOptions
+from sklpf._utils.limits import LARGEST_KICK
+from sklpf._utils.random import ACCEPT, Stream
+from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.paths import Continuous, Gradients
 from sklpf.paths._base import map_state
 from sklpf.paths._kernel_path import read_only
@@ -17,45 +17,52 @@ from sklpf.transitions._pilot import TunedTransition, choose, reflect, stream_no
 
 
 class HMC(TunedTransition):
-    """Hamiltonian Monte Carlo with partial refreshment (Horowitz 1991; Sohl-Dickstein & Culpepper 2012, sect. 2.3).
+    """Hamiltonian Monte Carlo with partial refreshment (Horowitz 1991; Sohl-Dickstein & Culpepper
+    2012, sect. 2.3).
 
-    A move is a trajectory of kick, drift and kick, accepted or rejected as a whole, and a refreshment of the velocity:
-    v becomes sqrt(1 - g) v + sqrt(g) r, r normal, after an accepted trajectory, and turns around after a rejected one.
-    The velocity is N(0, I) at every level, so that it cancels in weights and swaps.
+    A move is a trajectory of kick, drift and kick, accepted or rejected as a whole, and a
+    refreshment of the velocity: v becomes sqrt(1 - g) v + sqrt(g) r, r normal, after an accepted
+    trajectory, and turns around after a rejected one. The velocity is N(0, I) at every level, so
+    that it cancels in weights and swaps.
 
     Parameters
     ----------
     step_size : float or "auto", default="auto"
-        Length of a step in time. "auto" tunes it in a pilot as a function of beta to the `target_acceptance`, in units
-        of the density's scale there; a number is used as it is, in the path's own coordinates unless `metric` is given.
+        Length of a step in time. "auto" tunes it in a pilot as a function of beta to the
+        `target_acceptance`, in units of the density's scale there; a number is used as it is, in
+        the path's own coordinates unless `metric` is given.
     target_acceptance : float, default=0.8
         Mean acceptance probability that a step size is tuned to.
     n_leapfrog : int, default=1
         Steps of a trajectory.
     half_life : float or None, default=0.5
-        Time in which refreshment leaves half of the velocity's energy: g = 1 - 2^(-step_size n_leapfrog / half_life).
-        None draws it anew at every move.
+        Time in which refreshment leaves half of the velocity's energy: g = 1 - 2^(-step_size
+        n_leapfrog / half_life). None draws it anew at every move.
     metric : {"diag", "dense"} or None, default=None
-        What moves are made in: None, coordinates that share one scale; "diag", each scaled by its standard deviation;
-        "dense", by a root of the covariance. Both are estimated in the pilot as functions of beta.
+        What moves are made in: None, coordinates that share one scale; "diag", each scaled by its
+        standard deviation; "dense", by a root of the covariance. Both are estimated in the pilot as
+        functions of beta.
 
     Notes
     -----
-    Needs `Continuous` and `Gradients` (see `sklpf.paths`). With bounds trajectories are reflected, which "dense" does
-    not allow. A coordinate is not kicked where half a step would change its velocity by 5 or more, as next to a wall
-    where the density falls to 0: no trajectory would be accepted there, while a random walk leaves such places.
-    ``HMC(step_size=0.2, half_life=1)`` is the paper's but for the order of a step's halves and for that.
+    Needs `Continuous` and `Gradients` (see `sklpf.paths`). With bounds trajectories are reflected,
+    which "dense" does not allow. A coordinate is not kicked where half a step would change its
+    velocity by 5 or more, as next to a wall where the density falls to 0: no trajectory would be
+    accepted there, while a random walk leaves such places. ``HMC(step_size=0.2, half_life=1)`` is
+    the paper's but for the order of a step's halves and for that.
 
     References
     ----------
     Horowitz, A. M. (1991). A generalized guided Monte Carlo algorithm. Physics Letters B 268.
-    Sohl-Dickstein, J. & Culpepper, B. J. (2012). Hamiltonian annealed importance sampling for partition function
-    estimation. arXiv:1205.1925.
+    Sohl-Dickstein, J. & Culpepper, B. J. (2012). Hamiltonian annealed importance sampling for
+    partition function estimation. arXiv:1205.1925.
 
     Examples
     --------
     >>> from sklpf import AIS, HMC, Gaussian, GeometricPath
-    >>> path = GeometricPath(lambda x: -(x**4).sum(axis=1), grad=lambda x: -4 * x**3, base=Gaussian([0.0, 0.0], 1.0))
+    >>> path = GeometricPath(
+    ...     lambda x: -(x**4).sum(axis=1), grad=lambda x: -4 * x**3, base=Gaussian([0.0, 0.0], 1.0)
+    ... )
     >>> ais = AIS(n_temperatures=100, transition=HMC(metric="diag"), random_state=0).fit(path)
     >>> ais.converged_
     True
@@ -85,7 +92,9 @@ class HMC(TunedTransition):
         self.metric = metric
 
     def init(self, path, state, stream: Stream) -> tuple:
-        """Return velocity, gradients of log f_0 and of log f_1 - log f_0, and summed acceptance probabilities."""
+        """Return velocity, gradients of log f_0 and of log f_1 - log f_0, and summed acceptance
+        probabilities.
+        """
         velocity = stream_normals(stream, np.empty(path.position(state).shape))
         return velocity, *path.gradients(state), np.zeros(len(velocity))
 
@@ -134,7 +143,9 @@ class HMC(TunedTransition):
         step = pilot.step(betas)[:, np.newaxis]
         if reverse:
             memory = self._refresh(memory, step, stream)
-        state, memory = self._trajectory(path, state, memory, levels, betas[:, np.newaxis], step, pilot, stream)
+        state, memory = self._trajectory(
+            path, state, memory, levels, betas[:, np.newaxis], step, pilot, stream
+        )
         return state, memory if reverse else self._refresh(memory, step, stream)
 
     def _trajectory(self, path, state, memory, levels, betas, step, pilot, stream):
@@ -161,15 +172,21 @@ class HMC(TunedTransition):
 
     def _refresh(self, memory, step, stream):
         """Turn the velocity around and renew a part of it."""
-        share = 1.0 if self.half_life is None else -np.expm1(-step * self.n_leapfrog / self.half_life * np.log(2))
+        share = (
+            1.0
+            if self.half_life is None
+            else -np.expm1(-step * self.n_leapfrog / self.half_life * np.log(2))
+        )
         normals = stream_normals(stream, np.empty_like(memory[0]))
         return -np.sqrt(1 - share) * memory[0] + np.sqrt(share) * normals, *memory[1:]
 
 
 def _kick(kick):
-    """The kicks of a half step; where one is so large that no trajectory would be accepted, there is none.
+    """The kicks of a half step; where one is so large that no trajectory would be accepted, there
+    is none.
 
-    A kick that depends on the position alone keeps volumes and can be reversed, whatever it is. Without kicks the
-    dynamics is a random walk, which leaves places where a force has no bound, such as the walls of log x.
+    A kick that depends on the position alone keeps volumes and can be reversed, whatever it is.
+    Without kicks the dynamics is a random walk, which leaves places where a force has no bound,
+    such as the walls of log x.
     """
     return np.where(np.abs(kick) < LARGEST_KICK, kick, 0.0)

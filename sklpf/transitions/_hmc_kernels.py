@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklpf._limits import LARGEST_KICK
-from sklpf._random import ACCEPT, FIRST
+from sklpf._utils.limits import LARGEST_KICK
+from sklpf._utils.random import ACCEPT, FIRST
 from sklpf.kernels import OPTIONS, implements, inlined, njit, uniform
 from sklpf.kernels import _programs as programs
 from sklpf.kernels._random import chains_bits, normals
 
-_summing = functools.partial(njit, forceinline=True, fastmath={*OPTIONS["fastmath"], "reassoc"})  # sums that vectorise
+_summing = functools.partial(
+    njit, forceinline=True, fastmath={*OPTIONS["fastmath"], "reassoc"}
+)  # sums that vectorise
 
 
 class Move(NamedTuple):
@@ -45,14 +47,18 @@ class Values(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Work space of n chains. Loops take its arrays out before they begin: an access counts references."""
+    """Work space of n chains. Loops take its arrays out before they begin: an access counts
+    references.
+    """
 
     values: Values
     position: np.ndarray  # (n, d)
     pace: np.ndarray  # (n, d): the velocity on its way
     moved: np.ndarray  # (n, d)
     normals: np.ndarray  # (n, d)
-    drifts: np.ndarray  # (n, d): step size times scale, written at the first chain of those that share them
+    drifts: (
+        np.ndarray
+    )  # (n, d): step size times scale, written at the first chain of those that share them
     first: np.ndarray  # (n,): that chain
     steps: np.ndarray  # (n,)
     knots: np.ndarray  # (n,)
@@ -65,9 +71,17 @@ class Work(NamedTuple):
 def _scratch(model, state):
     n, d = state[0].position.shape
     values = Values(np.empty(n), np.empty(n), np.empty((n, d)), np.empty((n, d)))
-    points = np.empty((n, d)), np.empty((n, d)), np.empty((n, d)), np.empty((n, d)), np.empty((n, d))
+    points = (
+        np.empty((n, d)),
+        np.empty((n, d)),
+        np.empty((n, d)),
+        np.empty((n, d)),
+        np.empty((n, d)),
+    )
     numbers = np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64)
-    return Work(values, *points, *numbers, np.empty(n, np.bool_), np.empty(n), np.empty((4, n), np.uint32))
+    return Work(
+        values, *points, *numbers, np.empty(n, np.bool_), np.empty(n), np.empty((4, n), np.uint32)
+    )
 
 
 @njit
@@ -158,8 +172,16 @@ def _kick(move, betas, base_slope, gain_slope, work):
 
 @inlined
 def _drift(move, start, work):
-    """A step of the position, reflected; a chain whose position is not finite is lost, and goes back to its start."""
-    position, pace, drifts, first, lost = work.position, work.pace, work.drifts, work.first, work.lost
+    """A step of the position, reflected; a chain whose position is not finite is lost, and goes
+    back to its start.
+    """
+    position, pace, drifts, first, lost = (
+        work.position,
+        work.pace,
+        work.drifts,
+        work.first,
+        work.lost,
+    )
     n, d = pace.shape
     way = pace
     if move.matrices.shape[0] > 0:
@@ -236,7 +258,10 @@ def _decide(points, memory, betas, keys, work):
         total = 0.0
         for j in range(pace.shape[1]):
             total += velocity[c, j] * velocity[c, j] - pace[c, j] * pace[c, j]
-        new, old = _log_density(betas[c], new_log_base[c], new_gain[c]), _log_density(betas[c], log_base[c], gain[c])
+        new, old = (
+            _log_density(betas[c], new_log_base[c], new_gain[c]),
+            _log_density(betas[c], log_base[c], gain[c]),
+        )
         log_accept = new - old + 0.5 * total
         rates[c] = 0.0 if lost[c] or math.isnan(log_accept) else math.exp(min(log_accept, 0.0))
         accepted[c] += rates[c]
@@ -285,7 +310,11 @@ def _log_gain(model, state, c):
 @implements(programs.log_ratio, HMCModel, forceinline=True)
 def _log_ratio(model, state, c, old, new, work):
     here = _log_density(new, state[0].log_base[c], state[0].gain[c])
-    return here if here == -np.inf else here - _log_density(old, state[0].log_base[c], state[0].gain[c])
+    return (
+        here
+        if here == -np.inf
+        else here - _log_density(old, state[0].log_base[c], state[0].gain[c])
+    )
 
 
 @implements(programs.log_ladder, HMCModel)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sklpf._random import ACCEPT
+from sklpf._utils.random import ACCEPT
 from sklpf.paths import Proposal
 from sklpf.paths._base import map_state
 from sklpf.transitions._base import Transition
@@ -14,8 +14,9 @@ class Metropolis(Transition):
     """Accept or reject the path's proposal (Hastings 1970).
 
     Needs ``path.propose(state, levels, stream) -> (proposal, log_ratio)`` where log_ratio (n,) is
-    log q(state | proposal) - log q(proposal | state), zero for a symmetric proposal. The proposal must not use
-    ``stream.uniform``, which decides about acceptance; ``stream.generator()`` is its own.
+    log q(state | proposal) - log q(proposal | state), zero for a symmetric proposal. The proposal
+    must not use ``stream.uniform``, which decides about acceptance; ``stream.generator()`` is its
+    own.
 
     Examples
     --------

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from sklpf._random import FIRST, Stream
+from sklpf._utils.random import FIRST, Stream
 from sklpf.paths._base import n_chains, take
 from sklpf.transitions._base import Transition
 
@@ -27,8 +27,8 @@ _LARGEST_STEP = 2.0  # in scales of the density
 class Pilot(NamedTuple):
     """What the pilot found at some inverse temperatures 0 = betas[0] < … < betas[J - 1] = 1.
 
-    `roots` whiten the density: points move by root @ velocity. They are numbers (J, 1), or one for each dimension
-    (J, d), or matrices (J, d, d).
+    `roots` whiten the density: points move by root @ velocity. They are numbers (J, 1), or one for
+    each dimension (J, d), or matrices (J, d, d).
     """
 
     betas: NDArray[np.float64]  # (J,)
@@ -43,11 +43,15 @@ class Pilot(NamedTuple):
         return np.exp(np.interp(betas, self.betas, self.log_steps))
 
     def scales(self, betas: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scale of chains at some inverse temperatures (n, 1), or of every dimension (n, d); not for matrices."""
+        """Scale of chains at some inverse temperatures (n, 1), or of every dimension (n, d); not
+        for matrices.
+        """
         return self._between(self.roots, betas)
 
     def root(self, betas: NDArray[np.float64]) -> Callable[..., NDArray]:
-        """A function of velocities (n, d): root @ velocity of every chain; with ``transpose=True`` root.T @ it."""
+        """A function of velocities (n, d): root @ velocity of every chain; with ``transpose=True``
+        root.T @ it.
+        """
         if self.roots.ndim == 2:
             scales = self.scales(betas)
             return lambda velocity, transpose=False: scales * velocity
@@ -64,7 +68,9 @@ class Pilot(NamedTuple):
         return apply
 
     def _between(self, scales, betas):
-        """Scales (J, m) at some inverse temperatures: precisions are linear in between, as a Gaussian's are."""
+        """Scales (J, m) at some inverse temperatures: precisions are linear in between, as a
+        Gaussian's are.
+        """
         upper = np.minimum(np.searchsorted(self.betas, betas, side="right"), len(self.betas) - 1)
         lower = np.maximum(upper - 1, 0)
         width = np.where(upper > lower, self.betas[upper] - self.betas[lower], 1.0)
@@ -80,29 +86,43 @@ def _fixed(step_size: float) -> Pilot:
 def _make_pilot(records, n_moves) -> Pilot:
     betas, log_steps, roots, spread = (np.array(column) for column in zip(*records))
     volumes = np.linalg.slogdet(roots)[1] if roots.ndim == 3 else np.log(roots).sum(axis=1)
-    return Pilot(betas, log_steps, roots, np.exp(volumes / roots.shape[1])[:, np.newaxis], spread, n_moves)
+    return Pilot(
+        betas, log_steps, roots, np.exp(volumes / roots.shape[1])[:, np.newaxis], spread, n_moves
+    )
 
 
 def run_pilot(path: Any, transition: Any, key: tuple[int, int]) -> Pilot:
-    """Take chains from base draws to the target by small steps of beta with resampling, and tune on the way.
+    """Take chains from base draws to the target by small steps of beta with resampling, and tune on
+    the way.
 
-    Each step up leaves most of the chains effective. A level's scales are estimated from the chains there; then its
-    step size follows the mean acceptance probability (Robbins & Monro 1951).
+    Each step up leaves most of the chains effective. A level's scales are estimated from the chains
+    there; then its step size follows the mean acceptance probability (Robbins & Monro 1951).
     """
     d = path.n_dimensions
-    n = _FEWEST_CHAINS if transition.metric is None else int(np.clip(2 * d, _FEWEST_CHAINS, _MOST_CHAINS))
+    n = (
+        _FEWEST_CHAINS
+        if transition.metric is None
+        else int(np.clip(2 * d, _FEWEST_CHAINS, _MOST_CHAINS))
+    )
     stream, rng = Stream(key), np.random.default_rng(key)
     state = path.sample_base(n, stream)
     chains = state, transition.init(path, state, stream.aside())
-    root, log_step = _root([path.position(state)], [], transition.metric, None), np.log(transition.first_step(d))
+    root, log_step = (
+        _root([path.position(state)], [], transition.metric, None),
+        np.log(transition.first_step(d)),
+    )
     beta, n_moves = 0.0, _N_FIRST_MOVES
     records: list[tuple] = []
     while True:
         at = stream.at(1 + sum(record[-1] for record in records))
-        chains, root, log_step = _tune_level(path, transition, beta, chains, root, log_step, n_moves, at)
+        chains, root, log_step = _tune_level(
+            path, transition, beta, chains, root, log_step, n_moves, at
+        )
         gain = path.ends(chains[0])[1]
         if not np.any(gain > -np.inf):
-            raise ValueError("base draws no point where the target has mass: give a base that covers it")
+            raise ValueError(
+                "base draws no point where the target has mass: give a base that covers it"
+            )
         records.append((beta, log_step, root, np.std(gain[np.isfinite(gain)]), n_moves))
         if beta == 1:
             break
@@ -120,12 +140,16 @@ def _shares(log_weights):
     """Weights that add up to 1."""
     shares = np.exp(log_weights - logsumexp(log_weights))
     if not abs(shares.sum() - 1) < 1e-6:
-        raise ValueError("log f_1 - log f_0 is too large to be tempered: rescale the data, or give another base")
+        raise ValueError(
+            "log f_1 - log f_0 is too large to be tempered: rescale the data, or give another base"
+        )
     return shares
 
 
 def _tune_level(path, transition, beta, chains, root, log_step, n_moves, stream):
-    """Move chains (state, memory) at a level: half of the time for its scales, and half for the step size with them."""
+    """Move chains (state, memory) at a level: half of the time for its scales, and half for the
+    step size with them.
+    """
     state, memory = chains
     path, levels = _at(path, beta, n_chains(state))
     points: list[NDArray] = []
@@ -139,7 +163,9 @@ def _tune_level(path, transition, beta, chains, root, log_step, n_moves, stream)
         state, memory = here.move(path, state, memory, levels, stream.at(stream.step + move))
         if before is not None:
             rate = float(np.mean(transition.accepted(memory) - before))
-            log_step += (rate - transition.target_acceptance) * 2 * (1 + move % (n_moves // 2)) ** -0.6
+            log_step += (
+                (rate - transition.target_acceptance) * 2 * (1 + move % (n_moves // 2)) ** -0.6
+            )
             log_step = min(log_step, np.log(_LARGEST_STEP))
         points.append(path.position(state))
         slopes += transition.slopes(memory, beta)
@@ -174,10 +200,12 @@ def _next_beta(gain, beta):
 
 
 def _root(points, slopes, metric, bounds):
-    """What whitens points: their root mean square spread (1,), or for each dimension (d,), or as a matrix (d, d).
+    """What whitens points: their root mean square spread (1,), or for each dimension (d,), or as a
+    matrix (d, d).
 
-    With gradients of log f at the points the last two make both alike: the covariance of points that are whitened and
-    that of gradients that are are the same, as for a normal density with any points.
+    With gradients of log f at the points the last two make both alike: the covariance of points
+    that are whitened and that of gradients that are are the same, as for a normal density with any
+    points.
     """
     points = np.concatenate(points)
     n, d = points.shape
@@ -192,9 +220,13 @@ def _root(points, slopes, metric, bounds):
         return scales
     from sklearn.covariance import ledoit_wolf  # slow to import
 
-    root = np.linalg.cholesky(ledoit_wolf((points - points.mean(axis=0)) / scales, assume_centered=True)[0])
+    root = np.linalg.cholesky(
+        ledoit_wolf((points - points.mean(axis=0)) / scales, assume_centered=True)[0]
+    )
     if slopes:
-        values, vectors = np.linalg.eigh(root.T @ np.cov(np.concatenate(slopes).T * scales[:, np.newaxis]) @ root)
+        values, vectors = np.linalg.eigh(
+            root.T @ np.cov(np.concatenate(slopes).T * scales[:, np.newaxis]) @ root
+        )
         root = root @ (vectors * np.maximum(values, 1e-6 * values.max()) ** -0.25)
     return scales[:, np.newaxis] * root
 
@@ -214,10 +246,15 @@ class TunedTransition(Transition):
     target_acceptance: float
 
     def check(self, path: Any) -> None:
-        """Raise TypeError if the path lacks a capability, ValueError if a parameter can't be used on it."""
+        """Raise TypeError if the path lacks a capability, ValueError if a parameter can't be used
+        on it.
+        """
         super().check(path)
         if self.metric == "dense" and path.bounds is not None:
-            raise ValueError('metric must be None or "diag" on a path with bounds: chains are reflected by coordinates')
+            raise ValueError(
+                'metric must be None or "diag" on a path with bounds: chains are reflected by'
+                " coordinates"
+            )
 
     def slopes(self, memory: tuple, beta: float) -> list[NDArray]:
         """Return the gradients of log f_beta at the chains.
@@ -259,11 +296,14 @@ class TunedTransition(Transition):
         if self.pilot is not None:
             return self.pilot
         if self.step_size == "auto" or self.metric is not None:
-            raise ValueError(f"{type(self).__name__} must be tuned before it moves: call tune(path, key)")
+            raise ValueError(
+                f"{type(self).__name__} must be tuned before it moves: call tune(path, key)"
+            )
         return _fixed(self.step_size)
 
     def with_pilot(self, pilot: Pilot) -> TunedTransition:
-        """Return the move with these step sizes and scales, or with its own step size where one was given.
+        """Return the move with these step sizes and scales, or with its own step size where one was
+        given.
 
         Parameters
         ----------
@@ -303,7 +343,9 @@ def reflect(bounds, position, velocity):
     with np.errstate(invalid="ignore"):
         width = high - low  # inf where a side is open
         two_sided = np.isfinite(width)
-        laps = np.where(two_sided, (position - low) % np.where(two_sided, 2 * width, 1.0), position - low)
+        laps = np.where(
+            two_sided, (position - low) % np.where(two_sided, 2 * width, 1.0), position - low
+        )
         upper, lower = two_sided & (laps > width), ~two_sided & np.isfinite(low) & (position < low)
         position = np.where(two_sided, low + np.where(upper, 2 * width - laps, laps), position)
         position = np.where(lower, 2 * low - position, position)

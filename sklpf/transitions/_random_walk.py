@@ -6,30 +6,34 @@ from numbers import Real
 
 import numpy as np
 
-from sklpf._random import ACCEPT
-from sklpf._sklearn import Interval, StrOptions
+from sklpf._utils.random import ACCEPT
+from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.paths import Continuous
 from sklpf.paths._base import map_state
 from sklpf.transitions._pilot import TunedTransition, choose, reflect, stream_normals
 
 
 class RandomWalk(TunedTransition):
-    """A Gaussian step that is accepted or rejected (Metropolis et al. 1953; Bishop 2006, eq. 11.33).
+    """A Gaussian step that is accepted or rejected (Metropolis et al. 1953; Bishop 2006, eq.
+    11.33).
 
     Parameters
     ----------
     step_size : float or "auto", default="auto"
-        Standard deviation of a step: tuned in a pilot as a function of beta to the `target_acceptance`, in units of the
-        density's scale there; a number is used as it is, in the path's own coordinates unless `metric` is given.
+        Standard deviation of a step: tuned in a pilot as a function of beta to the
+        `target_acceptance`, in units of the density's scale there; a number is used as it is, in
+        the path's own coordinates unless `metric` is given.
     target_acceptance : float, default=0.3
         Mean acceptance probability that a step size is tuned to.
     metric : {"diag", "dense"} or None, default=None
-        What steps are taken in: None, coordinates that share one scale; "diag", each scaled by its standard deviation;
-        "dense", by a root of the covariance. Both are estimated in the pilot as functions of beta.
+        What steps are taken in: None, coordinates that share one scale; "diag", each scaled by its
+        standard deviation; "dense", by a root of the covariance. Both are estimated in the pilot as
+        functions of beta.
 
     Notes
     -----
-    Needs `Continuous` (see `sklpf.paths`), no gradient. With bounds steps are reflected, which "dense" does not allow.
+    Needs `Continuous` (see `sklpf.paths`), no gradient. With bounds steps are reflected, which
+    "dense" does not allow.
 
     Examples
     --------
@@ -47,7 +51,12 @@ class RandomWalk(TunedTransition):
         "metric": [StrOptions({"diag", "dense"}), None],
     }
 
-    def __init__(self, step_size: float | str = "auto", target_acceptance: float = 0.3, metric: str | None = None):
+    def __init__(
+        self,
+        step_size: float | str = "auto",
+        target_acceptance: float = 0.3,
+        metric: str | None = None,
+    ):
         self.step_size = step_size
         self.target_acceptance = target_acceptance
         self.metric = metric

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from sklpf._sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.paths import Continuous
 from sklpf.paths._base import map_state
 from sklpf.transitions._pilot import TunedTransition
@@ -15,24 +15,26 @@ _MOST_SHRINKS = 200
 
 
 class Slice(TunedTransition):
-    """Slice sampling by coordinates, stepping out and shrinking (Neal 2003; Bishop 2006, sect. 11.4).
+    """Slice sampling by coordinates, stepping out and shrinking (Neal 2003; Bishop 2006, sect.
+    11.4).
 
-    A level is drawn under the density; an interval of the `width` around the point is stepped out until both ends lie
-    outside of the slice, and shrunk towards the point until a uniform draw lies within. Nothing is rejected.
+    A level is drawn under the density; an interval of the `width` around the point is stepped out
+    until both ends lie outside of the slice, and shrunk towards the point until a uniform draw lies
+    within. Nothing is rejected.
 
     Parameters
     ----------
     width : float or "auto", default="auto"
-        Width of the first interval. "auto" takes twice the standard deviation of each coordinate, which a pilot
-        estimates as a function of beta.
+        Width of the first interval. "auto" takes twice the standard deviation of each coordinate,
+        which a pilot estimates as a function of beta.
     max_steps : int, default=50
-        Most widths that an interval may grow to; they are shared out at random between its sides, so that the limit
-        keeps the density invariant.
+        Most widths that an interval may grow to; they are shared out at random between its sides,
+        so that the limit keeps the density invariant.
 
     Notes
     -----
-    Needs `Continuous` (see `sklpf.paths`), no gradient. A sweep takes about 5 evaluations of the density for each
-    dimension. Coordinates go in order, backwards in the time reversal.
+    Needs `Continuous` (see `sklpf.paths`), no gradient. A sweep takes about 5 evaluations of the
+    density for each dimension. Coordinates go in order, backwards in the time reversal.
 
     Examples
     --------
@@ -80,11 +82,16 @@ class Slice(TunedTransition):
             if not len(todo):
                 break
             drawn = left[todo] + rng.random(len(todo)) * (right[todo] - left[todo])
-            new, inside = self._evaluate(path, position[todo], levels[todo], j, drawn, threshold[todo])
+            new, inside = self._evaluate(
+                path, position[todo], levels[todo], j, drawn, threshold[todo]
+            )
             state = _put(state, todo[inside], path.take(new, inside))
             todo, drawn = todo[~inside], drawn[~inside]
             below = drawn < here[todo]
-            left[todo], right[todo] = np.where(below, drawn, left[todo]), np.where(below, right[todo], drawn)
+            left[todo], right[todo] = (
+                np.where(below, drawn, left[todo]),
+                np.where(below, right[todo], drawn),
+            )
         return state
 
     def _interval(self, path, position, levels, j, threshold, rng):
@@ -104,7 +111,12 @@ class Slice(TunedTransition):
                 beyond = ends[todo] <= limit if limit == low else ends[todo] >= limit
                 inside = ~beyond
                 inside[inside] = self._evaluate(
-                    path, position[todo[inside]], levels[todo[inside]], j, ends[todo[inside]], threshold[todo[inside]]
+                    path,
+                    position[todo[inside]],
+                    levels[todo[inside]],
+                    j,
+                    ends[todo[inside]],
+                    threshold[todo[inside]],
                 )[1]
                 todo = todo[inside]
                 ends[todo] += step[todo]

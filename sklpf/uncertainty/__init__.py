@@ -1,6 +1,15 @@
-"""Monte Carlo error: jackknife over independent groups, t-tests, and the Pareto tail of importance weights."""
+"""Monte Carlo error: jackknife over independent groups, t-tests, and the Pareto tail of importance
+weights.
+"""
 
-from sklpf.uncertainty._disagreement import MOST_BETWEEN, Difference, between_groups, difference, t_bound, t_ratio
+from sklpf.uncertainty._disagreement import (
+    MOST_BETWEEN,
+    Difference,
+    between_groups,
+    difference,
+    t_bound,
+    t_ratio,
+)
 from sklpf.uncertainty._jackknife import jackknife, log_mean_exp
 from sklpf.uncertainty._pareto import ParetoTail, pareto_shape, pareto_tail
 

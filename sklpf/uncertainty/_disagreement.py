@@ -13,12 +13,14 @@ from sklpf.uncertainty._jackknife import jackknife
 
 _FALSE_ALARM = 1e-3  # of each test on a run, two-sided
 _MATERIAL = 0.01  # nats: smaller differences raise no alarm, however certain they are
-MOST_BETWEEN = 0.1  # of the variance of states, between groups: 30 independent states in each pass, modes apart don't
+# of the variance of states, between groups: 30 independent states in each pass, modes apart don't
+MOST_BETWEEN = 0.1
 _ROUNDING = 1e-9  # differences (nats) that no test looks at
 
 
 def t_bound(n_groups: int, n_tests: int = 1) -> float:
-    """Return the absolute t statistic that one of some tests exceeds in 0.1 % of the runs by chance.
+    """Return the absolute t statistic that one of some tests exceeds in 0.1 % of the runs by
+    chance.
 
     Parameters
     ----------
@@ -50,7 +52,11 @@ def t_ratio(difference: ArrayLike, std_error: ArrayLike) -> float:
     float
         The t statistic.
     """
-    return float(np.divide(difference, std_error)) if abs(float(np.asarray(difference))) > _ROUNDING else 0.0
+    return (
+        float(np.divide(difference, std_error))
+        if abs(float(np.asarray(difference))) > _ROUNDING
+        else 0.0
+    )
 
 
 class Difference(NamedTuple):
@@ -103,10 +109,11 @@ def difference(function: Callable[[NDArray], ArrayLike], n_groups: int) -> Diffe
 
 
 def between_groups(sums: NDArray, squares: NDArray, n: ArrayLike) -> float:
-    """Share of the variance of states that lies between groups: sum_j Var_g(mean of s_gj) / sum_j Var(s_j).
+    """Share of the variance of states that lies between groups: sum_j Var_g(mean of s_gj) / sum_j
+    Var(s_j).
 
-    Near 1 / (independent states in a group) where groups sample one distribution, and of the order of 1 where each sits
-    in a mode of its own. It needs no estimate of autocorrelation.
+    Near 1 / (independent states in a group) where groups sample one distribution, and of the order
+    of 1 where each sits in a mode of its own. It needs no estimate of autocorrelation.
 
     Parameters
     ----------
@@ -120,8 +127,16 @@ def between_groups(sums: NDArray, squares: NDArray, n: ArrayLike) -> float:
     float
         At least 0.
     """
-    n_groups, n = len(sums), np.broadcast_to(np.asarray(n, dtype=float)[..., np.newaxis], (len(sums), 1))
+    n_groups, n = (
+        len(sums),
+        np.broadcast_to(np.asarray(n, dtype=float)[..., np.newaxis], (len(sums), 1)),
+    )
     mean, mean_square = sums.sum(axis=0) / n.sum(), squares.sum(axis=0) / n.sum()
     total, rounding = np.sum(mean_square - mean**2), 1e-12 * np.sum(mean_square)
-    between = np.sum((sums - n * mean) ** 2 / np.maximum(n, np.finfo(float).tiny)) / n.sum() * n_groups / (n_groups - 1)
+    between = (
+        np.sum((sums - n * mean) ** 2 / np.maximum(n, np.finfo(float).tiny))
+        / n.sum()
+        * n_groups
+        / (n_groups - 1)
+    )
     return float(between / total) if total > rounding else 0.0

@@ -15,8 +15,9 @@ class ParetoTail(NamedTuple):
     Attributes
     ----------
     shape : float
-        k, the tail's weight: under 0.5 the weights' variance is finite, from 0.7 on their mean should not be relied on.
-        nan with fewer than 5 weights in the tail; -inf if the tail has no spread.
+        k, the tail's weight: under 0.5 the weights' variance is finite, from 0.7 on their mean
+        should not be relied on. nan with fewer than 5 weights in the tail; -inf if the tail has no
+        spread.
     scale : float
         nan where the shape is no number.
     threshold : float
@@ -43,14 +44,17 @@ class ParetoTail(NamedTuple):
         ndarray of shape (n,)
             In units of the largest weight.
         """
-        return self.threshold + genpareto.isf((np.arange(n) + 0.5) / n, self.shape, scale=self.scale)
+        return self.threshold + genpareto.isf(
+            (np.arange(n) + 0.5) / n, self.shape, scale=self.scale
+        )
 
 
 def pareto_tail(log_weights: ArrayLike) -> ParetoTail:
-    """Return the generalised Pareto distribution of the upper tail of importance weights (Vehtari et al. 2024).
+    """Return the generalised Pareto distribution of the upper tail of importance weights (Vehtari
+    et al. 2024).
 
-    The tail, min(n / 5, 3 sqrt(n)) weights, is fitted by the posterior mean of Zhang & Stephens (2009), with k drawn
-    towards 0.5 by ten pseudo-observations.
+    The tail, min(n / 5, 3 sqrt(n)) weights, is fitted by the posterior mean of Zhang & Stephens
+    (2009), with k drawn towards 0.5 by ten pseudo-observations.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Temperatures for variational inference: annealing, and tempering with a learned temperature.
 
-Mandt et al. (2016) raise the likelihood of a conditionally conjugate model to a power b = 1 / T below 1, which leaves
-the entropy of q more weight and smooths the bound. `sweeps` climbs the bound of any `ConjugateModel` while a
-`Tempering` says what b is, and always ends with sweeps at T = 1.
+Mandt et al. (2016) raise the likelihood of a conditionally conjugate model to a power b = 1 / T
+below 1, which leaves the entropy of q more weight and smooths the bound. `sweeps` climbs the bound
+of any `ConjugateModel` while a `Tempering` says what b is, and always ends with sweeps at T = 1.
 """
 
 from sklpf.variational._ascent import ConjugateModel, Sweep, sweeps

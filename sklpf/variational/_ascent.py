@@ -12,10 +12,12 @@ from sklpf.variational._tempering import Tempering
 
 
 class ConjugateModel:
-    """What `sweeps` asks of a model with global variables g, local variables z and data x; subclass it for your own.
+    """What `sweeps` asks of a model with global variables g, local variables z and data x; subclass
+    it for your own.
 
-    The model holds q(g) q(z) and its data. U = E_q[log p(x, z | g)] is the part that a temperature divides, so the
-    bound at inverse temperature b is ``regulariser() + b U`` plus the temperature's own part.
+    The model holds q(g) q(z) and its data. U = E_q[log p(x, z | g)] is the part that a temperature
+    divides, so the bound at inverse temperature b is ``regulariser() + b U`` plus the temperature's
+    own part.
 
     Examples
     --------
@@ -23,11 +25,14 @@ class ConjugateModel:
     >>> from sklpf.variational import ConjugateModel, sweeps
     >>> class Mean(ConjugateModel):  # x ~ N(g, 1), g ~ N(0, 1), q(g) = N(m, v)
     ...     x, m, v = np.array([1.0, 2.0, 3.0]), 0.0, 1.0
+    ...
     ...     def update(self, inverse):
     ...         self.v = 1 / (1 + inverse * len(self.x))
     ...         self.m = self.v * inverse * self.x.sum()
+    ...
     ...     def expected_log_joint(self, per_datum=False):
     ...         return -0.5 * np.sum(np.log(2 * np.pi) + (self.x - self.m) ** 2 + self.v)
+    ...
     ...     def regulariser(self):
     ...         return 0.5 * (1 + np.log(self.v) - self.m**2 - self.v)
     >>> *_, last = sweeps(Mean())
@@ -38,9 +43,9 @@ class ConjugateModel:
     def update(self, inverse: float | NDArray[np.float64]) -> None:
         """Update q(z), then q(g).
 
-        Both are the updates of the model itself in which log p(x, z | g) is multiplied by `inverse`: that scales
-        the natural parameters of q(z), and the expected sufficient statistics that enter q(g). The prior of g is
-        never tempered.
+        Both are the updates of the model itself in which log p(x, z | g) is multiplied by
+        `inverse`: that scales the natural parameters of q(z), and the expected sufficient
+        statistics that enter q(g). The prior of g is never tempered.
 
         Parameters
         ----------
@@ -62,20 +67,25 @@ class ConjugateModel:
         float or ndarray of shape (n,)
             In nats.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define expected_log_joint(per_datum)")
+        raise NotImplementedError(
+            f"{type(self).__name__} must define expected_log_joint(per_datum)"
+        )
 
     def regulariser(self) -> float:
         """Return E_q[log p(g) - log q(g)] - E_q[log q(z)], in nats."""
         raise NotImplementedError(f"{type(self).__name__} must define regulariser()")
 
     def update_hyperparameters(self) -> None:
-        """Maximise the bound in the hyperparameters; called after every sweep at T = 1. Does nothing by default."""
+        """Maximise the bound in the hyperparameters; called after every sweep at T = 1. Does
+        nothing by default.
+        """
 
     def log_partition(self, temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return log C(T) of all data at every temperature, what a learned temperature needs (equation 3).
+        """Return log C(T) of all data at every temperature, what a learned temperature needs
+        (equation 3).
 
-        C(T) integrates p(x, z | g)^(1 / T) p(g) over x, z and g. All terms of U count, constants included: where one
-        is left out of either, the temperature is driven by the difference.
+        C(T) integrates p(x, z | g)^(1 / T) p(g) over x, z and g. All terms of U count, constants
+        included: where one is left out of either, the temperature is driven by the difference.
 
         Parameters
         ----------
@@ -87,7 +97,9 @@ class ConjugateModel:
         ndarray of shape (M,)
             log C(T) in nats.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define log_partition(temperatures) to be tempered")
+        raise NotImplementedError(
+            f"{type(self).__name__} must define log_partition(temperatures) to be tempered"
+        )
 
 
 class Sweep(NamedTuple):
@@ -100,7 +112,8 @@ class Sweep(NamedTuple):
     elbo : float
         The bound at T = 1 of the same q, in nats.
     temperature : float
-        1 / E_q[1 / T], averaged over the data before the division where they have temperatures of their own.
+        1 / E_q[1 / T], averaged over the data before the division where they have temperatures of
+        their own.
     converged : bool
         Whether the sweep was one at T = 1 and raised the bound by less than `tol`.
     """
@@ -112,9 +125,14 @@ class Sweep(NamedTuple):
 
 
 def sweeps(
-    model: ConjugateModel, tempering: Tempering | None = None, *, tol: float = 1e-3, max_iter: int = 1000
+    model: ConjugateModel,
+    tempering: Tempering | None = None,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
 ) -> Iterator[Sweep]:
-    """Climb the bound sweep by sweep: first as `tempering` says, then at T = 1 until it no longer rises.
+    """Climb the bound sweep by sweep: first as `tempering` says, then at T = 1 until it no longer
+    rises.
 
     Parameters
     ----------
@@ -143,7 +161,9 @@ def _tempered(model, tempering, tol):
         model.update(inverse)
         value, regulariser = model.expected_log_joint(tempering.per_datum), model.regulariser()
         objective = regulariser + np.sum(inverse * value) + tempering.term
-        yield Sweep(float(objective), float(regulariser + np.sum(value)), 1 / float(np.mean(inverse)), False)
+        yield Sweep(
+            float(objective), float(regulariser + np.sum(value)), 1 / float(np.mean(inverse)), False
+        )
         if tempering.stops_early and objective - last < tol:
             return
         last = objective

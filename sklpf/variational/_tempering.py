@@ -1,4 +1,6 @@
-"""What the temperature is at every sweep: on a schedule, with a global distribution, or one distribution a datum."""
+"""What the temperature is at every sweep: on a schedule, with a global distribution, or one
+distribution a datum.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,17 @@ from sklearn.utils import gen_batches
 _DATA_AT_ONCE = 4096  # whose distributions over the temperatures are held at a time
 
 
-# -- temperatures ------------------------------------------------------------------------------------
-def temperature_schedule(schedule: str | ArrayLike, initial: float = 10.0, n_sweeps: int = 100) -> NDArray[np.float64]:
+# -- temperatures
+def temperature_schedule(
+    schedule: str | ArrayLike, initial: float = 10.0, n_sweeps: int = 100
+) -> NDArray[np.float64]:
     """Return the temperature of every annealed sweep; T = 1 comes after them.
 
     Parameters
     ----------
     schedule : {"constant", "linear", "geometric"} or array-like of shape (n,)
-        How T goes from `initial` to 1, which it would reach one sweep after the last; or the temperatures themselves.
+        How T goes from `initial` to 1, which it would reach one sweep after the last; or the
+        temperatures themselves.
     initial : float, default=10.0
         First temperature, at least 1.
     n_sweeps : int, default=100
@@ -36,13 +41,16 @@ def temperature_schedule(schedule: str | ArrayLike, initial: float = 10.0, n_swe
     if schedule == "constant":
         return np.full(n_sweeps, float(initial))
     if schedule not in ("linear", "geometric"):
-        raise ValueError(f'schedule must be "constant", "linear", "geometric" or temperatures, got {schedule!r}')
+        raise ValueError(
+            f'schedule must be "constant", "linear", "geometric" or temperatures, got {schedule!r}'
+        )
     space = np.linspace if schedule == "linear" else np.geomspace
     return space(initial, 1.0, n_sweeps, endpoint=False)
 
 
 def temperature_ladder(highest: float, n_temperatures: int = 100) -> NDArray[np.float64]:
-    """Return temperatures T_1 = 1 < … < T_M = `highest` in equal ratios, the support of a learned temperature.
+    """Return temperatures T_1 = 1 < … < T_M = `highest` in equal ratios, the support of a learned
+    temperature.
 
     Parameters
     ----------
@@ -63,12 +71,15 @@ def temperature_ladder(highest: float, n_temperatures: int = 100) -> NDArray[np.
 
 
 def temperature_posterior(
-    expected_log_joint: ArrayLike, temperatures: NDArray[np.float64], log_partition: NDArray[np.float64]
+    expected_log_joint: ArrayLike,
+    temperatures: NDArray[np.float64],
+    log_partition: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return E_q[1 / T] and the temperature's part of the bound, at the best q(T) under a uniform prior (equation 9).
+    """Return E_q[1 / T] and the temperature's part of the bound, at the best q(T) under a uniform
+    prior (equation 9).
 
-    q(T_m) = r_m is proportional to exp(U / T_m - log C(T_m)). The part of the bound is what it holds beside b U:
-    sum_m r_m (log(1 / M) - log r_m - log C(T_m)).
+    q(T_m) = r_m is proportional to exp(U / T_m - log C(T_m)). The part of the bound is what it
+    holds beside b U: sum_m r_m (log(1 / M) - log r_m - log C(T_m)).
 
     Parameters
     ----------
@@ -93,7 +104,7 @@ def temperature_posterior(
     return inverse, log_norm - inverse * values
 
 
-# -- a sequence of temperatures ----------------------------------------------------------------------
+# -- a sequence of temperatures
 class Tempering:
     """The temperature of a run, from sweep to sweep.
 
@@ -174,7 +185,8 @@ class GlobalTempering(Tempering):
     n_sweeps : int, default=100
         Most sweeps with a learned temperature.
     monotone : bool, default=False
-        Whether q(T) stays as it is where the update would raise the temperature. The bound rises all the same.
+        Whether q(T) stays as it is where the update would raise the temperature. The bound rises
+        all the same.
 
     Examples
     --------
@@ -191,15 +203,25 @@ class GlobalTempering(Tempering):
     stops_early = True
 
     def __init__(
-        self, temperatures: ArrayLike, log_partition: ArrayLike, n_sweeps: int = 100, *, monotone: bool = False
+        self,
+        temperatures: ArrayLike,
+        log_partition: ArrayLike,
+        n_sweeps: int = 100,
+        *,
+        monotone: bool = False,
     ):
         self.temperatures = _check(temperatures, "temperatures")
         self.log_partition = _check_log_partition(log_partition, self.temperatures)
         self.n_sweeps, self.monotone = n_sweeps, monotone
-        self.inverse, self.term = float(np.mean(1 / self.temperatures)), -float(np.mean(self.log_partition))
+        self.inverse, self.term = (
+            float(np.mean(1 / self.temperatures)),
+            -float(np.mean(self.log_partition)),
+        )
 
     def advance(self, expected_log_joint) -> None:
-        inverse, term = temperature_posterior(expected_log_joint, self.temperatures, self.log_partition)
+        inverse, term = temperature_posterior(
+            expected_log_joint, self.temperatures, self.log_partition
+        )
         if not (self.monotone and inverse < self.inverse):
             self.inverse, self.term = float(inverse), float(term)
 
@@ -212,7 +234,8 @@ class LocalTempering(Tempering):
     temperatures : array-like of shape (M,)
         Increasing from 1.
     log_partition : array-like of shape (M,)
-        log C(T_m) of a single datum, in nats. Exact where C does not depend on the global variables.
+        log C(T_m) of a single datum, in nats. Exact where C does not depend on the global
+        variables.
     n_data : int
         Number of data.
     n_sweeps : int, default=100
@@ -231,7 +254,9 @@ class LocalTempering(Tempering):
     per_datum = True
     stops_early = True
 
-    def __init__(self, temperatures: ArrayLike, log_partition: ArrayLike, n_data: int, n_sweeps: int = 100):
+    def __init__(
+        self, temperatures: ArrayLike, log_partition: ArrayLike, n_data: int, n_sweeps: int = 100
+    ):
         self.temperatures = _check(temperatures, "temperatures")
         self.log_partition = _check_log_partition(log_partition, self.temperatures)
         self.n_sweeps = n_sweeps
@@ -254,8 +279,16 @@ def _check(temperatures: ArrayLike, name: str) -> NDArray[np.float64]:
     return temperatures
 
 
-def _check_log_partition(log_partition: ArrayLike, temperatures: NDArray[np.float64]) -> NDArray[np.float64]:
+def _check_log_partition(
+    log_partition: ArrayLike, temperatures: NDArray[np.float64]
+) -> NDArray[np.float64]:
     log_partition = np.array(log_partition, dtype=np.float64)
-    if len(temperatures) == 0 or log_partition.shape != temperatures.shape or not np.all(np.isfinite(log_partition)):
-        raise ValueError("log_partition must hold one finite log C(T) for every one of the temperatures")
+    if (
+        len(temperatures) == 0
+        or log_partition.shape != temperatures.shape
+        or not np.all(np.isfinite(log_partition))
+    ):
+        raise ValueError(
+            "log_partition must hold one finite log C(T) for every one of the temperatures"
+        )
     return log_partition

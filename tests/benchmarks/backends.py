@@ -2,10 +2,11 @@
 
 Run with: python tests/benchmarks/backends.py {tasks,estimate,score,fit} [--rounds 3]
 
-Prints tables in Markdown; doc/benchmarks/backends.md keeps them. Dask is in the dependency group test, Ray in ray; what
-is not installed is left out. Every back end has 2 workers of one thread each. Calls are interleaved, after one of each
-that is not timed; a cell is the median, and of ratios the median ratio of the seconds to those of n_jobs=1 in the same
-round, with its quartiles. Every call must give the same bits.
+Prints tables in Markdown; doc/benchmarks/backends.md keeps them. Dask is in the dependency group
+test, Ray in ray; what is not installed is left out. Every back end has 2 workers of one thread
+each. Calls are interleaved, after one of each that is not timed; a cell is the median, and of
+ratios the median ratio of the seconds to those of n_jobs=1 in the same round, with its quartiles.
+Every call must give the same bits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from joblib import parallel_config
 from measure import interleave, ratio, row, small, table
 
 from sklpf import AIS, LatentDirichletAllocation
-from sklpf._parallel import run_segments
+from sklpf._utils.parallel import run_segments
 from sklpf.datasets import make_bars_corpus
 
 N_BLOCKS, N_SEGMENTS = 8, 8
@@ -31,7 +32,12 @@ N_BLOCKS, N_SEGMENTS = 8, 8
 def dask_workers():
     from distributed import Client, LocalCluster
 
-    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "host": "127.0.0.1",
+        "dashboard_address": None,
+    }
     with LocalCluster(**options) as cluster, Client(cluster):
         yield
 
@@ -52,7 +58,7 @@ def ray_workers():
 WORKERS = {"dask": ("distributed", dask_workers), "ray": ("ray", ray_workers)}
 
 
-# ---- work ----------------------------------------------------------------------------------------------
+# ---- work
 def _start(block):
     return np.zeros(1000)
 
@@ -63,7 +69,9 @@ def _advance(block, segment, carry):
 
 def empty(n_jobs):
     """64 tasks that do nothing, 8 at a time."""
-    return np.array(run_segments(_start, _advance, N_BLOCKS, N_SEGMENTS, n_jobs=n_jobs, stage="empty"))
+    return np.array(
+        run_segments(_start, _advance, N_BLOCKS, N_SEGMENTS, n_jobs=n_jobs, stage="empty")
+    )
 
 
 def annealing(path, n_chains, n_temperatures):
@@ -86,13 +94,16 @@ def fit(n_documents, n_passes):
 
 
 WORK = {
-    "estimate": ("AIS, 64 × 64 units, 1000 chains × 10,000 levels", lambda: annealing(small()[1], 1000, 10_000)),
+    "estimate": (
+        "AIS, 64 × 64 units, 1000 chains × 10,000 levels",
+        lambda: annealing(small()[1], 1000, 10_000),
+    ),
     "score": ("score of 2000 documents of 60 words", lambda: score(2000)),
     "fit": ("fit of 20 topics to 5000 documents of 100 words, 20 passes", lambda: fit(5000, 20)),
 }
 
 
-# ---- tables --------------------------------------------------------------------------------------------
+# ---- tables
 def on(backend, run, expected):
     def call():
         with parallel_config(backend=backend):
@@ -110,7 +121,10 @@ def measure(run, backends, rounds):
 def tasks(backends, rounds):
     table("back end", "milliseconds a task, of 64 that do nothing")
     for name, seconds in measure(empty, backends, rounds).items():
-        row("n_jobs=1" if name == "one" else name, f"{1000 * np.median(seconds) / N_BLOCKS / N_SEGMENTS:.2f}")
+        row(
+            "n_jobs=1" if name == "one" else name,
+            f"{1000 * np.median(seconds) / N_BLOCKS / N_SEGMENTS:.2f}",
+        )
 
 
 def work(name, make, backends, rounds):
@@ -127,7 +141,9 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # the back ends' own, and that few levels are not to be trusted
     with contextlib.ExitStack() as stack:
-        clusters = [name for name, (module, _) in WORKERS.items() if importlib.util.find_spec(module)]
+        clusters = [
+            name for name, (module, _) in WORKERS.items() if importlib.util.find_spec(module)
+        ]
         for name in clusters:
             stack.enter_context(WORKERS[name][1]())
         backends = ["threading", "loky", *clusters]

@@ -3,8 +3,9 @@
     python tests/benchmarks/compare_coverage.py coverage 100 [pair ...]
     python tests/benchmarks/compare_coverage.py errors 3 [pair ...]
 
-print the rows of the tables in doc/benchmarks/compare.md. All log Z come from ParallelTempering, those of densities on
-R^d from HAIS where nothing else is said; none is exact, and the direct run is made however far the models are apart.
+print the rows of the tables in doc/benchmarks/compare.md. All log Z come from ParallelTempering,
+those of densities on R^d from HAIS where nothing else is said; none is exact, and the direct run is
+made however far the models are apart.
 """
 
 import copy
@@ -42,7 +43,9 @@ def scaled(model, factor):
 def problem(kind):
     path = make_rbm_problem(kind).path
     mean = 1 / (1 + np.exp(-path.base_logit))
-    return BernoulliRBM.from_parameters(path.components, path.intercept_visible, path.intercept_hidden, mean)
+    return BernoulliRBM.from_parameters(
+        path.components, path.intercept_visible, path.intercept_hidden, mean
+    )
 
 
 def with_hidden(model, change):
@@ -57,10 +60,15 @@ def perturbed(model, scale):
     return other
 
 
-# ---- densities on R^d ----------------------------------------------------------------------------------
+# ---- densities on R^d
 def products(heavy, d, distance, second=None, estimator=None):
-    """Two complete products with known log Z; the second may be a Laplace one, or every expert two of half weight."""
-    rng, options = np.random.default_rng(0), {"partition_estimator": HAIS() if estimator is None else estimator}
+    """Two complete products with known log Z; the second may be a Laplace one, or every expert two
+    of half weight.
+    """
+    rng, options = (
+        np.random.default_rng(0),
+        {"partition_estimator": HAIS() if estimator is None else estimator},
+    )
     rotation, exponents = np.linalg.qr(rng.standard_normal((d, d)))[0], np.linspace(2, 4, d)
     scales = np.sqrt(2 * exponents - 3) ** -1 if heavy else np.full(d, np.sqrt(2))  # unit variances
     filters, mean = scales[:, np.newaxis] * rotation, np.full(d, distance)
@@ -68,7 +76,11 @@ def products(heavy, d, distance, second=None, estimator=None):
     a = ProductOfExperts.from_parameters(filters, exponents if heavy else None, **options)
     if second == "split":
         halves = np.repeat(other, 2, axis=0), np.repeat(exponents / 2, 2)
-        return a, ProductOfExperts.from_parameters(*halves, mean, **options), closed(other, exponents) - closed_of(a)
+        return (
+            a,
+            ProductOfExperts.from_parameters(*halves, mean, **options),
+            closed(other, exponents) - closed_of(a),
+        )
     weights = None if second == "laplace" or not heavy else exponents
     other = np.sqrt(2) / scales[:, np.newaxis] * other if second == "laplace" else other
     b = ProductOfExperts.from_parameters(other, weights, mean, **options)
@@ -76,7 +88,9 @@ def products(heavy, d, distance, second=None, estimator=None):
 
 
 def mean_covariance(d, distance):
-    """Two mean-covariance models of rows of two lengths, the second perturbed, with log Z by quadrature."""
+    """Two mean-covariance models of rows of two lengths, the second perturbed, with log Z by
+    quadrature.
+    """
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((2000, d)) * rng.choice([0.3, 1.5], size=(2000, 1))
     a = MeanCovarianceRBM(4, 4, 4, algorithm="mpf", random_state=0).fit(rows)
@@ -88,10 +102,14 @@ def mean_covariance(d, distance):
 
 
 def by_quadrature(model, d):
-    """log Z by the midpoint rule on 150 points a dimension, twelve standard deviations of the noise to either side."""
+    """log Z by the midpoint rule on 150 points a dimension, twelve standard deviations of the noise
+    to either side.
+    """
     reach = 12 * model.noise_std_ * model.scale_
     centres = reach * (np.arange(150) + 0.5 - 75) / 75
-    grid = np.stack(np.meshgrid(*d * [centres], indexing="ij"), axis=-1).reshape(-1, d) + model.mean_
+    grid = (
+        np.stack(np.meshgrid(*d * [centres], indexing="ij"), axis=-1).reshape(-1, d) + model.mean_
+    )
     parts = [logsumexp(model._log_f(rows)[0]) for rows in np.array_split(grid, 50)]
     return logsumexp(parts) + d * np.log(reach / 75)
 
@@ -137,15 +155,19 @@ PAIRS = {
     ),
     "hard, perturbed": lambda: (problem("hard"), perturbed(problem("hard"), 0.05)),
     "two modes, the second heavier": lambda: (
-        problem("two modes"), with_hidden(problem("two modes"), np.repeat([0.0, 0.2], 5))
+        problem("two modes"),
+        with_hidden(problem("two modes"), np.repeat([0.0, 0.2], 5)),
     ),
     "far mode, heavier": lambda: (problem("far mode"), with_hidden(problem("far mode"), 0.5)),
-}  # fmt: skip
+}
 
 
 LARGER = {
     "64 units, one step more": lambda: (trained(64, 30), one_more_step(trained(64, 30))),
-    "64 units, learning rates 0.05 and 0.04": lambda: (trained(64, 30), trained(64, 30, learning_rate=0.04)),
+    "64 units, learning rates 0.05 and 0.04": lambda: (
+        trained(64, 30),
+        trained(64, 30, learning_rate=0.04),
+    ),
     "64 units, 29 and 30 passes": lambda: (trained(64, 29), trained(64, 30)),
     "64 units, 20 and 30 passes": lambda: (trained(64, 20), trained(64, 30)),
     "64 units, two seeds": lambda: (trained(64, 30), trained(64, 30, 1)),
@@ -158,10 +180,14 @@ LARGER = {
 
 DENSITIES = {
     "Laplace 6-D": lambda: products(False, 6, 0.1),
-    "Laplace 6-D, draws and log Z by tempering": lambda: products(False, 6, 0.1, estimator=ParallelTempering()),
+    "Laplace 6-D, draws and log Z by tempering": lambda: products(
+        False, 6, 0.1, estimator=ParallelTempering()
+    ),
     "Laplace 36-D": lambda: products(False, 36, 0.1),
     "Student-t 6-D": lambda: products(True, 6, 0.1),
-    "Student-t 6-D, draws and log Z by tempering": lambda: products(True, 6, 0.1, estimator=ParallelTempering()),
+    "Student-t 6-D, draws and log Z by tempering": lambda: products(
+        True, 6, 0.1, estimator=ParallelTempering()
+    ),
     "Student-t 10-D, 10 and 20 experts": lambda: products(True, 10, 0.1, "split"),
     "mean-covariance 2-D": lambda: mean_covariance(2, 0.1),
     "mean-covariance 3-D": lambda: mean_covariance(3, 0.1),
@@ -183,10 +209,19 @@ ON_PATCHES = {
         )
         for n in (1, 5, 20, 80)
     },
-    "Laplace, 72 experts, two seeds": lambda: (on_patches("laplace", 72), on_patches("laplace", 72, 1)),
+    "Laplace, 72 experts, two seeds": lambda: (
+        on_patches("laplace", 72),
+        on_patches("laplace", 72, 1),
+    ),
     "Laplace, 72 and 144 experts": lambda: (on_patches("laplace", 72), on_patches("laplace", 144)),
-    "Student-t, 144 experts, two seeds": lambda: (on_patches("student_t", 144), on_patches("student_t", 144, 1)),
-    "mean-covariance, 20 of a kind, two seeds": lambda: (on_patches("units", 20), on_patches("units", 20, 1)),
+    "Student-t, 144 experts, two seeds": lambda: (
+        on_patches("student_t", 144),
+        on_patches("student_t", 144, 1),
+    ),
+    "mean-covariance, 20 of a kind, two seeds": lambda: (
+        on_patches("units", 20),
+        on_patches("units", 20, 1),
+    ),
 }
 
 
@@ -202,9 +237,16 @@ def with_seed(model, seed):
 def one(a, b, seed):
     """(estimate, standard error, low, high, trusted) of the direct ratio and of the difference."""
     a, b = with_seed(a, 2 * seed), with_seed(b, 2 * seed + 1)
-    first, second = (model.estimate_log_partition().partition_estimator_.result_ for model in (a, b))
-    below, above = (np.hypot(*(r.interval()[1] - r.log_partition for r in (first, second))) for _ in range(2))
-    value, error = second.log_partition - first.log_partition, np.hypot(first.std_error, second.std_error)
+    first, second = (
+        model.estimate_log_partition().partition_estimator_.result_ for model in (a, b)
+    )
+    below, above = (
+        np.hypot(*(r.interval()[1] - r.log_partition for r in (first, second))) for _ in range(2)
+    )
+    value, error = (
+        second.log_partition - first.log_partition,
+        np.hypot(first.std_error, second.std_error),
+    )
     difference = value, error, value - below, value + above, first.converged and second.converged
     result = ratio_result(a, b)
     if result is None:
@@ -217,12 +259,20 @@ def spread(a, b, rows):
 
 
 def enumerated(a, b):
-    first, second = (copy.deepcopy(model).set_params(partition_estimator=Exact()) for model in (a, b))
-    return second.estimate_log_partition().log_partition_ - first.estimate_log_partition().log_partition_
+    first, second = (
+        copy.deepcopy(model).set_params(partition_estimator=Exact()) for model in (a, b)
+    )
+    return (
+        second.estimate_log_partition().log_partition_
+        - first.estimate_log_partition().log_partition_
+    )
 
 
 def coverage(n_repeats, names):
-    print("| pair | spread | runs | trusted | covered | error | joint z > 3 | difference: trusted | covered | error |")
+    print(
+        "| pair | spread | runs | trusted | covered | error | joint z > 3 | difference: trusted |"
+        " covered | error |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name in names or (PAIRS | DENSITIES):
         started = time.process_time()
@@ -232,9 +282,17 @@ def coverage(n_repeats, names):
         direct, difference = runs[:, 0], runs[:, 1]
         far = np.abs(direct[:, 0] - difference[:, 0]) > 3 * np.hypot(direct[:, 1], difference[:, 1])
         trusted = (direct[:, 4] == 1) & (difference[:, 4] == 1)
-        cells = [name, f"{spread(a, b, a.sample(2000, random_state=0)):.2f}", n_repeats, *summary(direct, truth)]
+        cells = [
+            name,
+            f"{spread(a, b, a.sample(2000, random_state=0)):.2f}",
+            n_repeats,
+            *summary(direct, truth),
+        ]
         cells += [f"{np.sum(far & trusted)} of {np.sum(trusted)}", *summary(difference, truth)]
-        print("| " + " | ".join(map(str, cells)) + f" | {time.process_time() - started:.0f} s", flush=True)
+        print(
+            "| " + " | ".join(map(str, cells)) + f" | {time.process_time() - started:.0f} s",
+            flush=True,
+        )
 
 
 def summary(runs, truth):
@@ -246,7 +304,10 @@ def summary(runs, truth):
 
 
 def errors(n_repeats, names):
-    print("| pair | spread | direct: trusted | standard error | difference: trusted | standard error |")
+    print(
+        "| pair | spread | direct: trusted | standard error | difference: trusted | standard"
+        " error |"
+    )
     print("|---|---|---|---|---|---|")
     for name in names or (LARGER | ON_PATCHES):
         started = time.process_time()

@@ -3,8 +3,9 @@
     python tests/benchmarks/compare_fits_coverage.py 400 [setting ...]
     python tests/benchmarks/compare_fits_coverage.py shrunk
 
-print the rows of the tables in doc/benchmarks/compare_fits.md. The truth of a setting is the mean over many independent
-training sets of the folds' size, each with a training seed of its own and scored on fresh rows.
+print the rows of the tables in doc/benchmarks/compare_fits.md. The truth of a setting is the mean
+over many independent training sets of the folds' size, each with a training seed of its own and
+scored on fresh rows.
 """
 
 import logging
@@ -19,7 +20,14 @@ from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.model_selection import RepeatedKFold, ShuffleSplit
 
-from sklpf import BernoulliRBM, Exact, FactorialMixture, LatentDirichletAllocation, LeftToRight, compare_fits
+from sklpf import (
+    BernoulliRBM,
+    Exact,
+    FactorialMixture,
+    LatentDirichletAllocation,
+    LeftToRight,
+    compare_fits,
+)
 from sklpf.models._fit_errors import Fits, error_of_mean
 
 N_TRUTH = 400  # independent training sets
@@ -41,7 +49,9 @@ def rbm_rows(n_hidden, n_visible, scale, seed):
     """Exact draws from an RBM with normally distributed weights."""
     rng = np.random.default_rng(seed)
     rbm = BernoulliRBM.from_parameters(
-        scale * rng.normal(size=(n_hidden, n_visible)), 0.5 * rng.normal(size=n_visible), np.zeros(n_hidden)
+        scale * rng.normal(size=(n_hidden, n_visible)),
+        0.5 * rng.normal(size=n_visible),
+        np.zeros(n_hidden),
     )
     states = (np.arange(2**n_visible)[:, np.newaxis] >> np.arange(n_visible) & 1).astype(float)
     p = np.exp(rbm.score_samples(states))
@@ -52,13 +62,17 @@ def documents(n_topics, seed):
     """Documents of 12 tokens from known topics over 20 words."""
     topics = np.random.default_rng(seed).dirichlet(np.full(20, 0.2), n_topics)
     shares = np.full(n_topics, 0.3)
-    return lambda n, rng: np.stack([rng.multinomial(12, rng.dirichlet(shares) @ topics) for _ in range(n)])
+    return lambda n, rng: np.stack(
+        [rng.multinomial(12, rng.dirichlet(shares) @ topics) for _ in range(n)]
+    )
 
 
 def factorial_rows(n_components, scale, seed):
     """Sums of known components, each present in half of the rows, with unit noise."""
     components = scale * np.random.default_rng(seed).normal(size=(n_components, 5))
-    return lambda n, rng: rng.normal(size=(n, 5)) + (rng.random((n, n_components)) < 0.5) @ components
+    return lambda n, rng: (
+        rng.normal(size=(n, 5)) + (rng.random((n, n_components)) < 0.5) @ components
+    )
 
 
 def rbm(n_components, n_iter=20, learning_rate=0.05):
@@ -66,7 +80,9 @@ def rbm(n_components, n_iter=20, learning_rate=0.05):
 
 
 def lda(n_components):
-    return LatentDirichletAllocation(n_components, max_iter=5, partition_estimator=LeftToRight(10), n_jobs=1)
+    return LatentDirichletAllocation(
+        n_components, max_iter=5, partition_estimator=LeftToRight(10), n_jobs=1
+    )
 
 
 def mixture(n_components):
@@ -89,10 +105,18 @@ SETTINGS = {
         rbm_rows(5, 10, 1.5, 2), rbm(4, learning_rate=0.1), rbm(10, 40, 0.02), 80, cv=10
     ),
     "RBM, 2 and 6 units, 10 random splits": Setting(
-        rbm_rows(4, 10, 1.2, 3), rbm(2), rbm(6, 30), 100, cv=ShuffleSplit(10, test_size=0.25, random_state=0)
+        rbm_rows(4, 10, 1.2, 3),
+        rbm(2),
+        rbm(6, 30),
+        100,
+        cv=ShuffleSplit(10, test_size=0.25, random_state=0),
     ),
     "RBM, 2 and 6 units, 5 folds twice": Setting(
-        rbm_rows(4, 10, 1.2, 3), rbm(2), rbm(6, 30), 100, cv=RepeatedKFold(n_splits=5, n_repeats=2, random_state=0)
+        rbm_rows(4, 10, 1.2, 3),
+        rbm(2),
+        rbm(6, 30),
+        100,
+        cv=RepeatedKFold(n_splits=5, n_repeats=2, random_state=0),
     ),
 }
 
@@ -120,7 +144,12 @@ def measure(name, n_studies):
     for i in range(n_studies):
         X = setting.draw(setting.n_rows, np.random.default_rng([1, i]))
         comparison = compare_fits(
-            {"a": setting.a, "b": setting.b}, X, cv=setting.cv, n_seeds=setting.n_seeds, random_state=i, n_jobs=1
+            {"a": setting.a, "b": setting.b},
+            X,
+            cv=setting.cv,
+            n_seeds=setting.n_seeds,
+            random_state=i,
+            n_jobs=1,
         )
         difference = comparison.difference("a", "b")
         splits = (comparison.means["a"] - comparison.means["b"]).mean(axis=1)
@@ -128,22 +157,26 @@ def measure(name, n_studies):
         test_over_train = comparison.held_out.test_over_train
         naive = student_t.ppf(0.975, len(splits) - 1) * splits.std(ddof=1) / np.sqrt(len(splits))
         corrected = naive * np.sqrt(1 + len(splits) * test_over_train)
-        parts = [np.ptp(getattr(difference, part)) / 2 for part in ("sampling", "fits", "partition")]
+        parts = [
+            np.ptp(getattr(difference, part)) / 2 for part in ("sampling", "fits", "partition")
+        ]
         found.append((difference.mean, np.ptp(difference.combined) / 2, naive, corrected, *parts))
     means, *halves = np.transpose(found)
     truth, error = true_difference(setting, n_train)
     covers = [int(np.sum(np.abs(means - truth) <= half)) for half in halves]
     widths = [2 * np.mean(half) for half in halves]
     print(
-        f"| {name} | {truth:.3f} ± {error:.3f} | {means.std():.3f} "
-        f"| {covers[0]} | {widths[0]:.3f} | {covers[1]} | {widths[1]:.3f} | {covers[2]} | {widths[2]:.3f} "
-        f"| {widths[3]:.3f}, {widths[4]:.3f}, {widths[5]:.3f} | {(time.process_time() - began):.0f} s |",
+        f"| {name} | {truth:.3f} ± {error:.3f} | {means.std():.3f} | {covers[0]} | {widths[0]:.3f}"
+        f" | {covers[1]} | {widths[1]:.3f} | {covers[2]} | {widths[2]:.3f} | {widths[3]:.3f},"
+        f" {widths[4]:.3f}, {widths[5]:.3f} | {(time.process_time() - began):.0f} s |",
         flush=True,
     )
 
 
 def measure_shrunk_means(share, n_folds, n_studies=4000, n_rows=100):
-    """One row of the second table: N(share * mean of the training rows, 1) against N(0, 1), for rows from N(1, 1)."""
+    """One row of the second table: N(share * mean of the training rows, 1) against N(0, 1), for
+    rows from N(1, 1).
+    """
     n_test = n_rows // n_folds
     n_train = n_rows - n_test
     truth = share - share**2 * (1 + 1 / n_train) / 2
@@ -152,12 +185,24 @@ def measure_shrunk_means(share, n_folds, n_studies=4000, n_rows=100):
     for X in rng.normal(1, 1, size=(n_studies, n_folds, n_test)):
         locations = share * (X.sum() - X.sum(axis=1, keepdims=True)) / n_train
         differences = locations * X - locations**2 / 2
-        splits = [Fits(rows[j], differences[j][np.newaxis], nothing, nothing) for j in range(n_folds)]
+        splits = [
+            Fits(rows[j], differences[j][np.newaxis], nothing, nothing) for j in range(n_folds)
+        ]
         error = error_of_mean(splits, n_test / n_train, 0.95)
-        naive = student_t.ppf(0.975, n_folds - 1) * differences.mean(axis=1).std(ddof=1) / np.sqrt(n_folds)
-        halves = np.array([error.half_width, naive, naive * np.sqrt(1 + n_folds * n_test / n_train)])
+        naive = (
+            student_t.ppf(0.975, n_folds - 1)
+            * differences.mean(axis=1).std(ddof=1)
+            / np.sqrt(n_folds)
+        )
+        halves = np.array(
+            [error.half_width, naive, naive * np.sqrt(1 + n_folds * n_test / n_train)]
+        )
         covers += abs(error.mean - truth) <= halves
-    print(f"| {share} | {n_folds} | " + " | ".join(f"{100 * count / n_studies:.1f} %" for count in covers) + " |")
+    print(
+        f"| {share} | {n_folds} | "
+        + " | ".join(f"{100 * count / n_studies:.1f} %" for count in covers)
+        + " |"
+    )
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     python tests/benchmarks/costs.py [--seeds 5]
 
-Three targets: an RBM of 64 × 32 units trained on scikit-learn's digits, one of 784 × 20 trained on MNIST (reference
-data, see SKLPF_DATA; its log Z is enumerated) and a Gaussian in 20 dimensions with condition number 100. s is the
-median processor time of a run, one thread, kernels compiled before.
+Three targets: an RBM of 64 × 32 units trained on scikit-learn's digits, one of 784 × 20 trained on
+MNIST (reference data, see SKLPF_DATA; its log Z is enumerated) and a Gaussian in 20 dimensions with
+condition number 100. s is the median processor time of a run, one thread, kernels compiled before.
 """
 
 from __future__ import annotations
@@ -56,11 +56,18 @@ ON_DENSITIES = {
 
 
 def targets():
-    small = BernoulliRBM(32, learning_rate=0.05, n_iter=30, random_state=0).fit(digits().astype(np.float32))
+    small = BernoulliRBM(32, learning_rate=0.05, n_iter=30, random_state=0).fit(
+        digits().astype(np.float32)
+    )
     problem = make_density_problem("gaussian 20-D, condition 100", compiled=True)
     return (
         ("RBM, 64 × 32", small.path(), None, {k: v for k, v in ON_RBMS.items() if k != "Exact"}),
-        ("RBM, 784 × 20", (known := mnist(20, 0).path()), Exact().fit(known).log_partition_, ON_RBMS),
+        (
+            "RBM, 784 × 20",
+            (known := mnist(20, 0).path()),
+            Exact().fit(known).log_partition_,
+            ON_RBMS,
+        ),
         ("density, 20-D", problem.path, problem.log_partition, ON_DENSITIES),
     )
 
@@ -73,7 +80,9 @@ def timed(make, path, seed):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=5)
     n = parser.parse_args().seeds
     table("target", "estimator", "s", "median SE", "RMSE", "converged", "statement")

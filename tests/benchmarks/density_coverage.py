@@ -1,13 +1,16 @@
-"""Coverage of the 95 % intervals of converged runs on densities with known log Z, one row per problem and estimator.
+"""Coverage of the 95 % intervals of converged runs on densities with known log Z, one row per
+problem and estimator.
 
-    python tests/benchmarks/density_coverage.py [--seeds 200] [--jobs 2] [--problems NAME] [--estimators NAME]
+    python tests/benchmarks/density_coverage.py [--seeds 200] [--jobs 2] [--problems NAME]
+    [--estimators NAME]
         [--compiled] [--results density_coverage.jsonl] [--report]
 
-Every run is appended to the results file as it ends: an interrupted benchmark goes on where it stopped, and --report
-prints the table of what is there without running. K is the number of levels, N that of sweeps. Prints Markdown. A row
-fails the band if at least 40 runs converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94).
---reference measures log Z of the logistic regression instead, which has no closed form. --unbiased prints the mean of
-Z_hat / Z over --seeds runs of HAIS on four rows of a linear model, whose numbers of levels `tol` chooses.
+Every run is appended to the results file as it ends: an interrupted benchmark goes on where it
+stopped, and --report prints the table of what is there without running. K is the number of levels,
+N that of sweeps. Prints Markdown. A row fails the band if at least 40 runs converged and fewer of
+them cover than the 0.05 % quantile of Bin(n, 0.94). --reference measures log Z of the logistic
+regression instead, which has no closed form. --unbiased prints the mean of Z_hat / Z over --seeds
+runs of HAIS on four rows of a linear model, whose numbers of levels `tol` chooses.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ BLIND = "base on one"  # not pooled: what no chain meets can't be known
 
 _DENSE_WALK = ("condition 100", "regression")  # random walks in the metric "dense", others in None
 
-# levels K of HAIS, HAIS with a metric, AIS with random walks, and BDMC; then sweeps N of RTS and ParallelTempering
+# levels K of HAIS, HAIS with a metric, AIS with random walks, and BDMC; then sweeps N of RTS and
+# ParallelTempering
 _ORDER = ("HAIS", "HAIS, dense", "AIS, random walk", "BDMC", "RTS", "ParallelTempering")
 _DEFAULT = (1000, 1000, 1000, 1000, 4000, 4096)
 _BUDGETS = {
@@ -67,7 +71,9 @@ def make_estimator(problem: str, name: str, size: int, has_bounds: bool):
     return {
         "HAIS": lambda: HAIS(n_temperatures=size),
         "HAIS, dense": lambda: HAIS(n_temperatures=size, transition=HMC(metric=metric)),
-        "AIS, random walk": lambda: AIS(n_temperatures=size, ladder="adaptive", transition=RandomWalk(metric=walk)),
+        "AIS, random walk": lambda: AIS(
+            n_temperatures=size, ladder="adaptive", transition=RandomWalk(metric=walk)
+        ),
         "BDMC": lambda: BDMC(n_temperatures=size, ladder="adaptive"),
         "RTS": lambda: RTS(n_sweeps=size),
         "ParallelTempering": lambda: ParallelTempering(n_sweeps=size),
@@ -77,7 +83,9 @@ def make_estimator(problem: str, name: str, size: int, has_bounds: bool):
 def run(problem: str, name: str, size: int, seed: int, compiled: bool) -> dict:
     """One run as a row of the results file."""
     known = _problem(problem, compiled)
-    estimator = make_estimator(problem, name, size, known.path.bounds is not None).set_params(random_state=seed)
+    estimator = make_estimator(problem, name, size, known.path.bounds is not None).set_params(
+        random_state=seed
+    )
     row = {"problem": problem, "estimator": name, "size": size, "seed": seed, "compiled": compiled}
     started = time.process_time()
     with warnings.catch_warnings():
@@ -87,8 +95,15 @@ def run(problem: str, name: str, size: int, seed: int, compiled: bool) -> dict:
         except Exception as error:  # what a user would see; the table counts it
             return row | {"failed": f"{type(error).__name__}: {error}"}
     low, high = fitted.log_partition_interval_
-    row |= {"off": fitted.log_partition_ - known.log_partition, "error": fitted.log_partition_std_error_}
-    row |= {"low": low - known.log_partition, "high": high - known.log_partition, "converged": fitted.converged_}
+    row |= {
+        "off": fitted.log_partition_ - known.log_partition,
+        "error": fitted.log_partition_std_error_,
+    }
+    row |= {
+        "low": low - known.log_partition,
+        "high": high - known.log_partition,
+        "converged": fitted.converged_,
+    }
     return row | {"reasons": fitted.result_.reasons, "seconds": time.process_time() - started}
 
 
@@ -112,7 +127,11 @@ def missing(rows: list[dict], args) -> list[tuple]:
     """What is still to be run, seeds first, so that an interrupted run has a part of every cell."""
     keys = ("problem", "estimator", "size", "seed", "compiled")
     done = {tuple(row[key] for key in keys) for row in rows}
-    cells = list(itertools.product(chosen(DENSITY_PROBLEMS, args.problems), chosen(ESTIMATORS, args.estimators)))
+    cells = list(
+        itertools.product(
+            chosen(DENSITY_PROBLEMS, args.problems), chosen(ESTIMATORS, args.estimators)
+        )
+    )
     jobs = [
         (problem, name, args.size or budget(problem, name), seed, args.compiled)
         for batch in np.array_split(np.arange(args.seeds), max(1, args.seeds // 10))
@@ -128,12 +147,18 @@ def chosen(names, words: str) -> list[str]:
     if not words:
         return list(names)
     listed = [word.strip() for word in words.split(";")]
-    return [n for n in names if any(n == w or (w.endswith("*") and n.startswith(w[:-1])) for w in listed)]
+    return [
+        n
+        for n in names
+        if any(n == w or (w.endswith("*") and n.startswith(w[:-1])) for w in listed)
+    ]
 
 
 def execute(args) -> None:
     jobs = missing(read(args.results), args)
-    found = Parallel(n_jobs=args.jobs, return_as="generator_unordered", batch_size=1)(delayed(run)(*j) for j in jobs)
+    found = Parallel(n_jobs=args.jobs, return_as="generator_unordered", batch_size=1)(
+        delayed(run)(*j) for j in jobs
+    )
     with open(args.results, "a") as file:
         for row in found:
             file.write(json.dumps(row, default=float) + "\n")
@@ -141,13 +166,15 @@ def execute(args) -> None:
 
 
 HEAD = (
-    "| problem | log Z | estimator | K or N | runs | s | bias | RMSE | mean SE | median SE | converged | covers | "
-    "converged and 3 SE off | band |\n|" + "---|" * 14
+    "| problem | log Z | estimator | K or N | runs | s | bias | RMSE | mean SE | median SE |"
+    " converged | covers | converged and 3 SE off | band |\n|" + "---|" * 14
 )
 
 
 def summarise(rows: list[dict], std_error: float) -> tuple:
-    """Errors, standard errors, converged, covering and wrong runs; a measured log Z widens both by its own error."""
+    """Errors, standard errors, converged, covering and wrong runs; a measured log Z widens both by
+    its own error.
+    """
     off, error, low, high = (
         np.array([row[key] for row in rows], dtype=float) for key in ("off", "error", "low", "high")
     )
@@ -165,16 +192,31 @@ def report(rows: list[dict], args) -> None:
             cells.setdefault((row["problem"], row["estimator"], row["size"]), []).append(row)
     print(HEAD)
     totals = {name: np.zeros(3, dtype=int) for name in ESTIMATORS}
-    order = [(p, e) for p in chosen(DENSITY_PROBLEMS, args.problems) for e in chosen(ESTIMATORS, args.estimators)]
-    for problem, name, size in sorted((c for c in cells if c[:2] in order), key=lambda c: (order.index(c[:2]), c[2])):
+    order = [
+        (p, e)
+        for p in chosen(DENSITY_PROBLEMS, args.problems)
+        for e in chosen(ESTIMATORS, args.estimators)
+    ]
+    for problem, name, size in sorted(
+        (c for c in cells if c[:2] in order), key=lambda c: (order.index(c[:2]), c[2])
+    ):
         counts = _print_cell(problem, name, size, cells[problem, name, size])
         if BLIND not in problem:
             totals[name] += counts
     print(f'\nPooled coverage of converged runs, without the problems "{BLIND}":\n')
     for name, (covered, converged, wrong) in totals.items():
         if converged:
-            print(f"- {name}: {covered / converged:.1%} ({covered} of {converged}), {wrong} wrong by more than 3 SE")
-    _print_costs({key: rows for key, rows in cells.items() if key[:2] in order and key[2] == budget(*key[:2])})
+            print(
+                f"- {name}: {covered / converged:.1%} ({covered} of {converged}), {wrong} wrong by"
+                " more than 3 SE"
+            )
+    _print_costs(
+        {
+            key: rows
+            for key, rows in cells.items()
+            if key[:2] in order and key[2] == budget(*key[:2])
+        }
+    )
 
 
 def _seconds(rows) -> float:
@@ -183,13 +225,22 @@ def _seconds(rows) -> float:
 
 
 def _print_costs(cells: dict) -> None:
-    """Squared median error times CPU seconds; the mean squared error instead in parentheses, from 10 runs on."""
-    print("\nSE^2 s (RMSE^2 s), in 1e-3 nats^2 s, where at least 3 runs were made and half of them converged:\n")
+    """Squared median error times CPU seconds; the mean squared error instead in parentheses, from
+    10 runs on.
+    """
+    print(
+        "\nSE^2 s (RMSE^2 s), in 1e-3 nats^2 s, where at least 3 runs were made and half of them"
+        " converged:\n"
+    )
     print("| problem | " + " | ".join(ESTIMATORS) + " |\n|" + "---|" * (1 + len(ESTIMATORS)))
     for problem in (p for p in DENSITY_PROBLEMS if BLIND not in p):
         costs, shown = {}, {}
         for name in ESTIMATORS:
-            rows = [row for row in cells.get((problem, name, budget(problem, name)), []) if "failed" not in row]
+            rows = [
+                row
+                for row in cells.get((problem, name, budget(problem, name)), [])
+                if "failed" not in row
+            ]
             if len(rows) < 3 or np.mean([row["converged"] for row in rows]) < 0.5:
                 continue
             seconds = 1e3 * _seconds(rows)
@@ -200,7 +251,9 @@ def _print_costs(cells: dict) -> None:
         if len(costs) > 1:
             best = min(costs, key=costs.__getitem__)
             shown[best] = f"**{shown[best]}**"
-            print(f"| {problem} | " + " | ".join(shown.get(name, "-") for name in ESTIMATORS) + " |")
+            print(
+                f"| {problem} | " + " | ".join(shown.get(name, "-") for name in ESTIMATORS) + " |"
+            )
 
 
 def _print_cell(problem, name, size, rows) -> tuple[int, int, int]:
@@ -223,29 +276,45 @@ def _print_cell(problem, name, size, rows) -> tuple[int, int, int]:
     return hits, n, int(wrong.sum())
 
 
-# -- log Z of the logistic regression -----------------------------------------------------------------
+# -- log Z of the logistic regression
 
 
 def reference(n: int = 4_000_000) -> None:
-    """Importance sampling with a t at the posterior's mean, after four rounds that find mean and covariance."""
+    """Importance sampling with a t at the posterior's mean, after four rounds that find mean and
+    covariance.
+    """
     path = make_density_problem("logistic regression").path
     mode = optimize.minimize(
-        lambda w: (-path.log_density(w[np.newaxis])[0], -path.grad(w[np.newaxis])[0]), np.zeros(31), jac=True
+        lambda w: (-path.log_density(w[np.newaxis])[0], -path.grad(w[np.newaxis])[0]),
+        np.zeros(31),
+        jac=True,
     ).x
     steps = np.vstack([mode + 1e-4 * np.eye(31), mode - 1e-4 * np.eye(31)])
     slopes = path.grad(steps)
     mean, covariance = mode, np.linalg.inv((slopes[31:] - slopes[:31]) / 2e-4)
-    for seed, df, draws in [(0, 40, 60_000), (1, 40, 60_000), (2, 40, 60_000), (3, 40, 60_000), (4, 60, n)]:
+    for seed, df, draws in [
+        (0, 40, 60_000),
+        (1, 40, 60_000),
+        (2, 40, 60_000),
+        (3, 40, 60_000),
+        (4, 60, n),
+    ]:
         value, error, share, mean, covariance = _importance(path, mean, covariance, df, draws, seed)
         print(
-            f"t with {df} degrees of freedom, {draws} draws: {value:.5f} +- {error:.5f}, {share:.0%} of the draws count"
+            f"t with {df} degrees of freedom, {draws} draws: {value:.5f} +- {error:.5f},"
+            f" {share:.0%} of the draws count"
         )
 
 
 def _importance(path, mean, covariance, df, n, seed):
-    rng, proposal = np.random.default_rng(seed), stats.multivariate_t(mean, (covariance + covariance.T) / 2, df)
+    rng, proposal = (
+        np.random.default_rng(seed),
+        stats.multivariate_t(mean, (covariance + covariance.T) / 2, df),
+    )
     points = [proposal.rvs(20_000, random_state=rng) for _ in range(min(n, 60_000) // 20_000)]
-    parts = itertools.chain(points, (proposal.rvs(20_000, random_state=rng) for _ in range((n - 60_000) // 20_000)))
+    parts = itertools.chain(
+        points, (proposal.rvs(20_000, random_state=rng) for _ in range((n - 60_000) // 20_000))
+    )
     log_weights = np.concatenate([path.log_density(x) - proposal.logpdf(x) for x in parts])
     total, squares = logsumexp(log_weights), logsumexp(2 * log_weights)
     effective = np.exp(2 * total - squares)
@@ -256,7 +325,7 @@ def _importance(path, mean, covariance, df, n, seed):
     return total - np.log(n), np.sqrt(1 / effective - 1 / n), effective / n, center, spread
 
 
-# -- is the mean estimate of Z right where the number of levels was chosen? ----------------------------
+# -- is the mean estimate of Z right where the number of levels was chosen?
 
 
 def unbiased(seeds: int) -> None:
@@ -282,16 +351,27 @@ def unbiased(seeds: int) -> None:
     for log_partition, share, value, std_error in zip(problem.log_partition, shares, mean, error):
         print(f"| {log_partition:.2f} | {share:.0%} | {value:.4f} +- {std_error:.4f} |")
     every = np.mean(ratios, axis=1)
-    print(f"| all | {np.mean(counts):.0%} | {every.mean():.4f} +- {every.std(ddof=1) / np.sqrt(seeds):.4f} |")
+    print(
+        f"| all | {np.mean(counts):.0%} | {every.mean():.4f} +-"
+        f" {every.std(ddof=1) / np.sqrt(seeds):.4f} |"
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--problems", default="", help="names between semicolons; a trailing * stands for any ending")
+    parser.add_argument(
+        "--problems",
+        default="",
+        help="names between semicolons; a trailing * stands for any ending",
+    )
     parser.add_argument("--estimators", default="", help="as --problems")
-    parser.add_argument("--size", type=int, default=0, help="K or N instead of the budgets in this file")
+    parser.add_argument(
+        "--size", type=int, default=0, help="K or N instead of the budgets in this file"
+    )
     parser.add_argument("--compiled", action="store_true")
     parser.add_argument("--results", default="density_coverage.jsonl")
     parser.add_argument("--report", action="store_true")

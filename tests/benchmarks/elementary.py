@@ -1,9 +1,10 @@
-"""Coverage of ImportanceSampling and RejectionSampling on densities, with good proposals and with light-tailed ones.
+"""Coverage of ImportanceSampling and RejectionSampling on densities, with good proposals and with
+light-tailed ones.
 
     python tests/benchmarks/elementary.py [--seeds 100] [--cells NAME]
 
-Prints Markdown: how many runs converged, and how many of their 95 % intervals cover. The RBMs are in the grid
-"elementary" of interval_coverage.py.
+Prints Markdown: how many runs converged, and how many of their 95 % intervals cover. The RBMs are
+in the grid "elementary" of interval_coverage.py.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def measure(path, log_partition, make, n, n_seeds):
         low, high = fitted.log_partition_interval_
         error = fitted.log_partition_std_error_
         off = fitted.log_partition_ - log_partition
-        rows.append((off, error, fitted.converged_, low <= log_partition <= high, abs(off) > 3 * error))
+        rows.append(
+            (off, error, fitted.converged_, low <= log_partition <= high, abs(off) > 3 * error)
+        )
     return np.array(rows, dtype=float).T
 
 
@@ -92,8 +95,9 @@ def main():
             off, error, converged, covers, wrong = measure(path, log_partition, make, n, args.seeds)
             trusted = converged.astype(bool)
             print(
-                f"| {name} | {n} | {np.sqrt(np.mean(off**2)):.3f} | {np.nanmedian(error):.3f} | {trusted.mean():.0%} | "
-                f"{covers[trusted].sum():.0f} of {trusted.sum()} | {wrong[trusted].sum():.0f} |",
+                f"| {name} | {n} | {np.sqrt(np.mean(off**2)):.3f} | {np.nanmedian(error):.3f} |"
+                f" {trusted.mean():.0%} | {covers[trusted].sum():.0f} of {trusted.sum()} |"
+                f" {wrong[trusted].sum():.0f} |",
                 flush=True,
             )
 

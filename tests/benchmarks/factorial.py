@@ -1,12 +1,14 @@
 """Speed and memory of the factorial mixture's sweeps, and what its fits find; prints Markdown.
 
-    python tests/benchmarks/factorial.py [sweep large design verify faces enumeration "name of a family"]
+    python tests/benchmarks/factorial.py [sweep large design verify faces enumeration "name of a
+    family"]
 
-`design` and `verify` fit the families of generated shapes in `factorial_shapes.py` with 10 seeds, before (annealed,
-n_moves=0) and after (n_moves at its default, without tempering). Minutes each.
+`design` and `verify` fit the families of generated shapes in `factorial_shapes.py` with 10 seeds,
+before (annealed, n_moves=0) and after (n_moves at its default, without tempering). Minutes each.
 
-One thread, processor time, the best of several rounds. The floor is N K D + N K^2 multiply-add operations at the rate
-of a large square matrix product in the same process; a sweep needs N K D twice, for X M' and for the sums over rows.
+One thread, processor time, the best of several rounds. The floor is N K D + N K^2 multiply-add
+operations at the rate of a large square matrix product in the same process; a sweep needs N K D
+twice, for X M' and for the sums over rows.
 """
 
 from __future__ import annotations
@@ -64,18 +66,30 @@ def numpy_update(products, activations, gram, log_odds, half_precision):
 def numpy_sweep(posterior, X):
     gram, log_odds = posterior._gram, logit(posterior.activation_probability)
     half_precision = 0.5 / posterior.noise_variance
-    on, _ = numpy_update(X @ posterior.means.T, posterior.activations, gram, log_odds, half_precision)
+    on, _ = numpy_update(
+        X @ posterior.means.T, posterior.activations, gram, log_odds, half_precision
+    )
     second = on.T @ on
     np.fill_diagonal(second, on.sum(axis=0))
-    covariance = np.linalg.inv(np.eye(len(gram)) / posterior.component_variance + second / posterior.noise_variance)
+    covariance = np.linalg.inv(
+        np.eye(len(gram)) / posterior.component_variance + second / posterior.noise_variance
+    )
     return covariance @ (on.T @ X) / posterior.noise_variance
 
 
 def sweep():
     print("\n## One sweep, one thread, float64, ms\n")
-    print("| N | D | K | floor | sweep | NumPy sweep | ratio | sweep / floor | activations | NumPy | ratio |")
+    print(
+        "| N | D | K | floor | sweep | NumPy sweep | ratio | sweep / floor | activations | NumPy |"
+        " ratio |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|---|")
-    for n, n_features, n_components in ((10_000, 16, 8), (20_000, 64, 30), (20_000, 1000, 30), (5_000, 1000, 100)):
+    for n, n_features, n_components in (
+        (10_000, 16, 8),
+        (20_000, 64, 30),
+        (20_000, 1000, 30),
+        (5_000, 1000, 100),
+    ):
         X, _ = make(n, n_features, n_components)
         X = X.astype(np.float64)
         on = np.random.default_rng(1).random((n, n_components)) < 0.3
@@ -96,8 +110,9 @@ def sweep():
         kernel = best(lambda: update_activations(*arguments))  # noqa: B023
         plain = best(lambda: numpy_update(products, activations, gram, log_odds, 2.0))  # noqa: B023
         print(
-            f"| {n} | {n_features} | {n_components} | {floor:.1f} | {ours:.1f} | {theirs:.1f} | {theirs / ours:.1f} "
-            f"| {ours / floor:.1f} | {kernel:.2f} | {plain:.1f} | {plain / kernel:.1f} |"
+            f"| {n} | {n_features} | {n_components} | {floor:.1f} | {ours:.1f} | {theirs:.1f} |"
+            f" {theirs / ours:.1f} | {ours / floor:.1f} | {kernel:.2f} | {plain:.1f} |"
+            f" {plain / kernel:.1f} |"
         )
 
 
@@ -112,8 +127,8 @@ def large():
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"\n## N = {n:,}, D = {n_features}, K = {n_components}, float32 rows\n")
     print(
-        f"X holds {X.nbytes / 2**30:.2f} GiB, the peak before the sweeps was {before:.2f} GiB, after them "
-        f"{after:.2f} GiB;"
+        f"X holds {X.nbytes / 2**30:.2f} GiB, the peak before the sweeps was {before:.2f} GiB,"
+        f" after them {after:.2f} GiB;"
     )
     print(f"{seconds:.1f} s a sweep by the wall.")
 
@@ -125,8 +140,14 @@ METHODS = {
 
 
 def families(names, n=1500, n_restarts=10):
-    print(f"\n{n} rows, {n_restarts} restarts; reached: at most 0.05 nats a row below the truth's bound\n")
-    print("| family | parameters | method | reached | median gap | largest gap | shapes found | s a fit |")
+    print(
+        f"\n{n} rows, {n_restarts} restarts; reached: at most 0.05 nats a row below the truth's"
+        " bound\n"
+    )
+    print(
+        "| family | parameters | method | reached | median gap | largest gap | shapes found | s a"
+        " fit |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for name in names:
         family = FAMILIES[name]
@@ -136,40 +157,58 @@ def families(names, n=1500, n_restarts=10):
             for method, options in METHODS.items():
                 gaps, found, began = [], [], time.process_time()
                 for seed in range(n_restarts):
-                    model = FactorialMixture(len(components), **parameters, **options, random_state=seed).fit(X)
+                    model = FactorialMixture(
+                        len(components), **parameters, **options, random_state=seed
+                    ).fit(X)
                     gaps.append((truth - model.elbo_) / n)
                     found.append(n_found(model.components_, components))
                 seconds = (time.process_time() - began) / n_restarts
                 print(
-                    f"| {name} | {'given' if parameters else 'learned'} | {method} | {np.sum(np.array(gaps) < 0.05)} "
-                    f"| {np.median(gaps):.2f} | {np.max(gaps):.2f} | {np.mean(found):.1f} of {len(components)} "
-                    f"| {seconds:.2f} |",
+                    f"| {name} | {'given' if parameters else 'learned'} | {method} |"
+                    f" {np.sum(np.array(gaps) < 0.05)} | {np.median(gaps):.2f} | {np.max(gaps):.2f}"
+                    f" | {np.mean(found):.1f} of {len(components)} | {seconds:.2f} |",
                     flush=True,
                 )
 
 
 def faces(n_train=1500, n_test=500, n_components=16, n_starts=5):
     images = np.load(find_shared_data("faces/yaleb_32x32.npz"), allow_pickle=False)["images"]
-    images = images[np.random.default_rng(0).permutation(len(images))[: n_train + n_test]].astype(float)
+    images = images[np.random.default_rng(0).permutation(len(images))[: n_train + n_test]].astype(
+        float
+    )
     images = (images - images.mean()) / images.std()
-    options = {"noise_variance": 0.25, "component_variance": 0.25, "activation_probability": 0.3, "tol": 1e-3}
-    print("\n| method | held-out log-likelihood, nats an image | best | bound, nats an image | s a fit |")
+    options = {
+        "noise_variance": 0.25,
+        "component_variance": 0.25,
+        "activation_probability": 0.3,
+        "tol": 1e-3,
+    }
+    print(
+        "\n| method | held-out log-likelihood, nats an image | best | bound, nats an image | s a"
+        " fit |"
+    )
     print("|---|---|---|---|---|")
     for name, tempered in {
         "VI": {},
-        "annealed from 6 in 50": {"tempering": "annealed", "initial_temperature": 6.0, "n_tempered": 50},
+        "annealed from 6 in 50": {
+            "tempering": "annealed",
+            "initial_temperature": 6.0,
+            "n_tempered": 50,
+        },
     }.items():
         for n_moves in (0, 10):
             scores, bounds, began = [], [], time.process_time()
             for seed in range(n_starts):
-                model = FactorialMixture(n_components, **options, **tempered, n_moves=n_moves, random_state=seed)
+                model = FactorialMixture(
+                    n_components, **options, **tempered, n_moves=n_moves, random_state=seed
+                )
                 bounds.append(model.fit(images[:n_train]).elbo_ / n_train)
                 seconds = (time.process_time() - began) / n_starts
                 scores.append(model.score(images[n_train:]))
             error = np.std(scores, ddof=1) / np.sqrt(n_starts)
             print(
-                f"| {name}, {n_moves} moves | {np.mean(scores):.1f} ± {error:.1f} | {max(scores):.1f} "
-                f"| {np.mean(bounds):.1f} | {seconds:.1f} |",
+                f"| {name}, {n_moves} moves | {np.mean(scores):.1f} ± {error:.1f} |"
+                f" {max(scores):.1f} | {np.mean(bounds):.1f} | {seconds:.1f} |",
                 flush=True,
             )
 
@@ -179,7 +218,9 @@ def enumeration():
     print("|---|---|---|---|")
     for n_components in (16, 18, 19, 20, 21, 22):
         X, _ = make(2000, 50, n_components)
-        model = FactorialMixture(n_components, noise_variance=0.25, max_iter=20, n_moves=0, random_state=0)
+        model = FactorialMixture(
+            n_components, noise_variance=0.25, max_iter=20, n_moves=0, random_state=0
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             path = model.fit(X).path(X[:8])

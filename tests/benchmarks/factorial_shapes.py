@@ -1,4 +1,6 @@
-"""Families of generated shapes for `factorial.py`: weighted images, on or off in every row, plus noise."""
+"""Families of generated shapes for `factorial.py`: weighted images, on or off in every row, plus
+noise.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +42,20 @@ def rectangle(rng, side, *, hollow=False):
 
 
 def bump(rng, side):
-    centre, width, grid = rng.uniform(0, side - 1, 2), rng.uniform(0.12, 0.25) * side, np.arange(side)
+    centre, width, grid = (
+        rng.uniform(0, side - 1, 2),
+        rng.uniform(0.12, 0.25) * side,
+        np.arange(side),
+    )
     return np.exp(-((grid[:, None] - centre[0]) ** 2 + (grid - centre[1]) ** 2) / (2 * width**2))
 
 
 def ellipse(rng, side):
-    centre, axes, angle = rng.uniform(0, side - 1, 2), rng.uniform(0.15, 0.4, 2) * side, rng.uniform(0, np.pi)
+    centre, axes, angle = (
+        rng.uniform(0, side - 1, 2),
+        rng.uniform(0.15, 0.4, 2) * side,
+        rng.uniform(0, np.pi),
+    )
     y, x = np.arange(side)[:, None] - centre[0], np.arange(side) - centre[1]
     u, v = x * np.cos(angle) + y * np.sin(angle), y * np.cos(angle) - x * np.sin(angle)
     return ((u / axes[0]) ** 2 + (v / axes[1]) ** 2 <= 1).astype(float)
@@ -54,7 +64,9 @@ def ellipse(rng, side):
 def band(rng, side):
     """The pixels near a straight line through the image."""
     angle, y, x = rng.uniform(0, np.pi), *np.indices((side, side)) - (side - 1) / 2
-    return (np.abs(x * np.cos(angle) + y * np.sin(angle) - rng.uniform(-0.3, 0.3) * side) < 1).astype(float)
+    return (
+        np.abs(x * np.cos(angle) + y * np.sin(angle) - rng.uniform(-0.3, 0.3) * side) < 1
+    ).astype(float)
 
 
 def mask(rng, side, share):
@@ -84,9 +96,13 @@ class Family(NamedTuple):
             image = self.draw(rng)
             if image.sum() > 1 and all(np.abs(image - other).max() > 0.3 for other in images):
                 images.append(image)
-        components = np.array([image.ravel() for image in images]) * rng.uniform(0.5, 1, (len(images), 1))
+        components = np.array([image.ravel() for image in images]) * rng.uniform(
+            0.5, 1, (len(images), 1)
+        )
         activations = (rng.random((n, len(images))) < self.probability).astype(float)
-        X = activations @ components + np.sqrt(self.noise_variance) * rng.normal(size=(n, components.shape[1]))
+        X = activations @ components + np.sqrt(self.noise_variance) * rng.normal(
+            size=(n, components.shape[1])
+        )
         given = {
             "noise_variance": self.noise_variance,
             "component_variance": float(np.mean(components**2)),
@@ -109,7 +125,10 @@ FAMILIES = {
     "ellipses 12 x 12, 16": Family(lambda rng: ellipse(rng, 12), 16, 0.1, 0.2, 15),
     "blobs 7 x 7, 14": Family(lambda rng: blob(rng, 7, 9), 14, 0.05, 0.3, 16),
 }
-DESIGN, VERIFY = list(FAMILIES)[:6], list(FAMILIES)[6:]  # what the moves were made for, and what they had not seen
+DESIGN, VERIFY = (
+    list(FAMILIES)[:6],
+    list(FAMILIES)[6:],
+)  # what the moves were made for, and what they had not seen
 _NAMES = ("noise_variance", "component_variance", "activation_probability")
 
 
@@ -117,13 +136,17 @@ def truth_bound(X, activations, given, learned):
     """The bound, in nats, that sweeps from the true activations arrive at."""
     start = given["noise_variance"], given["component_variance"]
     probability = np.full(activations.shape[1], given["activation_probability"])
-    posterior = FactorialPosterior(X, activations, *start, probability, learned=_NAMES if learned else ())
+    posterior = FactorialPosterior(
+        X, activations, *start, probability, learned=_NAMES if learned else ()
+    )
     *_, last = sweeps(posterior, tol=1e-6 * len(X), max_iter=5000)
     return last.elbo
 
 
 def n_found(found, components):
-    """Number of the components that differ from one of those found by less than 0.15 in every pixel, one to one."""
+    """Number of the components that differ from one of those found by less than 0.15 in every
+    pixel, one to one.
+    """
     distances = np.abs(found[:, None] - components).max(axis=2)
     pairs = linear_sum_assignment(np.minimum(distances, 0.5))
     return int(np.sum(distances[pairs] < 0.15))

@@ -1,7 +1,9 @@
-"""HMC steps of the image models in JAX: a peer of hmc_speed.py, which starts it in an environment that has JAX.
+"""HMC steps of the image models in JAX: a peer of hmc_speed.py, which starts it in an environment
+that has JAX.
 
-Reads lines "jax" and "blackjax" and answers each with the processor seconds of one call, after a first answer when
-both are compiled. One step is one leapfrog step with acceptance; both scan over all steps in one compiled call.
+Reads lines "jax" and "blackjax" and answers each with the processor seconds of one call, after a
+first answer when both are compiled. One step is one leapfrog step with acceptance; both scan over
+all steps in one compiled call.
 """
 
 import json
@@ -16,7 +18,9 @@ jax.config.update("jax_enable_x64", True)
 
 
 def densities(kind, arrays):
-    """Energies and forces of points (n, d), u = M x: log f_0 with its gradient, and log f_1 with its own, by hand."""
+    """Energies and forces of points (n, d), u = M x: log f_0 with its gradient, and log f_1 with
+    its own, by hand.
+    """
     A = {name: jnp.array(value) for name, value in arrays.items()}
 
     def gaussian(x):
@@ -24,7 +28,9 @@ def densities(kind, arrays):
 
     def heavy(x):
         square, d = jnp.sum(x * x, -1), x.shape[-1]
-        return -0.5 * (A["df"] + d) * jnp.log1p(square / A["df"]), -x * ((A["df"] + d) / (A["df"] + square))[..., None]
+        return -0.5 * (A["df"] + d) * jnp.log1p(square / A["df"]), -x * (
+            (A["df"] + d) / (A["df"] + square)
+        )[..., None]
 
     def laplace(x):
         u = x @ A["filters"].T
@@ -33,12 +39,16 @@ def densities(kind, arrays):
     def student_t(x):
         u = x @ A["filters"].T
         s = 1 + u * u
-        return -jnp.sum(A["exponents"] * jnp.log(s), -1), -(2 * A["exponents"] * u / s) @ A["filters"]
+        return -jnp.sum(A["exponents"] * jnp.log(s), -1), -(2 * A["exponents"] * u / s) @ A[
+            "filters"
+        ]
 
     def linear(x):
         a = A["center"] + x @ A["root"]
         log_base, slope = gaussian(x)
-        return log_base + jnp.sum(a * a / 4 - jnp.abs(a), -1), slope + (a / 2 - jnp.sign(a)) @ A["root"]
+        return log_base + jnp.sum(a * a / 4 - jnp.abs(a), -1), slope + (a / 2 - jnp.sign(a)) @ A[
+            "root"
+        ]
 
     def mcrbm(x):
         root = 1 / jnp.sqrt(jnp.sum(x * x, -1, keepdims=True) / x.shape[-1] + 0.5)
@@ -48,8 +58,12 @@ def densities(kind, arrays):
         log_base, slope = gaussian(x)
         forces = u * (jax.nn.sigmoid(covariance) @ A["pooling"].T)
         along = jnp.sum(forces * u, -1, keepdims=True) * root**2 / x.shape[-1]
-        slope = slope - (forces * root) @ A["factors"] + along * x + jax.nn.sigmoid(mean) @ A["filters"]
-        return log_base + jnp.sum(jax.nn.softplus(covariance), -1) + jnp.sum(jax.nn.softplus(mean), -1), slope
+        slope = (
+            slope - (forces * root) @ A["factors"] + along * x + jax.nn.sigmoid(mean) @ A["filters"]
+        )
+        return log_base + jnp.sum(jax.nn.softplus(covariance), -1) + jnp.sum(
+            jax.nn.softplus(mean), -1
+        ), slope
 
     base = heavy if kind == "student-t" else gaussian
     target = {"laplace": laplace, "student-t": student_t, "linear": linear, "mcrbm": mcrbm}[kind]
@@ -81,7 +95,10 @@ def ours(both, step, half_life):
         accept = jnp.log(jax.random.uniform(key_uniform, log_accept.shape)) < log_accept
         rows = accept[:, None]
         x, v = jnp.where(rows, end, x), jnp.where(rows, -pace, v)
-        kept = tuple(jnp.where(rows if a.ndim == 2 else accept, a, b) for a, b in zip(new, (log_base, gain, g0, g1)))
+        kept = tuple(
+            jnp.where(rows if a.ndim == 2 else accept, a, b)
+            for a, b in zip(new, (log_base, gain, g0, g1))
+        )
         v = -jnp.sqrt(1 - share) * v + jnp.sqrt(share) * jax.random.normal(key_normal, v.shape)
         return (key, x, v, kept, weight), None
 

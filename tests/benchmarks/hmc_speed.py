@@ -1,12 +1,13 @@
 """Time of an HMC step of the image models, against their matrix products, NumPy, JAX and blackjax.
 
-    taskset -c 0 python tests/benchmarks/hmc_speed.py [python of an environment with jax and blackjax]
+    taskset -c 0 python tests/benchmarks/hmc_speed.py [python of an environment with jax and
+    blackjax]
 
-Chains go up a ladder of 100 levels by moves of one leapfrog step, in float64 and on one thread. "ours" is the program
-that HAIS runs on a model's path; "NumPy" the plain loops on it; "two functions", for products of experts,
-`GeometricPath` on a log density and a gradient that numba compiled, each with its own W x. What is compared is called
-in turn; a ratio is the median of the rounds' ratios with its quartiles. "products" are the matrix products of a step
-and nothing else.
+Chains go up a ladder of 100 levels by moves of one leapfrog step, in float64 and on one thread.
+"ours" is the program that HAIS runs on a model's path; "NumPy" the plain loops on it; "two
+functions", for products of experts, `GeometricPath` on a log density and a gradient that numba
+compiled, each with its own W x. What is compared is called in turn; a ratio is the median of the
+rounds' ratios with its quartiles. "products" are the matrix products of a step and nothing else.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from measure import ratio, row, table
 from threadpoolctl import threadpool_limits
 
 from sklpf import HMC, GeometricPath, MeanCovarianceRBM, ProductOfExperts
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.models import LinearPath
 from sklpf.paths._base import map_state
 from sklpf.runs import _plain
@@ -45,11 +46,13 @@ class Case(NamedTuple):
     goals: tuple  # share of the products, JAX / ours
 
 
-# ---- the densities -------------------------------------------------------------------------------------------
+# ---- the densities
 def product(K, d, n, strength, goals):
     """Student-t experts with one exponent, or Laplace ones where that is None."""
     filters = np.random.default_rng(0).normal(size=(K, d)) / d**0.5
-    path = ProductOfExperts.from_parameters(filters, None if strength is None else np.full(K, strength)).path()
+    path = ProductOfExperts.from_parameters(
+        filters, None if strength is None else np.full(K, strength)
+    ).path()
     kind = "laplace" if strength is None else "student-t"
     arrays = {"filters": path.experts.filters, "constant": path.experts.constant}
     if strength is not None:
@@ -74,12 +77,16 @@ def mean_covariance(d, K, n, goals):
     intercepts = {"intercept_covariance": np.full(K, 2.0), "intercept_mean": np.full(K, -2.0)}
     path = MeanCovarianceRBM.from_parameters(factors, pooling, filters, **intercepts).path()
     arrays = {"factors": factors, "pooling": pooling, "filters": filters, **intercepts}
-    return Case(f"mcrbm {d}, {K}/{K}/{K}", "mcrbm", path, arrays, [factors, pooling, filters], n, goals)
+    return Case(
+        f"mcrbm {d}, {K}/{K}/{K}", "mcrbm", path, arrays, [factors, pooling, filters], n, goals
+    )
 
 
 def two_functions(case):
     """A product of experts as two functions that a user compiled."""
-    W, exponents, constant = (case.arrays.get(name) for name in ("filters", "exponents", "constant"))
+    W, exponents, constant = (
+        case.arrays.get(name) for name in ("filters", "exponents", "constant")
+    )
     if case.kind == "laplace":
         log_density = numba.njit(lambda x: constant - np.abs(x @ W.T).sum(axis=1))
         grad = numba.njit(lambda x: -np.sign(x @ W.T) @ W)
@@ -97,7 +104,7 @@ def two_functions(case):
     return GeometricPath(log_density, grad=grad, base=case.path.base)
 
 
-# ---- what is timed ------------------------------------------------------------------------------------------
+# ---- what is timed
 def annealing(path, move, n):
     """A function that takes chains, made once, up the ladder."""
     stream = Stream(KEY)
@@ -106,7 +113,9 @@ def annealing(path, move, n):
     moving = map_state(np.array, state), map_state(np.array, memory)
     betas = np.repeat(np.linspace(0, 1, LEVELS)[:, np.newaxis], n, axis=1)
     model, log_weights = move.compiled(path), np.zeros(n)
-    return lambda: path.kernel("anneal")(model, moving, betas, False, stream.at(1).keys, log_weights)
+    return lambda: path.kernel("anneal")(
+        model, moving, betas, False, stream.at(1).keys, log_weights
+    )
 
 
 def in_numpy(path, move, n):
@@ -114,7 +123,9 @@ def in_numpy(path, move, n):
     state = path.sample_base(n, stream)
     levels = np.repeat(np.arange(LEVELS)[:, np.newaxis], n, axis=1)
     memory = move.init(path, state, stream.aside())
-    return lambda: _plain.anneal(path.with_ladder(np.linspace(0, 1, LEVELS)), move, state, memory, levels, stream.at(1))
+    return lambda: _plain.anneal(
+        path.with_ladder(np.linspace(0, 1, LEVELS)), move, state, memory, levels, stream.at(1)
+    )
 
 
 @numba.njit
@@ -126,7 +137,10 @@ def both_ways(x, matrix, u, back):
 
 def products(case):
     """A function that computes every matrix product of the steps."""
-    work = [(np.ones((case.n, m.shape[1])), m, np.empty((case.n, len(m)))) for m in map(np.array, case.matrices)]
+    work = [
+        (np.ones((case.n, m.shape[1])), m, np.empty((case.n, len(m))))
+        for m in map(np.array, case.matrices)
+    ]
     work = [(*parts, np.empty_like(parts[0])) for parts in work]
     return lambda: [both_ways(*parts) for parts in work]
 
@@ -178,13 +192,24 @@ def measured(case, python):
     for _ in range(ROUNDS + 1):
         for name, call in calls.items():
             seconds[name].append(call())
-    return {name: np.array(values[1:]) for name, values in seconds.items()}  # the first round warms up
+    return {
+        name: np.array(values[1:]) for name, values in seconds.items()
+    }  # the first round warms up
 
 
 def main():
     python = sys.argv[1] if len(sys.argv) > 1 else None
-    table("density", "chains", "ours, ns a chain and step", "products, ns", "share of the limit (goal)",
-          "two functions / ours", "NumPy / ours", "JAX / ours (goal)", "blackjax / ours")  # fmt: skip
+    table(
+        "density",
+        "chains",
+        "ours, ns a chain and step",
+        "products, ns",
+        "share of the limit (goal)",
+        "two functions / ours",
+        "NumPy / ours",
+        "JAX / ours (goal)",
+        "blackjax / ours",
+    )
     cases = [
         product(36, 36, 64, 2.0, (0.41, 3.5)),
         product(144, 36, 64, 1.0, (0.5, 2.1)),
@@ -195,13 +220,22 @@ def main():
     ]
     for case in cases:
         times = measured(case, python)
-        ns = {name: np.median(seconds) / case.n / (LEVELS - 1) * 1e9 for name, seconds in times.items()}
+        ns = {
+            name: np.median(seconds) / case.n / (LEVELS - 1) * 1e9
+            for name, seconds in times.items()
+        }
         ratios = {name: ratio(seconds, times["ours"]) for name, seconds in times.items()}
         row(
-            case.name, case.n, f"{ns['ours']:.0f}", f"{ns['products']:.0f}", f"{ratios['products']} ({case.goals[0]})",
-            ratios.get("two functions", "-"), ratios["numpy"], f"{ratios.get('jax', '-')} ({case.goals[1]})",
+            case.name,
+            case.n,
+            f"{ns['ours']:.0f}",
+            f"{ns['products']:.0f}",
+            f"{ratios['products']} ({case.goals[0]})",
+            ratios.get("two functions", "-"),
+            ratios["numpy"],
+            f"{ratios.get('jax', '-')} ({case.goals[1]})",
             ratios.get("blackjax", "-"),
-        )  # fmt: skip
+        )
 
 
 if __name__ == "__main__":

@@ -1,17 +1,19 @@
-"""Coverage of the 95 % intervals of converged runs on enumerable RBMs, one row for each problem and setting.
+"""Coverage of the 95 % intervals of converged runs on enumerable RBMs, one row for each problem and
+setting.
 
     python tests/benchmarks/interval_coverage.py [--seeds 200] [--jobs 2] [--grid NAME]
         [--problems PART OF A NAME] [--estimators PART OF A NAME]
 
-"defaults" runs AIS, RTS and ParallelTempering on every problem, "ais" AIS with few and many chains and levels, "large"
-AIS on RBMs that can't be enumerated, where a long run of ParallelTempering is the reference and its error widens the
-intervals, "traps" every estimator, short and long, where the base or the ladder misses most of the model, "elementary"
-ImportanceSampling and MarkovMixture on the problems and on the traps that aren't trained on MNIST, "reweighting" all
-methods that read one run, on a run of ParallelTempering and one of RTS for each seed, "adaptive" and "adaptive traps"
-the kinds of simulated tempering at equal sweeps, "smc" and "smc traps" SMC, short and long, beside AIS and
-ParallelTempering. Prints Markdown; ms is the median CPU time of a run. A row fails the band if at least 40 runs
-converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94). Problems on NLTCS and MNIST need the
-reference data (see SKLPF_DATA) and are left out without it.
+"defaults" runs AIS, RTS and ParallelTempering on every problem, "ais" AIS with few and many chains
+and levels, "large" AIS on RBMs that can't be enumerated, where a long run of ParallelTempering is
+the reference and its error widens the intervals, "traps" every estimator, short and long, where the
+base or the ladder misses most of the model, "elementary" ImportanceSampling and MarkovMixture on
+the problems and on the traps that aren't trained on MNIST, "reweighting" all methods that read one
+run, on a run of ParallelTempering and one of RTS for each seed, "adaptive" and "adaptive traps" the
+kinds of simulated tempering at equal sweeps, "smc" and "smc traps" SMC, short and long, beside AIS
+and ParallelTempering. Prints Markdown; ms is the median CPU time of a run. A row fails the band if
+at least 40 runs converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94).
+Problems on NLTCS and MNIST need the reference data (see SKLPF_DATA) and are left out without it.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ _TINY = 1e-6  # nats: smaller standard errors are judged by the error itself
 
 def trained(data, n_components, n_iter, learning_rate, scale=1.0):
     """The path of an RBM that scikit-learn trained on binary data, all parameters times `scale`."""
-    rbm = ScikitRBM(n_components, learning_rate=learning_rate, batch_size=100, n_iter=n_iter, random_state=0)
+    rbm = ScikitRBM(
+        n_components, learning_rate=learning_rate, batch_size=100, n_iter=n_iter, random_state=0
+    )
     rbm.fit(data.astype(float))
     mean = (data.sum(axis=0) + 1) / (len(data) + 2)
     parameters = (rbm.components_, rbm.intercept_visible_, rbm.intercept_hidden_)
@@ -82,7 +86,9 @@ def digits():
 def mnist(n_components, seed):
     """An RBM of 10,000 rows of MNIST, trained here."""
     rows = binary("mnist")[:10_000].astype(np.float32)
-    return BernoulliRBM(n_components, learning_rate=0.05, batch_size=50, n_iter=10, random_state=seed).fit(rows)
+    return BernoulliRBM(
+        n_components, learning_rate=0.05, batch_size=50, n_iter=10, random_state=seed
+    ).fit(rows)
 
 
 def transposed(rbm):
@@ -99,7 +105,9 @@ PROBLEMS = {
     "random, 16 hidden": lambda: make_rbm_problem("medium").path,
     "random, 16 hidden, hard": lambda: make_rbm_problem("hard").path,
     "NLTCS, 16 visible, 40 hidden": lambda: trained(binary("nltcs"), 40, 20, 0.1),
-    "NLTCS, 16 visible, 40 hidden, parameters x 2": lambda: trained(binary("nltcs"), 40, 20, 0.1, scale=2.0),
+    "NLTCS, 16 visible, 40 hidden, parameters x 2": lambda: trained(
+        binary("nltcs"), 40, 20, 0.1, scale=2.0
+    ),
     "MNIST, 10 hidden (mnist_h10)": lambda: stored("mnist_h10"),
     "MNIST, 15 hidden (mnist_toy15)": lambda: stored("mnist_toy15"),
 }
@@ -109,7 +117,9 @@ TRAPS = {
     "far mode": lambda: make_rbm_problem("far mode").path,
     "sharp digits": lambda: make_rbm_problem("sharp digits").path,
     "digits, 20 hidden, uniform base": lambda: (
-        BernoulliRBM(20, learning_rate=0.05, n_iter=100, random_state=0).fit(digits()).path(base="uniform")
+        BernoulliRBM(20, learning_rate=0.05, n_iter=100, random_state=0)
+        .fit(digits())
+        .path(base="uniform")
     ),
     **{
         f"MNIST, 20 hidden, {kind}, training {seed}": functools.partial(make, seed)
@@ -140,9 +150,13 @@ SHORT = {
     "ParallelTempering, tol 0.1": ParallelTempering(tol=0.1),
     "BDMC, 300 levels": BDMC(n_temperatures=300),
 }
-AIS_GRID = {f"AIS, {n} x {k}": AIS(n, k) for n, k in itertools.product((10, 30, 100, 400), (3, 10, 100, 1000))}
+AIS_GRID = {
+    f"AIS, {n} x {k}": AIS(n, k)
+    for n, k in itertools.product((10, 30, 100, 400), (3, 10, 100, 1000))
+}
 LARGE_GRID = {
-    f"AIS, {n} x {k}": AIS(n, k) for n, k in [(10, 1000), (100, 1000), (400, 1000), (10, 10_000), (100, 10_000)]
+    f"AIS, {n} x {k}": AIS(n, k)
+    for n, k in [(10, 1000), (100, 1000), (400, 1000), (10, 10_000), (100, 10_000)]
 }
 ELEMENTARY = {
     "ImportanceSampling, 1000": ImportanceSampling(1000),
@@ -159,7 +173,10 @@ ADAPTIVE = {
 }
 SMC_GRID = {
     **{f"SMC, 10 x {n} x {k}": SMC(n, k) for n, k in [(10, 10), (100, 10), (100, 30), (100, 100)]},
-    **{f"SMC, waste-free, 10 x {n} x {k}": SMC(n, k, variant="waste-free") for n, k in [(100, 10), (500, 20)]},
+    **{
+        f"SMC, waste-free, 10 x {n} x {k}": SMC(n, k, variant="waste-free")
+        for n, k in [(100, 10), (500, 20)]
+    },
     "AIS, 100 x 1000": AIS(),
     "ParallelTempering, 1024 sweeps": ParallelTempering(n_sweeps=1024),
 }
@@ -226,7 +243,9 @@ def read_by_all(path, sampler, seeds):
 
 def measure(path, estimator, n_seeds, n_jobs, run=run):
     batches = np.array_split(np.arange(n_seeds), 4 * n_jobs)
-    results = Parallel(n_jobs=n_jobs)(delayed(run)(path, estimator, b.tolist()) for b in batches if len(b))
+    results = Parallel(n_jobs=n_jobs)(
+        delayed(run)(path, estimator, b.tolist()) for b in batches if len(b)
+    )
     return np.array([row for batch in results for row in batch], dtype=float).T
 
 
@@ -239,12 +258,16 @@ def measured(path, name, estimator, n_seeds, n_jobs, grid):
 
 
 def summarise(exact, exact_error, values):
-    """Bias, standard errors, which runs converged, cover and are wrong by 3 SE, and which count in the pooled share."""
+    """Bias, standard errors, which runs converged, cover and are wrong by 3 SE, and which count in
+    the pooled share.
+    """
     value, error, low, high, converged, _ = values
     converged, off = converged.astype(bool), value - exact
     reach = np.hypot((high - low) / 2, 1.96 * exact_error)
     with np.errstate(invalid="ignore"):  # approximations have no interval, and have not converged
-        covered = np.where(error > _TINY, np.abs((low + high) / 2 - exact) <= reach, np.abs(off) < _TINY)
+        covered = np.where(
+            error > _TINY, np.abs((low + high) / 2 - exact) <= reach, np.abs(off) < _TINY
+        )
     wrong = converged & (np.abs(off) > np.maximum(3 * np.hypot(error, exact_error), _TINY))
     pooled = converged & (error > _TINY)
     return off, error, converged, covered, wrong, pooled
@@ -259,7 +282,17 @@ def main():
     parser.add_argument("--estimators", default="")
     args = parser.parse_args()
     problems, estimators = GRIDS[args.grid]
-    heads = ["problem", "log Z", "estimator", "bias", "RMSE", "median SE", "ms", "converged", "covers"]
+    heads = [
+        "problem",
+        "log Z",
+        "estimator",
+        "bias",
+        "RMSE",
+        "median SE",
+        "ms",
+        "converged",
+        "covers",
+    ]
     heads += ["converged and 3 SE off", "band"]
     print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     totals = np.zeros(2, dtype=int)
@@ -279,18 +312,24 @@ def main():
             n_seeds = max(40, args.seeds // 4) if "400 x 1000" in name else args.seeds
             lines = measured(path, name, estimator, n_seeds, args.jobs, args.grid)
             for line, values in lines.items():
-                off, error, converged, covered, wrong, pooled = summarise(exact, exact_error, values)
+                off, error, converged, covered, wrong, pooled = summarise(
+                    exact, exact_error, values
+                )
                 n, hits = int(converged.sum()), int(covered[converged].sum())
                 totals += int(covered[pooled].sum()), int(pooled.sum())
                 verdict = "-" if n < 40 else "fails" if hits < binom.ppf(5e-4, n, 0.94) else "holds"
                 share = f"{hits} of {n}" + (f", {hits / n:.0%}" if n else "")
                 print(
-                    f"| {problem} | {shown} | {line} | {off.mean():+.3f} | {np.sqrt(np.mean(off**2)):.3f} | "
-                    f"{np.nanmedian(error):.3f} | {1000 * np.median(values[5]):.0f} | {converged.mean():.0%} | "
-                    f"{share} | {wrong.sum()} | {verdict} |",
+                    f"| {problem} | {shown} | {line} | {off.mean():+.3f} |"
+                    f" {np.sqrt(np.mean(off**2)):.3f} | {np.nanmedian(error):.3f} |"
+                    f" {1000 * np.median(values[5]):.0f} | {converged.mean():.0%} | {share} |"
+                    f" {wrong.sum()} | {verdict} |",
                     flush=True,
                 )
-    print(f"\npooled coverage of converged runs: {totals[0] / max(totals[1], 1):.1%} ({totals[0]} of {totals[1]})")
+    print(
+        f"\npooled coverage of converged runs: {totals[0] / max(totals[1], 1):.1%} ({totals[0]} of"
+        f" {totals[1]})"
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """Speed and held-out quality of LatentDirichletAllocation beside other packages; prints Markdown.
 
-    python tests/benchmarks/lda.py [documents long_documents fit threads likelihood_over_time tempering]
+    python tests/benchmarks/lda.py [documents long_documents fit threads likelihood_over_time
+    tempering]
 
-Processor time of one thread, BLAS on one thread, calls interleaved. Needs the reference texts; gensim and tomotopy are
-left out where they are not installed. Held out is `completion_score`, nats a token, the same code for all: topics and
-alpha of a peer are put into one of our models.
+Processor time of one thread, BLAS on one thread, calls interleaved. Needs the reference texts;
+gensim and tomotopy are left out where they are not installed. Held out is `completion_score`, nats
+a token, the same code for all: topics and alpha of a peer are put into one of our models.
 """
 
 from __future__ import annotations
@@ -37,21 +38,27 @@ def texts(name):
     with np.load(file) as data:
         return [
             sp.csr_matrix(
-                (data[f"{part}_data"].astype(float), data[f"{part}_indices"], data[f"{part}_indptr"]),
+                (
+                    data[f"{part}_data"].astype(float),
+                    data[f"{part}_indices"],
+                    data[f"{part}_indptr"],
+                ),
                 shape=(len(data[f"{part}_indptr"]) - 1, int(data["n_features"])),
             )
             for part in ("train", "test")
         ]
 
 
-# ---- documents -----------------------------------------------------------------------------------
+# ---- documents
 def document_step(model, X):
     """A call of the E-step and the sums for the topics, from gamma = 1; returns gamma."""
     topics, alpha = copy.deepcopy(model._topics), model._alpha
 
     def call():
         with task_map(1) as tasks:
-            found = infer_documents(topics, X, alpha, np.ones((X.shape[0], len(alpha))), model._settings, tasks)
+            found = infer_documents(
+                topics, X, alpha, np.ones((X.shape[0], len(alpha))), model._settings, tasks
+            )
             update_topics(topics, found, 1e-9, 1.0, tasks)
         return found.gamma
 
@@ -79,12 +86,23 @@ def trained(n_topics, train):
 def documents():
     print("\n## Documents and updates at topics after 5 passes, AP\n")
     print(
-        "Documents: gamma from 1 until it settles, and the sums that an update needs. scikit-learn has exp(E log beta)"
+        "Documents: gamma from 1 until it settles, and the sums that an update needs. scikit-learn"
+        " has exp(E log beta)"
     )
     print(
-        "beforehand; ours computes that of the words it needs. Update: everything that a batch of 128 costs in a fit."
+        "beforehand; ours computes that of the words it needs. Update: everything that a batch of"
+        " 128 costs in a fit."
     )
-    table("", "K", "documents", "scikit-learn, ms", "float64, ms", "float32, ms", "ratio float64", "ratio float32")
+    table(
+        "",
+        "K",
+        "documents",
+        "scikit-learn, ms",
+        "float64, ms",
+        "float32, ms",
+        "ratio float64",
+        "ratio float32",
+    )
     train, _ = texts("ap")
     changes = []
     for n_topics, n in ((20, 1000), (100, 1000), (500, 500)):
@@ -108,14 +126,29 @@ def documents():
 
 
 def long_documents():
-    print("\n## Documents of about 400 distinct words, NIPS, and how long the products of their matrices alone take\n")
+    print(
+        "\n## Documents of about 400 distinct words, NIPS, and how long the products of their"
+        " matrices alone take\n"
+    )
     train, _ = texts("nips")
     distinct = np.diff(train.indptr)
     X = train[(distinct > 350) & (distinct < 450)]
     X32, n = X.astype(np.float32), X.shape[0]
-    print(f"{n} documents with {X.nnz / n:.0f} different words and {X.sum() / n:.0f} tokens in the mean")
+    print(
+        f"{n} documents with {X.nnz / n:.0f} different words and {X.sum() / n:.0f} tokens in the"
+        " mean"
+    )
     found = []
-    table("", "K", "documents", "scikit-learn, ms", "float64, ms", "float32, ms", "ratio float64", "ratio float32")
+    table(
+        "",
+        "K",
+        "documents",
+        "scikit-learn, ms",
+        "float64, ms",
+        "float32, ms",
+        "ratio float64",
+        "ratio float32",
+    )
     for n_topics in (20, 100, 500):
         double, single, reference = trained(n_topics, train)
         with task_map(1) as tasks:
@@ -132,19 +165,38 @@ def long_documents():
             }
             report("update", n_topics, 128, calls, 3)
         found.append((n_topics, *limit(reference.exp_dirichlet_component_, double._alpha, X[:30])))
-    table("K", "updates of gamma", "topics left after 1, 5, 10, 20", "two products, µs", "all, µs a document")
+    table(
+        "K",
+        "updates of gamma",
+        "topics left after 1, 5, 10, 20",
+        "two products, µs",
+        "all, µs a document",
+    )
     for n_topics, steps, left, pair in found:
-        row(n_topics, f"{steps:.0f}", ", ".join(f"{v:.0f}" for v in left), f"{pair:.1f}", f"{steps * pair:.0f}")
+        row(
+            n_topics,
+            f"{steps:.0f}",
+            ", ".join(f"{v:.0f}" for v in left),
+            f"{pair:.1f}",
+            f"{steps * pair:.0f}",
+        )
 
 
 def settle_all(model, X, tasks):
     return infer_documents(
-        model._topics, X, model._alpha, np.ones((X.shape[0], len(model._alpha))), model._settings, tasks
+        model._topics,
+        X,
+        model._alpha,
+        np.ones((X.shape[0], len(model._alpha))),
+        model._settings,
+        tasks,
     )
 
 
 def limit(rows, alpha, X):
-    """Means over documents: updates of gamma until it settles, topics left in some, and the time of both products."""
+    """Means over documents: updates of gamma until it settles, topics left in some, and the time of
+    both products.
+    """
     steps, left, seconds = [], [], []
     for begin, end in zip(X.indptr[:-1], X.indptr[1:]):
         matrix, counts = np.ascontiguousarray(rows[:, X.indices[begin:end]]), X.data[begin:end]
@@ -168,10 +220,16 @@ def limit(rows, alpha, X):
 def report(name, n_topics, n, calls, rounds=9):
     seconds = interleave(calls, rounds)
     times = [f"{1e3 * np.median(seconds[name]):.1f}" for name in calls]
-    row(name, n_topics, n, *times, *(ratio(seconds["reference"], seconds[name]) for name in ("double", "single")))
+    row(
+        name,
+        n_topics,
+        n,
+        *times,
+        *(ratio(seconds["reference"], seconds[name]) for name in ("double", "single")),
+    )
 
 
-# ---- fits ------------------------------------------------------------------------------------------
+# ---- fits
 def held_out(components, alpha, test):
     """completion_score of any package's topics."""
     model = LatentDirichletAllocation(len(components), max_iter=0, **PRIORS).fit(test)
@@ -187,9 +245,21 @@ def fit_gensim(X, n_topics, n_passes):
     names = {i: str(i) for i in range(X.shape[1])}
     began = time.process_time()
     model = LdaModel(
-        corpus, n_topics, names, chunksize=128, passes=n_passes, update_every=1, alpha=[0.01] * n_topics, eta=0.01,
-        decay=0.7, offset=10, iterations=100, gamma_threshold=1e-3, eval_every=None, random_state=0,
-    )  # fmt: skip
+        corpus,
+        n_topics,
+        names,
+        chunksize=128,
+        passes=n_passes,
+        update_every=1,
+        alpha=[0.01] * n_topics,
+        eta=0.01,
+        decay=0.7,
+        offset=10,
+        iterations=100,
+        gamma_threshold=1e-3,
+        eval_every=None,
+        random_state=0,
+    )
     return time.process_time() - began, model.state.get_lambda(), 0.01
 
 
@@ -199,7 +269,9 @@ def fit_tomotopy(X, n_topics, n_iter, learned, prior=0.01, seed=1):
     model = tomotopy.LDAModel(k=n_topics, alpha=prior, eta=prior, seed=seed)
     model.optim_interval = 10 if learned else 0
     for begin, end in zip(X.indptr[:-1], X.indptr[1:]):
-        model.add_doc(np.repeat(X.indices[begin:end], X.data[begin:end].astype(int)).astype(str).tolist())
+        model.add_doc(
+            np.repeat(X.indices[begin:end], X.data[begin:end].astype(int)).astype(str).tolist()
+        )
     began = time.process_time()
     model.train(n_iter, workers=1)
     seconds = time.process_time() - began
@@ -222,7 +294,9 @@ def fit():
     options = {"max_iter": 5, **ONLINE}
     runs = {
         "ours, float64": lambda: fit_ours(train, LatentDirichletAllocation(100, **options)),
-        "ours, float32": lambda: fit_ours(train.astype(np.float32), LatentDirichletAllocation(100, **options)),
+        "ours, float32": lambda: fit_ours(
+            train.astype(np.float32), LatentDirichletAllocation(100, **options)
+        ),
         "ours, learned alpha": lambda: fit_ours(
             train, LatentDirichletAllocation(100, learn_doc_topic_prior=True, **options)
         ),
@@ -260,7 +334,9 @@ def threads():
     train, _ = texts("ap")
     table("K", "one thread", "two threads", "ratio", "same bits")
     for n_topics in (100, 500):
-        models = {n: LatentDirichletAllocation(n_topics, max_iter=5, n_jobs=n, **ONLINE) for n in (1, 2)}
+        models = {
+            n: LatentDirichletAllocation(n_topics, max_iter=5, n_jobs=n, **ONLINE) for n in (1, 2)
+        }
         calls = {n: lambda model=model: model.fit(train) for n, model in models.items()}
         seconds = interleave(calls, 5, clock=time.perf_counter)
         same = np.array_equal(models[1].components_, models[2].components_)
@@ -268,7 +344,7 @@ def threads():
         row(n_topics, *times, ratio(seconds[1], seconds[2]), same)
 
 
-# ---- quality -----------------------------------------------------------------------------------------
+# ---- quality
 def likelihood_over_time():
     print("\n## Held out against CPU seconds, newsgroups, K = 100, float32\n")
     train, test = texts("newsgroups")
@@ -280,14 +356,26 @@ def likelihood_over_time():
         "ours, annealed from T = 2, learned alpha": annealed | {"learn_doc_topic_prior": True},
     }.items():
         for prior, n_passes in ((0.01, 5), (0.1, 2), (0.1, 5), (0.1, 10)):
-            options |= {"doc_topic_prior": prior, "topic_word_prior": prior, "n_tempered": 0.8 * n_passes}
-            model = LatentDirichletAllocation(100, max_iter=n_passes, shuffle=True, **(ONLINE | options))
+            options |= {
+                "doc_topic_prior": prior,
+                "topic_word_prior": prior,
+                "n_tempered": 0.8 * n_passes,
+            }
+            model = LatentDirichletAllocation(
+                100, max_iter=n_passes, shuffle=True, **(ONLINE | options)
+            )
             used, *topics = fit_ours(train.astype(np.float32), model)
             row(text, prior, n_passes, f"{used:.1f}", f"{held_out(*topics, test):.4f}")
     if importlib.util.find_spec("tomotopy"):
         for prior, n_iter in ((0.01, 50), (0.01, 200), (0.1, 50), (0.1, 200)):
             used, *topics = fit_tomotopy(train, 100, n_iter, True, prior)
-            row("tomotopy, learned alpha", prior, n_iter, f"{used:.1f}", f"{held_out(*topics, test):.4f}")
+            row(
+                "tomotopy, learned alpha",
+                prior,
+                n_iter,
+                f"{used:.1f}",
+                f"{held_out(*topics, test):.4f}",
+            )
 
 
 PAPER = {"tempering": "global", "initial_temperature": 10.0, "monotone_temperature": False}
@@ -295,32 +383,54 @@ PAPER = {"tempering": "global", "initial_temperature": 10.0, "monotone_temperatu
 
 def tempering():
     print("\n## Tempering, K = 50, 10 passes in batches of 100, shuffled, three seeds\n")
-    table("text", "tempering", "held out, nats a token", "standard error", "last temperature above 1", "CPU seconds")
+    table(
+        "text",
+        "tempering",
+        "held out, nats a token",
+        "standard error",
+        "last temperature above 1",
+        "CPU seconds",
+    )
     for name in ("ap", "newsgroups"):
         train, test = (part.astype(np.float32) for part in texts(name))
         for text, options in {
             "none": {},
             "annealed, 1.5, 1 pass": {"tempering": "annealed", "n_tempered": 1},
             "annealed, 1.5, 3 passes": {"tempering": "annealed", "n_tempered": 3},
-            "annealed, 3, 3 passes": {"tempering": "annealed", "n_tempered": 3, "initial_temperature": 3.0},
+            "annealed, 3, 3 passes": {
+                "tempering": "annealed",
+                "n_tempered": 3,
+                "initial_temperature": 3.0,
+            },
             "global, to 10, may rise, 3 passes": PAPER | {"n_tempered": 3},
             "local, 3 passes": {"tempering": "local", "n_tempered": 3},
         }.items():
             values, used = [], []
             for seed in range(3):
                 online = ONLINE | {"batch_size": 100, "random_state": seed}
-                model = LatentDirichletAllocation(50, max_iter=10, shuffle=True, **online, **options)
+                model = LatentDirichletAllocation(
+                    50, max_iter=10, shuffle=True, **online, **options
+                )
                 seconds, *topics = fit_ours(train, model)
                 values.append(held_out(*topics, test))
                 used.append(seconds)
             hot = model.temperatures_[model.temperatures_ > 1]
             last = f"{hot[-1]:.2f}" if len(hot) else "-"
             error = np.std(values, ddof=1) / np.sqrt(len(values))
-            row(name, text, f"{np.mean(values):.4f}", f"{error:.4f}", last, f"{np.median(used):.1f}")
+            row(
+                name, text, f"{np.mean(values):.4f}", f"{error:.4f}", last, f"{np.median(used):.1f}"
+            )
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["documents", "long_documents", "fit", "threads", "likelihood_over_time", "tempering"]
+    wanted = sys.argv[1:] or [
+        "documents",
+        "long_documents",
+        "fit",
+        "threads",
+        "likelihood_over_time",
+        "tempering",
+    ]
     with threadpool_limits(1):
         for name in wanted:
             {

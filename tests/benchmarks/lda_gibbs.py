@@ -1,11 +1,12 @@
 """Collapsed Gibbs sampling of LatentDirichletAllocation beside tomotopy; prints Markdown.
 
-    python tests/benchmarks/lda_gibbs.py {token,fit} --text ap --topics 20 --sweeps 50,200 --ours 40,155 --seeds 3
+    python tests/benchmarks/lda_gibbs.py {token,fit} --text ap --topics 20 --sweeps 50,200 --ours
+    40,155 --seeds 3
 
-Processor time of one thread, BLAS on one thread. Needs the reference texts; tomotopy is left out where it is not
-installed. `--ours` are further numbers of sweeps, of our sampler alone. Held out is the log-likelihood of test
-documents by our own `LeftToRight` in nats a token, the same code for both: topics and alpha of tomotopy are put into
-one of our models.
+Processor time of one thread, BLAS on one thread. Needs the reference texts; tomotopy is left out
+where it is not installed. `--ours` are further numbers of sweeps, of our sampler alone. Held out is
+the log-likelihood of test documents by our own `LeftToRight` in nats a token, the same code for
+both: topics and alpha of tomotopy are put into one of our models.
 """
 
 from __future__ import annotations
@@ -31,14 +32,21 @@ PRIOR = 0.1  # alpha and eta to begin with
 
 def scored(components, alpha, test):
     """Held-out nats a token."""
-    model = LatentDirichletAllocation(len(components), max_iter=0, partition_estimator=FEW).fit(test)
+    model = LatentDirichletAllocation(len(components), max_iter=0, partition_estimator=FEW).fit(
+        test
+    )
     model.components_, model.doc_topic_prior_ = components, alpha
     return FEW.fit(model.path(test)).log_partition_.sum() / test.sum()
 
 
 def fit_ours(X, n_topics, seed, **options):
     model = LatentDirichletAllocation(
-        n_topics, doc_topic_prior=PRIOR, topic_word_prior=PRIOR, random_state=seed, n_jobs=1, **options
+        n_topics,
+        doc_topic_prior=PRIOR,
+        topic_word_prior=PRIOR,
+        random_state=seed,
+        n_jobs=1,
+        **options,
     )
     began = time.process_time()
     model.fit(X)
@@ -46,8 +54,13 @@ def fit_ours(X, n_topics, seed, **options):
 
 
 def fit(name, n_topics, sweeps, ours, n_seeds):
-    """Every fit with every seed, in turn: medians of times, and means of held-out values with their standard errors."""
-    print(f"\n## {name}, {n_topics} topics, alpha = eta = {PRIOR} to begin with, {N_SCORED} test documents\n")
+    """Every fit with every seed, in turn: medians of times, and means of held-out values with their
+    standard errors.
+    """
+    print(
+        f"\n## {name}, {n_topics} topics, alpha = eta = {PRIOR} to begin with, {N_SCORED} test"
+        " documents\n"
+    )
     train, test = texts(name)
     test = test[np.random.default_rng(0).permutation(test.shape[0])[:N_SCORED]]
     gibbs = {"learning_method": "gibbs", "learn_doc_topic_prior": True}
@@ -59,15 +72,21 @@ def fit(name, n_topics, sweeps, ours, n_seeds):
     for seed in range(n_seeds):
         for kind, n in found:
             found[kind, n].append(kinds[kind](n, seed))
-    table("", "sweeps", "CPU seconds", "ns a token and sweep", "held out, nats a token", "each seed")
+    table(
+        "", "sweeps", "CPU seconds", "ns a token and sweep", "held out, nats a token", "each seed"
+    )
     for (kind, n), runs in found.items():
         seconds = np.median([run[0] for run in runs])
         values = np.array([scored(*run[1:], test) for run in runs])
         error = np.std(values, ddof=1) / np.sqrt(n_seeds)
         row(
-            kind, n, f"{seconds:.2f}", f"{1e9 * seconds / n / train.sum():.0f}", f"{values.mean():.4f} ± {error:.4f}",
+            kind,
+            n,
+            f"{seconds:.2f}",
+            f"{1e9 * seconds / n / train.sum():.0f}",
+            f"{values.mean():.4f} ± {error:.4f}",
             ", ".join(f"{run[0]:.2f} s {value:.4f}" for run, value in zip(runs, values)),
-        )  # fmt: skip
+        )
 
 
 def token(name, *_):
@@ -94,5 +113,9 @@ if __name__ == "__main__":
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     with threadpool_limits(1):
-        sweeps, ours = ([int(n) for n in text.split(",") if n] for text in (options.sweeps, options.ours))
-        {"token": token, "fit": fit}[options.what](options.text, options.topics, sweeps, ours, options.seeds)
+        sweeps, ours = (
+            [int(n) for n in text.split(",") if n] for text in (options.sweeps, options.ours)
+        )
+        {"token": token, "fit": fit}[options.what](
+            options.text, options.topics, sweeps, ours, options.seeds
+        )

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import BernoulliRBM
-from sklpf._random import Keys, Stream
+from sklpf._utils.random import Keys, Stream
 from sklpf.kernels import OPTIONS
 from sklpf.kernels import _programs as programs
 from sklpf.models.rbm._path import RBMPath
@@ -22,12 +22,17 @@ from sklpf.testing import find_shared_data
 
 N_CHAINS = 100
 KEY = (1, 2)
-REGIMES = {"all chains at beta = 1": np.ones(N_CHAINS), "linear ladder of beta": np.linspace(0, 1, N_CHAINS)}
+REGIMES = {
+    "all chains at beta = 1": np.ones(N_CHAINS),
+    "linear ladder of beta": np.linspace(0, 1, N_CHAINS),
+}
 
 
-# ---- measuring -------------------------------------------------------------------------------------
+# ---- measuring
 def interleave(calls, rounds, clock=time.process_time):
-    """Seconds of every call in every round, {name: (rounds,)}, after one call of each that is not timed."""
+    """Seconds of every call in every round, {name: (rounds,)}, after one call of each that is not
+    timed.
+    """
     seconds = {name: [] for name in calls}
     for measured in range(-1, rounds):
         for name, call in calls.items():
@@ -44,7 +49,7 @@ def quiet_fit(estimator, path):
         return estimator.fit(path)
 
 
-# ---- Markdown ----------------------------------------------------------------------------------------
+# ---- Markdown
 def ratio(slow, fast):
     """Median and quartiles of the rounds' ratios, as text."""
     low, middle, high = np.percentile(slow / fast, [25, 50, 75])
@@ -59,24 +64,34 @@ def row(*cells):
     print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
 
 
-# ---- problems ----------------------------------------------------------------------------------------
+# ---- problems
 def binary_mnist(part):
     """Rows of 0 and 1, float32, or None where the reference data is absent."""
     file = find_shared_data("binary/mnist.npz")
-    return None if file is None else np.unpackbits(np.load(file)[part], axis=1)[:, :784].astype(np.float32)
+    return (
+        None
+        if file is None
+        else np.unpackbits(np.load(file)[part], axis=1)[:, :784].astype(np.float32)
+    )
 
 
 def stored_path(name, n_hidden):
-    """A trained RBM of the reference data with the MNIST marginals as base, or a generated one of the same shape."""
+    """A trained RBM of the reference data with the MNIST marginals as base, or a generated one of
+    the same shape.
+    """
     file, train = find_shared_data(f"rbm/{name}.npz"), binary_mnist("train")
     if file is None or train is None:
         rng = np.random.default_rng(0)
         visible, base = rng.normal(-2, 1, (2, 784))
         weights = rng.normal(scale=0.15, size=(n_hidden, 784))
-        return "generated weights", RBMPath(weights, visible, rng.normal(-2, 1, n_hidden), expit(base))
+        return "generated weights", RBMPath(
+            weights, visible, rng.normal(-2, 1, n_hidden), expit(base)
+        )
     mean = (train.sum(axis=0, dtype=float) + 1) / (len(train) + 2)
     with np.load(file) as data:
-        return name, RBMPath(data["components"], data["intercept_visible"], data["intercept_hidden"], mean)
+        return name, RBMPath(
+            data["components"], data["intercept_visible"], data["intercept_hidden"], mean
+        )
 
 
 large = partial(stored_path, "mnist_cd25_500", 500)
@@ -84,7 +99,9 @@ large = partial(stored_path, "mnist_cd25_500", 500)
 
 def small():
     X = (load_digits().data > 7).astype(np.float32)
-    return "digits 64x64", BernoulliRBM(64, learning_rate=0.05, n_iter=60, random_state=0).fit(X).path()
+    return "digits 64x64", BernoulliRBM(64, learning_rate=0.05, n_iter=60, random_state=0).fit(
+        X
+    ).path()
 
 
 def equilibrated(path, betas):
@@ -93,7 +110,7 @@ def equilibrated(path, betas):
     return sweeps(path, state, np.tile(betas, (300, 1)), Stream(KEY, 0, 1))
 
 
-# ---- bare sweeps -------------------------------------------------------------------------------------
+# ---- bare sweeps
 def sweeps(path, state, betas, stream):
     """The state after len(betas) Gibbs sweeps and nothing else; betas (n_sweeps, n)."""
     state = map_state(np.array, state)

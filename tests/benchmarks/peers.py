@@ -1,11 +1,13 @@
-"""What sklpf is measured against: a Gibbs sweep in NumPy, one with GEMM and fused sampling, and the package rbms."""
+"""What sklpf is measured against: a Gibbs sweep in NumPy, one with GEMM and fused sampling, and the
+package rbms.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import expit
 
-from sklpf._random import FIRST, SECOND
+from sklpf._utils.random import FIRST, SECOND
 from sklpf.kernels import exp32, njit, random_bits, uniform
 
 
@@ -13,7 +15,9 @@ def numpy_sweeps(path, v, betas, rng):
     """Sweeps of the chains v (n, M) in float64 NumPy, with betas (n_sweeps, n); returns v."""
     weights, by_hidden = path.components.T.copy(), path.components
     for beta in betas[:, :, np.newaxis]:
-        h = rng.random((len(v), len(by_hidden))) < expit(beta * (v @ weights + path.intercept_hidden))
+        h = rng.random((len(v), len(by_hidden))) < expit(
+            beta * (v @ weights + path.intercept_hidden)
+        )
         field = beta * (h.astype(float) @ by_hidden + path.intercept_visible)
         if np.any(beta != 1):
             field += (1 - beta) * path.base_logit
@@ -22,16 +26,21 @@ def numpy_sweeps(path, v, betas, rng):
 
 
 class GemmSweeps:
-    """Sweeps in float32: matrix products by BLAS, then one compiled loop that adds biases, draws bits and samples."""
+    """Sweeps in float32: matrix products by BLAS, then one compiled loop that adds biases, draws
+    bits and samples.
+    """
 
     def __init__(self, path, n_chains):
         self.by_visible = np.ascontiguousarray(path.components.T, dtype=np.float32)
         self.by_hidden = np.ascontiguousarray(path.components, dtype=np.float32)
         self.hidden_bias, self.visible_bias, self.base_logit = (
-            array.astype(np.float32) for array in (path.intercept_hidden, path.intercept_visible, path.base_logit)
+            array.astype(np.float32)
+            for array in (path.intercept_hidden, path.intercept_visible, path.base_logit)
         )
         n_hidden, n_visible = path.components.shape
-        self.hidden, self.visible = (np.empty((n_chains, n), np.float32) for n in (n_hidden, n_visible))
+        self.hidden, self.visible = (
+            np.empty((n_chains, n), np.float32) for n in (n_hidden, n_visible)
+        )
         self.bits = np.empty(max(n_hidden, n_visible) + 4, np.uint32)
 
     def run(self, v, betas, key):
@@ -39,7 +48,17 @@ class GemmSweeps:
         v = v.copy()
         for step, beta in enumerate(betas):
             np.matmul(v, self.by_visible, out=self.hidden)
-            _sample(self.hidden, self.hidden_bias, self.hidden_bias, beta, False, key, step, FIRST, self.bits)
+            _sample(
+                self.hidden,
+                self.hidden_bias,
+                self.hidden_bias,
+                beta,
+                False,
+                key,
+                step,
+                FIRST,
+                self.bits,
+            )
             np.matmul(self.hidden, self.by_hidden, out=v)
             _sample(v, self.visible_bias, self.base_logit, beta, True, key, step, SECOND, self.bits)
         return v
@@ -60,19 +79,29 @@ def _sample(units, bias, offset, betas, with_offset, key, step, purpose, bits):
 
 
 def rbms_ais(path, same_base=False):
-    """A function (n_chains, n_temperatures, seed) -> log Z by the AIS of rbms (torch, one thread, float32).
+    """A function (n_chains, n_temperatures, seed) -> log Z by the AIS of rbms (torch, one thread,
+    float32).
 
-    rbms anneals from the model's own visible biases. `same_base` calls its building blocks on the base of `path`
-    instead, which is what our estimators start from.
+    rbms anneals from the model's own visible biases. `same_base` calls its building blocks on the
+    base of `path` instead, which is what our estimators start from.
     """
     import torch
     from rbms.bernoulli_bernoulli.classes import BBRBM
-    from rbms.partition_function.ais import compute_partition_function_ais, interpolate_ebm, update_weights_ais
+    from rbms.partition_function.ais import (
+        compute_partition_function_ais,
+        interpolate_ebm,
+        update_weights_ais,
+    )
 
     torch.set_num_threads(1)
     weights, visible, hidden, base = (
         torch.tensor(array, dtype=torch.float32)
-        for array in (path.components.T, path.intercept_visible, path.intercept_hidden, path.base_logit)
+        for array in (
+            path.components.T,
+            path.intercept_visible,
+            path.intercept_hidden,
+            path.base_logit,
+        )
     )
     rbm = BBRBM(weights, visible, hidden)
     reference = BBRBM(torch.zeros_like(weights), base, torch.zeros_like(hidden))

@@ -1,8 +1,10 @@
-"""What centred gradients and tempered negative chains would bring to the training of an RBM, at equal passes and time.
+"""What centred gradients and tempered negative chains would bring to the training of an RBM, at
+equal passes and time.
 
 usage: python tests/benchmarks/rbm_gradients.py [--seeds 4] [--passes 40] [DATA ...]
 
-Prototypes beside the training kernel, whose parts they call: the library has neither, since neither wins.
+Prototypes beside the training kernel, whose parts they call: the library has neither, since neither
+wins.
 """
 
 import argparse
@@ -23,12 +25,27 @@ _SWAP = np.int64(7)  # draws of swaps, in a place of the random stream that trai
 
 @njit(**OPTIONS)
 def train_centred(
-    by_visible, by_hidden, h, visible, hidden, indptr, indices, values, updates, average_v, average_h, key0, key1, step,
-    mean_v, mean_h,
-):  # fmt: skip
+    by_visible,
+    by_hidden,
+    h,
+    visible,
+    hidden,
+    indptr,
+    indices,
+    values,
+    updates,
+    average_v,
+    average_h,
+    key0,
+    key1,
+    step,
+    mean_v,
+    mean_h,
+):
     """As the library's `train`, with the centred gradient of Melchior, Fischer & Wiskott (2016).
 
-    Offsets are the means of the data, mean_v (M,), and a running mean of the hidden probabilities, mean_h (J,).
+    Offsets are the means of the data, mean_v (M,), and a running mean of the hidden probabilities,
+    mean_h (J,).
     """
     edges = updates.edges
     n_visible, n_hidden, n_chains = by_visible.shape[0] - 1, by_hidden.shape[0] - 1, h.shape[0]
@@ -51,7 +68,8 @@ def train_centred(
                 mean += hidden[r, j]
             mean_h[j] += 0.01 * (mean / n - mean_h[j])
 
-        # (h - mean_h) takes the place of h, so that the sums over v need a correction by mean_v alone.
+        # (h - mean_h) takes the place of h, so that the sums over v need a correction by mean_v
+        # alone.
         both[:] = 0.0
         step_v[:] = 0.0
         step_h[:] = 0.0
@@ -89,13 +107,29 @@ def train_centred(
 
 @njit(**OPTIONS)
 def train_tempered(
-    by_visible, by_hidden, h, visible, hidden, indptr, indices, values, updates, average_v, average_h, key0, key1, step,
-    base, betas,
-):  # fmt: skip
-    """As the library's `train`, with chains at several inverse temperatures that swap (Desjardins et al. 2010).
+    by_visible,
+    by_hidden,
+    h,
+    visible,
+    hidden,
+    indptr,
+    indices,
+    values,
+    updates,
+    average_v,
+    average_h,
+    key0,
+    key1,
+    step,
+    base,
+    betas,
+):
+    """As the library's `train`, with chains at several inverse temperatures that swap (Desjardins
+    et al. 2010).
 
-    h (n_levels * n_ladders, J) holds the ladders level by level, the last level at beta = 1, whose chains alone stand
-    for the model. base (M,) are the log odds of the data's means, to which beta = 0 belongs.
+    h (n_levels * n_ladders, J) holds the ladders level by level, the last level at beta = 1, whose
+    chains alone stand for the model. base (M,) are the log odds of the data's means, to which beta
+    = 0 belongs.
     """
     edges = updates.edges
     n_visible, n_hidden, n_chains = by_visible.shape[0] - 1, by_hidden.shape[0] - 1, h.shape[0]
@@ -161,7 +195,9 @@ def train_tempered(
             for ladder in range(n_ladders):
                 a, b = level * n_ladders + ladder, (level + 1) * n_ladders + ladder
                 random_bits(bits, 4, key0, key1, step + t, a, _SWAP)
-                if np.log(uniform(bits[0]) + 1e-9) < (betas[level + 1] - betas[level]) * (energy[a] - energy[b]):
+                if np.log(uniform(bits[0]) + 1e-9) < (betas[level + 1] - betas[level]) * (
+                    energy[a] - energy[b]
+                ):
                     for j in range(n_hidden):
                         h[a, j], h[b, j] = h[b, j], h[a, j]
 
@@ -188,9 +224,17 @@ class Centred(Trainer):
         self.lists = _lists(self.X) if self.lists is None else self.lists
         updates = self._updates(len(self.X))
         train_centred(
-            *self.weights, self.h, *self.scratch, *self.lists, updates, *self.average.layouts, *self.key, self.step,
-            self.mean_v, self.mean_h,
-        )  # fmt: skip
+            *self.weights,
+            self.h,
+            *self.scratch,
+            *self.lists,
+            updates,
+            *self.average.layouts,
+            *self.key,
+            self.step,
+            self.mean_v,
+            self.mean_h,
+        )
         self.step += len(updates.rates)
 
 
@@ -211,9 +255,17 @@ class Tempered(Trainer):
         updates = self._updates(len(self.X))
         updates.rates[:, 1] *= len(self.h) / self.n_ladders
         train_tempered(
-            *self.weights, self.h, *self.scratch, *self.lists, updates, *self.average.layouts, *self.key, self.step,
-            self.base, self.betas,
-        )  # fmt: skip
+            *self.weights,
+            self.h,
+            *self.scratch,
+            *self.lists,
+            updates,
+            *self.average.layouts,
+            *self.key,
+            self.step,
+            self.base,
+            self.betas,
+        )
         self.step += len(updates.rates)
 
 
@@ -245,7 +297,10 @@ def main():
     arguments = parser.parse_args()
     options = {"learning_rate": 0.05, "batch_size": 20, "n_chains": 50, "average": True}
     print(f"{options}, seeds 0 to {arguments.seeds - 1}")
-    print("| data | units | gradient | passes | seconds | test log-likelihood, mean | standard deviation |")
+    print(
+        "| data | units | gradient | passes | seconds | test log-likelihood, mean | standard"
+        " deviation |"
+    )
     print("|---|---|---|---|---|---|---|")
     for name in arguments.data:
         X, X_test = load(name)
@@ -262,7 +317,10 @@ def main():
 
 def measure(name, X, X_test, n, label, n_passes, n_seeds, options):
     """Fit with each seed, and print a line of the table."""
-    fits = [fitted(TRAINERS[label], X, n_passes, seed, n_components=n, **options) for seed in range(n_seeds)]
+    fits = [
+        fitted(TRAINERS[label], X, n_passes, seed, n_components=n, **options)
+        for seed in range(n_seeds)
+    ]
     scores = [quiet_score(model, X_test) for model, _ in fits]
     seconds = np.mean([each for _, each in fits])
     cells = (

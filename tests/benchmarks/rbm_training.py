@@ -1,10 +1,13 @@
-"""Training of RBMs: held-out log-likelihood, how much it depends on the seed, and what substitutes for it say.
+"""Training of RBMs: held-out log-likelihood, how much it depends on the seed, and what substitutes
+for it say.
 
-usage: python tests/benchmarks/rbm_training.py seeds RESULTS [--seeds 10] [--units 16 64 256] [DATA ...]
+usage: python tests/benchmarks/rbm_training.py seeds RESULTS [--seeds 10] [--units 16 64 256] [DATA
+...]
        python tests/benchmarks/rbm_training.py mnist RESULTS [--seeds 3] [--passes 320]
        python tests/benchmarks/rbm_training.py table RESULTS
 
-RESULTS is a file of JSON lines, to which every finished fit is appended; what it holds already is not fitted again.
+RESULTS is a file of JSON lines, to which every finished fit is appended; what it holds already is
+not fitted again.
 """
 
 import argparse
@@ -42,13 +45,18 @@ LONG = {
 def load(name):
     """Training and test rows of a data set, float32; None where the reference data is absent."""
     if name == "digits":
-        return train_test_split((load_digits().data > 7).astype(np.float32), test_size=0.25, random_state=0)
+        return train_test_split(
+            (load_digits().data > 7).astype(np.float32), test_size=0.25, random_state=0
+        )
     file = find_shared_data(f"binary/{name}.npz")
     if file is None:
         return None
     with np.load(file) as data:
         n = int(data["n_features"])
-        return [np.unpackbits(data[part], axis=1)[:, :n].astype(np.float32) for part in ("train", "test")]
+        return [
+            np.unpackbits(data[part], axis=1)[:, :n].astype(np.float32)
+            for part in ("train", "test")
+        ]
 
 
 def quiet_score(model, X):
@@ -58,7 +66,7 @@ def quiet_score(model, X):
         return model.set_params(on_nonconvergence="nan").score(X)
 
 
-# ---- measuring ---------------------------------------------------------------------------------------
+# ---- measuring
 def fit_and_score(X, X_test, n_units, n_passes, seed, **options):
     """One fit as a record: scores in nats per row, seconds of processor time."""
     began = time.process_time()
@@ -94,7 +102,9 @@ def substitutes(model, X_test):
 
 
 def measure_seeds(results, data, units, n_seeds):
-    """Every setting on every data set and size with seeds 0, 1, ..., and as many passes for each."""
+    """Every setting on every data set and size with seeds 0, 1, ..., and as many passes
+    for each.
+    """
     done = {(r["data"], r["n_units"], r["setting"], r["seed"]) for r in read(results)}
     for name in data:
         rows = load(name)
@@ -121,7 +131,7 @@ def measure_mnist(results, n_seeds, n_passes):
             append(results, {"data": "mnist", "setting": "long"} | record)
 
 
-# ---- records -----------------------------------------------------------------------------------------
+# ---- records
 def read(results):
     """All records of a file that may not exist yet."""
     file = pathlib.Path(results)
@@ -140,15 +150,36 @@ def print_table(results):
     cells = collections.defaultdict(list)
     for record in read(results):
         cells[record["data"], record["n_units"], record["setting"]].append(record)
-    columns = ("data", "units", "setting", "passes", "seeds", "mean", "between seeds", "best", "worst", "scatter")
+    columns = (
+        "data",
+        "units",
+        "setting",
+        "passes",
+        "seeds",
+        "mean",
+        "between seeds",
+        "best",
+        "worst",
+        "scatter",
+    )
     table(*columns, "interval", "seconds")
     for (data, n_units, setting), records in cells.items():
         trusted = [record for record in records if record["converged"]]
         test = np.array([record["test"] for record in trusted])
-        mean = {key: np.mean([record[key] for record in records]) for key in ("scatter", "half_width", "seconds")}
-        lost = "" if len(trusted) == len(records) else f" ({len(records) - len(trusted)} not trusted)"
+        mean = {
+            key: np.mean([record[key] for record in records])
+            for key in ("scatter", "half_width", "seconds")
+        }
+        lost = (
+            "" if len(trusted) == len(records) else f" ({len(records) - len(trusted)} not trusted)"
+        )
         if len(test) > 1:
-            said = (f"{test.mean():.2f}", f"{test.std(ddof=1):.3f}", f"{test.max():.2f}", f"{test.min():.2f}")
+            said = (
+                f"{test.mean():.2f}",
+                f"{test.std(ddof=1):.3f}",
+                f"{test.max():.2f}",
+                f"{test.min():.2f}",
+            )
         else:
             said = ("", "", "", "")
         times = (f"{mean['scatter']:.3f}", f"± {mean['half_width']:.2f}", f"{mean['seconds']:.2f}")
@@ -156,11 +187,20 @@ def print_table(results):
 
 
 def print_substitutes(results):
-    """How often a substitute says the opposite of the log-likelihood, of fits that are both trusted, in Markdown."""
+    """How often a substitute says the opposite of the log-likelihood, of fits that are both
+    trusted, in Markdown.
+    """
     records = {(r["data"], r["n_units"], r["setting"], r["seed"]): r for r in read(results)}
     last, averaged, *_ = SETTINGS
     substitutes = ("reconstruction", "score_of_scikit_learn", "pseudo_likelihood")
-    columns = ("data", "units", "pairs", "gain of averages", "wrong by reconstruction", "by scikit-learn's score")
+    columns = (
+        "data",
+        "units",
+        "pairs",
+        "gain of averages",
+        "wrong by reconstruction",
+        "by scikit-learn's score",
+    )
     table(*columns, "by pseudo-likelihood", "its gain")
     for data, n_units in dict.fromkeys(key[:2] for key in records):
         pairs = [
@@ -171,7 +211,9 @@ def print_substitutes(results):
         pairs = [(a, b) for a, b in pairs if a["converged"] and b["converged"]]
         if not pairs:
             continue
-        gains = {name: np.array([b[name] - a[name] for a, b in pairs]) for name in ("test", *substitutes)}
+        gains = {
+            name: np.array([b[name] - a[name] for a, b in pairs]) for name in ("test", *substitutes)
+        }
         wrong = (int(np.sum((gains[name] > 0) != (gains["test"] > 0))) for name in substitutes)
         gain = (f"{gains[name].mean():.2f}" for name in ("test", "pseudo_likelihood"))
         first, second = gain
@@ -179,7 +221,9 @@ def print_substitutes(results):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=["seeds", "mnist", "table"])
     parser.add_argument("results")
     parser.add_argument("data", nargs="*", default=list(PASSES))

@@ -1,12 +1,13 @@
 """log Z tracked while RBMs train: does the interval cover, how far off is it, what does it cost?
 
-    python tests/benchmarks/tracking.py coverage [--seeds 200] [--first 0] [--folder tracking] [--report]
-    python tests/benchmarks/tracking.py cost
+    python tests/benchmarks/tracking.py coverage [--seeds 200] [--first 0] [--folder tracking]
+    [--report] python tests/benchmarks/tracking.py cost
 
-coverage: 16 hidden units on scikit-learn's digits, four learning rates, 40 passes; log Z of every pass is enumerated.
-Each training has a seed of its own, the rates in turn: with one seed for four rates their errors would be correlated.
-Every training is appended to a file in the folder: an interrupted benchmark goes on where it stopped, --report prints
-the table of what is there. cost: 784 visible and 500 hidden units on binarised MNIST, processor time with and without.
+coverage: 16 hidden units on scikit-learn's digits, four learning rates, 40 passes; log Z of every
+pass is enumerated. Each training has a seed of its own, the rates in turn: with one seed for four
+rates their errors would be correlated. Every training is appended to a file in the folder: an
+interrupted benchmark goes on where it stopped, --report prints the table of what is there. cost:
+784 visible and 500 hidden units on binarised MNIST, processor time with and without.
 """
 
 from __future__ import annotations
@@ -34,14 +35,18 @@ N_PASSES, N_HIDDEN, N_GROUPS = 40, 16, 10
 WIDE, WIDER = student_t.ppf([0.975, 0.995], N_GROUPS - 1)
 
 
-# ---- coverage ----------------------------------------------------------------------------------------
+# ---- coverage
 def watched(learning_rate, seed):
-    """What one training leaves: truth, tracked values, their groups and held-out log f of every pass."""
+    """What one training leaves: truth, tracked values, their groups and held-out log f of every
+    pass.
+    """
     X = (load_digits().data > 7).astype(np.float64)
     options = {"early_stopping": True, "n_iter_no_change": 10**6, "learning_rate": learning_rate}
     model = BernoulliRBM(N_HIDDEN, random_state=seed, **options)
     rng = np.random.RandomState(seed)
-    X, held_out = train_test_split(model._training_rows(X, reset=True), test_size=0.1, random_state=rng)
+    X, held_out = train_test_split(
+        model._training_rows(X, reset=True), test_size=0.1, random_state=rng
+    )
     model._initialise(X, rng)
     model._count(X)
     trainer, monitor = Trainer(model, X, 10, rng), Monitor(model, held_out, len(X))
@@ -54,7 +59,9 @@ def watched(learning_rate, seed):
     train(trainer, N_PASSES, callbacks=[*monitor.callbacks, enumerate_it])
     tracker, stopping = monitor.tracker, monitor.stopping
     fulls = {anchor.full.log_partition for anchor in tracker.anchors}
-    values = np.array([(estimate.log_partition, estimate.std_error) for estimate in tracker.estimates])
+    values = np.array(
+        [(estimate.log_partition, estimate.std_error) for estimate in tracker.estimates]
+    )
     return {
         "rate": learning_rate,
         "seed": seed,
@@ -70,12 +77,16 @@ def watched(learning_rate, seed):
 
 
 def kept(run):
-    """How far the kept pass lies below the best one so far, and its own error, both in nats, under early stopping."""
+    """How far the kept pass lies below the best one so far, and its own error, both in nats, under
+    early stopping.
+    """
     tracker, passes = SimpleNamespace(estimates=[], path=None), iter(run["log_f"])
     stopping = EarlyStopping(tracker, lambda path: next(passes), lambda trainer: None, 1e-4, 5)
     for iteration, numbers in enumerate(zip(run["tracked"], run["std_error"], run["groups"]), 1):
         value, std_error, groups = numbers
-        tracker.estimates.append(SimpleNamespace(log_partition=value, std_error=std_error, groups=np.array(groups)))
+        tracker.estimates.append(
+            SimpleNamespace(log_partition=value, std_error=std_error, groups=np.array(groups))
+        )
         if stopping(None, iteration):
             break
     exact = np.array(run["log_f"][:iteration]) - run["truth"][:iteration]
@@ -85,9 +96,18 @@ def kept(run):
 
 def report(runs):
     table(
-        "learning rate", "trainings", "passes covered", "of full estimates", "of followed ones", "too low, too high",
-        "99 % interval", "RMSE", "median SE", "full estimates", "kept",
-    )  # fmt: skip
+        "learning rate",
+        "trainings",
+        "passes covered",
+        "of full estimates",
+        "of followed ones",
+        "too low, too high",
+        "99 % interval",
+        "RMSE",
+        "median SE",
+        "full estimates",
+        "kept",
+    )
     for rates in [*((rate,) for rate in RATES), RATES]:
         some = [run for run in runs if run["rate"] in rates]
         if not some:
@@ -104,14 +124,17 @@ def report(runs):
         row(
             ", ".join(map(str, rates)),
             len(some),
-            f"{by_training.mean():.1%} ({by_training.mean() - half:.1%} to {by_training.mean() + half:.1%})",
+            f"{by_training.mean():.1%} ({by_training.mean() - half:.1%} to"
+            f" {by_training.mean() + half:.1%})",
             *(f"{covered[chosen].mean():.1%} of {chosen.sum()}" for chosen in (full, ~full)),
             f"{low:.1%}, {high:.1%}",
             f"{(np.abs(errors) <= WIDER * std_errors).mean():.1%}",
             f"{np.sqrt(np.mean(errors**2)):.3f}",
             f"{np.median(std_errors):.3f}",
-            f"{np.mean([run['anchors'] for run in some]):.1f}, {sum(run['disagreements'] for run in some)} disagree",
-            f"{good:.0%} (within 0.1: {within:.0%}), after {np.median([n for _, _, n in below]):.0f} passes",
+            f"{np.mean([run['anchors'] for run in some]):.1f},"
+            f" {sum(run['disagreements'] for run in some)} disagree",
+            f"{good:.0%} (within 0.1: {within:.0%}), after"
+            f" {np.median([n for _, _, n in below]):.0f} passes",
         )
 
 
@@ -131,12 +154,15 @@ def coverage(seeds, first, folder, only_report):
     report(runs)
 
 
-# ---- cost --------------------------------------------------------------------------------------------
+# ---- cost
 def cost():
     X = binary_mnist("train")
     table("rows", "batch_size", "passes", "seconds", "tracked", "more", "followed")
     for n_rows, batch_size in ((5000, 10), (20_000, 10), (20_000, 100)):
-        seconds, options = [], {"learning_rate": 0.05, "batch_size": batch_size, "n_iter": 10, "random_state": 0}
+        seconds, options = (
+            [],
+            {"learning_rate": 0.05, "batch_size": batch_size, "n_iter": 10, "random_state": 0},
+        )
         for method in (False, "particles"):
             model = BernoulliRBM(500, track_log_partition=method, **options)
             began = time.process_time()
@@ -144,11 +170,21 @@ def cost():
             seconds.append(time.process_time() - began)
         followed = np.isfinite(model.log_partition_std_errors_).sum()
         more = seconds[1] / seconds[0] - 1
-        row(n_rows, batch_size, 10, f"{seconds[0]:.2f}", f"{seconds[1]:.2f}", f"{more:.0%}", f"{followed} of 10")
+        row(
+            n_rows,
+            batch_size,
+            10,
+            f"{seconds[0]:.2f}",
+            f"{seconds[1]:.2f}",
+            f"{more:.0%}",
+            f"{followed} of 10",
+        )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=["coverage", "cost"])
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="the first seed")

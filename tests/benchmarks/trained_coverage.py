@@ -1,14 +1,16 @@
-"""Coverage of the 95 % intervals of log Z for image models that are trained anew here, one row per model and setting.
+"""Coverage of the 95 % intervals of log Z for image models that are trained anew here, one row per
+model and setting.
 
-    python tests/benchmarks/trained_coverage.py [--seeds 200] [--jobs 2] [--models NAME] [--folder trained_coverage]
+    python tests/benchmarks/trained_coverage.py [--seeds 200] [--jobs 2] [--models NAME] [--folder
+    trained_coverage]
         [--report]
 
-Models are trained by their defaults on whitened patches of scikit-learn's two photographs, on its digits, and on
-generated sources, with a seed of their own. The truth is a closed form, or 4000 chains with 10,000 levels (of
-mean-covariance RBMs 2000), whose error enters what counts as covered.
-Every truth and every run is appended to a file in the folder: an interrupted benchmark goes on where it stopped,
---report prints the table of what is there. A row fails the band if at least 40 runs converged and fewer of them cover
-than the 0.05 % quantile of Bin(n, 0.94).
+Models are trained by their defaults on whitened patches of scikit-learn's two photographs, on its
+digits, and on generated sources, with a seed of their own. The truth is a closed form, or 4000
+chains with 10,000 levels (of mean-covariance RBMs 2000), whose error enters what counts as covered.
+Every truth and every run is appended to a file in the folder: an interrupted benchmark goes on
+where it stopped, --report prints the table of what is there. A row fails the band if at least 40
+runs converged and fewer of them cover than the 0.05 % quantile of Bin(n, 0.94).
 """
 
 from __future__ import annotations
@@ -104,11 +106,17 @@ def truth(name: str, path, folder: str, n_jobs: int) -> tuple[float, float]:
     for row in known:
         if row["model"] == name:
             return row["log_partition"], row["error"]
-    reference = Exact() if has(path, ClosedForm) else REFERENCES[type(path)].set_params(random_state=12345)
+    reference = (
+        Exact() if has(path, ClosedForm) else REFERENCES[type(path)].set_params(random_state=12345)
+    )
     reference.set_params(n_jobs=n_jobs).fit(path)
     if not reference.converged_:
         print(f"{name}: the reference has not converged: {reference.result_.reasons}")
-    row = {"model": name, "log_partition": reference.log_partition_, "error": reference.log_partition_std_error_}
+    row = {
+        "model": name,
+        "log_partition": reference.log_partition_,
+        "error": reference.log_partition_std_error_,
+    }
     with open(file, "a") as lines:
         lines.write(json.dumps(row) + "\n")
     return row["log_partition"], row["error"]
@@ -121,7 +129,12 @@ def run(name: str, path, log_partition: float, truth_error: float, setting: str,
         warnings.simplefilter("ignore", ConvergenceWarning)
         estimator.fit(path)
     low, high = estimator.log_partition_interval_
-    row = {"model": name, "setting": setting, "seed": seed, "off": estimator.log_partition_ - log_partition}
+    row = {
+        "model": name,
+        "setting": setting,
+        "seed": seed,
+        "off": estimator.log_partition_ - log_partition,
+    }
     row |= {"error": estimator.log_partition_std_error_, "truth_error": truth_error}
     row |= {"covers": bool(low - 2 * truth_error <= log_partition <= high + 2 * truth_error)}
     row |= {"converged": bool(estimator.converged_), "reasons": estimator.result_.reasons}
@@ -136,7 +149,9 @@ def read(file: str) -> list[dict]:
 
 
 def report(rows: list[dict]) -> None:
-    print("| model | setting | runs | converged | cover | RMSE | mean SE | farthest (SE) | s | band |")
+    print(
+        "| model | setting | runs | converged | cover | RMSE | mean SE | farthest (SE) | s | band |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for name in MODELS:
         for setting in SETTINGS:
@@ -151,12 +166,14 @@ def report(rows: list[dict]) -> None:
             numbers = "| | | |"
             if good:
                 farthest = np.abs(off / error).max()
-                numbers = f"| {np.sqrt(np.mean(off**2)):.3f} | {error.mean():.3f} | {farthest:.1f} |"
+                numbers = (
+                    f"| {np.sqrt(np.mean(off**2)):.3f} | {error.mean():.3f} | {farthest:.1f} |"
+                )
             seconds = np.median([row["seconds"] for row in cell])
             share = f"{covers} ({100 * covers / len(good):.0f} %)" if good else ""
             print(
-                f"| {name} | {setting} | {len(cell)} | {len(good)} | {share} {numbers} {seconds:.2g} | "
-                f"{'fails' if fails else ''} |"
+                f"| {name} | {setting} | {len(cell)} | {len(good)} | {share} {numbers}"
+                f" {seconds:.2g} | {'fails' if fails else ''} |"
             )
     for setting in SETTINGS:
         good = [row for row in rows if row["setting"] == setting and row["converged"]]

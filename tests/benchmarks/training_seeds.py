@@ -71,7 +71,7 @@ class Entry(NamedTuple):
         return f"{self.model}, {self.data}, {self.setting}"
 
 
-# ---- data ----------------------------------------------------------------------------------------
+# ---- data
 def documents(name, n_train, n_test):
     """Documents of a text, drawn once."""
     rng = np.random.default_rng(0)
@@ -131,7 +131,7 @@ def data(name):
     return DATA[name]()
 
 
-# ---- models --------------------------------------------------------------------------------------
+# ---- models
 def fitted(model, parameters, X, seed):
     return model(**parameters, random_state=seed, n_jobs=1).fit(X)
 
@@ -290,7 +290,7 @@ def entries():
     ]
 
 
-# ---- measuring -----------------------------------------------------------------------------------
+# ---- measuring
 def measured(entry, seed):
     """One fit, and what it gives for the test rows."""
     train, test = data(entry.data)
@@ -341,14 +341,23 @@ def measure(wanted, n_seeds, path):
         print(f"{entry.name}, seed {seed}: {shown}", file=sys.stderr)
 
 
-# ---- the table -----------------------------------------------------------------------------------
+# ---- the table
 def print_table(wanted, path):
     """A line an entry, and one for the best of some starts where training can rank them."""
     done = read(path)
     table(
-        "model", "data", "setting", "seeds", "test log-likelihood", "SD between seeds",
-        "of it log Z", "width: log Z", "width: combined", "pairs told apart", "CPU seconds a fit",
-    )  # fmt: skip
+        "model",
+        "data",
+        "setting",
+        "seeds",
+        "test log-likelihood",
+        "SD between seeds",
+        "of it log Z",
+        "width: log Z",
+        "width: combined",
+        "pairs told apart",
+        "CPU seconds a fit",
+    )
     for entry in wanted:
         runs = [line for (name, _), line in done.items() if name == entry.name]
         if len(runs) < 2:
@@ -358,16 +367,33 @@ def print_table(wanted, path):
         seconds = np.median([run["fit_seconds"] for run in runs])
         log_z = np.sqrt(np.mean([run["partition_std_error"] ** 2 for run in runs]))
         row(
-            entry.model, entry.data, entry.setting, len(runs), f"{values.mean():.{digits}f}",
-            number(values.std(ddof=1)), number(log_z), number(width(runs, "partition")),
-            number(width(runs, "combined")), f"{100 * told_apart(runs):.0f} %", f"{seconds:.1f}",
-        )  # fmt: skip
+            entry.model,
+            entry.data,
+            entry.setting,
+            len(runs),
+            f"{values.mean():.{digits}f}",
+            number(values.std(ddof=1)),
+            number(log_z),
+            number(width(runs, "partition")),
+            number(width(runs, "combined")),
+            f"{100 * told_apart(runs):.0f} %",
+            f"{seconds:.1f}",
+        )
         if entry.objective is not None and len(runs) >= 2 * N_STARTS:
             mean, spread = best_of_starts(values, [run["objective"] for run in runs])
             row(
-                "", "", f"the best of {N_STARTS} of these by training", "", f"{mean:.{digits}f}",
-                number(spread), "", "", "", "", f"{N_STARTS * seconds:.1f}",
-            )  # fmt: skip
+                "",
+                "",
+                f"the best of {N_STARTS} of these by training",
+                "",
+                f"{mean:.{digits}f}",
+                number(spread),
+                "",
+                "",
+                "",
+                "",
+                f"{N_STARTS * seconds:.1f}",
+            )
 
 
 def width(runs, part):

@@ -24,7 +24,9 @@ def test_words_are_as_frequent_as_their_documents_say():
     assert topics.min() == pytest.approx(0.3 / 9)
     residual = X.toarray() - 100 * shares @ topics
     error = np.sqrt(np.mean(X.toarray(), axis=0) / 4000)
-    assert np.all(np.abs(residual.mean(axis=0)) < 5 * error)  # 9 normal values: a false alarm in 2e5 runs
+    assert np.all(
+        np.abs(residual.mean(axis=0)) < 5 * error
+    )  # 9 normal values: a false alarm in 2e5 runs
 
 
 def test_a_seed_gives_the_same_documents():
@@ -34,7 +36,14 @@ def test_a_seed_gives_the_same_documents():
 
 
 @pytest.mark.parametrize(
-    "options", [{"n_samples": 0}, {"size": 0}, {"n_tokens": -1}, {"doc_topic_prior": 0.0}, {"background": 1.5}]
+    "options",
+    [
+        {"n_samples": 0},
+        {"size": 0},
+        {"n_tokens": -1},
+        {"doc_topic_prior": 0.0},
+        {"background": 1.5},
+    ],
 )
 def test_parameters_that_can_not_be_used_are_refused(options):
     with pytest.raises(ValueError, match=next(iter(options))):

@@ -32,7 +32,9 @@ def test_training_rows_are_white():
     assert X_test.shape == (100, 10)
     np.testing.assert_allclose(X_train.mean(axis=0), 0, atol=1e-10)
     np.testing.assert_allclose(np.cov(X_train.T), np.eye(10), atol=1e-8)
-    np.testing.assert_allclose(whitening.components_.sum(axis=1), 0, atol=1e-8)  # no component sees a patch's mean
+    np.testing.assert_allclose(
+        whitening.components_.sum(axis=1), 0, atol=1e-8
+    )  # no component sees a patch's mean
     assert isinstance(log_det, float)
 
 
@@ -43,19 +45,25 @@ def test_rows_are_patches_of_log_intensities():
     windows = np.lib.stride_tricks.sliding_window_view(np.log1p(image[0]), (4, 4)).reshape(-1, 16)
     windows = windows - windows.mean(axis=1, keepdims=True)
     for rows in data.X_train, data.X_test:
-        distances = np.abs(data.whitening.inverse_transform(rows)[:, np.newaxis] - windows).max(axis=2)
+        distances = np.abs(data.whitening.inverse_transform(rows)[:, np.newaxis] - windows).max(
+            axis=2
+        )
         assert distances.min(axis=1).max() < 1e-10
         assert len(np.unique(distances.argmin(axis=1))) == len(rows)
 
 
 @pytest.mark.parametrize("block_size", [8, 16, 32])
 def test_no_pixel_is_in_both_sets(block_size):
-    """Where the blocks for testing are uniform, so are all test patches, and no training patch sees an edge."""
+    """Where the blocks for testing are uniform, so are all test patches, and no training patch sees
+    an edge.
+    """
     image = smooth(1)[0]
     image[checkerboard(image.shape, block_size) == 1] = 1e6
     options = SMALL | {"n_patches": 48, "n_test": 40} if block_size == 8 else SMALL
     data = make_patches([image], block_size=block_size, **options)
-    np.testing.assert_allclose(data.X_test, np.tile(data.X_test[0], (len(data.X_test), 1)), atol=1e-6)
+    np.testing.assert_allclose(
+        data.X_test, np.tile(data.X_test[0], (len(data.X_test), 1)), atol=1e-6
+    )
     assert np.abs(data.whitening.inverse_transform(data.X_train)).max() < np.log(256)
     assert len(np.unique(data.X_train.round(6), axis=0)) == len(data.X_train)
     image[checkerboard(image.shape, block_size) == 0] = 0
@@ -64,7 +72,9 @@ def test_no_pixel_is_in_both_sets(block_size):
 
 
 def test_images_of_one_block_alternate():
-    """Blocks change their colour from image to image; those of odd shapes have no pixels left over."""
+    """Blocks change their colour from image to image; those of odd shapes have no pixels
+    left over.
+    """
     images = [np.full((9, 11), 7.0) if i % 2 else smooth(1, (9, 11), i)[0] for i in range(8)]
     X_train, X_test, *_ = make_patches(images, 8, 32, 5, n_test=32, random_state=0)
     assert len(np.unique(X_train.round(6), axis=0)) == 32  # 4 images x 2 x 4 places: all of them
@@ -72,7 +82,9 @@ def test_images_of_one_block_alternate():
 
 
 def test_log_det_is_that_of_the_map_onto_rows():
-    """Moving along orthonormal axes of the subspace, rows move by the columns of a matrix with this determinant."""
+    """Moving along orthonormal axes of the subspace, rows move by the columns of a matrix with this
+    determinant.
+    """
     data = make_patches(smooth(), **SMALL)
     axes, origin = data.whitening.components_, data.whitening.mean_
     jacobian = data.whitening.transform(origin + axes).T
@@ -80,20 +92,26 @@ def test_log_det_is_that_of_the_map_onto_rows():
 
 
 def test_likelihood_of_rows_becomes_that_of_patches():
-    """A Gaussian of rows plus log_det is the Gaussian of the patches' coordinates on axes of our own."""
+    """A Gaussian of rows plus log_det is the Gaussian of the patches' coordinates on axes of our
+    own.
+    """
     data = make_patches(smooth(), **SMALL)
     patches = data.whitening.inverse_transform(data.X_test) - data.whitening.mean_
     training = data.whitening.inverse_transform(data.X_train) - data.whitening.mean_
     axes = np.linalg.svd(training, full_matrices=False)[2][:10]
     rotation = np.linalg.qr(np.random.default_rng(1).normal(size=(10, 10)))[0]
     y_train, y_test = training @ axes.T @ rotation, patches @ axes.T @ rotation
-    expected = multivariate_normal(y_train.mean(axis=0), np.cov(y_train.T, bias=True)).logpdf(y_test)
+    expected = multivariate_normal(y_train.mean(axis=0), np.cov(y_train.T, bias=True)).logpdf(
+        y_test
+    )
     rows = GaussianMixture(1, reg_covar=0).fit(data.X_train).score_samples(data.X_test)
     np.testing.assert_allclose(rows + data.log_det, expected, rtol=1e-7)
 
 
 def test_a_seed_gives_the_same_patches():
-    first, again, other = (make_patches(smooth(), **SMALL | {"random_state": seed}) for seed in (0, 0, 1))
+    first, again, other = (
+        make_patches(smooth(), **SMALL | {"random_state": seed}) for seed in (0, 0, 1)
+    )
     np.testing.assert_array_equal(first.X_train, again.X_train)
     np.testing.assert_array_equal(first.X_test, again.X_test)
     assert not np.array_equal(first.X_test, other.X_test)
@@ -130,7 +148,11 @@ def test_natural_images_are_heavier_than_a_gaussian():
         (smooth(1, (20, 20)), ValueError, "block_size=32 leaves a single block"),
         (smooth(3, (12, 12)), ValueError, "n_patches=400 is more than the 50 places"),
         (np.full((3, 64, 96), 8.0), ValueError, "n_components=10 is more than the 0 dimensions"),
-        (np.tile(np.arange(96.0) % 4, (3, 64, 1)), ValueError, "n_components=10 is more than the 3 dimensions"),
+        (
+            np.tile(np.arange(96.0) % 4, (3, 64, 1)),
+            ValueError,
+            "n_components=10 is more than the 3 dimensions",
+        ),
         (5, TypeError, "images must be a sequence of 2-D arrays of real numbers, got int"),
         (["a"], TypeError, "images must be a sequence of 2-D arrays"),
         (np.ones((2, 64, 96)) * 1j, TypeError, "images must be a sequence of 2-D arrays"),

@@ -34,7 +34,7 @@ from sklpf.display import (
 from sklpf.models import ScoreInterval
 
 
-# ---- comparisons -----------------------------------------------------------------------------------
+# ---- comparisons
 def interval(mean, rows=1.0, log_z=0.5, converged=True):
     both = np.hypot(rows, log_z)
     parts = [(mean - half, mean + half) for half in (rows, log_z, both)]
@@ -43,7 +43,10 @@ def interval(mean, rows=1.0, log_z=0.5, converged=True):
 
 def drawn(axes):
     """Ends of the bars by line and label, and the points that are drawn."""
-    bars = {(round(line.get_ydata()[0]), line.get_label()): tuple(line.get_xdata()) for line in axes.lines}
+    bars = {
+        (round(line.get_ydata()[0]), line.get_label()): tuple(line.get_xdata())
+        for line in axes.lines
+    }
     return {key: ends for key, ends in bars.items() if key[1].startswith(("both", "rows", "log Z"))}
 
 
@@ -60,7 +63,9 @@ def test_models_are_drawn_with_both_errors_and_beside_it_their_differences(rbm):
         assert bars[i, "both errors, 95 %"] == score.combined
         assert bars[i, "rows"] == score.sampling
         assert bars[i, "log Z"] == score.partition
-    assert drawn(display.axes_[1])[1, "both errors, 95 %"] == comparison.differences[names[1]].combined
+    assert (
+        drawn(display.axes_[1])[1, "both errors, 95 %"] == comparison.differences[names[1]].combined
+    )
     assert len(drawn(display.axes_[1])) == 3  # the best one has no difference from itself
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert display.ax_.get_xlabel() == "log-likelihood per row\nof these fits (nats)"
@@ -74,7 +79,11 @@ def test_models_are_drawn_with_both_errors_and_beside_it_their_differences(rbm):
 
 
 def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():
-    scores = {"good": interval(-1.0), "bad": interval(-2.0, converged=False), "none": interval(-np.inf)}
+    scores = {
+        "good": interval(-1.0),
+        "bad": interval(-2.0, converged=False),
+        "none": interval(-np.inf),
+    }
     display = ComparisonDisplay.from_result(scores)
     points = [line for line in display.ax_.lines if line.get_marker() == "o"]
     assert [point.get_markerfacecolor() for point in points] == ["k", "none"]
@@ -84,9 +93,13 @@ def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():
 
 @pytest.mark.parametrize("result", [{}, {"a": 1.0}, 3.0])
 def test_other_results_are_refused(result):
-    with pytest.raises(TypeError, match="result must be what compare_models or compare returned, or a dict"):
+    with pytest.raises(
+        TypeError, match="result must be what compare_models or compare returned, or a dict"
+    ):
         ComparisonDisplay.from_result(result)
-    with pytest.raises(ValueError, match="scores or differences must hold the interval of at least one model"):
+    with pytest.raises(
+        ValueError, match="scores or differences must hold the interval of at least one model"
+    ):
         ComparisonDisplay().plot()
 
 
@@ -112,14 +125,19 @@ def test_procedures_are_drawn_with_every_fit():
     assert legend == ["one fit", "all, 95 %", "rows", "fits", "log Z"]
     assert display.ax_.get_xlabel() == "expected log-likelihood\nper row (nats)"
     X = np.random.default_rng(0).integers(2, size=(40, 4))
-    search = GridSearchCV(BernoulliRBM(n_iter=2, random_state=0), {"n_components": [1, 2]}, cv=3).fit(X)
+    search = GridSearchCV(
+        BernoulliRBM(n_iter=2, random_state=0), {"n_components": [1, 2]}, cv=3
+    ).fit(X)
     searched = FitComparisonDisplay.from_result(compare_fits(search))
-    assert [text.get_text() for text in searched.ax_.get_legend().get_texts()] == ["one fit", "all, 95 %"]
+    assert [text.get_text() for text in searched.ax_.get_legend().get_texts()] == [
+        "one fit",
+        "all, 95 %",
+    ]
     with pytest.raises(TypeError, match="result must be what compare_fits returned, got dict"):
         FitComparisonDisplay.from_result({})
 
 
-# ---- components ------------------------------------------------------------------------------------
+# ---- components
 def pixels(display):
     return display.ax_.images[0].get_array()
 
@@ -128,8 +146,12 @@ def test_components_are_images_side_by_side(rbm):
     display = ComponentsDisplay.from_estimator(rbm, n_columns=3)
     np.testing.assert_array_equal(display.images, rbm.components_.reshape(4, 3, 3))
     mosaic, side = pixels(display), 18  # 3 pixels, each six times, and a gap of 1
-    np.testing.assert_array_equal(mosaic[:side:6, 19 : 19 + side : 6], rbm.components_[1].reshape(3, 3))
-    np.testing.assert_array_equal(mosaic[19 : 19 + side : 6, :side:6], rbm.components_[3].reshape(3, 3))
+    np.testing.assert_array_equal(
+        mosaic[:side:6, 19 : 19 + side : 6], rbm.components_[1].reshape(3, 3)
+    )
+    np.testing.assert_array_equal(
+        mosaic[19 : 19 + side : 6, :side:6], rbm.components_[3].reshape(3, 3)
+    )
     assert mosaic.mask[18].all()
     assert mosaic.mask[19:, 19:].all()  # two empty places
     assert mosaic.shape == (37, 56)
@@ -145,7 +167,9 @@ def test_scales_shapes_and_signs():
     assert ComponentsDisplay(-images).plot().ax_.images[0].get_clim() == (-4, 4)
     rbm = BernoulliRBM.from_parameters(np.ones((2, 6)), np.zeros(6), np.zeros(2))
     assert ComponentsDisplay.from_estimator(rbm, (2, 3)).images.shape == (2, 2, 3)
-    with pytest.raises(ValueError, match=r"shape must be \(height, width\) of an image: 6 features make no square"):
+    with pytest.raises(
+        ValueError, match=r"shape must be \(height, width\) of an image: 6 features make no square"
+    ):
         ComponentsDisplay.from_estimator(rbm)
     with pytest.raises(ValueError, match=r"with a product of 6 features, got \(2, 2\)"):
         ComponentsDisplay.from_estimator(rbm, (2, 2))
@@ -160,20 +184,24 @@ def test_whitened_components_are_drawn_as_the_rows_that_they_stand_for():
     X = rng.normal(size=(200, 9)) @ rng.normal(size=(9, 9)) + 5
     whitening = PCA(4, whiten=True).fit(X)
     model = LinearGenerativeModel(prior="gaussian", random_state=0).fit(whitening.transform(X))
-    display = ComponentsDisplay.from_estimator(make_pipeline(FunctionTransformer(), model), whitening=whitening)
+    display = ComponentsDisplay.from_estimator(
+        make_pipeline(FunctionTransformer(), model), whitening=whitening
+    )
     scales = np.sqrt(whitening.explained_variance_)
     expected = model.components_ * scales @ whitening.components_
     np.testing.assert_allclose(display.images.reshape(-1, 9), expected, atol=1e-12)
 
 
 def test_models_without_components_are_refused():
-    with pytest.raises(ValueError, match="draws components_ of shape .* a FunctionTransformer has none"):
+    with pytest.raises(
+        ValueError, match="draws components_ of shape .* a FunctionTransformer has none"
+    ):
         ComponentsDisplay.from_estimator(FunctionTransformer().fit([[0.0]]))
     with pytest.raises(NotFittedError):
         ComponentsDisplay.from_estimator(BernoulliRBM())
 
 
-# ---- topics ----------------------------------------------------------------------------------------
+# ---- topics
 @pytest.fixture(scope="module")
 def lda():
     counts, _, _ = make_bars_corpus(60, size=3, n_tokens=20, random_state=0)
@@ -203,15 +231,23 @@ def test_topics_can_be_chosen_and_their_words_ordered_by_lift(lda):
 def test_words_with_their_columns_are_ordered_by_these(lda):
     words = {f"word {8 - i}": 8 - i for i in range(9)}
     display = TopicsDisplay.from_estimator(lda, words, n_words=4)
-    np.testing.assert_array_equal(display.words, TopicsDisplay.from_estimator(lda, sorted(words), n_words=4).words)
-    with pytest.raises(TypeError, match="feature_names must be words in the order of the columns of X, .* got a set"):
+    np.testing.assert_array_equal(
+        display.words, TopicsDisplay.from_estimator(lda, sorted(words), n_words=4).words
+    )
+    with pytest.raises(
+        TypeError,
+        match="feature_names must be words in the order of the columns of X, .* got a set",
+    ):
         TopicsDisplay.from_estimator(lda, set(words))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"feature_names": ["a", "b"]}, "feature_names must be 9 words, one for each feature of the model, got 2"),
+        (
+            {"feature_names": ["a", "b"]},
+            "feature_names must be 9 words, one for each feature of the model, got 2",
+        ),
         ({"n_words": 0}, "n_words must be at least 1, got 0"),
         ({"topics": [6]}, r"topics must be numbers of topics from 0 to 5, got \[6\]"),
         ({"topics": []}, r"topics must be numbers of topics from 0 to 5, got \[\]"),
@@ -225,11 +261,14 @@ def test_what_does_not_fit_the_topics_is_refused(lda, options, message):
 
 
 def test_models_without_topics_are_refused(rbm):
-    with pytest.raises(ValueError, match="a BernoulliRBM has none: LatentDirichletAllocation has; ComponentsDisplay"):
+    with pytest.raises(
+        ValueError,
+        match="a BernoulliRBM has none: LatentDirichletAllocation has; ComponentsDisplay",
+    ):
         TopicsDisplay.from_estimator(rbm)
 
 
-# ---- training --------------------------------------------------------------------------------------
+# ---- training
 def test_an_rbm_shows_validation_scores_and_the_tracked_log_partition():
     X = np.random.default_rng(0).integers(2, size=(100, 6))
     rbm = BernoulliRBM(3, n_iter=4, early_stopping=True, random_state=0).fit(X)
@@ -239,7 +278,9 @@ def test_an_rbm_shows_validation_scores_and_the_tracked_log_partition():
     np.testing.assert_array_equal(log_z.lines[0].get_ydata(), rbm.log_partition_curve_)
     assert scores.lines[1].get_xdata()[0] == rbm.best_iteration_
     top = scores.collections[0].get_paths()[0].vertices[:, 1].max()
-    assert top == pytest.approx((rbm.validation_scores_ + 1.959964 * rbm.validation_score_std_errors_).max())
+    assert top == pytest.approx(
+        (rbm.validation_scores_ + 1.959964 * rbm.validation_score_std_errors_).max()
+    )
     tracked = BernoulliRBM(3, n_iter=2, track_log_partition="rts", random_state=0).fit(X)
     display = TrainingDisplay.from_estimator(tracked)
     assert len(display.axes_) == 1
@@ -262,7 +303,9 @@ def test_other_models_show_their_loss_as_a_likelihood_or_their_bound():
     for model, values in ((product, -product.loss_curve_), (mixture, mixture.elbo_curve_)):
         display = TrainingDisplay.from_estimator(make_pipeline(FunctionTransformer(), model))
         np.testing.assert_array_equal(display.ax_.lines[0].get_ydata(), values)
-        assert display.label.startswith("mean log-likelihood" if model is product else "evidence lower bound")
+        assert display.label.startswith(
+            "mean log-likelihood" if model is product else "evidence lower bound"
+        )
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -275,11 +318,14 @@ def test_a_loss_that_is_no_likelihood_is_not_called_one():
 
 
 def test_models_that_kept_nothing_are_refused(rbm):
-    with pytest.raises(ValueError, match="this BernoulliRBM kept nothing: BernoulliRBM does with early_stopping=True"):
+    with pytest.raises(
+        ValueError,
+        match="this BernoulliRBM kept nothing: BernoulliRBM does with early_stopping=True",
+    ):
         TrainingDisplay.from_estimator(rbm)
 
 
-# ---- in a grid ---------------------------------------------------------------------------------------
+# ---- in a grid
 @functools.cache
 def procedures():
     X = np.random.default_rng(0).integers(2, size=(40, 4))
@@ -290,13 +336,19 @@ def procedures():
 GRID = {
     "log Z": lambda tempering, ax: LogPartitionDisplay.from_estimator(tempering, ax=ax),
     "tempering": lambda tempering, ax: TemperingDisplay.from_estimator(tempering, ax=ax),
-    "shares": lambda tempering, ax: TemperingDisplay([0, 1], overlap=[0.5], shares=[0.4, 0.6], crossed=[1.0]).plot(ax),
+    "shares": lambda tempering, ax: TemperingDisplay(
+        [0, 1], overlap=[0.5], shares=[0.4, 0.6], crossed=[1.0]
+    ).plot(ax),
     "models": lambda tempering, ax: ComparisonDisplay(
         {"a": interval(-12.3), "b": interval(-13.5)}, {"b": interval(-1.2)}
     ).plot(ax),
     "procedures": lambda tempering, ax: FitComparisonDisplay(procedures()).plot(ax),
-    "training": lambda tempering, ax: TrainingDisplay([1, 2], label=LONG, log_partition=[3, 4]).plot(ax),
-    "topics": lambda tempering, ax: TopicsDisplay([["international"] * 9] * 3, np.full((3, 9), 0.1)).plot(ax),
+    "training": lambda tempering, ax: TrainingDisplay(
+        [1, 2], label=LONG, log_partition=[3, 4]
+    ).plot(ax),
+    "topics": lambda tempering, ax: TopicsDisplay(
+        [["international"] * 9] * 3, np.full((3, 9), 0.1)
+    ).plot(ax),
 }
 LONG = "mean log-likelihood of validation rows"
 

@@ -1,4 +1,6 @@
-"""Displays of what a partition estimator found: the arrays drawn are the result's, and others are refused."""
+"""Displays of what a partition estimator found: the arrays drawn are the result's, and others are
+refused.
+"""
 
 import subprocess
 import sys
@@ -29,15 +31,19 @@ from sklpf.partition import PartitionResult
 DISPLAYS = [ConvergenceDisplay, LogPartitionDisplay, TemperingDisplay, WeightsDisplay]
 
 
-# ---- what is drawn ---------------------------------------------------------------------------------
+# ---- what is drawn
 def test_log_partition_is_drawn_with_a_band_that_ends_in_the_interval(tempering):
     display, result = LogPartitionDisplay.from_estimator(tempering, level=0.9), tempering.result_
     (line,) = display.ax_.lines
-    np.testing.assert_array_equal(line.get_xydata(), np.column_stack([result.ladder, result.log_partition_curve]))
+    np.testing.assert_array_equal(
+        line.get_xydata(), np.column_stack([result.ladder, result.log_partition_curve])
+    )
     low, high = result.interval(0.9)
     assert display.half_width[-1] == pytest.approx(high - result.log_partition)
     quantile = student_t.ppf(0.95, result.degrees_of_freedom)
-    np.testing.assert_allclose(display.half_width, quantile * result.diagnostics["curve_std_error"], rtol=1e-12)
+    np.testing.assert_allclose(
+        display.half_width, quantile * result.diagnostics["curve_std_error"], rtol=1e-12
+    )
     corners = display.axes_[1].collections[0].get_paths()[0].vertices
     assert corners[:, 1].max() == pytest.approx(display.half_width.max())
     assert line.get_label() == display.name
@@ -82,26 +88,37 @@ def test_tempering_shows_neighbours_and_round_trips(tempering):
     np.testing.assert_array_equal(rejection.get_data().values, found["rejection"])
     np.testing.assert_array_equal(overlap.get_data().values, found["overlap"])
     np.testing.assert_array_equal(overlap.get_data().edges, tempering.result_.ladder)
-    assert np.all((found["overlap"] > 0.3) & (found["overlap"] <= 1.05))  # few levels of an easy model
-    np.testing.assert_array_equal([bar.get_height() for bar in display.axes_[1].patches], found["round_trips"])
+    assert np.all(
+        (found["overlap"] > 0.3) & (found["overlap"] <= 1.05)
+    )  # few levels of an easy model
+    np.testing.assert_array_equal(
+        [bar.get_height() for bar in display.axes_[1].patches], found["round_trips"]
+    )
 
 
 def test_simulated_tempering_shows_shares_and_crossings(rts):
     display, found = TemperingDisplay.from_estimator(rts), rts.result_.diagnostics
     np.testing.assert_array_equal(display.axes_[0].patches[0].get_data().values, found["overlap"])
     np.testing.assert_array_equal(display.axes_[1].lines[0].get_ydata(), found["shares"])
-    np.testing.assert_array_equal([bar.get_height() for bar in display.axes_[2].patches], found["crossed"])
+    np.testing.assert_array_equal(
+        [bar.get_height() for bar in display.axes_[2].patches], found["crossed"]
+    )
 
 
 def test_weights_are_drawn_in_order_with_their_tail(ais):
-    display, log_weights = WeightsDisplay.from_estimator(ais), ais.result_.diagnostics["log_weights"]
+    display, log_weights = (
+        WeightsDisplay.from_estimator(ais),
+        ais.result_.diagnostics["log_weights"],
+    )
     points, tail, _ = display.ax_.lines
     weights = np.exp(log_weights)
     np.testing.assert_allclose(points.get_ydata(), np.sort(weights)[::-1] / weights.mean())
     np.testing.assert_array_equal(points.get_xdata(), np.arange(1, 101))
     assert len(tail.get_ydata()) == len(display.tail_weights_) == 20
     assert display.pareto_shape_ == ais.result_.diagnostics["pareto_shape"]
-    assert display.effective_sample_size_ == pytest.approx(ais.result_.diagnostics["effective_sample_size"])
+    assert display.effective_sample_size_ == pytest.approx(
+        ais.result_.diagnostics["effective_sample_size"]
+    )
 
 
 def test_weights_of_zero_are_counted_and_few_weights_have_no_tail():
@@ -131,14 +148,18 @@ def test_rounds_are_drawn_against_sweeps(tempering):
 
 
 def test_a_round_without_an_error_has_no_bar():
-    display = ConvergenceDisplay(np.array([10, 20]), np.array([1.0, 2.0]), np.array([np.inf, 0.5])).plot()
+    display = ConvergenceDisplay(
+        np.array([10, 20]), np.array([1.0, 2.0]), np.array([np.inf, 0.5])
+    ).plot()
     assert display.ax_.get_ylim()[1] < 3
 
 
-# ---- whose result ----------------------------------------------------------------------------------
+# ---- whose result
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_models_and_pipelines_show_their_log_partition(rbm):
-    model = BernoulliRBM.from_parameters(rbm.components_, rbm.intercept_visible_, rbm.intercept_hidden_)
+    model = BernoulliRBM.from_parameters(
+        rbm.components_, rbm.intercept_visible_, rbm.intercept_hidden_
+    )
     model.set_params(partition_estimator=ParallelTempering(4, 4, 64, random_state=0))
     with pytest.raises(NotFittedError, match="call score or estimate_log_partition first"):
         LogPartitionDisplay.from_estimator(model)
@@ -147,16 +168,23 @@ def test_models_and_pipelines_show_their_log_partition(rbm):
     for estimator in (model, pipeline):
         for kind in (LogPartitionDisplay, TemperingDisplay, ConvergenceDisplay):
             assert kind.from_estimator(estimator).figure_ is not None
-    assert LogPartitionDisplay.from_estimator(pipeline).log_partition_curve[-1] == model.log_partition_
+    assert (
+        LogPartitionDisplay.from_estimator(pipeline).log_partition_curve[-1] == model.log_partition_
+    )
 
 
 @pytest.mark.parametrize("kind", DISPLAYS)
 def test_unfitted_estimators_and_other_objects_are_refused(kind):
     with pytest.raises(NotFittedError):
         kind.from_estimator(AIS())
-    with pytest.raises(TypeError, match="estimator must be a fitted partition estimator or model of sklpf, got Func"):
+    with pytest.raises(
+        TypeError,
+        match="estimator must be a fitted partition estimator or model of sklpf, got Func",
+    ):
         kind.from_estimator(FunctionTransformer().fit([[0.0]]))
-    with pytest.raises(TypeError, match="result must be a PartitionResult, such as result_, got float"):
+    with pytest.raises(
+        TypeError, match="result must be a PartitionResult, such as result_, got float"
+    ):
         kind.from_result(1.0)
     assert not plt.get_fignums()
 
@@ -172,8 +200,17 @@ def test_unfitted_estimators_and_other_objects_are_refused(kind):
             LogPartitionDisplay,
             "draws log Z at the levels, and this result of Exact has none: those of BAR, ",
         ),
-        (TemperingDisplay, "draws how tempered chains travel, and this result of Exact has none: those of Parallel"),
-        (WeightsDisplay, "draws importance weights, and this result of Exact has none: those of AIS, HAIS"),
+        (
+            TemperingDisplay,
+            (
+                "draws how tempered chains travel, and this result of Exact has none: those of"
+                " Parallel"
+            ),
+        ),
+        (
+            WeightsDisplay,
+            "draws importance weights, and this result of Exact has none: those of AIS, HAIS",
+        ),
     ],
 )
 def test_a_result_without_what_is_drawn_is_refused_and_who_has_it_is_named(rbm, kind, message):
@@ -189,11 +226,14 @@ def test_results_of_rows_are_refused_and_the_way_to_one_row_is_named(kind):
     counts, _, _ = make_bars_corpus(30, size=3, n_tokens=10, random_state=0)
     lda = LatentDirichletAllocation(3, max_iter=2, random_state=0).fit(counts)
     lda.score(counts[:4])
-    with pytest.raises(ValueError, match=r"has 4, one for each row, .*: fit the estimator on path.row\(t\) for that"):
+    with pytest.raises(
+        ValueError,
+        match=r"has 4, one for each row, .*: fit the estimator on path.row\(t\) for that",
+    ):
         kind.from_estimator(lda)
 
 
-# ---- where -----------------------------------------------------------------------------------------
+# ---- where
 def test_panels_go_where_they_are_sent(tempering):
     figure, (left, right) = plt.subplots(1, 2)
     display = LogPartitionDisplay.from_estimator(tempering, ax=left)  # divided
@@ -212,7 +252,9 @@ def test_panels_go_where_they_are_sent(tempering):
 
 def test_axes_that_do_not_fit_are_refused(tempering):
     figure, axes = plt.subplots(1, 3)
-    with pytest.raises(ValueError, match="one matplotlib Axes or an array of 2, as many as LogPartitionDisplay has"):
+    with pytest.raises(
+        ValueError, match="one matplotlib Axes or an array of 2, as many as LogPartitionDisplay has"
+    ):
         LogPartitionDisplay.from_estimator(tempering, ax=axes)
     with pytest.raises(ValueError, match="ax must be one matplotlib Axes or an array of 1"):
         ConvergenceDisplay.from_estimator(tempering, ax="here")
@@ -220,7 +262,7 @@ def test_axes_that_do_not_fit_are_refused(tempering):
         TemperingDisplay.from_estimator(tempering, ax=figure.add_axes((0, 0, 1, 1)))
 
 
-# ---- matplotlib ------------------------------------------------------------------------------------
+# ---- matplotlib
 def test_matplotlib_is_imported_where_something_is_drawn_and_missed_in_a_sentence():
     code = """
 import sys
@@ -233,4 +275,6 @@ except ImportError as error:
     print(error)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert ran.stdout == "WeightsDisplay needs matplotlib to draw: pip install 'sklpf[plot]'\n", ran.stderr
+    assert ran.stdout == "WeightsDisplay needs matplotlib to draw: pip install 'sklpf[plot]'\n", (
+        ran.stderr
+    )

@@ -1,9 +1,11 @@
-"""What tests of models on R^d share: slopes against differences, programs against loops, integrals in the plane."""
+"""What tests of models on R^d share: slopes against differences, programs against loops, integrals
+in the plane.
+"""
 
 import numpy as np
 
 from sklpf import HMC
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.kernels import _programs as kernels
 from sklpf.kernels import njit
 from sklpf.runs import _plain, _programs
@@ -18,11 +20,16 @@ def slopes(function, x, width=1e-6):
 
 def assert_family_has_its_slopes(family, parameters, x, rng):
     """grad and grad_parameters against differences, rtol 1e-6."""
-    expected = [slopes(lambda point: family.log_density(parameters, point[np.newaxis])[0], point) for point in x]
+    expected = [
+        slopes(lambda point: family.log_density(parameters, point[np.newaxis])[0], point)
+        for point in x
+    ]
     np.testing.assert_allclose(family.grad(parameters, x), expected, rtol=1e-6, atol=1e-7)
     weights = rng.normal(size=len(x))
     expected = slopes(lambda parameters: weights @ family.log_density(parameters, x), parameters)
-    np.testing.assert_allclose(family.grad_parameters(parameters, x, weights), expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        family.grad_parameters(parameters, x, weights), expected, rtol=1e-6, atol=1e-7
+    )
 
 
 @njit
@@ -33,7 +40,12 @@ def _evaluate(density, position, values):
 def assert_kernel_writes_all_values(path, n=7):
     """The compiled densities and slopes, on buffers filled with NaN, against the path's own."""
     state = path.sample_base(n, Stream((1, 2)))
-    values = Values(*(np.full(shape, np.nan) for shape in (n, n, (n, path.n_dimensions), (n, path.n_dimensions))))
+    values = Values(
+        *(
+            np.full(shape, np.nan)
+            for shape in (n, n, (n, path.n_dimensions), (n, path.n_dimensions))
+        )
+    )
     _evaluate(path.packed, state.position, values)
     for new, old in zip(values, (*path.ends(state), *path.gradients(state))):
         np.testing.assert_allclose(new, old, rtol=1e-12, atol=1e-12)
@@ -47,18 +59,29 @@ def assert_programs_are_those_of_the_loops(path, rtol=1e-9):
     memory, levels = move.init(path, state, stream.aside()), np.arange(n_levels)
     orders = {
         "anneal": (np.repeat(levels[:, np.newaxis], n_levels, axis=1), stream),
-        "exchange": (levels, np.zeros(n_levels, dtype=int), np.zeros(n_levels - 1), 9, stream.at(1), 2),
+        "exchange": (
+            levels,
+            np.zeros(n_levels, dtype=int),
+            np.zeros(n_levels - 1),
+            9,
+            stream.at(1),
+            2,
+        ),
         "temper": (levels, np.zeros(n_levels), 9, 2, 3, stream.at(1)),
     }
     for name, order in orders.items():
         looped = getattr(_plain, name)(path, move, state, memory, *order)
         fused = getattr(_programs, name)(path, move, state, memory, *order)
-        for old, new in zip((*looped[0], *looped[1], *looped[2:]), (*fused[0], *fused[1], *fused[2:])):
+        for old, new in zip(
+            (*looped[0], *looped[1], *looped[2:]), (*fused[0], *fused[1], *fused[2:])
+        ):
             np.testing.assert_allclose(new, old, rtol=rtol, atol=rtol, err_msg=name)
 
 
 def log_integral(log_f, half_width, n=801):
-    """log of the integral over a square of a log density at points (n, 2), by the trapezoidal rule."""
+    """log of the integral over a square of a log density at points (n, 2), by the
+    trapezoidal rule.
+    """
     grid = np.linspace(-half_width, half_width, n)
     points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
     return np.log(np.sum(np.exp(log_f(points)))) + 2 * np.log(grid[1] - grid[0])

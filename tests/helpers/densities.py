@@ -1,10 +1,12 @@
-"""Densities on the plane whose marginal distributions are known, as functions of modules (they must be picklable)."""
+"""Densities on the plane whose marginal distributions are known, as functions of modules (they must
+be picklable).
+"""
 
 import numpy as np
 from scipy import stats
 
 from sklpf import Gaussian, GeometricPath, Uniform
-from sklpf._random import ACCEPT, Stream, stream_key
+from sklpf._utils.random import ACCEPT, Stream, stream_key
 
 LADDER = np.linspace(0, 1, 6)
 PRECISION = np.linalg.inv([[1.0, 0.8], [0.8, 1.0]])
@@ -58,9 +60,15 @@ def from_density(density, low, high):
 
 
 PATHS = {
-    "correlated": GeometricPath(log_correlated, grad=grad_correlated, base=Gaussian([0.5, -0.5], 2.0), ladder=LADDER),
-    "Laplace": GeometricPath(log_laplace, grad=grad_laplace, base=Gaussian([0.5, 0.0], 2.0), ladder=LADDER),
-    "box": GeometricPath(log_box, grad=grad_box, base=Uniform([-1, -1], [1, 1]), bounds=(-1, 1), ladder=LADDER),
+    "correlated": GeometricPath(
+        log_correlated, grad=grad_correlated, base=Gaussian([0.5, -0.5], 2.0), ladder=LADDER
+    ),
+    "Laplace": GeometricPath(
+        log_laplace, grad=grad_laplace, base=Gaussian([0.5, 0.0], 2.0), ladder=LADDER
+    ),
+    "box": GeometricPath(
+        log_box, grad=grad_box, base=Uniform([-1, -1], [1, 1]), bounds=(-1, 1), ladder=LADDER
+    ),
     "half-open box": GeometricPath(
         log_half_box,
         grad=grad_half_box,
@@ -82,7 +90,10 @@ MARGINALS = {  # of each target: directions (2,) and distribution functions alon
         ((1, 0), from_density(lambda x: np.exp(-x) / np.sqrt(1 + 2 * x), 0, 40)),
         ((0, 1), from_density(lambda x: np.exp(-(x**2) / 2) / (1 + x**2), -12, 12)),
     ],
-    "wall": [((1, 1), stats.truncnorm(-0.5 / 2**0.5, np.inf, 0, 2**0.5).cdf), ((1, -1), stats.norm(0, 2**0.5).cdf)],
+    "wall": [
+        ((1, 1), stats.truncnorm(-0.5 / 2**0.5, np.inf, 0, 2**0.5).cdf),
+        ((1, -1), stats.norm(0, 2**0.5).cdf),
+    ],
 }
 
 
@@ -90,7 +101,10 @@ def after_moves(path, move, n_chains, n_moves, seed):
     """Positions of independent chains from the base that have moved at the target."""
     stream, levels = Stream(stream_key(seed)), np.full(n_chains, len(path.ladder) - 1)
     state = path.sample_base(5 * n_chains, stream)
-    state = path.take(state, np.flatnonzero(path.log_f(state, np.full(5 * n_chains, levels[0])) > -np.inf)[:n_chains])
+    state = path.take(
+        state,
+        np.flatnonzero(path.log_f(state, np.full(5 * n_chains, levels[0])) > -np.inf)[:n_chains],
+    )
     memory = move.init(path, state, stream.aside())
     for t in range(n_moves):
         state, memory = move.move(path, state, memory, levels, stream.at(t + 1))
@@ -98,7 +112,9 @@ def after_moves(path, move, n_chains, n_moves, seed):
 
 
 def smallest_p_value(name, move, n_moves, n_groups=10, n_chains=500):
-    """Of Kolmogorov and Smirnov's test for two marginals, of every group of chains and of all together."""
+    """Of Kolmogorov and Smirnov's test for two marginals, of every group of chains and of all
+    together.
+    """
     x = after_moves(PATHS[name], move, n_groups * n_chains, n_moves, 0)
     samples = [x, *np.split(x, n_groups)]
     return min(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.paths._base import map_state
 from sklpf.runs import _plain, _programs
 from sklpf.transitions import Gibbs
@@ -20,7 +20,9 @@ def assert_annealing_equals_the_loop(path, reverse):
     levels = np.repeat([[0], [0], [1], [3], [2]], 9, axis=1)
     levels[:, 4] = [0, 1, 2, 3, 3]
     assert Gibbs().compiled(path) is not None
-    fused, memory, fused_weights = _programs.anneal(path, Gibbs(), state, (), levels, STREAM.at(3), reverse)
+    fused, memory, fused_weights = _programs.anneal(
+        path, Gibbs(), state, (), levels, STREAM.at(3), reverse
+    )
     plain, _, plain_weights = _plain.anneal(path, Gibbs(), state, (), levels, STREAM.at(3), reverse)
     same_state(fused, plain)
     assert memory == ()
@@ -29,7 +31,13 @@ def assert_annealing_equals_the_loop(path, reverse):
 
 def assert_exchange_equals_the_loop(path):
     state = path.sample_base(12, STREAM)
-    arguments = (np.tile(np.arange(4), 3), np.zeros(12, dtype=int), np.array([-0.5, -0.3, -0.2]), 40, STREAM.at(4))
+    arguments = (
+        np.tile(np.arange(4), 3),
+        np.zeros(12, dtype=int),
+        np.array([-0.5, -0.3, -0.2]),
+        40,
+        STREAM.at(4),
+    )
     before = map_state(np.copy, state)
     fused = _programs.exchange(path, Gibbs(), state, (), *arguments, stride=3)
     plain = _plain.exchange(path, Gibbs(), state, (), *arguments, stride=3)
@@ -74,7 +82,8 @@ def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride):
 
 
 def assert_derivatives_equal_finite_differences(path, state, log_f, rtol):
-    """`derivatives` at the levels between the ends against central differences of log_f(beta), computed in float64.
+    """`derivatives` at the levels between the ends against central differences of log_f(beta),
+    computed in float64.
 
     With a step of 1e-3 the differences of functions as smooth as these are right to about 1e-6.
     """
@@ -85,8 +94,12 @@ def assert_derivatives_equal_finite_differences(path, state, log_f, rtol):
         found = path.derivatives(state, np.full(n, level))
         assert found.shape == (n, 2)
         slope, curvature = (above - below) / (2 * step), (above - 2 * here + below) / step**2
-        np.testing.assert_allclose(found[:, 0], slope, rtol=0, atol=rtol * max(1, np.abs(slope).max()))
-        np.testing.assert_allclose(found[:, 1], curvature, rtol=0, atol=1e-4 * max(1, np.abs(curvature).max()))
+        np.testing.assert_allclose(
+            found[:, 0], slope, rtol=0, atol=rtol * max(1, np.abs(slope).max())
+        )
+        np.testing.assert_allclose(
+            found[:, 1], curvature, rtol=0, atol=1e-4 * max(1, np.abs(curvature).max())
+        )
 
 
 def log_f_at(path, state):

@@ -19,7 +19,9 @@ def text(file):
 
 
 def run(file):
-    """Execute all python blocks of a Markdown file in one namespace; returns it, and what each block printed."""
+    """Execute all python blocks of a Markdown file in one namespace; returns it, and what each
+    block printed.
+    """
     blocks = re.findall(r"```python\n(.*?)```", text(file), flags=re.DOTALL)
     assert blocks, f"{file} has no python block"
     namespace, printed = {}, []

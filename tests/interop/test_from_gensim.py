@@ -1,4 +1,6 @@
-"""Topic models of gensim: by a stand-in with its documented attributes, and by itself where it is installed."""
+"""Topic models of gensim: by a stand-in with its documented attributes, and by itself where it is
+installed.
+"""
 
 import numpy as np
 import pytest
@@ -22,7 +24,9 @@ class LdaState:
 
 
 class LdaModel:
-    """As gensim.models.LdaModel (4.4) has them: lambda in float32, alpha for topics, eta for words."""
+    """As gensim.models.LdaModel (4.4) has them: lambda in float32, alpha for topics, eta
+    for words.
+    """
 
     def __init__(self, components, alpha, eta):
         self.state = LdaState(np.asarray(components, np.float32))
@@ -65,32 +69,52 @@ def test_unequal_priors_count_in_the_likelihood():
     for model in (common, rare):
         shares = model.doc_topic_prior_ / model.doc_topic_prior_.sum()
         topics = model.components_.astype(float) / model.components_.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(model.score_samples(row)[0], np.log(shares @ topics @ row[0]), rtol=1e-5)
+        np.testing.assert_allclose(
+            model.score_samples(row)[0], np.log(shares @ topics @ row[0]), rtol=1e-5
+        )
 
 
 def test_untrained_and_foreign_models():
     untrained = stand_in()
     untrained.num_updates = 0
-    with pytest.raises(NotFittedError, match="from_gensim needs a fitted model, .*: call update with a corpus first"):
+    with pytest.raises(
+        NotFittedError,
+        match="from_gensim needs a fitted model, .*: call update with a corpus first",
+    ):
         from_gensim(untrained)
-    with pytest.raises(TypeError, match="takes a fitted gensim.models.LdaModel or gensim.models.LdaMulticore, got "):
+    with pytest.raises(
+        TypeError, match="takes a fitted gensim.models.LdaModel or gensim.models.LdaMulticore, got "
+    ):
         from_gensim(LdaState(None))
-    with pytest.raises(ValueError, match=r"doc_topic_prior must be a number or have the shape \(6,\)"):
+    with pytest.raises(
+        ValueError, match=r"doc_topic_prior must be a number or have the shape \(6,\)"
+    ):
         from_gensim(stand_in([1.0, 2.0]))
 
 
-# ---- gensim itself ----------------------------------------------------------------------------------
+# ---- gensim itself
 @pytest.fixture(scope="module")
 def corpus():
     return [[(int(i), int(row[i])) for i in np.flatnonzero(row)] for row in X]
 
 
 @pytest.mark.filterwarnings("ignore")  # gensim's own
-@pytest.mark.parametrize("priors", [{}, {"alpha": "asymmetric", "eta": 0.2}, {"alpha": "auto", "eta": "auto"}])
+@pytest.mark.parametrize(
+    "priors", [{}, {"alpha": "asymmetric", "eta": 0.2}, {"alpha": "auto", "eta": "auto"}]
+)
 def test_gensim(corpus, priors):
-    gensim = pytest.importorskip("gensim", reason="gensim is not installed (dependency group interop)")
+    gensim = pytest.importorskip(
+        "gensim", reason="gensim is not installed (dependency group interop)"
+    )
     names = {i: str(i) for i in range(X.shape[1])}
-    options = {"num_topics": 6, "id2word": names, "passes": 5, "random_state": 0, "dtype": np.float64, **priors}
+    options = {
+        "num_topics": 6,
+        "id2word": names,
+        "passes": 5,
+        "random_state": 0,
+        "dtype": np.float64,
+        **priors,
+    }
     theirs = gensim.models.LdaModel(corpus, gamma_threshold=1e-9, iterations=3000, **options)
     rows = gensim.matutils.corpus2csc(corpus, theirs.num_terms).T
     np.testing.assert_array_equal(rows.toarray(), X)
@@ -109,11 +133,20 @@ def test_gensim(corpus, priors):
 
 @pytest.mark.filterwarnings("ignore")
 def test_other_models_of_gensim(corpus):
-    gensim = pytest.importorskip("gensim", reason="gensim is not installed (dependency group interop)")
+    gensim = pytest.importorskip(
+        "gensim", reason="gensim is not installed (dependency group interop)"
+    )
     names = {i: str(i) for i in range(X.shape[1])}
     with pytest.raises(NotFittedError):
         from_gensim(gensim.models.LdaModel(num_topics=3, id2word=names))
     authors = {"a": list(range(30)), "b": list(range(30, 60))}
     with pytest.raises(TypeError, match="AuthorTopicModel"):
-        from_gensim(gensim.models.AuthorTopicModel(corpus, num_topics=3, id2word=names, author2doc=authors))
-    assert from_gensim(gensim.models.LdaMulticore(corpus, num_topics=3, id2word=names, workers=1)).n_components == 3
+        from_gensim(
+            gensim.models.AuthorTopicModel(corpus, num_topics=3, id2word=names, author2doc=authors)
+        )
+    assert (
+        from_gensim(
+            gensim.models.LdaMulticore(corpus, num_topics=3, id2word=names, workers=1)
+        ).n_components
+        == 3
+    )

@@ -25,18 +25,22 @@ def rbm():
     return BernoulliRBM(5, learning_rate=0.2, n_iter=20, random_state=0).fit(ROWS)
 
 
-# ---- topic models -----------------------------------------------------------------------------------
+# ---- topic models
 @pytest.mark.parametrize("method", ["batch", "online"])
 @pytest.mark.parametrize("priors", [{}, {"doc_topic_prior": 0.3, "topic_word_prior": 0.01}])
 def test_a_topic_model_keeps_topics_priors_and_shares(method, priors):
-    theirs = LatentDirichletAllocation(7, learning_method=method, batch_size=30, random_state=0, **priors).fit(TRAIN)
+    theirs = LatentDirichletAllocation(
+        7, learning_method=method, batch_size=30, random_state=0, **priors
+    ).fit(TRAIN)
     ours = from_sklearn(theirs)
     np.testing.assert_allclose(ours.components_, theirs.components_, rtol=1e-14)
     assert ours.doc_topic_prior_ == theirs.doc_topic_prior_
     assert ours.topic_word_prior_ == theirs.topic_word_prior_
     np.testing.assert_allclose(ours.transform(TEST), theirs.transform(TEST), rtol=0, atol=1e-6)
     assert isinstance(ours, sklpf.LatentDirichletAllocation)
-    assert {name: value for name, value in ours.get_params().items() if name in theirs.get_params()} == {
+    assert {
+        name: value for name, value in ours.get_params().items() if name in theirs.get_params()
+    } == {
         **theirs.get_params(),
         "doc_topic_prior": theirs.doc_topic_prior_,
         "topic_word_prior": theirs.topic_word_prior_,
@@ -52,15 +56,21 @@ def test_its_likelihood_is_the_same_however_documents_are_grouped_and_their_perp
 
 
 def test_partial_fit_goes_on_where_theirs_stopped():
-    theirs = LatentDirichletAllocation(6, learning_method="online", batch_size=25, random_state=0).fit(TRAIN)
+    theirs = LatentDirichletAllocation(
+        6, learning_method="online", batch_size=25, random_state=0
+    ).fit(TRAIN)
     ours = from_sklearn(theirs)
     assert ours.n_batch_iter_ == theirs.n_batch_iter_
-    np.testing.assert_allclose(ours.partial_fit(TEST).components_, theirs.partial_fit(TEST).components_, rtol=1e-4)
+    np.testing.assert_allclose(
+        ours.partial_fit(TEST).components_, theirs.partial_fit(TEST).components_, rtol=1e-4
+    )
     assert ours.random_state_ is not theirs.random_state_
 
 
 def test_a_random_state_that_is_given_is_used():
-    theirs = LatentDirichletAllocation(3, learning_method="online", max_iter=1, random_state=0).fit(TRAIN)
+    theirs = LatentDirichletAllocation(3, learning_method="online", max_iter=1, random_state=0).fit(
+        TRAIN
+    )
     given = from_sklearn(theirs, random_state=5).random_state_
     assert given.randint(2**31) == np.random.RandomState(5).randint(2**31)
 
@@ -82,12 +92,14 @@ def test_frames_keep_their_names():
         ours.transform(frame[frame.columns[::-1]])
 
 
-# ---- RBMs -------------------------------------------------------------------------------------------
+# ---- RBMs
 def test_scores_of_an_rbm_are_those_of_its_parameters(rbm):
     arrays = rbm.components_, rbm.intercept_visible_, rbm.intercept_hidden_
     known = sklpf.BernoulliRBM.from_parameters(*arrays)
     ours = from_sklearn(rbm)
-    np.testing.assert_allclose(ours.score_samples(ROWS), known.score_samples(ROWS), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        ours.score_samples(ROWS), known.score_samples(ROWS), rtol=0, atol=1e-9
+    )
     np.testing.assert_allclose(ours.transform(ROWS), rbm.transform(ROWS), rtol=1e-12)
     assert ours.learning_rate == 0.2
     np.testing.assert_array_equal(arrays[0], rbm.components_)
@@ -131,31 +143,50 @@ def test_derived_classes_are_taken():
     assert from_sklearn(Mine(2, max_iter=1, random_state=0).fit(TRAIN)).n_components == 2
 
 
-# ---- errors -----------------------------------------------------------------------------------------
+# ---- errors
 @pytest.mark.parametrize("model", [BernoulliRBM(), LatentDirichletAllocation()])
 def test_an_unfitted_model(model):
-    with pytest.raises(NotFittedError, match="from_sklearn needs a fitted model, .*: call fit first"):
+    with pytest.raises(
+        NotFittedError, match="from_sklearn needs a fitted model, .*: call fit first"
+    ):
         from_sklearn(model)
 
 
 @pytest.mark.parametrize(
-    "model", [NMF(2), BernoulliRBM, None, make_pipeline(BernoulliRBM()), {"components_": np.eye(3)}, np.eye(3)]
+    "model",
+    [
+        NMF(2),
+        BernoulliRBM,
+        None,
+        make_pipeline(BernoulliRBM()),
+        {"components_": np.eye(3)},
+        np.eye(3),
+    ],
 )
 def test_an_unknown_class(model):
-    accepted = "sklearn.neural_network.BernoulliRBM or sklearn.decomposition.LatentDirichletAllocation, got "
+    accepted = (
+        "sklearn.neural_network.BernoulliRBM or sklearn.decomposition.LatentDirichletAllocation,"
+        " got "
+    )
     with pytest.raises(TypeError, match=f"from_sklearn takes a fitted {accepted}"):
         from_sklearn(model)
 
 
 def test_a_pipeline_is_told_apart():
-    with pytest.raises(TypeError, match=r"got sklearn.pipeline.Pipeline; take the last step, pipeline\[-1\], and"):
+    with pytest.raises(
+        TypeError, match=r"got sklearn.pipeline.Pipeline; take the last step, pipeline\[-1\], and"
+    ):
         from_sklearn(make_pipeline(BernoulliRBM()))
 
 
 @pytest.mark.parametrize(
     ("attribute", "value", "message"),
     [
-        ("components_", np.ones((5, 8)), r"intercept_visible must have shape \(8,\) to fit components, got \(9,\)"),
+        (
+            "components_",
+            np.ones((5, 8)),
+            r"intercept_visible must have shape \(8,\) to fit components, got \(9,\)",
+        ),
         ("intercept_hidden_", np.zeros(4), r"intercept_hidden must have shape \(5,\)"),
         ("intercept_visible_", np.full(9, np.nan), "intercept_visible contains NaN"),
     ],

@@ -1,4 +1,6 @@
-"""Topic models of tomotopy: by a stand-in with its documented attributes, and by itself where it is installed."""
+"""Topic models of tomotopy: by a stand-in with its documented attributes, and by itself where it is
+installed.
+"""
 
 import numpy as np
 import pytest
@@ -17,7 +19,11 @@ class LDAModel:
 
     def __init__(self, components, alpha, eta, used_vocabs):
         self._components = np.asarray(components, np.float32)
-        self.k, self.alpha, self.eta = len(self._components), np.asarray(alpha, np.float32), float(eta)
+        self.k, self.alpha, self.eta = (
+            len(self._components),
+            np.asarray(alpha, np.float32),
+            float(eta),
+        )
         self.used_vocabs, self.global_step = used_vocabs, 100
 
     def get_topic_word_dist(self, topic_id, normalize=True):
@@ -26,7 +32,9 @@ class LDAModel:
 
 
 def stand_in():
-    return LDAModel(0.1 + 200 * TOPICS, [0.1, 0.2, 0.3, 0.1, 0.1, 0.1], 0.1, [str(i) for i in range(X.shape[1])])
+    return LDAModel(
+        0.1 + 200 * TOPICS, [0.1, 0.2, 0.3, 0.1, 0.1, 0.1], 0.1, [str(i) for i in range(X.shape[1])]
+    )
 
 
 def test_topics_and_priors_are_kept():
@@ -48,7 +56,10 @@ def test_columns_in_another_order():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("012345678x", r"of 10 given 1 are none of its words \('x'\), and 0 of its 9 are missing; make X with"),
+        (
+            "012345678x",
+            r"of 10 given 1 are none of its words \('x'\), and 0 of its 9 are missing; make X with",
+        ),
         ("01234567", r"of 8 given 0 are none of its words, and 1 of its 9 are missing \('8'\)"),
         ("0123456788", r"of 10 given 0 are none of its words, and 0 of its 9 are missing"),
     ],
@@ -66,17 +77,23 @@ def test_a_dict_of_words_is_read_by_its_columns_and_a_set_refused():
         from_tomotopy(stand_in(), vocabulary=shuffled).components_,
         from_tomotopy(stand_in()).components_[:, order],
     )
-    with pytest.raises(ValueError, match="vocabulary must have the columns 0 to 8, each once, where it is a dict"):
+    with pytest.raises(
+        ValueError, match="vocabulary must have the columns 0 to 8, each once, where it is a dict"
+    ):
         from_tomotopy(stand_in(), vocabulary={word: column + 1 for word, column in columns.items()})
     for words in (set(columns), "012345678"):
-        with pytest.raises(TypeError, match="vocabulary must be words in the order of the columns of X, such as"):
+        with pytest.raises(
+            TypeError, match="vocabulary must be words in the order of the columns of X, such as"
+        ):
             from_tomotopy(stand_in(), vocabulary=words)
 
 
 def test_untrained_and_foreign_models():
     untrained = stand_in()
     untrained.global_step = 0
-    with pytest.raises(NotFittedError, match="from_tomotopy needs a fitted model, .*: call add_doc and train first"):
+    with pytest.raises(
+        NotFittedError, match="from_tomotopy needs a fitted model, .*: call add_doc and train first"
+    ):
         from_tomotopy(untrained)
 
     class HDPModel(LDAModel):  # has LDAModel above it, as tomotopy's own
@@ -87,14 +104,16 @@ def test_untrained_and_foreign_models():
         from_tomotopy(HDPModel(TOPICS, np.ones(6), 0.1, []))
 
 
-# ---- tomotopy itself --------------------------------------------------------------------------------
+# ---- tomotopy itself
 def texts():
     return [[f"w{i}" for i in np.flatnonzero(row) for _ in range(int(row[i]))] for row in X]
 
 
 @pytest.mark.filterwarnings("ignore")  # tomotopy's own
 def test_tomotopy():
-    tomotopy = pytest.importorskip("tomotopy", reason="tomotopy is not installed (dependency group interop)")
+    tomotopy = pytest.importorskip(
+        "tomotopy", reason="tomotopy is not installed (dependency group interop)"
+    )
     theirs = tomotopy.LDAModel(k=6, alpha=0.3, eta=0.05, seed=0)
     with pytest.raises(NotFittedError):
         from_tomotopy(theirs)
@@ -107,8 +126,11 @@ def test_tomotopy():
     np.testing.assert_allclose(counts.sum(axis=1), theirs.get_count_by_topics(), atol=1e-2)
     rows = CountVectorizer(vocabulary=list(theirs.used_vocabs), analyzer=list).transform(texts())
     assert rows.sum() == X.sum()
-    shares = np.array(theirs.infer([theirs.make_doc(words) for words in texts()], iterations=300)[0])
-    # two approximations of one posterior, the sampler's noisy; topics in the other order would differ by 0.2
+    shares = np.array(
+        theirs.infer([theirs.make_doc(words) for words in texts()], iterations=300)[0]
+    )
+    # two approximations of one posterior, the sampler's noisy; topics in the other order would
+    # differ by 0.2
     assert np.abs(ours.transform(rows) - shares).mean() < 0.06
     with pytest.raises(TypeError, match="HDPModel"):
         from_tomotopy(tomotopy.HDPModel())

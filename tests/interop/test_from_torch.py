@@ -1,4 +1,6 @@
-"""RBMs written in PyTorch: by a stand-in of modules and tensors, and by itself where it is installed."""
+"""RBMs written in PyTorch: by a stand-in of modules and tensors, and by itself where it is
+installed.
+"""
 
 import types
 
@@ -15,7 +17,9 @@ EXPECTED = BernoulliRBM.from_parameters(WEIGHTS, VISIBLE, HIDDEN).score_samples(
 
 
 class Tensor:
-    """As torch.Tensor: asked for its numbers while it needs a gradient or lies on a device, it raises."""
+    """As torch.Tensor: asked for its numbers while it needs a gradient or lies on a device, it
+    raises.
+    """
 
     def __init__(self, values, attached=True, device="cuda"):
         self._values, self._attached, self._device = np.asarray(values), attached, device
@@ -36,7 +40,9 @@ class Tensor:
 
 
 def module(weights=WEIGHTS, visible=VISIBLE, hidden=HIDDEN, wrap=Tensor, **others):
-    return types.SimpleNamespace(W=wrap(weights), v_bias=wrap(visible), h_bias=wrap(hidden), **others)
+    return types.SimpleNamespace(
+        W=wrap(weights), v_bias=wrap(visible), h_bias=wrap(hidden), **others
+    )
 
 
 @pytest.mark.parametrize("weights", [WEIGHTS, WEIGHTS.T])
@@ -51,7 +57,10 @@ def test_names_of_arrays():
     outer = types.SimpleNamespace(rbm=inner, w=WEIGHTS)
     names = {"weight": "rbm.weights", "visible": "rbm.a", "hidden": "rbm.b"}
     np.testing.assert_allclose(from_torch(outer, **names).score_samples(ROWS), EXPECTED, atol=1e-12)
-    with pytest.raises(ValueError, match="the module has no array 'v_bias' but rbm, w: say by weight, visible and hid"):
+    with pytest.raises(
+        ValueError,
+        match="the module has no array 'v_bias' but rbm, w: say by weight, visible and hid",
+    ):
         from_torch(outer)
     for empty in ({}, None):
         with pytest.raises(ValueError, match="the module has no array 'v_bias' but none"):
@@ -61,20 +70,31 @@ def test_names_of_arrays():
 def test_square_weights_must_be_said_to_be_one_way():
     square, hidden = RNG.normal(size=(4, 4)), RNG.normal(size=4)
     rbm = module(square, hidden=hidden)
-    with pytest.raises(ValueError, match="4 visible and 4 hidden units, .* give visible_first=True"):
+    with pytest.raises(
+        ValueError, match="4 visible and 4 hidden units, .* give visible_first=True"
+    ):
         from_torch(rbm)
     np.testing.assert_array_equal(from_torch(rbm, visible_first=False).components_, square)
     np.testing.assert_array_equal(from_torch(rbm, visible_first=True).components_, square.T)
-    with pytest.raises(ValueError, match=r"the weights must have the shape \(4, 3\) to fit the biases, got \(3, 4\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"the weights must have the shape \(4, 3\) to fit the biases, got \(3, 4\)",
+    ):
         from_torch(module(), visible_first=True)
 
 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"weights": np.ones((3, 5))}, r"must have the shape \(3, 4\) or \(4, 3\) to fit the biases, got \(3, 5\)"),
+        (
+            {"weights": np.ones((3, 5))},
+            r"must have the shape \(3, 4\) or \(4, 3\) to fit the biases, got \(3, 5\)",
+        ),
         ({"weights": np.ones(4)}, r"got \(4,\)"),
-        ({"visible": np.ones((2, 2))}, r"v_bias must be one bias for each unit, got the shape \(2, 2\)"),
+        (
+            {"visible": np.ones((2, 2))},
+            r"v_bias must be one bias for each unit, got the shape \(2, 2\)",
+        ),
         ({"visible": np.full(4, np.nan)}, "intercept_visible contains NaN"),
         ({"weights": np.full((3, 4), np.inf)}, "components contains infinity"),
     ],
@@ -92,20 +112,30 @@ def test_arrays_of_something_else():
 @pytest.mark.parametrize("name", ["T", "temperature"])
 def test_a_temperature_is_refused_until_it_is_said_what_it_means(name):
     rbm = module(**{name: 0.5})
-    with pytest.raises(ValueError, match=rf"the module has a temperature {name} = 0.5: give it as temperature"):
+    with pytest.raises(
+        ValueError, match=rf"the module has a temperature {name} = 0.5: give it as temperature"
+    ):
         from_torch(rbm)
-    np.testing.assert_allclose(from_torch(rbm, temperature=1).score_samples(ROWS), EXPECTED, atol=1e-12)
+    np.testing.assert_allclose(
+        from_torch(rbm, temperature=1).score_samples(ROWS), EXPECTED, atol=1e-12
+    )
     folded = from_torch(rbm, temperature=0.5)
     np.testing.assert_allclose(folded.components_, 2 * WEIGHTS)
-    chances = 1 / (1 + np.exp(-(ROWS @ WEIGHTS.T + HIDDEN) / 0.5))  # the units' own, at this temperature
+    chances = 1 / (
+        1 + np.exp(-(ROWS @ WEIGHTS.T + HIDDEN) / 0.5)
+    )  # the units' own, at this temperature
     np.testing.assert_allclose(folded.transform(ROWS), chances)
-    np.testing.assert_allclose(from_torch(module(**{name: 1.0})).score_samples(ROWS), EXPECTED, atol=1e-12)
+    np.testing.assert_allclose(
+        from_torch(module(**{name: 1.0})).score_samples(ROWS), EXPECTED, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("value", [None, lambda: 0.5, "hot", True])
 def test_what_is_no_number_is_no_temperature(value):
     for name in ("T", "temperature"):
-        np.testing.assert_allclose(from_torch(module(**{name: value})).score_samples(ROWS), EXPECTED, atol=1e-12)
+        np.testing.assert_allclose(
+            from_torch(module(**{name: value})).score_samples(ROWS), EXPECTED, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("temperature", [0, -1, np.inf, np.nan, "hot", True, np.True_])
@@ -120,7 +150,7 @@ def test_other_parameters_are_those_of_from_parameters():
     np.testing.assert_array_equal(rbm.visible_mean_, np.full(4, 0.2))
 
 
-# ---- PyTorch itself ---------------------------------------------------------------------------------
+# ---- PyTorch itself
 @pytest.mark.filterwarnings("ignore")  # torch's own
 def test_torch():
     torch = pytest.importorskip("torch", reason="torch is not installed (dependency group interop)")

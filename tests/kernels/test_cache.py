@@ -1,4 +1,6 @@
-"""Compiled kernels are kept under a digest of all that they include, so that an edit elsewhere is never missed."""
+"""Compiled kernels are kept under a digest of all that they include, so that an edit elsewhere is
+never missed.
+"""
 
 import ast
 import importlib
@@ -21,13 +23,19 @@ FILES = [file for file in FILES if file.name != "__init__.py"]
 
 
 def module_of(file):
-    return importlib.import_module("sklpf." + ".".join(file.relative_to(ROOT).with_suffix("").parts))
+    return importlib.import_module(
+        "sklpf." + ".".join(file.relative_to(ROOT).with_suffix("").parts)
+    )
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_cached_functions_carry_the_digest(file):
     digest, module = _compile._digest(file.parent), module_of(file)
-    own = [f for f in vars(module).values() if isinstance(f, CPUDispatcher) and f.py_func.__module__ == module.__name__]
+    own = [
+        f
+        for f in vars(module).values()
+        if isinstance(f, CPUDispatcher) and f.py_func.__module__ == module.__name__
+    ]
     cached = [function for function in own if not isinstance(function._cache, NullCache)]
     assert all(function.py_func.__qualname__.endswith("_" + digest) for function in cached)
     if file.name.endswith("kernels.py"):
@@ -61,7 +69,10 @@ def test_the_digest_knows_every_file_that_is_imported_from(file):
         if isinstance(node, ast.ImportFrom) and node.module.startswith("sklpf"):
             for alias in node.names:
                 parts = [*node.module.split(".")[1:], alias.name]
-                while not (ROOT.joinpath(*parts).with_suffix(".py").exists() or ROOT.joinpath(*parts).is_dir()):
+                while not (
+                    ROOT.joinpath(*parts).with_suffix(".py").exists()
+                    or ROOT.joinpath(*parts).is_dir()
+                ):
                     parts.pop()  # a name in a module
                 found = ROOT.joinpath(*parts)
                 found = found / "__init__.py" if found.is_dir() else found.with_suffix(".py")
@@ -75,11 +86,11 @@ def test_the_digest_of_a_model_knows_its_states():
         assert (folder / "_path.py").resolve() in digested(folder)
 
 
-# ---- an edit is seen ------------------------------------------------------------------------------------
+# ---- an edit is seen
 RUN = """
 import numpy as np
 from sklpf.models.rbm import _path_kernels as kernels
-from sklpf._random import Keys, FIRST
+from sklpf._utils.random import Keys, FIRST
 import sklpf, sys
 assert sklpf.__file__.startswith(sys.argv[1])
 field = np.array([100.0, -3.0], dtype=np.float32)
@@ -97,9 +108,15 @@ def package(tmp_path):
 
 def run(package):
     """What a fresh process computes with that copy, and how many kernels it found compiled."""
-    environment = {**os.environ, "PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": str(package.parent / "cache")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(package.parent),
+        "NUMBA_CACHE_DIR": str(package.parent / "cache"),
+    }
     command = [sys.executable, "-c", RUN, str(package)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, cwd=package.parent)
+    result = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env=environment, cwd=package.parent
+    )
     assert result.returncode == 0, result.stderr
     value, hits = result.stdout.split()
     return float(value), int(hits)
@@ -118,7 +135,9 @@ def test_a_change_of_a_shared_kernel_is_seen(package):
     assert edited != content
     shared.write_text(edited, encoding="utf-8")
     os.utime(shared, ns=times)  # not even the edited file's time and size show the change
-    shutil.rmtree(package / "kernels" / "__pycache__", ignore_errors=True)  # Python's own cache goes by these
+    shutil.rmtree(
+        package / "kernels" / "__pycache__", ignore_errors=True
+    )  # Python's own cache goes by these
     second, hits = run(package)
     assert (users.stat().st_mtime_ns, users.stat().st_size) == (before.st_mtime_ns, before.st_size)
     assert hits == 0

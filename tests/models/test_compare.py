@@ -31,7 +31,9 @@ TRAIN, TEST = BINARY[:1200], BINARY[1200:]
 
 
 def trained(n_components, **options):
-    return BernoulliRBM(n_components, batch_size=50, n_iter=15, random_state=0, **options).fit(TRAIN)
+    return BernoulliRBM(n_components, batch_size=50, n_iter=15, random_state=0, **options).fit(
+        TRAIN
+    )
 
 
 def test_difference_is_paired():
@@ -74,7 +76,10 @@ def test_the_interval_covers():
     """The difference over a large sample lies in 95 % of the intervals of small ones."""
     rng = np.random.default_rng(0)
     a, b = (
-        BernoulliRBM.from_parameters(rng.normal(size=(3, 6)), rng.normal(size=6), rng.normal(size=3)) for _ in range(2)
+        BernoulliRBM.from_parameters(
+            rng.normal(size=(3, 6)), rng.normal(size=6), rng.normal(size=3)
+        )
+        for _ in range(2)
     )
     X = a.sample(40_000, random_state=0)
     truth = compare(a, b, a.sample(400_000, random_state=1)).mean
@@ -100,7 +105,7 @@ def test_models_with_a_likelihood_for_each_row():
     assert abs(estimated.mean - exact.mean) < 2.5 * half  # 4.9 standard errors: false alarm 1e-6
 
 
-# ---- the direct ratio ------------------------------------------------------------------------------
+# ---- the direct ratio
 def two_stages(n_components=12, **options):
     """A model whose log Z is estimated, and the same after one more step on all rows."""
     options = {"partition_estimator": ParallelTempering(n_sweeps=512), "n_jobs": 1} | options
@@ -109,7 +114,9 @@ def two_stages(n_components=12, **options):
 
 
 def exact_difference(a, b):
-    return compare(*(copy.deepcopy(model).set_params(partition_estimator=None) for model in (a, b)), TEST)
+    return compare(
+        *(copy.deepcopy(model).set_params(partition_estimator=None) for model in (a, b)), TEST
+    )
 
 
 def test_of_models_that_differ_little_the_ratio_is_direct():
@@ -155,7 +162,7 @@ def test_ratios_that_disagree_are_not_converged(monkeypatch):
     assert np.isnan(compare(b, a, TEST).mean)
 
 
-# ---- what is not trusted, and what has no likelihood -----------------------------------------------
+# ---- what is not trusted, and what has no likelihood
 def test_what_is_not_trusted_is_said_with_the_models_name():
     a, b = two_stages()
     a.set_params(partition_estimator=ParallelTempering(n_sweeps=512, tol=1e-9))
@@ -182,10 +189,13 @@ def test_a_model_without_normaliser():
         assert improper.score_interval(X).combined == (-np.inf, -np.inf)
 
 
-# ---- pipelines -----------------------------------------------------------------------------------
+# ---- pipelines
 def test_pipelines_are_compared_by_what_their_last_steps_say():
     X = load_digits().data
-    small, large = (make_pipeline(Binarizer(threshold=7), BernoulliRBM(n, n_iter=3, random_state=0)) for n in (4, 8))
+    small, large = (
+        make_pipeline(Binarizer(threshold=7), BernoulliRBM(n, n_iter=3, random_state=0))
+        for n in (4, 8)
+    )
     small.fit(X[:1200]), large.fit(X[:1200])
     expected = compare(large[-1], small[-1], TEST)
     assert compare(large, small, X[1200:]) == expected
@@ -194,7 +204,9 @@ def test_pipelines_are_compared_by_what_their_last_steps_say():
     assert compare(make_pipeline(FunctionTransformer(), large[-1]), small[-1], TEST) == expected
     sparse = make_pipeline(FunctionTransformer(csr_matrix), large[-1])
     assert compare(sparse, small[-1], TEST) == expected
-    assert compare(sparse, make_pipeline(FunctionTransformer(csr_matrix), small[-1]), TEST) == expected
+    assert (
+        compare(sparse, make_pipeline(FunctionTransformer(csr_matrix), small[-1]), TEST) == expected
+    )
 
 
 def test_score_interval_of_a_pipeline_is_that_of_its_last_step():
@@ -211,13 +223,19 @@ def test_score_interval_of_a_pipeline_is_that_of_its_last_step():
 def test_pipelines_with_other_preprocessing_are_refused():
     X = np.random.default_rng(0).normal(size=(100, 3)) * [1, 2, 3]
     bare = ProductOfExperts(algorithm="ml", random_state=0).fit(X)
-    scaled = make_pipeline(StandardScaler(), ProductOfExperts(algorithm="ml", random_state=0)).fit(X)
-    with pytest.raises(ValueError, match="model_a and model_b score different rows, as their preprocessing differs"):
+    scaled = make_pipeline(StandardScaler(), ProductOfExperts(algorithm="ml", random_state=0)).fit(
+        X
+    )
+    with pytest.raises(
+        ValueError, match="model_a and model_b score different rows, as their preprocessing differs"
+    ):
         compare(bare, scaled, X)
     for other in (lambda X: 2 * X, lambda X: X[:50], lambda X: csr_matrix(2 * X)):
         with pytest.raises(ValueError, match="different rows"):
             compare(bare, make_pipeline(FunctionTransformer(other), bare), X)
-    with pytest.raises(TypeError, match="model_b must be a model of sklpf.*got sklearn.preprocessing"):
+    with pytest.raises(
+        TypeError, match="model_b must be a model of sklpf.*got sklearn.preprocessing"
+    ):
         compare(scaled, scaled[:-1], X)
 
 
@@ -225,7 +243,9 @@ def test_bad_input():
     model = trained(4)
     with pytest.raises(ValueError, match='ratio must be "auto" or "difference"'):
         compare(model, model, TEST, ratio="direct")
-    with pytest.raises(TypeError, match="model_b must be a model of sklpf.*got sklearn.neighbors.*KernelDensity"):
+    with pytest.raises(
+        TypeError, match="model_b must be a model of sklpf.*got sklearn.neighbors.*KernelDensity"
+    ):
         compare(model, KernelDensity().fit(TRAIN), TEST)
     with pytest.raises(ValueError, match="level must lie"):
         compare(model, model, TEST, level=0)
@@ -233,7 +253,7 @@ def test_bad_input():
         compare(model, model, TEST[:1])
 
 
-# ---- fits whose likelihood still jumps -------------------------------------------------------------
+# ---- fits whose likelihood still jumps
 def test_comparisons_name_training_that_has_not_settled():
     X = (load_digits().data > 7).astype(float)
     options = {"learning_rate": 0.05, "n_iter": 30, "random_state": 0}
@@ -246,7 +266,9 @@ def test_comparisons_name_training_that_has_not_settled():
     assert difference.scatter == pytest.approx(np.hypot(*own))
     assert own[0] > 0.1 > own[1]
     assert "training has not settled" in difference.summary()
-    assert "training has not settled" in repr(compare_models({"jumping": jumping, "settled": settled}, X[1200:]))
+    assert "training has not settled" in repr(
+        compare_models({"jumping": jumping, "settled": settled}, X[1200:])
+    )
     assert compare(other, settled, X[1200:]).notes == ()
     assert "between the last passes of training" in settled.score_interval(X[1200:]).summary()
     known = BernoulliRBM.from_parameters(np.zeros((1, 64)), np.zeros(64), np.zeros(1))

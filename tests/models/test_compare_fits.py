@@ -25,7 +25,9 @@ from sklpf import (
 )
 from sklpf.models import FitComparison, FitInterval
 
-TRUE = BernoulliRBM.from_parameters(2 * np.random.default_rng(0).normal(size=(2, 6)), np.zeros(6), np.zeros(2))
+TRUE = BernoulliRBM.from_parameters(
+    2 * np.random.default_rng(0).normal(size=(2, 6)), np.zeros(6), np.zeros(2)
+)
 X = TRUE.sample(60, random_state=0)
 
 
@@ -48,7 +50,7 @@ def equal(a, b):
         np.testing.assert_array_equal(a.means[name], b.means[name])
 
 
-# ---- what is estimated -----------------------------------------------------------------------------
+# ---- what is estimated
 class Listening(BernoulliRBM):
     """Notes the seeds that its fits are given."""
 
@@ -87,7 +89,9 @@ def test_means_are_those_of_the_held_out_rows():
     assert difference.mean == pytest.approx((found.means["a"] - found.means["b"]).mean())
     assert difference.n_fits == 3
     masks = [tuple(np.isin(np.arange(60), rows) for rows in fold) for fold in folds]
-    equal(found, compare_fits({"a": Listening(2, n_iter=1), "b": rbm(1)}, X, cv=masks, random_state=0))
+    equal(
+        found, compare_fits({"a": Listening(2, n_iter=1), "b": rbm(1)}, X, cv=masks, random_state=0)
+    )
 
 
 def test_the_interval_is_the_wider_of_two_and_its_parts_add_up():
@@ -114,7 +118,9 @@ def test_log_z_is_a_part_of_its_own():
     assert difference.sampling == (difference.mean, difference.mean)  # rows say the same by both
 
 
-@pytest.mark.parametrize("cv", [ShuffleSplit(4, test_size=0.3, random_state=0), RepeatedKFold(n_splits=3, n_repeats=2)])
+@pytest.mark.parametrize(
+    "cv", [ShuffleSplit(4, test_size=0.3, random_state=0), RepeatedKFold(n_splits=3, n_repeats=2)]
+)
 def test_rows_that_several_splits_hold_out_count_once(cv):
     """Splits that are all the same hold no more rows than one of them."""
     train, test = next(iter(cv.split(X)))
@@ -123,14 +129,19 @@ def test_rows_that_several_splits_hold_out_count_once(cv):
     for n_splits in (2, 8):
         found = compare_fits(different, X, cv=[(train, test)] * n_splits, random_state=0)
         difference = found.difference("none", "1 unit")
-        std_errors.append(half(difference.sampling) * difference.std_error / half(difference.combined))
+        std_errors.append(
+            half(difference.sampling) * difference.std_error / half(difference.combined)
+        )
     assert std_errors[1] == pytest.approx(std_errors[0], rel=0.1)
     assert compare_fits(two(), X, cv=cv, random_state=0).converged
 
 
 def test_the_interval_covers():
     """The expected difference at the folds' training size lies in 95 % of the intervals."""
-    procedures = {"a": rbm(1, learning_rate=0.3, n_jobs=1), "b": rbm(3, learning_rate=0.3, n_jobs=1)}
+    procedures = {
+        "a": rbm(1, learning_rate=0.3, n_jobs=1),
+        "b": rbm(3, learning_rate=0.3, n_jobs=1),
+    }
     independent = TRUE.sample(40 * 100, random_state=2).reshape(40, 100, 6)
     fresh = [(np.arange(30), np.arange(30, 100))]
     truths = [
@@ -139,13 +150,16 @@ def test_the_interval_covers():
     ]
     truth, inside = np.mean(truths), 0
     for i, rows in enumerate(TRUE.sample(40 * 40, random_state=1).reshape(40, 40, 6)):
-        low, high = compare_fits(procedures, rows, cv=4, random_state=i).difference("a", "b").combined
+        low, high = (
+            compare_fits(procedures, rows, cv=4, random_state=i).difference("a", "b").combined
+        )
         inside += low <= truth <= high
-    # Binomial(40, 0.95): a false alarm, at most 31 inside, is 1.3e-4 (but for the error of the truth)
+    # Binomial(40, 0.95): a false alarm, at most 31 inside, is 1.3e-4 (but for the error of the
+    # truth)
     assert inside > binom.ppf(1e-4, 40, 0.95)
 
 
-# ---- the best and the chosen one -------------------------------------------------------------------
+# ---- the best and the chosen one
 def test_the_first_that_is_not_worse_is_chosen():
     found = compare_fits({"none": rbm(1, n_iter=0), **two(n_iter=40)}, X, random_state=0)
     assert found.best in ("1 unit", "3 units")
@@ -166,15 +180,28 @@ def test_table_summary_and_frame():
     title = found.summary().splitlines()[0]
     assert (
         title
-        == "expected log-likelihood per row of procedures (nats): 3 splits, 1 training seed each, 40 training rows"
+        == "expected log-likelihood per row of procedures (nats): 3 splits, 1 training seed each,"
+        " 40 training rows"
     )
     assert "<table>" in found._repr_html_()
     frame = found.to_frame()
     assert list(frame.index) == list(found.scores)
     assert list(frame.columns) == [
-        "mean", "low", "high", "difference", "difference_low", "difference_high", "difference_std_error", "sampling",
-        "fits", "partition", "n_fits", "chosen", "converged", "reasons",
-    ]  # fmt: skip
+        "mean",
+        "low",
+        "high",
+        "difference",
+        "difference_low",
+        "difference_high",
+        "difference_std_error",
+        "sampling",
+        "fits",
+        "partition",
+        "n_fits",
+        "chosen",
+        "converged",
+        "reasons",
+    ]
     second = list(found.scores)[1]
     assert frame.loc[second, "difference"] == found.differences[second].mean
     assert frame["difference_std_error"].iloc[0] == 0
@@ -183,7 +210,7 @@ def test_table_summary_and_frame():
     assert "from the fits" in difference.summary()
 
 
-# ---- fits that fail --------------------------------------------------------------------------------
+# ---- fits that fail
 class Failing(BernoulliRBM):
     """Raises for some seeds."""
 
@@ -203,7 +230,10 @@ def test_a_fit_that_fails_leaves_out_its_pair():
     assert 0 < n_missing <= 5
     assert len(found.missing) == n_missing
     split, seed = np.argwhere(np.isnan(found.means["failing"]))[0]
-    assert found.missing[0] == f"failing, split {split}, seed {seed}: training diverged: lower learning_rate"
+    assert (
+        found.missing[0]
+        == f"failing, split {split}, seed {seed}: training diverged: lower learning_rate"
+    )
     assert f"missing: {found.missing[0]}" in str(found)
     assert f"missing: {found.missing[0]}" in found.summary()
     difference = found.difference("good", "failing")
@@ -223,7 +253,8 @@ def test_too_few_fits_are_not_converged():
     assert np.isnan(none.difference("good", "failing").mean)
     assert "0 of 4 fits are left, in fewer than 2 splits" in str(none)
     with pytest.raises(
-        ValueError, match="no fit of any candidate can be scored; a, split 0, seed 0: training diverged"
+        ValueError,
+        match="no fit of any candidate can be scored; a, split 0, seed 0: training diverged",
     ):
         compare_fits({"a": failing(8), "b": failing(8)}, X, cv=2, random_state=0)
 
@@ -238,7 +269,7 @@ def test_scores_that_are_not_trusted_are_missing():
     assert found.best == "good"
 
 
-# ---- running ---------------------------------------------------------------------------------------
+# ---- running
 def test_the_number_of_jobs_changes_no_bit():
     equal(*(compare_fits(two(), X, cv=3, random_state=0, n_jobs=n_jobs) for n_jobs in (1, 2)))
 
@@ -268,29 +299,42 @@ def test_verbose_says_how_far_it_is(capsys, tmp_path):
     compare_fits(candidates, X, cv=2, random_state=0, checkpoint=tmp_path, verbose=1)
     first, second, *_, last = capsys.readouterr().out.splitlines()
     assert first == "[compare_fits] 1 of 4 fits are there from an earlier run"
-    assert second.startswith("[compare_fits] 2 of 4 fits (failing, split 0, seed 0): missing: training diverged")
+    assert second.startswith(
+        "[compare_fits] 2 of 4 fits (failing, split 0, seed 0): missing: training diverged"
+    )
     assert " left" in second
     assert last.startswith("[compare_fits] 4 of 4 fits (failing, split 1, seed 0): missing")
 
 
-# ---- pipelines and rows ----------------------------------------------------------------------------
+# ---- pipelines and rows
 def test_pipelines_must_arrive_at_the_same_rows():
-    same = {"dense": make_pipeline(Binarizer(), rbm()), "sparse": make_pipeline(FunctionTransformer(csr_array), rbm())}
+    same = {
+        "dense": make_pipeline(Binarizer(), rbm()),
+        "sparse": make_pipeline(FunctionTransformer(csr_array), rbm()),
+    }
     assert compare_fits(same, X, cv=2, random_state=0).converged
-    other = {"as they are": rbm(), "turned": make_pipeline(FunctionTransformer(np.logical_not), rbm())}
+    other = {
+        "as they are": rbm(),
+        "turned": make_pipeline(FunctionTransformer(np.logical_not), rbm()),
+    }
     with pytest.raises(ValueError, match="as they are and turned score different rows"):
         compare_fits(other, X, cv=2, random_state=0)
 
 
 def test_texts_with_labels():
     texts = ["rain wind sun rain" if i % 2 else "cat dog bird cat" for i in range(24)]
-    topics = {f"{n}": make_pipeline(CountVectorizer(), LatentDirichletAllocation(n, max_iter=5)) for n in (1, 2)}
+    topics = {
+        f"{n}": make_pipeline(CountVectorizer(), LatentDirichletAllocation(n, max_iter=5))
+        for n in (1, 2)
+    }
     found = compare_fits(topics, texts, np.arange(24) % 2, cv=KFold(3), random_state=0)
+    assert "nats per document" in found.scores["1"].summary()
+    assert "training documents" in found.summary()
     assert found.converged
     assert found.best == "2"
 
 
-# ---- searches --------------------------------------------------------------------------------------
+# ---- searches
 def searched(**options):
     options = {"cv": KFold(4)} | options
     return GridSearchCV(rbm(random_state=0), {"n_components": [1, 3]}, **options).fit(X)
@@ -337,7 +381,7 @@ def test_a_search_with_missing_scores():
     assert found.difference("n_components=1", "n_components=3").n_fits == 3
 
 
-# ---- bad input -------------------------------------------------------------------------------------
+# ---- bad input
 NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
 
 
@@ -357,7 +401,11 @@ def with_fewer_rows_at_first():
 @pytest.mark.parametrize(
     ("candidates", "options", "message"),
     [
-        ([rbm(), rbm()], {}, "candidates must be a dict of names and estimators, or a finished search"),
+        (
+            [rbm(), rbm()],
+            {},
+            "candidates must be a dict of names and estimators, or a finished search",
+        ),
         ({}, {}, "candidates must hold at least 2 procedures to be compared, got 0"),
         ({"one": rbm()}, {}, "candidates must hold at least 2 procedures to be compared, got 1"),
         ({"one": rbm(), 1: rbm(), "1": rbm()}, {}, "candidates must have different names"),
@@ -366,26 +414,47 @@ def with_fewer_rows_at_first():
         ({"one": rbm(), "two": BernoulliRBM}, {}, "'two' is BernoulliRBM"),
         ({"one": rbm(), "two": make_pipeline(rbm(), PCA())}, {}, "'two' is a PCA"),
         (two(), {"X": None}, "X must be given"),
-        (two(), {"X": NAN}, "X holds NaN or infinity: remove these rows, or give pipelines that begin with an imputer"),
+        (
+            two(),
+            {"X": NAN},
+            "X holds NaN or infinity: remove these rows, or give pipelines that begin with an "
+            "imputer",
+        ),
         (two(), {"X": X[:1]}, "cv must be"),
         (two(), {"y": [1, 2]}, "inconsistent numbers of samples"),
         (two(), {"cv": 1}, "cv must be at least 2 folds, got 1"),
         (two(), {"cv": True}, "cv must be"),
         (two(), {"cv": "five"}, "cv must be a number of folds, a splitter, or pairs"),
         (two(), {"cv": ShuffleSplit(1)}, "cv must give at least 2 splits, got 1"),
-        (two(), {"cv": LeaveOneOut()}, "cv must hold out at least 2 rows in every split, got 1: take fewer folds"),
+        (
+            two(),
+            {"cv": LeaveOneOut()},
+            "cv must hold out at least 2 rows in every split, got 1: take fewer folds",
+        ),
         (two(), {"n_seeds": 0}, "n_seeds must be an integer of at least 1, got 0"),
         (two(), {"n_seeds": 1.5}, "n_seeds must be an integer of at least 1, got 1.5"),
         (two(), {"level": 95}, "level must lie strictly between 0 and 1, got 95"),
         (two(), {"random_state": "a"}, "random_state"),
         (two(), {"checkpoint": "here"}, "checkpoint needs random_state to be an int"),
-        (two(), {"checkpoint": __file__, "random_state": 0}, "checkpoint must name a directory to write to"),
-        (GridSearchCV(rbm(), {"n_components": [1, 2]}), {"X": None}, "candidates is a search that is not fitted"),
+        (
+            two(),
+            {"checkpoint": __file__, "random_state": 0},
+            "checkpoint must name a directory to write to",
+        ),
+        (
+            GridSearchCV(rbm(), {"n_components": [1, 2]}),
+            {"X": None},
+            "candidates is a search that is not fitted",
+        ),
         (searched, {}, "X must be None where candidates is a search"),
         (without_splits, {"X": None}, "candidates is a search without scores of at least 2 splits"),
-        (with_fewer_rows_at_first, {"X": None}, "candidates is a search that trains on fewer rows at first"),
+        (
+            with_fewer_rows_at_first,
+            {"X": None},
+            "candidates is a search that trains on fewer rows at first",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_input(candidates, options, message):
     candidates = candidates() if callable(candidates) else candidates
     with pytest.raises((TypeError, ValueError), match=message):
@@ -393,15 +462,24 @@ def test_bad_input(candidates, options, message):
 
 
 def test_pipelines_may_impute_and_others_say_what_is_wrong():
-    piped = {name: make_pipeline(FunctionTransformer(np.nan_to_num), model) for name, model in two().items()}
+    piped = {
+        name: make_pipeline(FunctionTransformer(np.nan_to_num), model)
+        for name, model in two().items()
+    }
     assert compare_fits(piped, NAN, cv=2, random_state=0).converged
     with pytest.raises(ValueError, match="no fit of any candidate can be scored; .* NaN"):
-        compare_fits({name: make_pipeline(FunctionTransformer(), model) for name, model in two().items()}, NAN, cv=2)
+        compare_fits(
+            {name: make_pipeline(FunctionTransformer(), model) for name, model in two().items()},
+            NAN,
+            cv=2,
+        )
 
 
 def test_names_that_are_no_candidates():
     found = compare_fits(two(), X, cv=2, random_state=0)
-    with pytest.raises(ValueError, match="there is no candidate '2 units': the names are '1 unit', '3 units'"):
+    with pytest.raises(
+        ValueError, match="there is no candidate '2 units': the names are '1 unit', '3 units'"
+    ):
         found.difference("1 unit", "2 units")
     with pytest.raises(ValueError, match="level must lie"):
         found.difference("1 unit", "3 units", level=1)
@@ -410,7 +488,12 @@ def test_names_that_are_no_candidates():
 def test_models_of_other_kinds():
     rows = np.random.default_rng(0).normal(size=(60, 3))
     found = compare_fits(
-        {"complete": ProductOfExperts(algorithm="ml"), "again": ProductOfExperts(algorithm="ml", max_iter=5)},
-        rows, cv=2, random_state=0,
-    )  # fmt: skip
+        {
+            "complete": ProductOfExperts(algorithm="ml"),
+            "again": ProductOfExperts(algorithm="ml", max_iter=5),
+        },
+        rows,
+        cv=2,
+        random_state=0,
+    )
     assert set(found.names) == {"complete", "again"}

@@ -15,7 +15,9 @@ TRAIN, TEST = BINARY[:1200], BINARY[1200:]
 
 
 def trained(n_components, **options):
-    return BernoulliRBM(n_components, batch_size=50, n_iter=15, random_state=0, **options).fit(TRAIN)
+    return BernoulliRBM(n_components, batch_size=50, n_iter=15, random_state=0, **options).fit(
+        TRAIN
+    )
 
 
 def test_models_are_paired_against_the_best():
@@ -34,11 +36,15 @@ def test_models_are_paired_against_the_best():
 def test_summary_is_the_table_below_what_it_holds():
     found = compare_models({"a": trained(2), "b": trained(6)}, TEST)
     title, header, first, second = found.summary().splitlines()
-    assert title == "log-likelihood per row of these fitted models (nats); of procedures: compare_fits"
+    assert (
+        title == "log-likelihood per row of these fitted models (nats); of procedures: compare_fits"
+    )
     assert header.strip().split("  ")[-1].strip() == "difference from the first"
     assert first.startswith("  b ")
     assert second.startswith("  a ")
-    assert [line.strip() for line in repr(found).splitlines()] == [line.strip() for line in (header, first, second)]
+    assert [line.strip() for line in repr(found).splitlines()] == [
+        line.strip() for line in (header, first, second)
+    ]
 
 
 def test_to_frame():
@@ -47,11 +53,24 @@ def test_to_frame():
     assert list(frame.index) == ["b", "a"]
     assert frame.index.name == "model"
     assert list(frame.columns) == [
-        "mean", "low", "high", "difference", "difference_low", "difference_high", "converged", "reasons",
+        "mean",
+        "low",
+        "high",
+        "difference",
+        "difference_low",
+        "difference_high",
+        "converged",
+        "reasons",
         "method",
-    ]  # fmt: skip
-    assert tuple(frame.loc["a", ["mean", "difference"]]) == (found.scores["a"].mean, found.differences["a"].mean)
-    assert tuple(frame.loc["a", ["difference_low", "difference_high"]]) == found.differences["a"].combined
+    ]
+    assert tuple(frame.loc["a", ["mean", "difference"]]) == (
+        found.scores["a"].mean,
+        found.differences["a"].mean,
+    )
+    assert (
+        tuple(frame.loc["a", ["difference_low", "difference_high"]])
+        == found.differences["a"].combined
+    )
     assert tuple(frame.loc["b", ["difference", "difference_low", "difference_high"]]) == (0, 0, 0)
     assert list(frame["method"]) == ["", found.differences["a"].method]
     assert found.differences["a"].method in ("direct", "difference")
@@ -60,7 +79,9 @@ def test_to_frame():
 
 
 def test_models_that_are_not_trusted_come_last_with_the_reason():
-    untrusted = trained(12, partition_estimator=ParallelTempering(n_sweeps=512, tol=1e-9), on_nonconvergence="nan")
+    untrusted = trained(
+        12, partition_estimator=ParallelTempering(n_sweeps=512, tol=1e-9), on_nonconvergence="nan"
+    )
     found = compare_models({"good": untrusted, "worse": trained(2)}, TEST)
     assert found.best == "worse"
     assert not found.scores["good"].converged

@@ -1,6 +1,8 @@
-"""Intervals of converged HAIS runs cover on image models that no default was tuned on, truths closed or by quadrature.
+"""Intervals of converged HAIS runs cover on image models that no default was tuned on, truths
+closed or by quadrature.
 
-A thinned form of tests/benchmarks/trained_coverage.py, whose results are in doc/benchmarks/image_models.md.
+A thinned form of tests/benchmarks/trained_coverage.py, whose results are in
+doc/benchmarks/image_models.md.
 """
 
 import warnings
@@ -76,6 +78,8 @@ def test_converged_intervals_cover():
                 hais = HAIS(40, 30, random_state=seed).fit(path)
             low, high = hais.log_partition_interval_
             converged += hais.converged_
-            covered += hais.converged_ and low - 1e-4 < expected < high + 1e-4  # the grid's own error
+            covered += (
+                hais.converged_ and low - 1e-4 < expected < high + 1e-4
+            )  # the grid's own error
     assert converged >= 60  # of 100: flagging everything is no way out
     assert covered >= binom.ppf(FALSE_ALARM, converged, 0.94)

@@ -1,4 +1,6 @@
-"""Models with a likelihood for each row: what is kept, what is trusted, and when something is estimated."""
+"""Models with a likelihood for each row: what is kept, what is trusted, and when something is
+estimated.
+"""
 
 import pickle
 import warnings
@@ -68,7 +70,9 @@ def fitted(request):
 
 
 def doubt(model, X, t, shift=0.0):
-    """Make the model distrust rows that are equal to row t; returns which they are and the true values."""
+    """Make the model distrust rows that are equal to row t; returns which they are and the true
+    values.
+    """
     values = model.score_samples(X)
     model.set_params(partition_estimator=Judged(values[t], shift))
     return np.abs(values - values[t]) < 1e-9, values
@@ -81,11 +85,15 @@ def no_warnings():
         yield
 
 
-# ---- what is kept -------------------------------------------------------------------------------------
+# ---- what is kept
 def test_the_estimator_of_the_rows_is_kept_after_scoring(fitted):
     model, X = fitted
     model.set_params(partition_estimator=Judged())
-    model = pickle.loads(pickle.dumps(model)).fit(X) if hasattr(model, "partition_estimator_") else model
+    model = (
+        pickle.loads(pickle.dumps(model)).fit(X)
+        if hasattr(model, "partition_estimator_")
+        else model
+    )
     for method, rows in (("score", X[:9]), ("score_samples", X[3:5]), ("score_interval", X[:7])):
         getattr(model, method)(rows)
         kept = model.partition_estimator_
@@ -109,13 +117,19 @@ def test_there_is_none_before(make):
 def test_it_says_which_rows_are_not_trusted(fitted):
     model, X = fitted
     doubted, _ = doubt(model, X, 4)
-    with pytest.warns(ConvergenceWarning, match="likelihoods are not to be trusted: Judged did not converge"):
+    with pytest.warns(
+        ConvergenceWarning, match="likelihoods are not to be trusted: Judged did not converge"
+    ):
         model.score_samples(X)
-    np.testing.assert_array_equal(model.partition_estimator_.result_.diagnostics["converged"], ~doubted)
-    assert model.partition_estimator_.result_.reasons == (f"in {doubted.sum()} of {N_ROWS} rows: it was told so",)
+    np.testing.assert_array_equal(
+        model.partition_estimator_.result_.diagnostics["converged"], ~doubted
+    )
+    assert model.partition_estimator_.result_.reasons == (
+        f"in {doubted.sum()} of {N_ROWS} rows: it was told so",
+    )
 
 
-# ---- rows that are not trusted ------------------------------------------------------------------------
+# ---- rows that are not trusted
 def typical(values):
     """The row whose value is nearest to the mean."""
     return int(np.abs(values - values.mean()).argmin())
@@ -132,11 +146,18 @@ def test_few_untrusted_rows_that_do_not_move_the_mean_are_tolerated_with_a_line_
     assert model.score(X) == pytest.approx(values.mean(), rel=1e-12)
     interval = model.score_interval(X)
     assert interval.mean == pytest.approx(values.mean(), rel=1e-12)
-    assert [(record.name, record.levelname) for record in caplog.records] == [("sklpf", "WARNING")] * 2
-    assert f"too few to move the mean: Judged did not converge: in {doubted.sum()} of {N_ROWS} rows" in caplog.text
+    assert [(record.name, record.levelname) for record in caplog.records] == [
+        ("sklpf", "WARNING")
+    ] * 2
+    assert (
+        f"too few to move the mean: Judged did not converge: in {doubted.sum()} of {N_ROWS} rows"
+        in caplog.text
+    )
 
 
-@pytest.mark.parametrize(("share", "tolerated"), [(0.09, True), (-0.09, True), (0.11, False), (-0.11, False)])
+@pytest.mark.parametrize(
+    ("share", "tolerated"), [(0.09, True), (-0.09, True), (0.11, False), (-0.11, False)]
+)
 def test_a_tenth_of_the_sampling_error_is_the_limit(fitted, share, tolerated):
     model, X = fitted
     values = model.score_samples(X)
@@ -156,7 +177,10 @@ def test_a_tenth_of_the_sampling_error_is_the_limit(fitted, share, tolerated):
 def test_untrusted_rows_that_move_the_mean_are_reported(fitted, caplog):
     model, X = fitted
     doubted, values = doubt(model, X, typical(model.score_samples(X)), shift=-100.0)
-    message = f"likelihoods are not to be trusted: Judged did not converge: in {doubted.sum()} of {N_ROWS} rows"
+    message = (
+        f"likelihoods are not to be trusted: Judged did not converge: in {doubted.sum()} of"
+        f" {N_ROWS} rows"
+    )
     for method in (model.score, model.score_interval):
         with pytest.warns(ConvergenceWarning, match=message) as caught:
             method(X)
@@ -198,7 +222,7 @@ def test_two_trusted_rows_are_the_fewest(fitted):
         model.score(X[[t, other]])
 
 
-# ---- bounds are no estimates ---------------------------------------------------------------------------
+# ---- bounds are no estimates
 def test_a_bound_of_raise_is_no_score():
     model, X = make_factorial()
     model.set_params(partition_estimator=RAISE(n_temperatures=50), on_nonconvergence="raise")
@@ -207,11 +231,15 @@ def test_a_bound_of_raise_is_no_score():
             method(X[:3])
 
 
-@pytest.mark.parametrize("statement", ["lower bound", "upper bound", "approximate", "conservative, not a bound"])
+@pytest.mark.parametrize(
+    "statement", ["lower bound", "upper bound", "approximate", "conservative, not a bound"]
+)
 def test_numbers_that_are_no_estimates_are_not_trusted(fitted, statement):
     model, X = fitted
     model.set_params(partition_estimator=Judged(statement=statement))
-    with pytest.warns(ConvergenceWarning, match=f'Judged gave a number that is "{statement}" where a score needs'):
+    with pytest.warns(
+        ConvergenceWarning, match=f'Judged gave a number that is "{statement}" where a score needs'
+    ):
         assert np.isfinite(model.score(X))
     model.set_params(on_nonconvergence="nan")
     assert np.all(np.isnan(model.score_samples(X)))
@@ -232,7 +260,7 @@ def test_bounds_are_not_tolerated_where_one_of_them_did_not_converge(fitted):
     assert np.isnan(model.score(X))
 
 
-# ---- when something is estimated ----------------------------------------------------------------------
+# ---- when something is estimated
 def test_what_can_not_give_an_interval_fails_before_the_estimation(fitted):
     model, X = fitted
     model.set_params(partition_estimator=Judged())
@@ -251,7 +279,9 @@ def test_what_can_not_give_an_interval_fails_before_the_estimation(fitted):
 @pytest.mark.parametrize("method", ["score", "score_samples", "score_interval"])
 def test_the_path_of_the_rows_is_built_once(fitted, method, monkeypatch):
     model, X = fitted
-    name = "_path" if hasattr(model, "_path") else "path"  # that of topic models also takes counts that are checked
+    name = (
+        "_path" if hasattr(model, "_path") else "path"
+    )  # that of topic models also takes counts that are checked
     built, path = [], getattr(type(model), name)
 
     def counted(self, *arguments, **options):

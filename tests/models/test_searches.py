@@ -1,4 +1,6 @@
-"""log_likelihood: a scorer that finds the model in pipelines and searches; who refuses sample weights."""
+"""log_likelihood: a scorer that finds the model in pipelines and searches; who refuses sample
+weights.
+"""
 
 import pickle
 import warnings
@@ -40,14 +42,20 @@ def rbm(n_components=4, **options):
 
 
 def classifier_behind(model):
-    return Pipeline([("binary", Binarizer(threshold=7)), ("rbm", model), ("classifier", LogisticRegression(C=0.1))])
+    return Pipeline(
+        [
+            ("binary", Binarizer(threshold=7)),
+            ("rbm", model),
+            ("classifier", LogisticRegression(C=0.1)),
+        ]
+    )
 
 
 def searched(estimator, **options):
     return GridSearchCV(estimator, {}, cv=2, **options)
 
 
-# ---- where the model is found ----------------------------------------------------------------------
+# ---- where the model is found
 HOLDERS = {
     "a pipeline that ends in it": classifier_behind(rbm())[:-1],
     "a classifier behind it": classifier_behind(rbm()),
@@ -55,8 +63,12 @@ HOLDERS = {
         Binarizer(threshold=7), rbm(), MinMaxScaler(), LogisticRegression(C=0.1)
     ),
     "a last step that is left out": classifier_behind(rbm()).set_params(classifier="passthrough"),
-    "a pipeline in a pipeline": make_pipeline(Binarizer(threshold=7), make_pipeline(rbm(), LogisticRegression(C=0.1))),
-    "a classifier behind a pipeline": make_pipeline(classifier_behind(rbm())[:-1], LogisticRegression(C=0.1)),
+    "a pipeline in a pipeline": make_pipeline(
+        Binarizer(threshold=7), make_pipeline(rbm(), LogisticRegression(C=0.1))
+    ),
+    "a classifier behind a pipeline": make_pipeline(
+        classifier_behind(rbm())[:-1], LogisticRegression(C=0.1)
+    ),
     "a search": searched(classifier_behind(rbm()), scoring=log_likelihood),
     "a search in a pipeline": make_pipeline(Binarizer(threshold=7), searched(rbm())),
 }
@@ -83,23 +95,33 @@ def test_a_model_alone_and_the_last_of_several():
     ("estimator", "got"),
     [
         (LogisticRegression(), r"got sklearn\.linear_model\._logistic\.LogisticRegression"),
-        (make_pipeline(Binarizer(), "passthrough", LogisticRegression()), "pipeline of Binarizer, passthrough, Log"),
+        (
+            make_pipeline(Binarizer(), "passthrough", LogisticRegression()),
+            "pipeline of Binarizer, passthrough, Log",
+        ),
         (searched(LogisticRegression()), "GridSearchCV, which found sklearn.*LogisticRegression"),
-        (searched(rbm(), refit=False), "without a best_estimator_: call fit first, with refit=True"),
+        (
+            searched(rbm(), refit=False),
+            "without a best_estimator_: call fit first, with refit=True",
+        ),
     ],
 )
 def test_an_estimator_without_a_model_is_refused(estimator, got):
-    with pytest.raises(TypeError, match=f"log_likelihood needs a model of sklpf, or a pipeline or a search .*{got}"):
+    with pytest.raises(
+        TypeError, match=f"log_likelihood needs a model of sklpf, or a pipeline or a search .*{got}"
+    ):
         log_likelihood(estimator.fit(BINARY, LABELS), BINARY)
 
 
-# ---- inside scikit-learn ---------------------------------------------------------------------------
+# ---- inside scikit-learn
 def test_a_search_by_log_likelihood_finds_what_one_of_the_model_alone_finds():
     pipe, grid = classifier_behind(rbm(on_nonconvergence="nan")), {"rbm__n_components": [2, 8]}
     folds = sklearn.model_selection.KFold(3)
     whole = GridSearchCV(pipe, grid, scoring=log_likelihood, cv=folds).fit(DIGITS, LABELS)
     alone = GridSearchCV(pipe[:-1], grid, cv=folds).fit(DIGITS)
-    np.testing.assert_array_equal(whole.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(
+        whole.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"]
+    )
     assert whole.best_params_ == alone.best_params_
     assert whole.score(DIGITS) == log_likelihood(whole, DIGITS)
     assert whole.predict(DIGITS).shape == LABELS.shape
@@ -107,14 +129,20 @@ def test_a_search_by_log_likelihood_finds_what_one_of_the_model_alone_finds():
 
 def test_beside_other_scores_by_name():
     scores = cross_validate(
-        classifier_behind(rbm()), DIGITS, LABELS, cv=2, scoring={"nats": log_likelihood, "accuracy": "accuracy"}
+        classifier_behind(rbm()),
+        DIGITS,
+        LABELS,
+        cv=2,
+        scoring={"nats": log_likelihood, "accuracy": "accuracy"},
     )
     assert (scores["test_nats"] < 0).all()
     assert ((scores["test_accuracy"] > 0) & (scores["test_accuracy"] <= 1)).all()
 
 
 def test_the_scorer_can_be_cloned_sent_and_run_in_parallel():
-    search = GridSearchCV(classifier_behind(rbm()), {"rbm__n_components": [2, 4]}, scoring=log_likelihood, cv=2)
+    search = GridSearchCV(
+        classifier_behind(rbm()), {"rbm__n_components": [2, 4]}, scoring=log_likelihood, cv=2
+    )
     assert clone(search).scoring is pickle.loads(pickle.dumps(search)).scoring is log_likelihood
     expected = search.fit(DIGITS, LABELS).cv_results_["mean_test_score"]
     with joblib.parallel_config(backend="threading", n_jobs=2):
@@ -125,13 +153,17 @@ def test_the_scorer_can_be_cloned_sent_and_run_in_parallel():
 def test_what_is_not_trusted_does_as_the_model_says():
     scores = {}
     for what in ("nan", "raise"):
-        pipe = classifier_behind(rbm(partition_estimator=UNTRUSTED, on_nonconvergence=what)).fit(DIGITS, LABELS)
+        pipe = classifier_behind(rbm(partition_estimator=UNTRUSTED, on_nonconvergence=what)).fit(
+            DIGITS, LABELS
+        )
         scores[what] = pipe
     assert np.isnan(log_likelihood(scores["nan"], DIGITS))
     with pytest.raises(RuntimeError, match="log Z is not to be trusted"):
         log_likelihood(scores["raise"], DIGITS)
 
-    grid = {"rbm__partition_estimator": [UNTRUSTED, None]}  # one that is never trusted, and the exact one
+    grid = {
+        "rbm__partition_estimator": [UNTRUSTED, None]
+    }  # one that is never trusted, and the exact one
     search = GridSearchCV(scores["nan"], grid, scoring=log_likelihood, cv=2)
     with pytest.warns(UserWarning, match="One or more of the test scores are non-finite"):
         search.fit(DIGITS, LABELS)
@@ -139,7 +171,7 @@ def test_what_is_not_trusted_does_as_the_model_says():
     assert search.best_params_ == {"rbm__partition_estimator": None}
 
 
-# ---- with the error of log Z -----------------------------------------------------------------------
+# ---- with the error of log Z
 def test_a_search_records_the_error_of_log_z_of_every_split():
     pipe = classifier_behind(rbm(partition_estimator=AIS(50, 50)))
     options = {"cv": 2, "scoring": log_likelihood_with_error, "refit": "log_likelihood"}
@@ -166,7 +198,9 @@ def test_the_error_of_models_with_a_likelihood_for_each_row_is_that_of_the_mean(
     model.set_params(partition_estimator=AIS(50, 50))
     scores = log_likelihood_with_error(model, X)
     errors = model.partition_estimator_.log_partition_std_error_
-    assert scores["log_partition_std_error"] == pytest.approx(np.sqrt(np.sum(errors**2)) / 40, rel=1e-12)
+    assert scores["log_partition_std_error"] == pytest.approx(
+        np.sqrt(np.sum(errors**2)) / 40, rel=1e-12
+    )
     assert scores["log_likelihood"] == model.score(X)
 
 
@@ -178,12 +212,13 @@ def test_a_density_without_normaliser_has_no_error_of_it():
     assert np.isnan(list(log_likelihood_with_error(improper, X).values())).all()
 
 
-# ---- a pipeline with a classifier elsewhere --------------------------------------------------------
+# ---- a pipeline with a classifier elsewhere
 def test_intervals_and_comparisons_say_which_part_of_the_pipeline_to_pass():
     pipe = classifier_behind(rbm()).fit(DIGITS, LABELS)
     assert score_interval(pipe[:-1], DIGITS).mean == log_likelihood(pipe, DIGITS)
     match = (
-        r"got sklearn\..*LogisticRegression at the end of a pipeline; pass pipe\[:-1\], the part .* ends in its model"
+        r"got sklearn\..*LogisticRegression at the end of a pipeline; pass pipe\[:-1\], the part .*"
+        r" ends in its model"
     )
     with pytest.raises(TypeError, match=match):
         score_interval(pipe, DIGITS)
@@ -198,7 +233,7 @@ def test_intervals_and_comparisons_say_which_part_of_the_pipeline_to_pass():
         score_interval(pipe[-1], DIGITS)
 
 
-# ---- weights of rows -------------------------------------------------------------------------------
+# ---- weights of rows
 MODELS = [
     BernoulliRBM,
     BilinearGenerativeModel,
@@ -211,11 +246,15 @@ MODELS = [
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("method", ["fit", "partial_fit", "score", "score_samples", "score_interval"])
+@pytest.mark.parametrize(
+    "method", ["fit", "partial_fit", "score", "score_samples", "score_interval"]
+)
 def test_weights_of_rows_are_refused_in_the_models_name(model, method):
     if not hasattr(model, method):
         pytest.skip("the model has no such method")
-    with pytest.raises(TypeError, match=rf"^{model.__name__}\.{method}\(\) got an unexpected .* 'sample_weight'$"):
+    with pytest.raises(
+        TypeError, match=rf"^{model.__name__}\.{method}\(\) got an unexpected .* 'sample_weight'$"
+    ):
         getattr(model(), method)(BINARY, sample_weight=np.ones(len(BINARY)))
     with pytest.raises(TypeError, match=rf"^{model.__name__}\.{method}\(\) "):
         getattr(model(), method)()
@@ -226,7 +265,9 @@ def test_weights_that_a_classifier_asks_for_reach_it_alone():
     with sklearn.config_context(enable_metadata_routing=True):
         pipe = classifier_behind(rbm())
         with pytest.raises(TypeError, match="sample_weight"):
-            cross_val_score(rbm(), BINARY, params={"sample_weight": weights}, scoring=log_likelihood)
+            cross_val_score(
+                rbm(), BINARY, params={"sample_weight": weights}, scoring=log_likelihood
+            )
         pipe["classifier"].set_fit_request(sample_weight=True)
         options = {"scoring": log_likelihood, "cv": 2}
         weighted = GridSearchCV(pipe, {}, **options).fit(DIGITS, LABELS, sample_weight=weights)

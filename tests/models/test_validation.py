@@ -1,4 +1,6 @@
-"""Rows that cannot be used are refused, those of the caller never change, and mistakes say what to do instead."""
+"""Rows that cannot be used are refused, those of the caller never change, and mistakes say what to
+do instead.
+"""
 
 import copy
 import pickle
@@ -9,14 +11,23 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from sklpf import AIS, BernoulliRBM, Exact, FactorialMixture, LatentDirichletAllocation, LinearGenerativeModel
+from sklpf import (
+    AIS,
+    BernoulliRBM,
+    Exact,
+    FactorialMixture,
+    LatentDirichletAllocation,
+    LinearGenerativeModel,
+)
 from sklpf.datasets import make_bars_corpus
 from sklpf.models.lda import LDAPath
 
 GOOD = sp.csr_matrix(np.array([[1.0, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]]))
 MODELS = [
     LatentDirichletAllocation(2, max_iter=2, random_state=0),
-    LatentDirichletAllocation(2, max_iter=2, learning_method="online", shuffle=True, batch_size=2, random_state=0),
+    LatentDirichletAllocation(
+        2, max_iter=2, learning_method="online", shuffle=True, batch_size=2, random_state=0
+    ),
     BernoulliRBM(2, batch_size=2, n_iter=2, random_state=0),
 ]
 
@@ -62,7 +73,9 @@ def test_indices_beyond_the_shape_are_refused(X):
 def untidy():
     """The rows of GOOD with the columns out of order and some ones in two parts."""
     data, indices = [1.0, 0.5, 0.5, 1.0, 1.0, 0.25, 1.0, 0.75], [2, 0, 0, 1, 3, 1, 0, 1]
-    return sp.csr_matrix((data, np.array(indices, np.int32), np.array([0, 3, 4, 8], np.int32)), shape=(3, 4))
+    return sp.csr_matrix(
+        (data, np.array(indices, np.int32), np.array([0, 3, 4, 8], np.int32)), shape=(3, 4)
+    )
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -80,15 +93,19 @@ def test_sparse_rows_of_the_caller_never_change(model, monkeypatch):
         getattr(fitted, name)(X)
         for old, new in zip(before, (X.data, X.indices, X.indptr)):
             np.testing.assert_array_equal(new, old)
-    np.testing.assert_array_equal(copy.deepcopy(model).fit(untidy()).components_, expected.components_)
+    np.testing.assert_array_equal(
+        copy.deepcopy(model).fit(untidy()).components_, expected.components_
+    )
 
 
-# ---- parameters set after fit ----------------------------------------------------------------------
+# ---- parameters set after fit
 @pytest.mark.parametrize("n_components", [2, 20, 400])
 @pytest.mark.parametrize("learned", [False, True])
 def test_a_fitted_model_keeps_its_number_of_topics(n_components, learned):
     X, _, _ = make_bars_corpus(60, size=4, n_tokens=30, random_state=0)
-    model = LatentDirichletAllocation(5, max_iter=3, learn_doc_topic_prior=learned, random_state=0).fit(X)
+    model = LatentDirichletAllocation(
+        5, max_iter=3, learn_doc_topic_prior=learned, random_state=0
+    ).fit(X)
     same = copy.deepcopy(model)
     model.set_params(n_components=n_components)
     np.testing.assert_array_equal(model.transform(X), same.transform(X))
@@ -98,7 +115,7 @@ def test_a_fitted_model_keeps_its_number_of_topics(n_components, learned):
     assert model.fit(X).components_.shape == (n_components, 16)
 
 
-# ---- what is no matrix of numbers, no estimator, or not there yet ----------------------------------
+# ---- what is no matrix of numbers, no estimator, or not there yet
 @pytest.mark.parametrize(
     "X",
     [
@@ -128,17 +145,27 @@ def test_other_rows_that_cant_be_used_keep_their_message(X):
 
 @pytest.mark.parametrize("wrong", ["ais", AIS])
 def test_what_is_no_estimator_is_told_what_one_is(wrong):
-    with pytest.raises(ValueError, match=r"must be an estimator of log Z \(such as AIS\(\)\) or None"):
+    with pytest.raises(
+        ValueError, match=r"must be an estimator of log Z \(such as AIS\(\)\) or None"
+    ):
         BernoulliRBM(partition_estimator=wrong).fit(GOOD)
     with pytest.raises(ValueError, match=r"must be a move \(such as HMC\(\)\) or None. Got 'hmc'"):
-        AIS(transition="hmc").fit(BernoulliRBM.from_parameters(np.ones((2, 3)), np.zeros(3), np.zeros(2)))
+        AIS(transition="hmc").fit(
+            BernoulliRBM.from_parameters(np.ones((2, 3)), np.zeros(3), np.zeros(2))
+        )
 
 
 @pytest.mark.parametrize(
     ("unfitted", "names"),
     [
-        (BernoulliRBM(), ["components_", "intercept_hidden_", "partition_estimator_", "log_partition_"]),
-        (LatentDirichletAllocation(), ["components_", "n_iter_", "partition_estimator_", "exp_dirichlet_component_"]),
+        (
+            BernoulliRBM(),
+            ["components_", "intercept_hidden_", "partition_estimator_", "log_partition_"],
+        ),
+        (
+            LatentDirichletAllocation(),
+            ["components_", "n_iter_", "partition_estimator_", "exp_dirichlet_component_"],
+        ),
         (FactorialMixture(), ["components_", "partition_estimator_"]),
         (LinearGenerativeModel(), ["components_"]),
         (AIS(), ["log_partition_", "result_", "run_", "converged_"]),
@@ -163,13 +190,19 @@ def test_what_a_fitted_estimator_lacks_is_no_question_of_fit():
         _ = AIS().nothing
 
 
-# ---- fits that fail ----------------------------------------------------------------------------------
+# ---- fits that fail
 TOPICS = LatentDirichletAllocation(2, max_iter=2, random_state=0)
 MIXTURE = FactorialMixture(2, tol=1.0, random_state=0)
 FAILURES = [
     (TOPICS, "fit", {}, np.zeros((3, 5)), "X has no counts"),
     (TOPICS, "fit", {}, np.full((3, 5), 1e30), "tokens can't be counted"),
-    (TOPICS, "fit", {"topic_word_prior": 1e-30}, np.ones((3, 5)), "topic_word_prior must lie between"),
+    (
+        TOPICS,
+        "fit",
+        {"topic_word_prior": 1e-30},
+        np.ones((3, 5)),
+        "topic_word_prior must lie between",
+    ),
     (
         TOPICS,
         "fit",
@@ -180,8 +213,20 @@ FAILURES = [
     (TOPICS, "partial_fit", {"total_samples": 1e30}, np.ones((3, 4)), "tokens can't be counted"),
     (TOPICS, "partial_fit", {}, np.full((3, 4), 1e30), "tokens can't be counted"),
     (MIXTURE, "fit", {}, np.full((4, 5), 1e200), "too large to be squared"),
-    (MIXTURE, "fit", {"activation_probability": [0.1, 1.0]}, np.eye(5), "activation_probability must lie"),
-    (MIXTURE, "fit", {"tempering": "annealed", "temperature_schedule": [0.5]}, np.eye(5), "temperatures"),
+    (
+        MIXTURE,
+        "fit",
+        {"activation_probability": [0.1, 1.0]},
+        np.eye(5),
+        "activation_probability must lie",
+    ),
+    (
+        MIXTURE,
+        "fit",
+        {"tempering": "annealed", "temperature_schedule": [0.5]},
+        np.eye(5),
+        "temperatures",
+    ),
 ]
 
 
@@ -210,7 +255,9 @@ def test_a_fit_that_fails_half_way_leaves_the_model_as_it_was(model, monkeypatch
     fitted = copy.deepcopy(model).fit(GOOD.toarray())
     before = dict(vars(fitted))
     monkeypatch.setattr("sklpf.models.lda._trainer.update_topics", fail)
-    monkeypatch.setattr("sklpf.models.factorial._posterior.FactorialPosterior.update_hyperparameters", fail)
+    monkeypatch.setattr(
+        "sklpf.models.factorial._posterior.FactorialPosterior.update_hyperparameters", fail
+    )
     with pytest.raises(ValueError, match="half way"):
         fitted.fit(np.eye(6))
     assert all(vars(fitted)[name] is value for name, value in before.items())

@@ -1,6 +1,7 @@
 """SAMS and WangLandau: gains, updates, right values, alarms, streams and bad input.
 
-z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of 1e-3 a comparison; seeds are fixed.
+z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of 1e-3 a comparison;
+seeds are fixed.
 """
 
 import functools
@@ -42,9 +43,11 @@ def quietly(estimator, path):
         return estimator.fit(path)
 
 
-# ---- gains ---------------------------------------------------------------------------------------
+# ---- gains
 def test_two_stage_gain_by_the_formula():
-    """Draw by draw: min(r_min, t^-b) until visits are even, then min(r_min, 1 / (t - t0 + t0^b))."""
+    """Draw by draw: min(r_min, t^-b) until visits are even, then min(r_min, 1 / (t - t0 +
+    t0^b)).
+    """
     prior = np.array([0.5, 0.3, 0.2])
     rule = TwoStageGain(prior, exponent=0.6)
     gains, t0 = [], None
@@ -58,7 +61,9 @@ def test_two_stage_gain_by_the_formula():
         assert evenness == pytest.approx(1 - np.abs(visits / prior - 1).max())
         if t0 is None and evenness > 0.8:
             t0 = t
-    assert rule.settled_at == t0 == 101  # 20 / t is the excess of all but the first level's share that lacks
+    assert (
+        rule.settled_at == t0 == 101
+    )  # 20 / t is the excess of all but the first level's share that lacks
     assert gains[-1] < gains[100]
 
 
@@ -93,9 +98,11 @@ def test_gamma_is_halved_when_visits_are_flat_and_falls_as_one_over_t_later():
     assert rule.gamma == 0.125
 
 
-# ---- updates -------------------------------------------------------------------------------------
+# ---- updates
 class Exact(Path):
-    """States are drawn from their level at every move, whatever they were: x of 0 … 5 with weights e^(beta g_x)."""
+    """States are drawn from their level at every move, whatever they were: x of 0 … 5 with weights
+    e^(beta g_x).
+    """
 
     base_log_partition = 0.0
     gains = np.array([0.0, 3.0, -1.0, 2.0, 0.5, 5.0])
@@ -109,7 +116,9 @@ class Exact(Path):
     def gibbs(self, state, levels, stream):
         weights = np.exp(np.multiply.outer(self.ladder, self.gains))
         cumulative = np.cumsum(weights / weights.sum(axis=1, keepdims=True), axis=1)[levels]
-        return np.minimum(np.sum(cumulative < stream.generator().random((len(levels), 1)), axis=1), 5)
+        return np.minimum(
+            np.sum(cumulative < stream.generator().random((len(levels), 1)), axis=1), 5
+        )
 
     @property
     def curve(self):
@@ -126,7 +135,9 @@ def make_setup(n_levels=6):
 def test_updates_are_those_of_a_plain_loop(rao_blackwell):
     setup, chains = make_setup()
     prior = np.array([0.1, 0.2, 0.2, 0.1, 0.2, 0.2])
-    adapted = adapt(setup, chains, np.log(prior), np.zeros(6), 40, TwoStageGain(prior, 0.7), rao_blackwell)
+    adapted = adapt(
+        setup, chains, np.log(prior), np.zeros(6), 40, TwoStageGain(prior, 0.7), rao_blackwell
+    )
     curve, rule, done, estimates = np.zeros(6), TwoStageGain(prior, 0.7), 0, []
     for i, n in enumerate([1] * 20 + [2] * 5 + [3] * 3 + [1]):
         chains, last = run_round(setup, (0, i), chains, np.log(prior) - curve, n)
@@ -139,13 +150,17 @@ def test_updates_are_those_of_a_plain_loop(rao_blackwell):
         estimates.append(curve[-1])
     np.testing.assert_allclose(adapted.curve, curve, atol=1e-12)
     np.testing.assert_allclose(adapted.history["log_partition"], estimates, atol=1e-12)
-    np.testing.assert_array_equal(adapted.history["n_draws"][[0, 19, 20, -1]], [100, 2000, 2200, 4000])
+    np.testing.assert_array_equal(
+        adapted.history["n_draws"][[0, 19, 20, -1]], [100, 2000, 2200, 4000]
+    )
     assert sum(r.n_redraws for r in adapted.recent) in (20, 21, 22)
     assert np.abs(curve - setup.path.curve).max() < 0.5  # from 0: log Z is 3.5
 
 
 def test_the_truth_is_the_fixed_point_of_both_updates():
-    """Exact draws at the true weights: the mean step is the same at all levels. z-bound T_BOUND at each of 2 x 5."""
+    """Exact draws at the true weights: the mean step is the same at all levels. z-bound T_BOUND at
+    each of 2 x 5.
+    """
     setup, chains = make_setup()
     log_prior = np.log([0.1, 0.2, 0.2, 0.1, 0.2, 0.2])
     chains, _ = run_round(setup, (0,), chains, log_prior - setup.path.curve, 20)
@@ -158,24 +173,32 @@ def test_the_truth_is_the_fixed_point_of_both_updates():
         assert error.max() < 0.05
 
 
-@pytest.mark.parametrize(("rule", "rao_blackwell"), [("sams", True), ("sams", False), ("wang-landau", False)])
+@pytest.mark.parametrize(
+    ("rule", "rao_blackwell"), [("sams", True), ("sams", False), ("wang-landau", False)]
+)
 def test_estimates_converge_from_zero_on_exact_draws(rule, rao_blackwell):
     setup, chains = make_setup()
     gain = TwoStageGain(np.full(6, 1 / 6), 0.8) if rule == "sams" else HalvingGain(6, 0.2)
     adapted = adapt(setup, chains, log_softmax(np.zeros(6)), np.zeros(6), 500, gain, rao_blackwell)
     assert gain.settled
-    # 5e4 draws: shares averaged over them have an error of at most sqrt(2 * 6 / 5e4) = 0.016; 6 hold for 5 levels
+    # 5e4 draws: shares averaged over them have an error of at most sqrt(2 * 6 / 5e4) = 0.016; 6
+    # hold for 5 levels
     np.testing.assert_allclose(adapted.curve, setup.path.curve, atol=0.1)
-    assert adapted.history["gain"][-2] == pytest.approx(0.09, rel=0.2)  # a tenth of the draws before it, by 1 / t
+    assert adapted.history["gain"][-2] == pytest.approx(
+        0.09, rel=0.2
+    )  # a tenth of the draws before it, by 1 / t
 
 
-# ---- the estimators ------------------------------------------------------------------------------
+# ---- the estimators
 def test_is_right_at_a_known_log_partition(kind):
     problem = make_rbm_problem("easy")
     fitted = kind(n_temperatures=20, n_sweeps=1500, random_state=1).fit(problem.path)
     assert fitted.converged_
     assert fitted.log_partition_std_error_ < 0.15
-    assert abs(fitted.log_partition_ - problem.log_partition) < T_BOUND * fitted.log_partition_std_error_
+    assert (
+        abs(fitted.log_partition_ - problem.log_partition)
+        < T_BOUND * fitted.log_partition_std_error_
+    )
     diagnostics = fitted.result_.diagnostics
     assert fitted.result_.method == type(fitted).__name__
     assert abs(diagnostics["adaptive_log_partition"][-1] - problem.log_partition) < 0.5
@@ -189,7 +212,9 @@ def test_what_chains_should_visit_is_kept():
     ladder, prior = np.array([0.0, 0.1, 0.4, 1.0]), np.array([1.0, 2.0, 3.0, 4.0])
     sams = SAMS(ladder=ladder, prior=prior, n_sweeps=2000, random_state=0).fit(problem.path)
     np.testing.assert_allclose(sams.result_.diagnostics["shares"], prior / 10, atol=0.05)
-    assert abs(sams.log_partition_ - problem.log_partition) < T_BOUND * sams.log_partition_std_error_
+    assert (
+        abs(sams.log_partition_ - problem.log_partition) < T_BOUND * sams.log_partition_std_error_
+    )
 
 
 def test_tolerance_is_met_by_more_rounds(kind):
@@ -197,7 +222,10 @@ def test_tolerance_is_met_by_more_rounds(kind):
     fitted = kind(n_temperatures=20, n_sweeps=600, tol=0.03, random_state=0).fit(problem.path)
     assert fitted.log_partition_std_error_ <= 0.03
     assert fitted.result_.diagnostics["n_rounds"] >= 2
-    assert abs(fitted.log_partition_ - problem.log_partition) < T_BOUND * fitted.log_partition_std_error_
+    assert (
+        abs(fitted.log_partition_ - problem.log_partition)
+        < T_BOUND * fitted.log_partition_std_error_
+    )
 
 
 def test_converged_intervals_cover(kind):
@@ -217,7 +245,7 @@ def test_converged_intervals_cover(kind):
     assert covered >= binom.ppf(1e-4, converged, 0.94)
 
 
-# ---- alarms --------------------------------------------------------------------------------------
+# ---- alarms
 @pytest.mark.parametrize("name", ["two modes", "far mode"])
 @pytest.mark.parametrize("sweeps", [60, 300])
 def test_runs_that_miss_a_mode_are_flagged(kind, name, sweeps):
@@ -232,8 +260,14 @@ def test_runs_that_miss_a_mode_are_flagged(kind, name, sweeps):
 @pytest.mark.parametrize(
     ("estimator", "words"),
     [
-        (SAMS(n_sweeps=60, random_state=0), "levels were not visited evenly while the weights adapted"),
-        (WangLandau(n_sweeps=300, flatness=0.8, random_state=0), "gamma did not come down to K / t"),
+        (
+            SAMS(n_sweeps=60, random_state=0),
+            "levels were not visited evenly while the weights adapted",
+        ),
+        (
+            WangLandau(n_sweeps=300, flatness=0.8, random_state=0),
+            "gamma did not come down to K / t",
+        ),
     ],
 )
 def test_weights_that_have_not_settled_are_reported_in_words(estimator, words):
@@ -250,12 +284,15 @@ def test_a_ladder_that_was_not_traversed_is_reported(kind):
 
 
 def test_base_draws_outside_of_the_target_are_no_confident_wrong_answer(kind):
-    """7 of 8 base draws are where the target is 0: chains that never come back to level 0 don't know it.
+    """7 of 8 base draws are where the target is 0: chains that never come back to level 0 don't
+    know it.
 
-    Four standard errors, the t law of ten groups: false alarms in 0.3 % of the runs, for 1.2 % of the seeds.
+    Four standard errors, the t law of ten groups: false alarms in 0.3 % of the runs, for 1.2 % of
+    the seeds.
     """
     path = GeometricPath(
-        lambda x: np.where(np.all(x > 0, axis=1), -np.sum(x**2, axis=1) / 2, -np.inf), base=Gaussian(np.zeros(3), 1.5)
+        lambda x: np.where(np.all(x > 0, axis=1), -np.sum(x**2, axis=1) / 2, -np.inf),
+        base=Gaussian(np.zeros(3), 1.5),
     )
     truth = 1.5 * np.log(2 * np.pi) - 3 * np.log(2)
     for seed in (0, 1):
@@ -263,7 +300,7 @@ def test_base_draws_outside_of_the_target_are_no_confident_wrong_answer(kind):
         assert abs(fitted.log_partition_ - truth) < 4 * fitted.log_partition_std_error_ < 0.6
 
 
-# ---- runs and streams ----------------------------------------------------------------------------
+# ---- runs and streams
 def test_a_run_is_read_by_the_estimator_that_left_it_and_by_rts(kind):
     path = make_rbm_problem("easy").path
     fitted = kind(n_temperatures=12, n_sweeps=600, random_state=0).fit(path)
@@ -282,7 +319,9 @@ def test_same_bits_for_any_number_of_jobs(kind):
     options = {"n_temperatures": 12, "n_sweeps": 300, "random_state": 3}
     reference, parallel = (quietly(kind(n_jobs=n, **options), path) for n in (1, 2))
     assert parallel.log_partition_ == reference.log_partition_
-    np.testing.assert_array_equal(parallel.run_.adaptation.log_partition, reference.run_.adaptation.log_partition)
+    np.testing.assert_array_equal(
+        parallel.run_.adaptation.log_partition, reference.run_.adaptation.log_partition
+    )
 
 
 def test_an_interrupted_run_goes_on_with_the_same_bits(kind, tmp_path):
@@ -299,7 +338,7 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(kind, tmp_path):
     assert not set(before) & set(after)  # what was finished never ran again
 
 
-# ---- bad input -----------------------------------------------------------------------------------
+# ---- bad input
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
@@ -337,7 +376,9 @@ class Broken(Exact):
 
 
 def test_paths_that_cannot_be_used_are_refused(kind):
-    with pytest.raises(ValueError, match=f"{type(kind()).__name__} needs a base with a known normaliser"):
+    with pytest.raises(
+        ValueError, match=f"{type(kind()).__name__} needs a base with a known normaliser"
+    ):
         kind().fit(NoBase())
     with pytest.raises(ValueError, match="log_f gave values that are not finite"):
         kind(n_temperatures=5, n_sweeps=100, random_state=0).fit(Broken())

@@ -10,7 +10,9 @@ from sklpf.testing import check_partition_estimator, make_rbm_problem
 
 
 def path_of(log_density, base=None, bounds=None):
-    return GeometricPath(lambda x: log_density(x[:, 0]), base=base or Gaussian(0.0, 1.0), bounds=bounds)
+    return GeometricPath(
+        lambda x: log_density(x[:, 0]), base=base or Gaussian(0.0, 1.0), bounds=bounds
+    )
 
 
 def expon(x):
@@ -58,7 +60,9 @@ def test_the_bounds_enclose_log_z(case, tol):
 
 
 def test_it_keeps_the_contract_of_an_estimator():
-    check_partition_estimator(AdaptiveRejection(), ("normal", CASES["normal"][0], CASES["normal"][2]))
+    check_partition_estimator(
+        AdaptiveRejection(), ("normal", CASES["normal"][0], CASES["normal"][2])
+    )
 
 
 @pytest.mark.parametrize("case", [name for name, (_, law, _) in CASES.items() if law is not None])
@@ -80,7 +84,10 @@ def test_draws_are_from_the_target(case):
         (lambda x: np.where(np.abs(x) < 0.5, -np.inf, -(x**2)), "not log-concave: it is -inf at"),
         (lambda x: 0 * x, "not normalisable"),
         (lambda x: x, "not normalisable"),
-        (lambda x: -((x - 1e6) ** 2) * 1e300, "log_density is -inf within 8 scales|it must be a number"),
+        (
+            lambda x: -((x - 1e6) ** 2) * 1e300,
+            "log_density is -inf within 8 scales|it must be a number",
+        ),
     ],
 )
 def test_other_shapes_are_refused_in_words(log_density, words):

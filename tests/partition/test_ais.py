@@ -5,13 +5,18 @@ from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf._random import stream_key
+from sklpf._utils.random import stream_key
 from sklpf.models import RBMPath
 from sklpf.partition import AIS
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.runs._annealing import anneal_up
 from sklpf.runs._plan import pilot_spread
-from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem, shared_data
+from sklpf.testing import (
+    check_partition_estimator,
+    hidden_mode_problem,
+    make_rbm_problem,
+    shared_data,
+)
 from sklpf.transitions import Gibbs, Metropolis
 
 CHOICES = (*LADDERS, "adaptive", (0.0, 0.01, *np.linspace(0.05, 1, 40)))
@@ -56,8 +61,12 @@ def test_the_one_sided_bound_holds_even_for_useless_runs():
     for seed in range(100):
         ais = AIS(8, 5, random_state=seed).fit(problem.path)
         above += ais.result_.diagnostics["lower_bound"] > problem.log_partition
-        assert ais.result_.diagnostics["lower_bound"] == pytest.approx(ais.log_partition_ - np.log(20))
-    assert above <= binom.ppf(1 - 1e-5, 100, 0.05)  # at most 5 % by Markov's inequality; false alarm 1e-5
+        assert ais.result_.diagnostics["lower_bound"] == pytest.approx(
+            ais.log_partition_ - np.log(20)
+        )
+    assert above <= binom.ppf(
+        1 - 1e-5, 100, 0.05
+    )  # at most 5 % by Markov's inequality; false alarm 1e-5
 
 
 def test_hidden_mode_is_missed_with_a_tiny_error_bar():
@@ -78,41 +87,59 @@ def test_standard_error_and_diagnostics_agree_with_their_definitions():
     assert diagnostics["jackknife_std_error"] == pytest.approx(
         np.sqrt(49 / 50 * np.sum((without - without.mean()) ** 2))
     )
-    assert diagnostics["effective_sample_size"] == pytest.approx(weights.sum() ** 2 / np.sum(weights**2))
+    assert diagnostics["effective_sample_size"] == pytest.approx(
+        weights.sum() ** 2 / np.sum(weights**2)
+    )
     back = np.exp(-ais.run_.down.ravel())  # a quarter of the chains, as weights of the way up
     from_target = np.sqrt((back.mean() * (1 / back).mean() - 1) / 50)
     assert diagnostics["reverse_std_error"] == pytest.approx(from_target)
-    assert ais.log_partition_std_error_ == pytest.approx(max(delta, np.sqrt((delta**2 + from_target**2) / 2)))
+    assert ais.log_partition_std_error_ == pytest.approx(
+        max(delta, np.sqrt((delta**2 + from_target**2) / 2))
+    )
     mean_weight = np.exp(logsumexp(diagnostics["log_weights"])) / 50
-    assert diagnostics["effective_sample_size_from_target"] == pytest.approx(50 * min(1, mean_weight / back.mean()))
+    assert diagnostics["effective_sample_size_from_target"] == pytest.approx(
+        50 * min(1, mean_weight / back.mean())
+    )
     assert ais.result_.degrees_of_freedom == 49
     assert ais.run_.down.shape == (12, 1)
     assert ais.result_.n_sweeps == (50 + 12) * 49 + 12 * 100
 
 
 def test_few_weights_that_count_are_an_alarm():
-    with pytest.warns(ConvergenceWarning, match="effective sample size .* needed.: raise n_temperatures or n_chains"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match="effective sample size .* needed.: raise n_temperatures or n_chains",
+    ):
         ais = AIS(20, 3, random_state=0).fit(make_rbm_problem("hard").path)
     assert not ais.converged_
     assert ais.result_.reasons
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # 5 of 8 weights must count
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # 5 of 8 weights must count
 def test_ladders():
     path = make_rbm_problem("easy").path
     assert len(AIS(8, 30, random_state=0).fit(path).result_.ladder) == 30
     given = [0, 0.1, 0.2, 0.4, 0.6, 0.8, 1]
-    np.testing.assert_array_equal(AIS(8, 30, ladder=given, random_state=0).fit(path).result_.ladder, given)
+    np.testing.assert_array_equal(
+        AIS(8, 30, ladder=given, random_state=0).fit(path).result_.ladder, given
+    )
     adaptive = AIS(8, 200, ladder="adaptive", random_state=0).fit(path)
     assert len(adaptive.result_.ladder) == 200
-    assert adaptive.result_.n_sweeps == 8 * (9 + 199 + 100 + 199)  # a pilot of 10 levels; all go back down
+    assert adaptive.result_.n_sweeps == 8 * (
+        9 + 199 + 100 + 199
+    )  # a pilot of 10 levels; all go back down
 
 
 def test_adaptive_ladder_equalises_the_spread():
-    # hidden units of field 8: the density changes near beta = 0, so a linear ladder is far from equal spread
+    # hidden units of field 8: the density changes near beta = 0, so a linear ladder is far from
+    # equal spread
     path = RBMPath(8 * np.eye(10), np.zeros(10), np.zeros(10), np.full(10, 0.5))
     fitted = AIS(200, 400, ladder="adaptive", random_state=0).fit(path)
-    spread = pilot_spread(path.with_ladder(fitted.result_.ladder[::20]), Gibbs(), 500, stream_key(1))
+    spread = pilot_spread(
+        path.with_ladder(fitted.result_.ladder[::20]), Gibbs(), 500, stream_key(1)
+    )
     linear = pilot_spread(path.with_ladder(make_ladder("linear", 21)), Gibbs(), 500, stream_key(1))
     assert spread.std() / spread.mean() < 0.5 * linear.std() / linear.mean()
 
@@ -125,8 +152,11 @@ def test_segments_do_not_change_the_numbers():
     short = path.with_ladder(path.ladder)
     short.__class__ = ShortSegments
     whole = anneal_up(path, Gibbs(), 20, stream_key(0)).log_weights
-    # states are the same bits (tests of RBMPath); the sum of the increments is rounded once a segment
-    np.testing.assert_allclose(anneal_up(short, Gibbs(), 20, stream_key(0))[0], whole, rtol=0, atol=1e-11)
+    # states are the same bits (tests of RBMPath); the sum of the increments is rounded once a
+    # segment
+    np.testing.assert_allclose(
+        anneal_up(short, Gibbs(), 20, stream_key(0))[0], whole, rtol=0, atol=1e-11
+    )
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -168,13 +198,19 @@ def test_rejects_parameters(parameters, message):
 
 def test_a_transition_that_the_path_cannot_do_names_both():
     with pytest.raises(
-        TypeError, match=r"Metropolis needs a path with the method propose\(state, levels, stream\); RBMPath has none"
+        TypeError,
+        match=(
+            r"Metropolis needs a path with the method propose\(state, levels, stream\); RBMPath has"
+            r" none"
+        ),
     ):
         AIS(transition=Metropolis()).fit(make_rbm_problem("easy").path)
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize(("name", "n_temperatures"), [("mnist_toy15", 40_000), ("mnist_h10", 16_000)])
+@pytest.mark.parametrize(
+    ("name", "n_temperatures"), [("mnist_toy15", 40_000), ("mnist_h10", 16_000)]
+)
 def test_reference_models(name, n_temperatures):
     with shared_data(f"rbm/{name}.npz") as data, shared_data("binary/mnist.npz") as mnist:
         parameters = [data[key] for key in ("components", "intercept_visible", "intercept_hidden")]

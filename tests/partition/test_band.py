@@ -1,6 +1,8 @@
-"""Intervals of converged runs cover, on easy and hard models, with few chains and short runs; traps are flagged.
+"""Intervals of converged runs cover, on easy and hard models, with few chains and short runs; traps
+are flagged.
 
-A thinned form of tests/benchmarks/interval_coverage.py, whose results are in doc/benchmarks/coverage.md.
+A thinned form of tests/benchmarks/interval_coverage.py, whose results are in
+doc/benchmarks/coverage.md.
 """
 
 import warnings
@@ -27,7 +29,11 @@ def runs(estimator, problem, n_seeds):
         low, high = fitted.log_partition_interval_
         off = abs(fitted.log_partition_ - problem.log_partition)
         rows.append(
-            (fitted.converged_, low <= problem.log_partition <= high, off > 3 * fitted.log_partition_std_error_)
+            (
+                fitted.converged_,
+                low <= problem.log_partition <= high,
+                off > 3 * fitted.log_partition_std_error_,
+            )
         )
     return np.array(rows).T
 
@@ -43,7 +49,9 @@ def runs(estimator, problem, n_seeds):
     ],
 )
 def test_converged_intervals_cover(estimator, fewest):
-    """Over 60 runs on each of four models; fails in 1e-4 of the cases where intervals cover 94 %."""
+    """Over 60 runs on each of four models; fails in 1e-4 of the cases where intervals
+    cover 94 %.
+    """
     converged, covered = 0, 0
     for kind in ("easy", "medium", "digits", "hard"):
         trusted, covers, _ = runs(estimator, make_rbm_problem(kind), 60)
@@ -68,6 +76,8 @@ def test_converged_intervals_cover(estimator, fewest):
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_runs_that_miss_a_mode_are_flagged(estimator, kind):
-    """8 seeds: an honest estimate is 3 standard errors off in less than 1.2 % of the runs, so in two of 8 in 4e-3."""
+    """8 seeds: an honest estimate is 3 standard errors off in less than 1.2 % of the runs, so in
+    two of 8 in 4e-3.
+    """
     converged, _, wrong = runs(estimator, make_rbm_problem(kind), 8)
     assert np.sum(converged & wrong) <= 1

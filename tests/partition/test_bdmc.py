@@ -1,4 +1,6 @@
-"""BDMC: bounds on either side, an honest interval, and alarms that mean something. Seeds are fixed."""
+"""BDMC: bounds on either side, an honest interval, and alarms that mean something. Seeds
+are fixed.
+"""
 
 import warnings
 
@@ -8,7 +10,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, Exact
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.models import RBMPath
 from sklpf.reweighting import bar
 from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
@@ -32,9 +34,10 @@ def test_estimator_contract(kind, weights):
 def test_intervals_cover_and_bounds_lie_on_their_sides():
     """60 runs of three problems at 50 levels, where either bound alone is biased.
 
-    Coverage: at 95 % fewer than 49 of 60 has probability 1e-4 (binomial). Sides: the mean of the lower bounds lies
-    above log Z, or that of the upper ones below, by 4 of its standard errors in 1e-4 of honest cases (t). Each run
-    raises an alarm with probability 0.1 %: 3 of 60 has probability 3e-5.
+    Coverage: at 95 % fewer than 49 of 60 has probability 1e-4 (binomial). Sides: the mean of the
+    lower bounds lies above log Z, or that of the upper ones below, by 4 of its standard errors in
+    1e-4 of honest cases (t). Each run raises an alarm with probability 0.1 %: 3 of 60 has
+    probability 3e-5.
     """
     covered, flagged, below, above = 0, 0, [], []
     for kind in KINDS:
@@ -61,7 +64,9 @@ def test_numbers_are_those_of_the_log_weights():
     assert result.statement == "estimate"
     assert result.log_partition == pytest.approx(bar(up, down), abs=1e-12)
     assert numbers["forward_log_partition"] == pytest.approx(logsumexp(up) - np.log(40), abs=1e-10)
-    assert numbers["reverse_log_partition"] == pytest.approx(np.log(40) - logsumexp(down), abs=1e-10)
+    assert numbers["reverse_log_partition"] == pytest.approx(
+        np.log(40) - logsumexp(down), abs=1e-10
+    )
     gap = numbers["reverse_log_partition"] - numbers["forward_log_partition"]
     assert numbers["gap"] == pytest.approx(gap, abs=1e-10)
     assert result.degrees_of_freedom == 39
@@ -69,7 +74,9 @@ def test_numbers_are_those_of_the_log_weights():
 
 
 def test_standard_error_is_the_spread_of_the_estimates():
-    """sd over 60 seeds and mean reported error: their ratio has a relative error of 1 / sqrt(118), 9 %; 40 % is 4.3."""
+    """sd over 60 seeds and mean reported error: their ratio has a relative error of 1 / sqrt(118),
+    9 %; 40 % is 4.3.
+    """
     results = [result for _, result in results_over_seeds("medium", 60, n_temperatures=50)]
     spread = np.std([result.log_partition for result in results], ddof=1)
     reported = np.sqrt(np.mean([result.std_error**2 for result in results]))
@@ -77,7 +84,9 @@ def test_standard_error_is_the_spread_of_the_estimates():
 
 
 def test_many_chains_are_jackknifed_in_groups():
-    """Both errors estimate one number, from 99 and from 249 degrees of freedom: 0.6 apart is more than 5 of its sd."""
+    """Both errors estimate one number, from 99 and from 249 degrees of freedom: 0.6 apart is more
+    than 5 of its sd.
+    """
     problem = make_rbm_problem("easy")
     result = BDMC(n_chains=250, n_temperatures=50, random_state=0).fit(problem.path).result_
     up, down = (result.diagnostics[name] for name in ("forward_log_weights", "reverse_log_weights"))
@@ -91,7 +100,8 @@ def test_sees_the_mode_that_forward_runs_miss():
     result = BDMC(n_temperatures=30, random_state=0).fit(hidden_mode_problem().path).result_
     forward = result.diagnostics["forward_log_partition"]
     assert forward == pytest.approx(np.log(0.5), abs=0.01)
-    # 100 starts, about half of them in either mode; t with 99 degrees of freedom, 4.6: a false-alarm rate of 1e-5
+    # 100 starts, about half of them in either mode; t with 99 degrees of freedom, 4.6: a
+    # false-alarm rate of 1e-5
     assert abs(result.log_partition) < 4.6 * result.std_error
     assert result.log_partition > forward + 3 * result.std_error
 
@@ -108,7 +118,9 @@ def test_given_starts_in_a_missed_mode_raise_the_alarm():
 def test_starts_unlike_the_model_raise_the_alarm():
     path = make_rbm_problem("digits").path
     noise = np.random.default_rng(0).integers(2, size=(100, 64))
-    with pytest.warns(ConvergenceWarning, match="gap is negative .* the starts are not samples of the model"):
+    with pytest.warns(
+        ConvergenceWarning, match="gap is negative .* the starts are not samples of the model"
+    ):
         BDMC(n_temperatures=10, starts=noise, random_state=0).fit(path)
 
 
@@ -123,14 +135,21 @@ def test_wrong_exact_samples_raise_the_alarm():
     model = make_rbm_problem("digits").path
     mean = 1 / (1 + np.exp(-model.base_logit))
     path = WrongTarget(model.components, model.intercept_visible, model.intercept_hidden, mean)
-    with pytest.warns(ConvergenceWarning, match="gap is negative .* log_f disagrees with the moves or with the exact"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match="gap is negative .* log_f disagrees with the moves or with the exact",
+    ):
         BDMC(n_temperatures=10, random_state=0).fit(path)
 
 
 def test_directions_that_do_not_overlap_raise_the_alarm():
     rng = np.random.default_rng(7)
-    path = RBMPath(1.5 * rng.normal(size=(14, 30)), rng.normal(size=30), rng.normal(size=14), np.full(30, 0.5))
-    with pytest.warns(ConvergenceWarning, match="of 100 chains of the two directions overlap .* needed.: raise"):
+    path = RBMPath(
+        1.5 * rng.normal(size=(14, 30)), rng.normal(size=30), rng.normal(size=14), np.full(30, 0.5)
+    )
+    with pytest.warns(
+        ConvergenceWarning, match="of 100 chains of the two directions overlap .* needed.: raise"
+    ):
         BDMC(n_temperatures=2, random_state=0).fit(path)
 
 

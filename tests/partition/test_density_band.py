@@ -1,6 +1,8 @@
-"""Intervals of converged HAIS runs cover on small densities with known log Z; a base with light tails is flagged.
+"""Intervals of converged HAIS runs cover on small densities with known log Z; a base with light
+tails is flagged.
 
-A thinned form of tests/benchmarks/density_coverage.py, whose results are in doc/benchmarks/densities.md.
+A thinned form of tests/benchmarks/density_coverage.py, whose results are in
+doc/benchmarks/densities.md.
 """
 
 import warnings
@@ -28,14 +30,25 @@ def runs(kind, n_seeds, **options):
 
 
 CELLS = [
-    (None, ("gaussian 2-D, condition 1", "laplace 6-D", "student-t 6-D", "two gaussians 2-D", "beta-binomial")),
+    (
+        None,
+        (
+            "gaussian 2-D, condition 1",
+            "laplace 6-D",
+            "student-t 6-D",
+            "two gaussians 2-D",
+            "beta-binomial",
+        ),
+    ),
     ("diag", ("laplace 6-D", "beta-binomial, beta prior")),
     ("dense", ("gaussian 2-D, condition 100", "gaussian 20-D, condition 1", "laplace 6-D")),
 ]
 
 
 def test_converged_intervals_cover():
-    """Over 7 runs on each of ten densities and metrics; fails in 1e-4 of the cases where intervals cover 94 %."""
+    """Over 7 runs on each of ten densities and metrics; fails in 1e-4 of the cases where intervals
+    cover 94 %.
+    """
     converged, covered = 0, 0
     for metric, kinds in CELLS:
         for kind in kinds:

@@ -1,4 +1,6 @@
-"""Draws from the target that a result keeps: right ones, few, in groups, and without any other number changed."""
+"""Draws from the target that a result keeps: right ones, few, in groups, and without any other
+number changed.
+"""
 
 import warnings
 
@@ -23,8 +25,12 @@ from sklpf import (
 from sklpf.models import LDAPath
 
 RNG = np.random.default_rng(0)
-RBM = BernoulliRBM.from_parameters(RNG.normal(size=(8, 10)), RNG.normal(size=10), RNG.normal(size=8))
-NORMAL = GeometricPath(lambda x: -0.5 * np.sum((x - 1) ** 2, axis=1), grad=lambda x: 1 - x, base=Gaussian([0, 0], 4.0))
+RBM = BernoulliRBM.from_parameters(
+    RNG.normal(size=(8, 10)), RNG.normal(size=10), RNG.normal(size=8)
+)
+NORMAL = GeometricPath(
+    lambda x: -0.5 * np.sum((x - 1) ** 2, axis=1), grad=lambda x: 1 - x, base=Gaussian([0, 0], 4.0)
+)
 ESTIMATORS = {
     "AIS": (AIS(200, 100, random_state=0), RBM),
     "AIS of many chains": (AIS(3000, 30, random_state=0), RBM),
@@ -58,14 +64,22 @@ def moments(fitted):
 
 
 def test_weighted_means_are_those_of_the_target(fitted):
-    """By the jackknife over ten groups or 20 parts of them, whose error is at least that of independent draws.
+    """By the jackknife over ten groups or 20 parts of them, whose error is at least that of
+    independent draws.
 
-    t with 9 degrees of freedom exceeds 8 in 2.2e-5 of the cases, which is 1.2e-3 for the 54 means of 7 runs.
+    t with 9 degrees of freedom exceeds 8 in 2.2e-5 of the cases, which is 1.2e-3 for the 54 means
+    of 7 runs.
     """
     draws = fitted.result_.draws
     weights = np.exp(draws.log_weights - draws.log_weights.max())
-    parts = np.minimum(draws.groups * 20 // (draws.groups.max() + 1), 19) if draws.groups.max() >= 20 else draws.groups
-    sums = np.array([weights[parts == part] @ draws.points[parts == part] for part in np.unique(parts)])
+    parts = (
+        np.minimum(draws.groups * 20 // (draws.groups.max() + 1), 19)
+        if draws.groups.max() >= 20
+        else draws.groups
+    )
+    sums = np.array(
+        [weights[parts == part] @ draws.points[parts == part] for part in np.unique(parts)]
+    )
     totals = np.array([weights[parts == part].sum() for part in np.unique(parts)])
     mean = sums.sum(axis=0) / totals.sum()
     without = (sums.sum(axis=0) - sums) / (totals.sum() - totals)[:, np.newaxis]
@@ -90,7 +104,9 @@ def test_there_are_few_and_they_come_in_groups(fitted):
 def test_no_other_number_changes(name):
     """States are the same bits; sums over them are made in another order."""
     estimator, path = ESTIMATORS[name]
-    estimator = clone(estimator).set_params(**{"n_sweeps": 512} if "n_sweeps" in estimator.get_params() else {})
+    estimator = clone(estimator).set_params(
+        **{"n_sweeps": 512} if "n_sweeps" in estimator.get_params() else {}
+    )
     kept = quietly(estimator, path)
     bare = clone(estimator)
     bare._keeps_draws = False

@@ -1,4 +1,6 @@
-"""Evidence that owes nothing to the run: a lower bound of log Z, weights seen from the target, rounding."""
+"""Evidence that owes nothing to the run: a lower bound of log Z, weights seen from the target,
+rounding.
+"""
 
 import numpy as np
 import pytest
@@ -20,7 +22,11 @@ def test_draws_for_the_bound_are_unbiased(kind, weights):
     path = problem.path
     if weights == "joint":  # the same Z
         path = RBMPath(
-            path.components, path.intercept_visible, path.intercept_hidden, np.full(64, 0.5), weights="joint"
+            path.components,
+            path.intercept_visible,
+            path.intercept_hidden,
+            np.full(64, 0.5),
+            weights="joint",
         )
     draws = np.array([path.bound_draws(Stream(stream_key(seed))) for seed in range(20)])
     means = np.exp(draws - problem.log_partition).mean(axis=(1, 2))  # one of each seed's centres
@@ -32,9 +38,13 @@ def test_draws_for_the_bound_are_unbiased(kind, weights):
 
 @pytest.mark.parametrize("kind", ["digits", "sharp digits", "two modes"])
 def test_the_bound_is_not_above(kind):
-    """The mean of 200 logs whose expectation is at most log Z, clustered by seed: 6.3 errors are 5e-6 of t with 19."""
+    """The mean of 200 logs whose expectation is at most log Z, clustered by seed: 6.3 errors are
+    5e-6 of t with 19.
+    """
     problem = make_rbm_problem(kind)
-    bounds = np.array([lower_bound(problem.path, stream_key(seed)) for seed in range(20)]).mean(axis=1)
+    bounds = np.array([lower_bound(problem.path, stream_key(seed)) for seed in range(20)]).mean(
+        axis=1
+    )
     assert bounds.mean() - problem.log_partition < 6.3 * bounds.std(ddof=1) / np.sqrt(20)
 
 
@@ -47,7 +57,9 @@ def test_an_exceeded_bound_is_a_sentence_and_chance_is_not():
 
 
 def test_weights_seen_from_the_target():
-    """Normal log weights of spread s: from the target their mean is s^2 higher, and Var w / (E w)^2 = e^(s^2) - 1."""
+    """Normal log weights of spread s: from the target their mean is s^2 higher, and Var w / (E w)^2
+    = e^(s^2) - 1.
+    """
     s, rng = 0.8, np.random.default_rng(0)
     seen = seen_from_target(s * rng.normal(size=200_000) + s**2, s**2 / 2)
     assert seen.variance == pytest.approx(np.expm1(s**2), rel=0.02)
@@ -57,7 +69,10 @@ def test_weights_seen_from_the_target():
 def test_rounding_that_matters_is_an_alarm_also_when_the_run_is_read_anew():
     path = make_rbm_problem("easy").path
     path.__class__ = type("Imprecise", (RBMPath,), {"log_f_rounding": 0.3})
-    for estimator in (AIS(n_temperatures=100, random_state=0), ParallelTempering(n_sweeps=512, random_state=0)):
+    for estimator in (
+        AIS(n_temperatures=100, random_state=0),
+        ParallelTempering(n_sweeps=512, random_state=0),
+    ):
         for given in (path, None):
             with pytest.warns(ConvergenceWarning, match="log_f is rounded by 0.3 nats"):
                 estimator.fit(estimator.run_ if given is None else given)

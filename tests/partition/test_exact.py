@@ -23,7 +23,9 @@ from sklpf.testing import (
 def make_path(n_visible, n_hidden, scale=1.0, weights="marginal"):
     rng = np.random.default_rng(n_visible)
     shapes = (n_hidden, n_visible), n_visible, n_hidden
-    return RBMPath(*(scale * rng.normal(size=s) for s in shapes), np.full(n_visible, 0.3), weights=weights)
+    return RBMPath(
+        *(scale * rng.normal(size=s) for s in shapes), np.full(n_visible, 0.3), weights=weights
+    )
 
 
 def brute_force(path):
@@ -38,7 +40,8 @@ def brute_force(path):
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize(
-    ("n_visible", "n_hidden"), [(1, 1), (1, 7), (7, 1), (5, 5), (4, 10), (10, 4), (600, 3), (3, 11), (16, 15)]
+    ("n_visible", "n_hidden"),
+    [(1, 1), (1, 7), (7, 1), (5, 5), (4, 10), (10, 4), (600, 3), (3, 11), (16, 15)],
 )
 def test_equals_brute_force_over_either_layer(n_visible, n_hidden, weights):
     path = make_path(n_visible, n_hidden, weights=weights)
@@ -69,8 +72,11 @@ def test_blocks_give_the_same_bits_for_any_number_of_jobs(backend):
     serial = Exact(n_jobs=1).fit(path).log_partition_
     with parallel_config(backend=backend):
         assert Exact(n_jobs=2).fit(path).log_partition_ == serial
-    sums = [np.logaddexp(0, path.intercept_hidden + v @ path.components.T).sum(axis=1) + v @ path.intercept_visible
-            for v in np.array_split(states(17), 8)]  # fmt: skip
+    sums = [
+        np.logaddexp(0, path.intercept_hidden + v @ path.components.T).sum(axis=1)
+        + v @ path.intercept_visible
+        for v in np.array_split(states(17), 8)
+    ]
     assert serial == pytest.approx(logsumexp(np.concatenate(sums)), rel=1e-13)
 
 
@@ -85,8 +91,16 @@ def test_keeps_the_contract(kind):
 
 @pytest.mark.parametrize(("n_visible", "n_hidden"), [(26, 26), (30, 500)])
 def test_refuses_large_models_with_the_cost(n_visible, n_hidden):
-    path = RBMPath(np.zeros((n_hidden, n_visible)), np.zeros(n_visible), np.zeros(n_hidden), np.full(n_visible, 0.5))
-    message = rf"Exact would enumerate 2\*\*{n_visible} = .* states, about .* hours; at most 2\*\*25.*25 units"
+    path = RBMPath(
+        np.zeros((n_hidden, n_visible)),
+        np.zeros(n_visible),
+        np.zeros(n_hidden),
+        np.full(n_visible, 0.5),
+    )
+    message = (
+        rf"Exact would enumerate 2\*\*{n_visible} = .* states, about .* hours; at most 2\*\*25.*25"
+        r" units"
+    )
     with pytest.raises(ValueError, match=message):
         Exact().fit(path)
     with pytest.raises(ValueError, match=message):
@@ -107,16 +121,24 @@ def test_25_units_are_taken():
 
 def test_names_both_when_the_path_cannot_be_enumerated():
     path = hidden_mode_problem().path
-    with pytest.raises(TypeError, match=r"Exact needs a path with the attribute log2_states; HiddenModePath has none"):
+    with pytest.raises(
+        TypeError,
+        match=r"Exact needs a path with the attribute log2_states; HiddenModePath has none",
+    ):
         Exact().fit(path)
     path.log2_states, path.n_enumeration_blocks = 4, 1
-    needed = r"Exact needs a path with the method enumerate_block\(block, level\); HiddenModePath has none: choose AIS"
+    needed = (
+        r"Exact needs a path with the method enumerate_block\(block, level\); HiddenModePath has"
+        r" none: choose AIS"
+    )
     with pytest.raises(TypeError, match=needed):
         Exact().fit(path)
 
 
 def test_rejects_what_is_no_path_and_bad_parameters():
-    with pytest.raises(TypeError, match=r"path must be a fitted model of sklpf or a path.*got numpy.ndarray$"):
+    with pytest.raises(
+        TypeError, match=r"path must be a fitted model of sklpf or a path.*got numpy.ndarray$"
+    ):
         Exact().fit(np.zeros((3, 3)))
     with pytest.raises(ValueError, match="n_jobs"):
         Exact(n_jobs="two").fit(make_path(2, 2))
@@ -126,10 +148,22 @@ def test_rejects_what_is_no_path_and_bad_parameters():
     ("model", "advice"),
     [
         (neural_network.BernoulliRBM(), r"; sklpf.interop.from_sklearn\(model\) makes one of it$"),
-        (decomposition.LatentDirichletAllocation(), r"; sklpf.interop.from_sklearn\(model\) makes one of it$"),
-        (make_pipeline(neural_network.BernoulliRBM()), r"; take the last step, pipeline\[-1\], and transform rows by"),
-        (type("TheirRBM", (), {})(), "; BernoulliRBM.from_parameters takes the weights of another library's RBM$"),
-        (type("LdaModel", (), {})(), r"; of another library's topic model take sklpf.models.LDAPath\("),
+        (
+            decomposition.LatentDirichletAllocation(),
+            r"; sklpf.interop.from_sklearn\(model\) makes one of it$",
+        ),
+        (
+            make_pipeline(neural_network.BernoulliRBM()),
+            r"; take the last step, pipeline\[-1\], and transform rows by",
+        ),
+        (
+            type("TheirRBM", (), {})(),
+            "; BernoulliRBM.from_parameters takes the weights of another library's RBM$",
+        ),
+        (
+            type("LdaModel", (), {})(),
+            r"; of another library's topic model take sklpf.models.LDAPath\(",
+        ),
         (lambda x: -x @ x, r"; GeometricPath\(log_density, base=…\) makes a path of a function$"),
         (decomposition.PCA(), r"got sklearn\.decomposition\._pca\.PCA$"),
     ],
@@ -148,7 +182,9 @@ def test_samples_have_the_exact_distribution(n_visible, n_hidden):
     np.testing.assert_array_equal(path.log_f(state, last), path.log_f(again, last))
     assert rows.dtype == np.uint8
     v = states(n_visible)
-    log_f = v @ path.intercept_visible + np.logaddexp(0, path.intercept_hidden + v @ path.components.T).sum(axis=1)
+    log_f = v @ path.intercept_visible + np.logaddexp(
+        0, path.intercept_hidden + v @ path.components.T
+    ).sum(axis=1)
     expected = n * np.exp(log_f - logsumexp(log_f))
     counts = np.bincount(rows @ (1 << np.arange(n_visible)), minlength=2**n_visible)
     common = expected >= 5
@@ -170,14 +206,19 @@ def test_samples_from_several_blocks_have_the_exact_means(n_visible, n_hidden):
         given = expit(field)
     else:
         inputs = path.intercept_hidden + units @ path.components.T
-        log_weights, given = units @ path.intercept_visible + np.logaddexp(0, inputs).sum(axis=1), units
+        log_weights, given = (
+            units @ path.intercept_visible + np.logaddexp(0, inputs).sum(axis=1),
+            units,
+        )
     mean = np.exp(log_weights - logsumexp(log_weights)) @ given
     z = (rows.mean(axis=0) - mean) / np.sqrt(mean * (1 - mean) / n)
     assert np.abs(z).max() < 5  # at most 30 tests: false alarm 1.7e-5
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize(("name", "log_partition"), [("mnist_toy15", 216.0615441), ("mnist_h10", 226.1131549)])
+@pytest.mark.parametrize(
+    ("name", "log_partition"), [("mnist_toy15", 216.0615441), ("mnist_h10", 226.1131549)]
+)
 def test_reference_models(name, log_partition):
     with shared_data(f"rbm/{name}.npz") as data:
         parameters = [data[key] for key in ("components", "intercept_visible", "intercept_hidden")]

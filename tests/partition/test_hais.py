@@ -1,7 +1,8 @@
-"""HAIS: right numbers, unbiased weights, and the same bits for any jobs, back end, segmentation or interruption.
+"""HAIS: right numbers, unbiased weights, and the same bits for any jobs, back end, segmentation or
+interruption.
 
-Bounds of 4.8 standard errors are false alarms in 1e-3 of comparisons (Student t with at least 9 degrees of freedom);
-seeds are fixed.
+Bounds of 4.8 standard errors are false alarms in 1e-3 of comparisons (Student t with at least 9
+degrees of freedom); seeds are fixed.
 """
 
 import functools
@@ -17,7 +18,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, HAIS, RAISE, RTS, Gaussian, GeometricPath, ParallelTempering
-from sklpf._random import stream_key
+from sklpf._utils.random import stream_key
 from sklpf.runs._annealing import anneal_up
 from sklpf.testing import Problem, check_partition_estimator
 from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice
@@ -74,7 +75,7 @@ def assert_right(fitted, log_partition):
     assert abs(fitted.log_partition_ - log_partition) < 4.8 * fitted.log_partition_std_error_
 
 
-# ---- right numbers -------------------------------------------------------------------------------------
+# ---- right numbers
 @pytest.mark.parametrize("metric", [None, "diag", "dense"])
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
 def test_log_partition_is_right(problem, metric):
@@ -83,10 +84,14 @@ def test_log_partition_is_right(problem, metric):
     assert fitted.log_partition_std_error_ < 0.15
 
 
-@pytest.mark.parametrize("move", [HMC(0.5, half_life=2.0), HMC(0.9, half_life=20.0), RandomWalk(0.5)])
+@pytest.mark.parametrize(
+    "move", [HMC(0.5, half_life=2.0), HMC(0.9, half_life=20.0), RandomWalk(0.5)]
+)
 @pytest.mark.parametrize("name", ["correlated", "wall"])
 def test_estimates_of_short_runs_are_unbiased(name, move):
-    """300 runs of 20 chains with 4 levels: the mean of Z estimate / Z is 1; normal bound 4.5: false alarms in 7e-6."""
+    """300 runs of 20 chains with 4 levels: the mean of Z estimate / Z is 1; normal bound 4.5: false
+    alarms in 7e-6.
+    """
     truth = PLANE_LOG_Z if name == "correlated" else np.log(2 * np.pi) + log_ndtr(0.5 / 2**0.5)
     path = PATHS[name].with_ladder([0, 0.1, 0.4, 1])
     log_weights = anneal_up(path, move, 300 * 20, stream_key(0)).log_weights
@@ -129,7 +134,9 @@ def test_raise_bounds_from_above():
 
 
 def test_reverse_weights_are_unbiased():
-    """From exact draws of the target E w' = Z_0 / Z for 4000 chains; normal bound 4.5: false alarms in 7e-6."""
+    """From exact draws of the target E w' = Z_0 / Z for 4000 chains; normal bound 4.5: false alarms
+    in 7e-6.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         move = HMC(0.8, n_leapfrog=2, half_life=10.0)
@@ -139,12 +146,18 @@ def test_reverse_weights_are_unbiased():
     assert abs(relative.mean() - 1) < 4.5 * relative.std() / len(relative) ** 0.5
 
 
-# ---- the same bits ---------------------------------------------------------------------------------------
+# ---- the same bits
 MOVE = HMC(metric="diag", n_leapfrog=2, half_life=3.0)
 
 
 def fit(path=None, **parameters):
-    options = {"n_chains": 150, "n_temperatures": 60, "transition": MOVE, "random_state": 0, **parameters}
+    options = {
+        "n_chains": 150,
+        "n_temperatures": 60,
+        "transition": MOVE,
+        "random_state": 0,
+        **parameters,
+    }
     return HAIS(**options).fit(PROBLEMS[0].path if path is None else path)
 
 
@@ -189,8 +202,12 @@ def test_segments_do_not_show():
 
 
 def test_the_velocity_matters():
-    """What the comparison of segments would miss if velocities were drawn anew and nobody looked."""
-    assert not np.allclose(fit(transition=HMC(metric="diag", n_leapfrog=2, half_life=None)).run_.up, whole().up)
+    """What the comparison of segments would miss if velocities were drawn anew and nobody
+    looked.
+    """
+    assert not np.allclose(
+        fit(transition=HMC(metric="diag", n_leapfrog=2, half_life=None)).run_.up, whole().up
+    )
 
 
 @pytest.mark.parametrize("n_saved", [1, 8, 20])
@@ -207,7 +224,7 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(n_saved, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-# ---- diagnostics and contract -------------------------------------------------------------------------
+# ---- diagnostics and contract
 def test_diagnostics_say_what_the_moves_did():
     fitted = fit(with_segments(10))
     acceptance, steps = (fitted.result_.diagnostics[name] for name in ("acceptance", "step_sizes"))
@@ -254,7 +271,10 @@ def test_hais_passes_the_check_of_estimators():
 
 def test_hais_is_an_estimator_of_scikit_learn():
     hais = HAIS(7, 9, transition=HMC(n_leapfrog=3), random_state=1)
-    assert repr(hais) == "HAIS(n_chains=7, n_temperatures=9, random_state=1, transition=HMC(n_leapfrog=3))"
+    assert (
+        repr(hais)
+        == "HAIS(n_chains=7, n_temperatures=9, random_state=1, transition=HMC(n_leapfrog=3))"
+    )
     copied = clone(hais)
     assert repr(copied) == repr(hais)
     assert copied.transition is not hais.transition

@@ -1,4 +1,6 @@
-"""HAIS on rows of data: moves tuned for the model, levels chosen for the row, the same bits whatever runs beside it."""
+"""HAIS on rows of data: moves tuned for the model, levels chosen for the row, the same bits
+whatever runs beside it.
+"""
 
 import warnings
 
@@ -8,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, HAIS, RTS, ParallelTempering
-from sklpf._parallel import Checkpoint
+from sklpf._utils.parallel import Checkpoint
 from sklpf.partition import _hais
 from sklpf.paths import stream_key
 from sklpf.paths._ladders import respace
@@ -59,14 +61,18 @@ def pilots(monkeypatch):
     return calls
 
 
-# ---- the same bits ----------------------------------------------------------------------------------
+# ---- the same bits
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_other_rows_and_jobs_do_not_matter(name):
     estimator, path = SAMPLERS[name], HARD.path
     everything = numbers(estimator, path)
     order = np.array([3, 1, 0, 1])
-    np.testing.assert_array_equal(numbers(estimator, of_rows(path, path.X[order])), everything[:, order])
-    np.testing.assert_array_equal(numbers(estimator, of_rows(path, path.X[2:3])), everything[:, 2:3])
+    np.testing.assert_array_equal(
+        numbers(estimator, of_rows(path, path.X[order])), everything[:, order]
+    )
+    np.testing.assert_array_equal(
+        numbers(estimator, of_rows(path, path.X[2:3])), everything[:, 2:3]
+    )
     parallel = clone(estimator).set_params(n_jobs=2)
     np.testing.assert_array_equal(numbers(parallel, path), everything)
     assert np.all(np.diff(np.sort(everything[0])) > 0)  # rows do differ
@@ -75,7 +81,9 @@ def test_other_rows_and_jobs_do_not_matter(name):
 def test_rows_that_are_tuned_on_themselves_do_not_touch_either():
     path, estimator = of_rows(HARD.path, HARD.path.X[:3], NoSimulation), SAMPLERS["HAIS"]
     everything = numbers(estimator, path)
-    np.testing.assert_array_equal(numbers(estimator, of_rows(path, path.X[[2, 0]])), everything[:, [2, 0]])
+    np.testing.assert_array_equal(
+        numbers(estimator, of_rows(path, path.X[[2, 0]])), everything[:, [2, 0]]
+    )
 
 
 def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
@@ -92,12 +100,14 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-# ---- moves are tuned once for the model ---------------------------------------------------------------
+# ---- moves are tuned once for the model
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_one_pilot_serves_all_rows(name, pilots):
     numbers(SAMPLERS[name], PROBLEM.path)
     assert len(pilots) == 1
-    assert SAMPLERS[name].transition is None or SAMPLERS[name].transition.pilot is None  # the estimator stays as it is
+    assert (
+        SAMPLERS[name].transition is None or SAMPLERS[name].transition.pilot is None
+    )  # the estimator stays as it is
 
 
 def test_what_a_pilot_finds_depends_on_the_model_alone(pilots):
@@ -117,7 +127,10 @@ def test_without_simulated_rows_every_row_has_a_pilot(pilots):
 def test_a_move_that_is_tuned_already_stays():
     row = PROBLEM.path.row(0)
     move = HMC().tune(row, stream_key(5))
-    hais, without = HAIS(12, 30, transition=move, random_state=3), of_rows(PROBLEM.path, PROBLEM.path.X, NoSimulation)
+    hais, without = (
+        HAIS(12, 30, transition=move, random_state=3),
+        of_rows(PROBLEM.path, PROBLEM.path.X, NoSimulation),
+    )
     np.testing.assert_array_equal(numbers(hais, PROBLEM.path), numbers(hais, without))
 
 
@@ -130,7 +143,9 @@ def test_the_pilot_of_a_tuned_move_places_the_levels():
         pilot = move.pilot
         cost = (pilot.spread[1:] + pilot.spread[:-1]) / 2 * np.diff(pilot.betas)
         np.testing.assert_array_equal(hais.result_.ladder, respace(pilot.betas, cost, 50))
-        assert hais.result_.n_sweeps == 10 * 49 + 10 * 149  # up; settling and down; the pilot was not run here
+        assert (
+            hais.result_.n_sweeps == 10 * 49 + 10 * 149
+        )  # up; settling and down; the pilot was not run here
 
 
 def test_a_pilot_is_counted_once(pilots):
@@ -140,19 +155,22 @@ def test_a_pilot_is_counted_once(pilots):
     assert hais.result_.n_sweeps == 4 * (10 * 49 + 10 * 149) + move.tune(row, key).pilot.n_moves
 
 
-# ---- a move that does not suit a row ---------------------------------------------------------------------
+# ---- a move that does not suit a row
 class OfAnotherModel(LinearRowsPath):
     """Its simulated row has another noise."""
 
     simulated_noise: float
 
     def simulated_row(self, stream):
-        other = LinearRowsPath(self.X, self.mixing, self.simulated_noise, prior=self.prior, base=self.base)
+        other = LinearRowsPath(
+            self.X, self.mixing, self.simulated_noise, prior=self.prior, base=self.base
+        )
         return other.simulated_row(stream)
 
 
 @pytest.mark.parametrize(
-    ("simulated", "noise", "probability"), [(0.4, 0.05, "0.0"), (0.4, 0.4, None), (0.02, 4.0, "1.000")]
+    ("simulated", "noise", "probability"),
+    [(0.4, 0.05, "0.0"), (0.4, 0.4, None), (0.02, 4.0, "1.000")],
 )
 def test_an_acceptance_far_from_the_target_is_no_convergence(simulated, noise, probability):
     path = OfAnotherModel(HARD.path.X[:3], HARD.path.mixing, noise, base="prior")
@@ -175,7 +193,7 @@ def test_a_given_step_size_is_not_judged():
     assert not any("tuned on another row" in reason for reason in hais.result_.reasons)
 
 
-# ---- tol ----------------------------------------------------------------------------------------------
+# ---- tol
 def test_more_precision_takes_more_levels():
     row, n_levels = HARD.path.row(0), []
     for tol in (0.3, 0.1, 0.04):
@@ -209,11 +227,15 @@ def test_each_row_chooses_for_itself():
 
 def test_a_tol_that_is_missed_is_said():
     hais = HAIS(20, 40, tol=0.01, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="with 40 levels is above tol: raise n_temperatures"):
+    with pytest.warns(
+        ConvergenceWarning, match="with 40 levels is above tol: raise n_temperatures"
+    ):
         hais.fit(HARD.path.row(0))
     assert len(hais.result_.ladder) == 40
     assert np.isfinite(hais.log_partition_)
-    with pytest.warns(ConvergenceWarning, match="in 4 of 4 rows: the standard error .* raise n_temperatures"):
+    with pytest.warns(
+        ConvergenceWarning, match="in 4 of 4 rows: the standard error .* raise n_temperatures"
+    ):
         hais.fit(HARD.path)
 
 
@@ -227,7 +249,9 @@ def test_a_ladder_that_is_given_is_thinned_out():
 
 
 def test_the_mean_estimate_of_z_is_z_whatever_number_of_levels_was_chosen(monkeypatch):
-    """200 rows, 4 standard errors: 6e-5 false alarms; over 2000 seeds: 1.0000 +- 0.0017 (doc/benchmarks/hais.md)."""
+    """200 rows, 4 standard errors: 6e-5 false alarms; over 2000 seeds: 1.0000 +- 0.0017
+    (doc/benchmarks/hais.md).
+    """
     problem, n_levels = make_rows_problem("gaussian", 200, 2, 0.3, base="prior"), []
 
     def noted(*arguments, choose=_hais.enough_levels):

@@ -1,4 +1,6 @@
-"""ImportanceSampling: unbiased weights, honest intervals, proposals, and what chains at the target see."""
+"""ImportanceSampling: unbiased weights, honest intervals, proposals, and what chains at the target
+see.
+"""
 
 import warnings
 
@@ -10,7 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import BernoulliRBM, Gaussian, GeometricPath, ImportanceSampling, StudentT, Uniform
 from sklpf.paths import Path
-from sklpf.testing import check_partition_estimator, make_density_problem, make_rbm_problem, make_rows_problem
+from sklpf.testing import (
+    check_partition_estimator,
+    make_density_problem,
+    make_rbm_problem,
+    make_rows_problem,
+)
 from sklpf.uncertainty import log_mean_exp
 
 NORMAL = np.log(2 * np.pi)
@@ -63,9 +70,13 @@ def test_on_rbms_it_says_that_it_is_lost(kind, n_samples):
 
 @pytest.mark.parametrize("scale", [0.3, 0.5])
 def test_light_proposals_are_flagged_by_chains_at_the_target(scale):
-    """Weights of infinite variance; with N(0, .25) half of the runs have enough effective ones of their own."""
+    """Weights of infinite variance; with N(0, .25) half of the runs have enough effective ones of
+    their own.
+    """
     for seed in range(4):
-        assert not fit(PATH, seed, n_samples=1000, proposal=Gaussian(np.zeros(2), scale**2)).converged_
+        assert not fit(
+            PATH, seed, n_samples=1000, proposal=Gaussian(np.zeros(2), scale**2)
+        ).converged_
 
 
 def test_proposals_whose_tails_fall_too_soon_are_flagged_before():
@@ -115,7 +126,9 @@ def test_without_moves_the_number_is_a_lower_bound():
     assert fitted.converged_
     low, high = fitted.log_partition_interval_
     assert low <= np.log(4) <= high == np.inf
-    assert abs(fitted.log_partition_ - np.log(4)) < 4.5 * fitted.log_partition_std_error_  # a false alarm in 7e-6
+    assert (
+        abs(fitted.log_partition_ - np.log(4)) < 4.5 * fitted.log_partition_std_error_
+    )  # a false alarm in 7e-6
 
 
 def test_rows_are_estimated_one_by_one():
@@ -137,7 +150,10 @@ def test_bad_proposals_are_refused():
     with pytest.raises(TypeError, match="proposal must be None for a RBMPath"):
         fit(make_rbm_problem("easy").path, proposal=Gaussian(0.0, 1.0))
     with pytest.raises(TypeError, match="proposal must be None for a RBMPath"):
-        fit(BernoulliRBM.from_parameters(np.zeros((2, 3)), np.zeros(3), np.zeros(2)), proposal=stats.norm())
+        fit(
+            BernoulliRBM.from_parameters(np.zeros((2, 3)), np.zeros(3), np.zeros(2)),
+            proposal=stats.norm(),
+        )
     narrow = [stats.expon(), stats.norm(0, 2)]
     with pytest.raises(ValueError, match="base has density 0 at"):
         fit(PATH, proposal=narrow)

@@ -9,8 +9,8 @@ from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, Exact, LeftToRight
-from sklpf._parallel import Checkpoint
-from sklpf._random import Stream, stream_key
+from sklpf._utils.parallel import Checkpoint
+from sklpf._utils.random import Stream, stream_key
 from sklpf.models import LDAPath
 from sklpf.testing import Problem, check_partition_estimator, hidden_mode_problem
 
@@ -22,7 +22,9 @@ def documents(n_topics=4, n_words=40, prior=0.2, lengths=LENGTHS, seed=0):
     rng = np.random.default_rng(seed)
     topics = rng.dirichlet(np.full(n_words, 0.2), size=n_topics) * 0.99 + 0.01 / n_words
     shares = rng.dirichlet(np.full(n_topics, prior), size=len(lengths))
-    return LDAPath(topics, prior, [rng.multinomial(n, share @ topics) for n, share in zip(lengths, shares)])
+    return LDAPath(
+        topics, prior, [rng.multinomial(n, share @ topics) for n, share in zip(lengths, shares)]
+    )
 
 
 GUIDES = {"none": None, "even": np.full(4, 0.25), "wrong": np.array([0.0, 0.0, 0.0, 1.0])}
@@ -37,7 +39,9 @@ def test_filters_are_unbiased(n_particles, n_sweeps, guide):
     expected = Exact().fit(path).log_partition_
     for t in range(2):
         stream = Stream(stream_key(3, t))
-        log_estimates = path.row(t).left_to_right(20_000, n_particles, n_sweeps, stream, GUIDES[guide])[0]
+        log_estimates = path.row(t).left_to_right(
+            20_000, n_particles, n_sweeps, stream, GUIDES[guide]
+        )[0]
         ratio = np.exp(log_estimates - expected[t])
         # 24 normal z-scores under 4.5: false alarms in 2e-4
         assert abs(ratio.mean() - 1) < 4.5 * ratio.std() / np.sqrt(len(ratio))
@@ -59,24 +63,35 @@ def test_more_particles_more_sweeps_and_a_guide_help():
 
 def test_a_guide_holds_the_shares_of_the_topics():
     topics = np.full((3, 9), 1e-6) + np.kron(np.eye(3), np.full(3, 1 / 3))  # a word tells its topic
-    path = LDAPath(topics / topics.sum(axis=1, keepdims=True), 0.1, [[0, 0, 0, 3, 4, 2, 0, 1, 0]]).row(0)
+    path = LDAPath(
+        topics / topics.sum(axis=1, keepdims=True), 0.1, [[0, 0, 0, 3, 4, 2, 0, 1, 0]]
+    ).row(0)
     shares = path.left_to_right(4, 16, 4, Stream(stream_key(0)))[1]
     np.testing.assert_allclose(shares, [0, 0.9, 0.1], atol=1e-3)
 
 
 def test_documents_that_vary_more_get_more_particles():
-    """Half the standard error takes about four times the particles, and these are never fewer than 32."""
+    """Half the standard error takes about four times the particles, and these are never fewer than
+    32.
+    """
     path = documents(n_topics=20, n_words=400, prior=0.1, lengths=(200,), seed=4).row(0)
-    sweeps = {tol: LeftToRight(tol=tol, random_state=0).fit(path).result_.n_sweeps for tol in (1e3, 0.1, 0.05)}
+    sweeps = {
+        tol: LeftToRight(tol=tol, random_state=0).fit(path).result_.n_sweeps
+        for tol in (1e3, 0.1, 0.05)
+    }
     pilot, sweeps_each = 12 * 16, 1 + 4
     assert sweeps[1e3] == (pilot + 10 * 32) * sweeps_each
     needed = [sweeps[tol] / sweeps_each - pilot for tol in (0.1, 0.05)]
     assert 3 < needed[1] / needed[0] < 4.5
-    with pytest.warns(ConvergenceWarning, match='with the 1,000 particles that "auto" takes at most is above tol'):
+    with pytest.warns(
+        ConvergenceWarning, match='with the 1,000 particles that "auto" takes at most is above tol'
+    ):
         capped = LeftToRight(tol=1e-4, random_state=0).fit(path)
     assert capped.result_.n_sweeps == (pilot + 10 * 1000) * sweeps_each
     assert not capped.converged_
-    assert LeftToRight(1000, tol=1e-4, random_state=0).fit(path).converged_  # tol is what "auto" aims at
+    assert (
+        LeftToRight(1000, tol=1e-4, random_state=0).fit(path).converged_
+    )  # tol is what "auto" aims at
 
 
 def test_short_documents_are_exact():
@@ -94,15 +109,21 @@ def test_is_an_estimator(t):
 
 
 def test_intervals_cover():
-    """200 seeds on each of three enumerable documents; filters so small that their estimates are far from normal."""
+    """200 seeds on each of three enumerable documents; filters so small that their estimates are
+    far from normal.
+    """
     path = documents(n_topics=4, prior=0.05, lengths=(12, 25, 40), seed=2)
     expected = Exact().fit(path).log_partition_
     for estimator in (LeftToRight(10, n_sweeps=4), AIS(50, 60)):
         covered = []
         for seed in range(200):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # converged or not, intervals should cover
-                low, high = estimator.set_params(random_state=seed).fit(path).log_partition_interval_
+                warnings.simplefilter(
+                    "ignore", ConvergenceWarning
+                )  # converged or not, intervals should cover
+                low, high = (
+                    estimator.set_params(random_state=seed).fit(path).log_partition_interval_
+                )
             covered.append((low <= expected) & (expected <= high))
         pooled = np.mean(covered)
         # an honest 95 % leaves 0.915 to 0.98 in 2e-4 of such sets of 600 runs
@@ -111,25 +132,34 @@ def test_intervals_cover():
 
 
 def test_intervals_reach_farther_up():
-    """By half the squared standard error, by which the log of a mean is low; and so do those of rows."""
+    """By half the squared standard error, by which the log of a mean is low; and so do those of
+    rows.
+    """
     path = documents(lengths=(12, 25))
     result = LeftToRight(5, 3, random_state=0).fit(path).result_
     alone = LeftToRight(5, 3, random_state=0).fit(path.row(1)).result_
     for each in (result, alone):
         low, high = each.interval()
         np.testing.assert_allclose(each.bias, -(each.std_error**2) / 2, rtol=1e-12)
-        np.testing.assert_allclose(high - each.log_partition, each.log_partition - low - each.bias, rtol=1e-12)
+        np.testing.assert_allclose(
+            high - each.log_partition, each.log_partition - low - each.bias, rtol=1e-12
+        )
     assert result.bias.shape == (2,)
 
 
 def test_particles_that_agree_are_not_believed():
-    """A document that all topics but one explain by 1e-6: particles seldom leave that one, and none of these may.
+    """A document that all topics but one explain by 1e-6: particles seldom leave that one, and none
+    of these may.
 
     Intervals without the resolution of 160 particles covered here in 1 of 200 runs.
     """
     rng = np.random.default_rng(7)
-    topics = np.kron(np.eye(5), np.full(4, 0.25)) + 1e-6 * rng.dirichlet(np.full(20, 0.5), 5) + 1e-12
-    path = LDAPath(topics / topics.sum(axis=1, keepdims=True), 0.1, [[3, 4, 2, 4] + [0] * 15 + [1]]).row(0)
+    topics = (
+        np.kron(np.eye(5), np.full(4, 0.25)) + 1e-6 * rng.dirichlet(np.full(20, 0.5), 5) + 1e-12
+    )
+    path = LDAPath(
+        topics / topics.sum(axis=1, keepdims=True), 0.1, [[3, 4, 2, 4] + [0] * 15 + [1]]
+    ).row(0)
     expected, covered = Exact().fit(path).log_partition_, []
     for seed in range(40):
         low, high = LeftToRight(random_state=seed).fit(path).log_partition_interval_
@@ -146,7 +176,9 @@ def test_filters_of_one_token_or_one_topic_are_exact(path):
 
 def test_the_error_bar_shrinks_with_filters():
     path = documents(n_topics=10, prior=0.1, lengths=(60,))
-    few, many = (LeftToRight(20, n, random_state=0).fit(path).log_partition_std_error_[0] for n in (10, 160))
+    few, many = (
+        LeftToRight(20, n, random_state=0).fit(path).log_partition_std_error_[0] for n in (10, 160)
+    )
     assert many < 0.5 * few
 
 
@@ -164,7 +196,9 @@ def test_diagnostics_are_those_of_the_filters():
 
 def test_filters_that_disagree_are_not_trusted():
     path = documents(n_topics=50, n_words=400, prior=0.01, lengths=(150,), seed=3)
-    with pytest.warns(ConvergenceWarning, match=r"the filters' log estimates spread by .*: raise n_particles"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"the filters' log estimates spread by .*: raise n_particles"
+    ):
         estimator = LeftToRight(2, random_state=0).fit(path)
     assert not estimator.converged_
 
@@ -174,7 +208,9 @@ def test_checkpoints_give_the_same_bits(tmp_path, monkeypatch):
     plain = LeftToRight(20, random_state=0).fit(path).log_partition_
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "remove", lambda self: None)  # as if interrupted at the very end
-        assert LeftToRight(20, checkpoint=tmp_path, random_state=0).fit(path).log_partition_ == plain
+        assert (
+            LeftToRight(20, checkpoint=tmp_path, random_state=0).fit(path).log_partition_ == plain
+        )
     assert len(list(tmp_path.iterdir())) == 2  # the pilot and ten filters
     monkeypatch.setattr(LDAPath, "left_to_right", None)  # all filters are read back
     assert LeftToRight(20, checkpoint=tmp_path, random_state=0).fit(path).log_partition_ == plain
@@ -182,13 +218,22 @@ def test_checkpoints_give_the_same_bits(tmp_path, monkeypatch):
 
 
 def test_other_paths_are_told_what_they_lack():
-    with pytest.raises(TypeError, match=r"LeftToRight needs a path with the method left_to_right\(n, n_particles"):
+    with pytest.raises(
+        TypeError, match=r"LeftToRight needs a path with the method left_to_right\(n, n_particles"
+    ):
         LeftToRight().fit(hidden_mode_problem().path)
 
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"n_particles": 0}, {"n_filters": 1}, {"n_sweeps": -1}, {"n_sweeps": np.nan}, {"n_particles": 2.5}, {"tol": 0}],
+    [
+        {"n_particles": 0},
+        {"n_filters": 1},
+        {"n_sweeps": -1},
+        {"n_sweeps": np.nan},
+        {"n_particles": 2.5},
+        {"tol": 0},
+    ],
 )
 def test_bad_parameters_are_refused(parameters):
     with pytest.raises(ValueError, match=next(iter(parameters))):
@@ -197,6 +242,9 @@ def test_bad_parameters_are_refused(parameters):
 
 def test_estimates_that_are_not_finite_are_refused():
     path = documents().row(1)
-    path.left_to_right = lambda n, n_particles, n_sweeps, stream, guide: (np.full(n, np.nan), np.ones(4))
+    path.left_to_right = lambda n, n_particles, n_sweeps, stream, guide: (
+        np.full(n, np.nan),
+        np.ones(4),
+    )
     with pytest.raises(ValueError, match="left_to_right gave values that are not finite"):
         LeftToRight().fit(path)

@@ -25,7 +25,9 @@ def fit(path, seed=0, **options):
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 def test_it_keeps_the_contract_of_an_estimator(weights):
-    check_partition_estimator(MarkovMixture(200, n_sweeps=1024), make_rbm_problem("digits", weights=weights))
+    check_partition_estimator(
+        MarkovMixture(200, n_sweeps=1024), make_rbm_problem("digits", weights=weights)
+    )
 
 
 def test_converged_intervals_cover():
@@ -51,7 +53,10 @@ def test_modes_that_centres_and_draws_miss_are_flagged(kind):
 def test_its_error_is_far_below_that_of_the_run_that_it_uses():
     problem = make_rbm_problem("medium")
     off = np.array(
-        [(r.log_partition_, r.result_.diagnostics["tempering"]) for r in (fit(problem.path, s) for s in range(8))]
+        [
+            (r.log_partition_, r.result_.diagnostics["tempering"])
+            for r in (fit(problem.path, s) for s in range(8))
+        ]
     )
     mixture, tempering = np.sqrt(np.mean((off - problem.log_partition) ** 2, axis=0))
     assert mixture < tempering / 2  # .013 and .09 when written
@@ -62,13 +67,16 @@ def test_draws_of_the_mixture_are_unbiased_whatever_the_centres():
     problem = make_rbm_problem("easy")
     path, rng = problem.path, np.random.default_rng(0)
     centres = path.sample_base(100, Stream(stream_key(0)))
-    draws = [path.mixture_log_weights(centres, path.draw_conditional(centres, rng)) for _ in range(40)]
+    draws = [
+        path.mixture_log_weights(centres, path.draw_conditional(centres, rng)) for _ in range(40)
+    ]
     means = np.exp(log_mean_exp(np.array(draws), axis=1) - problem.log_partition)
     assert abs((means.mean() - 1) / stats.sem(means)) < 4.5
 
 
 class Pair(TemperedPath):
-    """x given y is N(y / 2, 1), y given x a fair sign plus noise: a user's path in NumPy with a known Gibbs step.
+    """x given y is N(y / 2, 1), y given x a fair sign plus noise: a user's path in NumPy with a
+    known Gibbs step.
 
     f_1(x) = 3 (N(x; 1, 2) + N(x; -1, 2)) / 2: y = +-2 + N(0, 4), which makes x = y / 2 + N(0, 1).
     """
@@ -93,8 +101,12 @@ class Pair(TemperedPath):
         rng, (x, y) = stream.generator(), state
         parts = self.log_parts(x)
         sign = np.where(rng.random(len(x)) < 1 / (1 + np.exp(parts[:, 1] - parts[:, 0])), 1.0, -1.0)
-        new_y = sign + x + np.sqrt(2) * rng.standard_normal(len(x))  # y given x and its sign is N(sign + x, 2)
-        proposal = np.where(levels == len(self.ladder) - 1, new_y / 2 + rng.standard_normal(len(x)), 0)
+        new_y = (
+            sign + x + np.sqrt(2) * rng.standard_normal(len(x))
+        )  # y given x and its sign is N(sign + x, 2)
+        proposal = np.where(
+            levels == len(self.ladder) - 1, new_y / 2 + rng.standard_normal(len(x)), 0
+        )
         walk = x + 2 * rng.standard_normal(len(x))
         log_rate = self.log_f((walk, y), levels) - self.log_f(state, levels)
         walked = np.where(np.log(rng.random(len(x))) < log_rate, walk, x)
@@ -107,7 +119,11 @@ class Pair(TemperedPath):
 
     def mixture_log_weights(self, centres, state):
         base, gain = self.ends(state)
-        return base + gain - log_mean_exp(stats.norm.logpdf(state[0][:, np.newaxis], centres[1] / 2), axis=1)
+        return (
+            base
+            + gain
+            - log_mean_exp(stats.norm.logpdf(state[0][:, np.newaxis], centres[1] / 2), axis=1)
+        )
 
 
 def test_a_users_path_with_a_known_step():
@@ -129,7 +145,9 @@ def test_centres_that_do_not_cover_are_flagged():
 
 
 def test_other_paths_and_bad_parameters_are_refused():
-    with pytest.raises(TypeError, match="MarkovMixture needs a path with the method draw_conditional"):
+    with pytest.raises(
+        TypeError, match="MarkovMixture needs a path with the method draw_conditional"
+    ):
         fit(GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian(0.0, 1.0)))
     for options in ({"n_centres": 5}, {"n_ladders": 1}, {"n_sweeps": 3}):
         with pytest.raises(ValueError, match=next(iter(options))):

@@ -5,7 +5,19 @@ import inspect
 import numpy as np
 import pytest
 
-from sklpf import AIS, BDMC, RAISE, RTS, SAMS, SMC, BernoulliRBM, Exact, LeftToRight, ParallelTempering, WangLandau
+from sklpf import (
+    AIS,
+    BDMC,
+    RAISE,
+    RTS,
+    SAMS,
+    SMC,
+    BernoulliRBM,
+    Exact,
+    LeftToRight,
+    ParallelTempering,
+    WangLandau,
+)
 from sklpf.testing import hidden_mode_problem
 
 WITH_OPTIONS = (AIS, BDMC, RAISE, RTS, SAMS, WangLandau, SMC, ParallelTempering)
@@ -24,7 +36,9 @@ SMALL = {
 def rbm():
     rng = np.random.default_rng(0)
     mean = rng.uniform(0.2, 0.8, 6)
-    return BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), rng.normal(size=6), rng.normal(size=4), mean)
+    return BernoulliRBM.from_parameters(
+        rng.normal(size=(4, 6)), rng.normal(size=6), rng.normal(size=4), mean
+    )
 
 
 class Own:
@@ -57,21 +71,31 @@ def test_options_reach_the_path_of_a_model(kind):
     plain = log_partition(model)
     assert plain == log_partition(model.path())
     assert plain == log_partition(model, weights="marginal", base="data")
-    assert log_partition(model, weights="joint") == log_partition(model.path(weights="joint")) != plain
-    assert log_partition(model, base="uniform") == log_partition(model.path(base="uniform")) != plain
+    assert (
+        log_partition(model, weights="joint") == log_partition(model.path(weights="joint")) != plain
+    )
+    assert (
+        log_partition(model, base="uniform") == log_partition(model.path(base="uniform")) != plain
+    )
     given = np.full(6, 0.3)
     assert log_partition(model, base=given) == log_partition(model.path(base=given)) != plain
 
 
-@pytest.mark.parametrize("options", [{"weights": "joint"}, {"weights": "marginal"}, {"base": "data"}])
+@pytest.mark.parametrize(
+    "options", [{"weights": "joint"}, {"weights": "marginal"}, {"base": "data"}]
+)
 @pytest.mark.parametrize("kind", WITH_OPTIONS)
 def test_a_ready_path_takes_no_options(kind, options):
     name = next(iter(options))
-    with pytest.raises(TypeError, match=f"{name} is no option of a path, which has them already: leave it at None"):
+    with pytest.raises(
+        TypeError, match=f"{name} is no option of a path, which has them already: leave it at None"
+    ):
         kind(**options).fit(rbm().path())
 
 
-@pytest.mark.parametrize("options", [{"weights": "joint"}, {"base": "uniform"}, {"base": np.full(4, 0.5)}])
+@pytest.mark.parametrize(
+    "options", [{"weights": "joint"}, {"base": "uniform"}, {"base": np.full(4, 0.5)}]
+)
 @pytest.mark.parametrize("kind", WITH_OPTIONS)
 def test_a_model_without_the_option_is_named(kind, options):
     name = next(iter(options))

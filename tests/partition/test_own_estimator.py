@@ -1,4 +1,6 @@
-"""An estimator of one's own is one class: its runs are read, its diagnostics shown and labelled, its alarms counted."""
+"""An estimator of one's own is one class: its runs are read, its diagnostics shown and labelled,
+its alarms counted.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -39,15 +41,23 @@ class Drawn(PartitionEstimator):
         base_log_partition = require_base(path, "Drawn")
         vectors = path.log_f_ladder(path.sample_base(self.n_samples, Stream(stream_key(seed))))
         log_weights = (vectors[:, -1] - vectors[:, 0]).reshape(20, -1)
-        return DrawnRun(ladder=path.ladder, base_log_partition=base_log_partition, log_weights=log_weights)
+        return DrawnRun(
+            ladder=path.ladder, base_log_partition=base_log_partition, log_weights=log_weights
+        )
 
     @classmethod
     def _reading(cls, run):
         value, error = jackknife(lambda keep: log_mean_exp(run.log_weights[keep]), 20)
-        alarms = [Alarm("trimmed", "the largest weight was dropped", "keep it")] if run.options["trim"] else []
+        alarms = (
+            [Alarm("trimmed", "the largest weight was dropped", "keep it")]
+            if run.options["trim"]
+            else []
+        )
         diagnostics = {"largest": run.log_weights.max(axis=1), "every": run.log_weights}
         log_partition = run.base_log_partition + float(value)
-        return conclude(run, "Drawn", log_partition, float(error), 19, alarms=alarms, diagnostics=diagnostics)
+        return conclude(
+            run, "Drawn", log_partition, float(error), 19, alarms=alarms, diagnostics=diagnostics
+        )
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +83,9 @@ def test_its_runs_say_who_made_them_and_are_read_alike(fitted):
 def test_its_diagnostics_are_shown_labelled_and_dropped(fitted):
     pytest.importorskip("xarray")
     result = fitted.result_
-    (line,) = [line for line in result.summary().splitlines() if "largest weight of a group" in line]
+    (line,) = [
+        line for line in result.summary().splitlines() if "largest weight of a group" in line
+    ]
     assert line.split()[-1] == f"{result.diagnostics['largest'].max():.6g}"
     data = result.to_xarray()
     assert data["largest"].dims == ("group",)
@@ -82,5 +94,7 @@ def test_its_diagnostics_are_shown_labelled_and_dropped(fitted):
 
 
 def test_runs_of_an_estimator_that_is_not_known_are_refused(fitted):
-    with pytest.raises(ValueError, match="run was made by another, which is not known here: import it first"):
+    with pytest.raises(
+        ValueError, match="run was made by another, which is not known here: import it first"
+    ):
         read(replace(fitted.run_, sampler="another"))

@@ -1,6 +1,7 @@
 """ParallelTempering: right values, honest errors, alarms, streams and bad input.
 
-z-bounds: 3.7 standard errors is a false-alarm rate of 2e-4 a comparison for a normal error; seeds are fixed.
+z-bounds: 3.7 standard errors is a false-alarm rate of 2e-4 a comparison for a normal error; seeds
+are fixed.
 """
 
 import warnings
@@ -36,8 +37,12 @@ def test_is_right_at_a_known_log_partition(kind, weights, bridge):
 def test_curve_matches_enumeration_at_every_level():
     problem = make_rbm_problem("digits")
     result = ParallelTempering(n_sweeps=2048, random_state=0).fit(problem.path).result_
-    exact = [Exact().fit(problem.path.with_ladder([0, beta])).log_partition_ for beta in result.ladder[1:]]
-    # the curve's error grows along the ladder to the reported one: 5 standard errors hold for all levels together
+    exact = [
+        Exact().fit(problem.path.with_ladder([0, beta])).log_partition_
+        for beta in result.ladder[1:]
+    ]
+    # the curve's error grows along the ladder to the reported one: 5 standard errors hold for all
+    # levels together
     np.testing.assert_allclose(result.log_partition_curve[1:], exact, atol=5 * result.std_error)
     assert result.log_partition_curve[0] == 0.0
     assert result.log_partition_curve[-1] == pytest.approx(result.log_partition, abs=1e-12)
@@ -67,12 +72,17 @@ def test_reference_models(name):
     tempering = ParallelTempering(n_sweeps=65_536, tol=0.04, random_state=0, n_jobs=2).fit(path)
     assert tempering.converged_
     assert tempering.log_partition_std_error_ <= 0.04
-    assert abs(tempering.log_partition_ - rbm["exact_log_partition"]) < Z_BOUND * tempering.log_partition_std_error_
+    assert (
+        abs(tempering.log_partition_ - rbm["exact_log_partition"])
+        < Z_BOUND * tempering.log_partition_std_error_
+    )
 
 
 def test_sees_no_hidden_mode_as_its_documentation_says():
     problem = hidden_mode_problem()
-    tempering = ParallelTempering(n_ladders=4, n_temperatures=4, n_sweeps=64, random_state=0).fit(problem.path)
+    tempering = ParallelTempering(n_ladders=4, n_temperatures=4, n_sweeps=64, random_state=0).fit(
+        problem.path
+    )
     assert tempering.log_partition_ == pytest.approx(problem.log_partition - np.log(2), abs=1e-6)
 
 
@@ -87,11 +97,15 @@ def test_too_few_sweeps_are_reported_in_words():
 @pytest.mark.parametrize("n_temperatures", [2, 6])
 def test_levels_that_do_not_overlap_are_reported_and_leave_any_number_possible(n_temperatures):
     """A target of width 0.001, fifty standard deviations of the base away."""
-    path = GeometricPath(lambda x: -0.5e6 * ((x - 50.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 1.0))
+    path = GeometricPath(
+        lambda x: -0.5e6 * ((x - 50.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 1.0)
+    )
     tempering = ParallelTempering(
         n_temperatures=n_temperatures, n_sweeps=64, transition=RandomWalk(1.0), random_state=0
     )
-    with pytest.warns(ConvergenceWarning, match="neighbouring levels do not overlap at all: raise n_temperatures"):
+    with pytest.warns(
+        ConvergenceWarning, match="neighbouring levels do not overlap at all: raise n_temperatures"
+    ):
         tempering.fit(path)
     assert not tempering.converged_
     assert tempering.log_partition_std_error_ == np.inf
@@ -108,7 +122,9 @@ def test_tolerance_stops_early_and_is_kept():
 
 def test_levels_end_at_equal_rejection():
     problem = make_rbm_problem("digits")
-    diagnostics = ParallelTempering(n_sweeps=2048, random_state=0).fit(problem.path).result_.diagnostics
+    diagnostics = (
+        ParallelTempering(n_sweeps=2048, random_state=0).fit(problem.path).result_.diagnostics
+    )
     rejection = diagnostics["rejection"]
     assert rejection.std() / rejection.mean() < 0.25
     assert diagnostics["barrier"] == pytest.approx(rejection.sum())
@@ -116,9 +132,14 @@ def test_levels_end_at_equal_rejection():
 
 def test_fixed_ladder_stays():
     problem, ladder = make_rbm_problem("easy"), make_ladder("sigmoid", 7)
-    tempering = ParallelTempering(ladder=ladder, adapt=False, n_sweeps=256, random_state=0).fit(problem.path)
+    tempering = ParallelTempering(ladder=ladder, adapt=False, n_sweeps=256, random_state=0).fit(
+        problem.path
+    )
     np.testing.assert_array_equal(tempering.result_.ladder, ladder)
-    assert abs(tempering.log_partition_ - problem.log_partition) < 5 * tempering.log_partition_std_error_
+    assert (
+        abs(tempering.log_partition_ - problem.log_partition)
+        < 5 * tempering.log_partition_std_error_
+    )
 
 
 def test_same_bits_for_any_number_of_jobs_and_segmentation():
@@ -132,12 +153,18 @@ def test_same_bits_for_any_number_of_jobs_and_segmentation():
     path.__class__ = Short
     segmented = ParallelTempering(n_sweeps=256, random_state=3).fit(path)
     assert parallel.log_partition_ == reference.log_partition_
-    np.testing.assert_allclose(segmented.log_partition_, reference.log_partition_, rtol=1e-13)  # sums in other order
+    np.testing.assert_allclose(
+        segmented.log_partition_, reference.log_partition_, rtol=1e-13
+    )  # sums in other order
 
 
 def test_ladders_of_a_density_that_is_not_compiled_have_the_same_bits_side_by_side(monkeypatch):
-    """Also where groups of several ladders stand side by side, every ladder keeps its own sums and states."""
-    path = GeometricPath(lambda x: -0.5 * ((x - 1.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 4.0))
+    """Also where groups of several ladders stand side by side, every ladder keeps its own sums and
+    states.
+    """
+    path = GeometricPath(
+        lambda x: -0.5 * ((x - 1.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 4.0)
+    )
     tempering, runs = ParallelTempering(7, 5, 128, transition=RandomWalk(1.0), random_state=0), []
     for n_blocks in (7, 2):
         monkeypatch.setattr(_plan, "_FEWEST_BLOCKS", n_blocks)
@@ -159,13 +186,17 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path):
 
 
 def test_samples_have_the_models_means():
-    """Chi-square of the visible means against enumeration; 1e-4 false alarms with independent draws."""
+    """Chi-square of the visible means against enumeration; 1e-4 false alarms with independent
+    draws.
+    """
     problem = make_rbm_problem("easy")
     rng, n = np.random.default_rng(0), 2000
     state = ParallelTempering(n_sweeps=256).sample(problem.path, n, rng)
     exact = Exact().sample(problem.path, 200_000, rng).v.mean(axis=0)
     assert state.v.shape == (n, 64)
-    statistic = np.sum((state.v.mean(axis=0) - exact) ** 2 / (exact * (1 - exact) * (1 / n + 1 / 200_000)))
+    statistic = np.sum(
+        (state.v.mean(axis=0) - exact) ** 2 / (exact * (1 - exact) * (1 / n + 1 / 200_000))
+    )
     assert statistic < chi2.isf(1e-4, 64)
     assert statistic > chi2.ppf(1e-4, 64)
 

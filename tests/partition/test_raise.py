@@ -1,6 +1,8 @@
-"""RAISE: the moves down are the exact reversal, weights are unbiased, and every kind of start is labelled.
+"""RAISE: the moves down are the exact reversal, weights are unbiased, and every kind of start is
+labelled.
 
-Seeds are fixed. z-bound 4.5 unless stated: a false-alarm rate of 7e-6 a comparison for a normal error.
+Seeds are fixed. z-bound 4.5 unless stated: a false-alarm rate of 7e-6 a comparison for a normal
+error.
 """
 
 import numpy as np
@@ -12,7 +14,7 @@ from scipy.stats import chi2
 from sklearn.base import clone
 
 from sklpf import RAISE, Exact, Path
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.models import RBMPath
 from sklpf.runs import _plain, _programs
 from sklpf.runs._annealing import anneal_down
@@ -26,17 +28,27 @@ def tiny_path(weights, n_hidden=2, n_visible=3, seed=0):
     rng = np.random.default_rng(seed)
     shapes = (n_hidden, n_visible), n_visible, n_hidden
     parameters = (rng.normal(scale=2, size=shape) for shape in shapes)
-    return RBMPath(*parameters, np.full(n_visible, 0.3), ladder=np.linspace(0, 1, 4), weights=weights)
+    return RBMPath(
+        *parameters, np.full(n_visible, 0.3), ladder=np.linspace(0, 1, 4), weights=weights
+    )
 
 
 def exact_states(path, level, n, seed):
     """Exact draws from one level: visible rows by enumeration, then h given v."""
-    rows = (np.arange(2 ** len(path.base_logit))[:, np.newaxis] >> np.arange(len(path.base_logit))) & 1
+    rows = (
+        np.arange(2 ** len(path.base_logit))[:, np.newaxis] >> np.arange(len(path.base_logit))
+    ) & 1
     marginal = RBMPath(
-        path.components, path.intercept_visible, path.intercept_hidden, 1 / (1 + np.exp(-path.base_logit)), path.ladder
+        path.components,
+        path.intercept_visible,
+        path.intercept_hidden,
+        1 / (1 + np.exp(-path.base_logit)),
+        path.ladder,
     )
     log_p = marginal.log_f(marginal.state_from_rows(rows), np.full(len(rows), level))
-    drawn = np.random.default_rng(seed).choice(len(rows), size=n, p=np.exp(log_p - logsumexp(log_p)))
+    drawn = np.random.default_rng(seed).choice(
+        len(rows), size=n, p=np.exp(log_p - logsumexp(log_p))
+    )
     return path.complete(path.state_from_rows(rows[drawn]), level, Stream(stream_key(seed, 0)))
 
 
@@ -55,7 +67,9 @@ def flows(path, level, n, seed, reverse, with_hidden):
 
 
 def p_value_of_equal_flows(first, second):
-    """Two-sample chi-square test of two tables of counts; cells that expect fewer than 10 are pooled."""
+    """Two-sample chi-square test of two tables of counts; cells that expect fewer than 10 are
+    pooled.
+    """
     small = first + second < 20
     first = np.r_[first[~small], first[small].sum()]
     second = np.r_[second[~small], second[small].sum()]
@@ -86,8 +100,12 @@ def test_compiled_annealing_down_equals_the_plain_loop(weights):
     path = make_rbm_problem("medium", weights=weights).path.with_ladder(np.linspace(0, 1, 30))
     state = path.sample_base(20, Stream((1, 2)))
     levels = np.repeat(np.arange(29, -1, -1)[:, np.newaxis], 20, axis=1)
-    fused, _, fused_weights = _programs.anneal(path, Gibbs(), state, (), levels, Stream((1, 2), 0, 1), reverse=True)
-    plain, _, plain_weights = _plain.anneal(path, Gibbs(), state, (), levels, Stream((1, 2), 0, 1), reverse=True)
+    fused, _, fused_weights = _programs.anneal(
+        path, Gibbs(), state, (), levels, Stream((1, 2), 0, 1), reverse=True
+    )
+    plain, _, plain_weights = _plain.anneal(
+        path, Gibbs(), state, (), levels, Stream((1, 2), 0, 1), reverse=True
+    )
     np.testing.assert_array_equal(fused.v, plain.v)
     np.testing.assert_allclose(fused_weights, plain_weights, atol=1e-3)
 
@@ -119,7 +137,9 @@ def test_mean_weight_from_exact_starts_is_the_inverse_ratio(weights):
 
 @pytest.mark.parametrize("weights", ["joint", "marginal"])
 def test_bound_is_above_in_the_mean(weights):
-    """One-sided: the mean of 60 upper bounds lies under log Z by 4 of its standard errors in 1e-4 of honest cases."""
+    """One-sided: the mean of 60 upper bounds lies under log Z by 4 of its standard errors in 1e-4
+    of honest cases.
+    """
     problem = make_rbm_problem("medium", weights=weights)
     errors, by_start = [], []
     for seed in range(60):
@@ -134,7 +154,9 @@ def test_bound_is_above_in_the_mean(weights):
         by_start.append(np.log(10) - logsumexp(log_weights, axis=1).mean() - problem.log_partition)
     assert np.mean(errors) > -4 * np.std(errors) / np.sqrt(60)
     assert np.all(np.array(by_start) >= errors)
-    assert np.sum(np.array(errors) < -np.log(20)) <= 12  # at most 5 % each: more has probability 1e-5
+    assert (
+        np.sum(np.array(errors) < -np.log(20)) <= 12
+    )  # at most 5 % each: more has probability 1e-5
 
 
 @pytest.mark.parametrize("kind", ["easy", "digits"])
@@ -153,12 +175,17 @@ def test_exact_starts_give_an_upper_bound():
     assert result.n_sweeps == 100 * 199
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # neither a bound nor an estimate
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # neither a bound nor an estimate
 def test_rows_of_data_are_labelled_conservative_in_any_container():
     problem = make_rbm_problem("digits")
     rows = Exact().sample(problem.path, 6, np.random.default_rng(0)).v.astype(float)
     kinds = rows, rows.tolist(), csr_array(rows), pd.DataFrame(rows), rows.astype(bool)
-    results = [RAISE(starts=starts, n_temperatures=50, random_state=0).fit(problem.path).result_ for starts in kinds]
+    results = [
+        RAISE(starts=starts, n_temperatures=50, random_state=0).fit(problem.path).result_
+        for starts in kinds
+    ]
     first = results[0]
     assert first.statement == "conservative, not a bound"
     assert first.interval() == (-np.inf, np.inf)
@@ -176,26 +203,37 @@ class TooLarge(RBMPath):
     log2_states = 99
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # neither a bound nor an estimate
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # neither a bound nor an estimate
 def test_tempered_starts_are_labelled_approximate():
     problem = make_rbm_problem("easy")
     path = TooLarge(
-        problem.path.components, problem.path.intercept_visible, problem.path.intercept_hidden, np.full(64, 0.5)
+        problem.path.components,
+        problem.path.intercept_visible,
+        problem.path.intercept_hidden,
+        np.full(64, 0.5),
     )
     result = RAISE(n_temperatures=300, random_state=0).fit(path).result_
     assert (result.statement, result.diagnostics["starts"]) == ("approximate", "tempered")
     assert result.interval() == (-np.inf, np.inf)
     assert np.isnan(result.std_error)
     assert not result.converged
-    # tempered starts are practically exact here; t with 9 degrees of freedom: 7 has a false-alarm rate of 6e-5
+    # tempered starts are practically exact here; t with 9 degrees of freedom: 7 has a false-alarm
+    # rate of 6e-5
     std_error = result.diagnostics["log_partition_by_start"].std(ddof=1) / np.sqrt(10)
     assert abs(result.log_partition - problem.log_partition) < 7 * std_error
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # neither a bound nor an estimate
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # neither a bound nor an estimate
 def test_path_of_the_users_own():
     problem = hidden_mode_problem(n_units=12, mean=0.9)
-    assert RAISE(n_temperatures=20, random_state=0).fit(problem.path).result_.statement == "upper bound"
+    assert (
+        RAISE(n_temperatures=20, random_state=0).fit(problem.path).result_.statement
+        == "upper bound"
+    )
     states = problem.path.sample_target(4, Stream((3, 4)))
     given = RAISE(starts=states, n_temperatures=20, random_state=0).fit(problem.path).result_
     assert given.statement == "conservative, not a bound"
@@ -205,7 +243,10 @@ def test_path_of_the_users_own():
 def test_ladder_of_the_path_does_not_matter():
     path = make_rbm_problem("easy").path
     raise_ = RAISE(n_temperatures=30, random_state=0)
-    assert raise_.fit(path.with_ladder([0, 0.5])).log_partition_ == clone(raise_).fit(path).log_partition_
+    assert (
+        raise_.fit(path.with_ladder([0, 0.5])).log_partition_
+        == clone(raise_).fit(path).log_partition_
+    )
 
 
 def test_interrupted_run_goes_on_with_the_same_bits(tmp_path, monkeypatch):
@@ -265,13 +306,20 @@ class Half(Path):
         return self.sample_base(len(state), stream)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # neither a bound nor an estimate
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # neither a bound nor an estimate
 def test_starts_outside_the_support_are_named():
     with pytest.raises(ValueError, match="starts must be possible under the model: log f of row 1"):
         RAISE(starts=np.array([1.0, -1.0]), n_temperatures=5).fit(Half())
-    assert RAISE(starts=[1.0, 2.0], n_temperatures=5, random_state=0).fit(Half()).log_partition_ == 0.0
+    assert (
+        RAISE(starts=[1.0, 2.0], n_temperatures=5, random_state=0).fit(Half()).log_partition_ == 0.0
+    )
 
 
 def test_too_few_chains_a_start_are_refused():
-    with pytest.raises(ValueError, match=r"'n_chains_per_start' parameter of RAISE must be an int in the range \[10"):
+    with pytest.raises(
+        ValueError,
+        match=r"'n_chains_per_start' parameter of RAISE must be an int in the range \[10",
+    ):
         RAISE(n_chains_per_start=9).fit(make_rbm_problem("easy").path)

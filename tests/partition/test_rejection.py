@@ -1,4 +1,6 @@
-"""RejectionSampling: exact draws, an interval that covers for any number of them, bounds that are none."""
+"""RejectionSampling: exact draws, an interval that covers for any number of them, bounds that are
+none.
+"""
 
 import numpy as np
 import pytest
@@ -20,7 +22,10 @@ def normal(x):
 
 PATH = GeometricPath(normal, base=StudentT(0.0, 1.0, df=3))
 BOUND = float(
-    np.max(normal(np.linspace(-5, 5, 9999)[:, None]) - PATH.base.log_density(np.linspace(-5, 5, 9999)[:, None]))
+    np.max(
+        normal(np.linspace(-5, 5, 9999)[:, None])
+        - PATH.base.log_density(np.linspace(-5, 5, 9999)[:, None])
+    )
 )
 LOG_BOUND = BOUND + 0.01
 
@@ -40,7 +45,9 @@ def test_the_acceptance_rate_gives_log_z():
 def test_the_accepted_number_is_unbiased():
     """z-test of the mean acceptance over 100 runs of 500 draws; a false alarm in 6e-6."""
     rates = [
-        RejectionSampling(LOG_BOUND, 500, random_state=s).fit(PATH).result_.diagnostics["acceptance"]
+        RejectionSampling(LOG_BOUND, 500, random_state=s)
+        .fit(PATH)
+        .result_.diagnostics["acceptance"]
         for s in range(100)
     ]
     share = np.exp(NORMAL - LOG_BOUND)
@@ -51,7 +58,9 @@ def test_the_accepted_number_is_unbiased():
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.5, 0.9, 0.97, 0.9999])
 @pytest.mark.parametrize("n", [50, 1000])
 def test_the_interval_covers_by_enumeration(share, n):
-    """Over all numbers of accepted draws that would be trusted or not, but for none: no randomness."""
+    """Over all numbers of accepted draws that would be trusted or not, but for none: no
+    randomness.
+    """
     covered = 0.0
     for k in range(1, n + 1):
         run = RejectionRun(sampler="RejectionSampling", n_samples=n, n_accepted=k, log_bound=0.0)
@@ -84,7 +93,9 @@ def test_tails_that_no_bound_can_hold_are_flagged():
 def test_a_proposal_stands_in_for_the_base():
     away = GeometricPath(normal, base=Gaussian(50.0, 1.0))
     fitted = RejectionSampling(LOG_BOUND, proposal=stats.t(3), random_state=0).fit(away)
-    assert abs(fitted.log_partition_ - NORMAL) < 4.5 * fitted.log_partition_std_error_  # a false alarm in 7e-6
+    assert (
+        abs(fitted.log_partition_ - NORMAL) < 4.5 * fitted.log_partition_std_error_
+    )  # a false alarm in 7e-6
 
 
 def test_an_rbm_under_the_bound_of_its_weights():
@@ -93,7 +104,10 @@ def test_an_rbm_under_the_bound_of_its_weights():
     log_f = np.logaddexp(0, rows @ path.components.T + 0.2).sum(axis=1)
     log_bound = log_f.max() + 3 * np.log(2)
     fitted = RejectionSampling(log_bound, random_state=0).fit(path)
-    assert abs(fitted.log_partition_ - np.logaddexp.reduce(log_f)) < 4.5 * fitted.log_partition_std_error_
+    assert (
+        abs(fitted.log_partition_ - np.logaddexp.reduce(log_f))
+        < 4.5 * fitted.log_partition_std_error_
+    )
     assert fitted.samples_.shape == (fitted.run_.n_accepted, 3)
     with pytest.raises(ValueError, match=r"at \[1, 0, 1\]"):
         RejectionSampling(log_bound - 0.01, random_state=0).fit(path)
@@ -108,13 +122,17 @@ def test_bad_parameters_are_refused(options):
 
 
 def test_models_have_samples_in_their_own_units_and_keep_none():
-    product = ProductOfExperts.from_parameters([[1.0, 0.3], [-0.2, 0.8]], [3.0, 3.0], mean=[10.0, -10.0])
+    product = ProductOfExperts.from_parameters(
+        [[1.0, 0.3], [-0.2, 0.8]], [3.0, 3.0], mean=[10.0, -10.0]
+    )
     rejection = RejectionSampling(log_bound=7.0, n_samples=200_000, random_state=0).fit(product)
     assert len(rejection.samples_) > 50
     assert np.all(np.abs(rejection.samples_.mean(axis=0) - [10, -10]) < 3)
     with pytest.raises(TypeError, match="proposals are for a GeometricPath"):
         RejectionSampling(4.0, proposal=Gaussian([0.0, 0.0], 1.0)).fit(product)
-    kept = ProductOfExperts.from_parameters(product.components_, product.exponents_, partition_estimator=rejection)
+    kept = ProductOfExperts.from_parameters(
+        product.components_, product.exponents_, partition_estimator=rejection
+    )
     assert not hasattr(kept.estimate_log_partition().partition_estimator_, "samples_")
 
 

@@ -40,13 +40,15 @@ from sklpf import (
     compare_estimates,
     compare_models,
 )
-from sklpf._tables import decimals, from_to, short, with_error
+from sklpf._utils.tables import decimals, from_to, short, with_error
 from sklpf.partition import Alarm, PartitionResult
 from sklpf.readings import Diagnostic
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
-LINE = GeometricPath(lambda x: -0.5 * np.sum(x**2, axis=1), grad=lambda x: -x, base=Gaussian([0.0], 2.0))
+LINE = GeometricPath(
+    lambda x: -0.5 * np.sum(x**2, axis=1), grad=lambda x: -x, base=Gaussian([0.0], 2.0)
+)
 TOPICS = LatentDirichletAllocation.from_topics(RNG.dirichlet(np.ones(6), 2), 0.1)
 FAIR = BernoulliRBM.from_parameters(np.zeros((1, 6)), np.zeros(6), np.zeros(1))
 X = (RNG.random((20, 6)) < 0.5).astype(float)
@@ -85,7 +87,9 @@ class Cells(HTMLParser):
 def test_a_summary_says_what_a_reader_asks_first(tempering):
     result = tempering.result_
     text = result.summary()
-    lines = dict(line.strip().split("  ", 1) for line in text.splitlines()[1:] if "  " in line.strip())
+    lines = dict(
+        line.strip().split("  ", 1) for line in text.splitlines()[1:] if "  " in line.strip()
+    )
     lines = {name: value.strip() for name, value in lines.items()}
     assert text.splitlines()[0] == "ParallelTempering"
     assert lines["log Z"] == f"{with_error(result.log_partition, result.std_error)} nats"
@@ -93,7 +97,9 @@ def test_a_summary_says_what_a_reader_asks_first(tempering):
     assert lines["converged"] == "yes"
     assert lines["cost"].startswith(f"{result.n_sweeps:,} sweeps, ")
     assert lines["levels"] == str(len(result.ladder))
-    assert lines["round trips of a ladder"].split()[0] == str(result.diagnostics["round_trips"].min())
+    assert lines["round trips of a ladder"].split()[0] == str(
+        result.diagnostics["round_trips"].min()
+    )
 
 
 @pytest.mark.parametrize("value", [35.2, -2e5])
@@ -132,10 +138,14 @@ def test_rows_need_no_diagnostics(converged):
     assert result.to_frame()["converged"].tolist() == [converged] * 2
 
 
-@pytest.mark.parametrize("value", [None, [], (), "many", [None], [[1], [1, 2]], {"a": 1}, np.empty(0)])
+@pytest.mark.parametrize(
+    "value", [None, [], (), "many", [None], [[1], [1, 2]], {"a": 1}, np.empty(0)]
+)
 def test_diagnostics_that_are_no_numbers_are_left_out(value):
     described = {"mine": Diagnostic("my number"), "other": Diagnostic("another")}
-    result = PartitionResult("Mine", 1.0, 0.1, diagnostics={"mine": value, "other": 0.25}, described=described)
+    result = PartitionResult(
+        "Mine", 1.0, 0.1, diagnostics={"mine": value, "other": 0.25}, described=described
+    )
     table = dict(result._table())
     assert table["another"] == "0.25"
     assert "my number" not in table
@@ -164,7 +174,13 @@ def test_runs_print_shapes_and_no_numbers(tempering):
 def test_html_has_the_same_cells(tempering, rows):
     fair, skewed = FAIR, RBM
     table = compare_models({"<fair>": fair, "skewed": skewed}, X)
-    for thing in (tempering.result_, tempering.run_, rows, compare_estimates(tempering.run_), table):
+    for thing in (
+        tempering.result_,
+        tempering.run_,
+        rows,
+        compare_estimates(tempering.run_),
+        table,
+    ):
         page = thing._repr_html_()
         assert "array(" not in page
         assert {text for row in thing._table() for text in row if text} <= set(Cells(page).texts)
@@ -175,7 +191,10 @@ def test_a_frame_has_a_row_for_each_log_partition(tempering, rows):
     pytest.importorskip("pandas")
     one, several = tempering.result_.to_frame(), rows.to_frame()
     assert one.loc["ParallelTempering", "log_partition"] == tempering.log_partition_
-    assert (one.loc["ParallelTempering", "low"], one.loc["ParallelTempering", "high"]) == tempering.result_.interval()
+    assert (
+        one.loc["ParallelTempering", "low"],
+        one.loc["ParallelTempering", "high"],
+    ) == tempering.result_.interval()
     assert one.loc["ParallelTempering", "converged"]
     np.testing.assert_array_equal(several["log_partition"], rows.log_partition)
     assert several["converged"].all()
@@ -191,7 +210,9 @@ def test_frames_say_what_they_need(tempering, monkeypatch):
     models = compare_models({"rbm": RBM, "fair": FAIR}, X)
     monkeypatch.setitem(sys.modules, "pandas", None)
     for thing in (*things, models):
-        with pytest.raises(ImportError, match="to_frame needs the package pandas: pip install pandas"):
+        with pytest.raises(
+            ImportError, match="to_frame needs the package pandas: pip install pandas"
+        ):
             thing.to_frame()
 
 
@@ -208,7 +229,9 @@ def test_labelled_arrays(tempering, rows):
     assert kept["log_f"].dims == ("chain", "draw", "level")
     assert kept.sizes["chain"] == 4
     np.testing.assert_array_equal(kept["moved_at"], run.vector_levels)
-    np.testing.assert_array_equal(kept["log_f"].values.reshape(-1, len(run.ladder)), run.samples.vectors)
+    np.testing.assert_array_equal(
+        kept["log_f"].values.reshape(-1, len(run.ladder)), run.samples.vectors
+    )
 
 
 SHORT = {"n_temperatures": 8, "random_state": 0}
@@ -231,8 +254,14 @@ ESTIMATORS = [
     ThermodynamicIntegration(RTS(10, n_sweeps=64, **SHORT)),
     WangLandau(10, n_sweeps=100, **SHORT),
 ]
-ELSEWHERE = {HAIS: (HAIS(20, tol=0.3, random_state=0), LINE), AdaptiveRejection: (AdaptiveRejection(), LINE)}
-ELSEWHERE[LeftToRight] = (LeftToRight(5, random_state=0), TOPICS.path(np.arange(6).reshape(1, 6)).row(0))
+ELSEWHERE = {
+    HAIS: (HAIS(20, tol=0.3, random_state=0), LINE),
+    AdaptiveRejection: (AdaptiveRejection(), LINE),
+}
+ELSEWHERE[LeftToRight] = (
+    LeftToRight(5, random_state=0),
+    TOPICS.path(np.arange(6).reshape(1, 6)).row(0),
+)
 SIZES = {"pair": -1, "level": 0, "other_level": 0}  # how many more than levels
 
 
@@ -258,7 +287,9 @@ def test_every_array_of_every_estimator_has_named_dimensions(estimator, path):
 def test_no_estimator_is_left_out_above():
     given = {type(estimator) for estimator in ESTIMATORS} | set(ELSEWHERE)
     public = [getattr(sklpf, name) for name in sklpf.__all__]
-    estimators = {kind for kind in public if isinstance(kind, type) and issubclass(kind, PartitionEstimator)}
+    estimators = {
+        kind for kind in public if isinstance(kind, type) and issubclass(kind, PartitionEstimator)
+    }
     assert given == estimators - {PartitionEstimator}
 
 
@@ -275,7 +306,9 @@ def test_arrays_of_an_estimator_of_ones_own_have_dimensions_of_their_own():
 def test_labelled_arrays_say_what_they_need(tempering, monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
     for thing in (tempering.result_, tempering.run_):
-        with pytest.raises(ImportError, match="to_xarray needs the package xarray: pip install xarray"):
+        with pytest.raises(
+            ImportError, match="to_xarray needs the package xarray: pip install xarray"
+        ):
             thing.to_xarray()
 
 

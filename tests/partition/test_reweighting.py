@@ -1,4 +1,5 @@
-"""Estimators that read a run: right values from the runs of both samplers, identities, alarms and bad input.
+"""Estimators that read a run: right values from the runs of both samplers, identities, alarms and
+bad input.
 
 z-bound 4.8 with 9 degrees of freedom: 1e-3 a comparison, of which there are 28 on fixed seeds.
 """
@@ -58,7 +59,9 @@ def quietly(estimator, path):
         return clone(estimator).fit(path)
 
 
-@pytest.fixture(scope="module", params=[(s, w) for s in SAMPLERS for w in ("marginal", "joint")], ids=str)
+@pytest.fixture(
+    scope="module", params=[(s, w) for s in SAMPLERS for w in ("marginal", "joint")], ids=str
+)
 def sampled(request):
     name, weights = request.param
     problem = make_rbm_problem("digits", weights=weights)
@@ -75,7 +78,7 @@ def tempering():
     return RTS(50, 12, n_sweeps=600, random_state=0).fit(make_rbm_problem("easy").path)
 
 
-# ---- values -------------------------------------------------------------------------------------------
+# ---- values
 @pytest.mark.parametrize("name", METHODS)
 def test_is_right_at_a_known_log_partition(sampled, name):
     problem, sampler = sampled
@@ -92,17 +95,22 @@ def test_is_right_at_a_known_log_partition(sampled, name):
 def test_curves_match_enumeration_at_every_level():
     problem = make_rbm_problem("digits")
     run = ParallelTempering(n_temperatures=10, n_sweeps=1024, random_state=2).fit(problem.path).run_
-    exact = [Exact().fit(problem.path.with_ladder([0, beta])).log_partition_ for beta in run.ladder[1:]]
+    exact = [
+        Exact().fit(problem.path.with_ladder([0, beta])).log_partition_ for beta in run.ladder[1:]
+    ]
     for method in METHODS.values():
         result = quietly(method, run).result_
-        # an error grows along the ladder to the one that is said: 5 of these hold for all levels together
+        # an error grows along the ladder to the one that is said: 5 of these hold for all levels
+        # together
         np.testing.assert_allclose(result.log_partition_curve[1:], exact, atol=5 * result.std_error)
 
 
 def test_bar_is_parallel_tempering_itself(exchange):
     again = BAR().fit(exchange.run_)
     assert again.log_partition_ == exchange.log_partition_
-    assert again.log_partition_std_error_ == pytest.approx(exchange.log_partition_std_error_, rel=1e-12)
+    assert again.log_partition_std_error_ == pytest.approx(
+        exchange.log_partition_std_error_, rel=1e-12
+    )
     sampled = BAR(random_state=0).fit(make_rbm_problem("easy").path)  # 4096 sweeps
     full = ParallelTempering(random_state=0).fit(make_rbm_problem("easy").path)
     assert sampled.log_partition_ == full.log_partition_
@@ -117,7 +125,9 @@ def test_a_given_sampler_is_cloned_and_fitted(tempering):
     assert method.sampler_.log_partition_ == tempering.log_partition_
     bar = tempering.result_.diagnostics["bar_log_partition"]
     assert method.log_partition_ == bar + tempering.run_.base_log_partition
-    assert method.log_partition_std_error_ == pytest.approx(tempering.result_.diagnostics["bar_std_error"])
+    assert method.log_partition_std_error_ == pytest.approx(
+        tempering.result_.diagnostics["bar_std_error"]
+    )
 
 
 def test_rao_blackwell_integration_is_rts_of_the_kept_states(tempering):
@@ -137,44 +147,68 @@ def test_left_and_right_sums_lie_on_both_sides_of_a_tempered_path():
     assert run.log_q is None
     assert run.slopes.shape[-1] == 1
     diagnostics = ThermodynamicIntegration().fit(run).result_.diagnostics
-    assert diagnostics["left_log_partition"] < problem.log_partition < diagnostics["right_log_partition"]
+    assert (
+        diagnostics["left_log_partition"]
+        < problem.log_partition
+        < diagnostics["right_log_partition"]
+    )
 
 
 def test_a_density_of_the_users_own():
-    path = GeometricPath(lambda x: -0.5 * np.sum((x - 1) ** 2, axis=1), base=Gaussian(np.zeros(2), 4 * np.eye(2)))
+    path = GeometricPath(
+        lambda x: -0.5 * np.sum((x - 1) ** 2, axis=1), base=Gaussian(np.zeros(2), 4 * np.eye(2))
+    )
     sampler = ParallelTempering(n_sweeps=256, random_state=0).fit(path)
     for method in METHODS.values():
         result = quietly(method, sampler.run_)
-        assert abs(result.log_partition_ - np.log(2 * np.pi)) < T_BOUND * result.log_partition_std_error_
+        assert (
+            abs(result.log_partition_ - np.log(2 * np.pi))
+            < T_BOUND * result.log_partition_std_error_
+        )
 
 
-# ---- what a run keeps ---------------------------------------------------------------------------------
+# ---- what a run keeps
 def test_vectors_are_those_of_the_levels_they_were_moved_at(sampled):
     """At equilibrium log f of x is largest, against log Z, near the level that x was moved at."""
     _, sampler = sampled
     samples, run = sampler.run_.samples, sampler.run_
-    assert len(samples.levels) == len(samples.vectors) == len(samples.slopes) == len(samples.groups) <= 20_000
+    assert (
+        len(samples.levels)
+        == len(samples.vectors)
+        == len(samples.slopes)
+        == len(samples.groups)
+        <= 20_000
+    )
     assert np.all(np.bincount(samples.groups, minlength=10) > 0)
     curve = sampler.result_.log_partition_curve
     likeliest = (samples.vectors - curve).argmax(axis=1)
     assert np.corrcoef(likeliest, samples.levels)[0, 1] > 0.5
     steps = np.diff(samples.vectors, axis=1) / np.diff(run.ladder)
     slopes = np.broadcast_to(samples.slopes, samples.vectors.shape)
-    # log f is convex in beta: a chord's slope lies between those at its ends; float32 of numbers up to 1e3
+    # log f is convex in beta: a chord's slope lies between those at its ends; float32 of numbers up
+    # to 1e3
     assert np.all(steps > slopes[:, :-1] - 0.05)
     assert np.all(steps < slopes[:, 1:] + 0.05)
 
 
 def test_the_most_that_is_kept_and_the_same_for_any_number_of_jobs_and_segments():
     path = make_rbm_problem("easy").path
-    reference = ParallelTempering(n_ladders=4, n_temperatures=10, n_sweeps=4096, random_state=3).fit(path).run_
+    reference = (
+        ParallelTempering(n_ladders=4, n_temperatures=10, n_sweeps=4096, random_state=3)
+        .fit(path)
+        .run_
+    )
     assert 15_000 < reference.vector_levels.size <= 20_000
 
     class Short(type(path)):
         n_moves_per_segment = 37
 
     path.__class__ = Short
-    other = ParallelTempering(n_ladders=4, n_temperatures=10, n_sweeps=4096, random_state=3, n_jobs=2).fit(path).run_
+    other = (
+        ParallelTempering(n_ladders=4, n_temperatures=10, n_sweeps=4096, random_state=3, n_jobs=2)
+        .fit(path)
+        .run_
+    )
     np.testing.assert_array_equal(other.vector_levels, reference.vector_levels)
     np.testing.assert_array_equal(other.slopes, reference.slopes)
 
@@ -182,14 +216,17 @@ def test_the_most_that_is_kept_and_the_same_for_any_number_of_jobs_and_segments(
 def test_models_keep_no_vectors():
     rng = np.random.default_rng(0)
     X = rng.integers(2, size=(60, 30)).astype(float)
-    for estimator in (ParallelTempering(n_sweeps=256), MBAR(ParallelTempering(n_sweeps=256, random_state=0))):
+    for estimator in (
+        ParallelTempering(n_sweeps=256),
+        MBAR(ParallelTempering(n_sweeps=256, random_state=0)),
+    ):
         rbm = BernoulliRBM(4, n_iter=1, partition_estimator=estimator, random_state=0).fit(X)
         before = len(pickle.dumps(rbm))
         assert np.isfinite(rbm.score(X))
         assert len(pickle.dumps(rbm)) < before + 20_000
 
 
-# ---- alarms -------------------------------------------------------------------------------------------
+# ---- alarms
 def test_a_method_is_never_surer_than_the_run_it_reads():
     path = make_rbm_problem("sharp digits").path
     run = quietly(ParallelTempering(n_sweeps=48, random_state=0), path).run_
@@ -200,7 +237,9 @@ def test_a_method_is_never_surer_than_the_run_it_reads():
 
 
 def test_alarms_and_rounding_of_a_run_stay_with_it(exchange):
-    run = replace(exchange.run_, known=(Alarm("heavy-tails", "the tails are in doubt"),), log_f_rounding=1.0)
+    run = replace(
+        exchange.run_, known=(Alarm("heavy-tails", "the tails are in doubt"),), log_f_rounding=1.0
+    )
     for result in (*compare_estimates(run).results, quietly(BAR(), run).result_):
         assert not result.converged
         assert [reason.split(" so ")[0] for reason in result.reasons[:2]] == [
@@ -220,26 +259,41 @@ SAMPLERS_WITH_OPTIONS = [
 
 @pytest.mark.parametrize("sampler", SAMPLERS_WITH_OPTIONS, ids=lambda sampler: repr(sampler)[:60])
 def test_every_reader_gets_the_number_of_the_sampler_that_was_used(sampler):
-    """Its options are those of the fit, not the defaults: TS is another number than RTS, and `tol` an alarm."""
+    """Its options are those of the fit, not the defaults: TS is another number than RTS, and `tol`
+    an alarm.
+    """
     rng = np.random.default_rng(0)
-    rbm = BernoulliRBM.from_parameters(rng.normal(size=(8, 10)), rng.normal(size=10), rng.normal(size=8))
+    rbm = BernoulliRBM.from_parameters(
+        rng.normal(size=(8, 10)), rng.normal(size=10), rng.normal(size=8)
+    )
     sampler = quietly(sampler, rbm)
     read = quietly(MBAR(), sampler.run_)
     found = read.result_.diagnostics
     assert found["sampler_log_partition"] == sampler.log_partition_
-    assert found["difference"] == pytest.approx(read.log_partition_ - sampler.log_partition_, abs=1e-9)
+    assert found["difference"] == pytest.approx(
+        read.log_partition_ - sampler.log_partition_, abs=1e-9
+    )
     assert read.result_.reasons[: len(sampler.result_.reasons)] == sampler.result_.reasons
     own = compare_estimates(sampler.run_).results[0]
-    assert (own.log_partition, own.std_error) == (sampler.log_partition_, sampler.log_partition_std_error_)
+    assert (own.log_partition, own.std_error) == (
+        sampler.log_partition_,
+        sampler.log_partition_std_error_,
+    )
     assert own.method == sampler.result_.method
 
 
 def test_base_draws_where_the_target_is_zero():
-    """A half of the square: the first ratio needs no states with f_1 = 0 at level 1, and slopes are infinite."""
+    """A half of the square: the first ratio needs no states with f_1 = 0 at level 1, and slopes are
+    infinite.
+    """
     path = GeometricPath(
-        lambda x: np.where(x[:, 0] > 0.5, 0.0, -np.inf), base=Uniform([0.0, 0.0], [1.0, 1.0]), bounds=([0, 0], [1, 1])
+        lambda x: np.where(x[:, 0] > 0.5, 0.0, -np.inf),
+        base=Uniform([0.0, 0.0], [1.0, 1.0]),
+        bounds=([0, 0], [1, 1]),
     )
-    sampler = ParallelTempering(n_temperatures=4, n_sweeps=512, transition=RandomWalk(), random_state=0)
+    sampler = ParallelTempering(
+        n_temperatures=4, n_sweeps=512, transition=RandomWalk(), random_state=0
+    )
     sampler = quietly(sampler, path)
     for name in ("BAR", "MBAR", "forward", "reverse", "LevelProcess"):
         result = quietly(METHODS[name], sampler.run_).result_
@@ -270,7 +324,7 @@ def test_levels_that_do_not_overlap_are_refused():
     assert result.diagnostics["second_eigenvalue"] > 0.9
 
 
-# ---- all together -------------------------------------------------------------------------------------
+# ---- all together
 def test_comparison_is_a_line_a_method(exchange, tempering):
     for sampler in (exchange, tempering):
         comparison = compare_estimates(sampler.run_)
@@ -293,17 +347,20 @@ def test_comparison_as_a_frame(exchange):
 
 
 def test_converged_intervals_cover():
-    """A thinned form of the grid "reweighting" of tests/benchmarks/interval_coverage.py: 15 runs on each of two models.
+    """A thinned form of the grid "reweighting" of tests/benchmarks/interval_coverage.py: 15 runs on
+    each of two models.
 
-    Methods of one run are not independent: each is judged alone. 30 intervals that cover 94 % lose 8 or more in 4e-4 of
-    the cases, which is 2e-3 for the four of them; of 30 runs 24 must converge.
+    Methods of one run are not independent: each is judged alone. 30 intervals that cover 94 % lose
+    8 or more in 4e-4 of the cases, which is 2e-3 for the four of them; of 30 runs 24 must converge.
     """
     methods = [METHODS[name] for name in ("BAR", "MBAR", "LevelProcess", "TI")]
     rows = []
     for kind in ("easy", "digits"):
         problem = make_rbm_problem(kind)
         for seed in range(15):
-            run = quietly(ParallelTempering(n_temperatures=10, n_sweeps=256, random_state=seed), problem.path).run_
+            run = quietly(
+                ParallelTempering(n_temperatures=10, n_sweeps=256, random_state=seed), problem.path
+            ).run_
             own = read(run)
             results = [method._beside(run, own) for method in methods]
             bounds = [result.interval() for result in results]
@@ -321,7 +378,7 @@ def test_keeps_the_contract_of_an_estimator(kind):
     check_partition_estimator(kind(sampler, random_state=0), problem)
 
 
-# ---- what can't be read -------------------------------------------------------------------------------
+# ---- what can't be read
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_what_no_method_can_read(method, exchange):
     path = make_rbm_problem("easy").path
@@ -332,7 +389,10 @@ def test_what_no_method_can_read(method, exchange):
     run = exchange.run_
     arrays = ("pair_sums", "level_sums")
     one = {name: getattr(run, name)[:, :1] for name in arrays}
-    groups = {name: getattr(run, name)[:1] for name in ("summaries", "round_trips", "slopes", "log_q", "vector_levels")}
+    groups = {
+        name: getattr(run, name)[:1]
+        for name in ("summaries", "round_trips", "slopes", "log_q", "vector_levels")
+    }
     with pytest.raises(ValueError, match="at least 2 independent groups, got 1: raise n_ladders"):
         clone(method).fit(replace(run, **one, **groups))
     with pytest.raises(ValueError, match="run holds no states"):
@@ -343,7 +403,9 @@ def test_what_no_method_can_read(method, exchange):
 
 
 def test_comparison_names_what_it_cannot_read():
-    with pytest.raises(TypeError, match=r"run must be run_ of a fitted ParallelTempering or RTS, got builtins\.int"):
+    with pytest.raises(
+        TypeError, match=r"run must be run_ of a fitted ParallelTempering or RTS, got builtins\.int"
+    ):
         compare_estimates(3)
 
 
@@ -358,7 +420,9 @@ def test_rts_refuses_a_run_of_equally_many_states_a_level(exchange, tempering):
 
 def test_runs_without_slopes_or_vectors(exchange):
     path = hidden_mode_problem().path
-    type_without = type("Plain", (type(path),), {"derivatives": property(lambda self: self.no_such_attribute)})
+    type_without = type(
+        "Plain", (type(path),), {"derivatives": property(lambda self: self.no_such_attribute)}
+    )
     path.__class__ = type_without
     run = ParallelTempering(4, n_temperatures=4, n_sweeps=256, random_state=0).fit(path).run_
     with pytest.raises(ValueError, match="run must come from a path with the method derivatives"):
@@ -372,7 +436,10 @@ def test_runs_without_slopes_or_vectors(exchange):
 
 
 def test_bad_parameters_are_named(exchange):
-    for method, name in ((SteppingStone(direction="up"), "direction"), (ThermodynamicIntegration(rule="mid"), "rule")):
+    for method, name in (
+        (SteppingStone(direction="up"), "direction"),
+        (ThermodynamicIntegration(rule="mid"), "rule"),
+    ):
         with pytest.raises(ValueError, match=f"'{name}' parameter"):
             method.fit(exchange.run_)
     with pytest.raises(ValueError, match="'sampler' parameter"):

@@ -1,4 +1,6 @@
-"""What estimators that read runs must not trust: a sampler's alarms, walls without slopes, levels without states."""
+"""What estimators that read runs must not trust: a sampler's alarms, walls without slopes, levels
+without states.
+"""
 
 import numpy as np
 import pytest
@@ -44,7 +46,9 @@ TRUTH = 0.5 + norm.logsf(1.0)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("estimator", [SteppingStone(), ParallelTempering(bridge="stepping-stone")])
 def test_walls_are_seen_without_slopes(estimator):
-    """Half of the base is outside, which no reverse ratio sees: 5 standard errors, false alarm 1e-3 with t_9."""
+    """Half of the base is outside, which no reverse ratio sees: 5 standard errors, false alarm 1e-3
+    with t_9.
+    """
     sampler = ParallelTempering(n_sweeps=1024, random_state=0).fit(HalfLine())
     fitted = estimator.set_params(random_state=0).fit(sampler.run_)
     assert abs(fitted.log_partition_ - TRUTH) < 5 * fitted.log_partition_std_error_ < 0.2

@@ -12,7 +12,7 @@ from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, RAISE, Exact, ParallelTempering
-from sklpf._parallel import Checkpoint
+from sklpf._utils.parallel import Checkpoint
 from sklpf.models import FactorialPath
 from sklpf.partition import Alarm, PartitionEstimator, PartitionResult
 from sklpf.partition._rows import cut_by_cost
@@ -88,14 +88,20 @@ def numbers(estimator, path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         estimator.fit(path)
-    return np.array([estimator.log_partition_, estimator.log_partition_std_error_, *estimator.log_partition_interval_])
+    return np.array(
+        [
+            estimator.log_partition_,
+            estimator.log_partition_std_error_,
+            *estimator.log_partition_interval_,
+        ]
+    )
 
 
 def test_one_row_keeps_the_contract_of_a_path():
     check_path(Coins(X).row(2).with_ladder([0, 0.4, 1]))
 
 
-# ---- values ---------------------------------------------------------------------------------------
+# ---- values
 def test_exact_gives_every_row():
     path = Coins(X)
     exact = Exact().fit(path)
@@ -118,7 +124,9 @@ def test_samplers_agree_with_enumeration_within_their_error():
 
 
 def test_a_row_is_the_result_of_its_own_path():
-    """Up to the random numbers: fit on row(t) has another stream, but the same ladder and settings."""
+    """Up to the random numbers: fit on row(t) has another stream, but the same ladder and
+    settings.
+    """
     path = Coins(X)
     alone = AIS(100, 100, random_state=0).fit(path.row(3))
     many = AIS(100, 100, random_state=0).fit(path)
@@ -128,7 +136,7 @@ def test_a_row_is_the_result_of_its_own_path():
     assert many.result_.n_sweeps == 12 * alone.result_.n_sweeps
 
 
-# ---- the same bits ----------------------------------------------------------------------------------
+# ---- the same bits
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_a_subset_another_order_and_one_row_give_the_same_bits(name):
     estimator = SAMPLERS[name]
@@ -144,22 +152,34 @@ def test_jobs_and_back_ends_give_the_same_bits(backend):
     expected = numbers(AIS(20, 30, random_state=3), Coins(X))
     with joblib.parallel_config(backend=backend, n_jobs=2):
         np.testing.assert_array_equal(numbers(AIS(20, 30, random_state=3), Coins(X)), expected)
-    np.testing.assert_array_equal(numbers(AIS(20, 30, random_state=3, n_jobs=2), Coins(X)), expected)
+    np.testing.assert_array_equal(
+        numbers(AIS(20, 30, random_state=3, n_jobs=2), Coins(X)), expected
+    )
 
 
 def test_another_seed_gives_other_numbers():
-    assert np.all(numbers(AIS(20, 30, random_state=4), Coins(X)) != numbers(AIS(20, 30, random_state=3), Coins(X)))
+    assert np.all(
+        numbers(AIS(20, 30, random_state=4), Coins(X))
+        != numbers(AIS(20, 30, random_state=3), Coins(X))
+    )
 
 
 class Counting(PartitionEstimator):
     """Returns the number of calls so far, and complains about rows above 0."""
 
     def __init__(self, rows=None, checkpoint=None, random_state=0, n_jobs=None):
-        self.rows, self.checkpoint, self.random_state, self.n_jobs = rows, checkpoint, random_state, n_jobs
+        self.rows, self.checkpoint, self.random_state, self.n_jobs = (
+            rows,
+            checkpoint,
+            random_state,
+            n_jobs,
+        )
 
     def _estimate(self, path, seed):
         self.rows.append(float(path.x))
-        alarms = (Alarm("above-0", f"x is {path.x:.3f}, above 0", "shrink it"),) if path.x > 0 else ()
+        alarms = (
+            (Alarm("above-0", f"x is {path.x:.3f}, above 0", "shrink it"),) if path.x > 0 else ()
+        )
         return PartitionResult("Counting", float(path.x), 0.5, 9, alarms=alarms, n_sweeps=2)
 
 
@@ -177,7 +197,9 @@ def test_equal_rows_are_computed_once():
 
 
 def test_alarms_are_counted():
-    with pytest.warns(ConvergenceWarning, match="in 4 of 5 rows: x is 0.250, above 0: shrink it") as caught:
+    with pytest.warns(
+        ConvergenceWarning, match="in 4 of 5 rows: x is 0.250, above 0: shrink it"
+    ) as caught:
         estimator = Counting([]).fit(Coins([0.25, -1.0, 3e5, 0.25, 12.0]))
     assert len(caught) == 1
     assert estimator.converged_ is False
@@ -223,7 +245,7 @@ def test_one_result_is_held_at_a_time():
     assert len(Heavy().fit(Coins(np.arange(300.0))).alive) == 300
 
 
-# ---- blocks -----------------------------------------------------------------------------------------
+# ---- blocks
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 100, 5000])
 def test_blocks_cover_all_rows(n):
     bounds = cut_by_cost(np.ones(n))
@@ -245,14 +267,16 @@ def test_blocks_have_equal_cost():
     assert work.max() <= 100 + costs.sum() / 16 + 1
 
 
-# ---- what is wrong is said in one sentence --------------------------------------------------------
+# ---- what is wrong is said in one sentence
 def test_a_missing_method_is_named():
     class NoContent(Coins):
         @property
         def row_content(self):
             raise AttributeError
 
-    with pytest.raises(TypeError, match=r"needs a path with the method row_content\(t\); NoContent has none"):
+    with pytest.raises(
+        TypeError, match=r"needs a path with the method row_content\(t\); NoContent has none"
+    ):
         Exact().fit(NoContent(X))
 
 
@@ -267,7 +291,9 @@ def test_a_bad_row_is_named():
 
 
 def test_bounds_give_one_sided_arrays():
-    result = PartitionResult("RAISE", np.array([1.0, 2.0]), np.array([0.1, 0.1]), statement="upper bound")
+    result = PartitionResult(
+        "RAISE", np.array([1.0, 2.0]), np.array([0.1, 0.1]), statement="upper bound"
+    )
     low, high = result.interval()
     assert low.tolist() == [-np.inf, -np.inf]
     np.testing.assert_allclose(high, [1 - np.log(0.05), 2 - np.log(0.05)])
@@ -282,10 +308,14 @@ def test_raise_runs_on_rows():
 
 def test_results_can_be_pickled():
     estimator = AIS(20, 30, random_state=3).fit(Coins(X[:3]))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(estimator)).log_partition_, estimator.log_partition_)
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(estimator)).log_partition_, estimator.log_partition_
+    )
 
 
-@pytest.mark.parametrize("estimator", [RAISE(starts=np.zeros((3, 2))), BDMC(starts=np.zeros((3, 2)))])
+@pytest.mark.parametrize(
+    "estimator", [RAISE(starts=np.zeros((3, 2))), BDMC(starts=np.zeros((3, 2)))]
+)
 def test_given_starts_are_refused(estimator):
     path = FactorialPath(np.zeros((2, 2)), np.eye(2), np.eye(2), 1.0, [0.5, 0.5])
     with pytest.raises(ValueError, match="starts must be None for a path with rows"):

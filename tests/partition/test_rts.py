@@ -1,6 +1,7 @@
 """RTS: right values, honest errors, alarms, streams and bad input.
 
-z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of 1e-3 a comparison; seeds are fixed.
+z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of 1e-3 a comparison;
+seeds are fixed.
 """
 
 import pickle
@@ -29,9 +30,11 @@ from sklpf.uncertainty import Difference
 T_BOUND = 4.8
 
 
-# ---- the estimator -------------------------------------------------------------------------------
+# ---- the estimator
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
-@pytest.mark.parametrize("parameters", [{}, {"rao_blackwell": False}, {"prior": 2.0}, {"ladder": "sigmoid"}])
+@pytest.mark.parametrize(
+    "parameters", [{}, {"rao_blackwell": False}, {"prior": 2.0}, {"ladder": "sigmoid"}]
+)
 def test_is_right_at_a_known_log_partition(parameters, weights):
     problem = make_rbm_problem("easy", weights=weights)
     rts = RTS(n_temperatures=20, n_sweeps=1500, random_state=1, **parameters).fit(problem.path)
@@ -44,31 +47,50 @@ def test_is_right_at_a_known_log_partition(parameters, weights):
 
 def test_groups_of_a_density_that_is_not_compiled_have_the_same_bits_side_by_side(monkeypatch):
     """Every group keeps its own sums and states, in groups of three and four chains too."""
-    path = GeometricPath(lambda x: -0.5 * ((x - 1.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 4.0))
+    path = GeometricPath(
+        lambda x: -0.5 * ((x - 1.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 4.0)
+    )
     rts, runs = RTS(33, 5, 128, transition=RandomWalk(1.0), random_state=0), []
     for n_blocks in (10, 4):
         monkeypatch.setattr(_plan, "_FEWEST_BLOCKS", n_blocks)
         runs.append(rts.fit(path).run_)
     for part, other in zip(runs[0].previous, runs[1].previous):
         np.testing.assert_array_equal(part, other)
-    names = "log_q_sums", "counts", "level_sums", "pair_sums", "summaries", "slopes", "vector_levels", "log_q"
+    names = (
+        "log_q_sums",
+        "counts",
+        "level_sums",
+        "pair_sums",
+        "summaries",
+        "slopes",
+        "vector_levels",
+        "log_q",
+    )
     for name in names:
-        np.testing.assert_array_equal(*(getattr(run.rounds[-1], name) for run in runs), err_msg=name)
+        np.testing.assert_array_equal(
+            *(getattr(run.rounds[-1], name) for run in runs), err_msg=name
+        )
     assert len(runs[0].rounds[-1].summaries) == 10
 
 
 def test_curve_matches_enumeration_at_every_level():
     problem = make_rbm_problem("digits")
     result = RTS(n_temperatures=20, n_sweeps=3000, random_state=0).fit(problem.path).result_
-    exact = [Exact().fit(problem.path.with_ladder([0, beta])).log_partition_ for beta in result.ladder[1:]]
-    # the curve's error grows along the ladder to the reported one: 5 standard errors hold for all levels together
+    exact = [
+        Exact().fit(problem.path.with_ladder([0, beta])).log_partition_
+        for beta in result.ladder[1:]
+    ]
+    # the curve's error grows along the ladder to the reported one: 5 standard errors hold for all
+    # levels together
     np.testing.assert_allclose(result.log_partition_curve[1:], exact, atol=5 * result.std_error)
     assert result.log_partition_curve[0] == 0.0
     assert result.log_partition_curve[-1] == result.log_partition
 
 
 def test_intervals_cover_without_false_alarms():
-    """60 seeds: at 95 % coverage fewer than 51 covered has probability 2e-3 (binomial); alarms 0.5 % a run."""
+    """60 seeds: at 95 % coverage fewer than 51 covered has probability 2e-3 (binomial); alarms 0.5
+    % a run.
+    """
     problem = make_rbm_problem("easy")
     covered, flagged = 0, 0
     for seed in range(60):
@@ -117,16 +139,20 @@ def test_tolerance_is_met_by_more_rounds():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         first_error = once.fit(problem.path).log_partition_std_error_
-    rts = RTS(n_temperatures=20, n_sweeps=300, tol=first_error / 2, random_state=0).fit(problem.path)
+    rts = RTS(n_temperatures=20, n_sweeps=300, tol=first_error / 2, random_state=0).fit(
+        problem.path
+    )
     assert rts.log_partition_std_error_ <= first_error / 2
     assert rts.result_.diagnostics["n_rounds"] >= 3
     assert abs(rts.log_partition_ - problem.log_partition) < T_BOUND * rts.log_partition_std_error_
     with pytest.warns(ConvergenceWarning, match="above tol"):
-        stopped = RTS(n_temperatures=20, n_sweeps=300, tol=1e-4, max_sweeps=1200, random_state=0).fit(problem.path)
+        stopped = RTS(
+            n_temperatures=20, n_sweeps=300, tol=1e-4, max_sweeps=1200, random_state=0
+        ).fit(problem.path)
     assert 900 * 100 <= stopped.result_.n_sweeps <= 1200 * 100
 
 
-# ---- alarms --------------------------------------------------------------------------------------
+# ---- alarms
 def test_a_ladder_that_was_not_traversed_is_reported_in_words():
     problem = make_rbm_problem("sharp digits")
     with pytest.warns(ConvergenceWarning, match="visited both ends of the ladder"):
@@ -137,7 +163,9 @@ def test_a_ladder_that_was_not_traversed_is_reported_in_words():
 
 
 def test_the_papers_initialisation_of_joint_weights_is_no_confident_wrong_answer():
-    """Ten rounds from log Z = 0 end far from equilibrium: the error is many times the reported one, and is flagged."""
+    """Ten rounds from log Z = 0 end far from equilibrium: the error is many times the reported one,
+    and is flagged.
+    """
     problem = make_rbm_problem("sharp digits", weights="joint")
     with pytest.warns(ConvergenceWarning):
         rts = RTS(n_sweeps=1000, init="paper", random_state=0).fit(problem.path)
@@ -146,7 +174,9 @@ def test_the_papers_initialisation_of_joint_weights_is_no_confident_wrong_answer
 
 
 def test_mbar_tells_chains_that_have_not_spread():
-    """Starts that crowd near the base and ten redraws: RTS takes the crowd for small Z_k, MBAR knows the levels."""
+    """Starts that crowd near the base and ten redraws: RTS takes the crowd for small Z_k, MBAR
+    knows the levels.
+    """
     problem = make_rbm_problem("digits", weights="joint")
     path, first = problem.path.with_ladder(np.linspace(0, 1, 30)), np.arange(0, 101, 10)
     setup = Setup(path, Gibbs(), first, 0, 1, {"n_jobs": None, "checkpoint": None})
@@ -168,13 +198,17 @@ def test_disagreements_below_a_hundredth_of_a_nat_raise_no_alarm(size, n_alarms)
 
 def test_groups_in_modes_of_their_own_are_an_alarm():
     """Each of ten groups has one chain, which seldom leaves its mode of a sharp RBM."""
-    with pytest.warns(ConvergenceWarning, match="groups of chains differ in their states at the target"):
+    with pytest.warns(
+        ConvergenceWarning, match="groups of chains differ in their states at the target"
+    ):
         rts = RTS(10, 30, 1000, random_state=0).fit(make_rbm_problem("sharp digits").path)
     assert rts.result_.diagnostics["between_groups"] > 0.2
 
 
 def test_states_are_weighted_by_the_target():
-    """The units' means at the target against exact draws, each in 5 joint standard errors: false alarms of 1e-4."""
+    """The units' means at the target against exact draws, each in 5 joint standard errors: false
+    alarms of 1e-4.
+    """
     problem = make_rbm_problem("easy")
     rts = RTS(n_temperatures=8, n_sweeps=2000, random_state=0).fit(problem.path)
     last = rts.run_.rounds[-1]
@@ -192,7 +226,7 @@ def test_sees_no_hidden_mode_as_its_documentation_says():
     assert rts.log_partition_ == pytest.approx(problem.log_partition - np.log(2), abs=1e-6)
 
 
-# ---- what is kept --------------------------------------------------------------------------------
+# ---- what is kept
 def test_kept_vectors_serve_mbar():
     problem = make_rbm_problem("easy")
     rts = RTS(n_temperatures=15, n_sweeps=600, random_state=0).fit(problem.path)
@@ -224,12 +258,14 @@ def test_a_run_is_small_and_serves_mbar_as_well_as_with_all_digits():
     np.testing.assert_allclose(np.exp(last.log_q).sum(axis=2), 1, rtol=1e-5)
     n_levels = len(rts.run_.ladder)
     counts = np.bincount(last.vector_levels.ravel(), minlength=n_levels)
-    rounding = np.random.default_rng(0).uniform(-1, 1, last.log_q.shape) * np.spacing(np.abs(last.log_q))
+    rounding = np.random.default_rng(0).uniform(-1, 1, last.log_q.shape) * np.spacing(
+        np.abs(last.log_q)
+    )
     two = [mbar((last.vectors + more).reshape(-1, n_levels), counts)[-1] for more in (0, rounding)]
     assert abs(two[0] - two[1]) < 1e-4 * rts.log_partition_std_error_
 
 
-# ---- streams -------------------------------------------------------------------------------------
+# ---- streams
 def test_same_bits_for_any_number_of_jobs_and_segmentation():
     path = make_rbm_problem("digits").path
     options = {"n_temperatures": 12, "n_sweeps": 400, "random_state": 3}
@@ -241,7 +277,9 @@ def test_same_bits_for_any_number_of_jobs_and_segmentation():
     path.__class__ = Short
     segmented = RTS(**options).fit(path)
     assert parallel.log_partition_ == reference.log_partition_
-    np.testing.assert_allclose(segmented.log_partition_, reference.log_partition_, rtol=1e-12)  # sums in other order
+    np.testing.assert_allclose(
+        segmented.log_partition_, reference.log_partition_, rtol=1e-12
+    )  # sums in other order
 
 
 def test_compiled_programs_and_plain_loops_agree():
@@ -273,7 +311,7 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(tmp_path):
     assert not set(before) & set(after)  # what was finished never ran again
 
 
-# ---- bad input -----------------------------------------------------------------------------------
+# ---- bad input
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -317,12 +355,16 @@ def test_densities_that_are_no_numbers_are_refused(init):
 
 
 def test_groups_that_were_hardly_at_the_target_are_not_compared():
-    """Of ten groups nine agree, and one in another mode has nearly all of the weight, or nearly none."""
+    """Of ten groups nine agree, and one in another mode has nearly all of the weight, or nearly
+    none.
+    """
     means = np.where(np.arange(10) < 9, 0.0, 5.0)
     states = np.stack([means, means**2 + 1], axis=1)[:, :, np.newaxis]
     for log_weight in (30.0, -30.0):
         log_weights = np.where(np.arange(10) < 9, 0.0, log_weight)
-        share = between_target_states(states * np.exp(log_weights)[:, np.newaxis, np.newaxis], log_weights)
+        share = between_target_states(
+            states * np.exp(log_weights)[:, np.newaxis, np.newaxis], log_weights
+        )
         assert np.isnan(share) if log_weight > 0 else share < 1e-9
     said = [str(alarm) for alarm in modes_alarms("groups", np.nan, "raise n_sweeps")]
     assert said == ["groups have too few states at the target to compare: raise n_sweeps"]

@@ -1,6 +1,8 @@
-"""RTS at continuous beta, and thermodynamic integration by it: right values, alarms, streams and bad input.
+"""RTS at continuous beta, and thermodynamic integration by it: right values, alarms, streams and
+bad input.
 
-z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of 1e-3 a comparison; seeds are fixed.
+z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of 1e-3 a comparison;
+seeds are fixed.
 """
 
 import pickle
@@ -30,7 +32,13 @@ from sklpf.testing import hidden_mode_problem, make_density_problem, make_rbm_pr
 from sklpf.transitions import Gibbs
 
 T_BOUND = 4.8
-SHORT = {"n_temperatures": 10, "n_sweeps": 300, "n_chains": 50, "continuous": True, "random_state": 0}
+SHORT = {
+    "n_temperatures": 10,
+    "n_sweeps": 300,
+    "n_chains": 50,
+    "continuous": True,
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +71,9 @@ def test_is_right_at_a_known_log_partition(kind):
 def test_groups_in_modes_of_their_own_are_an_alarm():
     """Each of ten groups has one chain, which seldom changes between two modes ten apart."""
     path = make_density_problem("two gaussians 2-D").path
-    with pytest.warns(ConvergenceWarning, match="groups of chains differ in their states at the target"):
+    with pytest.warns(
+        ConvergenceWarning, match="groups of chains differ in their states at the target"
+    ):
         rts = RTS(10, 10, 300, continuous=True, random_state=0).fit(path)
     assert rts.result_.diagnostics["between_groups"] > 0.2
 
@@ -82,7 +92,9 @@ def test_tuned_moves(problem, transition):
 
 
 def test_gibbs_on_a_path_of_binary_units():
-    """Both the curve and the density of beta, on a path whose log Z at every beta is a sum over counts of units."""
+    """Both the curve and the density of beta, on a path whose log Z at every beta is a sum over
+    counts of units.
+    """
     path = hidden_mode_problem(n_units=6, mean=0.7).path
     rts = RTS(**{**SHORT, "n_sweeps": 1000}, transition=Gibbs()).fit(path)
     assert abs(rts.log_partition_) < T_BOUND * rts.log_partition_std_error_
@@ -97,12 +109,14 @@ def test_agrees_with_many_levels(problem, fitted):
 
 def test_betas_have_the_prior_as_density(problem):
     """Shares of ten cells of the ladder; chains are correlated, so that only 20 % is asked for."""
-    rts = RTS(**{**SHORT, "n_temperatures": 11, "n_sweeps": 900, "ladder": "power"}).fit(problem.path)
+    rts = RTS(**{**SHORT, "n_temperatures": 11, "n_sweeps": 900, "ladder": "power"}).fit(
+        problem.path
+    )
     counts = np.histogram(rts.run_.betas, rts.run_.ladder)[0]
     np.testing.assert_allclose(counts / counts.mean(), 1, atol=0.2)
 
 
-# ---- alarms ----------------------------------------------------------------------------------------
+# ---- alarms
 def test_short_runs_are_flagged():
     problem = make_density_problem("gaussian 20-D, condition 10000")
     with pytest.warns(ConvergenceWarning, match="raise n_sweeps"):
@@ -139,7 +153,7 @@ def test_a_sampler_is_judged_once(problem, monkeypatch):
         np.testing.assert_array_equal(again.result_.diagnostics[name], value)
 
 
-# ---- runs ------------------------------------------------------------------------------------------
+# ---- runs
 def test_a_run_is_read_anew(fitted):
     run = pickle.loads(pickle.dumps(fitted.run_))
     again = RTS(continuous=True).fit(run)
@@ -157,7 +171,7 @@ def test_same_bits_for_any_n_jobs(problem, fitted, n_jobs):
 
 
 def test_checkpoint_resumes_with_the_same_bits(problem, fitted, tmp_path, monkeypatch):
-    from sklpf._parallel import Checkpoint
+    from sklpf._utils.parallel import Checkpoint
 
     save, calls = Checkpoint.save, []
 
@@ -179,12 +193,15 @@ def test_checkpoint_resumes_with_the_same_bits(problem, fitted, tmp_path, monkey
 
 def test_as_sampler_of_an_integral(problem, fitted):
     integral = ThermodynamicIntegration(RTS(**SHORT), rule="continuous").fit(problem.path)
-    assert integral.result_.log_partition == ThermodynamicIntegration(rule="continuous").fit(fitted.run_).log_partition_
+    assert (
+        integral.result_.log_partition
+        == ThermodynamicIntegration(rule="continuous").fit(fitted.run_).log_partition_
+    )
     assert integral.result_.method == "ThermodynamicIntegration (continuous)"
     assert integral.result_.log_partition_curve.shape == (10,)
 
 
-# ---- bad input -------------------------------------------------------------------------------------
+# ---- bad input
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -207,7 +224,9 @@ def test_refuses_other_paths(weights):
 @pytest.mark.parametrize("wall", [0.0, -3.0])
 def test_refuses_a_base_that_draws_points_without_mass(wall):
     """Half of the base's draws, and one of 740, at which log Z jumps at beta = 0."""
-    path = GeometricPath(lambda x: np.where(x[:, 0] > wall, -(x[:, 0] ** 2), -np.inf), base=Gaussian([0.0], 1.0))
+    path = GeometricPath(
+        lambda x: np.where(x[:, 0] > wall, -(x[:, 0] ** 2), -np.inf), base=Gaussian([0.0], 1.0)
+    )
     with pytest.raises(ValueError, match="base whose draws lie where the target has mass"):
         RTS(**SHORT).fit(path)
 

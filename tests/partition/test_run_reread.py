@@ -1,4 +1,6 @@
-"""Runs are read anew: `fit(run)` gives the numbers of the fit that left it, and a run is plain arrays."""
+"""Runs are read anew: `fit(run)` gives the numbers of the fit that left it, and a run is plain
+arrays.
+"""
 
 import dataclasses
 import pickle
@@ -26,7 +28,10 @@ FITTED = {
     "SAMS": (SAMS(50, 12, n_sweeps=600, random_state=0), PROBLEM.path),
     "WangLandau": (WangLandau(50, 12, n_sweeps=300, tol=0.02, random_state=0), PROBLEM.path),
     "ParallelTempering": (ParallelTempering(5, n_sweeps=256, random_state=0), PROBLEM.path),
-    "stepping stones": (ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", random_state=0), PROBLEM.path),
+    "stepping stones": (
+        ParallelTempering(5, n_sweeps=256, bridge="stepping-stone", random_state=0),
+        PROBLEM.path,
+    ),
     "SMC": (SMC(20, 20, random_state=0), PROBLEM.path),
     "LeftToRight": (LeftToRight(20, random_state=0), DOCUMENT),
 }
@@ -81,7 +86,9 @@ def test_reading_a_run_runs_no_chains(fitted, monkeypatch):
 
 
 def is_plain(value):
-    """Arrays without objects, numbers, strings, None, and tuples, dictionaries and dataclasses of these."""
+    """Arrays without objects, numbers, strings, None, and tuples, dictionaries and dataclasses of
+    these.
+    """
     if dataclasses.is_dataclass(value):
         return all(is_plain(getattr(value, field.name)) for field in dataclasses.fields(value))
     if isinstance(value, dict):
@@ -96,7 +103,11 @@ def is_plain(value):
 def test_runs_are_plain_arrays_and_can_be_pickled(fitted, tmp_path):
     run = fitted.run_
     assert is_plain(run)
-    arrays = [getattr(run, f.name) for f in dataclasses.fields(run) if isinstance(getattr(run, f.name), np.ndarray)]
+    arrays = [
+        getattr(run, f.name)
+        for f in dataclasses.fields(run)
+        if isinstance(getattr(run, f.name), np.ndarray)
+    ]
     np.savez(tmp_path / "run.npz", *arrays)
     with np.load(tmp_path / "run.npz", allow_pickle=False) as kept:
         for array, name in zip(arrays, kept.files, strict=True):
@@ -107,19 +118,26 @@ def test_runs_are_plain_arrays_and_can_be_pickled(fitted, tmp_path):
     assert_same(pickle.loads(pickle.dumps(fitted)).result_, fitted.result_)
 
 
-# ---- other ways to read a run -------------------------------------------------------------------------
+# ---- other ways to read a run
 def test_counted_levels_from_a_run_of_rts():
-    """What TS says about the chains of RTS: another number, near it, as no other chains are involved."""
+    """What TS says about the chains of RTS: another number, near it, as no other chains are
+    involved.
+    """
     rts = RTS(50, 12, n_sweeps=2000, random_state=0).fit(PROBLEM.path)
     counted = RTS(50, 12, n_sweeps=2000, rao_blackwell=False).fit(rts.run_)
     assert counted.result_.method == "TS"
     assert counted.log_partition_ != rts.log_partition_
-    # both t with 9 degrees of freedom or more, and correlated: 4.8 errors of the noisier are a false alarm in < 1e-3
+    # both t with 9 degrees of freedom or more, and correlated: 4.8 errors of the noisier are a
+    # false alarm in < 1e-3
     assert abs(counted.log_partition_ - rts.log_partition_) < 4.8 * counted.log_partition_std_error_
-    assert abs(counted.log_partition_ - PROBLEM.log_partition) < 4.8 * counted.log_partition_std_error_
+    assert (
+        abs(counted.log_partition_ - PROBLEM.log_partition) < 4.8 * counted.log_partition_std_error_
+    )
     averages = rts.run_.rounds[-1].counts.sum(axis=(0, 1)) + 0.1
     curve = np.log(averages) - rts.run_.rounds[-1].log_pseudo_prior
-    assert counted.log_partition_ == pytest.approx(curve[-1] - curve[0], abs=0.02)  # the jackknife takes the bias off
+    assert counted.log_partition_ == pytest.approx(
+        curve[-1] - curve[0], abs=0.02
+    )  # the jackknife takes the bias off
 
 
 def test_stepping_stones_from_a_run_for_bridges():
@@ -133,7 +151,9 @@ def test_each_direction_of_bdmc_is_a_run_of_its_own():
     both = BDMC(40, 100, random_state=0).fit(PROBLEM.path)
     up, down = quietly(AIS(), both.run_), quietly(RAISE(), both.run_)
     assert up.log_partition_ == both.result_.diagnostics["forward_log_partition"]
-    assert down.log_partition_ == pytest.approx(both.result_.diagnostics["reverse_log_partition"], abs=1e-9)
+    assert down.log_partition_ == pytest.approx(
+        both.result_.diagnostics["reverse_log_partition"], abs=1e-9
+    )
     assert down.result_.statement == "upper bound"
 
 
@@ -143,7 +163,7 @@ def test_tol_is_judged_when_a_run_is_read():
         assert not RTS(tol=1e-6).fit(run).converged_
 
 
-# ---- what can't be read -------------------------------------------------------------------------------
+# ---- what can't be read
 RUNS = {
     AnnealingRun: AIS(20, 20, random_state=0),
     TemperingRun: RTS(20, 5, n_sweeps=200, random_state=0),
@@ -158,7 +178,10 @@ def test_a_foreign_run_is_refused(kind):
     assert type(run) is kind
     for estimator in (AIS(), RAISE(), BDMC(), RTS(), SMC(), ParallelTempering(), LeftToRight()):
         if not isinstance(run, estimator._run_class):
-            message = rf"path must be a fitted model of sklpf or a path.*{kind.__name__}|path must be a run of RTS"
+            message = (
+                rf"path must be a fitted model of sklpf or a path.*{kind.__name__}|path must be a"
+                r" run of RTS"
+            )
             with pytest.raises((TypeError, ValueError), match=message):
                 estimator.fit(run)
 
@@ -166,9 +189,21 @@ def test_a_foreign_run_is_refused(kind):
 @pytest.mark.parametrize(
     ("estimator", "left_by", "message"),
     [
-        (AIS(), RAISE(5, 10, 20, random_state=0), "path must be a run with chains in both directions"),
-        (RAISE(), AIS(20, 20, random_state=0), "path must be a run whose chains go down from starts at the target"),
-        (BDMC(), RAISE(5, 10, 20, random_state=0), "path must be a run with chains in both directions"),
+        (
+            AIS(),
+            RAISE(5, 10, 20, random_state=0),
+            "path must be a run with chains in both directions",
+        ),
+        (
+            RAISE(),
+            AIS(20, 20, random_state=0),
+            "path must be a run whose chains go down from starts at the target",
+        ),
+        (
+            BDMC(),
+            RAISE(5, 10, 20, random_state=0),
+            "path must be a run with chains in both directions",
+        ),
     ],
 )
 def test_a_run_in_the_other_direction_is_refused(estimator, left_by, message):

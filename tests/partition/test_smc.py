@@ -28,7 +28,9 @@ def quietly(estimator, path):
 
 @pytest.mark.parametrize("kind", ["easy", "medium", "hard", "digits"])
 def test_keeps_the_contract(kind):
-    check_partition_estimator(SMC(), make_rbm_problem(kind))  # 2e-4; the same bits again and on two jobs
+    check_partition_estimator(
+        SMC(), make_rbm_problem(kind)
+    )  # 2e-4; the same bits again and on two jobs
 
 
 @pytest.mark.parametrize("ladder", [*LADDERS, "adaptive", (0.0, 0.01, *np.linspace(0.05, 1, 20))])
@@ -36,8 +38,12 @@ def test_keeps_the_contract(kind):
 def test_any_ladder_is_unbiased(ladder, weights):
     problem = make_rbm_problem("easy", weights=weights)
     smc = quietly(SMC(20, 20, 50, ladder=ladder, resample_at=0.9, random_state=0), problem.path)
-    relative = np.exp(smc.result_.diagnostics["log_partition_by_population"] - problem.log_partition)
-    assert abs(relative.mean() - 1) < 4.5 * relative.std(ddof=1) / np.sqrt(50)  # t with 49 df: false alarm 4e-5 each
+    relative = np.exp(
+        smc.result_.diagnostics["log_partition_by_population"] - problem.log_partition
+    )
+    assert abs(relative.mean() - 1) < 4.5 * relative.std(ddof=1) / np.sqrt(
+        50
+    )  # t with 49 df: false alarm 4e-5 each
 
 
 def test_diagnostics_agree_with_their_definitions():
@@ -56,9 +62,16 @@ def test_diagnostics_agree_with_their_definitions():
     delta = relative.std(ddof=1) / relative.mean() / np.sqrt(6)
     assert diagnostics["group_std_error"] == pytest.approx(max(jackknife, delta))
     weights = np.exp(run.log_weights - run.log_weights.max()).ravel()
-    assert diagnostics["effective_families"] == pytest.approx(weights.sum() ** 2 / np.sum(weights**2))
-    assert diagnostics["family_std_error"] == pytest.approx(weights.std(ddof=1) / weights.mean() / np.sqrt(180))
-    forward, reverse = max(diagnostics["group_std_error"], diagnostics["family_std_error"]), run.down
+    assert diagnostics["effective_families"] == pytest.approx(
+        weights.sum() ** 2 / np.sum(weights**2)
+    )
+    assert diagnostics["family_std_error"] == pytest.approx(
+        weights.std(ddof=1) / weights.mean() / np.sqrt(180)
+    )
+    forward, reverse = (
+        max(diagnostics["group_std_error"], diagnostics["family_std_error"]),
+        run.down,
+    )
     up = np.column_stack([np.zeros(30), np.cumsum(reverse, axis=1)])  # as many chains go back down
     growth = []
     for g in range(6):
@@ -67,11 +80,15 @@ def test_diagnostics_agree_with_their_definitions():
         growth.append(np.prod(1 + (relative - 1) / 30, axis=1))
     variance = np.mean(growth) - 1
     assert diagnostics["reverse_std_error"] == pytest.approx(np.sqrt(variance / 6))
-    assert diagnostics["effective_families_from_target"] == pytest.approx(1 / (variance / 6 + 1 / 180))
+    assert diagnostics["effective_families_from_target"] == pytest.approx(
+        1 / (variance / 6 + 1 / 180)
+    )
     expected = max(forward, np.sqrt((forward**2 + variance / 6) / 2))
     assert smc.log_partition_std_error_ == pytest.approx(expected)
     assert diagnostics["lower_bound"] == pytest.approx(smc.log_partition_ - np.log(20))
-    np.testing.assert_array_equal(diagnostics["families"], np.sum(run.log_weights > -np.inf, axis=1))
+    np.testing.assert_array_equal(
+        diagnostics["families"], np.sum(run.log_weights > -np.inf, axis=1)
+    )
     assert diagnostics["effective_sizes"].shape == run.resampled.shape == (6, 20)
     np.testing.assert_array_equal(run.resampled[:, 1:], diagnostics["effective_sizes"][:, 1:] < 15)
     assert result.degrees_of_freedom == 5
@@ -86,12 +103,16 @@ def test_without_resampling_it_is_annealed_importance_sampling():
     ais = quietly(AIS(40, 50, random_state=3), path)  # the same random numbers
     np.testing.assert_allclose(smc.run_.log_weights.ravel(), ais.run_.up, rtol=0, atol=1e-9)
     assert smc.log_partition_ == pytest.approx(ais.log_partition_, abs=1e-9)
-    assert smc.result_.diagnostics["family_std_error"] == pytest.approx(ais.result_.diagnostics["delta_std_error"])
+    assert smc.result_.diagnostics["family_std_error"] == pytest.approx(
+        ais.result_.diagnostics["delta_std_error"]
+    )
     assert not smc.run_.resampled.any()
 
 
 def test_converged_intervals_cover():
-    """Over 20 runs on each of three models; fails in 1e-4 of the cases where intervals cover 94 %."""
+    """Over 20 runs on each of three models; fails in 1e-4 of the cases where intervals
+    cover 94 %.
+    """
     converged = covered = 0
     for kind in ("easy", "medium", "digits"):
         problem = make_rbm_problem(kind)
@@ -110,24 +131,34 @@ def test_the_one_sided_bound_holds_even_for_useless_runs():
     for seed in range(60):
         smc = SMC(3, 4, 2, random_state=seed).fit(problem.path)
         above += smc.result_.diagnostics["lower_bound"] > problem.log_partition
-    assert above <= binom.ppf(1 - 1e-5, 60, 0.05)  # at most 5 % by Markov's inequality; false alarm 1e-5
+    assert above <= binom.ppf(
+        1 - 1e-5, 60, 0.05
+    )  # at most 5 % by Markov's inequality; false alarm 1e-5
 
 
 def test_few_families_are_an_alarm():
-    with pytest.warns(ConvergenceWarning, match=r"effective number of ancestors .* needed.: raise n_temperatures"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"effective number of ancestors .* needed.: raise n_temperatures"
+    ):
         smc = SMC(20, 10, random_state=0).fit(make_rbm_problem("hard").path)
     assert not smc.converged_
 
 
 def test_heavy_weights_that_no_particle_has_met_are_an_alarm():
-    smc = quietly(SMC(n_temperatures=100, random_state=0), make_density_problem("student-t 36-D").path)
-    assert smc.result_.diagnostics["effective_families"] > 100  # by itself the run looks well, and is 5 errors low
+    smc = quietly(
+        SMC(n_temperatures=100, random_state=0), make_density_problem("student-t 36-D").path
+    )
+    assert (
+        smc.result_.diagnostics["effective_families"] > 100
+    )  # by itself the run looks well, and is 5 errors low
     assert not smc.converged_
     assert "by the reverse chains the effective number of ancestors is" in smc.result_.reasons[0]
 
 
 def test_populations_in_different_modes_are_an_alarm():
-    with pytest.warns(ConvergenceWarning, match=r"populations differ in their states at the target \(\d+% of"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"populations differ in their states at the target \(\d+% of"
+    ):
         smc = SMC(random_state=0).fit(make_density_problem("two gaussians 2-D, base on one").path)
     assert smc.result_.diagnostics["between_populations"] > 0.1
 
@@ -139,28 +170,39 @@ def test_a_mode_that_no_population_enters_is_missed_with_a_tiny_error_bar():
     assert smc.converged_
 
 
-# ---- waste-free -------------------------------------------------------------------------------------------
+# ---- waste-free
 @pytest.mark.parametrize("kind", ["easy", "digits"])
 def test_waste_free_keeps_the_contract(kind):
     check_partition_estimator(SMC(200, 20, variant="waste-free"), make_rbm_problem(kind))
 
 
 def test_waste_free_diagnostics_agree_with_their_definitions():
-    smc = quietly(SMC(30, 12, 6, variant="waste-free", random_state=0), make_rbm_problem("medium").path)
+    smc = quietly(
+        SMC(30, 12, 6, variant="waste-free", random_state=0), make_rbm_problem("medium").path
+    )
     run, diagnostics = smc.run_, smc.result_.diagnostics
     assert (run.chain_length, run.n_starts) == (10, 3)
-    assert diagnostics["effective_families"] == pytest.approx(1 / (diagnostics["group_std_error"] ** 2 + 1 / 180))
-    relative = np.exp(run.down - np.diff(run.log_means, axis=1)[:, np.newaxis])  # 3 chains at every level
+    assert diagnostics["effective_families"] == pytest.approx(
+        1 / (diagnostics["group_std_error"] ** 2 + 1 / 180)
+    )
+    relative = np.exp(
+        run.down - np.diff(run.log_means, axis=1)[:, np.newaxis]
+    )  # 3 chains at every level
     variance = np.mean(np.prod(1 + (relative - 1) / 3, axis=2)) - 1
     assert diagnostics["reverse_std_error"] == pytest.approx(np.sqrt(variance / 6))
     forward = diagnostics["group_std_error"]
-    assert smc.log_partition_std_error_ == pytest.approx(max(forward, np.sqrt((forward**2 + variance / 6) / 2)))
-    # the pilot; 3 starts make 9 moves at each of 11 levels; 10 particles settle and go down the same way
+    assert smc.log_partition_std_error_ == pytest.approx(
+        max(forward, np.sqrt((forward**2 + variance / 6) / 2))
+    )
+    # the pilot; 3 starts make 9 moves at each of 11 levels; 10 particles settle and go down the
+    # same way
     assert smc.result_.n_sweeps == 30 + 6 * 11 * 27 + 10 * (100 + 11 * 9)
 
 
 def test_converged_waste_free_intervals_cover():
-    """Over 8 runs on each of three models; fails in 1e-4 of the cases where intervals cover 94 %."""
+    """Over 8 runs on each of three models; fails in 1e-4 of the cases where intervals
+    cover 94 %.
+    """
     converged = covered = 0
     for kind in ("easy", "medium", "digits"):
         problem = make_rbm_problem(kind)
@@ -175,10 +217,12 @@ def test_converged_waste_free_intervals_cover():
 
 @pytest.mark.parametrize("kind", ["two modes", "far mode", "hard"])
 def test_waste_free_runs_that_miss_something_say_so(kind):
-    assert not quietly(SMC(200, 10, variant="waste-free", random_state=0), make_rbm_problem(kind).path).converged_
+    assert not quietly(
+        SMC(200, 10, variant="waste-free", random_state=0), make_rbm_problem(kind).path
+    ).converged_
 
 
-# ---- paths of other kinds -------------------------------------------------------------------------------
+# ---- paths of other kinds
 DENSITIES = ["gaussian 2-D, condition 1", "two gaussians 2-D", "laplace 6-D", "beta-binomial"]
 
 
@@ -196,7 +240,9 @@ def test_waste_free_is_not_trusted_where_no_bound_shows_lost_modes():
 
 def test_waste_free_on_a_density_shows_its_acceptance():
     problem = make_density_problem("gaussian 2-D, condition 1")
-    smc = quietly(SMC(200, 12, variant="waste-free", transition=RandomWalk(), random_state=0), problem.path)
+    smc = quietly(
+        SMC(200, 12, variant="waste-free", transition=RandomWalk(), random_state=0), problem.path
+    )
     assert len(smc.result_.reasons) == 1  # for want of a lower bound
     acceptance = smc.result_.diagnostics["acceptance"]
     assert np.all((acceptance[1:] > 0.1) & (acceptance[1:] < 0.6))
@@ -221,7 +267,9 @@ def test_rows():
     smc = SMC(30, 20, random_state=0).fit(path)
     assert smc.converged_
     assert smc.log_partition_[0] == smc.log_partition_[2]
-    alone = SMC(30, 20, random_state=0).fit(LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[1, 0, 0]]))
+    alone = SMC(30, 20, random_state=0).fit(
+        LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[1, 0, 0]])
+    )
     assert smc.log_partition_[1] == alone.log_partition_[0]
 
 
@@ -229,21 +277,27 @@ def test_a_base_without_the_target_is_named():
     path = hidden_mode_problem(4).path
     path.has_walls = True
     path.log_f = lambda state, levels: np.where(levels > 0, -np.inf, 0.0)
-    with pytest.raises(ValueError, match="every chain has weight 0: the base draws no point where f > 0"):
+    with pytest.raises(
+        ValueError, match="every chain has weight 0: the base draws no point where f > 0"
+    ):
         SMC(5, 5, ladder="linear", random_state=0).fit(path)
 
 
-# ---- draws from the target --------------------------------------------------------------------------------
+# ---- draws from the target
 def test_sample_gives_draws_from_the_target():
     problem = make_rbm_problem("easy")
     path, n = problem.path, 2000
     state = SMC(random_state=0).sample(path, n, np.random.default_rng(0))
-    sums = [np.logaddexp.reduce(path.enumerate_block(block, 1)) for block in range(path.n_enumeration_blocks)]
+    sums = [
+        np.logaddexp.reduce(path.enumerate_block(block, 1))
+        for block in range(path.n_enumeration_blocks)
+    ]
     exact = path.sample_enumerated(np.array(sums), n, np.random.default_rng(1))
     assert state.v.shape == (n, 64)
     difference = state.v.mean(axis=0) - exact.v.mean(axis=0)
     error = np.sqrt((state.v.var(axis=0) + exact.v.var(axis=0)) / n)
-    # 64 means; draws share ancestors, 100 sweeps back: 5.5 errors of independent draws are a false alarm of 2e-6
+    # 64 means; draws share ancestors, 100 sweeps back: 5.5 errors of independent draws are a false
+    # alarm of 2e-6
     assert np.all(np.abs(difference) < 5.5 * error)
 
 
@@ -254,7 +308,7 @@ def test_models_draw_from_it():
     assert model.sample(30, random_state=0).shape == (30, 5)
 
 
-# ---- reproducible bits ------------------------------------------------------------------------------------
+# ---- reproducible bits
 class ShortSegments(RBMPath):
     n_moves_per_segment = 7
 
@@ -267,18 +321,35 @@ def short():
     return path
 
 
-@pytest.mark.parametrize(("variant", "n_saved"), [("standard", 0), ("standard", 1), ("standard", 9), ("waste-free", 9)])
+@pytest.mark.parametrize(
+    ("variant", "n_saved"), [("standard", 0), ("standard", 1), ("standard", 9), ("waste-free", 9)]
+)
 def test_an_interrupted_run_goes_on_with_the_same_bits(short, tmp_path, variant, n_saved):
-    options = {"n_particles": 10, "n_temperatures": 30, "n_populations": 4, "resample_at": 0.9, "random_state": 0}
+    options = {
+        "n_particles": 10,
+        "n_temperatures": 30,
+        "n_populations": 4,
+        "resample_at": 0.9,
+        "random_state": 0,
+    }
     options |= {"variant": variant, "chain_length": 5}
     uninterrupted = quietly(SMC(**options), short).run_
     with saves(interrupt_at=n_saved) as before:
         quietly(SMC(**options, checkpoint=tmp_path), short)
     with saves() as after:
         resumed = quietly(SMC(**options, checkpoint=tmp_path, n_jobs=2), short).run_
-    for name in ("log_means", "effective_sizes", "resampled", "log_weights", "summaries", "down", "n_sweeps"):
+    for name in (
+        "log_means",
+        "effective_sizes",
+        "resampled",
+        "log_weights",
+        "summaries",
+        "down",
+        "n_sweeps",
+    ):
         np.testing.assert_array_equal(getattr(resumed, name), getattr(uninterrupted, name))
-    # no segment of the 4 populations, and of the block that settles (15 segments) and goes down, ran twice
+    # no segment of the 4 populations, and of the block that settles (15 segments) and goes down,
+    # ran twice
     assert len(before) == n_saved
     assert len(before + after) == len(set(before + after))
     assert not list(tmp_path.iterdir())
@@ -304,7 +375,10 @@ def test_random_state():
         ({"ladder": "cubic"}, "ladder"),
         ({"variant": "wasteful"}, "variant"),
         ({"variant": "waste-free", "chain_length": 1}, "chain_length"),
-        ({"variant": "waste-free", "chain_length": 7}, "n_particles must be a multiple of chain_length"),
+        (
+            {"variant": "waste-free", "chain_length": 7},
+            "n_particles must be a multiple of chain_length",
+        ),
         ({"variant": "waste-free", "n_particles": 10}, "at least twice as large, got 10 and 10"),
         ({"ladder": [0.1, 1]}, "ladder must begin at 0"),
         ({"transition": "gibbs"}, "transition"),

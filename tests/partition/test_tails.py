@@ -1,4 +1,6 @@
-"""Tails are compared before anything is sampled: what is flagged, what is refused, and what passes."""
+"""Tails are compared before anything is sampled: what is flagged, what is refused, and
+what passes.
+"""
 
 import functools
 import math
@@ -11,8 +13,18 @@ import pytest
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, BDMC, RTS, Gaussian, GeometricPath, ParallelTempering, RandomWalk, StudentT, Uniform
-from sklpf._random import stream_key
+from sklpf import (
+    AIS,
+    BDMC,
+    RTS,
+    Gaussian,
+    GeometricPath,
+    ParallelTempering,
+    RandomWalk,
+    StudentT,
+    Uniform,
+)
+from sklpf._utils.random import stream_key
 from sklpf.partition import _base
 from sklpf.partition._tails import tail_alarms
 
@@ -24,7 +36,7 @@ def tails(path, seed=0):
     return tuple(map(str, tail_alarms(path, stream_key(seed, _base.TAILS))))
 
 
-# ---- densities ------------------------------------------------------------------------------------------
+# ---- densities
 def gauss(d, variance=4.0):
     return Gaussian(np.zeros(d), variance)
 
@@ -62,7 +74,9 @@ def matching(d, power, rotated):
 
 def funnel(x):
     v = x[:, 0]
-    return -0.5 * v**2 - 0.5 * np.sum(x[:, 1:] ** 2 * np.exp(-v)[:, np.newaxis] + v[:, np.newaxis], axis=1)
+    return -0.5 * v**2 - 0.5 * np.sum(
+        x[:, 1:] ** 2 * np.exp(-v)[:, np.newaxis] + v[:, np.newaxis], axis=1
+    )
 
 
 RNG = np.random.default_rng(0)
@@ -91,36 +105,64 @@ def in_orthant(log_density):
 
 
 LIGHT = {
-    **{f"normal {d} {c:g}": GeometricPath(normal(d, c), base=gauss(d)) for d in (2, 10, 100) for c in (1, 1e2, 1e4)},
+    **{
+        f"normal {d} {c:g}": GeometricPath(normal(d, c), base=gauss(d))
+        for d in (2, 10, 100)
+        for c in (1, 1e2, 1e4)
+    },
     **{f"wide {d}": GeometricPath(lambda x: -squares(x) / 2e6, base=gauss(d)) for d in (1, 36)},
     **{f"narrow {d}": GeometricPath(lambda x: -squares(x) * 1e8, base=gauss(d)) for d in (1, 36)},
     **{f"far {d}": GeometricPath(lambda x: -squares(x - 100), base=gauss(d)) for d in (1, 36)},
-    **{f"Laplace {d}": GeometricPath(lambda x: -np.abs(x).sum(axis=1), base=gauss(d)) for d in (1, 10, 100)},
-    "Laplace rotated": GeometricPath(lambda x: -np.abs(x @ rotation(36)).sum(axis=1), base=gauss(36)),
-    **{f"x^4 {d}": GeometricPath(lambda x: -(x**4).sum(axis=1), base=gauss(d, 1.0)) for d in (1, 36)},
-    "two normals": GeometricPath(lambda x: np.logaddexp(-squares(x - 3), -squares(x + 3)), base=gauss(5, 9.0)),
+    **{
+        f"Laplace {d}": GeometricPath(lambda x: -np.abs(x).sum(axis=1), base=gauss(d))
+        for d in (1, 10, 100)
+    },
+    "Laplace rotated": GeometricPath(
+        lambda x: -np.abs(x @ rotation(36)).sum(axis=1), base=gauss(36)
+    ),
+    **{
+        f"x^4 {d}": GeometricPath(lambda x: -(x**4).sum(axis=1), base=gauss(d, 1.0))
+        for d in (1, 36)
+    },
+    "two normals": GeometricPath(
+        lambda x: np.logaddexp(-squares(x - 3), -squares(x + 3)), base=gauss(5, 9.0)
+    ),
     "two normals, 0 far out": GeometricPath(
         lambda x: np.log(np.exp(-squares(x - 3)) + np.exp(-squares(x + 3))), base=gauss(2, 9.0)
     ),
     "funnel": GeometricPath(funnel, base=gauss(6)),
-    "banana": GeometricPath(lambda x: -(x[:, 0] ** 2) / 8 - (x[:, 1] - x[:, 0] ** 2) ** 2 / 2, base=gauss(2)),
+    "banana": GeometricPath(
+        lambda x: -(x[:, 0] ** 2) / 8 - (x[:, 1] - x[:, 0] ** 2) ** 2 / 2, base=gauss(2)
+    ),
     "logistic": GeometricPath(lambda x: logistic(x) + PRIOR.log_density(x), base=PRIOR),
     "logistic, flat prior": GeometricPath(logistic, base=PRIOR),
-    "logistic, overflowing": GeometricPath(lambda x: naive_logistic(x) + PRIOR.log_density(x), base=PRIOR),
+    "logistic, overflowing": GeometricPath(
+        lambda x: naive_logistic(x) + PRIOR.log_density(x), base=PRIOR
+    ),
     "logistic, Cauchy prior": GeometricPath(
         lambda x: logistic(x) + stats.cauchy.logpdf(x).sum(axis=1), base=[stats.cauchy()] * 8
     ),
-    "linear": GeometricPath(lambda x: -5 * squares(residuals(x)) + PRIOR.log_density(x), base=PRIOR),
+    "linear": GeometricPath(
+        lambda x: -5 * squares(residuals(x)) + PRIOR.log_density(x), base=PRIOR
+    ),
     "linear, t errors": GeometricPath(
         lambda x: -2.5 * np.log1p(residuals(x) ** 2).sum(axis=1) + PRIOR.log_density(x), base=PRIOR
     ),
-    "Poisson": GeometricPath(lambda x: np.sum(3 * (x @ X.T) - np.exp(x @ X.T), axis=1), base=gauss(8)),
+    "Poisson": GeometricPath(
+        lambda x: np.sum(3 * (x @ X.T) - np.exp(x @ X.T), axis=1), base=gauss(8)
+    ),
     "ball": GeometricPath(lambda x: np.where(squares(x) < 5, 0.0, -np.inf), base=gauss(5)),
     "exponential": GeometricPath(lambda x: -x.sum(axis=1), base=gauss(10), bounds=(0, np.inf)),
-    "gamma": GeometricPath(in_orthant(lambda x: np.sum(np.log(x + 1e-300) - x, axis=1)), base=ORTHANT),
+    "gamma": GeometricPath(
+        in_orthant(lambda x: np.sum(np.log(x + 1e-300) - x, axis=1)), base=ORTHANT
+    ),
     "normal, t base": GeometricPath(lambda x: -squares(x - 1), base=StudentT(np.zeros(5), 1.0, 3)),
-    "stretched exponential": GeometricPath(lambda x: -np.sqrt(np.abs(x)).sum(axis=1), base=gauss(3)),
-    "beta": GeometricPath(lambda x: 3 * np.log(x[:, 0]) + 7 * np.log1p(-x[:, 0]), base=Uniform(0, 1), bounds=(0, 1)),
+    "stretched exponential": GeometricPath(
+        lambda x: -np.sqrt(np.abs(x)).sum(axis=1), base=gauss(3)
+    ),
+    "beta": GeometricPath(
+        lambda x: 3 * np.log(x[:, 0]) + 7 * np.log1p(-x[:, 0]), base=Uniform(0, 1), bounds=(0, 1)
+    ),
     **{
         f"experts {d} {power} {'rotated ' * rotated}t base": matching(d, power, rotated)
         for d in (2, 36)
@@ -131,18 +173,32 @@ LIGHT = {
     "t, same t": GeometricPath(student(10, 2), base=StudentT(np.ones(10), 4.0, 2)),
     "t, nearly the same t": GeometricPath(student(10, 2), base=StudentT(np.zeros(10), 1.0, 2.2)),
     "t, heavier t": GeometricPath(student(10, 5), base=StudentT(np.zeros(10), 1.0, 2)),
-    "nearly normal": GeometricPath(lambda x: -101 * np.log1p(x[:, 0] ** 2 / 200), base=gauss(1, 1.0)),
+    "nearly normal": GeometricPath(
+        lambda x: -101 * np.log1p(x[:, 0] ** 2 / 200), base=gauss(1, 1.0)
+    ),
 }
 FLAGGED = {
     **{
-        f"experts {d} {power}{' rotated' * rotated}": GeometricPath(experts(d, power, rotated), base=gauss(d))
+        f"experts {d} {power}{' rotated' * rotated}": GeometricPath(
+            experts(d, power, rotated), base=gauss(d)
+        )
         for d in (10, 36)
         for power in (0.7, 1.0, 2.0, 5.0)
         for rotated in (False, True)
     },
-    **{f"t {d} {df}": GeometricPath(student(d, df), base=gauss(d)) for d in (1, 2, 36) for df in (1, 3)},
-    **{f"Cauchy, wide or narrow {a}": GeometricPath(student(1, 1), base=gauss(1, a)) for a in (1e-6, 1e6)},
-    **{f"t, lighter t {df}": GeometricPath(student(2, 1), base=StudentT(np.zeros(2), 1.0, df)) for df in (1.5, 5)},
+    **{
+        f"t {d} {df}": GeometricPath(student(d, df), base=gauss(d))
+        for d in (1, 2, 36)
+        for df in (1, 3)
+    },
+    **{
+        f"Cauchy, wide or narrow {a}": GeometricPath(student(1, 1), base=gauss(1, a))
+        for a in (1e-6, 1e6)
+    },
+    **{
+        f"t, lighter t {df}": GeometricPath(student(2, 1), base=StudentT(np.zeros(2), 1.0, df))
+        for df in (1.5, 5)
+    },
     "one expert among normals": GeometricPath(
         lambda x: -2 * np.log1p(x[:, 0] ** 2) - squares(x[:, 1:]), base=gauss(100)
     ),
@@ -153,12 +209,17 @@ FLAGGED = {
     ),
 }
 IMPROPER = {
-    **{f"1 / (1 + r) {d}": GeometricPath(lambda x: -np.log1p(np.sqrt(squares(x))), base=gauss(d)) for d in (1, 2, 36)},
+    **{
+        f"1 / (1 + r) {d}": GeometricPath(lambda x: -np.log1p(np.sqrt(squares(x))), base=gauss(d))
+        for d in (1, 2, 36)
+    },
     **{f"constant {d}": GeometricPath(lambda x: 0 * x[:, 0], base=gauss(d)) for d in (1, 2, 36)},
     **{f"e^x {d}": GeometricPath(lambda x: x[:, 0], base=gauss(d)) for d in (1, 2, 36)},
     **{f"e^(x^2) {d}": GeometricPath(squares, base=gauss(d)) for d in (1, 2, 36)},
     "r^-d": GeometricPath(student(5, 0), base=StudentT(np.zeros(5), 1.0, 1)),
-    "constant from 0 on": GeometricPath(lambda x: 0 * x[:, 0], base=gauss(3), bounds=([0, 0, 0], [1, np.inf, np.inf])),
+    "constant from 0 on": GeometricPath(
+        lambda x: 0 * x[:, 0], base=gauss(3), bounds=([0, 0, 0], [1, np.inf, np.inf])
+    ),
     "experts": GeometricPath(experts(10, 0.45, True), base=gauss(10)),
 }
 
@@ -189,8 +250,14 @@ def test_what_has_no_integral_is_refused(name):
         (FLAGGED["t 1 1"], r"falls only as r\^-2 .* at most 1 degrees"),
         (FLAGGED["t 36 3"], r"falls only as r\^-39 .* at most 3 degrees"),
         (FLAGGED["experts 36 2.0"], r"falls only as r\^-4 .* at most 3 degrees"),  # along an axis
-        (FLAGGED["experts 10 5.0 rotated"], r"falls only as r\^-100 .* at most 8 degrees"),  # 90 on no ridge
-        (GeometricPath(lambda x: -(x[:, 0] ** 2) * (1 + x[:, 1] ** 2), base=gauss(2)), r"is flat .* of few degrees"),
+        (
+            FLAGGED["experts 10 5.0 rotated"],
+            r"falls only as r\^-100 .* at most 8 degrees",
+        ),  # 90 on no ridge
+        (
+            GeometricPath(lambda x: -(x[:, 0] ** 2) * (1 + x[:, 1] ** 2), base=gauss(2)),
+            r"is flat .* of few degrees",
+        ),
     ],
 )
 def test_the_exponent_is_that_of_the_heaviest_ray(path, words):
@@ -200,7 +267,10 @@ def test_the_exponent_is_that_of_the_heaviest_ray(path, words):
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        (IMPROPER["1 / (1 + r) 2"], r"falls only as r\^-1 .* in 2 dimensions it must fall faster than r\^-2;"),
+        (
+            IMPROPER["1 / (1 + r) 2"],
+            r"falls only as r\^-1 .* in 2 dimensions it must fall faster than r\^-2;",
+        ),
         (IMPROPER["constant 1"], r"is flat .* in 1 dimension it must"),
         (IMPROPER["e^x 36"], r"grows .* in 36 dimensions"),
         (IMPROPER["constant from 0 on"], r"in 2 open dimensions it must fall faster than r\^-2;"),
@@ -211,7 +281,7 @@ def test_a_refusal_says_what_is_missing(path, words):
         tails(path)
 
 
-# ---- how functions are called ---------------------------------------------------------------------------
+# ---- how functions are called
 class Recorded:
     """A log density that keeps the points it was given."""
 
@@ -235,7 +305,9 @@ def test_it_takes_few_evaluations(base):
     path, calls = recorded(normal(base.n_dimensions, 1e4), base=base)
     tails(path)
     assert len(calls) <= 150
-    assert max(len(points) for points in calls) <= base.n_dimensions + 32 + 32 * (base.n_dimensions < 64)
+    assert max(len(points) for points in calls) <= base.n_dimensions + 32 + 32 * (
+        base.n_dimensions < 64
+    )
 
 
 def test_a_box_needs_none():
@@ -258,10 +330,14 @@ def test_points_stay_within_bounds():
 @pytest.mark.parametrize("radius", [30.0, 1e6])
 def test_values_that_are_no_numbers_far_out_are_left_out(far, radius):
     def of(log_density):
-        return GeometricPath(lambda x: np.where(squares(x) > radius**2, far, log_density(x)), base=gauss(3))
+        return GeometricPath(
+            lambda x: np.where(squares(x) > radius**2, far, log_density(x)), base=gauss(3)
+        )
 
     assert tails(of(lambda x: -squares(x))) == ()
-    heavy = radius > 1e3 and far != -np.inf  # a density that ends has no tail; up to 30 is too short for one
+    heavy = (
+        radius > 1e3 and far != -np.inf
+    )  # a density that ends has no tail; up to 30 is too short for one
     assert bool(tails(of(student(3, 1)))) == heavy
 
 
@@ -298,11 +374,13 @@ def test_axes_of_the_base_are_tried():
 
 
 def test_what_no_ray_meets_is_not_seen():
-    """Ridges of experts in other directions than the base's: the index there is 1, on other rays 36."""
+    """Ridges of experts in other directions than the base's: the index there is 1, on other rays
+    36.
+    """
     assert tails(GeometricPath(experts(36, 1.0, True), base=StudentT(np.zeros(36), 1.0, 8))) == ()
 
 
-# ---- estimators -----------------------------------------------------------------------------------------
+# ---- estimators
 ESTIMATORS = {
     "AIS": AIS(20, 20, random_state=0),
     "BDMC": BDMC(20, 20, random_state=0),

@@ -1,4 +1,6 @@
-"""Base draws where the target is 0: results are right or flagged. And levels without visits are reported in words."""
+"""Base draws where the target is 0: results are right or flagged. And levels without visits are
+reported in words.
+"""
 
 import warnings
 
@@ -19,14 +21,17 @@ from sklpf import (
     ThermodynamicIntegration,
     WangLandau,
 )
-from sklpf._random import stream_key
+from sklpf._utils.random import stream_key
 from sklpf.partition._walls import first_ratio
 
 
 def inside(region, n_dimensions, log_share):
-    """The path to N(0, I) where `region` says so from N(0, 1.5 I), and log Z from the region's share of N(0, I)."""
+    """The path to N(0, I) where `region` says so from N(0, 1.5 I), and log Z from the region's
+    share of N(0, I).
+    """
     path = GeometricPath(
-        lambda x: np.where(region(x), -np.sum(x**2, axis=1) / 2, -np.inf), base=Gaussian(np.zeros(n_dimensions), 1.5)
+        lambda x: np.where(region(x), -np.sum(x**2, axis=1) / 2, -np.inf),
+        base=Gaussian(np.zeros(n_dimensions), 1.5),
     )
     return path, n_dimensions / 2 * np.log(2 * np.pi) + log_share
 
@@ -35,9 +40,13 @@ GRID = np.linspace(-8, 8, 20_001)
 TARGETS = {
     "orthant": inside(lambda x: np.all(x > 0, axis=1), 3, -3 * np.log(2)),
     "half-space": inside(lambda x: x[:, 0] > 0.5, 3, norm.logsf(0.5)),
-    "box": inside(lambda x: np.all(np.abs(x) < 0.3, axis=1), 2, 2 * np.log(norm.cdf(0.3) - norm.cdf(-0.3))),
+    "box": inside(
+        lambda x: np.all(np.abs(x) < 0.3, axis=1), 2, 2 * np.log(norm.cdf(0.3) - norm.cdf(-0.3))
+    ),
     "parabola": inside(
-        lambda x: x[:, 1] > x[:, 0] ** 2, 2, np.log(np.trapezoid(norm.pdf(GRID) * norm.sf(GRID**2), GRID))
+        lambda x: x[:, 1] > x[:, 0] ** 2,
+        2,
+        np.log(np.trapezoid(norm.pdf(GRID) * norm.sf(GRID**2), GRID)),
     ),
 }
 
@@ -53,9 +62,11 @@ def quietly(estimator, path):
         return estimator.fit(path)
 
 
-# ---- walls ---------------------------------------------------------------------------------------
+# ---- walls
 def test_short_runs_are_right_though_chains_hardly_visit_the_base(target):
-    """Four standard errors and the t law of ten groups: false alarms in 0.3 % of the runs, for 2.5 % of the seeds."""
+    """Four standard errors and the t law of ten groups: false alarms in 0.3 % of the runs, for 2.5
+    % of the seeds.
+    """
     path, truth = target
     for seed in (0, 1):
         fitted = quietly(RTS(20, 20, 400, random_state=seed), path)
@@ -94,7 +105,9 @@ def test_the_first_ratio_is_the_mean_over_base_draws():
     near = path.with_ladder([0.0, 1.0])
     ratio = first_ratio(near, 80_000, None, stream_key(0))
     assert ratio.n_draws == 20_000
-    assert abs(ratio.mean.log_mean - truth) < 4 * ratio.mean.std_error  # false alarm in 6e-5 of the seeds
+    assert (
+        abs(ratio.mean.log_mean - truth) < 4 * ratio.mean.std_error
+    )  # false alarm in 6e-5 of the seeds
     assert ratio.alarms == ()
     rare, _ = inside(lambda x: x[:, 0] > 3.5, 1, 0.0)
     assert first_ratio(rare, 1000, None, stream_key(1)).alarms[0].kind == "few-effective-weights"
@@ -116,19 +129,25 @@ def test_too_few_base_draws_in_the_target_are_reported():
     assert not fitted.converged_
 
 
-# ---- levels without visits -----------------------------------------------------------------------
+# ---- levels without visits
 @pytest.fixture(scope="module")
 def sparse():
     """Runs of few sweeps at 100 levels: the averages of counts, and some levels, are empty."""
-    path = GeometricPath(lambda x: -np.sum(x**2, axis=1) / 2, grad=lambda x: -x, base=Gaussian(np.ones(3), 2.0))
-    return [quietly(RTS(10, 100, 200, rao_blackwell=False, random_state=seed), path) for seed in (2, 3)]
+    path = GeometricPath(
+        lambda x: -np.sum(x**2, axis=1) / 2, grad=lambda x: -x, base=Gaussian(np.ones(3), 2.0)
+    )
+    return [
+        quietly(RTS(10, 100, 200, rao_blackwell=False, random_state=seed), path) for seed in (2, 3)
+    ]
 
 
 def test_an_end_that_was_not_drawn_is_reported(sparse):
     for fitted in sparse:
         assert np.isfinite(fitted.log_partition_std_error_)
         assert not fitted.converged_
-        assert any("no chain drew one of the ladder's ends" in reason for reason in fitted.result_.reasons)
+        assert any(
+            "no chain drew one of the ladder's ends" in reason for reason in fitted.result_.reasons
+        )
 
 
 @pytest.mark.parametrize(

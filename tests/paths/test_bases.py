@@ -15,7 +15,11 @@ from sklpf.paths._elliptical import Gaussian, StudentT
 MEAN = np.array([1.0, -2.0, 0.5])
 FULL = np.array([[2.0, 0.9, -0.3], [0.9, 1.0, 0.1], [-0.3, 0.1, 0.5]])
 VARIANCES = np.array([2.0, 1.0, 0.5])
-MATRICES = {"number": (4.0, 4 * np.eye(3)), "variances": (VARIANCES, np.diag(VARIANCES)), "full": (FULL, FULL)}
+MATRICES = {
+    "number": (4.0, 4 * np.eye(3)),
+    "variances": (VARIANCES, np.diag(VARIANCES)),
+    "full": (FULL, FULL),
+}
 BASES = {
     "gaussian": Gaussian(MEAN, FULL),
     "diagonal": Gaussian(MEAN, VARIANCES),
@@ -54,7 +58,9 @@ def rng():
 
 
 def numerical_gradient(base, x, step=1e-5):
-    columns = [base.log_density(x + step * e) - base.log_density(x - step * e) for e in np.eye(x.shape[1])]
+    columns = [
+        base.log_density(x + step * e) - base.log_density(x - step * e) for e in np.eye(x.shape[1])
+    ]
     return np.stack(columns, axis=1) / (2 * step)
 
 
@@ -87,12 +93,16 @@ def test_log_densities_of_independent_coordinates_are_those_of_scipy(name, rng):
     np.testing.assert_allclose(values, expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize(("low", "high"), [(37, 40), (-300, -299), (5, np.inf), (-np.inf, -9), (1000, 1001)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(37, 40), (-300, -299), (5, np.inf), (-np.inf, -9), (1000, 1001)]
+)
 def test_far_tails_have_mass_1(low, high):
     base = Gaussian(0, 1).truncated(low, high)
     near = min(abs(low), abs(high))  # the density falls off as exp(-near * distance) from there
     x = np.sign(low) * (near + np.linspace(0, min(high - low, 40 / near), 20001))
-    np.testing.assert_allclose(integrate.simpson(np.exp(base.log_density(x[:, np.newaxis])), np.abs(x)), 1, rtol=1e-9)
+    np.testing.assert_allclose(
+        integrate.simpson(np.exp(base.log_density(x[:, np.newaxis])), np.abs(x)), 1, rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("low", [-1, -1e-9, 0, 1e-3, 3, -8, 50])
@@ -118,23 +128,33 @@ def test_narrow_boxes_have_mass_1(low, width):
     ids=repr,
 )
 def test_one_dimensional_densities_are_normalised(base):
-    mass, _ = integrate.quad(lambda x: np.exp(base.log_density(np.array([[x]]))[0]), -60, 60, points=[-1, 1, 1.5, 2])
+    mass, _ = integrate.quad(
+        lambda x: np.exp(base.log_density(np.array([[x]]))[0]), -60, 60, points=[-1, 1, 1.5, 2]
+    )
     assert base.normalised
     np.testing.assert_allclose(mass, 1, atol=1e-5)  # the tails of t beyond 60
 
 
-@pytest.mark.parametrize("base", [Gaussian([1, 0], FULL[:2, :2]), StudentT([1, 0], FULL[:2, :2], 8)], ids=repr)
+@pytest.mark.parametrize(
+    "base", [Gaussian([1, 0], FULL[:2, :2]), StudentT([1, 0], FULL[:2, :2], 8)], ids=repr
+)
 def test_two_dimensional_densities_are_normalised(base):
-    line = np.linspace(-50, 50, 1001)  # the trapezoidal rule is exact for smooth functions that vanish at the ends
+    line = np.linspace(
+        -50, 50, 1001
+    )  # the trapezoidal rule is exact for smooth functions that vanish at the ends
     x = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
     np.testing.assert_allclose(np.sum(np.exp(base.log_density(x))) * 0.01, 1, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["gaussian", "diagonal", "t", "cauchy", "uniform", "truncated", "tails"])
+@pytest.mark.parametrize(
+    "name", ["gaussian", "diagonal", "t", "cauchy", "uniform", "truncated", "tails"]
+)
 def test_gradients_are_those_of_the_log_densities(name, rng):
     base = BASES[name]
     x = base.center + 0.3 * base.scale * rng.uniform(-1, 1, (20, 3))
-    np.testing.assert_allclose(base.grad_log_density(x), numerical_gradient(base, x), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        base.grad_log_density(x), numerical_gradient(base, x), rtol=1e-5, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -203,7 +223,9 @@ def test_badly_scaled_covariances_are_no_trouble(rng):
     units = np.array([1e-120, 1.0, 1e120])
     x = rng.standard_normal((20, 3))
     scaled = Gaussian(MEAN * units, FULL * np.outer(units, units)).log_density(x * units)
-    np.testing.assert_allclose(scaled, Gaussian(MEAN, FULL).log_density(x) - np.sum(np.log(units)), rtol=1e-10)
+    np.testing.assert_allclose(
+        scaled, Gaussian(MEAN, FULL).log_density(x) - np.sum(np.log(units)), rtol=1e-10
+    )
 
 
 # packed parameters, pickling
@@ -215,13 +237,17 @@ def arrays_of(base):
 
 
 @pytest.mark.parametrize("name", BASES)
-@pytest.mark.parametrize("copied", [lambda base: pickle.loads(pickle.dumps(base)), copy.deepcopy, copy.copy])
+@pytest.mark.parametrize(
+    "copied", [lambda base: pickle.loads(pickle.dumps(base)), copy.deepcopy, copy.copy]
+)
 def test_copies_are_the_same_and_read_only(name, copied, rng):
     base = BASES[name]
     again = copied(base)
     x = base.sample(10, rng)
     np.testing.assert_array_equal(again.log_density(x), base.log_density(x))
-    np.testing.assert_array_equal(again.sample(3, np.random.default_rng(1)), base.sample(3, np.random.default_rng(1)))
+    np.testing.assert_array_equal(
+        again.sample(3, np.random.default_rng(1)), base.sample(3, np.random.default_rng(1))
+    )
     assert repr(again) == repr(base)
     for array in (*arrays_of(base), *arrays_of(again)):
         assert array.dtype == np.float64
@@ -242,7 +268,9 @@ def test_packed_ellipses_give_the_log_density(name, rng):
     packed = base.packed
     squares = np.sum(((x - packed.mean) @ packed.root.T) ** 2, axis=1)
     if packed.is_diagonal:
-        np.testing.assert_allclose(squares, np.sum(((x - packed.mean) * packed.diagonal) ** 2, axis=1))
+        np.testing.assert_allclose(
+            squares, np.sum(((x - packed.mean) * packed.diagonal) ** 2, axis=1)
+        )
     assert packed.is_diagonal == (name in ("diagonal", "cauchy"))
     np.testing.assert_array_equal(np.diag(packed.root), packed.diagonal)
     np.testing.assert_array_equal(np.tril(packed.root), packed.root)
@@ -273,7 +301,9 @@ def test_fit_works_with_few_points_in_any_units(n, rng):
     base, scaled = Gaussian.fit(points), Gaussian.fit(points * units)
     np.testing.assert_allclose(base.mean, points.mean(axis=0))
     np.testing.assert_allclose(base.scale, points.std(axis=0))
-    np.testing.assert_allclose(scaled.covariance, base.covariance * np.outer(units, units), rtol=1e-6)
+    np.testing.assert_allclose(
+        scaled.covariance, base.covariance * np.outer(units, units), rtol=1e-6
+    )
 
 
 def test_fit_finds_the_covariance_of_many_points(rng):
@@ -305,9 +335,13 @@ def test_at_mode_does_not_depend_on_units(with_grad, rng):
     mean, covariance, log_density, grad = correlated_gaussian(3, rng)
     units = np.array([1e-4, 1, 1e4])
     base = Gaussian.at_mode(
-        lambda x: log_density(x / units), mean * units, grad=(lambda x: grad(x / units) / units) if with_grad else None
+        lambda x: log_density(x / units),
+        mean * units,
+        grad=(lambda x: grad(x / units) / units) if with_grad else None,
     )
-    np.testing.assert_allclose(base.covariance / np.outer(units, units), covariance, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        base.covariance / np.outer(units, units), covariance, rtol=1e-4, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("with_grad", [True, False])
@@ -344,7 +378,9 @@ def test_at_mode_where_the_log_density_is_nan_outside_its_support(start):
 
 
 def test_at_mode_takes_steps_that_fit_the_density():
-    """Differences over 10 standard deviations, as in its first round, would miss the mode by 7 of them."""
+    """Differences over 10 standard deviations, as in its first round, would miss the mode by 7 of
+    them.
+    """
     base = Gaussian.at_mode(lambda x: list(-1e4 * x[:, 0] - np.exp(-1e4 * x[:, 0])), [3e-4])
     np.testing.assert_allclose([base.mean[0] * 1e4, base.scale[0] * 1e4], [0, 1], atol=1e-4)
 
@@ -352,7 +388,9 @@ def test_at_mode_takes_steps_that_fit_the_density():
 def test_at_mode_climbs_a_curved_valley():
     base = Gaussian.at_mode(lambda x: -np.array([optimize.rosen(row) for row in x]), [-1.2, 1])
     np.testing.assert_allclose(base.mean, 1, atol=1e-3)
-    np.testing.assert_allclose(base.covariance, np.linalg.inv(optimize.rosen_hess(np.ones(2))), rtol=1e-3)
+    np.testing.assert_allclose(
+        base.covariance, np.linalg.inv(optimize.rosen_hess(np.ones(2))), rtol=1e-3
+    )
 
 
 INSTEAD = r"give another start, or the base itself as Gaussian\(mean, covariance\)"
@@ -361,15 +399,27 @@ INSTEAD = r"give another start, or the base itself as Gaussian\(mean, covariance
 @pytest.mark.parametrize(
     ("log_density", "start", "message"),
     [
-        (lambda x: np.sum(x, axis=1), [0, 0], "no mode of log_density was found, as it has no maximum along column 0"),
-        (lambda x: -(x[:, 0] ** 2), [0, 0], "no mode of log_density was found, as it has no maximum along column 1"),
+        (
+            lambda x: np.sum(x, axis=1),
+            [0, 0],
+            "no mode of log_density was found, as it has no maximum along column 0",
+        ),
+        (
+            lambda x: -(x[:, 0] ** 2),
+            [0, 0],
+            "no mode of log_density was found, as it has no maximum along column 1",
+        ),
         (lambda x: x[:, 0] ** 2 - x[:, 1] ** 2, [0, 0], "no mode of log_density was found"),
         (
             lambda x: -np.sum(x**2, axis=1) + 3 * x[:, 0] * x[:, 1],
             [0, 0],
             "the negative Hessian of log_density must be",
         ),
-        (lambda x: -np.sum(x**2, axis=1) / 0.0, [1, 0], "log_density must be finite at start, got -inf"),
+        (
+            lambda x: -np.sum(x**2, axis=1) / 0.0,
+            [1, 0],
+            "log_density must be finite at start, got -inf",
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
@@ -379,14 +429,20 @@ def test_at_mode_says_when_there_is_none(log_density, start, message):
 
 
 def test_at_mode_notices_a_wrong_gradient():
-    with pytest.raises(ValueError, match=f"no mode of log_density was found, as it still rises .*: {INSTEAD}"):
+    with pytest.raises(
+        ValueError, match=f"no mode of log_density was found, as it still rises .*: {INSTEAD}"
+    ):
         Gaussian.at_mode(lambda x: -np.sum(x**2, axis=1), [3.0, 1.0], grad=lambda x: -2 * x - 5)
 
 
 def test_at_mode_checks_what_functions_return():
-    with pytest.raises(ValueError, match=r"log_density must take points \(n, d\) and return .* function f of one"):
+    with pytest.raises(
+        ValueError, match=r"log_density must take points \(n, d\) and return .* function f of one"
+    ):
         Gaussian.at_mode(lambda x: -np.sum(x**2), [0.0, 0.0])
-    with pytest.raises(ValueError, match=r"grad must take points \(n, d\) and return \(n, d\), but returned \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"grad must take points \(n, d\) and return \(n, d\), but returned \(2,\)"
+    ):
         Gaussian.at_mode(lambda x: -np.sum(x**2, axis=1), [0.0, 0.0], grad=lambda x: -2 * x[0])
 
 
@@ -423,7 +479,9 @@ def test_frozen_univariate_distributions_are_converted(parts, kind, rng):
     several = parts if isinstance(parts, (list, tuple)) else [parts]
     assert (type(base).__name__, base.n_dimensions, base.normalised) == (kind, len(several), True)
     x = rng.uniform(1, 2, (10, len(several)))
-    np.testing.assert_allclose(base.log_density(x), sum(p.logpdf(column) for p, column in zip(several, x.T)))
+    np.testing.assert_allclose(
+        base.log_density(x), sum(p.logpdf(column) for p, column in zip(several, x.T))
+    )
     assert hasattr(base, "grad_log_density") == (kind != "_Independent")
 
 
@@ -466,14 +524,23 @@ def test_own_objects_are_returned_as_they_are():
     ],
 )
 def test_other_objects_are_refused(base, ending):
-    start = r"^base must be a Gaussian, StudentT or Uniform, a frozen distribution of scipy.stats \(multivariate_normal"
-    with pytest.raises(TypeError, match=f"{start}.*object with sample, log_density, normalised.*; {ending}$"):
+    start = (
+        r"^base must be a Gaussian, StudentT or Uniform, a frozen distribution of scipy.stats"
+        r" \(multivariate_normal"
+    )
+    with pytest.raises(
+        TypeError, match=f"{start}.*object with sample, log_density, normalised.*; {ending}$"
+    ):
         as_base(base)
 
 
-@pytest.mark.parametrize("base", [stats.norm(scale=-1), stats.norm([0, 1]), [stats.expon(), stats.norm([0, 1])]])
+@pytest.mark.parametrize(
+    "base", [stats.norm(scale=-1), stats.norm([0, 1]), [stats.expon(), stats.norm([0, 1])]]
+)
 def test_invalid_frozen_distributions_are_refused(base):
-    with pytest.raises(ValueError, match="base must be frozen with valid numbers; give a list of distributions"):
+    with pytest.raises(
+        ValueError, match="base must be frozen with valid numbers; give a list of distributions"
+    ):
         as_base(base)
 
 
@@ -488,57 +555,132 @@ def test_the_number_of_dimensions_is_checked():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Gaussian([], 1), r"mean must have shape \(d,\), one number per dimension, got \(0,\)"),
-        (lambda: Gaussian([[0]], 1), r"mean must have shape \(d,\), one number per dimension, got \(1, 1\)"),
-        (lambda: Gaussian([0, np.nan], 1), "mean must be free of NaN and infinite numbers; replace them"),
-        (lambda: Gaussian("zero", 1), "mean must be a number or a rectangular array of numbers, got 'zero'"),
-        (lambda: Gaussian(0, [[1, 2], [3]]), "covariance must be a number or a rectangular array of numbers"),
-        (lambda: Gaussian([0, 0], [1, np.inf]), "covariance must be free of NaN and infinite numbers; replace them"),
+        (
+            lambda: Gaussian([], 1),
+            r"mean must have shape \(d,\), one number per dimension, got \(0,\)",
+        ),
+        (
+            lambda: Gaussian([[0]], 1),
+            r"mean must have shape \(d,\), one number per dimension, got \(1, 1\)",
+        ),
+        (
+            lambda: Gaussian([0, np.nan], 1),
+            "mean must be free of NaN and infinite numbers; replace them",
+        ),
+        (
+            lambda: Gaussian("zero", 1),
+            "mean must be a number or a rectangular array of numbers, got 'zero'",
+        ),
+        (
+            lambda: Gaussian(0, [[1, 2], [3]]),
+            "covariance must be a number or a rectangular array of numbers",
+        ),
+        (
+            lambda: Gaussian([0, 0], [1, np.inf]),
+            "covariance must be free of NaN and infinite numbers; replace them",
+        ),
         (
             lambda: Gaussian([0, 0], np.eye(3)),
-            r"covariance must be a number or have shape \(2,\) or \(2, 2\), as mean has length 2, got \(3, 3\)",
+            (
+                r"covariance must be a number or have shape \(2,\) or \(2, 2\), as mean has length"
+                r" 2, got \(3, 3\)"
+            ),
         ),
         (lambda: Gaussian(0, -1), "covariance must be positive: give variances above 0"),
         (
             lambda: Gaussian([0, 0], [[1, 0], [0, 0]]),
             "covariance must be positive on its diagonal: give variances above 0",
         ),
-        (lambda: Gaussian([0, 0], [[1, 0.5], [0.4, 1]]), "covariance must be symmetric; average it with its transpose"),
-        (lambda: Gaussian([0, 0], [[1, 2], [2, 1]]), "covariance must be positive definite; drop dimensions"),
-        (lambda: Gaussian(np.zeros(3), np.ones((3, 3))), "covariance must be positive definite; drop dimensions"),
-        (lambda: StudentT([0, 0], [[1, 2], [2, 1]], 3), "scale must be positive definite; drop dimensions"),
-        (lambda: StudentT([0, 0], np.eye(3), 3), r"scale must be a number or have shape \(2,\) or \(2, 2\)"),
+        (
+            lambda: Gaussian([0, 0], [[1, 0.5], [0.4, 1]]),
+            "covariance must be symmetric; average it with its transpose",
+        ),
+        (
+            lambda: Gaussian([0, 0], [[1, 2], [2, 1]]),
+            "covariance must be positive definite; drop dimensions",
+        ),
+        (
+            lambda: Gaussian(np.zeros(3), np.ones((3, 3))),
+            "covariance must be positive definite; drop dimensions",
+        ),
+        (
+            lambda: StudentT([0, 0], [[1, 2], [2, 1]], 3),
+            "scale must be positive definite; drop dimensions",
+        ),
+        (
+            lambda: StudentT([0, 0], np.eye(3), 3),
+            r"scale must be a number or have shape \(2,\) or \(2, 2\)",
+        ),
         (lambda: StudentT(0, 1, 0), "df must be a positive finite number, got 0"),
         (lambda: StudentT(0, 1, np.inf), "df must be a positive finite number, got inf"),
         (lambda: StudentT(0, 1, np.nan), "df must be free of NaN"),
-        (lambda: StudentT(0, 1, 0.01), "df must be at least 0.1, as draws overflow with less, got 0.01"),
-        (lambda: Uniform([0, 1], [1, 1]), "low must be below high, but is 1 >= 1 in column 1; swap them?"),
-        (lambda: Uniform([0, 0], [1, 1, 1]), r"low must have shape \(3,\), one number per dimension, got \(2,\)"),
-        (lambda: Uniform([], []), r"low must have shape \(d,\), one number per dimension, got \(0,\)"),
-        (lambda: Uniform(0, np.inf), "low and high of Uniform must be finite; take Gaussian or StudentT"),
+        (
+            lambda: StudentT(0, 1, 0.01),
+            "df must be at least 0.1, as draws overflow with less, got 0.01",
+        ),
+        (
+            lambda: Uniform([0, 1], [1, 1]),
+            "low must be below high, but is 1 >= 1 in column 1; swap them?",
+        ),
+        (
+            lambda: Uniform([0, 0], [1, 1, 1]),
+            r"low must have shape \(3,\), one number per dimension, got \(2,\)",
+        ),
+        (
+            lambda: Uniform([], []),
+            r"low must have shape \(d,\), one number per dimension, got \(0,\)",
+        ),
+        (
+            lambda: Uniform(0, np.inf),
+            "low and high of Uniform must be finite; take Gaussian or StudentT",
+        ),
         (lambda: Uniform(-1e308, 1e308), "low and high of Uniform must be finite"),
         (lambda: Uniform(0, np.nan), "high must be free of NaN; replace them"),
         (
             lambda: Gaussian([0, 0], FULL[:2, :2]).truncated(0, 1),
             "truncated needs a diagonal covariance: give Gaussian",
         ),
-        (lambda: Gaussian(0, 1).truncated(1, 0), "low must be below high, but is 1 >= 0 in column 0"),
-        (lambda: Gaussian([0, 0], 1).truncated([0], 1), r"low must have shape \(2,\), one number per dimension"),
+        (
+            lambda: Gaussian(0, 1).truncated(1, 0),
+            "low must be below high, but is 1 >= 0 in column 0",
+        ),
+        (
+            lambda: Gaussian([0, 0], 1).truncated([0], 1),
+            r"low must have shape \(2,\), one number per dimension",
+        ),
         (
             lambda: Gaussian(0, 1).truncated(1e6, np.inf),
             "low and high must not cut off the whole Gaussian; move its mean",
         ),
-        (lambda: Gaussian(0, 1).truncated(1e200, 2e200), "low and high must not cut off the whole Gaussian"),
-        (lambda: Gaussian.fit([[0.0], [1.0]]), r"points must have shape \(n, d\) with n >= 3 and d >= 1, got \(2, 1\)"),
-        (lambda: Gaussian.fit(np.zeros(4)), r"points must have shape \(n, d\) with n >= 3 and d >= 1, got \(4,\)"),
+        (
+            lambda: Gaussian(0, 1).truncated(1e200, 2e200),
+            "low and high must not cut off the whole Gaussian",
+        ),
+        (
+            lambda: Gaussian.fit([[0.0], [1.0]]),
+            r"points must have shape \(n, d\) with n >= 3 and d >= 1, got \(2, 1\)",
+        ),
+        (
+            lambda: Gaussian.fit(np.zeros(4)),
+            r"points must have shape \(n, d\) with n >= 3 and d >= 1, got \(4,\)",
+        ),
         (
             lambda: Gaussian.fit([[0.0, 5], [1, 5], [2, 5]]),
             "points must vary in every column, column 1 doesn't: drop it",
         ),
-        (lambda: Gaussian.fit([[0.1]] * 3), "points must vary in every column, column 0 doesn't: drop it"),
-        (lambda: Gaussian.fit([[0.0], [1.0], [np.nan]]), "points must be free of NaN and infinite numbers"),
+        (
+            lambda: Gaussian.fit([[0.1]] * 3),
+            "points must vary in every column, column 0 doesn't: drop it",
+        ),
+        (
+            lambda: Gaussian.fit([[0.0], [1.0], [np.nan]]),
+            "points must be free of NaN and infinite numbers",
+        ),
         (lambda: Gaussian.at_mode(abs, [np.inf]), "start must be free of NaN and infinite numbers"),
-        (lambda: Gaussian.at_mode(abs, [0.0], factor=-1), "factor must be a positive finite number, got -1"),
+        (
+            lambda: Gaussian.at_mode(abs, [0.0], factor=-1),
+            "factor must be a positive finite number, got -1",
+        ),
     ],
 )
 def test_messages(make, message):

@@ -1,4 +1,6 @@
-"""Densities that numba compiled: the same chains as in plain loops, made once, nothing left on disk."""
+"""Densities that numba compiled: the same chains as in plain loops, made once, nothing left on
+disk.
+"""
 
 import logging
 import os
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 from sklpf import HAIS, HMC, RTS, Gaussian, GeometricPath, ParallelTempering, StudentT, Uniform
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.runs import _plain, _programs
 
 PRECISION = np.array([[2.0, 0.9, 0.0], [0.9, 1.0, 0.3], [0.0, 0.3, 0.7]])
@@ -43,7 +45,13 @@ BASES = {
     "box": (Uniform(-2 * np.ones(3), np.ones(3)), (-2.0, 1.0)),
     "half": (Gaussian(np.zeros(3), 2.0), (-1.0, np.inf)),
 }
-MOVES = [HMC(0.4, half_life=1), HMC(0.2, n_leapfrog=3, half_life=None), HMC(), HMC(metric="diag"), HMC(metric="dense")]
+MOVES = [
+    HMC(0.4, half_life=1),
+    HMC(0.2, n_leapfrog=3, half_life=None),
+    HMC(),
+    HMC(metric="diag"),
+    HMC(metric="dense"),
+]
 
 
 @pytest.fixture(scope="module", params=BASES)
@@ -78,7 +86,11 @@ def test_exchange_and_temper_are_those_of_the_plain_loops(kind):
     compiled = GeometricPath(log_density, grad=grad, base=base, bounds=bounds, ladder=LADDER)
     move, stream, n_levels = HMC(metric="dense").tune(path, (3, 4)), Stream((1, 2), 5), len(LADDER)
     state = path.sample_base(n_levels, stream)
-    memory, levels, ends = move.init(path, state, stream.aside()), np.arange(n_levels), np.zeros(n_levels, dtype=int)
+    memory, levels, ends = (
+        move.init(path, state, stream.aside()),
+        np.arange(n_levels),
+        np.zeros(n_levels, dtype=int),
+    )
     order = levels, ends, np.zeros(n_levels - 1), 9, stream.at(1), 2
     looped = _plain.exchange(path, move, state, memory, *order)
     fused = _programs.exchange(compiled, move, state, memory, *order)
@@ -99,9 +111,17 @@ def test_estimates_agree_and_are_compiled_once(caplog):
         return -0.5 * ((x @ PRECISION) * x).sum(axis=1)
 
     base, _ = BASES["diagonal"]
-    numbers = [HAIS(20, 150, random_state=0).fit(GeometricPath(plain, grad=plain_grad, base=base)).log_partition_]
+    numbers = [
+        HAIS(20, 150, random_state=0)
+        .fit(GeometricPath(plain, grad=plain_grad, base=base))
+        .log_partition_
+    ]
     for _ in range(2):
-        numbers.append(HAIS(20, 150, random_state=0).fit(GeometricPath(again, grad=grad, base=base)).log_partition_)
+        numbers.append(
+            HAIS(20, 150, random_state=0)
+            .fit(GeometricPath(again, grad=grad, base=base))
+            .log_partition_
+        )
     np.testing.assert_allclose(numbers, numbers[0], rtol=0, atol=1e-8)
     assert sum("compiling programs for again" in message for message in caplog.messages) == 1
 
@@ -112,7 +132,8 @@ from sklpf import HAIS, Gaussian, GeometricPath
 def estimate():
     log_density = numba.njit(lambda x: -0.5 * (x * x).sum(axis=1))
     grad = numba.njit(lambda x: -x)
-    HAIS(10, 30, random_state=0).fit(GeometricPath(log_density, grad=grad, base=Gaussian(np.zeros(2), 2.0)))
+    base = Gaussian(np.zeros(2), 2.0)
+    HAIS(10, 30, random_state=0).fit(GeometricPath(log_density, grad=grad, base=base))
     return sorted(file.name for file in pathlib.Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nb*"))
 first = estimate()
 assert estimate() == first
@@ -129,10 +150,15 @@ def test_estimators_run_on_a_compiled_density():
     base, _ = BASES["diagonal"]
     path = GeometricPath(log_density, grad=grad, base=base)
     truth = 1.5 * np.log(2 * np.pi) - 0.5 * np.linalg.slogdet(PRECISION)[1]
-    for estimator in (RTS(n_sweeps=1000, random_state=0), ParallelTempering(n_sweeps=512, random_state=0)):
+    for estimator in (
+        RTS(n_sweeps=1000, random_state=0),
+        ParallelTempering(n_sweeps=512, random_state=0),
+    ):
         fitted = estimator.fit(path)
         assert fitted.converged_
-        assert abs(fitted.log_partition_ - truth) < 4.8 * fitted.log_partition_std_error_  # false alarm 1e-3
+        assert (
+            abs(fitted.log_partition_ - truth) < 4.8 * fitted.log_partition_std_error_
+        )  # false alarm 1e-3
 
 
 @numba.njit
@@ -167,4 +193,6 @@ def half_space(x):
 def test_walls_in_a_compiled_density():
     path = GeometricPath(half_space, grad=broken_grad, base=Gaussian(np.zeros(2), 1.0))
     hais = HAIS(200, 50, random_state=0).fit(path)
-    assert abs(hais.log_partition_ - np.log(np.pi)) < 4.8 * hais.log_partition_std_error_  # false alarm 1e-5
+    assert (
+        abs(hais.log_partition_ - np.log(np.pi)) < 4.8 * hais.log_partition_std_error_
+    )  # false alarm 1e-5

@@ -13,7 +13,11 @@ from sklpf.paths import Path, Stream, stream_key
 def small_path(seed=0, weights="marginal", n_hidden=4, n_visible=6):
     rng = np.random.default_rng(seed)
     shapes = (n_hidden, n_visible), n_visible, n_hidden
-    return RBMPath(*(rng.normal(scale=1.5, size=shape) for shape in shapes), np.full(n_visible, 0.5), weights=weights)
+    return RBMPath(
+        *(rng.normal(scale=1.5, size=shape) for shape in shapes),
+        np.full(n_visible, 0.5),
+        weights=weights,
+    )
 
 
 def log_f(path, v, h):
@@ -35,7 +39,9 @@ def test_it_ends_where_neither_layer_can_be_improved(seed, weights):
         assert value == pytest.approx(max(log_f(path, v, other) for other in hidden))
         assert value == pytest.approx(max(log_f(path, other, h) for other in visible))
     best = max(log_f(path, v, h) for v in visible for h in hidden)
-    assert modes.log_f[-1].max() == pytest.approx(best)  # from all rows the highest mode is among them
+    assert modes.log_f[-1].max() == pytest.approx(
+        best
+    )  # from all rows the highest mode is among them
 
 
 def test_log_f_never_falls():
@@ -50,7 +56,9 @@ def test_the_state_it_ends_in_is_a_state():
     state = iterated_conditional_modes(path, path.state_from_rows(states(6))).state
     rebuilt = path.state_from_rows(state.v)
     assert np.array_equal(state.hidden_field, rebuilt.hidden_field)
-    assert np.allclose(state.visible_field[:, :6], state.h @ path.components + path.intercept_visible, atol=1e-5)
+    assert np.allclose(
+        state.visible_field[:, :6], state.h @ path.components + path.intercept_visible, atol=1e-5
+    )
 
 
 def test_without_weights_nothing_moves():
@@ -71,7 +79,9 @@ class Descending(Path):
 
 def test_bad_input_is_refused():
     path = GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian(0.0, 1.0))
-    with pytest.raises(TypeError, match="iterated_conditional_modes needs a path with the method log_joint"):
+    with pytest.raises(
+        TypeError, match="iterated_conditional_modes needs a path with the method log_joint"
+    ):
         iterated_conditional_modes(path, None)
     rbm = BernoulliRBM.from_parameters([[1.0, 2.0]], [0.0, 0.0], [0.0])
     with pytest.raises(TypeError, match=r"give its path\(\)"):

@@ -1,7 +1,8 @@
-"""GeometricPath: what it refuses and how it says so, bases of every kind, walls, and vectorized=False.
+"""GeometricPath: what it refuses and how it says so, bases of every kind, walls, and
+vectorized=False.
 
-Estimates are within 4.8 standard errors (Student t with at least 9 degrees of freedom: false alarms in 1e-3 of
-comparisons); fixed seeds.
+Estimates are within 4.8 standard errors (Student t with at least 9 degrees of freedom: false alarms
+in 1e-3 of comparisons); fixed seeds.
 """
 
 import pickle
@@ -27,7 +28,7 @@ from sklpf import (
     StudentT,
     Uniform,
 )
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.testing import check_path
 from sklpf.transitions import HMC, RandomWalk, Slice
 
@@ -46,7 +47,9 @@ def assert_close(fitted, log_partition):
 
 
 def bad_at_two(value):
-    """log_correlated but for one value, at the third of the base draws that the functions are checked at."""
+    """log_correlated but for one value, at the third of the base draws that the functions are
+    checked at.
+    """
 
     def log_density(x):
         values = log_correlated(x)
@@ -60,7 +63,7 @@ def scaled_gradient(factor):
     return lambda x: factor * grad_correlated(x)
 
 
-# ---- refused ---------------------------------------------------------------------------------------
+# ---- refused
 class OwnBase:
     """A standard normal with members that can be changed."""
 
@@ -113,7 +116,10 @@ class NoDimensions(OwnBase):
         ({"log_density": 3.0}, "log_density must be a function of points (n, d), got 3.0"),
         ({"grad": "auto"}, "grad must be a function of points (n, d), got 'auto'"),
         ({"grad_base": 0}, "grad_base must be a function of points (n, d), got 0"),
-        ({"base": None}, "base must be a Gaussian, StudentT or Uniform, a frozen distribution of scipy.stats"),
+        (
+            {"base": None},
+            "base must be a Gaussian, StudentT or Uniform, a frozen distribution of scipy.stats",
+        ),
         ({"base": object()}, "n_dimensions, center and scale; got object"),
     ],
 )
@@ -124,7 +130,9 @@ def test_types_are_checked(options, message):
 
 def test_repr_says_what_goes_where():
     path = make(grad=grad_correlated).with_ladder([0, 0.5, 1])
-    assert repr(path) == f"GeometricPath(log_correlated, grad_correlated, base={BASE!r}, n_levels=3)"
+    assert (
+        repr(path) == f"GeometricPath(log_correlated, grad_correlated, base={BASE!r}, n_levels=3)"
+    )
     assert repr(make()) == f"GeometricPath(log_correlated, base={BASE!r}, n_levels=2)"
     product = ProductOfExperts.from_parameters(np.eye(3, 2) + 0.5)
     assert re.fullmatch(r"ProductPath\(.*base=.*n_levels=2\)", repr(product.path()))
@@ -135,7 +143,10 @@ def test_repr_says_what_goes_where():
 
 
 def test_a_kink_at_a_checked_draw_is_no_wrong_gradient():
-    kink = BASE.sample(5, np.random.default_rng(0))[2] + [3e-7, 1]  # within both widths of the differences
+    kink = BASE.sample(5, np.random.default_rng(0))[2] + [
+        3e-7,
+        1,
+    ]  # within both widths of the differences
 
     def log_density(x):
         return -np.abs(x - kink).sum(axis=1)
@@ -152,21 +163,33 @@ def test_a_function_of_one_point_that_raises_is_told_of_vectorized():
     with pytest.raises(ValueError, match="mismatch") as raised:
         make(log_density=lambda x: -0.5 * x @ x)
     assert raised.value.__notes__ == [
-        "log_density was given 5 points of the base's 2 dimensions; if it has others give another base, if it takes "
-        "one point say vectorized=False"
+        "log_density was given 5 points of the base's 2 dimensions; if it has others give another"
+        " base, if it takes one point say vectorized=False"
     ]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"log_density": lambda x: -(x**2)}, "log_density must give shape (5,) for as many points, got (5, 2)"),
+        (
+            {"log_density": lambda x: -(x**2)},
+            "log_density must give shape (5,) for as many points, got (5, 2)",
+        ),
         ({"log_density": lambda x: 0.0}, "got (); of a function of one point say vectorized=False"),
         ({"log_density": lambda x: -np.sum(x**2, axis=0)}, "for as many points, got (2,)"),
-        ({"log_density": lambda x: [0.0], "vectorized": False}, "must give shape (5,) for as many points, got (5, 1)"),
-        ({"grad": lambda x: -x.sum(axis=1)}, "grad must give shape (5, 2) for as many points, got (5,)"),
+        (
+            {"log_density": lambda x: [0.0], "vectorized": False},
+            "must give shape (5,) for as many points, got (5, 1)",
+        ),
+        (
+            {"grad": lambda x: -x.sum(axis=1)},
+            "grad must give shape (5, 2) for as many points, got (5,)",
+        ),
         ({"grad": lambda x: np.full_like(x, np.nan)}, "grad is not finite at ["),
-        ({"grad_base": lambda x: x[:, :1]}, "grad_base must give shape (5, 2) for as many points, got (5, 1)"),
+        (
+            {"grad_base": lambda x: x[:, :1]},
+            "grad_base must give shape (5, 2) for as many points, got (5, 1)",
+        ),
         ({"grad": scaled_gradient(1.001)}, "grad disagrees with log_density at ["),
         ({"grad": scaled_gradient(-1)}, "grad disagrees with log_density at ["),
         ({"grad_base": lambda x: -x}, "grad_base disagrees with the base's log_density at ["),
@@ -176,19 +199,43 @@ def test_a_function_of_one_point_that_raises_is_told_of_vectorized():
         ({"base": NaNBase()}, "the base's log_density is nan at ["),
         ({"base": NoDimensions()}, "base must have at least one dimension"),
         ({"base": Uniform([-1, -1], [1, 1])}, "bounds must be the box of the Uniform base"),
-        ({"base": Uniform([-1, -1], [1, 1]), "bounds": (-2, 1)}, "bounds must be the box of the Uniform base"),
-        ({"base": StudentT([0, 0], 1.0, 3), "bounds": (-0.1, 0.1)}, "base draws points outside bounds: give a base"),
-        ({"base": Gaussian([0, 0], [[2, 1], [1, 2]]), "bounds": (0, 1)}, "truncated needs a diagonal covariance"),
-        ({"base": Gaussian([0, 0], 1.0), "bounds": (1e6, 2e6)}, "low and high must not cut off the whole Gaussian"),
+        (
+            {"base": Uniform([-1, -1], [1, 1]), "bounds": (-2, 1)},
+            "bounds must be the box of the Uniform base",
+        ),
+        (
+            {"base": StudentT([0, 0], 1.0, 3), "bounds": (-0.1, 0.1)},
+            "base draws points outside bounds: give a base",
+        ),
+        (
+            {"base": Gaussian([0, 0], [[2, 1], [1, 2]]), "bounds": (0, 1)},
+            "truncated needs a diagonal covariance",
+        ),
+        (
+            {"base": Gaussian([0, 0], 1.0), "bounds": (1e6, 2e6)},
+            "low and high must not cut off the whole Gaussian",
+        ),
         ({"bounds": (1, 0)}, "bounds must have low < high in every dimension, without NaN"),
         ({"bounds": (0, 0)}, "bounds must have low < high in every dimension, without NaN"),
-        ({"bounds": (np.inf, np.inf)}, "bounds must have low < high in every dimension, without NaN"),
-        ({"bounds": ([0, 1], [1, 1])}, "bounds must have low < high in every dimension, without NaN"),
+        (
+            {"bounds": (np.inf, np.inf)},
+            "bounds must have low < high in every dimension, without NaN",
+        ),
+        (
+            {"bounds": ([0, 1], [1, 1])},
+            "bounds must have low < high in every dimension, without NaN",
+        ),
         ({"bounds": (np.nan, 1)}, "bounds must have low < high in every dimension, without NaN"),
-        ({"bounds": ([0, 0, 0], 1)}, "bounds must be a pair (low, high) of numbers or arrays (2,), got"),
+        (
+            {"bounds": ([0, 0, 0], 1)},
+            "bounds must be a pair (low, high) of numbers or arrays (2,), got",
+        ),
         ({"bounds": (0, 1, 2)}, "bounds must be a pair (low, high) of numbers or arrays (2,), got"),
         ({"bounds": 5}, "bounds must be a pair (low, high) of numbers or arrays (2,), got 5"),
-        ({"bounds": ("a", "b")}, "bounds must be a pair (low, high) of numbers or arrays (2,), got"),
+        (
+            {"bounds": ("a", "b")},
+            "bounds must be a pair (low, high) of numbers or arrays (2,), got",
+        ),
         ({"ladder": [1, 0]}, "ladder must be strictly increasing"),
         ({"ladder": [0, 1.5]}, "ladder must hold inverse temperatures in [0, 1]"),
         ({"ladder": [0, np.nan]}, "ladder must hold inverse temperatures in [0, 1]"),
@@ -204,7 +251,9 @@ def test_numbers_are_checked(options, message):
 def test_a_value_that_is_no_log_density_is_shown_with_its_point(value):
     point = BASE.sample(5, np.random.default_rng(0))[2]
     shown = re.escape(np.array2string(point, precision=4, separator=", "))
-    with pytest.raises(ValueError, match=rf"log_density is {value} at {shown}: it must be a number or -inf"):
+    with pytest.raises(
+        ValueError, match=rf"log_density is {value} at {shown}: it must be a number or -inf"
+    ):
         make(bad_at_two(value))
     make(bad_at_two(-np.inf))
 
@@ -212,11 +261,15 @@ def test_a_value_that_is_no_log_density_is_shown_with_its_point(value):
 def test_a_wrong_gradient_is_shown_with_both_slopes():
     with pytest.raises(ValueError, match="its slope is") as caught:
         make(grad=scaled_gradient(1.01))
-    slope, difference = re.search(r"its slope is (\S+), that of differences (\S+)$", str(caught.value)).groups()
+    slope, difference = re.search(
+        r"its slope is (\S+), that of differences (\S+)$", str(caught.value)
+    ).groups()
     assert float(slope) / float(difference) == pytest.approx(1.01, rel=1e-4)
 
 
-@pytest.mark.parametrize(("factor", "wrong"), [(1 + 1e-3, True), (1 + 1e-5, False), (1 - 1e-3, True)])
+@pytest.mark.parametrize(
+    ("factor", "wrong"), [(1 + 1e-3, True), (1 + 1e-5, False), (1 - 1e-3, True)]
+)
 def test_gradients_are_compared_at_1e_4(factor, wrong):
     if wrong:
         with pytest.raises(ValueError, match="grad disagrees"):
@@ -228,9 +281,15 @@ def test_gradients_are_compared_at_1e_4(factor, wrong):
 @pytest.mark.parametrize("size", [1e-6, 1e6])
 def test_gradients_are_compared_in_any_units(size):
     base = Gaussian(size * np.array([0.5, -0.5]), 2 * size**2)
-    make(lambda x: log_correlated(x / size) - 1e4, grad=lambda x: grad_correlated(x / size) / size, base=base)
+    make(
+        lambda x: log_correlated(x / size) - 1e4,
+        grad=lambda x: grad_correlated(x / size) / size,
+        base=base,
+    )
     with pytest.raises(ValueError, match="grad disagrees"):
-        make(lambda x: log_correlated(x / size), grad=lambda x: grad_correlated(x / size), base=base)
+        make(
+            lambda x: log_correlated(x / size), grad=lambda x: grad_correlated(x / size), base=base
+        )
 
 
 def test_one_wrong_component_is_found():
@@ -248,7 +307,8 @@ def test_a_base_that_is_not_normalised_is_refused_by_estimators():
     path = make(base=Unnormalised())
     assert path.base_log_partition is None
     with pytest.raises(
-        ValueError, match=r"AIS needs a base with a known normaliser: .*base whose `normalised` is true"
+        ValueError,
+        match=r"AIS needs a base with a known normaliser: .*base whose `normalised` is true",
     ):
         AIS(10, 10).fit(path)
 
@@ -257,7 +317,10 @@ def test_a_base_that_is_not_normalised_is_refused_by_estimators():
     ("path", "missing"),
     [
         (make(), "give grad, the gradient of log_density, or choose RandomWalk"),
-        (make(grad=grad_correlated, base=[stats.laplace(0, 1), stats.norm(0, 1)]), "give grad_base, the gradient of"),
+        (
+            make(grad=grad_correlated, base=[stats.laplace(0, 1), stats.norm(0, 1)]),
+            "give grad_base, the gradient of",
+        ),
     ],
     ids=["grad", "base"],
 )
@@ -268,7 +331,9 @@ def test_hais_says_which_gradient_is_missing(path, missing):
 
 def test_a_base_without_mass_where_the_target_has_is_found_by_the_run():
     path = make(lambda x: -np.sum(x**2, axis=1) / 2, base=[stats.expon(), stats.norm()])
-    with pytest.raises(ValueError, match=r"base has density 0 at \[-.*\], where log_density is .*: give a base"):
+    with pytest.raises(
+        ValueError, match=r"base has density 0 at \[-.*\], where log_density is .*: give a base"
+    ):
         AIS(20, 20, transition=RandomWalk(), random_state=0).fit(path)
 
 
@@ -286,8 +351,10 @@ def test_ladders_must_go_from_the_base_to_the_target():
             HAIS(10, ladder=ladder).fit(PATHS["correlated"])
 
 
-# ---- what is accepted --------------------------------------------------------------------------------
-@pytest.mark.parametrize("ladder", [[0, 1], [0, 1e-300, 1], [0, 1 - 2**-53, 1], np.linspace(0, 1, 30) ** 4])
+# ---- what is accepted
+@pytest.mark.parametrize(
+    "ladder", [[0, 1], [0, 1e-300, 1], [0, 1 - 2**-53, 1], np.linspace(0, 1, 30) ** 4]
+)
 def test_any_ladder_from_0_to_1_is_right(ladder):
     fitted = HAIS(400, ladder=ladder, random_state=0).fit(PATHS["correlated"])
     assert abs(fitted.log_partition_ - LOG_Z) < 4.8 * fitted.log_partition_std_error_
@@ -296,7 +363,9 @@ def test_any_ladder_from_0_to_1_is_right(ladder):
 def test_log_f_is_geometric():
     path = make(ladder=LADDER)
     state = path.sample_base(7, Stream(stream_key(0)))
-    expected = np.outer(BASE.log_density(state.position), 1 - LADDER) + np.outer(log_correlated(state.position), LADDER)
+    expected = np.outer(BASE.log_density(state.position), 1 - LADDER) + np.outer(
+        log_correlated(state.position), LADDER
+    )
     np.testing.assert_allclose(path.log_f_ladder(state), expected, rtol=1e-12)
     np.testing.assert_array_equal(path.summary(state), state.position)
     check_path(path)
@@ -331,7 +400,10 @@ def grad_laplace_base(x):
 def test_functions_of_one_point_give_the_same_bits(transition):
     found = []
     for vectorized in (True, False):
-        base, functions = [stats.laplace()] * 2, {"grad": grad_by_coordinates, "grad_base": grad_laplace_base}
+        base, functions = (
+            [stats.laplace()] * 2,
+            {"grad": grad_by_coordinates, "grad_base": grad_laplace_base},
+        )
         path = make(by_coordinates, base=base, **functions, vectorized=vectorized)
         found.append(AIS(10, 8, transition=transition, random_state=0).fit(path).log_partition_)
     assert found[0] == found[1]
@@ -340,24 +412,33 @@ def test_functions_of_one_point_give_the_same_bits(transition):
 @pytest.mark.parametrize(
     ("frozen", "base"),
     [
-        (stats.multivariate_normal([0.5, -0.5], [[2, 0.5], [0.5, 1]]), Gaussian([0.5, -0.5], [[2, 0.5], [0.5, 1]])),
+        (
+            stats.multivariate_normal([0.5, -0.5], [[2, 0.5], [0.5, 1]]),
+            Gaussian([0.5, -0.5], [[2, 0.5], [0.5, 1]]),
+        ),
         (stats.multivariate_t([0.5, -0.5], 2 * np.eye(2), df=5), StudentT([0.5, -0.5], 2.0, 5)),
         ([stats.norm(0.5, 1), stats.norm(0, 2)], Gaussian([0.5, 0], [1, 4])),
     ],
 )
 def test_frozen_distributions_are_bases(frozen, base):
-    fitted = [HAIS(40, 60, random_state=0).fit(make(grad=grad_correlated, base=b)) for b in (frozen, base)]
+    fitted = [
+        HAIS(40, 60, random_state=0).fit(make(grad=grad_correlated, base=b)) for b in (frozen, base)
+    ]
     assert fitted[0].log_partition_ == fitted[1].log_partition_
     assert_close(fitted[0], LOG_Z)
 
 
 def test_independent_frozen_distributions_are_a_base_with_a_gradient_of_the_users():
-    path = make(grad=grad_correlated, base=[stats.laplace(), stats.laplace()], grad_base=grad_laplace_base)
+    path = make(
+        grad=grad_correlated, base=[stats.laplace(), stats.laplace()], grad_base=grad_laplace_base
+    )
     assert_close(HAIS(40, 60, random_state=0).fit(path), LOG_Z)
 
 
 def test_an_own_base_of_one_dimension():
-    path = GeometricPath(lambda x: -(x[:, 0] ** 2) / 8, grad=lambda x: -x / 4, base=stats.norm(1, 3))
+    path = GeometricPath(
+        lambda x: -(x[:, 0] ** 2) / 8, grad=lambda x: -x / 4, base=stats.norm(1, 3)
+    )
     assert path.n_dimensions == 1
     assert_close(HAIS(40, 60, random_state=0).fit(path), 0.5 * np.log(8 * np.pi))
 
@@ -391,7 +472,7 @@ def test_a_pickled_path_is_the_same():
             np.testing.assert_array_equal(copied.bounds, path.bounds)
 
 
-# ---- walls and boxes ---------------------------------------------------------------------------------
+# ---- walls and boxes
 LOG_Z_WALL = float(np.log(2 * np.pi) + log_ndtr(0.5 / 2**0.5))
 
 
@@ -413,12 +494,16 @@ def test_parallel_tempering_works_with_walls(transition):
 
 
 def test_chains_from_the_target_know_of_walls():
-    """Base and target agree but for the wall: weights are 0 or all alike, their variance (1 - p) / p."""
+    """Base and target agree but for the wall: weights are 0 or all alike, their variance (1 - p) /
+    p.
+    """
     path = GeometricPath(log_half, grad=lambda x: -x, base=Gaussian([0.0, 0.0], 1.0))
     fitted = HAIS(1000, 10, random_state=0).fit(path)
     assert_close(fitted, np.log(np.pi))
     found = fitted.result_.diagnostics
-    np.testing.assert_allclose([found["reverse_std_error"], found["delta_std_error"]], 1000**-0.5, rtol=0.1)
+    np.testing.assert_allclose(
+        [found["reverse_std_error"], found["delta_std_error"]], 1000**-0.5, rtol=0.1
+    )
 
 
 class HalfPlane(GeometricPath):
@@ -446,9 +531,13 @@ def log_half(x):
 def test_parallel_tempering_places_levels_with_walls():
     """Most base draws are where the target is 0, and the number of levels changes."""
     path = GeometricPath(log_quadrant, base=Gaussian([-0.5, -0.5], 2.0))
-    fitted = ParallelTempering(10, n_sweeps=512, transition=RandomWalk(1.5), random_state=0).fit(path)
+    fitted = ParallelTempering(10, n_sweeps=512, transition=RandomWalk(1.5), random_state=0).fit(
+        path
+    )
     assert_close(fitted, np.log(np.pi / 2))
-    again = ParallelTempering(bridge="stepping-stone").fit(fitted.run_)  # the reverse ratio of the first pair is biased
+    again = ParallelTempering(bridge="stepping-stone").fit(
+        fitted.run_
+    )  # the reverse ratio of the first pair is biased
     assert_close(again, np.log(np.pi / 2))
 
 
@@ -472,11 +561,26 @@ def log_far(x):
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (HAIS(20, 20, random_state=0), "base draws no point where the target has mass: give a base that covers it"),
-        (AIS(20, 20, transition=RandomWalk(1.0)), "every chain has weight 0: the base draws no point where f > 0"),
-        (AIS(20, 40, transition=Slice(1.0), ladder="adaptive"), "every chain has weight 0: the base draws no point"),
-        (ParallelTempering(2, 3, 32, transition=RandomWalk(1.0)), "base draws hardly any point where the target has"),
-        (RTS(10, 3, n_sweeps=48, transition=RandomWalk(1.0)), "every chain has weight 0: the base draws no point"),
+        (
+            HAIS(20, 20, random_state=0),
+            "base draws no point where the target has mass: give a base that covers it",
+        ),
+        (
+            AIS(20, 20, transition=RandomWalk(1.0)),
+            "every chain has weight 0: the base draws no point where f > 0",
+        ),
+        (
+            AIS(20, 40, transition=Slice(1.0), ladder="adaptive"),
+            "every chain has weight 0: the base draws no point",
+        ),
+        (
+            ParallelTempering(2, 3, 32, transition=RandomWalk(1.0)),
+            "base draws hardly any point where the target has",
+        ),
+        (
+            RTS(10, 3, n_sweeps=48, transition=RandomWalk(1.0)),
+            "every chain has weight 0: the base draws no point",
+        ),
     ],
 )
 def test_no_base_draw_where_the_target_has_mass_is_an_error(estimator, message):
@@ -490,10 +594,14 @@ def test_boxes_are_right(name):
     path = PATHS[name]
     log_z = {
         "box": np.log(np.trapezoid(_box_marginal(np.linspace(-1, 1, 20_001)), dx=1e-4)),
-        "half-open box": np.log(np.trapezoid(_half_box_marginal(np.linspace(0, 60, 600_001)), dx=1e-4)),
+        "half-open box": np.log(
+            np.trapezoid(_half_box_marginal(np.linspace(0, 60, 600_001)), dx=1e-4)
+        ),
     }[name]
     for transition in (HMC(), RandomWalk(), Slice()):
-        assert_close(AIS(40, 50, ladder="adaptive", transition=transition, random_state=0).fit(path), log_z)
+        assert_close(
+            AIS(40, 50, ladder="adaptive", transition=transition, random_state=0).fit(path), log_z
+        )
     assert name in MARGINALS
 
 
@@ -507,9 +615,16 @@ def _half_box_marginal(x):
 
 def test_a_gaussian_base_is_truncated_to_the_box():
     path = GeometricPath(
-        lambda x: -x[:, 0], grad=lambda x: -np.ones_like(x), base=Gaussian(1.0, 4.0), bounds=(0, np.inf)
+        lambda x: -x[:, 0],
+        grad=lambda x: -np.ones_like(x),
+        base=Gaussian(1.0, 4.0),
+        bounds=(0, np.inf),
     )
     assert np.all(path.sample_base(100, Stream(stream_key(0))).position >= 0)
     assert_close(HAIS(40, 60, random_state=0).fit(path), 0.0)
-    same = GeometricPath(lambda x: -np.abs(x[:, 0]), base=Gaussian(1.0, 4.0), bounds=(-np.inf, np.inf))
-    np.testing.assert_allclose(same.at(np.ones((1, 1))).log_base, Gaussian(1.0, 4.0).log_density(np.ones((1, 1))))
+    same = GeometricPath(
+        lambda x: -np.abs(x[:, 0]), base=Gaussian(1.0, 4.0), bounds=(-np.inf, np.inf)
+    )
+    np.testing.assert_allclose(
+        same.at(np.ones((1, 1))).log_base, Gaussian(1.0, 4.0).log_density(np.ones((1, 1)))
+    )

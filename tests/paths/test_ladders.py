@@ -23,7 +23,9 @@ def test_shapes_of_the_ladders():
     # 500 levels to 0.5, 4000 to 0.9, 10000 to 1, as published
     three_pieces = make_ladder("salakhutdinov-murray", 14501)
     np.testing.assert_allclose(three_pieces[[500, 4500]], [0.5, 0.9])
-    np.testing.assert_allclose(np.diff(three_pieces)[[0, 1000, 10000]], [0.5 / 500, 0.4 / 4000, 0.1 / 10000])
+    np.testing.assert_allclose(
+        np.diff(three_pieces)[[0, 1000, 10000]], [0.5 / 500, 0.4 / 4000, 0.1 / 10000]
+    )
 
 
 def test_an_array_is_taken_as_it_is():

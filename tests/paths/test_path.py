@@ -178,7 +178,7 @@ def test_hidden_mode_is_normalised_at_both_ends_and_holds_half_its_mass_in_the_m
     np.testing.assert_allclose(f[:, 1], 0.5 * 2.0**-10 + 0.5 * product)
 
 
-# ---- tempered paths -----------------------------------------------------------------------------------
+# ---- tempered paths
 class TemperedPair(TemperedPath):
     """From a narrow to a wide normal density of (x, y)."""
 
@@ -198,7 +198,9 @@ def test_tempered_densities_follow_from_the_ends():
     levels = np.arange(6) % 3
     np.testing.assert_array_equal(path.log_f(state, levels), ladder[np.arange(6), levels])
     assert has(path, Derivatives)
-    np.testing.assert_array_equal(path.derivatives(state, levels), np.stack([gain, 0 * gain], axis=1))
+    np.testing.assert_array_equal(
+        path.derivatives(state, levels), np.stack([gain, 0 * gain], axis=1)
+    )
 
 
 def test_derivatives_of_the_hidden_mode_equal_finite_differences():

@@ -8,7 +8,9 @@ from sklpf.reweighting import bar, overlap
 
 
 def gaussian_weights(log_ratio, spread, n_forward, n_reverse, seed):
-    """Log weights of two directions that obey Crooks' relation exactly: normal with means -+ spread^2 / 2."""
+    """Log weights of two directions that obey Crooks' relation exactly: normal with means -+
+    spread^2 / 2.
+    """
     rng = np.random.default_rng(seed)
     forward = log_ratio + rng.normal(-(spread**2) / 2, spread, n_forward)
     return forward, -log_ratio + rng.normal(-(spread**2) / 2, spread, n_reverse)
@@ -17,9 +19,12 @@ def gaussian_weights(log_ratio, spread, n_forward, n_reverse, seed):
 @pytest.mark.parametrize(("n_forward", "n_reverse"), [(400, 400), (900, 100), (50, 750)])
 @pytest.mark.parametrize("spread", [0.3, 2.0, 4.0])
 def test_mean_over_replicates_is_the_true_ratio(spread, n_forward, n_reverse):
-    errors = [bar(*gaussian_weights(7.0, spread, n_forward, n_reverse, seed)) - 7.0 for seed in range(60)]
+    errors = [
+        bar(*gaussian_weights(7.0, spread, n_forward, n_reverse, seed)) - 7.0 for seed in range(60)
+    ]
     z = np.mean(errors) / (np.std(errors, ddof=1) / np.sqrt(len(errors)))
-    # |t| with 59 degrees of freedom exceeds 4.5 with probability 3e-5; the bias, of order variance, is far smaller
+    # |t| with 59 degrees of freedom exceeds 4.5 with probability 3e-5; the bias, of order variance,
+    # is far smaller
     assert abs(z) < 4.5
 
 
@@ -75,7 +80,8 @@ def test_overlap_is_the_spectral_gap_of_the_overlap_matrix():
     u, r = gaussian_weights(0.5, 1.5, 30, 50, 3)
     log_ratio = bar(u, r)
     n = np.array([30, 50])
-    # weights W_ik = n_k f_k / Z_k / sum_j n_j f_j / Z_j of both states at all draws, from log f_1 / f_0
+    # weights W_ik = n_k f_k / Z_k / sum_j n_j f_j / Z_j of both states at all draws, from log f_1 /
+    # f_0
     odds = n[1] / n[0] * np.exp(np.concatenate([u, -r]) - log_ratio)
     posterior = np.stack([1 / (1 + odds), odds / (1 + odds)])
     second = np.sort(np.linalg.eigvals(posterior @ posterior.T / n[:, np.newaxis]).real)[0]

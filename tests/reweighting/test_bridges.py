@@ -9,7 +9,14 @@ from sklpf.reweighting import bar, bar_ratios, mbar, neighbour_overlap, overlap,
 
 def sums(u, r, shift):
     """What a run adds up of one pair."""
-    return np.array([expit(u - shift).sum(), expit(r + shift).sum(), np.exp(u - shift).sum(), np.exp(r + shift).sum()])
+    return np.array(
+        [
+            expit(u - shift).sum(),
+            expit(r + shift).sum(),
+            np.exp(u - shift).sum(),
+            np.exp(r + shift).sum(),
+        ]
+    )
 
 
 def pair(n_low, n_high):
@@ -26,7 +33,9 @@ def test_bridge_at_its_own_reference_is_bar_and_mbar_of_two_levels(n_low, n_high
     pair_sums = sums(u, r, shift[0])[np.newaxis, np.newaxis]
     assert bar_ratios(pair_sums, shift, counts)([0])[0] == pytest.approx(exact, abs=1e-9)
     gaps = np.r_[u, -r]
-    assert mbar(np.stack([np.zeros_like(gaps), gaps], axis=1), [n_low, n_high])[1] == pytest.approx(exact, abs=1e-9)
+    assert mbar(np.stack([np.zeros_like(gaps), gaps], axis=1), [n_low, n_high])[1] == pytest.approx(
+        exact, abs=1e-9
+    )
     assert exact == pytest.approx(3.0, abs=0.2)
 
 
@@ -44,7 +53,10 @@ def test_neighbours_overlap_as_their_states_do():
     at_exact, nearby = (sums(u, r, shift)[np.newaxis, np.newaxis] for shift in (exact, exact + 0.2))
     assert neighbour_overlap(at_exact, counts)[0] == pytest.approx(overlap(u, r, exact), abs=0.01)
     assert neighbour_overlap(nearby, counts)[0] == pytest.approx(overlap(u, r, exact), abs=0.02)
-    same, apart = sums(np.zeros(5), np.zeros(5), 0.0), sums(np.full(5, -50.0), np.full(5, -50.0), 0.0)
+    same, apart = (
+        sums(np.zeros(5), np.zeros(5), 0.0),
+        sums(np.full(5, -50.0), np.full(5, -50.0), 0.0),
+    )
     values = neighbour_overlap(np.stack([same, apart])[np.newaxis], np.array([[5.0, 5.0, 5.0]]))
     np.testing.assert_allclose(values, [1.0, 0.0], atol=1e-12)
     assert neighbour_overlap(np.zeros((1, 1, 4)), np.zeros((1, 2))) == [0.0]

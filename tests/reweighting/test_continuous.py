@@ -19,7 +19,12 @@ def density_by_quadrature(log_weights, gain):
     t = np.linspace(0, 3, 3 * 20_000 + 1)
     log_q = np.interp(t, np.arange(4), log_weights + LADDER * gain)
     log_q -= log_q.max()
-    log_q -= np.log(sum(simpson(np.exp(part), dx=t[1]) for part in (log_q[k * 20_000 :][:20_001] for k in range(3))))
+    log_q -= np.log(
+        sum(
+            simpson(np.exp(part), dx=t[1])
+            for part in (log_q[k * 20_000 :][:20_001] for k in range(3))
+        )
+    )
     return t, np.interp(t, np.arange(4), LADDER), log_q
 
 
@@ -35,7 +40,9 @@ def test_flat_cells_are_as_slopes_near_zero():
     for slope in (0.0, 1e-300, 1e-16, 1e-9, -1e-9):
         found = log_densities(slope * LADDER, LADDER, np.array([0.0]))
         np.testing.assert_allclose(found, -np.log(3), rtol=1e-9)
-        betas = draw_betas(slope * LADDER, LADDER, np.zeros(3), np.array([[0.1, 0.5, 0.9], [0.5, 0.5, 0.5]]))
+        betas = draw_betas(
+            slope * LADDER, LADDER, np.zeros(3), np.array([[0.1, 0.5, 0.9], [0.5, 0.5, 0.5]])
+        )
         np.testing.assert_allclose(betas, [0.05, 0.25, 0.7], rtol=1e-8)
 
 
@@ -43,7 +50,9 @@ def test_flat_cells_are_as_slopes_near_zero():
 def test_draws_follow_the_density(gain):
     t, betas, log_q = density_by_quadrature(LOG_WEIGHTS, gain)
     cumulative = np.r_[0.0, cumulative_simpson(np.exp(log_q), x=t)]
-    drawn = draw_betas(LOG_WEIGHTS, LADDER, np.full(20_000, gain), np.random.default_rng(0).random((2, 20_000)))
+    drawn = draw_betas(
+        LOG_WEIGHTS, LADDER, np.full(20_000, gain), np.random.default_rng(0).random((2, 20_000))
+    )
     assert np.all((drawn >= 0) & (drawn <= 1))
     assert kstest(drawn, lambda beta: np.interp(beta, betas, cumulative)).pvalue > 1e-4
 
@@ -70,7 +79,9 @@ def test_sums_are_those_of_densities_and_their_slopes():
 
 
 def test_density_between_nodes_is_the_average_of_q():
-    """On 41 nodes the cubic is off by less than 1e-5 of the density, and its slope by less than 1e-3 nats."""
+    """On 41 nodes the cubic is off by less than 1e-5 of the density, and its slope by less than
+    1e-3 nats.
+    """
     gains, ladder = np.random.default_rng(0).normal(1, 2, size=(1, 500)), np.linspace(0, 1, 41) ** 2
     log_weights = np.sin(3 * ladder)
     log_sums, slopes = node_sums(log_weights, ladder, gains).of(np.array([0]))

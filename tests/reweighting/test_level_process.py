@@ -1,8 +1,9 @@
-"""The stationary law of the process between levels, on exact draws from Gaussians whose normalisers are known.
+"""The stationary law of the process between levels, on exact draws from Gaussians whose normalisers
+are known.
 
-f_k(x) = exp(c_k - x^2 / (2 s_k^2)), log Z_k = c_k + log s_k + log(2 pi) / 2. z-bound 4.5: 7e-6 a comparison if normal;
-20 replications with a t-test on their mean: 4.5 standard errors with 19 degrees of freedom is 2.5e-4, of which there
-are 6 in this file.
+f_k(x) = exp(c_k - x^2 / (2 s_k^2)), log Z_k = c_k + log s_k + log(2 pi) / 2. z-bound 4.5: 7e-6 a
+comparison if normal; 20 replications with a t-test on their mean: 4.5 standard errors with 19
+degrees of freedom is 2.5e-4, of which there are 6 in this file.
 """
 
 import numpy as np

@@ -12,7 +12,9 @@ LOG_NORMALISERS = np.log(SCALES) + 0.5 * np.log(2 * np.pi)
 
 
 def gaussian_samples(counts, seed=0):
-    """Vectors log f_k(x) of centred Gaussians exp(-x^2 / 2 scale_k^2), counts[k] draws from each."""
+    """Vectors log f_k(x) of centred Gaussians exp(-x^2 / 2 scale_k^2), counts[k] draws
+    from each.
+    """
     x = np.random.default_rng(seed).normal(scale=np.repeat(SCALES, counts))
     return -0.5 * (x[:, np.newaxis] / SCALES) ** 2
 
@@ -25,7 +27,9 @@ def objective(zeta, vectors, counts):
 def test_minimises_its_objective():
     counts = np.array([40, 30, 20, 50])
     vectors = gaussian_samples(counts)
-    found = minimize(lambda free: objective(np.r_[0, free], vectors, counts), np.zeros(3), tol=1e-12).x
+    found = minimize(
+        lambda free: objective(np.r_[0, free], vectors, counts), np.zeros(3), tol=1e-12
+    ).x
     estimate = mbar(vectors, counts)
     assert estimate[0] == 0
     np.testing.assert_allclose(estimate[1:], found, atol=1e-5)
@@ -45,7 +49,9 @@ def test_solves_its_fixed_point():
 
 
 def test_is_right_on_average():
-    """z-bound 4.2 on each of three means of 200 independent estimates: false alarm below 1e-4 in all."""
+    """z-bound 4.2 on each of three means of 200 independent estimates: false alarm below 1e-4 in
+    all.
+    """
     counts = np.array([30, 30, 30, 30])
     estimates = np.array([mbar(gaussian_samples(counts, seed), counts) for seed in range(200)])
     error = estimates - (LOG_NORMALISERS - LOG_NORMALISERS[0])
@@ -68,7 +74,9 @@ def test_levels_without_samples_follow_from_the_others(empty):
     sampled = np.delete(np.arange(4), empty)
     estimate, without = mbar(vectors, counts), mbar(vectors[:, sampled], counts[sampled])
     np.testing.assert_allclose(estimate[sampled] - estimate[sampled[0]], without, atol=1e-9)
-    mixture = logsumexp(vectors[:, sampled] + np.log(counts[sampled]) - estimate[sampled], axis=1, keepdims=True)
+    mixture = logsumexp(
+        vectors[:, sampled] + np.log(counts[sampled]) - estimate[sampled], axis=1, keepdims=True
+    )
     everything = logsumexp(vectors - mixture, axis=0)
     np.testing.assert_allclose(everything - everything[0], estimate, atol=1e-9)
 
@@ -91,7 +99,9 @@ def test_constants_and_starts_do_not_matter():
 
 
 def test_densities_may_be_zero():
-    """Uniform on (0, 1) and on (0, 2): 10 draws of the first, of the second's 20 a half lies outside (0, 1)."""
+    """Uniform on (0, 1) and on (0, 2): 10 draws of the first, of the second's 20 a half lies
+    outside (0, 1).
+    """
     vectors = np.zeros((30, 2))
     vectors[20:, 0] = -np.inf
     assert mbar(vectors, [10, 20])[1] == pytest.approx(np.log(2), abs=1e-9)

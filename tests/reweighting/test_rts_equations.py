@@ -24,18 +24,25 @@ def test_equation_12_inverts_equation_8():
 
 
 def test_one_round_combined_is_equation_12():
-    log_weights, log_shares = random_weights(0), np.log(softmax(np.random.default_rng(1).normal(size=5)))
+    log_weights, log_shares = (
+        random_weights(0),
+        np.log(softmax(np.random.default_rng(1).normal(size=5))),
+    )
     alone = combine_rounds(log_weights[np.newaxis], log_shares[np.newaxis], [1.0])
     np.testing.assert_allclose(alone, rts_curve(log_weights, log_shares), rtol=1e-12)
 
 
 def test_rounds_with_equal_weights_are_pooled():
-    """Here Newton's method has work to do, and equation 12 on the pooled averages gives its result."""
+    """Here Newton's method has work to do, and equation 12 on the pooled averages gives
+    its result.
+    """
     log_weights, rng = random_weights(0), np.random.default_rng(1)
     shares, sizes = softmax(rng.normal(size=(3, 5)), axis=1), np.array([1.0, 2.0, 5.0])
     pooled = sizes @ shares / sizes.sum()
     combined = combine_rounds(np.tile(log_weights, (3, 1)), np.log(shares), sizes)
-    np.testing.assert_allclose(combined, rts_curve(log_weights, np.log(pooled)), atol=1e-12, rtol=1e-12)
+    np.testing.assert_allclose(
+        combined, rts_curve(log_weights, np.log(pooled)), atol=1e-12, rtol=1e-12
+    )
 
 
 def test_rounds_with_different_weights():
@@ -88,13 +95,20 @@ def test_influence_of_several_rounds_is_the_derivative():
     influences = influence(log_weights, shares, sizes / sizes.max(), estimate(equal), 3)
     for chain in (0, 17):
         tilted = (1 - step) * equal + step * (np.arange(50) == chain)
-        assert (estimate(tilted) - estimate(equal))[3] / step == pytest.approx(influences[chain], abs=1e-4)
+        assert (estimate(tilted) - estimate(equal))[3] / step == pytest.approx(
+            influences[chain], abs=1e-4
+        )
 
 
 def test_equation_15_is_the_bias_to_second_order():
-    """2000 experiments of 100 chains: the mean error of log ratios against the mean prediction, z-bound 4."""
+    """2000 experiments of 100 chains: the mean error of log ratios against the mean prediction,
+    z-bound 4.
+    """
     rng = np.random.default_rng(0)
-    shares = rng.gamma([0.3, 5.0], 1.0, size=(2000, 100, 2)) / [0.3, 5.0]  # means 1, variances 1 / 0.3 and 1 / 5
+    shares = rng.gamma([0.3, 5.0], 1.0, size=(2000, 100, 2)) / [
+        0.3,
+        5.0,
+    ]  # means 1, variances 1 / 0.3 and 1 / 5
     error = np.log(shares[..., 1].mean(axis=1)) - np.log(shares[..., 0].mean(axis=1))
     predicted = np.array([bias(experiment) for experiment in shares])
     assert predicted.mean() == pytest.approx((1 / 0.3 - 1 / 5) / 200, rel=0.1)
@@ -102,8 +116,13 @@ def test_equation_15_is_the_bias_to_second_order():
 
 
 def test_rts_is_one_step_of_mbar_from_the_prior():
-    """Appendix D of the paper: with n_j / N := r_j, one fixed-point step from the estimate gives equation 12."""
-    vectors, guess = np.random.default_rng(0).normal(size=(200, 4)) * 3, np.array([0.0, 1.0, -2.0, 0.5])
+    """Appendix D of the paper: with n_j / N := r_j, one fixed-point step from the estimate gives
+    equation 12.
+    """
+    vectors, guess = (
+        np.random.default_rng(0).normal(size=(200, 4)) * 3,
+        np.array([0.0, 1.0, -2.0, 0.5]),
+    )
     log_prior = np.log([0.1, 0.2, 0.3, 0.4])
     log_mixture = logsumexp(vectors + log_prior - guess, axis=1, keepdims=True)
     step = logsumexp(vectors - log_mixture, axis=0)

@@ -27,7 +27,9 @@ def test_rules_on_a_convex_curve():
 
 
 def test_corrected_rule_is_exact_for_cubics():
-    """The integral of a quartic: the trapezoidal rule with both corrections of its ends is exact for a cubic slope."""
+    """The integral of a quartic: the trapezoidal rule with both corrections of its ends is exact
+    for a cubic slope.
+    """
     slope, curvature = 4 * LADDER**3 - 6 * LADDER + 2, 12 * LADDER**2 - 6
     curve = integrate(LADDER, Moments(slope, curvature), "corrected")
     np.testing.assert_allclose(curve, LADDER**4 - 3 * LADDER**2 + 2 * LADDER, atol=1e-14)
@@ -35,7 +37,9 @@ def test_corrected_rule_is_exact_for_cubics():
 
 @pytest.mark.parametrize("rule", RULES)
 def test_two_levels(rule):
-    curve = integrate(np.array([0.0, 1.0]), Moments(np.array([1.0, 3.0]), np.array([2.0, 2.0])), rule)
+    curve = integrate(
+        np.array([0.0, 1.0]), Moments(np.array([1.0, 3.0]), np.array([2.0, 2.0])), rule
+    )
     assert curve[1] == {"left": 1.0, "right": 3.0}.get(rule, 2.0)
 
 
@@ -47,7 +51,9 @@ def test_moments_and_levels_without_states():
 
 
 def test_reweighted_slopes_integrate_to_the_estimate_of_rts():
-    """Appendix C: what RTS returns is the integral of the reweighted slopes; 400 levels leave 1e-4 of quadrature."""
+    """Appendix C: what RTS returns is the integral of the reweighted slopes; 400 levels leave 1e-4
+    of quadrature.
+    """
     rng, ladder = np.random.default_rng(0), np.linspace(0, 1, 400)
     gains = rng.normal(3.0, 2.0, size=(50, 1))
     vectors, log_pseudo_prior = ladder * gains, -3.0 * ladder
@@ -56,4 +62,6 @@ def test_reweighted_slopes_integrate_to_the_estimate_of_rts():
     rts = rts_curve(log_pseudo_prior, logsumexp(log_q, axis=0))
     integral = integrate(ladder, Moments(slopes, np.zeros(400)), "trapezoid")
     np.testing.assert_allclose(integral, rts, atol=1e-4)
-    np.testing.assert_allclose(reweighted_slopes(vectors, np.repeat(gains, 400, axis=1), log_pseudo_prior), slopes)
+    np.testing.assert_allclose(
+        reweighted_slopes(vectors, np.repeat(gains, 400, axis=1), log_pseudo_prior), slopes
+    )

@@ -1,10 +1,12 @@
 """Sums of derivatives at every level give the first two derivatives of log Z by beta.
 
-    d log Z / d beta = E U,    d^2 log Z / d beta^2 = Var U + E dU / d beta,    U = d log f / d beta.
+    d log Z / d beta = E U,    d^2 log Z / d beta^2 = Var U + E dU / d beta,    U = d log f / d
+    beta.
 
-Compared with finite differences of enumerated log Z, step 1e-3: right to 1e-6 here. Errors come from independent
-ladders or groups: 5.0 standard errors with 39 degrees of freedom, 6.6 with 9, are false alarms in 1.3e-5 and 1e-4 of
-comparisons, of which there are 12 and 12: 1.4e-3 for all of them. Seeds are fixed.
+Compared with finite differences of enumerated log Z, step 1e-3: right to 1e-6 here. Errors come
+from independent ladders or groups: 5.0 standard errors with 39 degrees of freedom, 6.6 with 9, are
+false alarms in 1.3e-5 and 1e-4 of comparisons, of which there are 12 and 12: 1.4e-3 for all of
+them. Seeds are fixed.
 """
 
 import numpy as np
@@ -27,7 +29,8 @@ def small_rbm(weights):
 
 def exact_derivatives(path, beta, step=1e-3):
     below, here, above = (
-        Exact().fit(path.with_ladder([0, b])).log_partition_ for b in (beta - step, beta, beta + step)
+        Exact().fit(path.with_ladder([0, b])).log_partition_
+        for b in (beta - step, beta, beta + step)
     )
     return (above - below) / (2 * step), (above - 2 * here + below) / step**2
 
@@ -40,7 +43,9 @@ def derivatives(sums):
 
 
 def runs(path):
-    tempering = ParallelTempering(40, ladder=LADDER, adapt=False, n_sweeps=4096, random_state=0).fit(path)
+    tempering = ParallelTempering(
+        40, ladder=LADDER, adapt=False, n_sweeps=4096, random_state=0
+    ).fit(path)
     rts = RTS(ladder=LADDER, n_sweeps=4000, random_state=0).fit(path)
     return tempering.run_.level_sums.sum(axis=0), rts.run_.rounds[-1].level_sums.sum(axis=0)
 
@@ -52,7 +57,11 @@ def test_level_sums_give_the_curvature_of_log_z(weights):
         n_groups = len(sums)
         assert student_t.sf(bound, n_groups - 1) < 1e-4
         for level in (1, 2, 3):
-            value, error = jackknife(lambda keep: derivatives(sums[keep, level].sum(axis=0)), n_groups)  # noqa: B023
+
+            def of_groups(keep, sums=sums[:, level]):
+                return derivatives(sums[keep].sum(axis=0))
+
+            value, error = jackknife(of_groups, n_groups)
             exact = exact_derivatives(path, LADDER[level])
             assert np.all(error < [0.05, 0.3])
             assert np.all(np.abs(value - exact) < bound * error + 1e-5)
@@ -60,7 +69,11 @@ def test_level_sums_give_the_curvature_of_log_z(weights):
 
 def test_every_state_is_counted():
     path = small_rbm("marginal")
-    tempering = ParallelTempering(3, ladder=LADDER, adapt=False, n_sweeps=100, random_state=0).fit(path).run_
+    tempering = (
+        ParallelTempering(3, ladder=LADDER, adapt=False, n_sweeps=100, random_state=0)
+        .fit(path)
+        .run_
+    )
     assert tempering.level_sums.shape == (2, 3, 5, 4)
     # of scans 0, 1, …, 49 every fourth: 7 in the first half of 25, 6 in the second
     np.testing.assert_array_equal(tempering.level_sums[0, ..., 0], 7)

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import expit
 
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.paths import Path
 from sklpf.runs import _plain
 from sklpf.transitions import Transition
@@ -39,7 +39,9 @@ def test_annealing_weighs_before_it_moves_and_reverse_annealing_after():
     np.testing.assert_array_equal(state, start + 3)
     assert forward.calls == [(7, 1, False), (8, 2, False), (9, 3, False)]
     backward = Recorder()
-    state, _, log_weights = _plain.anneal(Linear(), backward, start, (), levels[::-1], stream, reverse=True)
+    state, _, log_weights = _plain.anneal(
+        Linear(), backward, start, (), levels[::-1], stream, reverse=True
+    )
     np.testing.assert_array_equal(log_weights, -(3 * start + 6))
     np.testing.assert_array_equal(state, start + 3)
     assert backward.calls == [(7, 3, True), (8, 2, True), (9, 1, True)]
@@ -48,9 +50,13 @@ def test_annealing_weighs_before_it_moves_and_reverse_annealing_after():
 def test_exchange_swaps_even_pairs_at_even_steps_and_odd_pairs_at_odd_steps():
     path = Linear()  # equal states: every swap is accepted
     levels, zeros = np.arange(4), np.zeros(4)
-    even = _plain.exchange(path, Recorder(), zeros, (), levels, zeros, np.zeros(3), 1, Stream((1, 2), step=4))
+    even = _plain.exchange(
+        path, Recorder(), zeros, (), levels, zeros, np.zeros(3), 1, Stream((1, 2), step=4)
+    )
     np.testing.assert_array_equal(even[2], [1, 0, 3, 2])
-    odd = _plain.exchange(path, Recorder(), zeros, (), levels, zeros, np.zeros(3), 1, Stream((1, 2), step=5))
+    odd = _plain.exchange(
+        path, Recorder(), zeros, (), levels, zeros, np.zeros(3), 1, Stream((1, 2), step=5)
+    )
     np.testing.assert_array_equal(odd[2], [0, 2, 1, 3])
 
 
@@ -59,7 +65,15 @@ def test_exchange_counts_round_trips():
     path, n_scans = Linear(), 80
     levels, zeros = np.arange(4), np.zeros(4)
     result = _plain.exchange(
-        path, Recorder(), zeros, (), levels, np.zeros(4, dtype=int), np.zeros(3), n_scans, Stream((1, 2))
+        path,
+        Recorder(),
+        zeros,
+        (),
+        levels,
+        np.zeros(4, dtype=int),
+        np.zeros(3),
+        n_scans,
+        Stream((1, 2)),
     )
     assert 4 * (n_scans // 8 - 2) <= result[7][0] <= 4 * n_scans // 8
 
@@ -96,7 +110,9 @@ def test_slopes_that_do_not_depend_on_beta_are_asked_for_twice():
             asked.append(levels[0])
             return np.stack([state, np.zeros_like(state)], axis=1)
 
-    np.testing.assert_array_equal(_plain.slopes(Straight(), np.array([1.0, 2.0])), [[1] * 4, [2] * 4])
+    np.testing.assert_array_equal(
+        _plain.slopes(Straight(), np.array([1.0, 2.0])), [[1] * 4, [2] * 4]
+    )
     assert asked == [0, 3]
     assert _plain.slopes(Linear(), np.array([1.0, 2.0])).shape == (2, 0)
 
@@ -104,5 +120,7 @@ def test_slopes_that_do_not_depend_on_beta_are_asked_for_twice():
 def test_tempering_sums_what_states_say_of_the_pairs_with_their_neighbours():
     sums, log_weights = np.zeros((2, 2, 4)), np.array([[1.0, 3.0, 2.5], [0.0, 1000.0, -np.inf]])
     _plain.add_bridges(log_weights, np.array([1, 0]), sums, np.array([0, 1]))
-    np.testing.assert_allclose(sums[0], [[0, expit(-2), 0, np.exp(-2)], [expit(-0.5), 0, np.exp(-0.5), 0]])
+    np.testing.assert_allclose(
+        sums[0], [[0, expit(-2), 0, np.exp(-2)], [expit(-0.5), 0, np.exp(-0.5), 0]]
+    )
     np.testing.assert_allclose(sums[1], [[expit(600), 0, np.exp(600), 0], [0, 0, 0, 0]])

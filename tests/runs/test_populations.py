@@ -1,4 +1,5 @@
-"""Populations: resampling, unbiased estimates at any threshold, the weights of AIS without resampling, walls.
+"""Populations: resampling, unbiased estimates at any threshold, the weights of AIS without
+resampling, walls.
 
 z-bounds of 4.5 standard errors are false alarms of 7e-6 each; seeds are fixed.
 """
@@ -8,7 +9,7 @@ import pytest
 from scipy.special import logsumexp
 
 from sklpf import Exact
-from sklpf._random import stream_key
+from sklpf._utils.random import stream_key
 from sklpf.models import RBMPath
 from sklpf.paths import Path
 from sklpf.runs._annealing import anneal_up
@@ -30,7 +31,7 @@ def grow(path, n_populations, n_particles, resample_at, key=KEY, **options):
     return climb(path, Gibbs(), n_populations, n_particles, resample_at, key, **options)
 
 
-# ---- resampling ---------------------------------------------------------------------------------------
+# ---- resampling
 @pytest.mark.parametrize(("m", "n"), [(10, 10), (7, 30), (30, 7), (1, 3)])
 def test_systematic_resampling_rounds_expected_counts(m, n):
     log_weights = 2 * np.random.default_rng(m).standard_normal(m) - 1000
@@ -40,7 +41,9 @@ def test_systematic_resampling_rounds_expected_counts(m, n):
     counts = np.array([np.bincount(systematic(log_weights, n, u), minlength=m) for u in uniforms])
     assert np.all(counts.sum(axis=1) == n)
     assert np.all(np.abs(counts - expected) < 1)
-    np.testing.assert_allclose(counts.mean(axis=0), expected, atol=2 / 2000)  # unbiased: the grid's error alone
+    np.testing.assert_allclose(
+        counts.mean(axis=0), expected, atol=2 / 2000
+    )  # unbiased: the grid's error alone
     assert not counts[:, log_weights == -np.inf].any()
 
 
@@ -59,7 +62,7 @@ def test_mean_and_effective_size():
     assert mean_and_size(np.full(3, -np.inf)) == (-np.inf, 0.0)
 
 
-# ---- estimates ----------------------------------------------------------------------------------------
+# ---- estimates
 @pytest.mark.parametrize("resample_at", [0.0, 0.7, 1.0])
 def test_estimates_of_small_populations_are_unbiased(resample_at):
     path, exact = easy(6)
@@ -74,7 +77,9 @@ def test_every_level_is_estimated():
     path, _ = easy(6)
     curves = np.array([population.records[:, 0] for population in grow(path, 500, 20, 0.5)])
     for level, beta in enumerate(path.ladder[1:]):
-        relative = np.exp(curves[:, level] - Exact().fit(path.with_ladder([0, beta])).log_partition_)
+        relative = np.exp(
+            curves[:, level] - Exact().fit(path.with_ladder([0, beta])).log_partition_
+        )
         assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(500)
 
 
@@ -84,7 +89,9 @@ def test_every_level_of_waste_free_populations_is_unbiased(n_particles, chain_le
     populations = grow(path, 500, n_particles, 0.5, chain_length=chain_length)
     curves = np.array([population.records[:, 0] for population in populations])
     for level, beta in enumerate(path.ladder[1:]):
-        relative = np.exp(curves[:, level] - Exact().fit(path.with_ladder([0, beta])).log_partition_)
+        relative = np.exp(
+            curves[:, level] - Exact().fit(path.with_ladder([0, beta])).log_partition_
+        )
         assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(500)
     assert np.all([population.records[:, 2] == 1 for population in populations])
 
@@ -94,38 +101,55 @@ def test_waste_free_particles_are_the_chains_of_those_drawn_by_weight():
     population = grow(path, 1, 60, 0.5, chain_length=5)[0]
     assert population.state.v.shape == (60, 64)
     np.testing.assert_array_equal(population.log_weights, 0)
-    np.testing.assert_array_equal(population.ancestors.reshape(5, 12), np.tile(population.ancestors[:12], (5, 1)))
+    np.testing.assert_array_equal(
+        population.ancestors.reshape(5, 12), np.tile(population.ancestors[:12], (5, 1))
+    )
     log_weights = family_weights(population)
-    assert logsumexp(log_weights) - np.log(60) == pytest.approx(population.records[-1, 0], abs=1e-10)
+    assert logsumexp(log_weights) - np.log(60) == pytest.approx(
+        population.records[-1, 0], abs=1e-10
+    )
 
 
 @pytest.mark.parametrize("chain_length", [None, 2, 6])
 def test_chains_that_go_down_from_exact_draws_give_the_inverse_without_bias(chain_length):
     path, exact = easy(8)
-    sums = [np.logaddexp.reduce(path.enumerate_block(block, 1)) for block in range(path.n_enumeration_blocks)]
+    sums = [
+        np.logaddexp.reduce(path.enumerate_block(block, 1))
+        for block in range(path.n_enumeration_blocks)
+    ]
     starts = path.sample_enumerated(np.array(sums), 2000, np.random.default_rng(0))
     down = descend(path, Gibbs(), starts, KEY, chain_length=chain_length)
-    relative = np.exp(exact - down.sum(axis=1))  # a chain met from the target has 1 / mean ratio = Z_k / Z_(k+1)
+    relative = np.exp(
+        exact - down.sum(axis=1)
+    )  # a chain met from the target has 1 / mean ratio = Z_k / Z_(k+1)
     assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(2000)
 
 
 def test_without_resampling_particles_are_the_chains_of_annealing():
     path, _ = easy(41)
     populations, arrivals = grow(path, 4, 10, 0.0), anneal_up(path, Gibbs(), 40, KEY)
-    np.testing.assert_array_equal(np.concatenate([p.state.v for p in populations]), arrivals.state.v)
+    np.testing.assert_array_equal(
+        np.concatenate([p.state.v for p in populations]), arrivals.state.v
+    )
     weights = np.concatenate([family_weights(p) for p in populations])
-    np.testing.assert_allclose(weights, arrivals.log_weights, rtol=0, atol=1e-10)  # sums are rounded at other places
+    np.testing.assert_allclose(
+        weights, arrivals.log_weights, rtol=0, atol=1e-10
+    )  # sums are rounded at other places
 
 
 def test_weights_of_families_add_up_to_the_estimate():
     path, _ = easy(8)
     for population in grow(path, 5, 12, 0.9):
         log_weights = family_weights(population)
-        assert logsumexp(log_weights) - np.log(12) == pytest.approx(population.records[-1, 0], abs=1e-10)
+        assert logsumexp(log_weights) - np.log(12) == pytest.approx(
+            population.records[-1, 0], abs=1e-10
+        )
         assert np.sum(log_weights > -np.inf) == len(np.unique(population.ancestors)) < 12
         weights = np.exp(population.log_weights) / np.exp(population.log_weights).sum()
         summary = path.summary(population.state)
-        np.testing.assert_allclose(target_summaries(path, population), [weights @ summary, weights @ summary**2])
+        np.testing.assert_allclose(
+            target_summaries(path, population), [weights @ summary, weights @ summary**2]
+        )
 
 
 def same(first, second):
@@ -148,9 +172,11 @@ def test_segments_and_jobs_do_not_change_a_bit(chain_length):
     same(reference, grow(short, 5, 12, 0.9, n_jobs=2, chain_length=chain_length))
 
 
-# ---- walls ----------------------------------------------------------------------------------------------
+# ---- walls
 class Shrinking(Path):
-    """Uniform on [0, 1 - 0.2 k]: the first level up kills a fifth of the particles, and so on. Draws are exact."""
+    """Uniform on [0, 1 - 0.2 k]: the first level up kills a fifth of the particles, and so on.
+    Draws are exact.
+    """
 
     base_log_partition = 0.0
     has_walls = True

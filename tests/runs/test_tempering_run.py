@@ -1,6 +1,8 @@
-"""Simulated tempering: the pilot, a round's sums, what is kept of it, and its stationary distribution.
+"""Simulated tempering: the pilot, a round's sums, what is kept of it, and its stationary
+distribution.
 
-z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of 1e-3 a comparison; seeds are fixed.
+z-bounds: 4.8 standard errors with 9 degrees of freedom is a false-alarm rate of 1e-3 a comparison;
+seeds are fixed.
 """
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 from scipy.special import logsumexp
 
 from sklpf import Exact
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.paths import Path
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import doubling
@@ -31,7 +33,10 @@ def test_pilot_knows_every_level_and_starts_at_all(n_sweeps):
     problem = make_rbm_problem("easy")
     setup = make_setup(problem.path)
     starts, log_weights = run_pilot(setup, np.full(11, -np.log(11)), n_sweeps)
-    exact = [Exact().fit(problem.path.with_ladder([0, beta])).log_partition_ for beta in setup.path.ladder[1:]]
+    exact = [
+        Exact().fit(problem.path.with_ladder([0, beta])).log_partition_
+        for beta in setup.path.ladder[1:]
+    ]
     estimate = logsumexp(log_weights, axis=0) - np.log(100)
     error = np.exp(log_weights - estimate).std(axis=0) / 10
     assert np.all(np.abs(estimate[1:] - exact) < 5 * error[1:])
@@ -72,10 +77,18 @@ def test_kept_vectors_are_a_thinning_with_the_levels_they_were_moved_at(n_moves_
 
 
 def test_round_has_the_stationary_distribution_of_equation_8():
-    """True log Z minus a known tilt as weights: the shares are known. z-bound 4.8 at every level (t, 9 groups)."""
+    """True log Z minus a known tilt as weights: the shares are known. z-bound 4.8 at every level
+    (t, 9 groups).
+    """
     problem = make_rbm_problem("easy")
     setup = make_setup(problem.path, n_levels=5)
-    exact = np.r_[0, [Exact().fit(problem.path.with_ladder([0, b])).log_partition_ for b in setup.path.ladder[1:]]]
+    exact = np.r_[
+        0,
+        [
+            Exact().fit(problem.path.with_ladder([0, b])).log_partition_
+            for b in setup.path.ladder[1:]
+        ],
+    ]
     log_prior = np.log([0.1, 0.3, 0.2, 0.1, 0.3])
     starts, _ = run_pilot(setup, log_prior, 40)
     burnt, _ = run_round(setup, (0,), starts, log_prior - exact, 200)

@@ -1,4 +1,6 @@
-"""Densities with known log Z: closed forms by quadrature, gradients by differences, draws by their laws."""
+"""Densities with known log Z: closed forms by quadrature, gradients by differences, draws by their
+laws.
+"""
 
 import pickle
 
@@ -7,9 +9,15 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.partition._raise import find_starts
-from sklpf.testing import DENSITY_PROBLEMS, _densities, check_partition_estimator, check_path, make_density_problem
+from sklpf.testing import (
+    DENSITY_PROBLEMS,
+    _densities,
+    check_partition_estimator,
+    check_path,
+    make_density_problem,
+)
 
 FALSE_ALARM = 1e-4
 SAMPLED = [kind for kind in DENSITY_PROBLEMS if kind != "logistic regression"]
@@ -27,7 +35,9 @@ def log_integral(log_density, points, log_weights):
 
 
 def line(low, high, n):
-    """Nodes and log weights of the midpoint rule, which is accurate for what is smooth and vanishes at both ends."""
+    """Nodes and log weights of the midpoint rule, which is accurate for what is smooth and vanishes
+    at both ends.
+    """
     width = (high - low) / n
     return low + width * (np.arange(n) + 0.5), np.full(n, np.log(width))
 
@@ -54,7 +64,9 @@ def test_closed_form_of_the_student_t_product_in_two_dimensions():
 
     def stretched(u):
         x = np.linalg.solve(filters.T, np.sinh(u).T).T
-        return target.log_density(x) + np.log(np.cosh(u)).sum(axis=1) - np.linalg.slogdet(filters)[1]
+        return (
+            target.log_density(x) + np.log(np.cosh(u)).sum(axis=1) - np.linalg.slogdet(filters)[1]
+        )
 
     value = log_integral(stretched, [nodes, nodes], [weights, weights])
     assert value == pytest.approx(target.log_partition, abs=1e-4)
@@ -93,15 +105,22 @@ def test_the_funnel_is_normalised():
     v = np.linspace(-3, 3, 7)
     x = np.column_stack([v, *np.ones((5, 7))])
     conditional = stats.norm.logpdf(1, 0, np.exp(v / 2)) * 5
-    np.testing.assert_allclose(problem.path.log_density(x), stats.norm.logpdf(v) + conditional, rtol=1e-12)
+    np.testing.assert_allclose(
+        problem.path.log_density(x), stats.norm.logpdf(v) + conditional, rtol=1e-12
+    )
 
 
 def test_evidence_of_the_linear_regression():
     """prior times likelihood over posterior is the same at every point."""
-    problem, x = make_density_problem("linear regression"), np.random.default_rng(3).normal(size=(4, 8))
+    problem, x = (
+        make_density_problem("linear regression"),
+        np.random.default_rng(3).normal(size=(4, 8)),
+    )
     mean, factor = problem.path.draw.args
     posterior = stats.multivariate_normal(mean, factor @ factor.T).logpdf(x)
-    np.testing.assert_allclose(problem.path.log_density(x) - posterior, problem.log_partition, rtol=1e-8)
+    np.testing.assert_allclose(
+        problem.path.log_density(x) - posterior, problem.log_partition, rtol=1e-8
+    )
 
 
 def test_reference_of_the_logistic_regression():
@@ -109,20 +128,26 @@ def test_reference_of_the_logistic_regression():
     problem = make_density_problem("logistic regression")
     from sklpf import Gaussian, StudentT
 
-    mode = Gaussian.at_mode(problem.path.log_density, np.zeros(31), grad=problem.path.grad, factor=1.3)
+    mode = Gaussian.at_mode(
+        problem.path.log_density, np.zeros(31), grad=problem.path.grad, factor=1.3
+    )
     proposal = StudentT(mode.mean, mode.covariance, 20)
     x = proposal.sample(20_000, np.random.default_rng(0))
     log_weights = problem.path.log_density(x) - proposal.log_density(x)
     weights = np.exp(log_weights - log_weights.max())
     error = weights.std() / weights.mean() / np.sqrt(len(x))
     assert error < 0.2
-    assert logsumexp(log_weights) - np.log(len(x)) == pytest.approx(problem.log_partition, abs=4 * error)
+    assert logsumexp(log_weights) - np.log(len(x)) == pytest.approx(
+        problem.log_partition, abs=4 * error
+    )
     assert 0 < problem.std_error < 1e-3
 
 
 @pytest.mark.parametrize("kind", DENSITY_PROBLEMS)
 def test_gradients(kind):
-    """`GeometricPath` compares at draws of the base; here at those of the target, in every direction."""
+    """`GeometricPath` compares at draws of the base; here at those of the target, in every
+    direction.
+    """
     problem = make_density_problem(kind)
     path, rng = problem.path, np.random.default_rng(5)
     x = draws(problem, 3) if kind in SAMPLED else 0.3 * rng.normal(size=(3, 31))
@@ -136,14 +161,20 @@ def test_gradients(kind):
 
 @pytest.mark.parametrize("kind", SAMPLED)
 def test_exact_draws(kind):
-    """E of (x - c) . grad log f over the target is -d, and of grad log f is 0, wherever f vanishes at the ends."""
+    """E of (x - c) . grad log f over the target is -d, and of grad log f is 0, wherever f vanishes
+    at the ends.
+    """
     problem = make_density_problem(kind)
     assert find_starts(_Free(), problem.path, 3, 0)[1] == "exact"
     x = draws(problem)
     assert x.shape == (2000, problem.path.n_dimensions)
     assert np.all(np.isfinite(problem.path.log_density(x)))
     if not kind.startswith("box"):
-        terms = np.sum(x * problem.path.grad(x), axis=1) if "beta" not in kind else _beta_terms(problem.path, x)
+        terms = (
+            np.sum(x * problem.path.grad(x), axis=1)
+            if "beta" not in kind
+            else _beta_terms(problem.path, x)
+        )
         expected = -problem.path.n_dimensions if "beta" not in kind else 0.0
         assert stats.ttest_1samp(terms, expected).pvalue > FALSE_ALARM / len(SAMPLED)
 
@@ -184,7 +215,9 @@ def standardised(kind, x):
     return (along - np.where(along > 0, 5, -5))[:, np.newaxis], [stats.norm()]
 
 
-@pytest.mark.parametrize("kind", [k for k in SAMPLED if "beta" not in k and k != "linear regression"])
+@pytest.mark.parametrize(
+    "kind", [k for k in SAMPLED if "beta" not in k and k != "linear regression"]
+)
 def test_distribution_of_exact_draws(kind):
     """Kolmogorov and Smirnov's test of every coordinate, and no correlation between them."""
     z, laws = standardised(kind, draws(make_density_problem(kind)))
@@ -221,4 +254,6 @@ def test_compiled_functions_give_the_same():
 def test_an_estimator_agrees():
     from sklpf import BDMC
 
-    check_partition_estimator(BDMC(n_temperatures=100, random_state=0), make_density_problem("laplace 6-D"))
+    check_partition_estimator(
+        BDMC(n_temperatures=100, random_state=0), make_density_problem("laplace 6-D")
+    )

@@ -43,7 +43,9 @@ def test_no_row_is_too_far_out_for_the_closed_form():
     from sklpf.testing._row_problems import _orthogonal_laplace
 
     y = far.X @ far.mixing
-    expected = np.sum(0.01**2 / 2 - np.abs(y) - np.log(2))  # far out a Laplace density is an exponential one
+    expected = np.sum(
+        0.01**2 / 2 - np.abs(y) - np.log(2)
+    )  # far out a Laplace density is an exponential one
     assert _orthogonal_laplace(far.X, far.mixing, 0.01)[0] == pytest.approx(expected, rel=1e-12)
 
 

@@ -1,4 +1,6 @@
-"""The helpers that are offered for tests: reference data, known problems, and what the estimator check must find."""
+"""The helpers that are offered for tests: reference data, known problems, and what the estimator
+check must find.
+"""
 
 from dataclasses import replace
 
@@ -27,7 +29,9 @@ def test_reference_data_is_found_by_environment_variable(tmp_path, monkeypatch):
 
 def test_absent_reference_data_skips_with_a_reason():
     assert find_shared_data("no/such/file.npz") is None
-    with pytest.raises(pytest.skip.Exception, match=r"reference data no/such/file.npz not found: set SKLPF_DATA"):
+    with pytest.raises(
+        pytest.skip.Exception, match=r"reference data no/such/file.npz not found: set SKLPF_DATA"
+    ):
         shared_data("no/such/file.npz")
 
 
@@ -35,7 +39,9 @@ def test_problems_are_reproducible_and_differ():
     first, again = make_rbm_problem("digits"), make_rbm_problem("digits")
     assert first.log_partition == again.log_partition
     np.testing.assert_array_equal(first.path.components, again.path.components)
-    values = [make_rbm_problem(kind, seed).log_partition for kind in RBM_PROBLEMS for seed in (0, 1)]
+    values = [
+        make_rbm_problem(kind, seed).log_partition for kind in RBM_PROBLEMS for seed in (0, 1)
+    ]
     assert len(set(values)) == len(values)
     with pytest.raises(ValueError, match="kind must be one of"):
         make_rbm_problem("impossible")
@@ -51,10 +57,14 @@ class Made(PartitionEstimator):
         self.n_jobs = n_jobs
 
     def _estimate(self, path, seed):
-        return replace(self.result, log_partition=self.result.log_partition + self.jitter * (self.n_jobs or 1))
+        return replace(
+            self.result, log_partition=self.result.log_partition + self.jitter * (self.n_jobs or 1)
+        )
 
 
-GOOD = PartitionResult(method="Made", log_partition=0.03, std_error=0.01)  # the problem's log Z is 0
+GOOD = PartitionResult(
+    method="Made", log_partition=0.03, std_error=0.01
+)  # the problem's log Z is 0
 
 
 @pytest.mark.parametrize(
@@ -77,9 +87,18 @@ def test_check_passes_honest_results(result):
     [
         (Made(replace(GOOD, log_partition=0.04)), "off by 0.04, more than 0.0372"),
         (Made(replace(GOOD, log_partition=1e-7, statement="exact")), "off by 1e-07"),
-        (Made(replace(GOOD, log_partition=9.0, statement="lower bound")), "outside its lower bound's interval"),
-        (Made(replace(GOOD, log_partition=-9.0, statement="upper bound")), "outside its upper bound's interval"),
-        (Made(replace(GOOD, alarms=(Alarm("short", "it is too short"),))), "did not converge: it is too short"),
+        (
+            Made(replace(GOOD, log_partition=9.0, statement="lower bound")),
+            "outside its lower bound's interval",
+        ),
+        (
+            Made(replace(GOOD, log_partition=-9.0, statement="upper bound")),
+            "outside its upper bound's interval",
+        ),
+        (
+            Made(replace(GOOD, alarms=(Alarm("short", "it is too short"),))),
+            "did not converge: it is too short",
+        ),
         (Made(GOOD, jitter=1e-12), "the same bits"),
     ],
 )

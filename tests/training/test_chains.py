@@ -6,7 +6,9 @@ from sklpf.training import Chains
 
 
 def test_chains_that_are_rescaled_find_points_of_all_lengths():
-    """Two concentric Gaussians that trajectories hardly cross between: shares of 400 chains, 5 standard deviations."""
+    """Two concentric Gaussians that trajectories hardly cross between: shares of 400 chains, 5
+    standard deviations.
+    """
     widths, d = np.array([0.8, 3.0]), 20
 
     def log_parts(x):

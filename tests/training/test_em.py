@@ -1,4 +1,6 @@
-"""EM with Hamiltonian draws, on a model of the user's own whose likelihood has a maximum in closed form."""
+"""EM with Hamiltonian draws, on a model of the user's own whose likelihood has a maximum in closed
+form.
+"""
 
 import numpy as np
 import pytest
@@ -7,7 +9,9 @@ from sklpf.training import EM
 
 
 class Exponential:
-    """x = z + N(0, noise²) with z >= 0 exponential of mean `scale`, which is learned: its M-step is the mean of z."""
+    """x = z + N(0, noise²) with z >= 0 exponential of mean `scale`, which is learned: its M-step is
+    the mean of z.
+    """
 
     def __init__(self, x, noise, scale=1.0):
         self.x, self.noise, self.scale = x, noise, scale
@@ -45,7 +49,8 @@ def test_a_users_model_arrives_at_the_greatest_likelihood(n_draws):
     assert em.converged
     assert len(em.losses) >= 40
     assert em.chains.position.min() >= 0
-    # the posterior's spread of a mean over 1000 rows is 0.03 in a pass: 0.1 leaves out of account what averaging gains
+    # the posterior's spread of a mean over 1000 rows is 0.03 in a pass: 0.1 leaves out of account
+    # what averaging gains
     assert model.scale == pytest.approx(best_scale(x, 1.0), abs=0.1)
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from sklpf._progress import reporting
+from sklpf._utils.progress import reporting
 from sklpf.training import train
 
 
@@ -46,16 +46,29 @@ class Model:
 
     @reporting
     def fit(self, trainer):
-        return train(trainer, 5, report=trainer.report, callbacks=[trainer.end_at_two, trainer.quiet])
+        return train(
+            trainer, 5, report=trainer.report, callbacks=[trainer.end_at_two, trainer.quiet]
+        )
 
 
 def test_a_callback_ends_training_after_all_are_called_and_the_line_is_said(capsys):
     trainer = Trainer()
     assert Model(verbose=1).fit(trainer) == (2, True)
-    assert trainer.done == ["run", "end 1", "quiet 1", "report", "run", "end 2", "quiet 2", "report"]
+    assert trainer.done == [
+        "run",
+        "end 1",
+        "quiet 1",
+        "report",
+        "run",
+        "end 2",
+        "quiet 2",
+        "report",
+    ]
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
-    assert re.fullmatch(r"\[Model\] pass 2 of 5, loss = 2, [\d.]+ (ms|s), at most [\d.]+ (ms|s) left", lines[1])
+    assert re.fullmatch(
+        r"\[Model\] pass 2 of 5, loss = 2, [\d.]+ (ms|s), at most [\d.]+ (ms|s) left", lines[1]
+    )
 
 
 def test_nothing_is_said_without_verbose(capsys):

@@ -1,4 +1,6 @@
-"""The callbacks on their own: a Gaussian whose scale is trained, and the rule that ends training."""
+"""The callbacks on their own: a Gaussian whose scale is trained, and the rule that ends
+training.
+"""
 
 from types import SimpleNamespace
 
@@ -13,7 +15,9 @@ from sklpf.training._particles import Estimate
 
 def path_of(trainer):
     precision = trainer.precision
-    return GeometricPath(lambda x: -0.5 * precision * np.sum(x**2, axis=1), base=Gaussian(np.zeros(2), np.eye(2)))
+    return GeometricPath(
+        lambda x: -0.5 * precision * np.sum(x**2, axis=1), base=Gaussian(np.zeros(2), np.eye(2))
+    )
 
 
 class Sharper:
@@ -37,7 +41,9 @@ def test_a_path_of_the_users_own_is_followed():
 def run(scores, errors, **options):
     rng = np.random.default_rng(0)
     tracker = SimpleNamespace(estimates=[], path=None)
-    stopping = EarlyStopping(tracker, lambda path: scores[len(tracker.estimates) - 1], lambda t: None, **options)
+    stopping = EarlyStopping(
+        tracker, lambda path: scores[len(tracker.estimates) - 1], lambda t: None, **options
+    )
     for iteration, error in enumerate(errors, 1):
         groups = error * rng.standard_normal(10) if error < 9 else np.zeros(10)
         tracker.estimates.append(Estimate(0.0, error, groups, error))
@@ -50,7 +56,11 @@ def run(scores, errors, **options):
     ("scores", "error", "expected"),
     [
         ([1, 2, 3, 2, 1, 0, 9], 0.0, (6, 3)),
-        ([1, 2, 3, 3.05, 3.0, 3.0, 9], 0.0, (6, 4)),  # a rise below tol is kept, and ends training all the same
+        (
+            [1, 2, 3, 3.05, 3.0, 3.0, 9],
+            0.0,
+            (6, 4),
+        ),  # a rise below tol is kept, and ends training all the same
         ([3, 2.99, 2.98, 2.97, 2.96], 5.0, (5, 1)),  # within the error
         ([3, 2, 2, 2, 2], np.inf, (5, 0)),
     ],

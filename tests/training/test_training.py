@@ -37,7 +37,9 @@ class GaussianFamily:
 
     def log_partition(self, parameters):
         factor = self.factor(parameters)
-        return 1.5 * np.log(2 * np.pi) - np.linalg.slogdet(factor)[1], -np.linalg.inv(factor).T[LOWER]
+        return 1.5 * np.log(2 * np.pi) - np.linalg.slogdet(factor)[1], -np.linalg.inv(factor).T[
+            LOWER
+        ]
 
 
 FAMILY, START = GaussianFamily(), np.eye(3)[LOWER]
@@ -78,7 +80,9 @@ def test_constraints_hold_after_every_step():
 
     rng = np.random.default_rng(0)
     for trainer in (
-        PersistentContrastiveDivergence(Narrow(), START, X, Chains(np.zeros((50, 3)), rng), 200, 0.05),
+        PersistentContrastiveDivergence(
+            Narrow(), START, X, Chains(np.zeros((50, 3)), rng), 200, 0.05
+        ),
         MinimumProbabilityFlow(Narrow(), START, X, rng),
     ):
         for _ in range(3):
@@ -94,7 +98,11 @@ def test_a_pass_goes_through_all_rows_and_through_few_rows_several_times():
             return super().grad_parameters(parameters, x, weights)
 
     rng = np.random.default_rng(0)
-    for n, batch_size, n_rows, n_steps in ((130, 60, 130, 51), (4000, 40, 4000, 100), (3, 200, 3, 50)):
+    for n, batch_size, n_rows, n_steps in (
+        (130, 60, 130, 51),
+        (4000, 40, 4000, 100),
+        (3, 200, 3, 50),
+    ):
         rows: list[int] = []
         chains = Chains(np.zeros((7, 3)), rng, n_leapfrog=1)
         PersistentContrastiveDivergence(Counts(), START, X[:n], chains, batch_size, 0.01).run()
@@ -102,7 +110,7 @@ def test_a_pass_goes_through_all_rows_and_through_few_rows_several_times():
         assert sum(rows[::2]) == n_rows * -(-n_steps // -(-n_rows // batch_size))
 
 
-# -- when training has settled ---------------------------------------------------------------------
+# -- when training has settled
 class Descent:
     """Its loss falls by the learning rate at every pass, down to a floor."""
 
@@ -119,7 +127,9 @@ def test_the_rate_is_lowered_twice_before_training_ends():
     n_passes, ended = train(trainer, 100, callbacks=[settled])
     assert ended
     assert trainer.learning_rate == pytest.approx(0.09)
-    assert n_passes == 19 + 10 + 10  # 10 passes down, then two windows of 5 at the floor for each rate
+    assert (
+        n_passes == 19 + 10 + 10
+    )  # 10 passes down, then two windows of 5 at the floor for each rate
     np.testing.assert_array_equal(settled.curve[:11], [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0])
 
 
@@ -137,16 +147,20 @@ def test_a_trainer_without_a_rate_ends_when_it_settles_first():
         type(trainer).run = run
 
 
-# -- chains ----------------------------------------------------------------------------------------
+# -- chains
 def test_chains_follow_their_density_within_a_box():
-    """exp(-x - y² / 2) for x > 0 from a point: means and variances of 4000 chains within 4.5 standard errors.
+    """exp(-x - y² / 2) for x > 0 from a point: means and variances of 4000 chains within 4.5
+    standard errors.
 
     Four numbers: false alarm 3e-5.
     """
     rng, bounds = np.random.default_rng(0), np.array([[0.0, -np.inf], [np.inf, np.inf]])
     chains = Chains(np.ones((4000, 2)), rng, n_leapfrog=5, bounds=bounds)
     for _ in range(100):
-        chains.move(lambda x: -x[:, 0] - x[:, 1] ** 2 / 2, lambda x: np.column_stack([-np.ones(len(x)), -x[:, 1]]))
+        chains.move(
+            lambda x: -x[:, 0] - x[:, 1] ** 2 / 2,
+            lambda x: np.column_stack([-np.ones(len(x)), -x[:, 1]]),
+        )
     assert chains.position[:, 0].min() >= 0
     for values, mean, fourth in ((chains.position[:, 0], 1, 9), (chains.position[:, 1], 0, 3)):
         assert abs(values.mean() - mean) < 4.5 / np.sqrt(4000)

@@ -1,4 +1,6 @@
-"""HMC: invariance, reversal, dynamics, tuning. `check_transition` gives false alarms at a rate of 1e-4; fixed seeds."""
+"""HMC: invariance, reversal, dynamics, tuning. `check_transition` gives false alarms at a rate of
+1e-4; fixed seeds.
+"""
 
 import pickle
 
@@ -8,7 +10,7 @@ from densities import LADDER, PATHS, Certain, smallest_p_value
 from sklearn.base import clone
 
 from sklpf import AIS, HAIS, Gaussian, GeometricPath, Uniform
-from sklpf._random import ACCEPT, Stream, stream_key
+from sklpf._utils.random import ACCEPT, Stream, stream_key
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import HMC
 from sklpf.transitions import _hmc as hmc_module
@@ -50,12 +52,14 @@ def test_moves_leave_every_level_invariant(name, move):
 @pytest.mark.parametrize("move", ["partial", "many rejections", "diag"])
 @pytest.mark.parametrize("name", PATHS)
 def test_chains_reach_the_target_and_stay(name, move):
-    """10 groups of 500 chains and all together, 2 marginals, p > 1e-4: false alarms in 2e-3 of runs at most."""
+    """10 groups of 500 chains and all together, 2 marginals, p > 1e-4: false alarms in 2e-3 of runs
+    at most.
+    """
     path = PATHS[name]
     assert smallest_p_value(name, tuned(path, MOVES[move]), 50) > 1e-4
 
 
-# ---- what the check must find ----------------------------------------------------------------------
+# ---- what the check must find
 class NoTurn(HMC):
     """A rejected chain goes on in its direction."""
 
@@ -72,7 +76,9 @@ class NotReversed(HMC):
 
 class NoKineticEnergy(HMC):
     def _trajectory(self, path, state, memory, levels, betas, step, pilot, stream):
-        new, moved = super()._trajectory(path, state, memory, levels, betas, step, pilot, Certain(stream))
+        new, moved = super()._trajectory(
+            path, state, memory, levels, betas, step, pilot, Certain(stream)
+        )
         log_accept = path.log_f(new, levels) - path.log_f(state, levels)
         accept = np.log(stream.uniform(len(levels), ACCEPT)) < log_accept
         kept = [choose(accept, a, b) for a, b in zip(moved[:3], memory[:3])]
@@ -129,16 +135,22 @@ def test_the_check_finds_wrong_reflections(name, wrong, monkeypatch):
     monkeypatch.setattr(hmc_module, "reflect", wrong)
     path = PATHS[name]
     with pytest.raises(AssertionError, match="does not leave level|reversal is wrong"):
-        check_transition(path, HMC(0.5, n_leapfrog=2, half_life=5.0), variables=path.position, n=20_000)
+        check_transition(
+            path, HMC(0.5, n_leapfrog=2, half_life=5.0), variables=path.position, n=20_000
+        )
 
 
 def test_no_reflection_is_an_error(monkeypatch):
-    monkeypatch.setattr(hmc_module, "reflect", lambda bounds, position, velocity: (position, velocity))
-    with pytest.raises(ValueError, match="base has density 0 at .*: give a base that covers the target, or bounds"):
+    monkeypatch.setattr(
+        hmc_module, "reflect", lambda bounds, position, velocity: (position, velocity)
+    )
+    with pytest.raises(
+        ValueError, match="base has density 0 at .*: give a base that covers the target, or bounds"
+    ):
         check_transition(PATHS["box"], HMC(0.5), variables=PATHS["box"].position)
 
 
-# ---- the dynamics ----------------------------------------------------------------------------------
+# ---- the dynamics
 def trajectory(path, move, state, velocity, level=3):
     """One trajectory of every chain, always accepted; its velocity is turned around."""
     n = len(velocity)
@@ -147,7 +159,14 @@ def trajectory(path, move, state, velocity, level=3):
     memory = velocity, *path.gradients(state), np.zeros(n)
     certain = Certain(Stream(KEY))
     state, memory = move._trajectory(
-        path, state, memory, levels, betas[:, np.newaxis], pilot.step(betas)[:, np.newaxis], pilot, certain
+        path,
+        state,
+        memory,
+        levels,
+        betas[:, np.newaxis],
+        pilot.step(betas)[:, np.newaxis],
+        pilot,
+        certain,
     )
     return state, memory[0]
 
@@ -170,16 +189,23 @@ def test_trajectories_are_reversible(name, metric):
     state, velocity = started(path)
     there, turned = trajectory(path, move, state, velocity)
     if path.bounds is not None:
-        hits = np.any((np.abs(there.position - state.position) > 1e-3) & (np.sign(turned) == np.sign(velocity)))
+        hits = np.any(
+            (np.abs(there.position - state.position) > 1e-3)
+            & (np.sign(turned) == np.sign(velocity))
+        )
         assert hits
     back, again = trajectory(path, move, there, turned)
     np.testing.assert_allclose(back.position, state.position, atol=1e-10)
     np.testing.assert_allclose(again, velocity, atol=1e-10)
 
 
-@pytest.mark.parametrize("bounds", [(-1, 1), (0, np.inf), (-np.inf, 0), ([0, -np.inf], [np.inf, 1])])
+@pytest.mark.parametrize(
+    "bounds", [(-1, 1), (0, np.inf), (-np.inf, 0), ([0, -np.inf], [np.inf, 1])]
+)
 def test_a_free_particle_is_reflected(bounds):
-    """Positions beyond the sides, by many widths too, against steps so short that each meets a side at most once."""
+    """Positions beyond the sides, by many widths too, against steps so short that each meets a side
+    at most once.
+    """
     box = np.stack([np.broadcast_to(np.asarray(side, float), 2) for side in bounds])
     rng = np.random.default_rng(0)
     start = rng.random((500, 2)) * 0.99
@@ -219,10 +245,15 @@ def test_the_energy_error_is_of_second_order(metric):
     assert errors[-1] < 1e-3
 
 
-# ---- tuning ------------------------------------------------------------------------------------------
+# ---- tuning
 @pytest.mark.parametrize(
     ("target", "move"),
-    [(0.8, HMC()), (0.6, HMC(target_acceptance=0.6)), (0.8, HMC(metric="diag")), (0.8, HMC(metric="dense"))],
+    [
+        (0.8, HMC()),
+        (0.6, HMC(target_acceptance=0.6)),
+        (0.8, HMC(metric="diag")),
+        (0.8, HMC(metric="dense")),
+    ],
 )
 @pytest.mark.parametrize("name", ["correlated", "Laplace", "half-open box"])
 def test_step_sizes_give_the_acceptance_that_was_asked_for(name, target, move):
@@ -246,7 +277,10 @@ def test_the_pilot_depends_on_its_key_alone():
     path = PATHS["correlated"]
     one = numbers(tuned(path, HMC(metric="dense")))
     np.random.seed(5)  # noqa: NPY002 - what it must not depend on
-    for other in (tuned(path, HMC(metric="dense")), tuned(path.with_ladder([0, 0.3, 1]), HMC(metric="dense"))):
+    for other in (
+        tuned(path, HMC(metric="dense")),
+        tuned(path.with_ladder([0, 0.3, 1]), HMC(metric="dense")),
+    ):
         for a, b in zip(one, numbers(other), strict=True):
             np.testing.assert_array_equal(a, b)
     another = HMC(metric="dense").tune(path, stream_key(2))
@@ -274,7 +308,9 @@ def test_a_pickled_move_makes_the_same_moves():
 def test_an_untuned_move_says_so():
     path = PATHS["correlated"]
     state = path.sample_base(3, Stream(KEY))
-    with pytest.raises(ValueError, match=r"HMC must be tuned before it moves: call tune\(path, key\)"):
+    with pytest.raises(
+        ValueError, match=r"HMC must be tuned before it moves: call tune\(path, key\)"
+    ):
         HMC().move(path, state, HMC().init(path, state, Stream(KEY)), np.zeros(3, int), Stream(KEY))
 
 
@@ -311,7 +347,9 @@ def test_parameters_are_checked(parameters, name):
 
 @pytest.mark.parametrize("rate", [0.0, 30.0])
 def test_scales_between_walls_are_at_most_the_spread(rate):
-    """The gradient of exp(-a x) is constant: it says nothing about the scale, which the wall makes."""
+    """The gradient of exp(-a x) is constant: it says nothing about the scale, which the
+    wall makes.
+    """
     rates = np.array([rate, 1.0])
     path = GeometricPath(
         lambda x: -x @ rates,
@@ -335,7 +373,9 @@ def grad_beta(x):
 
 
 def test_chains_leave_a_wall_where_the_force_has_no_bound():
-    """At x = 1e-6 a kick would be 1e5 times the velocity; 200 moves at the target from there give its mean."""
+    """At x = 1e-6 a kick would be 1e5 times the velocity; 200 moves at the target from there give
+    its mean.
+    """
     path = GeometricPath(log_beta, grad=grad_beta, base=Uniform([0.0], [1.0]), bounds=(0.0, 1.0))
     move, stream, n = HMC().tune(path, (0, 1)), Stream((1, 2)), 400
     state = path.at(np.full((n, 1), 1e-6))

@@ -1,6 +1,8 @@
-"""Transitions with a memory of their own: through the checks, every estimator, jobs, segments and checkpoints.
+"""Transitions with a memory of their own: through the checks, every estimator, jobs, segments and
+checkpoints.
 
-Student t with at least 9 degrees of freedom: 4.8 standard errors are false alarms in 1e-3 of comparisons; fixed seeds.
+Student t with at least 9 degrees of freedom: 4.8 standard errors are false alarms in 1e-3 of
+comparisons; fixed seeds.
 """
 
 import numpy as np
@@ -9,13 +11,15 @@ from interruption import saves
 from scipy.special import logsumexp
 
 from sklpf import AIS, BDMC, RAISE, RTS, SMC, Exact, ParallelTempering
-from sklpf._random import ACCEPT
+from sklpf._utils.random import ACCEPT
 from sklpf.paths import Path, TemperedPath
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Transition
 
 N_STATES = 12
-LOG_DENSITY = 1.5 * np.sin(2 * np.pi * np.arange(N_STATES) / N_STATES) + np.random.default_rng(3).normal(size=N_STATES)
+LOG_DENSITY = 1.5 * np.sin(2 * np.pi * np.arange(N_STATES) / N_STATES) + np.random.default_rng(
+    3
+).normal(size=N_STATES)
 
 
 class Circle(TemperedPath):
@@ -31,7 +35,9 @@ class Circle(TemperedPath):
         return stream.generator().integers(N_STATES, size=n)
 
     def sample_target(self, n, stream):
-        return stream.generator().choice(N_STATES, size=n, p=np.exp(LOG_DENSITY - logsumexp(LOG_DENSITY)))
+        return stream.generator().choice(
+            N_STATES, size=n, p=np.exp(LOG_DENSITY - logsumexp(LOG_DENSITY))
+        )
 
     def enumerate_block(self, block, level):
         states = np.arange(N_STATES)
@@ -44,7 +50,8 @@ LOG_PARTITION = float(logsumexp(LOG_DENSITY))
 class GuidedWalk(Transition):
     """Steps in a direction that is kept, and turned where a step is rejected (Gustafson 1998).
 
-    It leaves the density times uniform directions invariant; its time reversal turns before and after the move.
+    It leaves the density times uniform directions invariant; its time reversal turns before and
+    after the move.
     """
 
     def init(self, path, state, stream):
@@ -74,7 +81,9 @@ ESTIMATORS = {
 
 def fit(name, path=None, **parameters):
     estimator = ESTIMATORS[name]
-    return type(estimator)(**{**estimator.get_params(), "transition": GuidedWalk(), **parameters}).fit(path or Circle())
+    return type(estimator)(
+        **{**estimator.get_params(), "transition": GuidedWalk(), **parameters}
+    ).fit(path or Circle())
 
 
 def sums(estimator):
@@ -91,7 +100,7 @@ def sums(estimator):
     return np.concatenate([np.ravel(array) for array in arrays])
 
 
-# ---- the move itself ----------------------------------------------------------------------------------
+# ---- the move itself
 def test_the_path_keeps_its_contract():
     check_path(Circle().with_ladder(LADDER))
     assert Exact().fit(Circle()).log_partition_ == pytest.approx(LOG_PARTITION, abs=1e-12)
@@ -140,7 +149,7 @@ def test_the_check_finds_wrong_memories(transition, message):
         check_transition(Circle().with_ladder(LADDER), transition, n=20_000)
 
 
-# ---- estimators ---------------------------------------------------------------------------------------
+# ---- estimators
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators_are_right(name):
     estimator = fit(name)
@@ -150,10 +159,14 @@ def test_estimators_are_right(name):
         assert estimator.log_partition_ < LOG_PARTITION + 0.3
     else:
         assert estimator.log_partition_std_error_ < 0.1
-        assert abs(estimator.log_partition_ - LOG_PARTITION) < 4.8 * estimator.log_partition_std_error_
+        assert (
+            abs(estimator.log_partition_ - LOG_PARTITION) < 4.8 * estimator.log_partition_std_error_
+        )
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few levels, few values of weights
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # few levels, few values of weights
 @pytest.mark.parametrize("name", ["RAISE", "BDMC"])
 def test_weights_of_reversed_walks_are_unbiased(name):
     """4000 chains and few levels, so that weights vary; normal bound 4.5: false alarms in 7e-6."""
@@ -174,7 +187,9 @@ def test_jobs_and_segments_do_not_show(name):
     np.testing.assert_allclose(segmented, whole, rtol=1e-10, atol=1e-10)
 
     class Forgets(GuidedWalk):
-        """Directions are drawn anew at the first move of every segment: the comparison above would see that."""
+        """Directions are drawn anew at the first move of every segment: the comparison above would
+        see that.
+        """
 
         def move(self, path, state, memory, levels, stream, reverse=False):
             memory = self.init(path, state, stream) if stream.step % 7 == 1 else memory
@@ -196,7 +211,7 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(name, n_saved, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-# ---- memory stays with its chain ----------------------------------------------------------------------
+# ---- memory stays with its chain
 class Gaussians(TemperedPath):
     """Normal densities of precision 1 + 3 beta."""
 
@@ -213,7 +228,9 @@ class Gaussians(TemperedPath):
 
 
 class Twin(Transition):
-    """Draws the state anew, and remembers it and how often it has moved: what it gets must belong together."""
+    """Draws the state anew, and remembers it and how often it has moved: what it gets must belong
+    together.
+    """
 
     def init(self, path, state, stream):
         return state.copy(), np.zeros((len(state), 2), dtype=int)
@@ -221,7 +238,9 @@ class Twin(Transition):
     def move(self, path, state, memory, levels, stream, reverse=False):
         remembered, counts = memory
         np.testing.assert_array_equal(remembered, state)
-        state = stream.generator().standard_normal(len(state)) / np.sqrt(1 + 3 * path.ladder[levels])
+        state = stream.generator().standard_normal(len(state)) / np.sqrt(
+            1 + 3 * path.ladder[levels]
+        )
         return state, (state.copy(), counts + 1)
 
 
@@ -237,7 +256,8 @@ def test_memory_follows_ladders_of_new_lengths_and_draws():
     assert len(tempering.fit(Gaussians()).run_.ladder) != 10  # the first round's
     drawn = tempering.sample(Gaussians(), 50, np.random.default_rng(0))
     assert drawn.shape == (50,)
-    # 50 nearly independent draws of variance 1/4: chi-square bounds 0.35 and 2.3 at 1e-7 either side
+    # 50 nearly independent draws of variance 1/4: chi-square bounds 0.35 and 2.3 at 1e-7 either
+    # side
     assert 0.35 < np.mean(4 * drawn**2) < 2.3
 
 
@@ -246,7 +266,7 @@ def test_memory_of_an_adaptive_ladder_and_the_papers_initialisation():
     fit("RTS", Gaussians(), transition=Twin(), init="paper")
 
 
-# ---- tuning -------------------------------------------------------------------------------------------
+# ---- tuning
 class Tuned(GuidedWalk):
     """Notes the ladders that it was tuned on; the tuned copy makes the moves."""
 
@@ -270,7 +290,9 @@ def test_moves_are_tuned_on_the_ladder_before_they_run(name):
 
 def test_draws_are_made_by_the_tuned_move():
     drawn = [
-        ParallelTempering(4, 4, 64, transition=transition).sample(Circle(), 20, np.random.default_rng(0))
+        ParallelTempering(4, 4, 64, transition=transition).sample(
+            Circle(), 20, np.random.default_rng(0)
+        )
         for transition in (Tuned(), GuidedWalk())
     ]
     np.testing.assert_array_equal(*drawn)

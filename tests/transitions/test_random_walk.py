@@ -1,11 +1,13 @@
-"""RandomWalk: invariance and tuning. `check_transition` gives false alarms at a rate of 1e-4; fixed seeds."""
+"""RandomWalk: invariance and tuning. `check_transition` gives false alarms at a rate of 1e-4; fixed
+seeds.
+"""
 
 import numpy as np
 import pytest
 from densities import LADDER, PATHS, smallest_p_value
 
 from sklpf import AIS
-from sklpf._random import ACCEPT, stream_key
+from sklpf._utils.random import ACCEPT, stream_key
 from sklpf.paths._base import map_state
 from sklpf.testing import check_transition
 from sklpf.transitions import RandomWalk
@@ -30,7 +32,9 @@ def test_moves_leave_every_level_invariant(name, move):
 
 @pytest.mark.parametrize("name", PATHS)
 def test_chains_reach_the_target_and_stay(name):
-    """10 groups of 500 chains and all together, 2 marginals, p > 1e-4: false alarms in 2e-3 of runs at most."""
+    """10 groups of 500 chains and all together, 2 marginals, p > 1e-4: false alarms in 2e-3 of runs
+    at most.
+    """
     assert smallest_p_value(name, MOVES["fixed"], 150) > 1e-4
 
 
@@ -62,7 +66,9 @@ def test_the_check_finds_wrong_moves(move):
 
 @pytest.mark.parametrize("name", ["box", "half-open box"])
 def test_the_check_finds_steps_that_stop_at_the_sides(name, monkeypatch):
-    monkeypatch.setattr(walk_module, "reflect", lambda bounds, position, step: (np.clip(position, *bounds), step))
+    monkeypatch.setattr(
+        walk_module, "reflect", lambda bounds, position, step: (np.clip(position, *bounds), step)
+    )
     path = PATHS[name]
     with pytest.raises(AssertionError, match="does not leave level|reversal is wrong"):
         check_transition(path, RandomWalk(0.5), variables=path.position, n=20_000)
@@ -84,8 +90,13 @@ def test_a_diagonal_metric_finds_scales_far_apart():
     stretched = type(path)(stretched_log_density, base=type(path.base)([0.0, 0.0], [4.0, 4e-4]))
     pilot = RandomWalk(metric="diag").tune(stretched, KEY).pilot
     np.testing.assert_allclose(pilot.roots[-1], [1, 0.01], rtol=0.3)
-    fitted = AIS(50, 200, transition=RandomWalk(metric="diag"), ladder="adaptive", random_state=0).fit(stretched)
-    assert abs(fitted.log_partition_ - np.log(2 * np.pi * 0.01)) < 4.8 * fitted.log_partition_std_error_
+    fitted = AIS(
+        50, 200, transition=RandomWalk(metric="diag"), ladder="adaptive", random_state=0
+    ).fit(stretched)
+    assert (
+        abs(fitted.log_partition_ - np.log(2 * np.pi * 0.01))
+        < 4.8 * fitted.log_partition_std_error_
+    )
 
 
 def stretched_log_density(x):

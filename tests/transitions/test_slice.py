@@ -1,16 +1,23 @@
-"""Slice: invariance and its limits. `check_transition` gives false alarms at a rate of 1e-4; fixed seeds."""
+"""Slice: invariance and its limits. `check_transition` gives false alarms at a rate of 1e-4; fixed
+seeds.
+"""
 
 import numpy as np
 import pytest
 from densities import PATHS, smallest_p_value
 
 from sklpf import AIS
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.testing import check_transition
 from sklpf.transitions import Slice
 
 KEY = stream_key(1)
-MOVES = {"fixed": Slice(1.0), "auto": Slice(), "short": Slice(0.3, max_steps=3), "one": Slice(0.5, max_steps=1)}
+MOVES = {
+    "fixed": Slice(1.0),
+    "auto": Slice(),
+    "short": Slice(0.3, max_steps=3),
+    "one": Slice(0.5, max_steps=1),
+}
 
 
 @pytest.mark.parametrize("move", MOVES)
@@ -22,12 +29,16 @@ def test_moves_leave_every_level_invariant(name, move):
 
 @pytest.mark.parametrize("name", PATHS)
 def test_chains_reach_the_target_and_stay(name):
-    """10 groups of 500 chains and all together, 2 marginals, p > 1e-4: false alarms in 2e-3 of runs at most."""
+    """10 groups of 500 chains and all together, 2 marginals, p > 1e-4: false alarms in 2e-3 of runs
+    at most.
+    """
     assert smallest_p_value(name, MOVES["fixed"], 15) > 1e-4
 
 
 class Shares:
-    """A generator whose third call says how steps are shared out: nearly all of them to the left."""
+    """A generator whose third call says how steps are shared out: nearly all of them to
+    the left.
+    """
 
     def __init__(self, rng):
         self.rng, self.calls = rng, 0
@@ -63,7 +74,12 @@ class NotReversed(Slice):
 
 @pytest.mark.parametrize(
     "move",
-    [AllToTheLeft(0.3, max_steps=4), StepsToTheRightToo(0.5, max_steps=2), BelowTheSlice(1.0), NotReversed(1.0)],
+    [
+        AllToTheLeft(0.3, max_steps=4),
+        StepsToTheRightToo(0.5, max_steps=2),
+        BelowTheSlice(1.0),
+        NotReversed(1.0),
+    ],
 )
 def test_the_check_finds_wrong_moves(move):
     path = PATHS["correlated"]
@@ -98,7 +114,9 @@ def test_widths_follow_the_scales_of_every_level():
 def test_ais_is_right():
     path = PATHS["correlated"]
     fitted = AIS(50, 40, transition=Slice(), ladder="adaptive", random_state=0).fit(path)
-    assert abs(fitted.log_partition_ - np.log(2 * np.pi * 0.6)) < 4.8 * fitted.log_partition_std_error_
+    assert (
+        abs(fitted.log_partition_ - np.log(2 * np.pi * 0.6)) < 4.8 * fitted.log_partition_std_error_
+    )
     assert "acceptance" not in fitted.result_.diagnostics
 
 

@@ -4,18 +4,23 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.models import RBMPath
 from sklpf.paths import Path
 from sklpf.testing import check_transition, hidden_mode_problem, make_rbm_problem
 from sklpf.transitions import Gibbs, Metropolis
 
 LADDER = np.linspace(0, 0.5, 6)
-VARIABLES = {"marginal": lambda state: state.v, "joint": lambda state: np.concatenate([state.v, state.h], axis=1)}
+VARIABLES = {
+    "marginal": lambda state: state.v,
+    "joint": lambda state: np.concatenate([state.v, state.h], axis=1),
+}
 
 
 class ManyStates(Path):
-    """Five states with given log densities; the proposal goes to the right more often than to the left."""
+    """Five states with given log densities; the proposal goes to the right more often than to the
+    left.
+    """
 
     base_log_partition = float(np.log(5))
     ladder = np.array([0.0, 0.5, 1.0])
@@ -55,14 +60,18 @@ def test_metropolis_samples_its_target():
     for t in range(1, 60):
         state, _ = Metropolis().move(path, state, (), levels, stream.at(t))
     probability = np.exp(path.log_density - logsumexp(path.log_density))
-    z = (np.bincount(state, minlength=5) / n - probability) / np.sqrt(probability * (1 - probability) / n)
+    z = (np.bincount(state, minlength=5) / n - probability) / np.sqrt(
+        probability * (1 - probability) / n
+    )
     assert np.abs(z).max() < 4.8  # 5 tests: false alarm 8e-6
 
 
-# ---- what the check must find ----------------------------------------------------------------------
+# ---- what the check must find
 class WrongLevel(Gibbs):
     def move(self, path, state, memory, levels, stream, reverse=False):
-        return super().move(path, state, memory, np.minimum(levels + 1, len(path.ladder) - 1), stream, reverse)
+        return super().move(
+            path, state, memory, np.minimum(levels + 1, len(path.ladder) - 1), stream, reverse
+        )
 
 
 class NeverReversed(Gibbs):
@@ -99,7 +108,9 @@ class InPlace(Gibbs):
 
 class OwnRandomness(Gibbs):
     def move(self, path, state, memory, levels, stream, reverse=False):
-        return super().move(path, state, memory, levels, stream.at(int(np.random.default_rng().integers(2**30))))
+        return super().move(
+            path, state, memory, levels, stream.at(int(np.random.default_rng().integers(2**30)))
+        )
 
 
 @pytest.mark.parametrize(
@@ -119,7 +130,12 @@ def test_check_transition_finds_wrong_gibbs_moves(transition, message):
 
 def test_check_transition_finds_a_wrong_reversal():
     rng = np.random.default_rng(0)
-    parameters = 2 * rng.normal(size=(2, 4)), rng.normal(size=4), rng.normal(size=2), np.full(4, 0.5)
+    parameters = (
+        2 * rng.normal(size=(2, 4)),
+        rng.normal(size=4),
+        rng.normal(size=2),
+        np.full(4, 0.5),
+    )
     path = RBMPath(*parameters, ladder=np.linspace(0, 1, 5), weights="joint")
     check_transition(path, Gibbs(), variables=VARIABLES["joint"])
     with pytest.raises(AssertionError, match="reversal is wrong"):
@@ -141,7 +157,7 @@ def test_check_transition_refuses_a_ladder_without_overlap():
         check_transition(path, Gibbs(), variables=VARIABLES["marginal"])
 
 
-# ---- capabilities --------------------------------------------------------------------------------------
+# ---- capabilities
 class Bare(Path):
     """A path without a move."""
 
@@ -149,7 +165,11 @@ class Bare(Path):
 @pytest.mark.parametrize(("transition", "method"), [(Gibbs(), "gibbs"), (Metropolis(), "propose")])
 def test_a_missing_capability_names_both(transition, method):
     with pytest.raises(
-        TypeError, match=rf"{type(transition).__name__} needs a path with the method {method}\(state, levels, stream\)"
+        TypeError,
+        match=(
+            rf"{type(transition).__name__} needs a path with the method {method}\(state, levels,"
+            r" stream\)"
+        ),
     ):
         transition.check(Bare())
     with pytest.raises(TypeError, match="Bare has none"):

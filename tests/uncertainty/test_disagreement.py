@@ -10,7 +10,9 @@ def sums(states):
 
 
 def test_independent_groups_differ_by_one_over_their_size():
-    """A share is chi2 with 9 degrees of freedom over 9 n; the mean of 400 within 4.5 errors: false alarms 7e-6."""
+    """A share is chi2 with 9 degrees of freedom over 9 n; the mean of 400 within 4.5 errors: false
+    alarms 7e-6.
+    """
     rng = np.random.default_rng(0)
     shares = np.array([between_groups(*sums(rng.normal(size=(10, 50, 1)))) for _ in range(400)])
     assert abs(shares.mean() * 50 - 1) < 4.5 * np.sqrt(2 / 9 / 400) + 0.02  # and a bias of 1 / 50
@@ -27,7 +29,10 @@ def test_groups_in_modes_of_their_own_are_far_apart():
 def test_weights_count_as_so_many_states():
     """Groups of different sizes, each state with a weight, against the same states repeated."""
     rng = np.random.default_rng(0)
-    states, weights = rng.normal(size=(10, 30, 3)) + rng.normal(size=(10, 1, 3)), rng.integers(0, 4, size=(10, 30))
+    states, weights = (
+        rng.normal(size=(10, 30, 3)) + rng.normal(size=(10, 1, 3)),
+        rng.integers(0, 4, size=(10, 30)),
+    )
     weighted = [np.einsum("gn,gns->gs", weights, states**power) for power in (1, 2)]
     groups = [np.repeat(group, weight, axis=0) for group, weight in zip(states, weights)]
     repeated = [np.array([(group**power).sum(axis=0) for group in groups]) for power in (1, 2)]

@@ -20,10 +20,15 @@ def test_jackknife_takes_arrays():
 
 
 def test_jackknife_of_a_log_mean_is_honest():
-    # 2000 repeats of the log of a mean of 40: the estimated variance averages to the real one within 10 %, where
-    # the ratio's own standard error is 3 %
+    # 2000 repeats of the log of a mean of 40: the estimated variance averages to the real one
+    # within 10 %, where the ratio's own standard error is 3 %
     rng = np.random.default_rng(1)
-    runs = np.array([jackknife(lambda keep, x=x: np.log(x[keep].mean()), 40) for x in rng.exponential(size=(2000, 40))])
+    runs = np.array(
+        [
+            jackknife(lambda keep, x=x: np.log(x[keep].mean()), 40)
+            for x in rng.exponential(size=(2000, 40))
+        ]
+    )
     assert np.mean(runs[:, 1] ** 2) / runs[:, 0].var() == pytest.approx(1, abs=0.1)
 
 
@@ -42,7 +47,9 @@ def test_log_mean_exp_does_not_overflow():
 def test_log_mean_exp_is_as_exact_as_scipy(axis):
     x = np.random.default_rng(0).normal(-1e4, [[1e-6], [1], [1e3]], size=(3, 50))
     n = x.size if axis is None else x.shape[axis]
-    np.testing.assert_allclose(log_mean_exp(x, axis), logsumexp(x, axis=axis) - np.log(n), rtol=1e-14)
+    np.testing.assert_allclose(
+        log_mean_exp(x, axis), logsumexp(x, axis=axis) - np.log(n), rtol=1e-14
+    )
 
 
 @pytest.mark.filterwarnings("error")

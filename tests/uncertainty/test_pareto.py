@@ -7,7 +7,8 @@ from sklpf.uncertainty import pareto_shape, pareto_tail
 
 @pytest.mark.parametrize("shape", [0.1, 0.3, 0.5, 0.7, 1.0, 1.5])
 def test_shape_of_pareto_tails(shape):
-    # tail of 300 of 10000: the shape's standard error is about (1 + shape) / sqrt(300); 4.5 of them, 7e-6 each
+    # tail of 300 of 10000: the shape's standard error is about (1 + shape) / sqrt(300); 4.5 of
+    # them, 7e-6 each
     weights = genpareto.rvs(shape, size=10_000, random_state=1)
     estimate = pareto_shape(np.log(weights))
     expected = (300 * shape + 5) / 310  # drawn towards 0.5 by ten observations
@@ -44,6 +45,7 @@ def test_the_fitted_tail_follows_the_weights():
     assert tail.shape == pareto_shape(np.log(weights))
     assert tail.n == 300
     assert tail.threshold == pytest.approx(weights[300] / weights[0])
-    # quantiles 10 to 290 of 300: those of the fit are within a few percent (relative errors of about 1.4 / sqrt(i))
+    # quantiles 10 to 290 of 300: those of the fit are within a few percent (relative errors of
+    # about 1.4 / sqrt(i))
     np.testing.assert_allclose(tail.weights(300)[10:290], weights[10:290] / weights[0], rtol=0.5)
     np.testing.assert_allclose(tail.weights(300)[100:290], weights[100:290] / weights[0], rtol=0.1)

@@ -1,4 +1,6 @@
-"""A user's own conditionally conjugate model: a mixture of two Gaussians on the line (Mandt et al. 2016, figure 1)."""
+"""A user's own conditionally conjugate model: a mixture of two Gaussians on the line (Mandt et al.
+2016, figure 1).
+"""
 
 import itertools
 
@@ -20,15 +22,26 @@ from sklpf.variational import (
 
 
 class TwoGaussians(ConjugateModel):
-    """x ~ sum_k weights[k] N(mean_k, variance), mean_k ~ N(0, prior_variance); q(means) q(z) with responsibilities."""
+    """x ~ sum_k weights[k] N(mean_k, variance), mean_k ~ N(0, prior_variance); q(means) q(z) with
+    responsibilities.
+    """
 
     def __init__(self, x, means, weights=(0.3, 0.7), variance=1.0, prior_variance=25.0):
-        self.x, self.log_weights, self.variance, self.prior_variance = x, np.log(weights), variance, prior_variance
+        self.x, self.log_weights, self.variance, self.prior_variance = (
+            x,
+            np.log(weights),
+            variance,
+            prior_variance,
+        )
         self.means, self.spreads = np.array(means, dtype=float), np.zeros(2)
 
     def _log_joint(self):
         squares = (self.x[:, None] - self.means) ** 2 + self.spreads
-        return self.log_weights - 0.5 * np.log(2 * np.pi * self.variance) - squares / (2 * self.variance)
+        return (
+            self.log_weights
+            - 0.5 * np.log(2 * np.pi * self.variance)
+            - squares / (2 * self.variance)
+        )
 
     def update_responsibilities(self, inverse):
         self.responsibilities = softmax(np.reshape(inverse, (-1, 1)) * self._log_joint(), axis=1)
@@ -50,8 +63,12 @@ class TwoGaussians(ConjugateModel):
         return float(-divergence - np.sum(r * np.log(np.maximum(r, 1e-300))))
 
     def log_partition(self, temperatures):
-        gaussian = 0.5 * np.log(temperatures) + 0.5 * (1 - 1 / temperatures) * np.log(2 * np.pi * self.variance)
-        return len(self.x) * (gaussian + logsumexp(self.log_weights / temperatures[:, None], axis=1))
+        gaussian = 0.5 * np.log(temperatures) + 0.5 * (1 - 1 / temperatures) * np.log(
+            2 * np.pi * self.variance
+        )
+        return len(self.x) * (
+            gaussian + logsumexp(self.log_weights / temperatures[:, None], axis=1)
+        )
 
 
 def data(n=60, seed=0):
@@ -81,7 +98,9 @@ def test_log_partition_integrates_the_tempered_joint():
             quad(lambda x: (weight * norm.pdf(x, mean)) ** power, -60, 60)[0]  # noqa: B023 - used at once
             for weight, mean in zip((0.3, 0.7), model.means)
         )
-        assert model.log_partition(np.array([temperature]))[0] == pytest.approx(np.log(total), abs=1e-9)
+        assert model.log_partition(np.array([temperature]))[0] == pytest.approx(
+            np.log(total), abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("kind", ["none", "annealed", "global", "monotone", "local"])
@@ -107,10 +126,14 @@ def test_objective_bounds_the_evidence(kind):
     temperatures = temperature_ladder(5.0, n_temperatures)
 
     def log_evidence(powers):
-        """log of the integral of p(means) prod_n p(x_n, z_n | means)^powers[n], by enumeration of z."""
+        """log of the integral of p(means) prod_n p(x_n, z_n | means)^powers[n], by enumeration of
+        z.
+        """
         terms = []
         for z in itertools.product(range(2), repeat=len(x)):
-            variances = 1 / np.array(powers)  # N(x; m, 1)^s = (2 pi)^((1 - s) / 2) s^(-1/2) N(x; m, 1 / s)
+            variances = 1 / np.array(
+                powers
+            )  # N(x; m, 1)^s = (2 pi)^((1 - s) / 2) s^(-1/2) N(x; m, 1 / s)
             scale = 0.5 * np.sum((1 - 1 / variances) * np.log(2 * np.pi) + np.log(variances))
             same = np.equal.outer(z, z)
             covariance = np.diag(variances) + 25.0 * same
@@ -125,20 +148,26 @@ def test_objective_bounds_the_evidence(kind):
         tempering, evidence = None, log_evidence(np.ones(3))
     elif kind == "global":
         tempering = GlobalTempering(temperatures, 3 * one)
-        evidence = logsumexp([log_evidence(np.full(3, 1 / t)) - 3 * c for t, c in zip(temperatures, one)]) - np.log(3)
+        evidence = logsumexp(
+            [log_evidence(np.full(3, 1 / t)) - 3 * c for t, c in zip(temperatures, one)]
+        ) - np.log(3)
     else:
         tempering = LocalTempering(temperatures, one, len(x))
         choices = itertools.product(range(n_temperatures), repeat=len(x))
-        evidence = logsumexp([log_evidence(1 / temperatures[list(m)]) - one[list(m)].sum() for m in choices])
+        evidence = logsumexp(
+            [log_evidence(1 / temperatures[list(m)]) - one[list(m)].sum() for m in choices]
+        )
         evidence -= len(x) * np.log(n_temperatures)
     steps = [s for s in sweeps(model, tempering, tol=1e-10) if kind == "none" or s.temperature > 1]
     best = max(step.objective for step in steps)
     assert evidence - 3 < best <= evidence + 1e-9
 
 
-# -- figure 1 ------------------------------------------------------------------------------------------
+# -- figure 1
 def annealed_surface(model, temperature, grid):
-    """The annealed bound at means (grid[i], grid[j]), maximised over responsibilities and spreads."""
+    """The annealed bound at means (grid[i], grid[j]), maximised over responsibilities and
+    spreads.
+    """
     inverse, surface = 1 / temperature, np.empty((len(grid), len(grid)))
     for i, first in enumerate(grid):
         for j, second in enumerate(grid):
@@ -154,13 +183,17 @@ def annealed_surface(model, temperature, grid):
 def local_maxima(surface):
     inner = surface[1:-1, 1:-1]
     around = [
-        surface[1 + i : len(surface) - 1 + i, 1 + j : len(surface) - 1 + j] for i in (-1, 0, 1) for j in (-1, 0, 1)
+        surface[1 + i : len(surface) - 1 + i, 1 + j : len(surface) - 1 + j]
+        for i in (-1, 0, 1)
+        for j in (-1, 0, 1)
     ]
     return np.argwhere(inner >= np.max(around, axis=0)) + 1
 
 
 def test_the_annealed_surface_of_figure_1():
-    """One optimum at T = 20 and 13; a second one appears by T = 8.5; at T = 1 the better one has the lighter left."""
+    """One optimum at T = 20 and 13; a second one appears by T = 8.5; at T = 1 the better one has
+    the lighter left.
+    """
     grid = np.linspace(-5, 5, 41)
     model = TwoGaussians(data(n=200), [0.0, 0.0])
     maxima = {t: local_maxima(annealed_surface(model, t, grid)) for t in (20.0, 13.0, 8.5, 1.0)}
@@ -169,7 +202,11 @@ def test_the_annealed_surface_of_figure_1():
     best = grid[np.array(np.unravel_index(surface.argmax(), surface.shape))]
     np.testing.assert_allclose(best, [-3.2, 3.2], atol=0.4)
     swapped = grid[
-        np.array(np.unravel_index(np.where(np.tri(41, dtype=bool), surface, -np.inf).argmax(), surface.shape))
+        np.array(
+            np.unravel_index(
+                np.where(np.tri(41, dtype=bool), surface, -np.inf).argmax(), surface.shape
+            )
+        )
     ]
     np.testing.assert_allclose(swapped, [3.2, -3.2], atol=0.4)
 
@@ -178,6 +215,8 @@ def test_annealing_finds_the_better_optimum_from_the_worse_side():
     x = data(n=200)
     plain, annealed = TwoGaussians(x, [3.0, -3.0]), TwoGaussians(x, [3.0, -3.0])
     worse = list(sweeps(plain, tol=1e-8))[-1].elbo
-    better = list(sweeps(annealed, Annealed(temperature_schedule("linear", 20.0, 100)), tol=1e-8))[-1].elbo
+    better = list(sweeps(annealed, Annealed(temperature_schedule("linear", 20.0, 100)), tol=1e-8))[
+        -1
+    ].elbo
     assert better > worse + 10
     assert annealed.means[0] < 0 < annealed.means[1]

@@ -1,4 +1,6 @@
-"""BilinearGenerativeModel: rows whose causes are products of content and style; `score` is a log-likelihood."""
+"""BilinearGenerativeModel: rows whose causes are products of content and style; `score` is a
+log-likelihood.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._random import draw_seed
-from sklpf._sklearn import Interval
+from sklpf._utils.random import draw_seed
+from sklpf._utils.sklearn import Interval
 from sklpf.models._generative import GenerativeModel
 from sklpf.models.bilinear._path import BilinearPath
-from sklpf.models.bilinear._trainer import BilinearLatents, Parameters, posterior_modes, starting_parameters
+from sklpf.models.bilinear._trainer import (
+    BilinearLatents,
+    Parameters,
+    posterior_modes,
+    starting_parameters,
+)
 from sklpf.partition import PartitionEstimator
 
 _N_LEAPFROG = 5
@@ -21,8 +28,9 @@ _N_LEAPFROG = 5
 class BilinearGenerativeModel(GenerativeModel):
     """Rows whose causes are products of content and style; `score` is a log-likelihood.
 
-    x = `mean_` + Phi a + `noise_std` N(0, I) with a = (Theta c) * (Psi d), content c_i of density ``exp(-|c_i|) / 2``
-    and style d_j >= 0 of density exp(-d_j); see Sohl-Dickstein & Culpepper 2012, eq. 33 to 35.
+    x = `mean_` + Phi a + `noise_std` N(0, I) with a = (Theta c) * (Psi d), content c_i of density
+    ``exp(-|c_i|) / 2`` and style d_j >= 0 of density exp(-d_j); see Sohl-Dickstein & Culpepper
+    2012, eq. 33 to 35.
 
     Parameters
     ----------
@@ -31,10 +39,11 @@ class BilinearGenerativeModel(GenerativeModel):
     noise_std : float, default=0.1
         Standard deviation of the noise, in the units of X. It is not learned.
     n_draws : int or None, default=None
-        Chains of content and style for every row in the E-step. None: 1, or of few rows as many as make 200 chains.
+        Chains of content and style for every row in the E-step. None: 1, or of few rows as many as
+        make 200 chains.
     tol : float, default=0.01
-        Training has settled when the mean of `loss_curve_` over 10 passes is not lower by more than that, in nats a
-        row, in the 10 passes after.
+        Training has settled when the mean of `loss_curve_` over 10 passes is not lower by more than
+        that, in nats a row, in the 10 passes after.
     max_iter : int, default=200
         Most passes until it has.
     verbose : int, default=0
@@ -42,12 +51,14 @@ class BilinearGenerativeModel(GenerativeModel):
     random_state : int, RandomState or None, default=None
         Parameters, chains and the estimates of `score` depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
-        How log p(x) of a row is computed. None: by `HAIS` with a standard error of 0.2 nats and at most 30,000 levels.
-        A `random_state` or `n_jobs` that it leaves at None are taken from the model.
+        How log p(x) of a row is computed. None: by `HAIS` with a standard error of 0.2 nats and at
+        most 30,000 levels. A `random_state` or `n_jobs` that it leaves at None are taken from the
+        model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate is not to be trusted.
     n_jobs : int or None, default=None
-        For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise. Never changes a number.
+        For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise. Never
+        changes a number.
 
     Attributes
     ----------
@@ -60,8 +71,8 @@ class BilinearGenerativeModel(GenerativeModel):
     mean_ : ndarray of shape (n_features,)
         Means of the columns.
     loss_curve_ : ndarray of shape (`n_iter_`,)
-        After every pass the mean of -log p(x | d), were content normal, over at most 1000 rows at their draws of d. It
-        falls with -log p(x) in training and is no estimate of it.
+        After every pass the mean of -log p(x | d), were content normal, over at most 1000 rows at
+        their draws of d. It falls with -log p(x) in training and is no estimate of it.
     n_iter_ : int
         Passes.
     converged_ : bool
@@ -73,20 +84,22 @@ class BilinearGenerativeModel(GenerativeModel):
 
     Notes
     -----
-    Training begins at FastICA's components with one content variable each and a style that drives all alike, and goes
-    on by `sklpf.training.EM`.
+    Training begins at FastICA's components with one content variable each and a style that drives
+    all alike, and goes on by `sklpf.training.EM`.
 
-    Rows are hard to score: annealing begins at the prior, far from what a row with little noise leaves possible. Of 16
-    image patches and three trainings (36 whitened dimensions, 49 content and 49 style variables, ``noise_std=0.1``) 46
-    of 48 rows were converged with at most 30,000 levels, at 5 s a row on one core and with a mean standard error of 0.1
-    nats; with 10,000 levels 36 were.
+    Rows are hard to score: annealing begins at the prior, far from what a row with little noise
+    leaves possible. Of 16 image patches and three trainings (36 whitened dimensions, 49 content and
+    49 style variables, ``noise_std=0.1``) 46 of 48 rows were converged with at most 30,000 levels,
+    at 5 s a row on one core and with a mean standard error of 0.1 nats; with 10,000 levels 36 were.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklpf import HAIS, BilinearGenerativeModel
     >>> X = np.random.default_rng(0).laplace(size=(200, 2))
-    >>> model = BilinearGenerativeModel(noise_std=0.5, partition_estimator=HAIS(), random_state=0).fit(X)
+    >>> model = BilinearGenerativeModel(
+    ...     noise_std=0.5, partition_estimator=HAIS(), random_state=0
+    ... ).fit(X)
     >>> model.style_weights_.shape
     (2, 2)
     """
@@ -127,9 +140,12 @@ class BilinearGenerativeModel(GenerativeModel):
         self.on_nonconvergence = on_nonconvergence
         self.n_jobs = n_jobs
 
-    # -- training --------------------------------------------------------------------------------
+    # -- training
     def _learn(self, X, rng):
-        sizes = [X.shape[1] if n is None else n for n in (self.n_components, self.n_content, self.n_style)]
+        sizes = [
+            X.shape[1] if n is None else n
+            for n in (self.n_components, self.n_content, self.n_style)
+        ]
         rows = self._repeated(X)
         latents = BilinearLatents(rows, starting_parameters(X, sizes, rng), self.noise_std)
         draws = np.random.default_rng(draw_seed(rng))
@@ -137,9 +153,10 @@ class BilinearGenerativeModel(GenerativeModel):
         self.components_, self.content_weights_, self.style_weights_ = latents.parameters
         self._n_features_out = sum(sizes[1:])
 
-    # -- content and style -------------------------------------------------------------------------
+    # -- content and style
     def transform(self, X) -> NDArray[np.float64]:
-        """Content and style of every row, near a mode of their posterior: where a climb from d = 1 arrives.
+        """Content and style of every row, near a mode of their posterior: where a climb from d = 1
+        arrives.
 
         Parameters
         ----------
@@ -154,9 +171,11 @@ class BilinearGenerativeModel(GenerativeModel):
         X = self._scorable(X)
         return posterior_modes(X, self._parameters(), self.noise_std)
 
-    # -- log-likelihood ------------------------------------------------------------------------------
+    # -- log-likelihood
     def _path(self, X):
-        return BilinearPath(X, self.components_, self.content_weights_, self.style_weights_, self.noise_std)
+        return BilinearPath(
+            X, self.components_, self.content_weights_, self.style_weights_, self.noise_std
+        )
 
     def _parameters(self):
         return Parameters(self.components_, self.content_weights_, self.style_weights_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.models._latent_rows import LatentRowsPath, check_components, check_noise_std
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths._geometric import Points
@@ -16,11 +16,12 @@ _N_TEMPERATURES, _TOL = 30_000, 0.2
 
 
 class BilinearPath(LatentRowsPath):
-    """Content c and style d >= 0 of x = Phi a + noise_std N(0, I) with a = (Theta c) * (Psi d), for each row x.
+    """Content c and style d >= 0 of x = Phi a + noise_std N(0, I) with a = (Theta c) * (Psi d), for
+    each row x.
 
-    Sohl-Dickstein & Culpepper 2012, eq. 33 to 35: c_i has the density ``exp(-|c_i|) / 2`` and d_j the density
-    exp(-d_j). The base is this prior, and log f_1 - log f_0 the log-likelihood. Chains live at (c, d) and are reflected
-    at d = 0.
+    Sohl-Dickstein & Culpepper 2012, eq. 33 to 35: c_i has the density ``exp(-|c_i|) / 2`` and d_j
+    the density exp(-d_j). The base is this prior, and log f_1 - log f_0 the log-likelihood. Chains
+    live at (c, d) and are reflected at d = 0.
 
     Parameters
     ----------
@@ -45,7 +46,9 @@ class BilinearPath(LatentRowsPath):
     Examples
     --------
     >>> from sklpf.models import BilinearPath
-    >>> path = BilinearPath([[1.0], [2.0]], [[1.0]], content_weights=[[1.0]], style_weights=[[1.0]], noise_std=0.5)
+    >>> path = BilinearPath(
+    ...     [[1.0], [2.0]], [[1.0]], content_weights=[[1.0]], style_weights=[[1.0]], noise_std=0.5
+    ... )
     >>> path.n_rows, path.n_dimensions
     (2, 2)
     """
@@ -62,11 +65,15 @@ class BilinearPath(LatentRowsPath):
         ladder: ArrayLike = (0.0, 1.0),
     ):
         self.components, self.noise_std = check_components(components), check_noise_std(noise_std)
-        self.content_weights = _check_weights(content_weights, len(self.components), "content_weights")
+        self.content_weights = _check_weights(
+            content_weights, len(self.components), "content_weights"
+        )
         self.style_weights = _check_weights(style_weights, len(self.components), "style_weights")
         self.n_features, self.n_content = self.components.shape[1], self.content_weights.shape[1]
         self.n_dimensions = self.n_content + self.style_weights.shape[1]
-        self.bounds = np.stack([np.full(self.n_dimensions, -np.inf), np.full(self.n_dimensions, np.inf)])
+        self.bounds = np.stack(
+            [np.full(self.n_dimensions, -np.inf), np.full(self.n_dimensions, np.inf)]
+        )
         self.bounds[0, self.n_content :] = 0.0
         super().__init__(X, ladder)
         self.log_norm = -self.n_features * (np.log(self.noise_std) + _LOG_TAU / 2)
@@ -76,11 +83,15 @@ class BilinearPath(LatentRowsPath):
 
     def _prior(self, n, rng):
         shapes = (n, self.n_content), (n, self.n_dimensions - self.n_content)
-        return np.concatenate([rng.laplace(size=shapes[0]), rng.exponential(size=shapes[1])], axis=1)
+        return np.concatenate(
+            [rng.laplace(size=shapes[0]), rng.exponential(size=shapes[1])], axis=1
+        )
 
     def simulate(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return n rows drawn from the model, less its mean, shape (n, n_features)."""
-        return self.means(self._prior(n, rng)) + self.noise_std * rng.normal(size=(n, self.n_features))
+        return self.means(self._prior(n, rng)) + self.noise_std * rng.normal(
+            size=(n, self.n_features)
+        )
 
     def means(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Phi a, the means of rows.
@@ -103,7 +114,8 @@ class BilinearPath(LatentRowsPath):
         return c @ self.content_weights.T, d @ self.style_weights.T
 
     def default_estimator(self) -> PartitionEstimator:
-        """Return `HAIS` with a standard error of 0.2 nats, for which a row takes at most 30,000 levels.
+        """Return `HAIS` with a standard error of 0.2 nats, for which a row takes at most 30,000
+        levels.
 
         Returns
         -------
@@ -112,7 +124,7 @@ class BilinearPath(LatentRowsPath):
         """
         return HAIS(n_temperatures=_N_TEMPERATURES, tol=_TOL)
 
-    # -- one row's densities ---------------------------------------------------------------------
+    # -- one row's densities
     def sample_base(self, n: int, stream: Stream) -> Points:
         """Return n exact draws from the prior."""
         return self.at(self._prior(n, stream.generator()))
@@ -126,7 +138,9 @@ class BilinearPath(LatentRowsPath):
     def gradients(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the gradients of log f_0 and of log f_1 - log f_0, both (n, n_dimensions)."""
         content, style = self._factors(state.position)
-        slope = (self.X - (content * style) @ self.components) @ self.components.T / self.noise_std**2
+        slope = (
+            (self.X - (content * style) @ self.components) @ self.components.T / self.noise_std**2
+        )
         parts = (slope * style) @ self.content_weights, (slope * content) @ self.style_weights
         base = -np.where(state.position > 0, 1.0, -1.0)
         base[:, self.n_content :] = -1.0
@@ -149,5 +163,8 @@ class BilinearPath(LatentRowsPath):
 def _check_weights(weights, n_components, name):
     weights = check_components(weights, name)
     if len(weights) != n_components:
-        raise ValueError(f"{name} must have a row for each of {n_components} components, got shape {weights.shape}")
+        raise ValueError(
+            f"{name} must have a row for each of {n_components} components, got shape"
+            f" {weights.shape}"
+        )
     return weights

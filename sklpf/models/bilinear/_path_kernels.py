@@ -1,4 +1,6 @@
-"""Numba kernels of the bilinear generative model's path: the density of one row's content and style."""
+"""Numba kernels of the bilinear generative model's path: the density of one row's content and
+style.
+"""
 
 from typing import NamedTuple
 
@@ -20,7 +22,9 @@ class Row(NamedTuple):
     log_base_norm: float
 
 
-@implements(programs.evaluate, Row, fastmath={*OPTIONS["fastmath"], "reassoc"})  # sums that vectorise
+@implements(
+    programs.evaluate, Row, fastmath={*OPTIONS["fastmath"], "reassoc"}
+)  # sums that vectorise
 def _evaluate(row, position, values):
     precision, n_content, x = row.precision, row.content_weights.shape[1], row.x
     content = np.dot(np.ascontiguousarray(position[:, :n_content]), row.content_weights.T)
@@ -60,5 +64,18 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
 
 
 @njit
-def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
-    programs.temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
+def temper(
+    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
+):
+    programs.temper(
+        model,
+        state,
+        levels,
+        ladder,
+        log_pseudo_prior,
+        n_redraws,
+        sweeps_per_redraw,
+        stride,
+        keys,
+        sums,
+    )

@@ -1,4 +1,6 @@
-"""What trains the bilinear generative model: starting values, its latent variables in the E-step, and its M-steps."""
+"""What trains the bilinear generative model: starting values, its latent variables in the E-step,
+and its M-steps.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from sklpf.models.linear._trainer import independent_components
 
 _STEP = 0.2  # of the natural gradients
 _STYLE_SHARE = 0.3  # of it, for the style, whose draws can't follow
-_SHARE = 0.95  # of the content's variance that stays with one variable a component, where there are more of them
+# of the content's variance that stays with one variable a component, where there are more of them
+_SHARE = 0.95
 _ROUNDING = 1e-13  # of a covariance
 _MOST_ROWS = 1000  # whose loss is computed
 
@@ -28,7 +31,9 @@ class Parameters(NamedTuple):
 
 
 def starting_parameters(X: NDArray, sizes: Sequence[int], rng: np.random.RandomState) -> Parameters:
-    """Return FastICA's components, content that drives one component each, and style that drives them all alike."""
+    """Return FastICA's components, content that drives one component each, and style that drives
+    them all alike.
+    """
     n_components, n_content, n_style = sizes
     content, n = np.zeros((n_components, n_content)), min(n_components, n_content)
     share = _SHARE if n_content > n_components else 1.0
@@ -38,15 +43,19 @@ def starting_parameters(X: NDArray, sizes: Sequence[int], rng: np.random.RandomS
     if n_components > n:  # components that no content drives by itself
         content[n:] = rng.standard_normal((n_components - n, n_content)) / np.sqrt(n_content)
     style = rng.exponential(size=(n_components, n_style))
-    style /= np.sqrt(style.sum(axis=1, keepdims=True) ** 2 + np.sum(style**2, axis=1, keepdims=True))  # E (Psi d)² = 1
+    style /= np.sqrt(
+        style.sum(axis=1, keepdims=True) ** 2 + np.sum(style**2, axis=1, keepdims=True)
+    )  # E (Psi d)² = 1
     return Parameters(independent_components(X, n_components, rng), content, style)
 
 
 class BilinearLatents:
-    """Content and style of every row as `sklpf.training.EM` draws them, at the points of `BilinearPath`.
+    """Content and style of every row as `sklpf.training.EM` draws them, at the points of
+    `BilinearPath`.
 
-    M-steps follow natural gradients of the likelihood: each of the three matrices moves along M Mᵀ times its gradient,
-    so that no units matter. Of Theta, integrated by parts, that is Theta (E[sign(c) cᵀ] - I).
+    M-steps follow natural gradients of the likelihood: each of the three matrices moves along M Mᵀ
+    times its gradient, so that no units matter. Of Theta, integrated by parts, that is Theta
+    (E[sign(c) cᵀ] - I).
 
     Parameters
     ----------
@@ -63,7 +72,9 @@ class BilinearLatents:
     @property
     def bounds(self) -> NDArray[np.float64]:
         """Box of the points, shape (2, n_content + n_style): style is not negative."""
-        low = np.r_[np.full(self._n_content, -np.inf), np.zeros(self.parameters.style_weights.shape[1])]
+        low = np.r_[
+            np.full(self._n_content, -np.inf), np.zeros(self.parameters.style_weights.shape[1])
+        ]
         return np.stack([low, np.full(len(low), np.inf)])
 
     def start(self) -> NDArray[np.float64]:
@@ -77,7 +88,10 @@ class BilinearLatents:
     def _parts(self, position):
         """Content and style as the components see them, and the slope of log p(x | a) by a."""
         components, theta, psi = self.parameters
-        content, style = position[:, : self._n_content] @ theta.T, position[:, self._n_content :] @ psi.T
+        content, style = (
+            position[:, : self._n_content] @ theta.T,
+            position[:, self._n_content :] @ psi.T,
+        )
         residual = (self.X - (content * style) @ components) / self.noise_std
         return content, style, residual
 
@@ -103,27 +117,40 @@ class BilinearLatents:
         of_content = rate * _limited(np.sign(c).T @ c / n - np.eye(self._n_content))
         of_style = rate * _STYLE_SHARE * _limited(((slope * content) @ psi).T @ d / n)
         change = np.linalg.lstsq(a.T @ a, a.T @ residual, rcond=None)[0] * self.noise_std
-        self.parameters = Parameters(components + rate * change, theta + theta @ of_content, psi + psi @ of_style)
+        self.parameters = Parameters(
+            components + rate * change, theta + theta @ of_content, psi + psi @ of_style
+        )
         c -= np.linalg.solve(np.eye(self._n_content) + of_content, of_content @ c.T).T
 
     def loss(self, position: NDArray[np.float64]) -> float:
-        """Return the mean of -log N(x; 0, 2 B(d) B(d)ᵀ + noise_std² I) at draws of d, of at most 1000 rows, in nats.
+        """Return the mean of -log N(x; 0, 2 B(d) B(d)ᵀ + noise_std² I) at draws of d, of at most
+        1000 rows, in nats.
 
-        With x = B(d) c + noise that is the likelihood of a row with known style, were its content normal.
+        With x = B(d) c + noise that is the likelihood of a row with known style, were its content
+        normal.
         """
         rows = np.linspace(0, len(position) - 1, min(_MOST_ROWS, len(position))).astype(int)
         components, theta, psi = self.parameters
         style = position[rows, self._n_content :] @ psi.T
         root = np.einsum("nk,kd,kc->ndc", style, components, theta, optimize=True)
         covariance = WIDTH * root @ root.transpose(0, 2, 1)
-        noise = self.noise_std**2 + _ROUNDING * np.trace(covariance, axis1=1, axis2=2)[:, np.newaxis, np.newaxis]
+        noise = (
+            self.noise_std**2
+            + _ROUNDING * np.trace(covariance, axis1=1, axis2=2)[:, np.newaxis, np.newaxis]
+        )
         covariance += noise * np.eye(self.X.shape[1])
-        squares = np.einsum("nd,nd->n", self.X[rows], np.linalg.solve(covariance, self.X[rows, :, np.newaxis])[..., 0])
+        squares = np.einsum(
+            "nd,nd->n",
+            self.X[rows],
+            np.linalg.solve(covariance, self.X[rows, :, np.newaxis])[..., 0],
+        )
         return 0.5 * float(np.mean(squares + np.linalg.slogdet(2 * np.pi * covariance)[1]))
 
 
 def posterior_modes(X: NDArray, parameters: Parameters, noise_std: float) -> NDArray[np.float64]:
-    """Return content and style (n, n_content + n_style) of every row where L-BFGS arrives in its posterior."""
+    """Return content and style (n, n_content + n_style) of every row where L-BFGS arrives in its
+    posterior.
+    """
     found = []
     for x in X:
         latents = BilinearLatents(x[np.newaxis], parameters, noise_std)

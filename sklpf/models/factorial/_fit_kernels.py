@@ -1,7 +1,8 @@
 """Numba kernels for the posterior activations of the factorial mixture.
 
-Arrays have components first, (K, n), and the kernels work on tiles of `_LANES` rows side by side: the components of a
-row must be updated in turn, but rows are independent, so that a tile fills the registers.
+Arrays have components first, (K, n), and the kernels work on tiles of `_LANES` rows side by side:
+the components of a row must be updated in turn, but rows are independent, so that a tile fills the
+registers.
 """
 
 import math
@@ -16,24 +17,32 @@ from sklpf.kernels import exp64, inlined, njit
 
 _LANES = 32
 _MOST_FACTORS = 256  # of a product of numbers in [1, 2]
-_LARGEST_LOGIT = 300.0  # beyond, products with the smaller probability would be subnormal, which is slow
-# parts of the work array of a tile, one value a lane; in one array so that the compiler sees that they don't overlap
+_LARGEST_LOGIT = (
+    300.0  # beyond, products with the smaller probability would be subnormal, which is slow
+)
+# parts of the work array of a tile, one value a lane; in one array so that the compiler sees that
+# they don't overlap
 _FIELD, _FACTOR, _REST, _CHANGE, _INVERSE, _MOVING = range(0, 6 * _LANES, _LANES)
 _VECTOR, _INT64 = ir.VectorType(ir.DoubleType(), 8), ir.IntType(64)
 
 
 @inlined
 def _update_tile(products, activations, gram, log_odds, half_precision, work):
-    """Update a tile's activations (K, lanes) in turn, but only where _MOVING is 1; returns the entropy of those lanes.
+    """Update a tile's activations (K, lanes) in turn, but only where _MOVING is 1; returns the
+    entropy of those lanes.
 
-    products holds means @ x, _INVERSE b; _CHANGE gets the largest step of every lane. The logit of component k is
-    b (log_odds_k + (products_k - sum_j gram_kj activations_j over j != k - gram_kk / 2) / noise variance).
+    products holds means @ x, _INVERSE b; _CHANGE gets the largest step of every lane. The logit of
+    component k is b (log_odds_k + (products_k - sum_j gram_kj activations_j over j != k - gram_kk /
+    2) / noise variance).
     """
     for lane in range(_LANES):
         work[_FACTOR + lane], work[_REST + lane], work[_CHANGE + lane] = 1.0, 0.0, 0.0
     entropy = 0.0
     for k in range(gram.shape[0]):
-        weights, start = gram.ctypes.data + 8 * k * gram.shape[0], products.ctypes.data + 8 * k * _LANES
+        weights, start = (
+            gram.ctypes.data + 8 * k * gram.shape[0],
+            products.ctypes.data + 8 * k * _LANES,
+        )
         rows, target = activations.ctypes.data, work.ctypes.data + 8 * _FIELD
         _subtract_rows(target, start, weights, rows, gram.shape[0])  # type: ignore[call-arg]
         own, bias = gram[k, k], log_odds[k]
@@ -57,9 +66,11 @@ def _update_tile(products, activations, gram, log_odds, half_precision, work):
 
 @intrinsic
 def _subtract_rows(typing_context, target, start, weights, rows, n):
-    """target = start - sum_j weights[j] rows[j], j < n; rows of _LANES float64, all given by address.
+    """target = start - sum_j weights[j] rows[j], j < n; rows of _LANES float64, all given by
+    address.
 
-    In registers throughout, two sums side by side: what the compiler makes of a loop keeps them in memory.
+    In registers throughout, two sums side by side: what the compiler makes of a loop keeps them in
+    memory.
     """
 
     def generate(context, builder, signature, arguments):
@@ -70,17 +81,24 @@ def _subtract_rows(typing_context, target, start, weights, rows, n):
 
 
 def _emit_subtract_rows(builder, target, start, weights, rows, n):
-    target, start, rows = (builder.inttoptr(address, _VECTOR.as_pointer()) for address in (target, start, rows))
+    target, start, rows = (
+        builder.inttoptr(address, _VECTOR.as_pointer()) for address in (target, start, rows)
+    )
     weights, one = builder.inttoptr(weights, ir.DoubleType().as_pointer()), _INT64(1)
     lanes = [_INT64(i) for i in range(_LANES // 8)]
-    even = [cgutils.alloca_once_value(builder, builder.load(builder.gep(start, [i]), align=8)) for i in lanes]
+    even = [
+        cgutils.alloca_once_value(builder, builder.load(builder.gep(start, [i]), align=8))
+        for i in lanes
+    ]
     odd = [cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [0.0] * 8)) for _ in lanes]
 
     def subtract(sums, j):
         weight = _spread(builder, builder.load(builder.gep(weights, [j])))
         row = builder.gep(rows, [builder.mul(j, _INT64(len(lanes)))])
         for total, i in zip(sums, lanes):
-            product = builder.fmul(weight, builder.load(builder.gep(row, [i]), align=8), flags=("contract",))
+            product = builder.fmul(
+                weight, builder.load(builder.gep(row, [i]), align=8), flags=("contract",)
+            )
             builder.store(builder.fsub(builder.load(total), product, flags=("contract",)), total)
 
     with cgutils.for_range(builder, builder.lshr(n, one)) as loop:
@@ -95,13 +113,20 @@ def _emit_subtract_rows(builder, target, start, weights, rows, n):
 
 
 def _spread(builder, value):
-    undefined, zeros = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
-    return builder.shuffle_vector(builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, zeros)
+    undefined, zeros = (
+        ir.Constant(_VECTOR, ir.Undefined),
+        ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8),
+    )
+    return builder.shuffle_vector(
+        builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, zeros
+    )
 
 
 @inlined
 def _fold_entropy(work):
-    """Sum of all lanes' _REST and log _FACTOR, which begin anew; few logarithms, as they are slow."""
+    """Sum of all lanes' _REST and log _FACTOR, which begin anew; few logarithms, as they
+    are slow.
+    """
     total, product = 0.0, 1.0
     for lane in range(_LANES):
         total += work[_REST + lane]
@@ -115,7 +140,9 @@ def _fold_entropy(work):
 
 @inlined
 def _load(source, first, width, tile):
-    """Copy `width` columns of (K, n) to a tile, zeros behind them; a full tile by a loop of known length, for speed."""
+    """Copy `width` columns of (K, n) to a tile, zeros behind them; a full tile by a loop of known
+    length, for speed.
+    """
     for k in range(tile.shape[0]):
         if width == _LANES:
             for lane in range(_LANES):
@@ -140,7 +167,8 @@ def _store(tile, first, width, target):
 def update_activations(products, activations, gram, log_odds, half_precision, inverse):
     """Update all activations (K, n) once, in place; returns their entropy in nats.
 
-    products (K, n) = means @ x.T, gram (K, K) contiguous, inverse (n,), half_precision = 1 / (2 noise variance).
+    products (K, n) = means @ x.T, gram (K, K) contiguous, inverse (n,), half_precision = 1 / (2
+    noise variance).
     """
     n_components, n = products.shape
     fixed, tile = np.empty((n_components, _LANES)), np.empty((n_components, _LANES))
@@ -159,7 +187,9 @@ def update_activations(products, activations, gram, log_odds, half_precision, in
 
 @njit
 def settle_activations(products, activations, gram, log_odds, half_precision, tol, max_iter):
-    """Update the activations (K, n), in place, each row until none of its own changes by more than `tol`."""
+    """Update the activations (K, n), in place, each row until none of its own changes by more than
+    `tol`.
+    """
     n_components, n = products.shape
     fixed, tile = np.empty((n_components, _LANES)), np.empty((n_components, _LANES))
     work = np.zeros(6 * _LANES)

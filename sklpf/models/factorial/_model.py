@@ -1,4 +1,6 @@
-"""FactorialMixture: rows as sums of components that are on or off, with annealed or tempered variational inference."""
+"""FactorialMixture: rows as sums of components that are on or off, with annealed or tempered
+variational inference.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._parallel import one_blas_thread, parallel_map
-from sklpf._progress import reporting
-from sklpf._random import draw_seed
-from sklpf._sklearn import Interval, StrOptions
-from sklpf._warnings import warn
+from sklpf._utils.parallel import one_blas_thread, parallel_map
+from sklpf._utils.progress import reporting
+from sklpf._utils.random import draw_seed
+from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, check_n_samples, validate_rows
@@ -32,12 +34,16 @@ _ROWS_AT_ONCE = 1024  # of transform
 _SETTLED, _MAX_SETTLING = 1e-6, 1000  # when the activations of a new row stop changing
 
 
-class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
-    """Factorial mixture: every row is a sum of components, each on or off, plus noise; `score` is a log-likelihood.
+class FactorialMixture(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator
+):
+    """Factorial mixture: every row is a sum of components, each on or off, plus noise; `score` is a
+    log-likelihood.
 
-    x = sum_k z_k mu_k + noise with independent z_k ~ Bernoulli(`activation_probability`), noise of variance
-    `noise_variance` and mu_k ~ N(0, `component_variance` I) (Mandt et al. 2016, equation 12). Variational inference
-    for it has many poor optima, which annealing and tempering are meant to avoid.
+    x = sum_k z_k mu_k + noise with independent z_k ~ Bernoulli(`activation_probability`), noise of
+    variance `noise_variance` and mu_k ~ N(0, `component_variance` I) (Mandt et al. 2016, equation
+    12). Variational inference for it has many poor optima, which annealing and tempering are meant
+    to avoid.
 
     Parameters
     ----------
@@ -48,18 +54,20 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     activation_probability : float, array-like of shape (n_components,) or None, default=None
         Inside (0, 1). None learns one for every component.
     covariance : {"full", "diag"}, default="full"
-        Whether the components may be correlated in the posterior ("diag" is the paper's mean field).
+        Whether the components may be correlated in the posterior ("diag" is the paper's mean
+        field).
     tempering : {"annealed", "global", "local"} or None, default=None
-        How fit begins, before the sweeps at T = 1 that always end it: with temperatures on a schedule, with one that is
-        learned, or with one learned for every row. None begins at T = 1.
+        How fit begins, before the sweeps at T = 1 that always end it: with temperatures on a
+        schedule, with one that is learned, or with one learned for every row. None begins at T = 1.
     initial_temperature : "auto" or float, default="auto"
-        The highest one, above 1. "auto": the largest eigenvalue of the covariance of X over the noise variance, but not
-        so hot that components die out (see the notes), and at least 2.
-    temperature_schedule : {"linear", "geometric", "constant"} or array-like of shape (n,), default="linear"
+        The highest one, above 1. "auto": the largest eigenvalue of the covariance of X over the
+        noise variance, but not so hot that components die out (see the notes), and at least 2.
+    temperature_schedule : str or array-like of shape (n,), default="linear"
+        "linear", "geometric" or "constant", or temperatures.
         For "annealed": how the temperature falls to 1, or the temperature of every sweep.
     n_tempered : int, default=300
-        Sweeps before T = 1; learned temperatures end earlier if the bound no longer rises. On a schedule, the slower
-        the surer: every sweep of it is one at another temperature.
+        Sweeps before T = 1; learned temperatures end earlier if the bound no longer rises. On a
+        schedule, the slower the surer: every sweep of it is one at another temperature.
     n_temperatures : int, default=100
         Size of the geometric ladder over which a learned temperature is distributed.
     monotone_temperature : bool, default=False
@@ -71,19 +79,22 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     max_iter : int, default=1000
         Most sweeps at T = 1, before the moves and after them.
     n_moves : int, default=10
-        After the sweeps fit makes moves (see the notes) until so many in a row have not raised the bound. 0 makes none.
+        After the sweeps fit makes moves (see the notes) until so many in a row have not raised the
+        bound. 0 makes none.
     verbose : int, default=0
-        Whether to say what the bound is, every five seconds and at the end of each start, and how far estimates are;
-        see `AIS`.
+        Whether to say what the bound is, every five seconds and at the end of each start, and how
+        far estimates are; see `AIS`.
     random_state : int, RandomState or None, default=None
         Starts and the Monte-Carlo estimates of `score` depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
-        How log p(x) of a row is computed. None enumerates the 2^n_components activations of up to 20 components, and
-        estimates beyond. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
+        How log p(x) of a row is computed. None enumerates the 2^n_components activations of up to
+        20 components, and estimates beyond. A `random_state` or `n_jobs` that it leaves at None are
+        taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate is not to be trusted.
     n_jobs : int or None, default=None
-        For blocks of rows, in threads unless ``joblib.parallel_config`` says otherwise. Never changes a number.
+        For blocks of rows, in threads unless ``joblib.parallel_config`` says otherwise. Never
+        changes a number.
 
     Attributes
     ----------
@@ -91,15 +102,18 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Posterior means of the mu_k.
     component_covariance_ : ndarray of shape (n_components, n_components)
         Posterior covariance of the components, the same for every feature.
-    noise_variance_, component_variance_, activation_probability_ : float, float, ndarray of shape (n_components,)
+    noise_variance_, component_variance_ : float
+    activation_probability_ : ndarray of shape (n_components,)
         Given or learned.
     elbo_ : float
         Evidence lower bound of the training data at T = 1, in nats.
     elbo_curve_, temperatures_ : ndarray of shape (`n_iter_`,)
-        The bound at T = 1 of what every sweep, or move that was kept, arrived at, and its temperature 1 / E[1 / T].
+        The bound at T = 1 of what every sweep, or move that was kept, arrived at, and its
+        temperature 1 / E[1 / T].
     converged_ : bool
     n_iter_ : int
-        Sweeps of the best start, and its moves that were kept; one more for every batch of `partial_fit`.
+        Sweeps of the best start, and its moves that were kept; one more for every batch of
+        `partial_fit`.
     partition_estimator_ : PartitionEstimator
         Fitted to the rows that were scored last.
     n_features_in_, feature_names_in_
@@ -107,30 +121,36 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
 
     Notes
     -----
-    Annealing adds noise to the components before every sweep above T = 1, which costs a row about one nat for each
-    component that it has, at any temperature. Without it, cooling keeps the first split of the rows that appears.
+    Annealing adds noise to the components before every sweep above T = 1, which costs a row about
+    one nat for each component that it has, at any temperature. Without it, cooling keeps the first
+    split of the rows that appears.
 
-    Heat can switch components off for good: the uncertainty of a component costs every row that has it about
-    D / (2 n pi) nats at any temperature (D features, n rows, pi the activation probability), while what it explains
-    shrinks with 1 / T. "auto" therefore stays below n pi / D times the n_components-th eigenvalue over the noise
-    variance, which is cautious: components were seen to die at several times that.
+    Heat can switch components off for good: the uncertainty of a component costs every row that has
+    it about D / (2 n pi) nats at any temperature (D features, n rows, pi the activation
+    probability), while what it explains shrinks with 1 / T. "auto" therefore stays below n pi / D
+    times the n_components-th eigenvalue over the noise variance, which is cautious: components were
+    seen to die at several times that.
 
-    After the sweeps come moves, each followed by sweeps and kept where it has raised the bound: a few starts from the
-    moments of X (projection pursuit), then components reborn where rows are badly explained, after which those that are
-    needed least are dropped: dead ones, duplicates, blends. From then on sweeps also look for better activations of
-    every row by flips of up to three components.
+    After the sweeps come moves, each followed by sweeps and kept where it has raised the bound: a
+    few starts from the moments of X (projection pursuit), then components reborn where rows are
+    badly explained, after which those that are needed least are dropped: dead ones, duplicates,
+    blends. From then on sweeps also look for better activations of every row by flips of up to
+    three components.
 
-    There is no intercept: centre X, or leave a component to be always on. What is learned stays at its starting value
-    (half the mean variance of the features, 0.3, and a matching component variance) above T = 1. `score` is the
-    log-likelihood of the fitted model with the components integrated over their posterior: log p(x) = log sum_z p(z)
-    ``N(x; components_.T @ z, (noise_variance_ + z @ component_covariance_ @ z) I)``.
+    There is no intercept: centre X, or leave a component to be always on. What is learned stays at
+    its starting value (half the mean variance of the features, 0.3, and a matching component
+    variance) above T = 1. `score` is the log-likelihood of the fitted model with the components
+    integrated over their posterior: log p(x) = log sum_z p(z) ``N(x; components_.T @ z,
+    (noise_variance_ + z @ component_covariance_ @ z) I)``.
 
     Examples
     --------
     >>> from sklpf import FactorialMixture
     >>> from sklpf.datasets import make_factorial_shapes
     >>> X, _, _ = make_factorial_shapes(500, random_state=0)
-    >>> model = FactorialMixture(8, noise_variance=0.01, tempering="annealed", random_state=0).fit(X)
+    >>> model = FactorialMixture(8, noise_variance=0.01, tempering="annealed", random_state=0).fit(
+    ...     X
+    ... )
     >>> model.transform(X).shape
     (500, 8)
     """
@@ -199,11 +219,12 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         self.on_nonconvergence = on_nonconvergence
         self.n_jobs = n_jobs
 
-    # -- training --------------------------------------------------------------------------------
+    # -- training
     @all_or_nothing
     @reporting
     def fit(self, X, y=None) -> Self:
-        """Climb the evidence lower bound of X from `n_init` draws of the activations and keep the best.
+        """Climb the evidence lower bound of X from `n_init` draws of the activations and keep the
+        best.
 
         Parameters
         ----------
@@ -219,7 +240,8 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Raises
         ------
         ValueError
-            If a parameter can't be used, or if values of X are too large; the model is then as it was.
+            If a parameter can't be used, or if values of X are too large; the model is then as it
+            was.
 
         Warns
         -----
@@ -231,7 +253,9 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         rng = check_random_state(self.random_state)
         with one_blas_thread():  # more threads, other bits
             trainer = Trainer(self, X)
-            posterior, steps = max((trainer.run(rng) for _ in range(self.n_init)), key=lambda run: run[1][-1].elbo)
+            posterior, steps = max(
+                (trainer.run(rng) for _ in range(self.n_init)), key=lambda run: run[1][-1].elbo
+            )
         self._store(posterior)
         self.elbo_curve_ = np.array([step.elbo for step in steps])
         self.temperatures_ = np.array([step.temperature for step in steps])
@@ -239,7 +263,8 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         self._partition_seed = draw_seed(rng)
         if not self.converged_:
             warn(
-                f"the evidence lower bound still rises after {self.max_iter} sweeps at T = 1; raise max_iter or tol",
+                f"the evidence lower bound still rises after {self.max_iter} sweeps at T = 1; raise"
+                " max_iter or tol",
                 ConvergenceWarning,
             )
         return self
@@ -248,9 +273,10 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
     def partial_fit(self, X, y=None) -> Self:
         """Fit to the first batch of a stream, or update the fitted components with another one.
 
-        The first call is `fit`: that batch should be large enough to find the components. A later one finds the
-        activations of its rows with the components as they are, and updates these and what is learned from averages
-        over all rows so far, in which a batch of a share r of them weighs r ** 0.7.
+        The first call is `fit`: that batch should be large enough to find the components. A later
+        one finds the activations of its rows with the components as they are, and updates these and
+        what is learned from averages over all rows so far, in which a batch of a share r of them
+        weighs r ** 0.7.
 
         Parameters
         ----------
@@ -262,13 +288,14 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         Returns
         -------
         self
-            After the first batch without `converged_`, `elbo_`, `elbo_curve_` and `temperatures_`, which are those of
-            one fit.
+            After the first batch without `converged_`, `elbo_`, `elbo_curve_` and `temperatures_`,
+            which are those of one fit.
 
         Raises
         ------
         ValueError
-            As in `fit`, or if X or `n_components` does not have the size of before; the model is then as it was.
+            As in `fit`, or if X or `n_components` does not have the size of before; the model is
+            then as it was.
         """
         if not hasattr(self, "components_"):
             return self.fit(X)
@@ -276,7 +303,8 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         X = self._validate(X)
         if self.n_components != len(self.components_):
             raise ValueError(
-                f"n_components is {self.n_components}, but {len(self.components_)} were fitted; call fit to begin anew"
+                f"n_components is {self.n_components}, but {len(self.components_)} were fitted;"
+                " call fit to begin anew"
             )
         with one_blas_thread():
             self._store(update(self, X, self._activations(X)))
@@ -292,11 +320,12 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         self.activation_probability_ = posterior.activation_probability
         self._statistics, self._n_features_out = posterior.statistics, self.n_components
 
-    # -- activations -----------------------------------------------------------------------------
+    # -- activations
     def transform(self, X) -> NDArray:
         """Posterior probabilities that the components are on, for every row on its own.
 
-        Mean field at T = 1, from the prior and from where flips of components lead; the better bound counts.
+        Mean field at T = 1, from the prior and from where flips of components lead; the better
+        bound counts.
 
         Parameters
         ----------
@@ -339,7 +368,10 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         check_is_fitted(self)
         X = check_array(X, dtype=(np.float64, np.float32), input_name="X")
         if X.shape[1] != len(self.components_):
-            raise ValueError(f"X must have a column for each of {len(self.components_)} components, got {X.shape[1]}")
+            raise ValueError(
+                f"X must have a column for each of {len(self.components_)} components, got"
+                f" {X.shape[1]}"
+            )
         return (X @ self.components_).astype(X.dtype, copy=False)
 
     def _validate(self, X, reset=False):
@@ -351,7 +383,7 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    # -- log-likelihood ------------------------------------------------------------------------------
+    # -- log-likelihood
     def path(self, X) -> FactorialPath:
         """Return the path with one target a row, whose normaliser is that row's likelihood.
 
@@ -389,9 +421,13 @@ class FactorialMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLik
         check_n_samples(n_samples)
         rng = np.random.default_rng(draw_seed(random_state))
         n_components, n_features = self.components_.shape
-        z = (rng.random((n_samples, n_components)) < self.activation_probability_).astype(np.float64)
+        z = (rng.random((n_samples, n_components)) < self.activation_probability_).astype(
+            np.float64
+        )
         variance = self.noise_variance_ + np.einsum("nk,kj,nj->n", z, self.component_covariance_, z)
-        return z @ self.components_ + np.sqrt(variance)[:, None] * rng.normal(size=(n_samples, n_features))
+        return z @ self.components_ + np.sqrt(variance)[:, None] * rng.normal(
+            size=(n_samples, n_features)
+        )
 
 
 def _settle_rows(X, *, means, gram, probability, noise_variance):

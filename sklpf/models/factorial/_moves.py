@@ -1,4 +1,5 @@
-"""Moves that sweeps can't make: a start from the moments, and components reborn where rows are badly explained.
+"""Moves that sweeps can't make: a start from the moments, and components reborn where rows are
+badly explained.
 
 A move ends in some sweeps at T = 1, and is kept where it has raised the bound.
 """
@@ -65,7 +66,11 @@ def improve(
 
 
 def _settle(posterior, max_sweeps) -> None:
-    last, least, n_components = -np.inf, _SETTLED * len(posterior.activations), posterior.activations.shape[1]
+    last, least, n_components = (
+        -np.inf,
+        _SETTLED * len(posterior.activations),
+        posterior.activations.shape[1],
+    )
     for sweep in range(max_sweeps):
         posterior.forced = ((-1 - sweep) % n_components,)  # the last one first, a newborn
         posterior.update(1.0)
@@ -76,9 +81,11 @@ def _settle(posterior, max_sweeps) -> None:
         last = value
 
 
-# -- moves -------------------------------------------------------------------------------------------
+# -- moves
 def _pursued(posterior, pursuit, rng) -> FactorialPosterior:
-    """A start from the moments of X; components for which no direction is left are off, until they are reborn."""
+    """A start from the moments of X; components for which no direction is left are off, until they
+    are reborn.
+    """
     found = pursuit.activations(rng)
     activations = np.zeros(posterior.activations.shape)
     by_share = np.argsort(found.mean(axis=0))[::-1]
@@ -90,7 +97,9 @@ def _pursued(posterior, pursuit, rng) -> FactorialPosterior:
 
 
 def _reborn(posterior, basis, n_born, rng) -> FactorialPosterior:
-    """Add components where rows are badly explained, and drop as many that are then needed least."""
+    """Add components where rows are badly explained, and drop as many that are then
+    needed least.
+    """
     n_components, other = posterior.activations.shape[1], posterior
     for _ in range(n_born):
         other = _with_newborn(other, basis, rng)
@@ -104,7 +113,10 @@ def _reborn(posterior, basis, n_born, rng) -> FactorialPosterior:
 
 def _without(posterior, k):
     """The posterior without component k, in whose place the last one comes."""
-    activations, probability = posterior.activations[:, :-1].copy(), posterior.activation_probability[:-1].copy()
+    activations, probability = (
+        posterior.activations[:, :-1].copy(),
+        posterior.activation_probability[:-1].copy(),
+    )
     if k < len(probability):
         activations[:, k] = posterior.activations[:, -1]
         if "activation_probability" in posterior.learned:
@@ -113,7 +125,8 @@ def _without(posterior, k):
 
 
 def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
-    """One more component: the better, after steps of their own, of candidates drawn in proportion to what rows gain.
+    """One more component: the better, after steps of their own, of candidates drawn in proportion
+    to what rows gain.
 
     The one with the highest gain would be the same at every move, however often it has died.
     """
@@ -126,15 +139,22 @@ def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
     means = residuals[seeds] + chosen @ posterior.means
     halves = _halves(posterior, residuals @ basis, z, np.unique(chosen, axis=0), basis)
     means = np.vstack([means, halves]) @ basis @ basis.T  # nearly all noise is elsewhere
-    own = [slice(row, row + 1) for row in seeds] + [slice(0)] * len(halves)  # the row that a candidate was made from
+    own = [slice(row, row + 1) for row in seeds] + [slice(0)] * len(
+        halves
+    )  # the row that a candidate was made from
     few = slice(_ROWS_SCREENED)
-    screened = [_gains(posterior, energy._replace(bias=energy.bias[few]), x[few], z[few], mean)[1] for mean in means]
+    screened = [
+        _gains(posterior, energy._replace(bias=energy.bias[few]), x[few], z[few], mean)[1]
+        for mean in means
+    ]
     for gains, row in zip(screened, own):
         gains[row] = 0  # empty where it is not among the few
     totals = np.array([np.maximum(gains, 0).sum() for gains in screened])
     totals += 1e-9 * totals.mean() or 1.0
     best = (-np.inf, means[0])
-    for i in rng.choice(len(means), min(_N_REFINED, len(means)), replace=False, p=totals / totals.sum()):
+    for i in rng.choice(
+        len(means), min(_N_REFINED, len(means)), replace=False, p=totals / totals.sum()
+    ):
         mean = means[i]
         for _ in range(_SEED_STEPS):
             changed, gains = _gains(posterior, energy, x, z, mean)
@@ -148,10 +168,12 @@ def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
 
 
 def _halves(posterior, scores, z, sets, basis):
-    """Either half of what sets of components (n_sets, K) stand for where they look like blends, as no single row shows.
+    """Either half of what sets of components (n_sets, K) stand for where they look like blends, as
+    no single row shows.
 
-    That is where residuals of the rows that have the whole set are spread along a direction by more than noise is:
-    of n rows with m scores, the residuals in the basis, that is its variance times (1 + sqrt(m / n))^2 at most.
+    That is where residuals of the rows that have the whole set are spread along a direction by more
+    than noise is: of n rows with m scores, the residuals in the basis, that is its variance times
+    (1 + sqrt(m / n))^2 at most.
     """
     found, noise = [np.empty((0, len(basis)))], posterior.noise_variance
     for chosen in sets:
@@ -165,7 +187,9 @@ def _halves(posterior, scores, z, sets, basis):
 
 
 def _some_that_are_on(z, rng):
-    """For every row none, one or two of the components that are on, so that what they are a blend of can be born."""
+    """For every row none, one or two of the components that are on, so that what they are a blend
+    of can be born.
+    """
     chosen = np.zeros(z.shape)
     for row, n in enumerate(rng.integers(_MOST_ADDED + 1, size=len(z))):
         on = np.flatnonzero(z[row])
@@ -174,7 +198,9 @@ def _some_that_are_on(z, rng):
 
 
 def _gains(posterior, energy, x, z, mean):
-    """What rows gain from a new component of this mean, and the activations with it, once the others have followed."""
+    """What rows gain from a new component of this mean, and the activations with it, once the
+    others have followed.
+    """
     precision, n = 1 / posterior.noise_variance, z.shape[1]
     bias = np.mean(posterior.log_odds) + precision * (x @ mean - 0.5 * mean @ mean)
     coupling = np.zeros((n + 1, n + 1))

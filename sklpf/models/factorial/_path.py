@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._numbers import as_float64
-from sklpf._random import Stream
+from sklpf._utils.numbers import as_float64
+from sklpf._utils.random import Stream
 from sklpf.partition import AIS, Exact, PartitionEstimator
 from sklpf.paths._kernel_path import KernelPath, read_only
 
@@ -20,7 +20,9 @@ _ROWS_AT_ONCE = 4096  # rows of X that are converted to float64 together
 
 
 class FactorialState(NamedTuple):
-    """Chains of one row: active components and the two quadratic forms that its likelihood is made of."""
+    """Chains of one row: active components and the two quadratic forms that its likelihood is made
+    of.
+    """
 
     z: NDArray[np.uint8]
     distance: NDArray[np.float64]
@@ -28,16 +30,18 @@ class FactorialState(NamedTuple):
 
 
 class FactorialPath(KernelPath):
-    """From the prior of the active components to their posterior given a row (Mandt et al. 2016, appendix C).
+    """From the prior of the active components to their posterior given a row (Mandt et al. 2016,
+    appendix C).
 
-    With component means M, their posterior covariance S (the same for every feature) and activation probabilities pi,
+    With component means M, their posterior covariance S (the same for every feature) and activation
+    probabilities pi,
 
         log f_beta(z) = sum_k z_k log pi_k + (1 - z_k) log(1 - pi_k)
                         + beta log N(x; Mᵀ z, (noise_variance + z @ S @ z) I),    z in {0, 1}^K,
 
-    so that f_0 is normalised and log Z of the target is log p(x). There is a log Z for each row of X: estimators run
-    on ``path.row(t)`` and give arrays of shape (n_rows,). Only M x and ``|x|²`` are kept of a row, and no step
-    of a chain depends on the number of features.
+    so that f_0 is normalised and log Z of the target is log p(x). There is a log Z for each row of
+    X: estimators run on ``path.row(t)`` and give arrays of shape (n_rows,). Only M x and ``|x|²``
+    are kept of a row, and no step of a chain depends on the number of features.
 
     Parameters
     ----------
@@ -62,13 +66,16 @@ class FactorialPath(KernelPath):
     Notes
     -----
     ``|x - Mᵀ z|²`` is computed from ``|x|²``, M x and M Mᵀ, with an absolute rounding error near
-    ``1e-16 (|x|² + |Mᵀ z|²)``: log p(x) loses accuracy where the noise variance is 1e-10 times that or less.
+    ``1e-16 (|x|² + |Mᵀ z|²)``: log p(x) loses accuracy where the noise variance is 1e-10 times that
+    or less.
 
     Examples
     --------
     >>> from sklpf import Exact
     >>> from sklpf.models import FactorialPath
-    >>> path = FactorialPath([[1.0], [0.0]], [[1.0]], [[0.0]], noise_variance=1.0, activation_probability=[0.5])
+    >>> path = FactorialPath(
+    ...     [[1.0], [0.0]], [[1.0]], [[0.0]], noise_variance=1.0, activation_probability=[0.5]
+    ... )
     >>> Exact().fit(path).log_partition_.round(4)
     array([-1.138, -1.138])
     """
@@ -101,7 +108,7 @@ class FactorialPath(KernelPath):
         self.n_rows: int | None = len(self.statistics)
         self.ladder = self.with_ladder(ladder).ladder
 
-    # -- rows ----------------------------------------------------------------------------------
+    # -- rows
     def row(self, t: int) -> FactorialPath:
         """Return the path of row t alone."""
         other = copy.copy(self)
@@ -112,7 +119,7 @@ class FactorialPath(KernelPath):
         """Return M x and ``|x|²`` of row t: its likelihood depends on nothing else of it."""
         return self.statistics[t].tobytes()
 
-    # -- what the kernels work on ----------------------------------------------------------------
+    # -- what the kernels work on
     def _pack(self):
         from sklpf.models.factorial._path_kernels import Row
 
@@ -135,15 +142,19 @@ class FactorialPath(KernelPath):
 
     @property
     def ladder_cost(self) -> float:  # type: ignore[override]  # derived from the model's size here
-        """Work of a redraw among all levels in sweeps: measured, 3 ns a level and 22 ns a component."""
+        """Work of a redraw among all levels in sweeps: measured, 3 ns a level and 22 ns a
+        component.
+        """
         return 3.0 * len(self.ladder) / (22.0 * len(self.products))
 
-    # -- states --------------------------------------------------------------------------------
+    # -- states
     def sample_base(self, n: int, stream: Stream) -> FactorialState:
         """Return n exact draws from the prior."""
         from sklpf.models.factorial._path_kernels import sample_prior
 
-        state = FactorialState(np.empty((n, len(self.products)), dtype=np.uint8), np.empty(n), np.empty(n))
+        state = FactorialState(
+            np.empty((n, len(self.products)), dtype=np.uint8), np.empty(n), np.empty(n)
+        )
         sample_prior(self.packed, stream.keys, *state)
         return state
 
@@ -162,7 +173,7 @@ class FactorialPath(KernelPath):
         """
         return Exact() if self.log2_states <= _MAX_EXACT else AIS()
 
-    # -- exact enumeration -----------------------------------------------------------------------
+    # -- exact enumeration
     @property
     def log2_states(self) -> int:
         """Number of components: 2 to this power states are enumerated for every row."""
@@ -174,7 +185,9 @@ class FactorialPath(KernelPath):
         return 1 << max(0, self.log2_states - _BITS_PER_BLOCK)
 
     def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
-        """Return log f at `level` of one block of states; bit k of a state's number says whether z_k = 1."""
+        """Return log f at `level` of one block of states; bit k of a state's number says whether
+        z_k = 1.
+        """
         row = self.packed
         log_prior, variance, quadratic, high = self._block(block)
         low = self.log2_states - len(high)
@@ -203,12 +216,23 @@ class FactorialPath(KernelPath):
         for block in range(self.n_enumeration_blocks):
             log_prior, variance, quadratic, high = self._block(block)
             log_weight = log_prior - 0.5 * self.n_features * np.log(2 * np.pi * variance)
-            add_states(log_weight, 0.5 / variance, quadratic, high, read_only(self.statistics), rows, maxima, sums)
+            add_states(
+                log_weight,
+                0.5 / variance,
+                quadratic,
+                high,
+                read_only(self.statistics),
+                rows,
+                maxima,
+                sums,
+            )
         with np.errstate(divide="ignore"):
             return maxima + np.log(sums)
 
     def _block(self, block):
-        """What the states of a block have for every row: log prior, variance, z @ G @ z; and their upper bits."""
+        """What the states of a block have for every row: log prior, variance, z @ G @ z; and their
+        upper bits.
+        """
         gram, low = self._gram(), min(self.log2_states, _BITS_PER_BLOCK)
         high = (block >> np.arange(self.log2_states - low)) & 1
         log_prior = gram.log_off + gram.logit[low:] @ high + subset_sums(gram.logit[:low])
@@ -230,7 +254,9 @@ def subset_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def quadratic_sums(matrix: NDArray, low: int, high: NDArray) -> NDArray[np.float64]:
-    """z @ matrix @ z for all z that begin with any `low` bits and end with the bits `high`; O(1) each."""
+    """z @ matrix @ z for all z that begin with any `low` bits and end with the bits `high`; O(1)
+    each.
+    """
     sums = np.array([high @ matrix[low:, low:] @ high])
     for j in range(low):
         cross = subset_sums(matrix[:j, j]) + matrix[low:, j] @ high
@@ -238,10 +264,12 @@ def quadratic_sums(matrix: NDArray, low: int, high: NDArray) -> NDArray[np.float
     return sums
 
 
-# -- parameters --------------------------------------------------------------------------------------
+# -- parameters
 def _check_components(components):
     if components.ndim != 2 or 0 in components.shape:
-        raise ValueError(f"components must have the shape (n_components, n_features), got {components.shape}")
+        raise ValueError(
+            f"components must have the shape (n_components, n_features), got {components.shape}"
+        )
     if not np.all(np.isfinite(components)):
         raise ValueError("components must be finite; it holds NaN or infinity: fit the model anew")
 
@@ -250,35 +278,50 @@ def _check_covariance(covariance, n_components):
     covariance = as_float64(covariance, "component_covariance", copy=True)
     if covariance.shape != (n_components, n_components):
         raise ValueError(
-            f"component_covariance must have the shape {(n_components, n_components)}, got {covariance.shape}"
+            f"component_covariance must have the shape {(n_components, n_components)}, got"
+            f" {covariance.shape}"
         )
     if not np.all(np.isfinite(covariance)):
-        raise ValueError("component_covariance must be finite; it holds NaN or infinity: fit the model anew")
+        raise ValueError(
+            "component_covariance must be finite; it holds NaN or infinity: fit the model anew"
+        )
     size = np.abs(covariance).max()
     if np.abs(covariance - covariance.T).max() > 1e-8 * size:
         raise ValueError("component_covariance must be symmetric; pass (S + S.T) / 2")
     covariance = (covariance + covariance.T) / 2
     if np.linalg.eigvalsh(covariance)[0] < -1e-8 * size:
-        raise ValueError("component_covariance must be positive semidefinite; one of its eigenvalues is negative")
+        raise ValueError(
+            "component_covariance must be positive semidefinite; one of its eigenvalues is negative"
+        )
     return covariance
 
 
 def _check_probability(probability, n_components):
     probability = as_float64(probability, "activation_probability", copy=True)
     if probability.shape != (n_components,):
-        raise ValueError(f"activation_probability must have the shape ({n_components},), got {probability.shape}")
+        raise ValueError(
+            f"activation_probability must have the shape ({n_components},), got {probability.shape}"
+        )
     if not np.all((probability > 0) & (probability < 1)):
-        raise ValueError("activation_probability must lie strictly between 0 and 1; clip it or drop components at 0")
+        raise ValueError(
+            "activation_probability must lie strictly between 0 and 1; clip it or drop components"
+            " at 0"
+        )
     return probability
 
 
 def _project(X, components):
-    """M x and |x|² of every row, (n, K + 1), some rows at a time; a row's bits don't depend on the others."""
+    """M x and |x|² of every row, (n, K + 1), some rows at a time; a row's bits don't depend on the
+    others.
+    """
     from sklpf.models.factorial._path_kernels import project
 
     X = sp.csr_array(X) if sp.issparse(X) else np.asanyarray(X)
     if X.ndim != 2 or X.shape[1] != components.shape[1]:
-        raise ValueError(f"X must have the shape (n_rows, {components.shape[1]}) to match components, got {X.shape}")
+        raise ValueError(
+            f"X must have the shape (n_rows, {components.shape[1]}) to match components, got"
+            f" {X.shape}"
+        )
     if X.shape[0] == 0:
         raise ValueError("X must hold at least one row")
     statistics, by_feature = np.empty((X.shape[0], len(components) + 1)), read_only(components.T)
@@ -286,8 +329,12 @@ def _project(X, components):
         rows = X[start : start + _ROWS_AT_ONCE]
         rows = read_only(rows.toarray() if sp.issparse(rows) else rows)
         if not np.all(np.isfinite(rows)):
-            raise ValueError("X must be finite; it holds NaN or infinity: impute or drop those rows")
+            raise ValueError(
+                "X must be finite; it holds NaN or infinity: impute or drop those rows"
+            )
         project(rows, by_feature, statistics[start : start + _ROWS_AT_ONCE])
     if not np.all(np.isfinite(statistics)):
-        raise ValueError("X must be small enough for the sum of squares of a row to be finite: rescale it")
+        raise ValueError(
+            "X must be small enough for the sum of squares of a row to be finite: rescale it"
+        )
     return statistics

@@ -4,8 +4,9 @@ For one row x and the active components z, with G = M Mᵀ and c = M x,
 
     distance = |x - Mᵀ z|² = |x|² - 2 c @ z + z @ G @ z,    variance = noise_variance + z @ S @ z.
 
-State arrays, one entry a chain: z (n, K) uint8, distance (n,) and variance (n,). A sweep sums G z and S z anew from
-the active components, so that rounding does not build up; then a conditional costs O(1) and a flip O(K).
+State arrays, one entry a chain: z (n, K) uint8, distance (n,) and variance (n,). A sweep sums G z
+and S z anew from the active components, so that rounding does not build up; then a conditional
+costs O(1) and a flip O(K).
 """
 
 import math
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._random import FIRST as _Z
+from sklpf._utils.random import FIRST as _Z
 from sklpf.kernels import _programs as programs
 from sklpf.kernels import exp64, implements, inlined, njit, random_bits
 
@@ -41,10 +42,12 @@ class Row(NamedTuple):
     squared_norm: float
 
 
-# ---- densities ---------------------------------------------------------------------------------
+# ---- densities
 @njit
 def project(X, components, out):
-    """Rows of M x and |x|² side by side, out (n, K + 1); components (D, K). A row's sums have one order everywhere."""
+    """Rows of M x and |x|² side by side, out (n, K + 1); components (D, K). A row's sums have one
+    order everywhere.
+    """
     n_components = components.shape[1]
     for i in range(X.shape[0]):
         x, row = X[i], out[i]
@@ -81,7 +84,7 @@ def _forms(row, z, fields):
     return max(distance, 0.0), max(variance, gram.noise_variance)
 
 
-# ---- one sweep ---------------------------------------------------------------------------------
+# ---- one sweep
 @inlined
 def _uniform64(bits):
     return (np.float64(bits) + 0.5) * 2.0**-32
@@ -101,7 +104,9 @@ def sample_prior(row, keys, z, distance, variance):
 
 @inlined
 def _sweep_chain(row, z, beta, reverse, keys, chain, fields, bits):
-    """One Gibbs sweep of one chain over the components in turn, or in reverse; returns distance and variance."""
+    """One Gibbs sweep of one chain over the components in turn, or in reverse; returns distance and
+    variance.
+    """
     gram, n = row.gram, z.shape[0]
     random_bits(bits, n, keys.key0, keys.key1, keys.step, chain, _Z)
     distance, variance = _forms(row, z, fields)
@@ -110,21 +115,28 @@ def _sweep_chain(row, z, beta, reverse, keys, chain, fields, bits):
     for i in range(n):
         k = n - 1 - i if reverse else i
         sign = 1.0 - 2.0 * np.float64(z[k])
-        new_distance = distance + 2.0 * sign * (fields[0, k] - row.projection[k]) + gram.products[k, k]
+        new_distance = (
+            distance + 2.0 * sign * (fields[0, k] - row.projection[k]) + gram.products[k, k]
+        )
         new_variance = variance + 2.0 * sign * fields[1, k] + gram.covariance[k, k]
         new_distance, new_variance = max(new_distance, 0.0), max(new_variance, gram.noise_variance)
         new_log_variance, new_exponent = math.log(new_variance), 0.5 * new_distance / new_variance
         gain = half_features * (log_variance - new_log_variance) + (exponent - new_exponent)
         if _uniform64(bits[k]) * (1.0 + exp64(-(sign * gram.logit[k] + beta * gain))) < 1.0:
             z[k] = np.uint8(1) - z[k]
-            distance, variance, log_variance, exponent = new_distance, new_variance, new_log_variance, new_exponent
+            distance, variance, log_variance, exponent = (
+                new_distance,
+                new_variance,
+                new_log_variance,
+                new_exponent,
+            )
             for j in range(n):
                 fields[0, j] += sign * gram.products[k, j]
                 fields[1, j] += sign * gram.covariance[k, j]
     return distance, variance
 
 
-# ---- what the programs need ----------------------------------------------------------------------
+# ---- what the programs need
 programs.tempered(Row)
 
 
@@ -177,8 +189,21 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
 
 
 @njit
-def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
-    programs.temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
+def temper(
+    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
+):
+    programs.temper(
+        model,
+        state,
+        levels,
+        ladder,
+        log_pseudo_prior,
+        n_redraws,
+        sweeps_per_redraw,
+        stride,
+        keys,
+        sums,
+    )
 
 
 @njit
@@ -201,10 +226,12 @@ def summaries(model, state, out):
     programs.summaries(model, state, out)
 
 
-# ---- exact enumeration -------------------------------------------------------------------------
+# ---- exact enumeration
 @inlined
 def _fold(values, n, largest):
-    """Maximum or sum of values[:n], n a power of two, by folding halves, so that it vectorises; overwrites them."""
+    """Maximum or sum of values[:n], n a power of two, by folding halves, so that it vectorises;
+    overwrites them.
+    """
     while n > 1:
         n //= 2
         low, high = values[:n], values[n : 2 * n]
@@ -219,11 +246,13 @@ def _fold(values, n, largest):
 
 @njit
 def add_states(log_weight, precision, quadratic, high, statistics, rows, maxima, sums):
-    """Add a block of states to sum_z exp(log_weight - precision (|x|² - 2 c @ z + quadratic)) of many rows.
+    """Add a block of states to sum_z exp(log_weight - precision (|x|² - 2 c @ z + quadratic)) of
+    many rows.
 
-    State s holds component j < B where bit j of s is set, B the number of bits, and the components B, B + 1, … where
-    `high` says so; log_weight, precision and quadratic are (2^B,). statistics (T, K + 1) holds c and |x|². The sums
-    are exp(maxima) * sums. A row's subset sums of c come by doubling: one addition a state.
+    State s holds component j < B where bit j of s is set, B the number of bits, and the components
+    B, B + 1, … where `high` says so; log_weight, precision and quadratic are (2^B,). statistics (T,
+    K + 1) holds c and |x|². The sums are exp(maxima) * sums. A row's subset sums of c come by
+    doubling: one addition a state.
     """
     n_states = log_weight.shape[0]
     n_bits = 0
@@ -250,8 +279,10 @@ def add_states(log_weight, precision, quadratic, high, statistics, rows, maxima,
                     offset -= 2.0 * row[j]
             begin = tile * size
             a, p, q = (
-                log_weight[begin : begin + size], precision[begin : begin + size], quadratic[begin : begin + size],
-            )  # fmt: skip
+                log_weight[begin : begin + size],
+                precision[begin : begin + size],
+                quadratic[begin : begin + size],
+            )
             for s in range(size):
                 values[s] = a[s] - p[s] * max((linear[s] + offset) + q[s], 0.0)
                 folded[s] = values[s]

@@ -1,4 +1,6 @@
-"""FactorialPosterior: the variational posterior of the factorial mixture, and its coordinate updates."""
+"""FactorialPosterior: the variational posterior of the factorial mixture, and its coordinate
+updates.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
 from scipy.special import expit, logit
 from sklearn.utils import gen_batches
 
-from sklpf._parallel import parallel_map
+from sklpf._utils.parallel import parallel_map
 from sklpf.models.factorial._rows import search_activations
 from sklpf.variational import ConjugateModel
 
@@ -31,16 +33,20 @@ class Statistics(NamedTuple):
     square: float
 
     def blended(self, new: Statistics) -> Statistics:
-        """Return the means over both, in which the new ones, of a share r of the rows, weigh r ** 0.7."""
+        """Return the means over both, in which the new ones, of a share r of the rows, weigh r **
+        0.7.
+        """
         n = self.n + new.n
         share = (new.n / n) ** 0.7
         return Statistics(n, *((1 - share) * a + share * b for a, b in zip(self[1:], new[1:])))
 
 
 class FactorialPosterior(ConjugateModel):
-    """q(means) q(activations) of the factorial mixture on given rows, for `sklpf.variational.sweeps`.
+    """q(means) q(activations) of the factorial mixture on given rows, for
+    `sklpf.variational.sweeps`.
 
-    The columns of the means (K, D) are normal with a common covariance S (K, K); the activations are Bernoulli.
+    The columns of the means (K, D) are normal with a common covariance S (K, K); the activations
+    are Bernoulli.
 
     Parameters
     ----------
@@ -57,9 +63,9 @@ class FactorialPosterior(ConjugateModel):
     learned : tuple of str, default=()
         Names of the hyperparameters that `update_hyperparameters` sets.
     jitter : numpy.random.Generator or None, default=None
-        Where given, sweeps above T = 1 start from noisy means, so that heat can't make components equal, nor cooling
-        keep the first split that it finds. The noise costs every row about one nat for each component that is on, at
-        any temperature.
+        Where given, sweeps above T = 1 start from noisy means, so that heat can't make components
+        equal, nor cooling keep the first split that it finds. The noise costs every row about one
+        nat for each component that is on, at any temperature.
     n_jobs : int or None, default=None
         For blocks of rows.
 
@@ -76,7 +82,9 @@ class FactorialPosterior(ConjugateModel):
     >>> from sklpf.models import FactorialPosterior
     >>> from sklpf.variational import sweeps
     >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0]])
-    >>> posterior = FactorialPosterior(X, np.array([[0.1], [0.9], [0.9]]), 0.1, 1.0, np.array([0.5]))
+    >>> posterior = FactorialPosterior(
+    ...     X, np.array([[0.1], [0.9], [0.9]]), 0.1, 1.0, np.array([0.5])
+    ... )
     >>> *_, last = sweeps(posterior)
     >>> posterior.activations.round(1).ravel()
     array([0., 1., 1.])
@@ -96,12 +104,19 @@ class FactorialPosterior(ConjugateModel):
         n_jobs=None,
     ):
         self.X, self.activations = X, np.array(activations, dtype=np.float64, order="F")
-        self.noise_variance, self.component_variance = float(noise_variance), float(component_variance)
+        self.noise_variance, self.component_variance = (
+            float(noise_variance),
+            float(component_variance),
+        )
         self.activation_probability = np.array(activation_probability, dtype=np.float64)
         self.diagonal, self.learned, self.jitter, self.n_jobs = diagonal, learned, jitter, n_jobs
         self.forced: tuple[int, ...] | None = None
         self.n, n_features = X.shape
-        self._blocks = list(gen_batches(self.n, max(256, _VALUES_AT_ONCE // (n_features + self.activations.shape[1]))))
+        self._blocks = list(
+            gen_batches(
+                self.n, max(256, _VALUES_AT_ONCE // (n_features + self.activations.shape[1]))
+            )
+        )
         self._smallest_variance = 1e-9 * self.noise_variance
         self._squares = sum(float(np.vdot(x, x)) for x in map(self.rows, self._blocks))
         self._start()
@@ -151,10 +166,13 @@ class FactorialPosterior(ConjugateModel):
     @property
     def statistics(self) -> Statistics:
         """Of the rows, after a sweep at one temperature for all."""
-        return Statistics(self.n, self._second / self.n, self._products / self.n, self._squares / self.n)
+        return Statistics(
+            self.n, self._second / self.n, self._products / self.n, self._squares / self.n
+        )
 
     def update_from(self, statistics: Statistics) -> None:
-        """Update the means, and what is learned, from statistics of other rows; activations stay as they are.
+        """Update the means, and what is learned, from statistics of other rows; activations stay as
+        they are.
 
         Parameters
         ----------
@@ -162,11 +180,15 @@ class FactorialPosterior(ConjugateModel):
             As the property of this name has them.
         """
         self.n, second, products, square = statistics
-        self._second, self._products, self._squares = self.n * second, self.n * products, self.n * square
+        self._second, self._products, self._squares = (
+            self.n * second,
+            self.n * products,
+            self.n * square,
+        )
         self._update_means(1.0)
         self.update_hyperparameters()
 
-    # -- other posteriors ------------------------------------------------------------------------
+    # -- other posteriors
     def with_activations(self, activations, activation_probability=None) -> FactorialPosterior:
         """Return another posterior on the same rows, fitted to other activations.
 
@@ -189,7 +211,8 @@ class FactorialPosterior(ConjugateModel):
         return other
 
     def with_newborn(self, mean) -> FactorialPosterior:
-        """Return another posterior with one more component, last, of average odds and off in all rows.
+        """Return another posterior with one more component, last, of average odds and off in all
+        rows.
 
         Parameters
         ----------
@@ -203,11 +226,16 @@ class FactorialPosterior(ConjugateModel):
         off = np.zeros((len(self.activations), 1))
         other = copy.copy(self)
         other.activations = np.asfortranarray(np.hstack([self.activations, off]))
-        other.activation_probability = np.append(self.activation_probability, expit(np.mean(self.log_odds)))
-        other.means, other.covariance = np.vstack([self.means, mean]), block_diag(self.covariance, 0.0)
+        other.activation_probability = np.append(
+            self.activation_probability, expit(np.mean(self.log_odds))
+        )
+        other.means, other.covariance = (
+            np.vstack([self.means, mean]),
+            block_diag(self.covariance, 0.0),
+        )
         return other
 
-    # -- the protocol ----------------------------------------------------------------------------
+    # -- the protocol
     def update(self, inverse) -> None:
         if self.jitter is not None and np.ndim(inverse) == 0 and inverse < 1:
             variance = 2 * _JITTER_COST * self.noise_variance / (inverse * self.means.shape[1])
@@ -221,7 +249,12 @@ class FactorialPosterior(ConjugateModel):
         log_odds, log_off = self.log_odds, np.log1p(-self.activation_probability).sum()
         if per_datum or self._weighted:
             squares = np.concatenate([self._expected_squares(rows) for rows in self._blocks])
-            values = constant + log_off + self.activations @ log_odds - squares / (2 * self.noise_variance)
+            values = (
+                constant
+                + log_off
+                + self.activations @ log_odds
+                - squares / (2 * self.noise_variance)
+            )
             return values if per_datum else float(values.sum())
         value = n * (constant + log_off) + np.diag(self._second) @ log_odds
         return float(value - self._expected_square() / (2 * self.noise_variance))
@@ -232,13 +265,19 @@ class FactorialPosterior(ConjugateModel):
         prior = -0.5 * n_features * n_components * np.log(2 * np.pi * self.component_variance)
         prior -= squares / (2 * self.component_variance)
         _, log_det = np.linalg.slogdet(self.covariance)
-        return float(prior + 0.5 * n_features * (n_components * (1 + _LOG_2PI) + log_det) + self._entropy)
+        return float(
+            prior + 0.5 * n_features * (n_components * (1 + _LOG_2PI) + log_det) + self._entropy
+        )
 
     def log_partition(self, temperatures):
-        """log C(T) in nats; with the noise's own constant, which the paper's appendix C leaves out."""
+        """log C(T) in nats; with the noise's own constant, which the paper's appendix C
+        leaves out.
+        """
         temperatures = np.asarray(temperatures, dtype=np.float64)
         n, n_features, power = self.n, self.X.shape[1], 1 / temperatures[:, None]
-        gaussian = np.log(temperatures) + (1 - 1 / temperatures) * np.log(2 * np.pi * self.noise_variance)
+        gaussian = np.log(temperatures) + (1 - 1 / temperatures) * np.log(
+            2 * np.pi * self.noise_variance
+        )
         on, off = np.log(self.activation_probability), np.log1p(-self.activation_probability)
         return n * (0.5 * n_features * gaussian + np.logaddexp(power * on, power * off).sum(axis=1))
 
@@ -258,12 +297,14 @@ class FactorialPosterior(ConjugateModel):
             smallest = 0.5 / (n + 1)
             self.activation_probability = np.clip(np.diag(self._second) / n, smallest, 1 - smallest)
         if "noise_variance" in self.learned:
-            self.noise_variance = max(self._expected_square() / (n * n_features), self._smallest_variance)
+            self.noise_variance = max(
+                self._expected_square() / (n * n_features), self._smallest_variance
+            )
         if "component_variance" in self.learned:
             squares = np.sum(self.means**2) / n_features + np.trace(self.covariance)
             self.component_variance = max(squares / len(self.means), self._smallest_variance)
 
-    # -- coordinate updates --------------------------------------------------------------------------
+    # -- coordinate updates
     def _update_activations(self, inverse) -> None:
         """Pass over the rows: activations, their entropy, and the sums that the means need."""
         self._weighted = np.ndim(inverse) > 0
@@ -279,7 +320,9 @@ class FactorialPosterior(ConjugateModel):
         done = parallel_map(sweep, parts, n_jobs=self.n_jobs)
         for rows, result in zip(self._blocks, done):
             self.activations[rows] = result[0]
-        self._second, self._products, self._entropy = (sum(part) for part in zip(*(result[1:] for result in done)))
+        self._second, self._products, self._entropy = (
+            sum(part) for part in zip(*(result[1:] for result in done))
+        )
 
     def _update_means(self, inverse) -> None:
         weight, n_components = inverse / self.noise_variance, len(self.means)
@@ -289,34 +332,42 @@ class FactorialPosterior(ConjugateModel):
             off_diagonal = self._second - np.diag(np.diag(self._second))
             self.means = self.means.copy()
             for k in range(n_components):
-                self.means[k] = variance[k] * weight * (self._products[k] - off_diagonal[k] @ self.means)
+                self.means[k] = (
+                    variance[k] * weight * (self._products[k] - off_diagonal[k] @ self.means)
+                )
             return
         precision = weight * self._second + np.eye(n_components) / self.component_variance
         try:
             factor = cho_factor(precision)
         except LinAlgError:
             raise ValueError(
-                "some values of X are so large that the rest is lost in rounding; rescale X, clip its outliers, or set "
-                "noise_variance and component_variance to its scale"
+                "some values of X are so large that the rest is lost in rounding; rescale X, clip"
+                " its outliers, or set noise_variance and component_variance to its scale"
             ) from None
         inverse_precision = cho_solve(factor, np.eye(n_components))
         self.covariance = 0.5 * (inverse_precision + inverse_precision.T)
         self.means = cho_solve(factor, weight * self._products)
 
-    # -- expectations ----------------------------------------------------------------------------------
+    # -- expectations
     def _expected_square(self) -> float:
-        """Sum over the rows of E|x - sum_k z_k mu_k|^2, from the unweighted sums of the last pass."""
+        """Sum over the rows of E|x - sum_k z_k mu_k|^2, from the unweighted sums of the
+        last pass.
+        """
         cross, quadratic = np.sum(self.means * self._products), np.sum(self._gram * self._second)
         return float(self._squares - 2 * cross + quadratic)
 
     def _expected_squares(self, rows) -> NDArray[np.float64]:
         x, active, gram = self.rows(rows), self.activations[rows].T, self._gram
         own = (1 - active) * np.diag(gram)[:, None]
-        return np.einsum("nd,nd->n", x, x) + np.sum(active * (gram @ active + own - 2 * self.means @ x.T), axis=0)
+        return np.einsum("nd,nd->n", x, x) + np.sum(
+            active * (gram @ active + own - 2 * self.means @ x.T), axis=0
+        )
 
 
 def _sweep_rows(part, *, means, terms, weighted, forced):
-    """Update some rows: (activations, sum b E[z z'], sum b E[z] x', entropy), where b is 1 unless weighted."""
+    """Update some rows: (activations, sum b E[z z'], sum b E[z] x', entropy), where b is 1 unless
+    weighted.
+    """
     from sklpf.models.factorial._fit_kernels import update_activations
 
     X, activations, inverse = part
@@ -324,7 +375,9 @@ def _sweep_rows(part, *, means, terms, weighted, forced):
     products, (gram, log_odds, half_precision) = means @ x.T, terms
     if forced is not None:
         search_activations(products, active, gram, log_odds, half_precision, forced)
-    entropy = update_activations(products, active, gram, log_odds, half_precision, np.array(inverse))
+    entropy = update_activations(
+        products, active, gram, log_odds, half_precision, np.array(inverse)
+    )
     return active.T, *_sums(x, active, inverse if weighted else None), np.array(entropy)
 
 
@@ -334,7 +387,9 @@ def dense(X) -> NDArray[np.float64]:
 
 
 def _sums(x, active, inverse=None):
-    """sum_n b_n E[z z'] (K, K) and sum_n b_n E[z] x' (K, D) of activations (K, n), b = 1 where it is not given."""
+    """sum_n b_n E[z z'] (K, K) and sum_n b_n E[z] x' (K, D) of activations (K, n), b = 1 where it
+    is not given.
+    """
     weights = active if inverse is None else active * inverse
     second = weights @ active.T
     np.fill_diagonal(second, weights.sum(axis=1))

@@ -1,4 +1,6 @@
-"""Activations from the moments of X alone: directions in which rows are spread least like a normal distribution."""
+"""Activations from the moments of X alone: directions in which rows are spread least like a normal
+distribution.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,10 @@ def _leading_subspace(X, n: int):
 class Pursuit:
     """Guesses at which components are on in every row, by projection pursuit.
 
-    Rows are whitened in the leading directions that stand out from the noise, and rotated by the fixed-point
-    iteration of independent component analysis to coordinates of large skewness and kurtosis. A coordinate that takes
-    two values, as that of a component does, is told by its skewness where these lie.
+    Rows are whitened in the leading directions that stand out from the noise, and rotated by the
+    fixed-point iteration of independent component analysis to coordinates of large skewness and
+    kurtosis. A coordinate that takes two values, as that of a component does, is told by its
+    skewness where these lie.
 
     Parameters
     ----------
@@ -58,7 +61,9 @@ class Pursuit:
         self._whitened = scores @ vectors[:, kept] / np.sqrt(values[kept] - noise)
 
     def activations(self, rng) -> NDArray[np.float64]:
-        """Return activations (n, m), 0 or 1, from a random rotation; m is smaller where fewer directions stand out."""
+        """Return activations (n, m), 0 or 1, from a random rotation; m is smaller where fewer
+        directions stand out.
+        """
         n, m = self._whitened.shape
         if m == 0:
             return self._whitened
@@ -70,7 +75,9 @@ class Pursuit:
 
 
 def _above_noise(values, n: int, variance: float, shape):
-    """Variance of the noise, and which of the first n eigenvalues (falling) are too large for it."""
+    """Variance of the noise, and which of the first n eigenvalues (falling) are too large
+    for it.
+    """
     (n_rows, n_features), n = shape, min(n, len(values))
     rest = n_features - n
     noise = max(0.0, (variance * n_features - values[:n].sum()) / rest) if rest > 0 else 0.0
@@ -79,7 +86,9 @@ def _above_noise(values, n: int, variance: float, shape):
 
 
 def _rotate(whitened, rng) -> NDArray[np.float64]:
-    """Rotation (m, m) that raises the sum of skewness² / 12 + kurtosis² / 48 over the coordinates."""
+    """Rotation (m, m) that raises the sum of skewness² / 12 + kurtosis² / 48 over the
+    coordinates.
+    """
     n, m = whitened.shape
     rotation = np.linalg.qr(rng.normal(size=(m, m)))[0]
     for _ in range(_MAX_STEPS):
@@ -95,7 +104,9 @@ def _rotate(whitened, rng) -> NDArray[np.float64]:
 
 
 def _without_offset(X, activations) -> NDArray[np.float64]:
-    """The activations with on and off exchanged where that leaves rows with nothing on closest to zero."""
+    """The activations with on and off exchanged where that leaves rows with nothing on closest to
+    zero.
+    """
     design = np.column_stack([np.ones(len(activations)), activations])
     cross = np.asarray((X.T @ design.astype(X.dtype)).T, dtype=np.float64)
     offset, *components = np.linalg.lstsq(design.T @ design, cross, rcond=None)[0]

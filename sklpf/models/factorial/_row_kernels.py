@@ -1,6 +1,8 @@
-"""Numba kernels that look for better activations of single rows, as 0 and 1, by flips of one or two components.
+"""Numba kernels that look for better activations of single rows, as 0 and 1, by flips of one or two
+components.
 
-The energy of z is bias @ z - z @ coupling @ z / 2, with a coupling of zero diagonal. Rows come first, (n, K).
+The energy of z is bias @ z - z @ coupling @ z / 2, with a coupling of zero diagonal. Rows come
+first, (n, K).
 """
 
 import numpy as np
@@ -30,7 +32,9 @@ def _flip(coupling, z, fields, k):
 
 @inlined
 def _climb(coupling, z, fields, sign, held):
-    """Make the best flip of one or two components until none gains; `held` (-1: none) stays. Returns the gain."""
+    """Make the best flip of one or two components until none gains; `held` (-1: none) stays.
+    Returns the gain.
+    """
     total = 0.0
     while True:
         best, first, second = _LEAST_GAIN, -1, -1
@@ -66,7 +70,8 @@ def climb_rows(bias, coupling, z):
 
 @njit
 def force_component(bias, coupling, z, k, values):
-    """Set component k of all rows of z (n, K) to `values` (n,), in place, and let the others follow.
+    """Set component k of all rows of z (n, K) to `values` (n,), in place, and let the others
+    follow.
 
     Returns what the energy of every row gains, (n,); 0 where the component had the value.
     """

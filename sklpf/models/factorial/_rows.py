@@ -1,4 +1,6 @@
-"""Better activations of single rows: where coordinate ascent has stopped, flips of two or three components go on."""
+"""Better activations of single rows: where coordinate ascent has stopped, flips of two or three
+components go on.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ _SETTLED, _MAX_SETTLING = 1e-6, 30
 
 
 class RowEnergy(NamedTuple):
-    """The part of the bound that the activations v of a row decide: bias @ v - v @ coupling @ v / 2 + entropy of v.
+    """The part of the bound that the activations v of a row decide: bias @ v - v @ coupling @ v / 2
+    + entropy of v.
 
     `bias` has the shape (n, K), `coupling` (K, K) and a zero diagonal.
     """
@@ -24,7 +27,9 @@ class RowEnergy(NamedTuple):
 
     @classmethod
     def of(cls, products, gram, log_odds, half_precision) -> RowEnergy:
-        """Return the energy of rows with products (K, n) = means @ x.T and gram (K, K) = E[means @ means.T]."""
+        """Return the energy of rows with products (K, n) = means @ x.T and gram (K, K) = E[means @
+        means.T].
+        """
         own = np.diag(gram)
         bias = log_odds + 2 * half_precision * (products.T - 0.5 * own)
         return cls(np.ascontiguousarray(bias), 2 * half_precision * (gram - np.diag(own)))
@@ -35,7 +40,9 @@ class RowEnergy(NamedTuple):
         return np.sum(active * linear + entr(active) + entr(1 - active), axis=1)
 
     def forced(self, z, k: int, value) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-        """Return z (n, K) with component k at `value` and the others where the energy then leads, and what it gains."""
+        """Return z (n, K) with component k at `value` and the others where the energy then leads,
+        and what it gains.
+        """
         from sklpf.models.factorial._row_kernels import force_component
 
         z, values = z.copy(), np.broadcast_to(np.asarray(value, dtype=np.uint8), len(z)).copy()
@@ -43,7 +50,8 @@ class RowEnergy(NamedTuple):
         return z, gains
 
     def searched(self, z, forced: Iterable[int]) -> NDArray[np.uint8]:
-        """Return z (n, K) after flips that gain, of one or two components, or of two besides a forced one.
+        """Return z (n, K) after flips that gain, of one or two components, or of two besides a
+        forced one.
 
         Of many to be forced every row takes those whose own flips lose least.
         """
@@ -66,8 +74,12 @@ class RowEnergy(NamedTuple):
         return [(k, np.flatnonzero(rows)) for k, rows in zip(forced, (losses <= most).T)]
 
 
-def search_activations(products, active, gram, log_odds, half_precision, forced: Iterable[int] = ()) -> None:
-    """Replace activations (K, n), in place, of rows for which a search by flips finds some with a higher bound."""
+def search_activations(
+    products, active, gram, log_odds, half_precision, forced: Iterable[int] = ()
+) -> None:
+    """Replace activations (K, n), in place, of rows for which a search by flips finds some with a
+    higher bound.
+    """
     from sklpf.models.factorial._fit_kernels import settle_activations
 
     energy = RowEnergy.of(products, gram, log_odds, half_precision)

@@ -1,4 +1,6 @@
-"""How FactorialMixture is fitted: starts, tempered sweeps, moves, and the sweeps that end them; batches of a stream."""
+"""How FactorialMixture is fitted: starts, tempered sweeps, moves, and the sweeps that end them;
+batches of a stream.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._numbers import as_float64
-from sklpf._progress import said, stage
-from sklpf._random import draw_seed
+from sklpf._utils.numbers import as_float64
+from sklpf._utils.progress import said, stage
+from sklpf._utils.random import draw_seed
 from sklpf.models.factorial._moves import improve
 from sklpf.models.factorial._posterior import FactorialPosterior
 from sklpf.models.factorial._pursuit import leading_eigenvalues
@@ -91,7 +93,9 @@ class Trainer:
             steps.append(Sweep(elbo, elbo, 1.0, False))
             done(words=f"{kind}: bound = {elbo:.6g}")
 
-        posterior = improve(posterior, np.random.default_rng(draw_seed(rng)), model.n_moves, self.variance, record)
+        posterior = improve(
+            posterior, np.random.default_rng(draw_seed(rng)), model.n_moves, self.variance, record
+        )
         posterior.forced = tuple(range(model.n_components))
         return posterior, steps + self._sweeps(posterior, None, tol, swept)
 
@@ -117,16 +121,22 @@ class Trainer:
         if highest is None:
             return None
         if model.tempering == "annealed":
-            return Annealed(temperature_schedule(model.temperature_schedule, highest, model.n_tempered))
+            return Annealed(
+                temperature_schedule(model.temperature_schedule, highest, model.n_tempered)
+            )
         temperatures = temperature_ladder(highest, model.n_temperatures)
         log_partition = posterior.log_partition(temperatures)
         if model.tempering == "local":
             return LocalTempering(temperatures, log_partition / self.n, self.n, model.n_tempered)
-        return GlobalTempering(temperatures, log_partition, model.n_tempered, monotone=model.monotone_temperature)
+        return GlobalTempering(
+            temperatures, log_partition, model.n_tempered, monotone=model.monotone_temperature
+        )
 
 
 def update(model, X, activations) -> FactorialPosterior:
-    """Return what another batch of a stream, with its activations (n, K), makes of a fitted model."""
+    """Return what another batch of a stream, with its activations (n, K), makes of a
+    fitted model.
+    """
     start = model.noise_variance_, model.component_variance_, model.activation_probability_
     posterior = FactorialPosterior(X, activations, *start, **_options(model))
     posterior.update_from(model._statistics.blended(posterior.statistics))
@@ -142,7 +152,9 @@ def _options(model) -> dict:
 def moments(X) -> tuple[float, float]:
     """Mean variance of the features, and mean square of all values."""
     if not hasattr(X, "toarray"):
-        return float(X.var(axis=0, dtype=np.float64).mean()), float(np.mean(np.square(X, dtype=np.float64)))
+        return float(X.var(axis=0, dtype=np.float64).mean()), float(
+            np.mean(np.square(X, dtype=np.float64))
+        )
     square = float(np.sum(np.square(X.data, dtype=np.float64))) / (X.shape[0] * X.shape[1])
     means = np.asarray(X.mean(axis=0, dtype=np.float64))
     return max(0.0, square - float(np.mean(means**2))), square
@@ -150,11 +162,13 @@ def moments(X) -> tuple[float, float]:
 
 def _check_probability(model) -> NDArray[np.float64]:
     given = model.activation_probability
-    probability = as_float64(_STARTING_PROBABILITY if given is None else given, "activation_probability")
+    probability = as_float64(
+        _STARTING_PROBABILITY if given is None else given, "activation_probability"
+    )
     if probability.shape not in ((), (model.n_components,)):
         raise ValueError(
-            f"activation_probability must be a number or have shape ({model.n_components},) to fit n_components, "
-            f"got {probability.shape}"
+            f"activation_probability must be a number or have shape ({model.n_components},) to fit"
+            f" n_components, got {probability.shape}"
         )
     if not np.all((probability > 0) & (probability < 1)):
         raise ValueError("activation_probability must lie strictly between 0 and 1")

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sklpf._warnings import warn
+from sklpf._utils.warnings import warn
 from sklpf.models.lda._inference import lengths
 
 _MOST_TOKENS = 10**9  # of a document: NumPy's hypergeometric numbers end there
@@ -19,12 +19,15 @@ def check_lengths(X: sp.csr_matrix) -> None:
     longest = float(lengths(X).max())
     if longest >= _MOST_TOKENS:
         raise ValueError(
-            f"X has a document of {longest:.3g} tokens, and likelihoods are of fewer than 1e+09; rescale its counts"
+            f"X has a document of {longest:.3g} tokens, and likelihoods are of fewer than 1e+09;"
+            " rescale its counts"
         )
 
 
 def whole_counts(X: sp.csr_matrix, what: str = "likelihoods") -> sp.csr_matrix:
-    """Return the nearest whole counts, with a warning where they differ; `what` says in it what is computed."""
+    """Return the nearest whole counts, with a warning where they differ; `what` says in it what is
+    computed.
+    """
     counts = rounded(X)
     if counts is not X:
         warn(f"X has fractional counts; {what} are those of the nearest whole counts")
@@ -50,8 +53,11 @@ def whole_rows(X: sp.csr_matrix) -> NDArray[np.bool_]:
     return rows
 
 
-def completion_log_likelihood(X: sp.csr_matrix, infer, topics) -> tuple[NDArray[np.float64], NDArray]:
-    """Log predictive probability of the second half of every document, and its number of tokens, both (n,).
+def completion_log_likelihood(
+    X: sp.csr_matrix, infer, topics
+) -> tuple[NDArray[np.float64], NDArray]:
+    """Log predictive probability of the second half of every document, and its number of tokens,
+    both (n,).
 
     Parameters
     ----------
@@ -74,16 +80,24 @@ def completion_log_likelihood(X: sp.csr_matrix, infer, topics) -> tuple[NDArray[
 
 
 def split_tokens(X: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Split the tokens of every document at random, the first half rounded down; keyed by the document's content."""
+    """Split the tokens of every document at random, the first half rounded down; keyed by the
+    document's content.
+    """
     counts, first = X.data.astype(np.int64), np.zeros(len(X.data), dtype=np.int64)
     for begin, end in zip(X.indptr[:-1], X.indptr[1:]):
         content = X.indices[begin:end].astype(np.int64).tobytes() + counts[begin:end].tobytes()
-        rng = np.random.default_rng(int.from_bytes(hashlib.blake2b(content, digest_size=16).digest(), "little"))
+        rng = np.random.default_rng(
+            int.from_bytes(hashlib.blake2b(content, digest_size=16).digest(), "little")
+        )
         n = int(counts[begin:end].sum())
-        first[begin:end] = rng.multivariate_hypergeometric(counts[begin:end], n // 2, method="marginals")
+        first[begin:end] = rng.multivariate_hypergeometric(
+            counts[begin:end], n // 2, method="marginals"
+        )
     halves = []
     for part in (first, counts - first):
-        half = sp.csr_matrix((part.astype(X.dtype), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        half = sp.csr_matrix(
+            (part.astype(X.dtype), X.indices.copy(), X.indptr.copy()), shape=X.shape
+        )
         half.eliminate_zeros()
         halves.append(half)
     return halves[0], halves[1]

@@ -1,9 +1,10 @@
 """Numba kernels of the topics of documents in latent Dirichlet allocation.
 
-Words are rows: exp(E log beta) of a word lies in one padded row. Topics that a document hardly has are dropped; when
-half are, or at once where topics are few, the others' part of the document's rows is copied, topic by topic, to where
-it stays in a near cache. Rows and theta have the type of the counts; gamma and the digamma function are float64.
-Nothing here mixes documents: a document's numbers are the same in any company.
+Words are rows: exp(E log beta) of a word lies in one padded row. Topics that a document hardly has
+are dropped; when half are, or at once where topics are few, the others' part of the document's rows
+is copied, topic by topic, to where it stays in a near cache. Rows and theta have the type of the
+counts; gamma and the digamma function are float64. Nothing here mixes documents: a document's
+numbers are the same in any company.
 """
 
 import math
@@ -11,17 +12,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._layout import LANES
+from sklpf._utils.layout import LANES
 from sklpf.kernels import exp64, inlined, njit
 from sklpf.models.lda._vector_kernels import FLUSH, add_four, digamma, exp_digamma, four_dots
 from sklpf.models.lda._word_kernels import fill_powers
 
 _REGISTER = 8  # gamma and the like go eight at a time
-_NARROW = 32  # topics: a document's matrix is turned at once, and one of more topics when half of them are left
+# topics: a document's matrix is turned at once, and one of more topics when half of them are left
+_NARROW = 32
 _SMALL = 0.002  # sums of gamma whose exp(digamma) is nearly out of range
 _NOTHING = 1e-100  # gamma and alpha in the padding, where theta must be finite
-_EPSILON = 2.0**-52  # words that a document's topics explain with less than this have no say, as in scikit-learn
-_NEGLIGIBLE = 1e-6  # tokens, or their share of a document of less than one, below which a topic is dropped
+_EPSILON = (
+    2.0**-52
+)  # words that a document's topics explain with less than this have no say, as in scikit-learn
+_NEGLIGIBLE = (
+    1e-6  # tokens, or their share of a document of less than one, below which a topic is dropped
+)
 
 
 @inlined
@@ -29,12 +35,12 @@ def _padded(n, multiple):
     return (n + multiple - 1) // multiple * multiple
 
 
-# ---- one document ------------------------------------------------------------------------------
+# ---- one document
 class Scratch(NamedTuple):
     """Work space for documents of up to n words and of K topics, both padded to multiples of LANES.
 
-    While a document has many topics its matrix is the words' own rows. Later it is a copy with a row for each topic
-    that is left, from which topics are dropped without moving anything.
+    While a document has many topics its matrix is the words' own rows. Later it is a copy with a
+    row for each topic that is left, from which topics are dropped without moving anything.
     """
 
     powers: np.ndarray  # (n * K,) or empty: the words' rows at the document's own temperature
@@ -143,7 +149,9 @@ def _set_theta(gamma, total, inverse, theta):
 
 @njit
 def _set_gamma(alpha, gamma, theta, sums, inverse, threshold, moves):
-    """gamma = alpha + inverse * theta * sums; moves gets the changes, gamma, and whether a topic has its tokens."""
+    """gamma = alpha + inverse * theta * sums; moves gets the changes, gamma, and whether a topic
+    has its tokens.
+    """
     width = gamma.shape[0]
     for k in range(width):
         tokens = np.float64(theta[k]) * np.float64(sums[k])
@@ -156,7 +164,8 @@ def _set_gamma(alpha, gamma, theta, sums, inverse, threshold, moves):
 
 @njit
 def _drop(scratch, gamma, width):
-    """Drop topics without tokens, whose gamma is final and goes to `gamma`; returns the width of those that are left.
+    """Drop topics without tokens, whose gamma is final and goes to `gamma`; returns the width of
+    those that are left.
 
     The matrix stays as it is; the starts of the topics move along.
     """
@@ -167,7 +176,11 @@ def _drop(scratch, gamma, width):
         if scratch.moves[2 * width + k] == 0.0:
             gamma[scratch.topics[k]] = scratch.gamma[k]
             continue
-        scratch.gamma[n], scratch.alpha[n], scratch.topics[n] = scratch.gamma[k], scratch.alpha[k], scratch.topics[k]
+        scratch.gamma[n], scratch.alpha[n], scratch.topics[n] = (
+            scratch.gamma[k],
+            scratch.alpha[k],
+            scratch.topics[k],
+        )
         scratch.topic_starts[n] = scratch.topic_starts[k]
         n += 1
     width = _padded(n, _REGISTER)
@@ -202,8 +215,8 @@ def _turn(scratch, rows, n_words, n_left, width):
 def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, threshold):
     """Update gamma until its changes sum to less than `tolerance`.
 
-    theta, ratios and sums are then up to date. Returns the width of the topics that are left, and whether the matrix
-    is a copy of theirs.
+    theta, ratios and sums are then up to date. Returns the width of the topics that are left, and
+    whether the matrix is a copy of theirs.
     """
     n_kept, width, turned, rest, total = gamma.shape[0], scratch.gamma.shape[0], False, 0.0, 0.0
     width_words = _padded(n_words, LANES)
@@ -228,8 +241,14 @@ def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, thresho
         )
         scratch.slots[1], scratch.slots[2], scratch.slots[3] = width, 2 * width, 3 * width
         four_dots(scratch.ones, scratch.moves, scratch.slots, 0, width, scratch.totals)
-        change, total, n_left = scratch.totals[0], scratch.totals[1] + rest, np.int64(scratch.totals[2])
-        if n_left > 0 and (_padded(n_left, 4) < _padded(n_kept, 4) if turned else n_left <= _most_left(width)):
+        change, total, n_left = (
+            scratch.totals[0],
+            scratch.totals[1] + rest,
+            np.int64(scratch.totals[2]),
+        )
+        if n_left > 0 and (
+            _padded(n_left, 4) < _padded(n_kept, 4) if turned else n_left <= _most_left(width)
+        ):
             before, width, n_kept = scratch.totals[1], _drop(scratch, gamma, width), n_left
             if not turned:
                 _turn(scratch, rows, n_words, n_left, width_words)
@@ -296,10 +315,16 @@ def infer(
         tokens = _start(scratch, words[span], counts[span], alpha, gamma[d], 0 if local else padded)
         threshold = _NEGLIGIBLE * min(1.0, tokens)
         n_words = indptr[d + 1] - indptr[d]
-        width, turned = _settle(scratch, flat, gamma[d], n_words, inverse_d, tolerance * n_topics, max_iter, threshold)
-        values[d] = _finish(scratch, counts[span], width, gamma[d], theta[d], ratios[span], inverse_d)
+        width, turned = _settle(
+            scratch, flat, gamma[d], n_words, inverse_d, tolerance * n_topics, max_iter, threshold
+        )
+        values[d] = _finish(
+            scratch, counts[span], width, gamma[d], theta[d], ratios[span], inverse_d
+        )
         if log_rows.shape[0] > 0:
-            joints[d] = _expected_log_joint(scratch, flat, log_rows, words[span], gamma[d], width, turned)
+            joints[d] = _expected_log_joint(
+                scratch, flat, log_rows, words[span], gamma[d], width, turned
+            )
 
 
 @njit
@@ -307,12 +332,16 @@ def _raise_words(scratch, log_rows, words, inverse, n_topics):
     padded = log_rows.shape[1]
     for i in range(words.shape[0]):
         begin = i * padded
-        fill_powers(log_rows[words[i], :n_topics], inverse, scratch.powers[begin : begin + n_topics])
+        fill_powers(
+            log_rows[words[i], :n_topics], inverse, scratch.powers[begin : begin + n_topics]
+        )
 
 
 @njit
 def _start(scratch, words, counts, alpha, gamma, padded):
-    """Set counts, starts, gamma and alpha; padded is 0 if the document has rows of its own. Returns its tokens."""
+    """Set counts, starts, gamma and alpha; padded is 0 if the document has rows of its own. Returns
+    its tokens.
+    """
     n_words, n_topics, tokens = counts.shape[0], alpha.shape[0], 0.0
     for i in range(n_words):
         scratch.counts[i] = counts[i]
@@ -328,7 +357,9 @@ def _start(scratch, words, counts, alpha, gamma, padded):
 
 @njit
 def _finish(scratch, counts, width, gamma, theta, ratios, inverse):
-    """Write gamma, theta and inverse * counts / probabilities; returns sum of counts * log probability."""
+    """Write gamma, theta and inverse * counts / probabilities; returns sum of counts * log
+    probability.
+    """
     value = 0.0
     for i in range(counts.shape[0]):
         ratios[i] = inverse * scratch.ratios[i]

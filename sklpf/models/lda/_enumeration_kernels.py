@@ -1,4 +1,6 @@
-"""Numba kernels that sum a document's density over all topics of its tokens, by the counts of the topics."""
+"""Numba kernels that sum a document's density over all topics of its tokens, by the counts of the
+topics.
+"""
 
 import math
 
@@ -20,7 +22,9 @@ def _binomials(n_topics, n_tokens):
 
 @njit
 def _next_counts(counts):
-    """The next counts of the topics, with the same sum, in colexicographic order of the sorted topics."""
+    """The next counts of the topics, with the same sum, in colexicographic order of the sorted
+    topics.
+    """
     t = 0
     while counts[t] == 0:
         t += 1
@@ -31,10 +35,11 @@ def _next_counts(counts):
 
 @njit
 def _add_token(previous, weights, table, counts, n_tokens, out):
-    """Weights of all counts of n tokens from those of n - 1: remove a token of each topic in turn, times its weight.
+    """Weights of all counts of n tokens from those of n - 1: remove a token of each topic in turn,
+    times its weight.
 
-    The rank of counts is the sum over t of (t + b_t over t) - (t + a_t over t), with a_t tokens in the topics before t
-    and b_t in these and t.
+    The rank of counts is the sum over t of (t + b_t over t) - (t + a_t over t), with a_t tokens in
+    the topics before t and b_t in these and t.
     """
     counts[:] = 0
     counts[0] = n_tokens
@@ -55,7 +60,9 @@ def _add_token(previous, weights, table, counts, n_tokens, out):
 
 @njit
 def log_weights_of_counts(document, beta, out):
-    """Log of f_beta summed over the assignments z that give topics the same counts, for all counts of N tokens: out."""
+    """Log of f_beta summed over the assignments z that give topics the same counts, for all counts
+    of N tokens: out.
+    """
     n_tokens, n_topics = document.word.shape[0], document.alpha.shape[0]
     table, counts = _binomials(n_topics, n_tokens), np.zeros(n_topics, np.int64)
     weights, values, offset = np.empty(n_topics), np.ones(1), 0.0

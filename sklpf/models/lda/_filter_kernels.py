@@ -1,8 +1,8 @@
 """Numba kernels of particle filters over the tokens of a document.
 
-Sixteen particles lie side by side, and a token's topics are drawn for all of them at once: running sums over topics of
-(alpha_k + c_k) p(w | k), then how many of these lie below a random share of the total. Conditional probabilities are
-float32; predictions, which make the estimate, float64.
+Sixteen particles lie side by side, and a token's topics are drawn for all of them at once: running
+sums over topics of (alpha_k + c_k) p(w | k), then how many of these lie below a random share of the
+total. Conditional probabilities are float32; predictions, which make the estimate, float64.
 """
 
 import math
@@ -13,9 +13,9 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sklpf import _random
-from sklpf._layout import LANES
-from sklpf._random import Keys
+from sklpf._utils import random as _random
+from sklpf._utils.layout import LANES
+from sklpf._utils.random import Keys
 from sklpf.kernels import exp64, inlined, njit, random_bits, uniform
 from sklpf.kernels._random import chains_bits
 from sklpf.models.lda._vector_kernels import Loop, aligned, repeated, spread
@@ -25,12 +25,13 @@ _Z, _NEW, _ORDER = np.int64(_random.FIRST), np.int64(_random.SECOND), np.int64(_
 _ONE = np.int64(1)
 
 
-# ---- a token of sixteen particles ----------------------------------------------------------------
+# ---- a token of sixteen particles
 def _topics_maker(typing_context, counts, alpha, row, sums, n_topics, bits, out):
-    """Draw topics for 16 particles in proportion to (alpha + counts) * row; all are addresses but `n_topics`.
+    """Draw topics for 16 particles in proportion to (alpha + counts) * row; all are addresses but
+    `n_topics`.
 
-    counts (n_topics, 16), alpha and row (n_topics,) are float32, sums is work space like counts, bits (16,) uint32.
-    Sums never fall, so that no topic of weight 0 is drawn.
+    counts (n_topics, 16), alpha and row (n_topics,) are float32, sums is work space like counts,
+    bits (16,) uint32. Sums never fall, so that no topic of weight 0 is drawn.
     """
 
     def generate(context, builder, signature, arguments):
@@ -51,23 +52,29 @@ def _emit_topics(builder, counts, alpha, row, sums, n_topics, bits, out):
     bits, out = (builder.inttoptr(address, integers.as_pointer()) for address in (bits, out))
     with Loop(builder, n_topics) as loop:
         before = loop.carry(repeated(vector, 0.0))
-        prior, likelihood = (spread(builder, builder.load(builder.gep(begin, [loop.k]))) for begin in (alpha, row))
+        prior, likelihood = (
+            spread(builder, builder.load(builder.gep(begin, [loop.k]))) for begin in (alpha, row)
+        )
         weights = builder.fadd(builder.load(builder.gep(counts, [loop.k]), align=4), prior)
         total = builder.fadd(before, builder.fmul(weights, likelihood))
         builder.store(total, builder.gep(sums, [loop.k]), align=4)
         loop.next([before], [total])
     upper = builder.uitofp(builder.lshr(builder.load(bits, align=4), repeated(integers, 9)), vector)
-    share = builder.fadd(builder.fmul(upper, repeated(vector, 2.0**-23)), repeated(vector, 2.0**-24))
+    share = builder.fadd(
+        builder.fmul(upper, repeated(vector, 2.0**-23)), repeated(vector, 2.0**-24)
+    )
     threshold = builder.fmul(share, total)
     with Loop(builder, n_topics) as loop:
         passed = loop.carry(repeated(integers, 0))
         value = builder.load(builder.gep(sums, [loop.k]), align=4)
-        topic = builder.add(passed, builder.zext(builder.fcmp_ordered("<", value, threshold), integers))
+        topic = builder.add(
+            passed, builder.zext(builder.fcmp_ordered("<", value, threshold), integers)
+        )
         loop.next([passed], [topic])
     builder.store(topic, out, align=4)
 
 
-# ---- all particles of a filter -------------------------------------------------------------------
+# ---- all particles of a filter
 @inlined
 def _add(counts, g, z, i, n):
     """Add n to the counts of the topics that group g of 16 particles gives to token i."""
@@ -77,18 +84,28 @@ def _add(counts, g, z, i, n):
 
 @inlined
 def _draw(alpha, row, counts, sums, bits, j, z, i):
-    """Draw the topics z[i] (n_particles,) of a token with row j of the bits, and count them; `row` is an address."""
+    """Draw the topics z[i] (n_particles,) of a token with row j of the bits, and count them; `row`
+    is an address.
+    """
     n_topics, line = counts.shape[1], 4 * z.shape[1]
-    first, numbers, topics = counts.ctypes.data, bits.ctypes.data + j * line, z.ctypes.data + i * line
+    first, numbers, topics = (
+        counts.ctypes.data,
+        bits.ctypes.data + j * line,
+        z.ctypes.data + i * line,
+    )
     for g in range(counts.shape[0]):
         group, step = first + g * n_topics * 4 * LANES, g * 4 * LANES
-        _draw_topics(group, alpha.ctypes.data, row, sums.ctypes.data, n_topics, numbers + step, topics + step)
+        _draw_topics(
+            group, alpha.ctypes.data, row, sums.ctypes.data, n_topics, numbers + step, topics + step
+        )
         _add(counts, g, z, i, np.float32(1))
 
 
 @njit
 def _sweep(alpha, rows, words, n_tokens, z, counts, sums, bits):
-    """One Gibbs sweep over the first tokens of `words`, whose topics are z (n_tokens, n_particles)."""
+    """One Gibbs sweep over the first tokens of `words`, whose topics are z (n_tokens,
+    n_particles).
+    """
     first, row_bytes = rows.ctypes.data, 4 * rows.shape[1]
     for i in range(n_tokens):
         for g in range(counts.shape[0]):
@@ -105,7 +122,10 @@ def _predict(particle_weights, counts, topics, prior, urn, sums):
         for k in range(0, whole, 4):
             a, b, c, d = topics[k], topics[k + 1], topics[k + 2], topics[k + 3]
             for j in range(LANES):
-                first, second = counts[g, k, j] * a + counts[g, k + 1, j] * b, counts[g, k + 2, j] * c
+                first, second = (
+                    counts[g, k, j] * a + counts[g, k + 1, j] * b,
+                    counts[g, k + 2, j] * c,
+                )
                 sums[j] += first + (second + counts[g, k + 3, j] * d)
         for k in range(whole, topics.shape[0]):
             for j in range(LANES):
@@ -128,7 +148,9 @@ def _normalise(particle_weights):
 
 @njit
 def _resample(particle_weights, u, z, n_tokens, counts, copies):
-    """Systematic resampling in place: a particle keeps its own place, and further copies take those that die."""
+    """Systematic resampling in place: a particle keeps its own place, and further copies take those
+    that die.
+    """
     n, total, reached, given = particle_weights.shape[0], particle_weights.sum(), 0.0, 0
     for c in range(n):
         reached += particle_weights[c] / total * n
@@ -149,7 +171,7 @@ def _resample(particle_weights, u, z, n_tokens, counts, copies):
     particle_weights[:] = 1.0
 
 
-# ---- filters -------------------------------------------------------------------------------------
+# ---- filters
 @njit
 def _shuffled(words, keys):
     """The tokens in a random order."""
@@ -175,10 +197,12 @@ def _probabilities(document):
 
 @njit
 def _change_prior(particle_weights, counts, n_tokens, old, new, gains):
-    """Multiply weights by how much more probable the topics of so many tokens are a priori; log of the mean weight.
+    """Multiply weights by how much more probable the topics of so many tokens are a priori; log of
+    the mean weight.
 
-    Ratios are products over tokens, since differences of log Gamma lose their digits where priors are large. After each
-    topic weights are divided by their mean, so that they stay in range. gains (n_tokens + 1,) is work space.
+    Ratios are products over tokens, since differences of log Gamma lose their digits where priors
+    are large. After each topic weights are divided by their mean, so that they stay in range. gains
+    (n_tokens + 1,) is work space.
     """
     all_old, all_new, common, total = old.sum(), new.sum(), 1.0, 0.0
     for j in range(n_tokens):
@@ -217,17 +241,22 @@ def _prior_predictions(priors, topics):
 
 @njit
 def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_estimates, shares):
-    """Independent particle filters over the tokens, each in an order of its own; log estimates of Z (n,).
+    """Independent particle filters over the tokens, each in an order of its own; log estimates of Z
+    (n,).
 
-    n_sweeps (N,) says how often the tokens before number i are drawn anew before it comes, and priors[stages[i]] which
-    alpha then holds, N for the end, where it is the document's. Particles are resampled in proportion to their weights,
-    once under half of them count. shares (K,) gets the mean of the topics' shares that the particles end with.
+    n_sweeps (N,) says how often the tokens before number i are drawn anew before it comes, and
+    priors[stages[i]] which alpha then holds, N for the end, where it is the document's. Particles
+    are resampled in proportion to their weights, once under half of them count. shares (K,) gets
+    the mean of the topics' shares that the particles end with.
     """
     n_tokens, n_topics = document.word.shape[0], document.alpha.shape[0]
     n_groups, n_filters = (n_particles + LANES - 1) // LANES, log_estimates.shape[0]
     width = n_groups * LANES
     z = aligned((n_tokens, width), np.int32)
-    counts, sums = aligned((n_groups, n_topics, LANES), np.float32), aligned((n_topics, LANES), np.float32)
+    counts, sums = (
+        aligned((n_groups, n_topics, LANES), np.float32),
+        aligned((n_topics, LANES), np.float32),
+    )
     bits, order = aligned(((n_tokens + 3) // 4 * 4 + 4, width), np.uint32), np.empty(4, np.uint32)
     rows, topics = document.likelihoods, _probabilities(document)
     predictions, work = _prior_predictions(priors, topics), np.empty(LANES)
@@ -251,7 +280,9 @@ def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_est
                 chains_bits(bits, (i + 3) // 4, Keys(own.key0, own.key1, own.chain, step), _Z)
                 _sweep(alpha, rows, words, i, z, counts, sums, bits)
             word = words[i]
-            _predict(particle_weights, counts, topics[word], predictions[stages[i], word], urn + i, work)
+            _predict(
+                particle_weights, counts, topics[word], predictions[stages[i], word], urn + i, work
+            )
             log_mean, squares = _normalise(particle_weights)
             total += log_mean
             if squares > 2.0:
@@ -259,7 +290,9 @@ def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_est
                 _resample(particle_weights, np.float64(uniform(order[0])), z, i, counts, copies)
             _draw(alpha, rows.ctypes.data + word * 4 * rows.shape[1], counts, sums, new, i, z, i)
         if n_tokens > 0 and stages[n_tokens] != stages[n_tokens - 1]:
-            total += _change_prior(particle_weights, counts, n_tokens, prior, priors[stages[n_tokens]], gains)
+            total += _change_prior(
+                particle_weights, counts, n_tokens, prior, priors[stages[n_tokens]], gains
+            )
         log_estimates[f] = total
         for c in range(n_particles):
             for k in range(n_topics):

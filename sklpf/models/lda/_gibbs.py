@@ -1,4 +1,6 @@
-"""Collapsed Gibbs sampling for latent Dirichlet allocation: independent chains over the topics of all tokens."""
+"""Collapsed Gibbs sampling for latent Dirichlet allocation: independent chains over the topics of
+all tokens.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, psi
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf._layout import padded
-from sklpf._parallel import parallel_map
-from sklpf._progress import said
-from sklpf._random import Keys, Stream, draw_seed, stream_key
-from sklpf._warnings import warn
+from sklpf._utils.layout import padded
+from sklpf._utils.parallel import parallel_map
+from sklpf._utils.progress import said
+from sklpf._utils.random import Keys, Stream, draw_seed, stream_key
+from sklpf._utils.warnings import warn
 from sklpf.models.lda._completion import whole_counts
 from sklpf.models.lda._inference import Topics, fit_prior
 from sklpf.training import train
@@ -38,8 +40,12 @@ class Corpus(NamedTuple):
     @classmethod
     def of(cls, X: sp.csr_matrix) -> Corpus:
         """Those of whole counts (n, n_features)."""
-        indptr = np.concatenate([[0], np.cumsum(np.asarray(X.sum(axis=1)).ravel())]).astype(np.int64)
-        return cls(np.repeat(X.indices.astype(np.int32), X.data.astype(np.int64)), indptr, X.shape[1])
+        indptr = np.concatenate([[0], np.cumsum(np.asarray(X.sum(axis=1)).ravel())]).astype(
+            np.int64
+        )
+        return cls(
+            np.repeat(X.indices.astype(np.int32), X.data.astype(np.int64)), indptr, X.shape[1]
+        )
 
 
 class Sampling(NamedTuple):
@@ -66,7 +72,9 @@ class Chain(NamedTuple):
 
     @property
     def rise(self) -> float:
-        """How far that lies above the quarter before; 0 where it is less than the values spread anyway."""
+        """How far that lies above the quarter before; 0 where it is less than the values spread
+        anyway.
+        """
         rise = self.level - float(self._quarter(2).mean())
         return rise if rise > self._quarter(1).std() else 0.0
 
@@ -78,13 +86,16 @@ class Chain(NamedTuple):
 
 
 def sample_topics(model, X: sp.csr_matrix, alpha: NDArray[np.float64]) -> None:
-    """Run the model's chains on X and write what the best has found to the model; warns where it still rises.
+    """Run the model's chains on X and write what the best has found to the model; warns where it
+    still rises.
 
     The best is the one with the highest log p(words, topics) given its priors.
     """
     X = whole_counts(X, "topics")
     if X.nnz == 0:
-        raise ValueError('X has no whole counts, of which learning_method="gibbs" learns; rescale its counts')
+        raise ValueError(
+            'X has no whole counts, of which learning_method="gibbs" learns; rescale its counts'
+        )
     sampling = Sampling(model.max_iter, model.learn_doc_topic_prior, model.learn_topic_word_prior)
     run = functools.partial(run_chain, Corpus.of(X), alpha, model.topic_word_prior_, sampling)
     keys = [stream_key(draw_seed(model.random_state_), chain) for chain in range(model.n_init)]
@@ -93,7 +104,9 @@ def sample_topics(model, X: sp.csr_matrix, alpha: NDArray[np.float64]) -> None:
     else:
         chains = parallel_map(run, keys, n_jobs=model.n_jobs, stage="chain")
         for i, chain in enumerate(chains):
-            said(f"chain {i + 1} of {len(chains)}: log p(words, topics) = {chain.log_joint[-1]:.4f}")
+            said(
+                f"chain {i + 1} of {len(chains)}: log p(words, topics) = {chain.log_joint[-1]:.4f}"
+            )
     best = max(chains, key=lambda chain: chain.level)
     _store(best, sampling, X.dtype, model)
     _warn_if_unsettled(best.rise / X.sum(dtype=np.float64), best.n_sweeps)
@@ -102,11 +115,14 @@ def sample_topics(model, X: sp.csr_matrix, alpha: NDArray[np.float64]) -> None:
 def _warn_if_unsettled(rise: float, n_sweeps: int) -> None:
     """`rise` is in nats a token."""
     if n_sweeps < _FEWEST:
-        warn(f"Gibbs sampling needs some 100 sweeps to settle: raise max_iter, now {n_sweeps}", ConvergenceWarning)
+        warn(
+            f"Gibbs sampling needs some 100 sweeps to settle: raise max_iter, now {n_sweeps}",
+            ConvergenceWarning,
+        )
     elif rise > _SETTLED:
         warn(
-            f"Gibbs sampling has not settled: log p(words, topics) was {rise:.2g} nats a token higher in the last "
-            "quarter of the passes than in the one before; raise max_iter",
+            f"Gibbs sampling has not settled: log p(words, topics) was {rise:.2g} nats a token"
+            " higher in the last quarter of the passes than in the one before; raise max_iter",
             ConvergenceWarning,
         )
 
@@ -114,12 +130,18 @@ def _warn_if_unsettled(rise: float, n_sweeps: int) -> None:
 def _store(chain: Chain, sampling: Sampling, dtype, model) -> None:
     if sampling.learn_alpha:
         model.doc_topic_prior_ = chain.alpha
-    model.topic_word_prior_, model.log_joint_, model.n_iter_ = chain.eta, chain.log_joint, chain.n_sweeps
+    model.topic_word_prior_, model.log_joint_, model.n_iter_ = (
+        chain.eta,
+        chain.log_joint,
+        chain.n_sweeps,
+    )
     model._topics = Topics((chain.counts + chain.eta).astype(dtype), chain.eta)
 
 
 def run_chain(corpus: Corpus, alpha, eta, sampling: Sampling, key, report: bool = False) -> Chain:
-    """A chain, whose sweeps but for the first are the passes of the current fit if it is to `report`."""
+    """A chain, whose sweeps but for the first are the passes of the current fit if it is to
+    `report`.
+    """
     sweeps = Sweeps(State(corpus, alpha, eta, key), sampling)
     sweeps.run()  # the first draws all tokens given those before them
     if report:
@@ -131,7 +153,9 @@ def run_chain(corpus: Corpus, alpha, eta, sampling: Sampling, key, report: bool 
 
 
 class Sweeps:
-    """A chain on its way: what it has counted over its last sweeps, and its values of log p(words, topics)."""
+    """A chain on its way: what it has counted over its last sweeps, and its values of log p(words,
+    topics).
+    """
 
     def __init__(self, state: State, sampling: Sampling):
         self.state, self.sampling, self.step = state, sampling, 0
@@ -162,9 +186,13 @@ class Sweeps:
         return f"log p(words, topics): {self.log_joint[-1]:.4f}" if self._is_looked_at(last) else ""
 
     def chain(self) -> Chain:
-        """What the chain leaves; if it was ended early, the counts of its last sweep where none were added."""
+        """What the chain leaves; if it was ended early, the counts of its last sweep where none
+        were added.
+        """
         alpha, total = self.state.alpha, self.total if self.n_added else self.state.by_word
-        counts = np.ascontiguousarray(total[:, : len(alpha)].T, dtype=np.float64) / max(1, self.n_added)
+        counts = np.ascontiguousarray(total[:, : len(alpha)].T, dtype=np.float64) / max(
+            1, self.n_added
+        )
         return Chain(counts, alpha, self.state.eta, np.array(self.log_joint), self.step - 1)
 
 
@@ -181,7 +209,16 @@ class State:
         from sklpf.models.lda._gibbs_kernels import sweep
 
         words, indptr, _ = self.corpus
-        sweep(words, indptr, self.alpha, self.eta, self.z, self.by_word, self.by_topic, self.keys(step))
+        sweep(
+            words,
+            indptr,
+            self.alpha,
+            self.eta,
+            self.z,
+            self.by_word,
+            self.by_topic,
+            self.keys(step),
+        )
 
     def keys(self, step: int) -> Keys:
         return Stream(self.key, 0, step).keys
@@ -199,14 +236,19 @@ class State:
         from sklpf.models.lda._gibbs_kernels import log_urns
 
         whole, n_topics, n_features = self.alpha.sum(), len(self.alpha), len(self.by_word)
-        value = log_urns(by_document, self.alpha) + log_urns(self.by_word, np.full(self.by_word.shape[1], self.eta))
+        value = log_urns(by_document, self.alpha) + log_urns(
+            self.by_word, np.full(self.by_word.shape[1], self.eta)
+        )
         value -= np.sum(gammaln(np.diff(self.corpus.indptr) + whole) - gammaln(whole))
-        value -= np.sum(gammaln(self.by_topic + n_features * self.eta)) - n_topics * gammaln(n_features * self.eta)
+        value -= np.sum(gammaln(self.by_topic + n_features * self.eta)) - n_topics * gammaln(
+            n_features * self.eta
+        )
         return float(value)
 
 
 def fit_symmetric_prior(eta: float, counts, totals, rate: float) -> float:
-    """eta after `rate` (in log eta) of a step of Minka's fixed point (2000, equation 55, for equal parameters).
+    """eta after `rate` (in log eta) of a step of Minka's fixed point (2000, equation 55, for equal
+    parameters).
 
     Parameters
     ----------

@@ -1,8 +1,10 @@
-"""Numba kernels of collapsed Gibbs sampling for a corpus: the topics of all tokens, topics and shares integrated out.
+"""Numba kernels of collapsed Gibbs sampling for a corpus: the topics of all tokens, topics and
+shares integrated out.
 
-A token of word w in document d has the conditional (n_dk + alpha_k) (n_wk + eta) / (n_k + V eta), counts without itself
-(Griffiths & Steyvers 2004, equation 5). All topics are weighed, 16 in a vector, which takes less than what sparse
-samplers save up to hundreds of topics. Weights are float32 (relative error 1e-7), counts are integers.
+A token of word w in document d has the conditional (n_dk + alpha_k) (n_wk + eta) / (n_k + V eta),
+counts without itself (Griffiths & Steyvers 2004, equation 5). All topics are weighed, 16 in a
+vector, which takes less than what sparse samplers save up to hundreds of topics. Weights are
+float32 (relative error 1e-7), counts are integers.
 """
 
 import math
@@ -13,26 +15,38 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sklpf import _random
-from sklpf._layout import LANES
+from sklpf._utils import random as _random
+from sklpf._utils.layout import LANES
 from sklpf.kernels import inlined, njit, random_bits, uniform
-from sklpf.models.lda._vector_kernels import Loop, aligned, log_gamma, repeated, running_sums, shifted, spread
+from sklpf.models.lda._vector_kernels import (
+    Loop,
+    aligned,
+    log_gamma,
+    repeated,
+    running_sums,
+    shifted,
+    spread,
+)
 
 _TOPIC = np.int64(_random.FIRST)
 _LEAST = -100.0  # log2 of a weight that float32 holds
 
 
-# ---- one token ---------------------------------------------------------------------------------
+# ---- one token
 def _topic_maker(typing_context, counts, shares, eta, sums, n_vectors, u):
-    """Draw a topic in proportion to (counts + eta) * shares: first its number modulo 16, then the topic.
+    """Draw a topic in proportion to (counts + eta) * shares: first its number modulo 16, then the
+    topic.
 
-    `sums` is work space. Rounding may reach past the last positive weight, in a share of about 1e-7 of the draws.
+    `sums` is work space. Rounding may reach past the last positive weight, in a share of about 1e-7
+    of the draws.
     """
 
     def generate(context, builder, signature, arguments):
         return _emit_topic(builder, *arguments)
 
-    return types.int64(types.intp, types.intp, types.float32, types.intp, types.intp, types.float32), generate
+    return types.int64(
+        types.intp, types.intp, types.float32, types.intp, types.intp, types.float32
+    ), generate
 
 
 _topic: Any = intrinsic(_topic_maker)
@@ -47,39 +61,52 @@ def _emit_topic(builder, counts, shares, eta, sums, n_vectors, u):
     with Loop(builder, n_vectors) as loop:
         before = loop.carry(repeated(vector, 0.0))
         n = builder.sitofp(builder.load(builder.gep(counts, [loop.k]), align=4), vector)
-        weights = builder.fmul(builder.fadd(n, etas), builder.load(builder.gep(shares, [loop.k]), align=4))
+        weights = builder.fmul(
+            builder.fadd(n, etas), builder.load(builder.gep(shares, [loop.k]), align=4)
+        )
         total = builder.fadd(before, weights)
         builder.store(total, builder.gep(sums, [loop.k]), align=4)
         loop.next([before], [total])
     prefix, last = running_sums(builder, total), ir.Constant(int32, LANES - 1)
     threshold = builder.fmul(u, builder.extract_element(prefix, last))
-    below = builder.bitcast(builder.fcmp_ordered("<", prefix, spread(builder, threshold)), ir.IntType(LANES))
+    below = builder.bitcast(
+        builder.fcmp_ordered("<", prefix, spread(builder, threshold)), ir.IntType(LANES)
+    )
     lane = builder.zext(builder.ctpop(below), int32)
     lane = builder.select(builder.icmp_signed("<", lane, last), lane, last)
-    left = spread(builder, builder.fsub(threshold, builder.extract_element(shifted(builder, prefix, 1), lane)))
+    left = spread(
+        builder, builder.fsub(threshold, builder.extract_element(shifted(builder, prefix, 1), lane))
+    )
     with Loop(builder, n_vectors) as loop:
         passed = loop.carry(repeated(integers, 0))
         below = builder.fcmp_ordered("<", builder.load(builder.gep(sums, [loop.k]), align=4), left)
         vectors = builder.add(passed, builder.zext(below, integers))
         loop.next([passed], [vectors])
     n = builder.extract_element(vectors, lane)
-    return builder.sext(builder.add(lane, builder.mul(n, ir.Constant(int32, LANES))), ir.IntType(64))
+    return builder.sext(
+        builder.add(lane, builder.mul(n, ir.Constant(int32, LANES))), ir.IntType(64)
+    )
 
 
 @inlined
 def _draw(counts, shares, eta, sums, n_topics, u):
-    return min(_topic(counts, shares, eta, sums.ctypes.data, sums.shape[0] // LANES, u), n_topics - 1)
+    return min(
+        _topic(counts, shares, eta, sums.ctypes.data, sums.shape[0] // LANES, u), n_topics - 1
+    )
 
 
 @njit
 def _scale(weight):
-    """A power of 2 by which weights are multiplied where priors are so small that this one is lost in float32."""
+    """A power of 2 by which weights are multiplied where priors are so small that this one is lost
+    in float32.
+    """
     return 2.0 ** max(0.0, math.ceil(_LEAST - math.log2(weight)))
 
 
 @njit
 def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
-    """Draw the topics of all tokens anew, in turn; one that has none yet (-1) is drawn given those before it.
+    """Draw the topics of all tokens anew, in turn; one that has none yet (-1) is drawn given those
+    before it.
 
     Parameters
     ----------
@@ -117,7 +144,9 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
                 by_topic[k] -= 1
                 reciprocals[k] = scale / (by_topic[k] + total)
                 shares[k] = (by_document[k] + alpha[k]) * reciprocals[k]
-            k = _draw(rows + word * row_bytes, shares.ctypes.data, eta32, sums, n_topics, uniform(bits[i]))
+            k = _draw(
+                rows + word * row_bytes, shares.ctypes.data, eta32, sums, n_topics, uniform(bits[i])
+            )
             by_word[word, k] += 1
             by_document[k] += 1
             by_topic[k] += 1

@@ -1,4 +1,6 @@
-"""Variational inference for latent Dirichlet allocation: topics, the documents of a batch, bounds and the prior."""
+"""Variational inference for latent Dirichlet allocation: topics, the documents of a batch, bounds
+and the prior.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaln, polygamma, psi
 
-from sklpf._layout import padded
+from sklpf._utils.layout import padded
 
 _DOCUMENTS_AT_ONCE = 4096  # where topics stay
 _DOCUMENTS_PER_BLOCK, _WORDS_PER_BLOCK = 32, 1024
 _SMALLEST_SCALE = 1e-6
-_LARGEST_PRIOR = 1e3  # in units of the smallest component, to which a difference from it leaves enough digits
+_LARGEST_PRIOR = (
+    1e3  # in units of the smallest component, to which a difference from it leaves enough digits
+)
 _SMALLEST_OFFSET = -600.0  # digamma of a topic's sum; exponentials reach to 708
 _PRIOR_RANGE = 1e-10, 1e10  # of a learned prior, which has no maximum where all documents are alike
 _SMALLEST_CURVATURE = 1e-12
@@ -36,8 +40,9 @@ class Settings(NamedTuple):
 class Topics:
     """q(beta): topics that are Dirichlet(lambda_k) with lambda = base + scale * weights.
 
-    Decaying lambda towards the prior only changes the first two, so an update costs what the words of its batch cost.
-    The base is the prior, but where that would swallow the smallest of the components: then it comes from 0.
+    Decaying lambda towards the prior only changes the first two, so an update costs what the words
+    of its batch cost. The base is the prior, but where that would swallow the smallest of the
+    components: then it comes from 0.
 
     Parameters
     ----------
@@ -49,7 +54,9 @@ class Topics:
     def __init__(self, components: NDArray, prior: float):
         self.prior, self.scale = float(prior), 1.0
         self.base = self.prior if prior <= _LARGEST_PRIOR * components.min() else 0.0
-        self.weights = np.ascontiguousarray((components - self.base).T.astype(components.dtype, copy=False))
+        self.weights = np.ascontiguousarray(
+            (components - self.base).T.astype(components.dtype, copy=False)
+        )
         self.totals = self.weights.sum(axis=0, dtype=np.float64)
         self._components: NDArray | None = None
 
@@ -89,14 +96,20 @@ class Topics:
         from sklpf.models.lda._word_kernels import word_terms
 
         n_features, n_topics = self.weights.shape
-        value = word_terms(self.prior, self.base, self.scale, self.weights, psi(self.sums)) - np.sum(gammaln(self.sums))
-        return float(value + n_topics * (gammaln(n_features * self.prior) - n_features * gammaln(self.prior)))
+        value = word_terms(
+            self.prior, self.base, self.scale, self.weights, psi(self.sums)
+        ) - np.sum(gammaln(self.sums))
+        return float(
+            value + n_topics * (gammaln(n_features * self.prior) - n_features * gammaln(self.prior))
+        )
 
     def log_power_sums(self, powers: NDArray) -> NDArray[np.float64]:
         """log E_q[sum_v beta_kv^s] for every power s, (n_powers, n_topics)."""
         from sklpf.models.lda._word_kernels import power_sums
 
-        sums = np.array([power_sums(self.base, self.scale, self.weights, power) for power in powers])
+        sums = np.array(
+            [power_sums(self.base, self.scale, self.weights, power) for power in powers]
+        )
         return np.log(sums) + gammaln(self.sums) - gammaln(self.sums + np.asarray(powers)[:, None])
 
 
@@ -120,7 +133,12 @@ class Documents(NamedTuple):
         """Evidence lower bound of every document given q(beta), at its own temperature, in nats."""
         from sklpf.models.lda._word_kernels import document_terms
 
-        return self.values + document_terms(alpha, self.gamma) + gammaln(alpha.sum()) - gammaln(alpha).sum()
+        return (
+            self.values
+            + document_terms(alpha, self.gamma)
+            + gammaln(alpha.sum())
+            - gammaln(alpha).sum()
+        )
 
 
 @contextlib.contextmanager
@@ -138,7 +156,14 @@ def task_map(n_jobs: int | None) -> Iterator[Callable]:
 
 
 def infer_documents(
-    topics: Topics, X: sp.csr_matrix, alpha, gamma, settings: Settings, tasks, inverse=1.0, joint=False
+    topics: Topics,
+    X: sp.csr_matrix,
+    alpha,
+    gamma,
+    settings: Settings,
+    tasks,
+    inverse=1.0,
+    joint=False,
 ) -> Documents:
     """Let q(theta) q(z) of every document settle while q(beta) stays.
 
@@ -167,7 +192,10 @@ def infer_documents(
     tempered = own or inverse[0] != 1
     log_rows = np.zeros((len(words) if joint or tempered else 0, width), dtype)
     rows = np.zeros((0 if own else len(words), width), dtype)
-    tasks(functools.partial(_fill_rows, topics, words, inverse, rows, log_rows), cut(len(words), _WORDS_PER_BLOCK))
+    tasks(
+        functools.partial(_fill_rows, topics, words, inverse, rows, log_rows),
+        cut(len(words), _WORDS_PER_BLOCK),
+    )
     n = X.shape[0]
     documents = Documents(
         words,
@@ -188,16 +216,25 @@ def infer_documents(
     return documents
 
 
-def settle(topics: Topics, X: sp.csr_matrix, alpha, settings: Settings, tasks) -> Iterator[Documents]:
+def settle(
+    topics: Topics, X: sp.csr_matrix, alpha, settings: Settings, tasks
+) -> Iterator[Documents]:
     """Documents at T = 1, in parts, from gamma = 1."""
     for rows in cut(X.shape[0], _DOCUMENTS_AT_ONCE):
         part = take_documents(X, rows)
-        yield infer_documents(topics, part, alpha, np.ones((part.shape[0], len(alpha))), settings, tasks)
+        yield infer_documents(
+            topics, part, alpha, np.ones((part.shape[0], len(alpha))), settings, tasks
+        )
 
 
-def corpus_bound(topics: Topics, X: sp.csr_matrix, alpha, settings: Settings, tasks) -> tuple[float, float]:
+def corpus_bound(
+    topics: Topics, X: sp.csr_matrix, alpha, settings: Settings, tasks
+) -> tuple[float, float]:
     """Perplexity and nats of the evidence lower bound at T = 1."""
-    elbo = sum(float(documents.bound(alpha).sum()) for documents in settle(topics, X, alpha, settings, tasks))
+    elbo = sum(
+        float(documents.bound(alpha).sum())
+        for documents in settle(topics, X, alpha, settings, tasks)
+    )
     elbo += topics.bound()
     with np.errstate(over="ignore"):
         return float(np.exp(-elbo / X.data.sum(dtype=np.float64))), elbo
@@ -207,18 +244,22 @@ def update_topics(topics: Topics, documents: Documents, rate: float, ratio: floa
     """lambda = (1 - rate) lambda + rate (prior + ratio * expected counts of the batch)."""
     topics.decay(rate)
     shape = len(documents.gamma), len(documents.words)
-    by_word = sp.csr_matrix((documents.ratios, documents.local, documents.indptr), shape=shape).tocsc()
+    by_word = sp.csr_matrix(
+        (documents.ratios, documents.local, documents.indptr), shape=shape
+    ).tocsc()
     add = functools.partial(_add_block, topics, documents, by_word, rate * ratio / topics.scale)
     for totals in tasks(add, cut(len(documents.words), _WORDS_PER_BLOCK)):
         topics.totals += totals
 
 
 def fit_prior(alpha: NDArray, gamma: NDArray, rate: float) -> NDArray:
-    """alpha after `rate` of a Newton step towards the one that fits the documents best; at rate 1 after many.
+    """alpha after `rate` of a Newton step towards the one that fits the documents best; at rate 1
+    after many.
 
-    The tokens' topics stay and gamma = alpha + counts moves along, so that what rises is the likelihood of the expected
-    counts when theta is integrated out. (With gamma fixed instead, as Blei et al. 2003 have it, steps are shorter by
-    the share of documents that have a topic.) The steps are in log alpha, where the Hessian is diagonal plus rank one.
+    The tokens' topics stay and gamma = alpha + counts moves along, so that what rises is the
+    likelihood of the expected counts when theta is integrated out. (With gamma fixed instead, as
+    Blei et al. 2003 have it, steps are shorter by the share of documents that have a topic.) The
+    steps are in log alpha, where the Hessian is diagonal plus rank one.
     """
     if len(alpha) == 1:
         return alpha  # all shares are 1
@@ -233,9 +274,15 @@ def _log_step(alpha, counts):
     from sklpf.models.lda._word_kernels import mean_polygammas
 
     first, second = mean_polygammas(alpha, counts)
-    first_sum, second_sum = mean_polygammas(np.array([alpha.sum()]), counts.sum(axis=1, keepdims=True))
+    first_sum, second_sum = mean_polygammas(
+        np.array([alpha.sum()]), counts.sum(axis=1, keepdims=True)
+    )
     slope = alpha * (first - psi(alpha) - first_sum + psi(alpha.sum()))
-    diagonal = alpha**2 * (second - polygamma(1, alpha)) + np.minimum(slope, 0) - _SMALLEST_CURVATURE * alpha
+    diagonal = (
+        alpha**2 * (second - polygamma(1, alpha))
+        + np.minimum(slope, 0)
+        - _SMALLEST_CURVATURE * alpha
+    )
     common = polygamma(1, alpha.sum()) - second_sum[0]
     with np.errstate(divide="ignore", over="ignore"):  # 0 where no document has words
         shared = np.sum(alpha * slope / diagonal) / (1 / common + np.sum(alpha**2 / diagonal))
@@ -253,12 +300,16 @@ def take_documents(X: sp.csr_matrix, rows: slice) -> Any:
     indptr = X.indptr[rows.start : rows.stop + 1]
     span = slice(indptr[0], indptr[-1])
     return sp.csr_matrix(
-        (X.data[span], X.indices[span], indptr - indptr[0]), shape=(len(indptr) - 1, X.shape[1]), copy=False
+        (X.data[span], X.indices[span], indptr - indptr[0]),
+        shape=(len(indptr) - 1, X.shape[1]),
+        copy=False,
     )
 
 
 def cut(n: int, size: int) -> list[slice]:
-    """Slices of `size` that cover n; scikit-learn's gen_batches takes 0.1 ms to check its arguments."""
+    """Slices of `size` that cover n; scikit-learn's gen_batches takes 0.1 ms to check its
+    arguments.
+    """
     return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
 
 

@@ -1,4 +1,6 @@
-"""LatentDirichletAllocation: scikit-learn's topic model with a faster fit, tempering, and a held-out likelihood."""
+"""LatentDirichletAllocation: scikit-learn's topic model with a faster fit, tempering, and a
+held-out likelihood.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._progress import reporting
-from sklpf._random import draw_seed
-from sklpf._sklearn import Interval, StrOptions
+from sklpf._utils.progress import reporting
+from sklpf._utils.random import draw_seed
+from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING, Scored, ScoreInterval, interval_of
 from sklpf.models._validation import all_or_nothing, validate_rows
-from sklpf.models.lda._completion import completion_log_likelihood, rounded, whole_counts, whole_rows
+from sklpf.models.lda._completion import (
+    completion_log_likelihood,
+    rounded,
+    whole_counts,
+    whole_rows,
+)
 from sklpf.models.lda._gibbs import sample_topics
 from sklpf.models.lda._inference import Settings, Topics, lengths, settle, task_map
 from sklpf.models.lda._path import LDAPath
@@ -43,30 +50,36 @@ from sklpf.training import train
 def _learns_streams(model) -> bool:
     if model.learning_method == "gibbs":
         raise AttributeError(
-            'partial_fit needs learning_method="batch" or "online": Gibbs sampling takes all tokens again and again'
+            'partial_fit needs learning_method="batch" or "online": Gibbs sampling takes all tokens'
+            " again and again"
         )
     return True
 
 
-class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator):
-    """Latent Dirichlet allocation with variational Bayes; takes the place of scikit-learn's class of that name.
+class LatentDirichletAllocation(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, RowLikelihoodMixin, BaseEstimator
+):
+    """Latent Dirichlet allocation with variational Bayes; takes the place of scikit-learn's class
+    of that name.
 
-    Parameters and attributes are scikit-learn's, then those of this class. What differs: `score` is the mean
-    log-likelihood per document and `perplexity` comes from the same likelihoods, so that both are the same however
-    documents are grouped; X with another number of words raises. A seed leads to the same topics, but for rounding.
+    Parameters and attributes are scikit-learn's, then those of this class. What differs: `score` is
+    the mean log-likelihood per document and `perplexity` comes from the same likelihoods, so that
+    both are the same however documents are grouped; X with another number of words raises. A seed
+    leads to the same topics, but for rounding.
 
     Parameters
     ----------
     n_components : int, default=10
         Number of topics; a fitted model keeps its own until `fit`.
     doc_topic_prior : float, array-like of shape (n_components,) or None, default=None
-        alpha, Dirichlet parameter of the documents' topic shares, or one for every topic, from 1e-20 to 1e10. None:
-        1 / n_components.
+        alpha, Dirichlet parameter of the documents' topic shares, or one for every topic, from
+        1e-20 to 1e10. None: 1 / n_components.
     topic_word_prior : float or None, default=None
         eta, that of the topics, from 1e-20 to 1e10. None: 1 / n_components.
     learning_method : {"batch", "online", "gibbs"}, default="batch"
-        Whether `fit` updates the topics after a pass over all documents or after every `batch_size` of them, or draws
-        the topics of all tokens in turn (collapsed Gibbs sampling, Griffiths & Steyvers 2004): see the notes.
+        Whether `fit` updates the topics after a pass over all documents or after every `batch_size`
+        of them, or draws the topics of all tokens in turn (collapsed Gibbs sampling, Griffiths &
+        Steyvers 2004): see the notes.
     learning_decay, learning_offset : float, default=0.7 and 10.0
         Update t of online learning has weight (learning_offset + t) ** -learning_decay.
     max_iter : int, default=10
@@ -74,13 +87,15 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     batch_size : int, default=128
         Documents in an update of online learning.
     evaluate_every : int, default=-1
-        Passes between evaluations of the bound, which end `fit` when it settles; never if not positive.
+        Passes between evaluations of the bound, which end `fit` when it settles; never if not
+        positive.
     total_samples : float, default=1e6
         Documents in the stream that `partial_fit` sees a part of.
     perp_tol : float, default=0.1
         Change of the bound's perplexity below which `fit` ends.
     mean_change_tol : float, default=1e-3
-        A document's topics have settled when their expected counts change by less, on average over topics.
+        A document's topics have settled when their expected counts change by less, on average over
+        topics.
     max_doc_update_iter : int, default=100
         Most updates of a document's topics.
     n_jobs : int or None, default=None
@@ -90,36 +105,43 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     random_state : int, RandomState or None, default=None
         Seed of the first topics, of the order of documents and of the estimates of likelihoods.
     tempering : {"annealed", "global", "local"} or None, default=None
-        How fit begins, before the updates at T = 1 that always end it: with temperatures on a schedule, with one that
-        is learned, or with one learned for every document (Mandt et al. 2016). None begins at T = 1.
+        How fit begins, before the updates at T = 1 that always end it: with temperatures on a
+        schedule, with one that is learned, or with one learned for every document (Mandt et al.
+        2016). None begins at T = 1.
     initial_temperature : "auto" or float, default="auto"
         The highest one, above 1. "auto": 1.5 on a schedule, 2 for a global one, 10 for local ones.
-    temperature_schedule : {"linear", "geometric", "constant"} or array-like of shape (n,), default="linear"
-        For "annealed": how the temperature falls to 1, or the temperature of every update of the topics.
+    temperature_schedule : str or array-like of shape (n,), default="linear"
+        "linear", "geometric" or "constant", or temperatures.
+        For "annealed": how the temperature falls to 1, or the temperature of every update of the
+        topics.
     n_tempered : float, default=3.0
-        Passes over the documents before T = 1, which `fit` cuts to leave at least a pass, or half of a single one, at
-        T = 1. In `partial_fit` a pass is `total_samples` documents.
+        Passes over the documents before T = 1, which `fit` cuts to leave at least a pass, or half
+        of a single one, at T = 1. In `partial_fit` a pass is `total_samples` documents.
     n_temperatures : int, default=100
         Size of the geometric ladder over which a learned temperature is distributed.
     monotone_temperature : bool, default=True
-        For "global": never raise the temperature. (Where words are many and priors sparse it may never fall either.)
+        For "global": never raise the temperature. (Where words are many and priors sparse it may
+        never fall either.)
     tempered_partition : {"joint", "marginal"}, default="joint"
-        For "global": which log C(T). "joint" tempers the tokens' topics as well, as the updates do; "marginal" sums
-        them out first (the paper's equation 17).
+        For "global": which log C(T). "joint" tempers the tokens' topics as well, as the updates do;
+        "marginal" sums them out first (the paper's equation 17).
     learn_doc_topic_prior : bool, default=False
-        Whether alpha, with a value for every topic, is learned by Newton steps; at T = 1, or along with the sampling.
+        Whether alpha, with a value for every topic, is learned by Newton steps; at T = 1, or along
+        with the sampling.
     learn_topic_word_prior : bool, default=False
         Whether eta is learned in Gibbs sampling, by Minka's fixed point (2000).
     n_init : int, default=1
-        Independent chains of Gibbs sampling, of which the one with the highest log p(words, topics) is kept.
+        Independent chains of Gibbs sampling, of which the one with the highest log p(words, topics)
+        is kept.
     shuffle : bool, default=False
         Whether online `fit` goes through the documents in another order in every pass.
     partition_estimator : PartitionEstimator or None, default=None
-        How log p(document) is computed. None is `LeftToRight`, which takes the least time for its error. A
-        `random_state` or `n_jobs` that it leaves at None are taken from the model.
+        How log p(document) is computed. None is `LeftToRight`, which takes the least time for its
+        error. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score`, `score_samples` and `perplexity` do with documents whose estimate is not to be trusted, and with
-        those whose counts are no whole numbers: a warning and the value of the nearest whole counts, NaN, or an error.
+        What `score`, `score_samples` and `perplexity` do with documents whose estimate is not to be
+        trusted, and with those whose counts are no whole numbers: a warning and the value of the
+        nearest whole counts, NaN, or an error.
 
     Attributes
     ----------
@@ -130,10 +152,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     doc_topic_prior_ : float, or ndarray of shape (n_components,) if given so or learned
     topic_word_prior_ : float
     bound_, elbo_ : float
-        Perplexity and nats of the evidence lower bound of the training documents at T = 1; not after `partial_fit`, nor
-        after Gibbs sampling.
+        Perplexity and nats of the evidence lower bound of the training documents at T = 1; not
+        after `partial_fit`, nor after Gibbs sampling.
     log_joint_ : ndarray of shape (n_values,)
-        After Gibbs sampling: log p(words, topics) of the training documents at the start and every fifth pass, in nats.
+        After Gibbs sampling: log p(words, topics) of the training documents at the start and every
+        fifth pass, in nats.
     temperatures_ : ndarray of shape (`n_batch_iter_` - 1,)
         1 / E[1 / T] in every update of the topics.
     n_batch_iter_, n_iter_ : int
@@ -146,18 +169,21 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     Notes
     -----
-    Counts may be fractions in `fit`, `transform` and the bounds, where they weigh the words. A likelihood is one of
-    whole tokens: of other counts there is none, and `on_nonconvergence` says what becomes of such documents.
-    `completion_score` rounds to the nearest whole counts and warns. Empty documents have likelihood 1 and the topics of
-    the prior. A word that all topics of a document give less than 2e-16 has no say in its topics, as in scikit-learn.
+    Counts may be fractions in `fit`, `transform` and the bounds, where they weigh the words. A
+    likelihood is one of whole tokens: of other counts there is none, and `on_nonconvergence` says
+    what becomes of such documents. `completion_score` rounds to the nearest whole counts and warns.
+    Empty documents have likelihood 1 and the topics of the prior. A word that all topics of a
+    document give less than 2e-16 has no say in its topics, as in scikit-learn.
 
-    Gibbs sampling draws the topic of every token given those of all others, `max_iter` times. `components_` are the
-    prior and the counts of words in topics, averaged over the last fifth of the passes. It needs whole tokens, to which
-    `fit` then rounds, takes no tempering, and leaves no `partial_fit`. What is learned is better than the variational
-    topics where both may take some time; a warning says where log p(words, topics) still rose at the end, or
-    passes were fewer than 50.
+    Gibbs sampling draws the topic of every token given those of all others, `max_iter` times.
+    `components_` are the prior and the counts of words in topics, averaged over the last fifth of
+    the passes. It needs whole tokens, to which `fit` then rounds, takes no tempering, and leaves no
+    `partial_fit`. What is learned is better than the variational topics where both may take some
+    time; a warning says where log p(words, topics) still rose at the end, or passes were fewer than
+    50.
 
-    The state of `partial_fit` is the topics and one batch: a stream of documents goes through it in constant memory.
+    The state of `partial_fit` is the topics and one batch: a stream of documents goes through it in
+    constant memory.
 
     Examples
     --------
@@ -176,7 +202,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     ...     for i in range(1000):
     ...         yield "rain wind sun" if i % 2 else "cat dog bird"
     >>> vectorizer = HashingVectorizer(n_features=64, alternate_sign=False, norm=None)
-    >>> model, stream = LatentDirichletAllocation(2, total_samples=1000, random_state=0), documents()
+    >>> model, stream = (
+    ...     LatentDirichletAllocation(2, total_samples=1000, random_state=0),
+    ...     documents(),
+    ... )
     >>> while texts := list(islice(stream, 256)):
     ...     model = model.partial_fit(vectorizer.transform(texts))
     >>> model.n_batch_iter_ - 1
@@ -274,7 +303,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.partition_estimator = partition_estimator
         self.on_nonconvergence = on_nonconvergence
 
-    # -- training --------------------------------------------------------------------------------
+    # -- training
     @all_or_nothing
     @reporting
     def fit(self, X, y=None) -> Self:
@@ -294,8 +323,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Raises
         ------
         ValueError
-            If a parameter can't be used, or X has negative or missing counts, or none at all; the model is then as it
-            was.
+            If a parameter can't be used, or X has negative or missing counts, or none at all; the
+            model is then as it was.
         """
         self._validate_params()
         X = self._validate(X, reset=True)
@@ -312,7 +341,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         with task_map(self.n_jobs) as tasks:
             trainer = Trainer(self, X, X.shape[0], steps, self._settings, tasks)
             n_passes, ended = train(
-                trainer, self.max_iter, report=evaluation.report, callbacks=[evaluation], store=trainer.store
+                trainer,
+                self.max_iter,
+                report=evaluation.report,
+                callbacks=[evaluation],
+                store=trainer.store,
             )
             trainer.store(self)
             self.bound_, self.elbo_ = trainer.bound()
@@ -337,7 +370,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Raises
         ------
         ValueError
-            As in `fit`, or if X has another number of words than before; the model is then as it was.
+            As in `fit`, or if X has another number of words than before; the model is then as it
+            was.
         """
         self._validate_params()
         first = not hasattr(self, "_topics")
@@ -351,19 +385,30 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return self
 
     def _initialise(self, X, n_corpus, batch_size, n_passes=np.inf) -> None:
-        """Forget what was learned, draw topics, and set the temperatures for a corpus of so many documents."""
+        """Forget what was learned, draw topics, and set the temperatures for a corpus of so many
+        documents.
+        """
         self._begin()
         eta = self.topic_word_prior_
         self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
         self._cooling: Cooling | None = self._start_cooling(X, n_corpus, batch_size, n_passes)
 
     def _begin(self) -> None:
-        """Forget what was learned; priors, counters and the random stream are those before a fit."""
+        """Forget what was learned; priors, counters and the random stream are those
+        before a fit.
+        """
         check_options(self)
         alpha = check_prior("doc_topic_prior", self.doc_topic_prior, self.n_components)
         eta = float(check_prior("topic_word_prior", self.topic_word_prior, self.n_components))
-        self.doc_topic_prior_ = np.full(self.n_components, alpha) if self.learn_doc_topic_prior else alpha
-        self.topic_word_prior_, self.temperatures_, self.n_batch_iter_, self.n_iter_ = eta, np.empty(0), 1, 0
+        self.doc_topic_prior_ = (
+            np.full(self.n_components, alpha) if self.learn_doc_topic_prior else alpha
+        )
+        self.topic_word_prior_, self.temperatures_, self.n_batch_iter_, self.n_iter_ = (
+            eta,
+            np.empty(0),
+            1,
+            0,
+        )
         self.random_state_ = check_random_state(self.random_state)
         self._partition_seed = draw_seed(copy.deepcopy(self.random_state_))
         self._cooling = None
@@ -377,14 +422,22 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         whole = self.learning_method == "batch" and n_corpus == X.shape[0]
         corpus = Corpus.like(X, n_corpus, self.topic_word_prior_, self._alpha)
         per_pass = int(np.ceil(n_corpus / batch_size))
-        return start_cooling(heat, corpus, per_pass, n_passes, 1.0 if whole else SMOOTHING, self._partition_seed)
+        return start_cooling(
+            heat, corpus, per_pass, n_passes, 1.0 if whole else SMOOTHING, self._partition_seed
+        )
 
     def _steps(self, n: int | None = None) -> Steps:
         """How `fit` to n documents learns, or a stream."""
         if n is not None and self.learning_method == "batch":
             return Steps(n, 1.0, 0.0, False, self.learn_doc_topic_prior)
         shuffle = self.shuffle and n is not None
-        return Steps(self.batch_size, self.learning_offset, self.learning_decay, shuffle, self.learn_doc_topic_prior)
+        return Steps(
+            self.batch_size,
+            self.learning_offset,
+            self.learning_decay,
+            shuffle,
+            self.learn_doc_topic_prior,
+        )
 
     @classmethod
     def from_topics(cls, topics, doc_topic_prior=None, topic_word_prior=None, **parameters) -> Self:
@@ -393,8 +446,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         Parameters
         ----------
         topics : array-like of shape (n_components, n_features)
-            Positive. If every row sums to 1, the probabilities of the words, which are then taken as certain, whatever
-            `partial_fit` sees; otherwise the Dirichlet parameters that become `components_`.
+            Positive. If every row sums to 1, the probabilities of the words, which are then taken
+            as certain, whatever `partial_fit` sees; otherwise the Dirichlet parameters that become
+            `components_`.
         doc_topic_prior, topic_word_prior : as in the constructor
             The likelihood of documents needs the first alone.
         **parameters
@@ -409,12 +463,15 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         TypeError
             If a prior holds anything but numbers.
         ValueError
-            If topics are not positive and finite, or a prior is out of its range or does not fit them.
+            If topics are not positive and finite, or a prior is out of its range or does not fit
+            them.
 
         Examples
         --------
         >>> from sklpf import LatentDirichletAllocation
-        >>> model = LatentDirichletAllocation.from_topics([[0.9, 0.1], [0.2, 0.8]], doc_topic_prior=0.5)
+        >>> model = LatentDirichletAllocation.from_topics(
+        ...     [[0.9, 0.1], [0.2, 0.8]], doc_topic_prior=0.5
+        ... )
         >>> round(float(model.score_samples([[1, 0]])[0]), 4)  # log 0.55
         -0.5978
         """
@@ -423,10 +480,13 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         model = cls(len(topics), **priors, **parameters)
         model._validate_params()
         model._begin()
-        model._topics, model.n_features_in_ = Topics(topics, model.topic_word_prior_), topics.shape[1]
+        model._topics, model.n_features_in_ = (
+            Topics(topics, model.topic_word_prior_),
+            topics.shape[1],
+        )
         return model
 
-    # -- topics of documents ---------------------------------------------------------------------
+    # -- topics of documents
     def transform(self, X, *, normalize=True) -> NDArray:
         """Topic shares of documents, each on its own.
 
@@ -469,17 +529,21 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     @property
     def _alpha(self) -> NDArray[np.float64]:
-        return np.broadcast_to(np.asarray(self.doc_topic_prior_, dtype=np.float64), self._n_features_out).copy()
+        return np.broadcast_to(
+            np.asarray(self.doc_topic_prior_, dtype=np.float64), self._n_features_out
+        ).copy()
 
     @property
     def _settings(self) -> Settings:
         return Settings(self.mean_change_tol, self.max_doc_update_iter)
 
-    # -- log-likelihood ----------------------------------------------------------------------------
+    # -- log-likelihood
     def path(self, X) -> LDAPath:
-        """Return the path with one target a document, whose normaliser is the document's likelihood.
+        """Return the path with one target a document, whose normaliser is the document's
+        likelihood.
 
-        The likelihood is that of the tokens in their order, with the topics at their posterior mean.
+        The likelihood is that of the tokens in their order, with the topics at their posterior
+        mean.
 
         Parameters
         ----------
@@ -494,7 +558,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return self._path(whole_counts(self._validate(X)))
 
     _unit = "document"
-    _impossible = "a document is whole tokens; pass counts, not weights such as TF-IDF (or rounded, np.rint(X))"
+    _impossible = (
+        "a document is whole tokens; pass counts, not weights such as TF-IDF (or rounded,"
+        " np.rint(X))"
+    )
 
     def _targets(self, X) -> tuple[LDAPath, NDArray[np.bool_]]:
         check_is_fitted(self)
@@ -506,8 +573,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         topics /= topics.sum(axis=1, keepdims=True)
         return LDAPath(topics, self.doc_topic_prior_, counts)
 
-    def score_interval(self, X, level: float = 0.95, *, per: Literal["document", "word"] = "document") -> ScoreInterval:
-        """Mean log-likelihood per document, or per word, with its sampling error and its Monte-Carlo error.
+    def score_interval(
+        self, X, level: float = 0.95, *, per: Literal["document", "word"] = "document"
+    ) -> ScoreInterval:
+        """Mean log-likelihood per document, or per word, with its sampling error and its
+        Monte-Carlo error.
 
         Parameters
         ----------
@@ -516,15 +586,17 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         level : float, default=0.95
             Probability with which each interval covers.
         per : {"document", "word"}, default="document"
-            Whether the mean is `score`, or the sum of `score_samples` over the number of tokens. Documents are what is
-            sampled, in both: the error of the second is that of a ratio of two means over documents, which counts
-            that long documents weigh more. It has a `perplexity` and a `perplexity_interval` too.
+            Whether the mean is `score`, or the sum of `score_samples` over the number of tokens.
+            Documents are what is sampled, in both: the error of the second is that of a ratio of
+            two means over documents, which counts that long documents weigh more. It has a
+            `perplexity` and a `perplexity_interval` too.
 
         Returns
         -------
         interval : ScoreInterval
-            ``partition`` is the Monte-Carlo part; it shrinks with more documents, but for the bias of a logarithm of
-            estimates (half the mean squared standard error), which widens it upwards.
+            ``partition`` is the Monte-Carlo part; it shrinks with more documents, but for the bias
+            of a logarithm of estimates (half the mean squared standard error), which widens it
+            upwards.
 
         Raises
         ------
@@ -549,7 +621,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return interval_of(_per_word(self._scored(X, level), n_tokens), level)
 
     def perplexity(self, X, sub_sampling=False) -> float:
-        """exp of minus the log-likelihood per token: exp(-sum of `score_samples` / number of tokens).
+        """exp of minus the log-likelihood per token: exp(-sum of `score_samples` / number of
+        tokens).
 
         `score_interval` with ``per="word"`` has it with its interval.
 
@@ -576,15 +649,19 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         check_is_fitted(self)
         n_tokens = lengths(rounded(self._validate(X)))
         if not n_tokens.any():
-            raise ValueError("X has no tokens, and perplexity is one of tokens; pass a document with a word")
+            raise ValueError(
+                "X has no tokens, and perplexity is one of tokens; pass a document with a word"
+            )
         return n_tokens
 
     def completion_score(self, X) -> float:
-        """Mean log predictive probability, in nats a token, of half of each document's tokens given the other half.
+        """Mean log predictive probability, in nats a token, of half of each document's tokens given
+        the other half.
 
-        The protocol of Hoffman et al. (2013): a random half of the tokens (rounded down) gives the topic shares, and
-        each token of the rest scores log sum_k E[theta_k] E[beta_kw]. It is log p(half | half), not a likelihood of
-        documents. How a document is split depends on its own words alone: not on the model, nor on other documents.
+        The protocol of Hoffman et al. (2013): a random half of the tokens (rounded down) gives the
+        topic shares, and each token of the rest scores log sum_k E[theta_k] E[beta_kw]. It is log
+        p(half | half), not a likelihood of documents. How a document is split depends on its own
+        words alone: not on the model, nor on other documents.
 
         Parameters
         ----------
@@ -603,14 +680,19 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         check_is_fitted(self)
         X = whole_counts(self._validate(X))
         if X.nnz == 0:
-            raise ValueError("X has no tokens, and completion_score is one of tokens; pass a document with a word")
+            raise ValueError(
+                "X has no tokens, and completion_score is one of tokens; pass a document with a"
+                " word"
+            )
         values, n_tokens = completion_log_likelihood(X, self._gamma, self._topics)
         return float(values.sum() / n_tokens.sum())
 
-    # -- validation and attributes -----------------------------------------------------------------
+    # -- validation and attributes
     def _validate(self, X, reset=False, n_corpus=1.0) -> sp.csr_matrix:
         dtype = (np.float64, np.float32) if reset else self._topics.weights.dtype
-        X = sp.csr_matrix(validate_rows(self, X, reset=reset, dtype=dtype, ensure_non_negative=True))
+        X = sp.csr_matrix(
+            validate_rows(self, X, reset=reset, dtype=dtype, ensure_non_negative=True)
+        )
         if not X.data.flags.writeable or np.any(X.data == 0):
             X = X.copy()
             X.eliminate_zeros()
@@ -632,8 +714,12 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def components_(self, components) -> None:
         previous = self._fitted_topics("components_").components
         components = np.asarray(components, dtype=previous.dtype)
-        if components.shape != previous.shape or not np.all(np.isfinite(components) & (components > 0)):
-            raise ValueError(f"components_ must be finite and positive and have shape {previous.shape}")
+        if components.shape != previous.shape or not np.all(
+            np.isfinite(components) & (components > 0)
+        ):
+            raise ValueError(
+                f"components_ must be finite and positive and have shape {previous.shape}"
+            )
         self._topics = Topics(components, self.topic_word_prior_)
 
     @property
@@ -667,8 +753,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 def _per_word(documents: Scored, n_tokens: NDArray[np.float64]) -> Scored:
     """What documents score per word.
 
-    The mean of the values is the ratio R = sum l_d / sum n_d, and their spread is that of l_d - R n_d, by which the
-    error of a ratio of two means is computed to first order.
+    The mean of the values is the ratio R = sum l_d / sum n_d, and their spread is that of l_d - R
+    n_d, by which the error of a ratio of two means is computed to first order.
     """
     values = documents.values
     mean_length = n_tokens.mean()

@@ -11,21 +11,26 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
-from sklpf._layout import padded
-from sklpf._numbers import as_float64
-from sklpf._random import Stream
+from sklpf._utils.layout import padded
+from sklpf._utils.numbers import as_float64
+from sklpf._utils.random import Stream
 from sklpf.models._validation import check_indices
 from sklpf.models.lda._completion import check_lengths
 from sklpf.partition import LeftToRight, PartitionEstimator
 from sklpf.paths._kernel_path import KernelPath, read_only
 
 _PRIOR_RANGE = 1e-20, 1e20
-_REMEMBERED, _STAGES = 0.02, 12  # share of a document that guided filters begin with; steps to forget it
+_REMEMBERED, _STAGES = (
+    0.02,
+    12,
+)  # share of a document that guided filters begin with; steps to forget it
 _FEWEST_TOKENS = 0.5  # of a topic that guides
 
 
 class TopicState(NamedTuple):
-    """Chains of one document: the topics of its tokens, log f of the base and how much it gains to the target."""
+    """Chains of one document: the topics of its tokens, log f of the base and how much it gains to
+    the target.
+    """
 
     z: NDArray[np.int32]
     base: NDArray[np.float64]
@@ -33,20 +38,23 @@ class TopicState(NamedTuple):
 
 
 class LDAPath(KernelPath):
-    """From independent tokens to the tokens of one document, which share their topics (Wallach et al. 2009, section 3).
+    """From independent tokens to the tokens of one document, which share their topics (Wallach et
+    al. 2009, section 3).
 
-    With topics phi, the prior's means m = doc_topic_prior / sum(doc_topic_prior), and z_1, …, z_N the topics of the
-    document's tokens, whose shares are integrated out,
+    With topics phi, the prior's means m = doc_topic_prior / sum(doc_topic_prior), and z_1, …, z_N
+    the topics of the document's tokens, whose shares are integrated out,
 
-        log f_beta(z) = sum_n log phi[z_n, w_n] + (1 - beta) sum_n log m[z_n] + beta log p(z | doc_topic_prior),
+        log f_beta(z) = sum_n log phi[z_n, w_n] + (1 - beta) sum_n log m[z_n] + beta log p(z |
+        doc_topic_prior),
 
-    where p(z | doc_topic_prior) is a Polya urn. log Z of the target is the log-likelihood log p(w_1, …, w_N) of the
-    tokens in any one order. The base's tokens are independent, so that it is drawn exactly and its normaliser is known.
-    Tempering the likelihood instead, from draws of the urn, takes tens of times as many sweeps: such a draw has few
-    topics, mostly wrong ones, and single tokens must bring in the others.
+    where p(z | doc_topic_prior) is a Polya urn. log Z of the target is the log-likelihood log
+    p(w_1, …, w_N) of the tokens in any one order. The base's tokens are independent, so that it is
+    drawn exactly and its normaliser is known. Tempering the likelihood instead, from draws of the
+    urn, takes tens of times as many sweeps: such a draw has few topics, mostly wrong ones, and
+    single tokens must bring in the others.
 
-    There is a log Z for each document: estimators run on ``path.row(t)`` and give arrays of shape (n_rows,).
-    An empty document has log Z = 0.
+    There is a log Z for each document: estimators run on ``path.row(t)`` and give arrays of shape
+    (n_rows,). An empty document has log Z = 0.
 
     Parameters
     ----------
@@ -62,16 +70,18 @@ class LDAPath(KernelPath):
     Raises
     ------
     ValueError
-        If shapes don't match, a number isn't finite or in its range, or a document has 1e9 tokens or more.
+        If shapes don't match, a number isn't finite or in its range, or a document has 1e9 tokens
+        or more.
 
     Notes
     -----
-    A sweep draws the topics of all tokens in turn, in the order of their words. Conditional probabilities are float32
-    (relative error 1e-7), log densities float64.
+    A sweep draws the topics of all tokens in turn, in the order of their words. Conditional
+    probabilities are float32 (relative error 1e-7), log densities float64.
 
-    Enumeration takes assignments with equal counts of the topics together, which leaves C(N + K - 1, N) states of N
-    tokens and K topics. `Exact` takes documents with at most 2^25, such as 36 tokens for 8 topics or 4 for 100, and
-    0.2 to 0.3 microseconds for each (1.4 with 500 tokens and 3 topics).
+    Enumeration takes assignments with equal counts of the topics together, which leaves C(N + K -
+    1, N) states of N tokens and K topics. `Exact` takes documents with at most 2^25, such as 36
+    tokens for 8 topics or 4 for 100, and 0.2 to 0.3 microseconds for each (1.4 with 500 tokens and
+    3 topics).
 
     Examples
     --------
@@ -101,13 +111,18 @@ class LDAPath(KernelPath):
         self.n_rows: int | None = self.counts.shape[0]
         self.ladder = self.with_ladder(ladder).ladder
 
-    # -- rows ---------------------------------------------------------------------------------
+    # -- rows
     def row(self, t: int) -> LDAPath:
         """Return the path of document t alone."""
         other = copy.copy(self)
         words, counts = self._words_of(t)
         used = np.searchsorted(self.words, words)
-        other.log_topics, other.counts, other.words, other.n_rows = self.log_topics[used], counts, words, None
+        other.log_topics, other.counts, other.words, other.n_rows = (
+            self.log_topics[used],
+            counts,
+            words,
+            None,
+        )
         return other
 
     def row_content(self, t: int) -> bytes:
@@ -122,13 +137,15 @@ class LDAPath(KernelPath):
     @property
     def n_tokens(self) -> NDArray[np.int64]:
         """Tokens of every document, shape (n_rows,), or (1,) for a document alone."""
-        return np.asarray(self.counts.sum() if self.n_rows is None else self.counts.sum(axis=1)).ravel()
+        return np.asarray(
+            self.counts.sum() if self.n_rows is None else self.counts.sum(axis=1)
+        ).ravel()
 
     def _words_of(self, t):
         row = slice(self.counts.indptr[t], self.counts.indptr[t + 1])
         return self.counts.indices[row].astype(np.int64), self.counts.data[row]
 
-    # -- the kernels' arguments ------------------------------------------------------------------
+    # -- the kernels' arguments
     def _pack(self):
         from sklpf.models.lda._path_kernels import Document
 
@@ -157,32 +174,47 @@ class LDAPath(KernelPath):
     def base_log_partition(self) -> float:  # type: ignore[override]  # derived from the document here
         """Log-likelihood of the document if its tokens were independent, in nats."""
         document = self.packed
-        return float(np.sum(logsumexp(document.log_base, axis=1) * self.counts)) if len(document.word) else 0.0
+        return (
+            float(np.sum(logsumexp(document.log_base, axis=1) * self.counts))
+            if len(document.word)
+            else 0.0
+        )
 
     @property
     def ladder_cost(self) -> float:  # type: ignore[override]  # derived from the document's size here
-        """Work of a redraw among all levels in sweeps: measured, 3 ns a level, and 36 ns + 0.12 ns a topic a token."""
+        """Work of a redraw among all levels in sweeps: measured, 3 ns a level, and 36 ns + 0.12 ns
+        a topic a token.
+        """
         n_tokens = max(float(self.n_tokens.max()), 1.0)
         return 3.0 * len(self.ladder) / (n_tokens * (36.0 + 0.12 * len(self.doc_topic_prior)))
 
-    # -- states --------------------------------------------------------------------------------
+    # -- states
     def sample_base(self, n: int, stream: Stream) -> TopicState:
         """Return n exact draws from the base, whose tokens are independent."""
         from sklpf.models.lda._path_kernels import sample_base
 
-        state = TopicState(np.empty((n, len(self.packed.word)), dtype=np.int32), np.empty(n), np.empty(n))
+        state = TopicState(
+            np.empty((n, len(self.packed.word)), dtype=np.int32), np.empty(n), np.empty(n)
+        )
         sample_base(self.packed, stream.keys, *state)
         return state
 
-    # -- particle filters ------------------------------------------------------------------------
+    # -- particle filters
     def left_to_right(
-        self, n: int, n_particles: int, n_sweeps: float, stream: Stream, guide: NDArray[np.float64] | None = None
+        self,
+        n: int,
+        n_particles: int,
+        n_sweeps: float,
+        stream: Stream,
+        guide: NDArray[np.float64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log estimates of Z (n,) by particle filters that take the tokens one after the other, and a guide.
+        """Return log estimates of Z (n,) by particle filters that take the tokens one after the
+        other, and a guide.
 
-        The guide are the shares of the topics that the particles end with, (n_topics,). Filters that are given one
-        begin with its topics in their prior, as if they had seen a fiftieth of the document, and forget this in
-        `_STAGES` steps, for which their particles are weighted: estimates are unbiased for any guide.
+        The guide are the shares of the topics that the particles end with, (n_topics,). Filters
+        that are given one begin with its topics in their prior, as if they had seen a fiftieth of
+        the document, and forget this in `_STAGES` steps, for which their particles are weighted:
+        estimates are unbiased for any guide.
         """
         from sklpf.models.lda._filter_kernels import left_to_right
 
@@ -190,23 +222,36 @@ class LDAPath(KernelPath):
         log_estimates, shares = np.empty(n), np.empty(len(self.doc_topic_prior))
         n_sweeps_before = np.diff(passed, prepend=0)
         left_to_right(
-            self.packed, n_sweeps_before, *self._priors(guide), n_particles, stream.keys, log_estimates, shares
+            self.packed,
+            n_sweeps_before,
+            *self._priors(guide),
+            n_particles,
+            stream.keys,
+            log_estimates,
+            shares,
         )
         return log_estimates, shares
 
     @property
     def filters_are_exact(self) -> bool:
-        """Whether `left_to_right` gives Z itself: of a document with one topic, or at most one token."""
+        """Whether `left_to_right` gives Z itself: of a document with one topic, or at most one
+        token.
+        """
         return len(self.doc_topic_prior) == 1 or int(self.n_tokens.max()) < 2
 
     def _priors(self, guide):
-        """Priors (n_stages, K) that lead to the document's, and which of them holds when token i comes, (N + 1,)."""
+        """Priors (n_stages, K) that lead to the document's, and which of them holds when token i
+        comes, (N + 1,).
+        """
         alpha, n_tokens = self.doc_topic_prior, len(self.packed.word)
         if guide is None or n_tokens < _STAGES:
             return alpha[np.newaxis], np.zeros(n_tokens + 1, dtype=np.int64)
         likely = np.where(guide * n_tokens < _FEWEST_TOKENS, 0.0, guide)
         remembered = _REMEMBERED * n_tokens * (1 - np.arange(_STAGES + 1) / _STAGES)
-        return alpha + remembered[:, np.newaxis] * likely, np.arange(n_tokens + 1) * _STAGES // n_tokens
+        return (
+            alpha + remembered[:, np.newaxis] * likely,
+            np.arange(n_tokens + 1) * _STAGES // n_tokens,
+        )
 
     @property
     def n_summaries(self) -> int:
@@ -223,16 +268,20 @@ class LDAPath(KernelPath):
         """
         return LeftToRight()
 
-    # -- exact enumeration -----------------------------------------------------------------------
+    # -- exact enumeration
     @property
     def log2_states(self) -> int:
-        """Binary logarithm, rounded up, of the number of states that are enumerated: the most of any document."""
+        """Binary logarithm, rounded up, of the number of states that are enumerated: the most of
+        any document.
+        """
         n_topics, n_tokens = len(self.doc_topic_prior), self.n_tokens.max()
         log_states = gammaln(n_tokens + n_topics) - gammaln(n_tokens + 1) - gammaln(n_topics)
         return int(np.ceil(log_states / np.log(2) - 1e-9))
 
     def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
-        """Return the log of f at `level` summed over the assignments with equal counts, for all possible counts."""
+        """Return the log of f at `level` summed over the assignments with equal counts, for all
+        possible counts.
+        """
         from sklpf.models.lda._enumeration_kernels import log_weights_of_counts
 
         n_tokens = int(self.n_tokens[0])
@@ -257,14 +306,17 @@ class LDAPath(KernelPath):
         return np.array([logsumexp(self.row(t).enumerate_block(0, last)) for t in np.asarray(rows)])
 
 
-# -- parameters --------------------------------------------------------------------------------------
+# -- parameters
 def _check_topics(topics):
     if not isinstance(topics, np.ndarray) or topics.dtype.kind != "f":
         topics = as_float64(topics, "topics")
     if topics.ndim != 2 or 0 in topics.shape:
         raise ValueError(f"topics must have the shape (n_topics, n_words), got {topics.shape}")
     if not np.all((topics > 0) & np.isfinite(topics)):
-        raise ValueError("topics must be positive and finite; add a little to every probability and normalise the rows")
+        raise ValueError(
+            "topics must be positive and finite; add a little to every probability and normalise"
+            " the rows"
+        )
     if np.abs(topics.sum(axis=1, dtype=np.float64) - 1).max() > 1e-5:
         raise ValueError("topics must have rows that sum to 1; divide each by its sum")
     return topics
@@ -273,7 +325,10 @@ def _check_topics(topics):
 def _check_prior(prior, n_topics):
     prior = as_float64(prior, "doc_topic_prior", copy=True)
     if prior.shape not in ((), (n_topics,)):
-        raise ValueError(f"doc_topic_prior must be a number or have the shape ({n_topics},), got shape {prior.shape}")
+        raise ValueError(
+            f"doc_topic_prior must be a number or have the shape ({n_topics},), got shape"
+            f" {prior.shape}"
+        )
     low, high = _PRIOR_RANGE
     if not np.all((prior >= low) & (prior <= high)):
         raise ValueError(f"doc_topic_prior must lie between {low:g} and {high:g}; clip it")
@@ -285,11 +340,16 @@ def _check_counts(X, n_words):
     check_indices(X)
     X = X if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2 or X.shape[1] != n_words or X.shape[0] == 0:
-        raise ValueError(f"X must have the shape (n_documents, {n_words}) and at least one row, got {X.shape}")
+        raise ValueError(
+            f"X must have the shape (n_documents, {n_words}) and at least one row, got {X.shape}"
+        )
     X = sp.csr_matrix(X, copy=True)
     counts = X.data.astype(np.float64)
     if not np.all((counts >= 0) & np.isfinite(counts) & (counts == np.floor(counts))):
-        raise ValueError("X must hold whole counts from 0 on; it holds negative, fractional, infinite or NaN ones")
+        raise ValueError(
+            "X must hold whole counts from 0 on; it holds negative, fractional, infinite or NaN"
+            " ones"
+        )
     check_lengths(X)
     X = sp.csr_matrix((X.data.astype(np.int64), X.indices, X.indptr), shape=X.shape)
     X.sum_duplicates()

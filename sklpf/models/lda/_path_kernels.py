@@ -1,13 +1,16 @@
-"""Numba kernels of a document's path in latent Dirichlet allocation: collapsed Gibbs on the tokens' topics.
+"""Numba kernels of a document's path in latent Dirichlet allocation: collapsed Gibbs on the tokens'
+topics.
 
-With the prior's means m_k = alpha_k / A and the counts c_k of the topics, of a chain with topics z (N,) int32
+With the prior's means m_k = alpha_k / A and the counts c_k of the topics, of a chain with topics z
+(N,) int32
 
-    base = sum_n log m[z_n] topics[z_n, w_n],    slope = sum_k sum_(j < c_k) log (alpha_k + j) / m_k - log denominator,
+    base = sum_n log m[z_n] topics[z_n, w_n],    slope = sum_k sum_(j < c_k) log (alpha_k + j) / m_k
+    - log denominator,
 
 and log f_beta = base + beta slope. The conditional of a token is proportional to topics[k, w] times
-m_k ((alpha_k + c_k) / m_k)^beta, c without the token itself. These weights are float32, 16 topics in a vector; counts
-are integers, and densities float64. Loops go through the tokens outside and the chains inside, so that no chain waits
-for its own last store.
+m_k ((alpha_k + c_k) / m_k)^beta, c without the token itself. These weights are float32, 16 topics
+in a vector; counts are integers, and densities float64. Loops go through the tokens outside and the
+chains inside, so that no chain waits for its own last store.
 """
 
 import math
@@ -18,8 +21,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sklpf import _random
-from sklpf._layout import LANES
+from sklpf._utils import random as _random
+from sklpf._utils.layout import LANES
 from sklpf.kernels import _programs as programs
 from sklpf.kernels import exp64, implements, inlined, njit, random_bits, uniform
 from sklpf.models.lda._vector_kernels import Loop, aligned, repeated, running_sums, spread
@@ -29,14 +32,20 @@ _Z = np.int64(_random.FIRST)
 
 
 class Document(NamedTuple):
-    """What kernels know of a document with N tokens of U distinct words and of K topics; read-only."""
+    """What kernels know of a document with N tokens of U distinct words and of K topics;
+    read-only.
+    """
 
     word: np.ndarray  # (N,) int32: which of the distinct words a token is
     log_base: np.ndarray  # (U, K) float64: log m_k topics[k, w]
-    likelihoods: np.ndarray  # (U, K padded to 16) float32: topics[k, w] over the largest of w, 0 in the padding
+    likelihoods: (
+        np.ndarray
+    )  # (U, K padded to 16) float32: topics[k, w] over the largest of w, 0 in the padding
     mean: np.ndarray  # (K,) float64: m
     alpha: np.ndarray  # (K,) float64
-    log_urn: np.ndarray  # (1 or K, N + 2) float64: sum_(j < c) log (alpha_k + j) / m_k; one row for equal alpha
+    log_urn: (
+        np.ndarray
+    )  # (1 or K, N + 2) float64: sum_(j < c) log (alpha_k + j) / m_k; one row for equal alpha
     log_denominator: float  # log A (A + 1) … (A + N - 1)
 
 
@@ -44,16 +53,19 @@ class Scratch(NamedTuple):
     """Work space of n chains."""
 
     counts: np.ndarray  # (n, K) int32: tokens of every topic
-    weights: np.ndarray  # (n, padded K) float32: the topics' prior weights at the chain's beta, 0 in the padding
+    weights: (
+        np.ndarray
+    )  # (n, padded K) float32: the topics' prior weights at the chain's beta, 0 in the padding
     sums: np.ndarray  # (padded K,) float32: see `_lane`
     bits: np.ndarray  # (n, N + 4) uint32
 
 
-# ---- one token ---------------------------------------------------------------------------------
+# ---- one token
 def _lane_maker(typing_context, first, second, sums, n_vectors, u):
     """Multiply two rows of float32 and draw one of 16 lanes in proportion to its sum of products.
 
-    Writes the running sums of the lanes after every vector but the last to `sums`, then the sums over lanes 0, …, j.
+    Writes the running sums of the lanes after every vector but the last to `sums`, then the sums
+    over lanes 0, …, j.
     """
 
     def generate(context, builder, signature, arguments):
@@ -67,26 +79,35 @@ _lane: Any = intrinsic(_lane_maker)
 
 def _emit_lane(builder, first, second, sums, n_vectors, u):
     vector = ir.VectorType(ir.FloatType(), LANES)
-    first, second, out = (builder.inttoptr(address, vector.as_pointer()) for address in (first, second, sums))
+    first, second, out = (
+        builder.inttoptr(address, vector.as_pointer()) for address in (first, second, sums)
+    )
     with Loop(builder, n_vectors) as loop:
         before = loop.carry(repeated(vector, 0.0))
-        products = builder.fmul(*(builder.load(builder.gep(row, [loop.k]), align=4) for row in (first, second)))
+        products = builder.fmul(
+            *(builder.load(builder.gep(row, [loop.k]), align=4) for row in (first, second))
+        )
         total = builder.fadd(before, products)
         builder.store(total, builder.gep(out, [loop.k]), align=4)
         loop.next([before], [total])
     prefix = running_sums(builder, total)
     builder.store(prefix, builder.gep(out, [loop.k]), align=4)
-    threshold = builder.fmul(u, builder.extract_element(prefix, ir.Constant(ir.IntType(32), LANES - 1)))
-    below = builder.bitcast(builder.fcmp_ordered("<", prefix, spread(builder, threshold)), ir.IntType(LANES))
+    threshold = builder.fmul(
+        u, builder.extract_element(prefix, ir.Constant(ir.IntType(32), LANES - 1))
+    )
+    below = builder.bitcast(
+        builder.fcmp_ordered("<", prefix, spread(builder, threshold)), ir.IntType(LANES)
+    )
     return builder.zext(builder.ctpop(below), ir.IntType(64))
 
 
 @inlined
 def _draw(first, second, sums, n_topics, u):
-    """Draw a topic in proportion to the products of two rows (addresses): first its number modulo 16, then the topic.
+    """Draw a topic in proportion to the products of two rows (addresses): first its number modulo
+    16, then the topic.
 
-    Rounding may reach past the last positive weight, in a share of about 1e-7 of the draws: the topic is then the
-    nearest that exists.
+    Rounding may reach past the last positive weight, in a share of about 1e-7 of the draws: the
+    topic is then the nearest that exists.
     """
     size = sums.shape[0]
     lane = min(_lane(first, second, sums.ctypes.data, size // LANES, u), LANES - 1)
@@ -112,13 +133,17 @@ def _work_space(document, z, n_tokens):
     for c in range(n):
         for i in range(n_tokens):
             counts[c, z[c, i]] += 1
-    return Scratch(counts, weights, aligned((padded,), np.float32), np.empty((n, z.shape[1] + 4), np.uint32))
+    return Scratch(
+        counts, weights, aligned((padded,), np.float32), np.empty((n, z.shape[1] + 4), np.uint32)
+    )
 
 
-# ---- densities ---------------------------------------------------------------------------------
+# ---- densities
 @njit
 def log_probabilities(topics, words, out):
-    """out (U, K) = log topics[:, words].T; one logarithm at a time, so that a word has the same bits in any company."""
+    """out (U, K) = log topics[:, words].T; one logarithm at a time, so that a word has the same
+    bits in any company.
+    """
     for u in range(words.shape[0]):
         for k in range(topics.shape[0]):
             out[u, k] = math.log(topics[k, words[u]])
@@ -156,20 +181,28 @@ def sample_base(document, keys, z, base, slope):
         random_bits(bits, n_tokens, keys.key0, keys.key1, keys.step, keys.chain + c, _Z)
         for i in range(n_tokens):
             row = document.likelihoods.ctypes.data + document.word[i] * row_bytes
-            z[c, i] = _draw(scratch.weights.ctypes.data, row, scratch.sums, n_topics, uniform(bits[i]))
+            z[c, i] = _draw(
+                scratch.weights.ctypes.data, row, scratch.sums, n_topics, uniform(bits[i])
+            )
             scratch.counts[c, z[c, i]] += 1
     _measure(document, z, base, slope, scratch.counts)
 
 
-# ---- one sweep ---------------------------------------------------------------------------------
+# ---- one sweep
 @njit
 def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scratch):
-    """One Gibbs sweep of chains over their first tokens z (n, N), which are `words`, in turn or in reverse."""
+    """One Gibbs sweep of chains over their first tokens z (n, N), which are `words`, in turn or in
+    reverse.
+    """
     n, n_topics = z.shape[0], document.alpha.shape[0]
     alpha, mean, log_urn = document.alpha, document.mean, document.log_urn
     distinct = 1 if log_urn.shape[0] > 1 else 0
     counts, weights, sums, bits = scratch.counts, scratch.weights, scratch.sums, scratch.bits
-    rows, chains, row_bytes = document.likelihoods.ctypes.data, weights.ctypes.data, 4 * weights.shape[1]
+    rows, chains, row_bytes = (
+        document.likelihoods.ctypes.data,
+        weights.ctypes.data,
+        4 * weights.shape[1],
+    )
     if n_tokens == 0:
         return
     for c in range(n):
@@ -177,7 +210,9 @@ def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scra
         counts[c, z[c, n_tokens - 1 if reverse else 0]] -= 1
         for k in range(n_topics):
             m, r = counts[c, k], distinct * k
-            weights[c, k] = _weight(alpha[k] + m, mean[k], log_urn[r, m + 1] - log_urn[r, m], betas[c])
+            weights[c, k] = _weight(
+                alpha[k] + m, mean[k], log_urn[r, m + 1] - log_urn[r, m], betas[c]
+            )
     for j in range(n_tokens):
         i = n_tokens - 1 - j if reverse else j
         row = rows + words[i] * row_bytes
@@ -187,15 +222,21 @@ def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scra
             z[c, i] = topic
             m, r = counts[c, topic] + 1, distinct * topic
             counts[c, topic] = m
-            weights[c, topic] = _weight(alpha[topic] + m, mean[topic], log_urn[r, m + 1] - log_urn[r, m], betas[c])
-            if j + 1 < n_tokens:  # leaves now: a vector that is read soon after a store into it would wait for it
+            weights[c, topic] = _weight(
+                alpha[topic] + m, mean[topic], log_urn[r, m + 1] - log_urn[r, m], betas[c]
+            )
+            if (
+                j + 1 < n_tokens
+            ):  # leaves now: a vector that is read soon after a store into it would wait for it
                 old = z[c, following]
                 m, r = counts[c, old] - 1, distinct * old
                 counts[c, old] = m
-                weights[c, old] = _weight(alpha[old] + m, mean[old], log_urn[r, m + 1] - log_urn[r, m], betas[c])
+                weights[c, old] = _weight(
+                    alpha[old] + m, mean[old], log_urn[r, m + 1] - log_urn[r, m], betas[c]
+                )
 
 
-# ---- what the programs need ----------------------------------------------------------------------
+# ---- what the programs need
 programs.tempered(Document)
 
 
@@ -206,7 +247,9 @@ def _scratch(model, state):
 
 @implements(programs.sweep, Document)
 def _sweep(model, state, betas, reverse, keys, work):
-    _sweep_tokens(model, model.word, state.z, state.z.shape[1], betas, reverse, keys, keys.step, work)
+    _sweep_tokens(
+        model, model.word, state.z, state.z.shape[1], betas, reverse, keys, keys.step, work
+    )
     _measure(model, state.z, state.base, state.slope, work.counts)
 
 
@@ -239,8 +282,21 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
 
 
 @njit
-def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
-    programs.temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
+def temper(
+    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
+):
+    programs.temper(
+        model,
+        state,
+        levels,
+        ladder,
+        log_pseudo_prior,
+        n_redraws,
+        sweeps_per_redraw,
+        stride,
+        keys,
+        sums,
+    )
 
 
 @njit

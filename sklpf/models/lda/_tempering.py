@@ -1,8 +1,10 @@
-"""Tempering of latent Dirichlet allocation: log C(T) of a corpus, and temperatures of single documents.
+"""Tempering of latent Dirichlet allocation: log C(T) of a corpus, and temperatures of single
+documents.
 
-Mandt et al. (2016) print two things that don't go together: their updates temper the model with the topics of the
-tokens (appendix B.2), their C(T) belongs to the one in which those are summed out (equations 16 to 18). Both are here;
-`log_partition` computes the one that fits the updates unless it is told otherwise. s = 1 / T throughout.
+Mandt et al. (2016) print two things that don't go together: their updates temper the model with the
+topics of the tokens (appendix B.2), their C(T) belongs to the one in which those are summed out
+(equations 16 to 18). Both are here; `log_partition` computes the one that fits the updates unless
+it is told otherwise. s = 1 / T throughout.
 """
 
 from __future__ import annotations
@@ -23,10 +25,15 @@ from sklpf.variational import (
     temperature_schedule,
 )
 
-_NODES = 12  # temperatures at which log C and the moments of documents are computed; in between they are smooth
+# temperatures at which log C and the moments of documents are computed; in between they are smooth
+_NODES = 12
 _REFRESH = 50  # updates after which the moments of the topics are computed anew
 SMOOTHING = 0.1  # weight of a new batch in the running mean of U
-_HIGHEST = {"annealed": 1.5, "global": 2.0, "local": 10.0}  # what did best on news and newsgroup posts
+_HIGHEST = {
+    "annealed": 1.5,
+    "global": 2.0,
+    "local": 10.0,
+}  # what did best on news and newsgroup posts
 _LONGEST_SCHEDULE = 10**7
 _ROWS_AT_ONCE = 200  # draws of theta whose words are held at a time
 
@@ -37,7 +44,8 @@ class Corpus(NamedTuple):
     Attributes
     ----------
     lengths, n_documents : ndarray of shape (n,)
-        Distinct numbers of tokens, and how many documents have each (also fractions, of a sample that stands for more).
+        Distinct numbers of tokens, and how many documents have each (also fractions, of a sample
+        that stands for more).
     n_features : int
     topic_word_prior : float
     doc_topic_prior : ndarray of shape (n_topics,)
@@ -50,10 +58,18 @@ class Corpus(NamedTuple):
     doc_topic_prior: NDArray[np.float64]
 
     @classmethod
-    def like(cls, X, n_documents: float, topic_word_prior: float, doc_topic_prior: NDArray) -> Corpus:
+    def like(
+        cls, X, n_documents: float, topic_word_prior: float, doc_topic_prior: NDArray
+    ) -> Corpus:
         """Return a corpus of so many documents with the lengths of those of X."""
         distinct, numbers = np.unique(lengths(X), return_counts=True)
-        return cls(distinct, numbers * (n_documents / X.shape[0]), X.shape[1], topic_word_prior, doc_topic_prior)
+        return cls(
+            distinct,
+            numbers * (n_documents / X.shape[0]),
+            X.shape[1],
+            topic_word_prior,
+            doc_topic_prior,
+        )
 
     @property
     def n_tokens(self) -> float:
@@ -69,11 +85,13 @@ def log_partition(
     n_proportion_draws: int = 1000,
     random_state=None,
 ) -> NDArray[np.float64]:
-    """Monte-Carlo estimate of log C(T), where C(T) integrates the tempered likelihood over data, topics and documents.
+    """Monte-Carlo estimate of log C(T), where C(T) integrates the tempered likelihood over data,
+    topics and documents.
 
-    C(T) = E_beta prod_d E_theta[c(theta, beta)^N_d]. With the tokens' topics tempered too, as the updates do it,
-    c = sum_k theta_k^s sum_v beta_kv^s; with them summed out (equation 17), c = sum_v (sum_k theta_k beta_kv)^s, which
-    is smaller. The averages are taken of exponentials: where they vary much, the estimate is too low.
+    C(T) = E_beta prod_d E_theta[c(theta, beta)^N_d]. With the tokens' topics tempered too, as the
+    updates do it, c = sum_k theta_k^s sum_v beta_kv^s; with them summed out (equation 17), c =
+    sum_v (sum_k theta_k beta_kv)^s, which is smaller. The averages are taken of exponentials: where
+    they vary much, the estimate is too low.
 
     Parameters
     ----------
@@ -91,7 +109,10 @@ def log_partition(
     log_partition : ndarray of shape (M,)
         In nats.
     """
-    rng, powers = np.random.default_rng(random_state), 1 / np.asarray(temperatures, dtype=np.float64)
+    rng, powers = (
+        np.random.default_rng(random_state),
+        1 / np.asarray(temperatures, dtype=np.float64),
+    )
     n_topics = len(corpus.doc_topic_prior)
     draws = []
     for _ in range(n_topic_draws):
@@ -102,11 +123,14 @@ def log_partition(
     return logsumexp(draws, axis=0) - np.log(n_topic_draws)
 
 
-def log_partition_at(temperatures: ArrayLike, corpus: Corpus, topics: NDArray, proportions: NDArray, marginal=False):
-    """Log C(T) with all mass at one beta and one theta, a point approximation (equation 15 with its sign corrected).
+def log_partition_at(
+    temperatures: ArrayLike, corpus: Corpus, topics: NDArray, proportions: NDArray, marginal=False
+):
+    """Log C(T) with all mass at one beta and one theta, a point approximation (equation 15 with its
+    sign corrected).
 
-    Normalised topics have a_l = 0, so that log C = -N (a_l(beta) / T - a_l(beta / T)) = N log c(theta, beta). The
-    paper prints the opposite sign.
+    Normalised topics have a_l = 0, so that log C = -N (a_l(beta) / T - a_l(beta / T)) = N log
+    c(theta, beta). The paper prints the opposite sign.
 
     Parameters
     ----------
@@ -121,11 +145,13 @@ def log_partition_at(temperatures: ArrayLike, corpus: Corpus, topics: NDArray, p
     return corpus.n_tokens * _log_tokens(powers, topics, proportions[None], marginal)[:, 0]
 
 
-def log_partition_upper(temperatures: ArrayLike, corpus: Corpus, marginal: bool = False) -> NDArray[np.float64]:
+def log_partition_upper(
+    temperatures: ArrayLike, corpus: Corpus, marginal: bool = False
+) -> NDArray[np.float64]:
     """Upper bound of log C(T) for T >= 1: of every token's, by concavity of x^s.
 
-    N (1 - s) log(V K), or N (1 - s) log V with the tokens' topics summed out. (The upper bound that the paper shows is
-    another lower one.)
+    N (1 - s) log(V K), or N (1 - s) log V with the tokens' topics summed out. (The upper bound that
+    the paper shows is another lower one.)
     """
     states = corpus.n_features if marginal else corpus.n_features * len(corpus.doc_topic_prior)
     return corpus.n_tokens * (1 - 1 / np.asarray(temperatures, dtype=np.float64)) * np.log(states)
@@ -140,9 +166,19 @@ def _dirichlet(rng, concentration, n):
 def _log_tokens(powers, topics, proportions, marginal):
     """Log c(theta, beta) for every power and theta, (M, n)."""
     if marginal:
-        rows = [proportions[i : i + _ROWS_AT_ONCE] @ topics for i in range(0, len(proportions), _ROWS_AT_ONCE)]
-        return np.array([np.log(np.concatenate([np.sum(part**power, axis=1) for part in rows])) for power in powers])
-    return np.array([np.log(proportions**power @ np.sum(topics**power, axis=1)) for power in powers])
+        rows = [
+            proportions[i : i + _ROWS_AT_ONCE] @ topics
+            for i in range(0, len(proportions), _ROWS_AT_ONCE)
+        ]
+        return np.array(
+            [
+                np.log(np.concatenate([np.sum(part**power, axis=1) for part in rows]))
+                for power in powers
+            ]
+        )
+    return np.array(
+        [np.log(proportions**power @ np.sum(topics**power, axis=1)) for power in powers]
+    )
 
 
 def _log_documents(corpus, tokens):
@@ -151,7 +187,7 @@ def _log_documents(corpus, tokens):
     return float(corpus.n_documents @ each)
 
 
-# ---- in between ----------------------------------------------------------------------------------
+# ---- in between
 def nodes(highest: float) -> NDArray[np.float64]:
     """Temperatures from 1 to `highest` at the Chebyshev points of log T, ends included."""
     x = (1 - np.cos(np.pi * np.arange(_NODES) / (_NODES - 1))) / 2
@@ -159,7 +195,9 @@ def nodes(highest: float) -> NDArray[np.float64]:
 
 
 def interpolation(temperatures: NDArray, at: NDArray) -> NDArray[np.float64]:
-    """Matrix (len(at), len(temperatures)) from values at `nodes` to values at `at`: the polynomial in log T."""
+    """Matrix (len(at), len(temperatures)) from values at `nodes` to values at `at`: the polynomial
+    in log T.
+    """
     weights = np.where(np.arange(len(temperatures)) % 2, -1.0, 1.0)
     weights[[0, -1]] /= 2
     distance = np.log(at)[:, None] - np.log(temperatures)
@@ -171,15 +209,21 @@ def interpolation(temperatures: NDArray, at: NDArray) -> NDArray[np.float64]:
     return matrix
 
 
-def corpus_log_partition(temperatures: NDArray, corpus: Corpus, marginal: bool, seed: int) -> NDArray[np.float64]:
+def corpus_log_partition(
+    temperatures: NDArray, corpus: Corpus, marginal: bool, seed: int
+) -> NDArray[np.float64]:
     """`log_partition` at many temperatures from 1 to the last, interpolated."""
     few = nodes(float(temperatures[-1]))
-    return interpolation(few, temperatures) @ log_partition(few, corpus, marginal=marginal, random_state=seed)
+    return interpolation(few, temperatures) @ log_partition(
+        few, corpus, marginal=marginal, random_state=seed
+    )
 
 
-# ---- temperatures --------------------------------------------------------------------------------
+# ---- temperatures
 class RunningMean:
-    """Running mean of U of the corpus, from batches: that of a token, times the tokens of the corpus."""
+    """Running mean of U of the corpus, from batches: that of a token, times the tokens of the
+    corpus.
+    """
 
     def __init__(self, n_tokens: float, smoothing: float = SMOOTHING):
         self.n_tokens, self.smoothing = n_tokens, smoothing
@@ -189,16 +233,19 @@ class RunningMean:
         """Return the mean after a batch with this U and number of tokens."""
         if n_tokens > 0:
             new = joint / n_tokens
-            self.value = new if self.value is None else self.value + self.smoothing * (new - self.value)
+            self.value = (
+                new if self.value is None else self.value + self.smoothing * (new - self.value)
+            )
         return self.n_tokens * (self.value or 0.0)
 
 
 class DocumentTempering(Tempering):
     """A learned temperature for every document, which begins anew whenever a document is met.
 
-    r_dm is proportional to exp(s_m U_d - N_d A_d(s_m)) with A_d(s) = log sum_k E[theta_k^s] E[sum_v beta_kv^s], a bound
-    of the tempered partition function by Jensen's inequality (in place of equation 10, which divides by T_m once too
-    often). gamma and lambda are updated without the part of A (equation 11).
+    r_dm is proportional to exp(s_m U_d - N_d A_d(s_m)) with A_d(s) = log sum_k E[theta_k^s] E[sum_v
+    beta_kv^s], a bound of the tempered partition function by Jensen's inequality (in place of
+    equation 10, which divides by T_m once too often). gamma and lambda are updated without the part
+    of A (equation 11).
 
     Parameters
     ----------
@@ -218,7 +265,9 @@ class DocumentTempering(Tempering):
         self._age, self._log_sums = 0, None
 
     def prepare(self, topics) -> None:
-        """Compute the moments of the topics where they are out of date; once before every update."""
+        """Compute the moments of the topics where they are out of date; once before every
+        update.
+        """
         if self._age % _REFRESH == 0:
             self._log_sums = topics.log_power_sums(1 / self._nodes)
         self._age += 1
@@ -228,10 +277,12 @@ class DocumentTempering(Tempering):
         from sklpf.models.lda._word_kernels import log_tempered_tokens
 
         tokens = log_tempered_tokens(gamma, 1 / self._nodes, self._log_sums)
-        return temperature_posterior(joints, self.temperatures, n_tokens[:, None] * (tokens @ self._matrix.T))[0]
+        return temperature_posterior(
+            joints, self.temperatures, n_tokens[:, None] * (tokens @ self._matrix.T)
+        )[0]
 
 
-# ---- until T = 1 ---------------------------------------------------------------------------------
+# ---- until T = 1
 class Heat(NamedTuple):
     """How training begins: the parameters of LatentDirichletAllocation of these names."""
 
@@ -276,7 +327,9 @@ class Cooling:
         if self.n_updates == 0:
             return None
         if self.joint is not None:
-            self.tempering.advance(self.joint.add(documents.joints.sum(), X.data.sum(dtype=np.float64)))
+            self.tempering.advance(
+                self.joint.add(documents.joints.sum(), X.data.sum(dtype=np.float64))
+            )
         elif isinstance(self.tempering, Annealed):
             self.tempering.advance(None)
         return self
@@ -320,7 +373,10 @@ def start_cooling(
 
 def _annealed(schedule, highest, n_updates, limit) -> Cooling | None:
     if n_updates > _LONGEST_SCHEDULE:
-        raise ValueError(f"a schedule of {n_updates:.3g} temperatures can't be held; lower n_tempered or total_samples")
+        raise ValueError(
+            f"a schedule of {n_updates:.3g} temperatures can't be held; lower n_tempered or"
+            " total_samples"
+        )
     temperatures = temperature_schedule(schedule, highest, n_updates)[:limit]
     tempering = Annealed(temperatures)
     return Cooling(tempering, len(temperatures)) if len(temperatures) else None

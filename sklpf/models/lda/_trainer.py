@@ -1,4 +1,6 @@
-"""Training of latent Dirichlet allocation: passes over the documents, updates of the topics, and when they settle."""
+"""Training of latent Dirichlet allocation: passes over the documents, updates of the topics, and
+when they settle.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from sklpf._numbers import as_float64
+from sklpf._utils.numbers import as_float64
 from sklpf.models.lda._inference import (
     Settings,
     Topics,
@@ -40,12 +42,14 @@ class Steps(NamedTuple):
 
 
 class Trainer:
-    """Topics, alpha and temperature of a model on their way, its random stream, and the documents of a pass.
+    """Topics, alpha and temperature of a model on their way, its random stream, and the documents
+    of a pass.
 
     Parameters
     ----------
     model : LatentDirichletAllocation
-        With `_topics` (which are updated in place), `_alpha`, `_cooling`, `random_state_` and `n_batch_iter_`.
+        With `_topics` (which are updated in place), `_alpha`, `_cooling`, `random_state_` and
+        `n_batch_iter_`.
     X : CSR of shape (n, n_features)
     n_corpus : float
         Documents that those of X stand for.
@@ -55,10 +59,18 @@ class Trainer:
         Of `task_map`.
     """
 
-    def __init__(self, model, X: sp.csr_matrix, n_corpus: float, steps: Steps, settings: Settings, tasks):
+    def __init__(
+        self, model, X: sp.csr_matrix, n_corpus: float, steps: Steps, settings: Settings, tasks
+    ):
         self.topics, self.alpha, self.cooling = model._topics, model._alpha, model._cooling
         self.rng, self.update = model.random_state_, model.n_batch_iter_
-        self.X, self.n_corpus, self.steps, self.settings, self.tasks = X, n_corpus, steps, settings, tasks
+        self.X, self.n_corpus, self.steps, self.settings, self.tasks = (
+            X,
+            n_corpus,
+            steps,
+            settings,
+            tasks,
+        )
         self.temperatures: list[float] = []
 
     def run(self) -> None:
@@ -108,7 +120,9 @@ class Evaluation:
         self.last, self.perplexity = np.inf, np.nan  # NaN in a pass without evaluation
 
     def __call__(self, trainer: Trainer, iteration: int) -> bool:
-        self.perplexity = trainer.bound()[0] if self.every > 0 and iteration % self.every == 0 else np.nan
+        self.perplexity = (
+            trainer.bound()[0] if self.every > 0 and iteration % self.every == 0 else np.nan
+        )
         settled = trainer.cooling is None and abs(self.last - self.perplexity) < self.tolerance
         self.last = self.last if np.isnan(self.perplexity) else self.perplexity
         return settled
@@ -117,7 +131,9 @@ class Evaluation:
         return "" if np.isnan(self.perplexity) else f"perplexity: {self.perplexity:.4f}"
 
 
-def draw_topics(rng: np.random.RandomState, n_topics: int, n_features: int, dtype, prior: float) -> Topics:
+def draw_topics(
+    rng: np.random.RandomState, n_topics: int, n_features: int, dtype, prior: float
+) -> Topics:
     """Return topics to start from."""
     return Topics(_starting_values(rng, (n_topics, n_features), dtype), prior)
 
@@ -126,12 +142,14 @@ def _starting_values(rng, shape, dtype):
     return rng.gamma(_STARTING_SHAPE, 1 / _STARTING_SHAPE, shape).astype(dtype, copy=False)
 
 
-# -- what can be learned, and from what ----------------------------------------------------------------
+# -- what can be learned, and from what
 def check_options(model) -> None:
     """Raise ValueError if the model's way of learning lacks something that was asked for."""
     gibbs = model.learning_method == "gibbs"
     if gibbs and model.tempering is not None:
-        raise ValueError('tempering needs learning_method="batch" or "online"; set it to None for "gibbs"')
+        raise ValueError(
+            'tempering needs learning_method="batch" or "online"; set it to None for "gibbs"'
+        )
     if not gibbs and (model.learn_topic_word_prior or model.n_init > 1):
         raise ValueError('learn_topic_word_prior and n_init > 1 need learning_method="gibbs"')
 
@@ -144,13 +162,16 @@ def check_prior(name: str, prior: ArrayLike | None, n_topics: int) -> float | ND
     TypeError
         If it holds anything but numbers.
     ValueError
-        If it is of another shape, or so small or large that its digamma function or its sums lose all digits.
+        If it is of another shape, or so small or large that its digamma function or its sums lose
+        all digits.
     """
     if prior is None:
         return 1 / n_topics
     values, (low, high) = as_float64(prior, name, copy=True), _PRIOR_RANGE
     if values.ndim > 0 and values.shape != (n_topics,):
-        raise ValueError(f"{name} must be a number or have the shape ({n_topics},), got shape {values.shape}")
+        raise ValueError(
+            f"{name} must be a number or have the shape ({n_topics},), got shape {values.shape}"
+        )
     wrong = values[~((values >= low) & (values <= high))]
     if len(wrong):
         raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {wrong[0]:g}; clip it")
@@ -158,19 +179,27 @@ def check_prior(name: str, prior: ArrayLike | None, n_topics: int) -> float | ND
 
 
 def check_topics(topics: ArrayLike) -> NDArray:
-    """Return a copy of topics as Dirichlet parameters, (n_topics, n_features); probabilities become certain ones."""
-    checked = check_array(topics, dtype=(np.float64, np.float32), order="C", copy=True, input_name="topics")
+    """Return a copy of topics as Dirichlet parameters, (n_topics, n_features); probabilities become
+    certain ones.
+    """
+    checked = check_array(
+        topics, dtype=(np.float64, np.float32), order="C", copy=True, input_name="topics"
+    )
     if not np.all(checked > 0):
-        raise ValueError("topics must be positive; add a little to every probability and normalise the rows")
+        raise ValueError(
+            "topics must be positive; add a little to every probability and normalise the rows"
+        )
     certain = np.abs(checked.sum(axis=1, dtype=np.float64) - 1).max() <= _ROUNDING
     return checked * checked.dtype.type(_CERTAIN) if certain else checked
 
 
 def check_tokens(X: sp.csr_matrix, n_corpus: float) -> None:
-    """Raise ValueError if so many documents like those of X have more tokens than can be counted."""
+    """Raise ValueError if so many documents like those of X have more tokens than can be
+    counted.
+    """
     longest = float(lengths(X).max())
     if not longest * n_corpus <= _MOST_TOKENS:
         raise ValueError(
-            f"X has documents of {longest:.3g} tokens, and stands for {n_corpus:.3g} documents: more than "
-            f"{_MOST_TOKENS:g} tokens can't be counted; rescale X or lower total_samples"
+            f"X has documents of {longest:.3g} tokens, and stands for {n_corpus:.3g} documents:"
+            f" more than {_MOST_TOKENS:g} tokens can't be counted; rescale X or lower total_samples"
         )

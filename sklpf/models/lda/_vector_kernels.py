@@ -1,7 +1,8 @@
-"""Numba building blocks of the topics of documents: digamma, loops over registers, four rows at a time times a vector.
+"""Numba building blocks of the topics of documents: digamma, loops over registers, four rows at a
+time times a vector.
 
-The products name their registers: LLVM neither adds up a sum in another order than is written nor sees that rows at
-computed places don't overlap, and would leave both scalar.
+The products name their registers: LLVM neither adds up a sum in another order than is written nor
+sees that rows at computed places don't overlap, and would leave both scalar.
 """
 
 import numpy as np
@@ -9,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sklpf._layout import LANES
+from sklpf._utils.layout import LANES
 from sklpf.kernels import bitcast, exp64, inlined, njit
 
 FLUSH = 1e-18  # smaller factors count as 0: products of two would be subnormal in float32, and slow
@@ -18,7 +19,7 @@ _as_int64 = bitcast(types.float64, types.int64, ir.IntType(64))
 _as_float64 = bitcast(types.int64, types.float64, ir.DoubleType())
 
 
-# ---- digamma -----------------------------------------------------------------------------------
+# ---- digamma
 @inlined
 def log64(x):
     """log of a normal float64 above 0; 2e-15 relative or absolute, vectorises."""
@@ -48,7 +49,8 @@ def log64(x):
 def _shifted(x):
     """(u, r) with digamma(x) = log u - r for x > 0.
 
-    r = 1/x + ... + 1/(x + 7), in pairs that share t = x (x + 7); u = exp(digamma(x + 8)) by its series in v = x + 15/2.
+    r = 1/x + ... + 1/(x + 7), in pairs that share t = x (x + 7); u = exp(digamma(x + 8)) by its
+    series in v = x + 15/2.
     """
     t, v = x * x + 7.0 * x, x + 7.5
     product = t * (t + 6.0) * (t + 10.0) * (t + 12.0)
@@ -62,7 +64,9 @@ def _shifted(x):
 
 @inlined
 def exp_digamma(x):
-    """exp(digamma(x)) for 1e-300 <= x <= 1e30; 2e-11 relative (digamma below -708 counts as that), vectorises."""
+    """exp(digamma(x)) for 1e-300 <= x <= 1e30; 2e-11 relative (digamma below -708 counts as that),
+    vectorises.
+    """
     u, r = _shifted(x)
     return u * exp64(-r)
 
@@ -76,7 +80,9 @@ def digamma(x):
 
 @inlined
 def log_gamma(x):
-    """log Gamma(x) for 1e-300 <= x <= 1e30; 2e-11 absolute or relative, vectorises (Stirling at x + 8)."""
+    """log Gamma(x) for 1e-300 <= x <= 1e30; 2e-11 absolute or relative, vectorises (Stirling at x +
+    8).
+    """
     t, y = x * x + 7.0 * x, x + 8.0
     w = 1.0 / y
     z = w * w
@@ -87,7 +93,9 @@ def log_gamma(x):
 
 @inlined
 def trigamma(x):
-    """Derivative of digamma for 1e-150 <= x <= 1e30; 1e-11 relative, vectorises (asymptotic series at x + 8)."""
+    """Derivative of digamma for 1e-150 <= x <= 1e30; 1e-11 relative, vectorises (asymptotic series
+    at x + 8).
+    """
     total, y = 0.0, x
     for _ in range(8):
         total += 1.0 / (y * y)
@@ -97,10 +105,12 @@ def trigamma(x):
     return total + w * (1.0 + 0.5 * w + z * (1 / 6 - z * (1 / 30 - z * (1 / 42 - z * (1 / 30)))))
 
 
-# ---- registers -----------------------------------------------------------------------------------
+# ---- registers
 @njit
 def aligned(shape, like):
-    """Zeros of four bytes each from a multiple of 64 bytes on: no register crosses a line of the cache."""
+    """Zeros of four bytes each from a multiple of 64 bytes on: no register crosses a line of the
+    cache.
+    """
     size = 1
     for n in shape:
         size *= n
@@ -149,7 +159,9 @@ def spread(builder, value, lanes=LANES):
     """A register that holds a number in every lane."""
     undefined = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
     first = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(first, undefined, repeated(ir.VectorType(ir.IntType(32), lanes), 0))
+    return builder.shuffle_vector(
+        first, undefined, repeated(ir.VectorType(ir.IntType(32), lanes), 0)
+    )
 
 
 def shifted(builder, values, by):
@@ -166,10 +178,12 @@ def running_sums(builder, values):
     return values
 
 
-# ---- four rows -----------------------------------------------------------------------------------
+# ---- four rows
 def _pointers(context, builder, signature, arguments):
     return [
-        context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
+        context.make_array(kind)(context, builder, value).data
+        if isinstance(kind, types.Array)
+        else value
         for kind, value in zip(signature.args, arguments)
     ]
 
@@ -180,10 +194,14 @@ def _lanes(signature):
 
 @intrinsic
 def four_dots(typing_context, weights, rows, starts, first, width, out):
-    """out[first + j] = sum of weights[:width] * rows[starts[first + j]:][:width] for j < 4; width fills registers."""
+    """out[first + j] = sum of weights[:width] * rows[starts[first + j]:][:width] for j < 4; width
+    fills registers.
+    """
 
     def generate(context, builder, signature, arguments):
-        _emit_four_dots(builder, _lanes(signature), *_pointers(context, builder, signature, arguments))
+        _emit_four_dots(
+            builder, _lanes(signature), *_pointers(context, builder, signature, arguments)
+        )
         return context.get_dummy_value()
 
     return types.void(weights, rows, starts, types.intp, types.intp, out), generate
@@ -191,10 +209,14 @@ def four_dots(typing_context, weights, rows, starts, first, width, out):
 
 @intrinsic
 def add_four(typing_context, weights, rows, starts, first, width, out):
-    """out[:width] += weights[first + j] * rows[starts[first + j]:][:width] for j < 4; width fills registers."""
+    """out[:width] += weights[first + j] * rows[starts[first + j]:][:width] for j < 4; width fills
+    registers.
+    """
 
     def generate(context, builder, signature, arguments):
-        _emit_add_four(builder, _lanes(signature), *_pointers(context, builder, signature, arguments))
+        _emit_add_four(
+            builder, _lanes(signature), *_pointers(context, builder, signature, arguments)
+        )
         return context.get_dummy_value()
 
     return types.void(weights, rows, starts, types.intp, types.intp, out), generate
@@ -206,21 +228,33 @@ def _emit_four_dots(builder, lanes, weights, rows, starts, first, width, out):
     with Loop(builder, width, lanes) as loop:
         sums = [loop.carry(repeated(vector, 0.0)) for _ in begins]
         shared = _load(loop, weights, vector)
-        more = [_multiply_add(builder, shared, _load(loop, begin, vector), total) for begin, total in zip(begins, sums)]
+        more = [
+            _multiply_add(builder, shared, _load(loop, begin, vector), total)
+            for begin, total in zip(begins, sums)
+        ]
         loop.next(sums, more)
     for index, value in zip(indices, more):
         n = lanes
         while n > 1:  # add the upper half to the lower
             n //= 2
-            low, high = (ir.Constant(ir.VectorType(int32, n), [i + s for i in range(n)]) for s in (0, n))
-            value = builder.fadd(builder.shuffle_vector(value, value, low), builder.shuffle_vector(value, value, high))
-        builder.store(builder.extract_element(value, ir.Constant(int32, 0)), builder.gep(out, [index]))
+            low, high = (
+                ir.Constant(ir.VectorType(int32, n), [i + s for i in range(n)]) for s in (0, n)
+            )
+            value = builder.fadd(
+                builder.shuffle_vector(value, value, low),
+                builder.shuffle_vector(value, value, high),
+            )
+        builder.store(
+            builder.extract_element(value, ir.Constant(int32, 0)), builder.gep(out, [index])
+        )
 
 
 def _emit_add_four(builder, lanes, weights, rows, starts, first, width, out):
     vector = ir.VectorType(out.type.pointee, lanes)
     indices, begins = _begins(builder, rows, starts, first)
-    factors = [spread(builder, builder.load(builder.gep(weights, [index])), lanes) for index in indices]
+    factors = [
+        spread(builder, builder.load(builder.gep(weights, [index])), lanes) for index in indices
+    ]
     with Loop(builder, width, lanes) as loop:
         total = _load(loop, out, vector)
         for factor, begin in zip(factors, begins):
@@ -231,7 +265,9 @@ def _emit_add_four(builder, lanes, weights, rows, starts, first, width, out):
 
 def _begins(builder, rows, starts, first):
     indices = [builder.add(first, ir.Constant(ir.IntType(64), j)) for j in range(4)]
-    return indices, [builder.gep(rows, [builder.load(builder.gep(starts, [index]))]) for index in indices]
+    return indices, [
+        builder.gep(rows, [builder.load(builder.gep(starts, [index]))]) for index in indices
+    ]
 
 
 def _place(loop, begin, vector):
@@ -243,4 +279,6 @@ def _load(loop, begin, vector):
 
 
 def _multiply_add(builder, first, second, third):
-    return builder.fadd(builder.fmul(first, second, flags=("contract",)), third, flags=("contract",))
+    return builder.fadd(
+        builder.fmul(first, second, flags=("contract",)), third, flags=("contract",)
+    )

@@ -1,6 +1,8 @@
-"""Numba kernels of topics in latent Dirichlet allocation: rows of words, updates, bounds and moments.
+"""Numba kernels of topics in latent Dirichlet allocation: rows of words, updates, bounds and
+moments.
 
-Words are rows: lambda of a word over all topics lies side by side, as base + scale * weights. Sums are float64.
+Words are rows: lambda of a word over all topics lies side by side, as base + scale * weights. Sums
+are float64.
 """
 
 import math
@@ -8,12 +10,19 @@ import math
 import numpy as np
 
 from sklpf.kernels import exp64, inlined, njit
-from sklpf.models.lda._vector_kernels import FLUSH, add_four, digamma, exp_digamma, log_gamma, trigamma
+from sklpf.models.lda._vector_kernels import (
+    FLUSH,
+    add_four,
+    digamma,
+    exp_digamma,
+    log_gamma,
+    trigamma,
+)
 
 _LOWEST = -1e4  # of E log beta: exponentials below this are 0 at any temperature
 
 
-# ---- words -------------------------------------------------------------------------------------
+# ---- words
 @njit
 def list_words(indices, n_features):
     """The distinct words of a batch, rising, and the number of each entry's word among them."""
@@ -33,7 +42,9 @@ def list_words(indices, n_features):
 
 @njit
 def fill_exp_rows(weights, words, base, scale, factors, out):
-    """out[i] = exp(E log beta) of words[i], for lambda = base + scale * weights and factors exp(-digamma(sums))."""
+    """out[i] = exp(E log beta) of words[i], for lambda = base + scale * weights and factors
+    exp(-digamma(sums)).
+    """
     for i in range(words.shape[0]):
         _fill_exp_row(weights[words[i]], base, scale, factors, out[i])
 
@@ -74,9 +85,11 @@ def raise_rows(log_rows, inverse, n_topics, out):
 
 @njit
 def add_statistics(columns, documents, ratios, theta, rows, words, factor, weights, totals):
-    """weights[words[i]] += factor * rows[i] * sum of ratios * theta over the documents with that word; totals too.
+    """weights[words[i]] += factor * rows[i] * sum of ratios * theta over the documents with that
+    word; totals too.
 
-    columns, documents and ratios are the batch word by word: where each word begins, and its documents.
+    columns, documents and ratios are the batch word by word: where each word begins, and its
+    documents.
     """
     n_topics, padded, flat = weights.shape[1], rows.shape[1], theta.reshape(-1)
     sums, starts, factors = np.empty_like(rows[0]), np.zeros(4, np.int64), np.zeros(4, ratios.dtype)
@@ -91,10 +104,16 @@ def add_statistics(columns, documents, ratios, theta, rows, words, factor, weigh
 
 
 @njit
-def add_local_statistics(columns, documents, ratios, theta, log_rows, inverse, words, factor, weights, totals):
+def add_local_statistics(
+    columns, documents, ratios, theta, log_rows, inverse, words, factor, weights, totals
+):
     """Like `add_statistics` where each document has an inverse temperature of its own."""
     n_topics = weights.shape[1]
-    sums, power, ones = np.empty_like(log_rows[0]), np.zeros_like(log_rows[0]), np.ones_like(log_rows[0])
+    sums, power, ones = (
+        np.empty_like(log_rows[0]),
+        np.zeros_like(log_rows[0]),
+        np.ones_like(log_rows[0]),
+    )
     for i in range(words.shape[0]):
         sums[:] = 0
         for j in range(columns[i], columns[i + 1]):
@@ -117,10 +136,12 @@ def _add_products(weights, totals, first, second, factor):
         totals[k] += more
 
 
-# ---- bounds ------------------------------------------------------------------------------------
+# ---- bounds
 @inlined
 def _dirichlet_term(prior, value, offset):
-    """What one value of q adds to E[log p - log q] of a Dirichlet, but for log Gamma of the prior and of the sums."""
+    """What one value of q adds to E[log p - log q] of a Dirichlet, but for log Gamma of the prior
+    and of the sums.
+    """
     return (prior - value) * (digamma(value) - offset) + log_gamma(value)
 
 
@@ -188,7 +209,7 @@ def mean_polygammas(prior, counts):
     return first / counts.shape[0], second / counts.shape[0]
 
 
-# ---- moments -----------------------------------------------------------------------------------
+# ---- moments
 @njit
 def _moment_row(base, scale, weights, power, out):
     for k in range(weights.shape[0]):
@@ -198,7 +219,9 @@ def _moment_row(base, scale, weights, power, out):
 
 @njit
 def power_sums(base, scale, weights, power):
-    """Sum over words, (K,), of Gamma(lambda + power) / Gamma(lambda) for lambda = base + scale * weights."""
+    """Sum over words, (K,), of Gamma(lambda + power) / Gamma(lambda) for lambda = base + scale *
+    weights.
+    """
     sums = np.zeros(weights.shape[1])
     for v in range(weights.shape[0]):
         _moment_row(base, scale, weights[v], power, sums)
@@ -213,7 +236,9 @@ def _tempered_row(gamma, power, log_sums, out):
 
 @njit
 def log_tempered_tokens(gamma, powers, log_sums):
-    """A_d(s) = log sum_k E[theta_k^s] exp(log_sums[s, k]), shape (n, S), for theta ~ Dirichlet(gamma_d)."""
+    """A_d(s) = log sum_k E[theta_k^s] exp(log_sums[s, k]), shape (n, S), for theta ~
+    Dirichlet(gamma_d).
+    """
     out, terms = np.empty((gamma.shape[0], powers.shape[0])), np.empty(gamma.shape[1])
     for d in range(gamma.shape[0]):
         total = gamma[d].sum()

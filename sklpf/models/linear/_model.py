@@ -1,4 +1,6 @@
-"""LinearGenerativeModel: rows as sums of independent causes with noise; `score` is a log-likelihood."""
+"""LinearGenerativeModel: rows as sums of independent causes with noise; `score` is a
+log-likelihood.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._random import draw_seed
-from sklpf._sklearn import Interval, StrOptions
+from sklpf._utils.random import draw_seed
+from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.models._generative import GenerativeModel, check_latent
 from sklpf.models.linear._path import GaussianPosterior, LinearPath
-from sklpf.models.linear._trainer import LaplaceCauses, gaussian_components, independent_components, sparse_causes
+from sklpf.models.linear._trainer import (
+    LaplaceCauses,
+    gaussian_components,
+    independent_components,
+    sparse_causes,
+)
 from sklpf.partition import PartitionEstimator
 
 
 class LinearGenerativeModel(GenerativeModel):
     """Rows as sums of independent causes with noise; `score` is a log-likelihood.
 
-    x = `mean_` + `components_`.T @ a + `noise_std` N(0, I) with causes a_i of density ``exp(-|a_i|) / 2`` (sparse
-    coding, and independent component analysis with noise) or N(0, 1) (probabilistic PCA whose noise is known); see
-    Sohl-Dickstein & Culpepper 2012, eq. 30 to 32.
+    x = `mean_` + `components_`.T @ a + `noise_std` N(0, I) with causes a_i of density ``exp(-|a_i|)
+    / 2`` (sparse coding, and independent component analysis with noise) or N(0, 1) (probabilistic
+    PCA whose noise is known); see Sohl-Dickstein & Culpepper 2012, eq. 30 to 32.
 
     Parameters
     ----------
@@ -31,13 +38,14 @@ class LinearGenerativeModel(GenerativeModel):
     prior : {"laplace", "gaussian"}, default="laplace"
         Of the causes.
     noise_std : float, default=0.1
-        Standard deviation of the noise, in the units of X. It is not learned: choose it by cross-validation.
+        Standard deviation of the noise, in the units of X. It is not learned: choose it by
+        cross-validation.
     n_draws : int or None, default=None
-        Chains of causes for every row in the E-step: 1 is stochastic EM, more are Monte-Carlo EM (Bishop 2006, eq.
-        11.29). None: 1, or of few rows as many as make 200 chains.
+        Chains of causes for every row in the E-step: 1 is stochastic EM, more are Monte-Carlo EM
+        (Bishop 2006, eq. 11.29). None: 1, or of few rows as many as make 200 chains.
     tol : float, default=0.01
-        Training has settled when the mean of `loss_curve_` over 10 passes is not lower by more than that, in nats a
-        row, in the 10 passes after.
+        Training has settled when the mean of `loss_curve_` over 10 passes is not lower by more than
+        that, in nats a row, in the 10 passes after.
     max_iter : int, default=200
         Most passes until it has.
     verbose : int, default=0
@@ -45,24 +53,26 @@ class LinearGenerativeModel(GenerativeModel):
     random_state : int, RandomState or None, default=None
         Components, chains and the estimates of `score` depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
-        How log p(x) of a row is computed. None: in closed form where the prior is Gaussian, else by `HAIS`. A
-        `random_state` or `n_jobs` that it leaves at None are taken from the model.
+        How log p(x) of a row is computed. None: in closed form where the prior is Gaussian, else by
+        `HAIS`. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate is not to be trusted.
     n_jobs : int or None, default=None
-        For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise. Never changes a number.
+        For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise. Never
+        changes a number.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        What one unit of a cause adds to a row: the transpose of the mixing matrix Phi, as FactorAnalysis keeps it. (Of
-        FastICA it is ``mixing_.T`` that corresponds, not ``components_``, which unmix.) Signs and order are arbitrary.
+        What one unit of a cause adds to a row: the transpose of the mixing matrix Phi, as
+        FactorAnalysis keeps it. (Of FastICA it is ``mixing_.T`` that corresponds, not
+        ``components_``, which unmix.) Signs and order are arbitrary.
     mean_ : ndarray of shape (n_features,)
         Means of the columns, as in FastICA.
     loss_curve_ : ndarray of shape (`n_iter_`,)
-        Estimates of -log p(x) of the training rows, in nats a row, after every pass: thermodynamic integration by the
-        trapezoid rule of two points, with a bias of a few nats where causes are many more than features. With a
-        Gaussian prior its value.
+        Estimates of -log p(x) of the training rows, in nats a row, after every pass: thermodynamic
+        integration by the trapezoid rule of two points, with a bias of a few nats where causes are
+        many more than features. With a Gaussian prior its value.
     n_iter_ : int
         Passes.
     converged_ : bool
@@ -74,9 +84,10 @@ class LinearGenerativeModel(GenerativeModel):
 
     Notes
     -----
-    With a Gaussian prior the components are those of greatest likelihood, in closed form. With a Laplace prior training
-    begins at FastICA's, scaled to causes of variance 2, beside which more of them start small and at random, and goes
-    on by `sklpf.training.EM` with natural-gradient M-steps. The likelihood has local optima.
+    With a Gaussian prior the components are those of greatest likelihood, in closed form. With a
+    Laplace prior training begins at FastICA's, scaled to causes of variance 2, beside which more of
+    them start small and at random, and goes on by `sklpf.training.EM` with natural-gradient
+    M-steps. The likelihood has local optima.
 
     Examples
     --------
@@ -122,7 +133,7 @@ class LinearGenerativeModel(GenerativeModel):
         self.on_nonconvergence = on_nonconvergence
         self.n_jobs = n_jobs
 
-    # -- training --------------------------------------------------------------------------------
+    # -- training
     def _learn(self, X, rng):
         self._n_features_out = X.shape[1] if self.n_components is None else self.n_components
         if self.prior == "gaussian":
@@ -133,20 +144,27 @@ class LinearGenerativeModel(GenerativeModel):
     def _fit_gaussian(self, X):
         self.components_ = gaussian_components(X, self._n_features_out, self.noise_std)
         log_likelihood = GaussianPosterior(self.components_, self.noise_std, 1.0).log_likelihood(X)
-        self.loss_curve_, self.n_iter_, self.converged_ = np.array([-log_likelihood.mean()]), 1, True
+        self.loss_curve_, self.n_iter_, self.converged_ = (
+            np.array([-log_likelihood.mean()]),
+            1,
+            True,
+        )
 
     def _fit_laplace(self, X, rng):
         start, rows = independent_components(X, self._n_features_out, rng), self._repeated(X)
-        causes, draws = LaplaceCauses(rows, start, self.noise_std), np.random.default_rng(draw_seed(rng))
+        causes, draws = (
+            LaplaceCauses(rows, start, self.noise_std),
+            np.random.default_rng(draw_seed(rng)),
+        )
         self._train(causes, draws.standard_normal((len(rows), len(start))), draws)
         self.components_ = causes.components
 
-    # -- causes ------------------------------------------------------------------------------------
+    # -- causes
     def transform(self, X) -> NDArray[np.float64]:
         """Most probable causes of every row.
 
-        With a Gaussian prior that is their posterior mean; with a Laplace prior a sparse code, by coordinate descent
-        (scikit-learn's `Lasso`).
+        With a Gaussian prior that is their posterior mean; with a Laplace prior a sparse code, by
+        coordinate descent (scikit-learn's `Lasso`).
 
         Parameters
         ----------
@@ -177,6 +195,6 @@ class LinearGenerativeModel(GenerativeModel):
         check_is_fitted(self)
         return check_latent(X, len(self.components_)) @ self.components_ + self.mean_
 
-    # -- log-likelihood ------------------------------------------------------------------------------
+    # -- log-likelihood
     def _path(self, X):
         return LinearPath(X, self.components_, self.noise_std, self.prior)

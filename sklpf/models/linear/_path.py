@@ -7,23 +7,27 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.models._latent_rows import LatentRowsPath, check_components, check_noise_std
 from sklpf.partition import HAIS, Exact, PartitionEstimator
 from sklpf.paths._geometric import Points
 from sklpf.paths._kernel_path import read_only
 
 _LOG_TAU = np.log(2 * np.pi)
-WIDTH = 2.0  # variance of a Laplace density, and of the Gaussian prior that stands for it in the base
+WIDTH = (
+    2.0  # variance of a Laplace density, and of the Gaussian prior that stands for it in the base
+)
 
 
 class LinearPath(LatentRowsPath):
-    """Causes a of x = Phi a + noise_std N(0, I) for each row x (Sohl-Dickstein & Culpepper 2012, eq. 30 to 32).
+    """Causes a of x = Phi a + noise_std N(0, I) for each row x (Sohl-Dickstein & Culpepper 2012,
+    eq. 30 to 32).
 
-    The base is the causes' posterior under a Gaussian prior N(0, tau^2 I), with tau^2 = 2 where theirs is Laplace, as
-    that has this variance, and 1 where it is Gaussian, so that base and target are then the same. Chains live in
-    coordinates y with a = mu(x) + R y, in which the base is N(0, I); R Rᵀ = (Phiᵀ Phi / noise_std² + I / tau²)⁻¹ is
-    shared by all rows. The likelihood is a part of base and target, and log f_1 - log f_0 is a sum over the causes.
+    The base is the causes' posterior under a Gaussian prior N(0, tau^2 I), with tau^2 = 2 where
+    theirs is Laplace, as that has this variance, and 1 where it is Gaussian, so that base and
+    target are then the same. Chains live in coordinates y with a = mu(x) + R y, in which the base
+    is N(0, I); R Rᵀ = (Phiᵀ Phi / noise_std² + I / tau²)⁻¹ is shared by all rows. The likelihood is
+    a part of base and target, and log f_1 - log f_0 is a sum over the causes.
 
     Parameters
     ----------
@@ -54,7 +58,8 @@ class LinearPath(LatentRowsPath):
 
     _kernels = "sklpf.models.linear._path_kernels"
     center: NDArray[np.float64]  # of one row: mu(x)
-    constant: float  # of one row: log p(x) under the Gaussian prior, and by what the norms of the priors differ
+    # of one row: log p(x) under the Gaussian prior, and by what the norms of the priors differ
+    constant: float
 
     def __init__(
         self,
@@ -70,10 +75,15 @@ class LinearPath(LatentRowsPath):
         self.prior: Literal["laplace", "gaussian"] = prior
         self.n_dimensions, self.n_features = self.components.shape
         super().__init__(X, ladder)
-        self.posterior = GaussianPosterior(self.components, self.noise_std, 1.0 if prior == "gaussian" else WIDTH)
+        self.posterior = GaussianPosterior(
+            self.components, self.noise_std, 1.0 if prior == "gaussian" else WIDTH
+        )
 
     def _at_row(self):
-        self.center, self.constant = self.posterior.center(self.X), float(self.posterior.log_likelihood(self.X))
+        self.center, self.constant = (
+            self.posterior.center(self.X),
+            float(self.posterior.log_likelihood(self.X)),
+        )
         if self.prior == "laplace":
             self.constant += self.n_dimensions * (0.5 * (_LOG_TAU + np.log(WIDTH)) - np.log(2))
 
@@ -85,9 +95,13 @@ class LinearPath(LatentRowsPath):
 
     @property
     def closed_log_partition(self):
-        """A function without arguments: log p(x) of one row, in nats, where the prior is Gaussian."""
+        """A function without arguments: log p(x) of one row, in nats, where the prior is
+        Gaussian.
+        """
         if self.prior != "gaussian":
-            raise AttributeError("log p(x) has no closed form where the prior is Laplace: choose HAIS")
+            raise AttributeError(
+                "log p(x) has no closed form where the prior is Laplace: choose HAIS"
+            )
         return lambda: self.constant
 
     def default_estimator(self) -> PartitionEstimator:
@@ -100,7 +114,7 @@ class LinearPath(LatentRowsPath):
         """
         return Exact() if self.prior == "gaussian" else HAIS()
 
-    # -- one row's densities ---------------------------------------------------------------------
+    # -- one row's densities
     def sample_base(self, n: int, stream: Stream) -> Points:
         """Return n exact draws from the base."""
         return self.at(stream.generator().standard_normal((n, self.n_dimensions)))
@@ -165,7 +179,9 @@ class GaussianPosterior:
         left, self._values, self._right = np.linalg.svd(components, full_matrices=False)
         self._noise_std, self._width, self._n_features = noise_std, width, components.shape[1]
         with np.errstate(over="ignore"):
-            self._scales = np.hypot(np.sqrt(width) * self._values, noise_std)  # of x along the right vectors
+            self._scales = np.hypot(
+                np.sqrt(width) * self._values, noise_std
+            )  # of x along the right vectors
         stds = noise_std * np.sqrt(width) / self._scales
         self.root = (left * stds) @ left.T
         if len(components) > len(stds):  # directions that x says nothing about
@@ -179,10 +195,18 @@ class GaussianPosterior:
         return X @ self._gain.T
 
     def log_likelihood(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return log N(x; 0, width componentsᵀ components + noise_std² I) of rows (..., n_features), in nats."""
+        """Return log N(x; 0, width componentsᵀ components + noise_std² I) of rows (...,
+        n_features), in nats.
+        """
         along = X @ self._right.T
         off = X - along @ self._right
-        squares = np.sum((along / self._scales) ** 2, axis=-1) + np.sum((off / self._noise_std) ** 2, axis=-1)
+        squares = np.sum((along / self._scales) ** 2, axis=-1) + np.sum(
+            (off / self._noise_std) ** 2, axis=-1
+        )
         n_off = self._n_features - len(self._scales)
-        log_norm = np.log(self._scales).sum() + n_off * np.log(self._noise_std) + self._n_features / 2 * _LOG_TAU
+        log_norm = (
+            np.log(self._scales).sum()
+            + n_off * np.log(self._noise_std)
+            + self._n_features / 2 * _LOG_TAU
+        )
         return -0.5 * squares - log_norm

@@ -1,4 +1,6 @@
-"""Numba kernels of the linear generative model's path: the density of one row's causes, and the programs on it."""
+"""Numba kernels of the linear generative model's path: the density of one row's causes, and the
+programs on it.
+"""
 
 from typing import NamedTuple
 
@@ -9,7 +11,9 @@ from sklpf.kernels import _programs as programs
 
 
 class Row(NamedTuple):
-    """What is known of one row. log f_1 - log f_0 is constant + the sum over causes of square a² - absolute |a|."""
+    """What is known of one row. log f_1 - log f_0 is constant + the sum over causes of square a² -
+    absolute |a|.
+    """
 
     root: np.ndarray  # (M, M), symmetric
     center: np.ndarray  # (M,)
@@ -19,7 +23,9 @@ class Row(NamedTuple):
     square: float
 
 
-@implements(programs.evaluate, Row, fastmath={*OPTIONS["fastmath"], "reassoc"})  # sums that vectorise
+@implements(
+    programs.evaluate, Row, fastmath={*OPTIONS["fastmath"], "reassoc"}
+)  # sums that vectorise
 def _evaluate(row, position, values):
     causes = np.dot(position, row.root)
     center, absolute, square = row.center, row.absolute, row.square
@@ -48,5 +54,18 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
 
 
 @njit
-def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
-    programs.temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
+def temper(
+    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
+):
+    programs.temper(
+        model,
+        state,
+        levels,
+        ladder,
+        log_pseudo_prior,
+        n_redraws,
+        sweeps_per_redraw,
+        stride,
+        keys,
+        sums,
+    )

@@ -1,4 +1,6 @@
-"""What trains the linear generative model: starting values, its causes in the E-step, and its M-steps."""
+"""What trains the linear generative model: starting values, its causes in the E-step, and its
+M-steps.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,11 @@ _SPARSE_TOL, _SPARSE_SWEEPS = 1e-10, 10_000  # of coordinate descent
 
 
 def gaussian_components(X: NDArray, n_components: int, noise_std: float) -> NDArray[np.float64]:
-    """Return the components of greatest likelihood where causes are N(0, 1): probabilistic PCA with known noise.
+    """Return the components of greatest likelihood where causes are N(0, 1): probabilistic PCA with
+    known noise.
 
-    X is centred. Directions whose variance is below the noise's have none (Tipping & Bishop 1999, eq. 15).
+    X is centred. Directions whose variance is below the noise's have none (Tipping & Bishop 1999,
+    eq. 15).
     """
     _, values, right = _svd(X)
     variances = np.maximum((values / np.sqrt(len(X))) ** 2 - noise_std**2, 0)
@@ -31,8 +35,11 @@ def gaussian_components(X: NDArray, n_components: int, noise_std: float) -> NDAr
     return components
 
 
-def independent_components(X: NDArray, n_components: int, rng: np.random.RandomState) -> NDArray[np.float64]:
-    """Return the components of FastICA for causes of variance 2; and random ones, where more are wanted.
+def independent_components(
+    X: NDArray, n_components: int, rng: np.random.RandomState
+) -> NDArray[np.float64]:
+    """Return the components of FastICA for causes of variance 2; and random ones, where more are
+    wanted.
 
     X is centred. Its covariance is that of the model but for the noise.
     """
@@ -41,7 +48,9 @@ def independent_components(X: NDArray, n_components: int, rng: np.random.RandomS
     components = np.zeros((n_components, X.shape[1]))
     if rank == 0:
         return components
-    whitening = right[:rank] * (values[:rank, np.newaxis] / np.sqrt(len(X)))  # white rows @ whitening are those of X
+    whitening = right[:rank] * (
+        values[:rank, np.newaxis] / np.sqrt(len(X))
+    )  # white rows @ whitening are those of X
     rotation = _rotation(X @ right[:rank].T * (np.sqrt(len(X)) / values[:rank]), rng)
     share = _SHARE if n_components > rank else 1.0
     components[:rank] = np.sqrt(share) * rotation @ whitening
@@ -57,19 +66,29 @@ def _svd(X):
 
 
 def _rotation(Z, rng):
-    """Orthonormal rows that make the rows of white data independent; random ones where FastICA fails."""
+    """Orthonormal rows that make the rows of white data independent; random ones where FastICA
+    fails.
+    """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
-        found = FastICA(whiten=False, random_state=rng).fit(Z).components_ if len(Z) > 1 else np.eye(Z.shape[1])
+        found = (
+            FastICA(whiten=False, random_state=rng).fit(Z).components_
+            if len(Z) > 1
+            else np.eye(Z.shape[1])
+        )
     if np.all(np.isfinite(found)) and np.allclose(found @ found.T, np.eye(len(found)), atol=1e-6):
         return found
     return np.linalg.qr(rng.standard_normal((Z.shape[1], Z.shape[1])))[0]
 
 
 def sparse_causes(X: NDArray, components: NDArray, noise_std: float) -> NDArray[np.float64]:
-    """Return the causes of greatest posterior density of every row, (n, n_components), where their prior is Laplace."""
-    size = float(np.abs(components).max(initial=0.0)) or 1.0  # numbers of about 1, whatever the units
+    """Return the causes of greatest posterior density of every row, (n, n_components), where their
+    prior is Laplace.
+    """
+    size = (
+        float(np.abs(components).max(initial=0.0)) or 1.0
+    )  # numbers of about 1, whatever the units
     alpha = (noise_std / size) ** 2 / X.shape[1]  # Lasso divides squares by the number of features
     causes = np.empty((len(X), len(components)))
     with warnings.catch_warnings():
@@ -83,10 +102,11 @@ def sparse_causes(X: NDArray, components: NDArray, noise_std: float) -> NDArray[
 class LaplaceCauses:
     """Causes of every row as `sklpf.training.EM` draws them, in the coordinates of `LinearPath`.
 
-    The M-step follows the natural gradient of the likelihood (Lewicki & Sejnowski 2000): with causes drawn from their
-    posterior, that by the components Cᵀ = Phi is Phiᵀ d log p / d Phi = E[sign(a) aᵀ] - I, integrated by parts, and
-    Phi moves along Phi Phiᵀ times the gradient. It goes as far at any noise, where the M-step in closed form moves Phi
-    by a share of it that is as small as the noise's variance.
+    The M-step follows the natural gradient of the likelihood (Lewicki & Sejnowski 2000): with
+    causes drawn from their posterior, that by the components Cᵀ = Phi is Phiᵀ d log p / d Phi =
+    E[sign(a) aᵀ] - I, integrated by parts, and Phi moves along Phi Phiᵀ times the gradient. It goes
+    as far at any noise, where the M-step in closed form moves Phi by a share of it that is as small
+    as the noise's variance.
 
     Parameters
     ----------
@@ -121,21 +141,29 @@ class LaplaceCauses:
         """Move the components along the natural gradient."""
         causes = self._causes(position)
         slope = causes.T @ np.sign(causes) / len(causes) - np.eye(len(self.components))
-        step = _STEP / max(1.0, float(np.linalg.norm(slope, 2)))  # far from the optimum a slope may be large
+        step = _STEP / max(
+            1.0, float(np.linalg.norm(slope, 2))
+        )  # far from the optimum a slope may be large
         self._set(self.components + rate * step * slope @ self.components)
 
     def loss(self, position: NDArray[np.float64]) -> float:
-        """Return an estimate of -log p(x), nats a row: thermodynamic integration by the trapezoid rule.
+        """Return an estimate of -log p(x), nats a row: thermodynamic integration by the trapezoid
+        rule.
 
-        The mean of log f_1 - log f_0 at the base, where it is known in closed form, and at the draws.
+        The mean of log f_1 - log f_0 at the base, where it is known in closed form, and at the
+        draws.
         """
         n_components = len(self.components)
         spread = np.linalg.norm(self._posterior.root, axis=0)
         ratio = self._center / (np.sqrt(2) * spread)
-        length = spread * np.sqrt(2 / np.pi) * np.exp(-(ratio**2)) + self._center * erf(ratio)  # E |a| at the base
+        length = spread * np.sqrt(2 / np.pi) * np.exp(-(ratio**2)) + self._center * erf(
+            ratio
+        )  # E |a| at the base
         at_base = np.sum((self._center**2 + spread**2) / (2 * WIDTH) - length, axis=1)
         at_target = _gain(self._causes(position))
-        log_base = self._posterior.log_likelihood(self.X) + n_components * (0.5 * np.log(2 * np.pi * WIDTH) - np.log(2))
+        log_base = self._posterior.log_likelihood(self.X) + n_components * (
+            0.5 * np.log(2 * np.pi * WIDTH) - np.log(2)
+        )
         return -float(np.mean(log_base + 0.5 * (at_base + at_target)))
 
 

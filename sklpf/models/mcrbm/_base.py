@@ -1,4 +1,6 @@
-"""The base of mean and covariance units: a mixture of Gaussians, from the wide one to the narrow peak of short rows."""
+"""The base of mean and covariance units: a mixture of Gaussians, from the wide one to the narrow
+peak of short rows.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ _STRENGTHS = 4.0 ** np.arange(-8, 2)  # of the covariance units' pull, in what i
 
 
 class PeakMixture:
-    """Equal parts of N(center, noise_std² I) and of N(0, (I / noise_std² + t H)⁻¹) for some t; it is normalised.
+    """Equal parts of N(center, noise_std² I) and of N(0, (I / noise_std² + t H)⁻¹) for some t; it
+    is normalised.
 
-    H is the curvature of the covariance units at 0, where most of them are on. Rows there are short: a narrow peak with
-    much of the mass, which chains from the wide Gaussian alone would seldom find. Points are in H's principal axes.
+    H is the curvature of the covariance units at 0, where most of them are on. Rows there are
+    short: a narrow peak with much of the mass, which chains from the wide Gaussian alone would
+    seldom find. Points are in H's principal axes.
 
     Parameters
     ----------
@@ -35,7 +39,9 @@ class PeakMixture:
         strengths = np.concatenate([[0.0], _STRENGTHS])[:, np.newaxis]
         self.precisions = read_only(units.noise_std**-2.0 + strengths * np.diag(curvature(units)))
         log_volumes = 0.5 * np.log(self.precisions).sum(axis=1)
-        self.log_norms = read_only(log_volumes - self.n_dimensions / 2 * np.log(2 * np.pi) - np.log(len(strengths)))
+        self.log_norms = read_only(
+            log_volumes - self.n_dimensions / 2 * np.log(2 * np.pi) - np.log(len(strengths))
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_dimensions={self.n_dimensions})"

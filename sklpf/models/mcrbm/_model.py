@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._random import draw_seed
-from sklpf._sklearn import Interval
+from sklpf._utils.random import draw_seed
+from sklpf._utils.sklearn import Interval
 from sklpf.models._energy_based import EnergyBasedModel
 from sklpf.models.mcrbm._path import MeanCovariancePath
 from sklpf.models.mcrbm._units import Units, UnitsFamily, sigmoid
@@ -23,13 +23,15 @@ _COUNT = [Interval(Integral, 1, None, closed="left"), None]
 
 
 class MeanCovarianceRBM(EnergyBasedModel):
-    """Mean-covariance restricted Boltzmann machine (Ranzato & Hinton 2010; Sohl-Dickstein & Culpepper 2012, eq. 39-40).
+    """Mean-covariance restricted Boltzmann machine (Ranzato & Hinton 2010; Sohl-Dickstein &
+    Culpepper 2012, eq. 39-40).
 
-    A density of rows in which binary hidden units are summed out: covariance units that say which filter outputs are
-    small now, mean units that shift the mean, and a Gaussian around. With ``z = (x - mean_) / scale_`` and
-    ``n² = |z|² / n_features + ½``::
+    A density of rows in which binary hidden units are summed out: covariance units that say which
+    filter outputs are small now, mean units that shift the mean, and a Gaussian around. With ``z =
+    (x - mean_) / scale_`` and ``n² = |z|² / n_features + ½``::
 
-        log f(x) = sum_k softplus(intercept_covariance_[k] - ½ sum_f pooling_[f, k] (factors_[f] @ z)² / n²)
+        log f(x) = sum_k softplus(intercept_covariance_[k] - ½ sum_f pooling_[f, k] (factors_[f] @
+        z)² / n²)
                    + sum_j softplus(intercept_mean_[j] + mean_components_[j] @ z)
                    + intercept_visible_ @ z - |z|² / (2 noise_std_²)
 
@@ -44,8 +46,8 @@ class MeanCovarianceRBM(EnergyBasedModel):
     n_mean : int or None, default=None
         Mean units. None: n_features.
     algorithm : {"pcd", "mpf"}, default="pcd"
-        Persistent contrastive divergence with Hamiltonian Monte Carlo, or minimum probability flow with Hamiltonian
-        connectivity.
+        Persistent contrastive divergence with Hamiltonian Monte Carlo, or minimum probability flow
+        with Hamiltonian connectivity.
     learning_rate : float, default=0.01
         Of "pcd", to begin with: it is lowered twice, when the log-likelihood no longer rises.
     batch_size : int, default=200
@@ -57,21 +59,21 @@ class MeanCovarianceRBM(EnergyBasedModel):
     max_iter : int, default=200
         Most passes over the data; of "mpf" most rounds of L-BFGS.
     tol : float, default=0.01
-        Training has settled when the mean log-likelihood of 5 passes (of "mpf" 15) is not above that of as many before
-        by so much (nats a row).
+        Training has settled when the mean log-likelihood of 5 passes (of "mpf" 15) is not above
+        that of as many before by so much (nats a row).
     verbose : int, default=0
         Whether to print the log-likelihood after every pass.
     random_state : int, RandomState or None, default=None
         Training and the estimate of log Z depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
-        How log Z is estimated; None is `HAIS` with 5000 levels. A `random_state` or `n_jobs` that it leaves at None are
-        taken from the model.
+        How log Z is estimated; None is `HAIS` with 5000 levels. A `random_state` or `n_jobs` that
+        it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z is not to be trusted: return the number with a
-        ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
+        What `score` and `score_samples` do when log Z is not to be trusted: return the number with
+        a ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
-        For the chains that estimate log Z, in threads unless ``joblib.parallel_config`` says otherwise. Never changes a
-        number.
+        For the chains that estimate log Z, in threads unless ``joblib.parallel_config`` says
+        otherwise. Never changes a number.
 
     Attributes
     ----------
@@ -102,31 +104,31 @@ class MeanCovarianceRBM(EnergyBasedModel):
     Notes
     -----
     The model is for features of equal scale: whiten or standardise rows before, as in
-    ``make_pipeline(PCA(whiten=True), MeanCovarianceRBM())``. `fit` subtracts the mean and divides by one number, which
-    makes it independent of the unit that all features are measured in, and of nothing else. The ½ in n² is then half
-    the mean square of the rows. With ``mean_ = 0`` and ``scale_ = 1``, as `from_parameters` has them, f is the
-    published form.
+    ``make_pipeline(PCA(whiten=True), MeanCovarianceRBM())``. `fit` subtracts the mean and divides
+    by one number, which makes it independent of the unit that all features are measured in, and of
+    nothing else. The ½ in n² is then half the mean square of the rows. With ``mean_ = 0`` and
+    ``scale_ = 1``, as `from_parameters` has them, f is the published form.
 
-    Training starts from one factor for every covariance unit, with little pooling besides, and learns the square roots
-    of `pooling_`, which keeps it from turning negative. The published code has the negative of `pooling_`,
-    ``noise_std_ = 1``, and factors of equal lengths.
+    Training starts from one factor for every covariance unit, with little pooling besides, and
+    learns the square roots of `pooling_`, which keeps it from turning negative. The published code
+    has the negative of `pooling_`, ``noise_std_ = 1``, and factors of equal lengths.
 
-    Rows with most covariance units on are short: a narrow peak around `mean_` with much of the mass (half of it in a
-    model of 10-dimensional image patches). Chains from the wide Gaussian that is left of f without units seldom find
-    it; with that base parallel tempering was 20 standard errors off and called converged. The base is therefore a
-    mixture: that Gaussian, and ten whose precision has ever more of the curvature that the covariance units give f at
-    0.
+    Rows with most covariance units on are short: a narrow peak around `mean_` with much of the mass
+    (half of it in a model of 10-dimensional image patches). Chains from the wide Gaussian that is
+    left of f without units seldom find it; with that base parallel tempering was 20 standard errors
+    off and called converged. The base is therefore a mixture: that Gaussian, and ten whose
+    precision has ever more of the curvature that the covariance units give f at 0.
 
-    Mean units that pull alike can hold most of the mass far from all rows, where no chain of training or of `HAIS`
-    goes: a model of 36 units of a kind on patches of two photographs has a log Z above 93, and `HAIS` found 60.5. Draws
-    around such points bound log Z from below (`BoundDraws`), and an estimate that is below them is not converged.
+    Mean units that pull alike can hold most of the mass far from all rows, where no chain of
+    training or of `HAIS` goes: a model of 36 units of a kind on patches of two photographs has a
+    log Z above 93, and `HAIS` found 60.5. Draws around such points bound log Z from below
+    (`BoundDraws`), and an estimate that is below them is not converged.
 
     References
     ----------
-    Ranzato, M. & Hinton, G. E. (2010). Modeling pixel means and covariances using factorized third-order Boltzmann
-    machines. CVPR.
-    Sohl-Dickstein, J. & Culpepper, B. J. (2012). Hamiltonian annealed importance sampling for partition function
-    estimation. arXiv:1205.1925.
+    Ranzato, M. & Hinton, G. E. (2010). Modeling pixel means and covariances using factorized
+    third-order Boltzmann machines. CVPR. Sohl-Dickstein, J. & Culpepper, B. J. (2012). Hamiltonian
+    annealed importance sampling for partition function estimation. arXiv:1205.1925.
 
     Examples
     --------
@@ -140,7 +142,9 @@ class MeanCovarianceRBM(EnergyBasedModel):
     """
 
     _monitor = HAIS(400, 200, random_state=0)
-    _rescale_chains = True  # rows with all covariance units on are short, those with few on are long
+    _rescale_chains = (
+        True  # rows with all covariance units on are short, those with few on are long
+    )
     _parameter_constraints = {
         **EnergyBasedModel._parameter_constraints,
         "n_factors": _COUNT,
@@ -185,9 +189,19 @@ class MeanCovarianceRBM(EnergyBasedModel):
 
     @classmethod
     def from_parameters(
-        cls, factors, pooling, mean_components, *, intercept_covariance=None, intercept_mean=None,
-        intercept_visible=None, noise_std=1.0, mean=None, scale=1.0, **parameters,
-    ) -> Self:  # fmt: skip
+        cls,
+        factors,
+        pooling,
+        mean_components,
+        *,
+        intercept_covariance=None,
+        intercept_mean=None,
+        intercept_visible=None,
+        noise_std=1.0,
+        mean=None,
+        scale=1.0,
+        **parameters,
+    ) -> Self:
         """Return a fitted model with known parameters.
 
         Parameters
@@ -198,7 +212,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
             Not negative.
         mean_components : array-like of shape (n_mean, n_features)
             Weights of the mean units.
-        intercept_covariance, intercept_mean, intercept_visible, mean : array-like or None, default=None
+        intercept_covariance, intercept_mean, intercept_visible, mean : array-like, optional
             Of shapes (n_covariance,), (n_mean,), (n_features,) and (n_features,). None is 0.
         noise_std, scale : float, default=1.0
             As the attributes `noise_std_` and `scale_`.
@@ -216,7 +230,8 @@ class MeanCovarianceRBM(EnergyBasedModel):
         """
         arrays = {"factors": factors, "pooling": pooling, "mean_components": mean_components}
         factors, pooling, filters = (
-            check_array(array, dtype=np.float64, input_name=name, copy=True) for name, array in arrays.items()
+            check_array(array, dtype=np.float64, input_name=name, copy=True)
+            for name, array in arrays.items()
         )
         n_factors, n_features = factors.shape
         n_covariance, n_mean = pooling.shape[1], len(filters)
@@ -227,24 +242,31 @@ class MeanCovarianceRBM(EnergyBasedModel):
         for name, value in {"noise_std": noise_std, "scale": scale}.items():
             if not (np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be a number above 0, got {value!r}")
-        model = cls(**{"n_factors": n_factors, "n_covariance": n_covariance, "n_mean": n_mean, **parameters})
+        model = cls(
+            **{"n_factors": n_factors, "n_covariance": n_covariance, "n_mean": n_mean, **parameters}
+        )
         model._validate_params()
         units = Units(
-            factors, pooling, filters,
+            factors,
+            pooling,
+            filters,
             _vector("intercept_covariance", intercept_covariance, n_covariance),
             _vector("intercept_mean", intercept_mean, n_mean),
-            _vector("intercept_visible", intercept_visible, n_features), float(noise_std),
-        )  # fmt: skip
+            _vector("intercept_visible", intercept_visible, n_features),
+            float(noise_std),
+        )
         model.n_features_in_, model._n_features_out = n_features, n_covariance + n_mean
         model.mean_, model.scale_ = _vector("mean", mean, n_features), float(scale)
         model._keep(units)
         model._partition_seed = draw_seed(model.random_state)
         return model
 
-    # -- training ------------------------------------------------------------------------------------
+    # -- training
     def _begin(self, X, rng):
         n_features = X.shape[1]
-        sizes = (n_features if n is None else n for n in (self.n_factors, self.n_covariance, self.n_mean))
+        sizes = (
+            n_features if n is None else n for n in (self.n_factors, self.n_covariance, self.n_mean)
+        )
         n_factors, n_covariance, n_mean = sizes
         self.mean_, self.scale_ = X.mean(axis=0), _spread(X)
         self._log_volume = -n_features * float(np.log(self.scale_))
@@ -265,7 +287,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         self.factors_, self.pooling_, self.mean_components_, *intercepts, self.noise_std_ = units
         self.intercept_covariance_, self.intercept_mean_, self.intercept_visible_ = intercepts
 
-    # -- use -----------------------------------------------------------------------------------------
+    # -- use
     def transform(self, X) -> NDArray[np.float64]:
         """Probabilities that hidden units are on, given the rows.
 
@@ -279,7 +301,9 @@ class MeanCovarianceRBM(EnergyBasedModel):
         probabilities : ndarray of shape (n_samples, n_covariance + n_mean)
             Of the covariance units, then of the mean units.
         """
-        return sigmoid(np.concatenate(self._units().inputs(self._coordinates(self._validate(X))), axis=1))
+        return sigmoid(
+            np.concatenate(self._units().inputs(self._coordinates(self._validate(X))), axis=1)
+        )
 
     def path(self) -> MeanCovariancePath:
         """Return the path from a Gaussian to this model.
@@ -295,14 +319,22 @@ class MeanCovarianceRBM(EnergyBasedModel):
         """
         check_is_fitted(self)
         if not all(np.all(np.isfinite(part)) for part in self._fitted_arrays()):
-            raise ValueError("a fitted attribute holds NaN or infinity, so there is no likelihood; fit the model anew")
+            raise ValueError(
+                "a fitted attribute holds NaN or infinity, so there is no likelihood; fit the model"
+                " anew"
+            )
         return MeanCovariancePath(self._units(), self.mean_, self.scale_)
 
     def _units(self):
         return Units(
-            self.factors_, self.pooling_, self.mean_components_, self.intercept_covariance_, self.intercept_mean_,
-            self.intercept_visible_, self.noise_std_,
-        )  # fmt: skip
+            self.factors_,
+            self.pooling_,
+            self.mean_components_,
+            self.intercept_covariance_,
+            self.intercept_mean_,
+            self.intercept_visible_,
+            self.noise_std_,
+        )
 
     def _log_density(self, X):
         return self._units().log_density(self._coordinates(X))
@@ -320,15 +352,22 @@ def _first_units(family, rng) -> Units:
     pairs = np.arange(max(n_factors, n_covariance))
     pooling[pairs % n_factors, pairs % n_covariance] = 1.0
     return Units(
-        factors, pooling, _MEAN_COMPONENT * rng.standard_normal((n_mean, n_features)),
-        np.full(n_covariance, _COVARIANCE), np.full(n_mean, _MEAN), np.zeros(n_features), 1.0,
-    )  # fmt: skip
+        factors,
+        pooling,
+        _MEAN_COMPONENT * rng.standard_normal((n_mean, n_features)),
+        np.full(n_covariance, _COVARIANCE),
+        np.full(n_mean, _MEAN),
+        np.zeros(n_features),
+        1.0,
+    )
 
 
 def _spread(X) -> float:
     spread = float(np.sqrt(np.mean((X - X.mean(axis=0)) ** 2)))
     if not np.isfinite(spread):
-        raise ValueError("X must be small enough for the squares of its values to be finite: rescale it")
+        raise ValueError(
+            "X must be small enough for the squares of its values to be finite: rescale it"
+        )
     return spread if spread > 0 else 1.0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.models.mcrbm._base import PeakMixture, curvature
 from sklpf.models.mcrbm._units import OFFSET, Units, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
@@ -23,7 +23,8 @@ _CENTRES, _CENTRE_SWEEPS, _BOUND_GROUPS = 100, 50, 10
 class MeanCovariancePath(CompiledPrograms, GeometricPath):
     """From a mixture of Gaussians to a MeanCovarianceRBM.
 
-    Chains move in y, x = mean + scale axes @ y, whose axes are those of the covariance units' curvature at 0.
+    Chains move in y, x = mean + scale axes @ y, whose axes are those of the covariance units'
+    curvature at 0.
 
     Parameters
     ----------
@@ -67,11 +68,13 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
         return HAIS(n_temperatures=_N_LEVELS)
 
     def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
-        """Return log weights (10, 100) of draws from Gaussians around noise_std² (intercept + h @ filters), alike.
+        """Return log weights (10, 100) of draws from Gaussians around noise_std² (intercept + h @
+        filters), alike.
 
-        The h are where 100 Gibbs chains of the mean units, without covariance units, are after 50 sweeps from units
-        that are on with a probability of each chain's own. Many of them on at once can pull most of the mass far out,
-        where neither the base nor chains that go up from it, nor those of training, ever are.
+        The h are where 100 Gibbs chains of the mean units, without covariance units, are after 50
+        sweeps from units that are on with a probability of each chain's own. Many of them on at
+        once can pull most of the mass far out, where neither the base nor chains that go up from
+        it, nor those of training, ever are.
 
         Parameters
         ----------
@@ -121,7 +124,13 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
         units, base = self.units, self.base
         constant = self.constant + 0.5 * float(base.center @ units.intercept)
         return PackedUnits(
-            read_only(np.concatenate([units.factors, units.filters])), read_only(units.pooling),
-            read_only(units.intercept_covariance), read_only(units.intercept_mean),
-            base.center, base.precisions, base.log_norms, OFFSET, constant,
-        )  # fmt: skip
+            read_only(np.concatenate([units.factors, units.filters])),
+            read_only(units.pooling),
+            read_only(units.intercept_covariance),
+            read_only(units.intercept_mean),
+            base.center,
+            base.precisions,
+            base.log_norms,
+            OFFSET,
+            constant,
+        )

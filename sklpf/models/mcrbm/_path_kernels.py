@@ -24,7 +24,8 @@ class PackedUnits(NamedTuple):
     precisions: np.ndarray  # (S, d)
     log_norms: np.ndarray  # (S,)
     offset: float  # of the mean square that rows are normalised by
-    constant: float  # log f is this, the first Gaussian's exponent, and the softplus functions of all units
+    # log f is this, the first Gaussian's exponent, and the softplus functions of all units
+    constant: float
 
 
 @functools.partial(njit, forceinline=True, **_SUMS)
@@ -127,5 +128,18 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
 
 
 @njit
-def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
-    programs.temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
+def temper(
+    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
+):
+    programs.temper(
+        model,
+        state,
+        levels,
+        ladder,
+        log_pseudo_prior,
+        n_redraws,
+        sweeps_per_redraw,
+        stride,
+        keys,
+        sums,
+    )

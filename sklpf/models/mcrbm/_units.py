@@ -1,4 +1,6 @@
-"""Units that modulate the mean and the covariance of a Gaussian: log f, its gradients, and what trains it."""
+"""Units that modulate the mean and the covariance of a Gaussian: log f, its gradients, and what
+trains it.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ OFFSET = 0.5  # of the mean square that rows are normalised by: a part of the mo
 class Units(NamedTuple):
     """log f(z) = sum_k softplus(a_k) + sum_j softplus(b_j) + z @ intercept - |z|² / (2 noise_std²).
 
-    a = intercept_covariance - ½ (factors @ v)² @ pooling with v = z / sqrt(|z|² / d + ½), and b = intercept_mean +
-    filters @ z.
+    a = intercept_covariance - ½ (factors @ v)² @ pooling with v = z / sqrt(|z|² / d + ½), and b =
+    intercept_mean + filters @ z.
     """
 
     factors: Array  # (F, d)
@@ -36,9 +38,16 @@ class Units(NamedTuple):
     def grad(self, z: Array) -> Array:
         """Return the gradient of log f at points (n, d), shape (n, d)."""
         norms, u, covariance, mean = self._forward(z)
-        forces = u * (sigmoid(covariance) @ self.pooling.T) / norms  # of the factors' outputs, downwards
+        forces = (
+            u * (sigmoid(covariance) @ self.pooling.T) / norms
+        )  # of the factors' outputs, downwards
         along = np.einsum("ij,ij->i", forces, u)[:, np.newaxis] / (z.shape[1] * norms)
-        return self.intercept + sigmoid(mean) @ self.filters - forces @ self.factors + z * (along - self.noise_std**-2)
+        return (
+            self.intercept
+            + sigmoid(mean) @ self.filters
+            - forces @ self.factors
+            + z * (along - self.noise_std**-2)
+        )
 
     def inputs(self, z: Array) -> tuple[Array, Array]:
         """Return what goes into the covariance units (n, K) and into the mean units (n, J)."""
@@ -61,17 +70,24 @@ def _softplus(a):
 
 
 class UnitsFamily:
-    """F factors, K covariance and J mean units on R^d with all parameters in one vector, to be trained.
+    """F factors, K covariance and J mean units on R^d with all parameters in one vector, to be
+    trained.
 
-    The square roots of `pooling` and the logarithm of `noise_std` stand for these, which keeps them in their ranges.
+    The square roots of `pooling` and the logarithm of `noise_std` stand for these, which keeps them
+    in their ranges.
     """
 
     def __init__(self, n_factors: int, n_covariance: int, n_mean: int, n_features: int):
         self.n_features = n_features
         self.shapes = (
-            (n_factors, n_features), (n_factors, n_covariance), (n_mean, n_features),
-            (n_covariance,), (n_mean,), (n_features,), (),
-        )  # fmt: skip
+            (n_factors, n_features),
+            (n_factors, n_covariance),
+            (n_mean, n_features),
+            (n_covariance,),
+            (n_mean,),
+            (n_features,),
+            (),
+        )
         self.splits = np.cumsum([int(np.prod(shape)) for shape in self.shapes])[:-1]
 
     def pack(self, units: Units) -> Array:
@@ -85,7 +101,10 @@ class UnitsFamily:
         return free._replace(pooling=free.pooling**2, noise_std=float(np.exp(free.noise_std)))
 
     def _parts(self, parameters):
-        return [part.reshape(shape) for part, shape in zip(np.split(parameters, self.splits), self.shapes)]
+        return [
+            part.reshape(shape)
+            for part, shape in zip(np.split(parameters, self.splits), self.shapes)
+        ]
 
     def log_density(self, parameters: Array, x: Array) -> Array:
         """Return log f at points (n, d), shape (n,), in nats."""
@@ -99,9 +118,19 @@ class UnitsFamily:
         """Return the gradient of weights @ log f by the parameters, shape (P,)."""
         units, roots = self.unpack(parameters), self._parts(parameters)[1]
         norms, u, covariance, mean = units._forward(x)
-        covariance, mean = (sigmoid(inputs) * weights[:, np.newaxis] for inputs in (covariance, mean))
+        covariance, mean = (
+            sigmoid(inputs) * weights[:, np.newaxis] for inputs in (covariance, mean)
+        )
         factors = -(u * (covariance @ units.pooling.T) / norms).T @ x
         pooling = -((u**2).T @ covariance) * roots
         noise = weights @ np.einsum("ij,ij->i", x, x) / units.noise_std**2
-        slopes = factors, pooling, mean.T @ x, covariance.sum(axis=0), mean.sum(axis=0), weights @ x, noise
+        slopes = (
+            factors,
+            pooling,
+            mean.T @ x,
+            covariance.sum(axis=0),
+            mean.sum(axis=0),
+            weights @ x,
+            noise,
+        )
         return np.concatenate([np.ravel(slope) for slope in slopes])

@@ -11,14 +11,18 @@ from scipy.special import digamma, erfcx, gammaln
 
 Array = NDArray[np.float64]
 
-SMALLEST_TRUSTED_INDEX = 1.0  # of tails that chains can be trusted with: with .5 RTS is 3 to 7 errors off
+SMALLEST_TRUSTED_INDEX = (
+    1.0  # of tails that chains can be trusted with: with .5 RTS is 3 to 7 errors off
+)
 SMALLEST_CLOSED_INDEX = 0.5  # that training allows where log Z is closed
 _LARGEST_LOG_EXPONENT = 20.0  # such an expert is a Gaussian
 _SLOPE_AT_1 = np.sqrt(2 / np.pi)  # E |u| of a standard normal u
 
 
 class Experts(NamedTuple):
-    """log f(x) = constant - sum_l E(filters_l @ x): E(u) = |u|, or exponents_l log(1 + u²) where there are some."""
+    """log f(x) = constant - sum_l E(filters_l @ x): E(u) = |u|, or exponents_l log(1 + u²) where
+    there are some.
+    """
 
     filters: Array  # (K, d)
     exponents: Array | None  # (K,), of Student-t experts
@@ -40,11 +44,13 @@ class Experts(NamedTuple):
         return np.sign(u) if self.exponents is None else 2 * self.exponents * u / (1 + u**2)
 
     def whitened(self) -> tuple[Experts, Array]:
-        """Return the experts of y, x = root @ y, in which f has scales of about one, and that root (d, d).
+        """Return the experts of y, x = root @ y, in which f has scales of about one, and that root
+        (d, d).
 
         The constant grows by log |det root|, so that log Z stays. Directions are scaled by the
-        precision sum_l w_l filters_l filters_lᵀ with w = exponents or 1, which is right for complete products of one
-        exponent. The size follows from E[x @ grad E] = d, which holds for the density, and is made to hold for N(0, I).
+        precision sum_l w_l filters_l filters_lᵀ with w = exponents or 1, which is right for
+        complete products of one exponent. The size follows from E[x @ grad E] = d, which holds for
+        the density, and is made to hold for N(0, I).
         """
         weights = np.ones(len(self.filters)) if self.exponents is None else self.exponents
         size = np.sqrt(np.mean(self.filters**2))
@@ -70,11 +76,12 @@ class Experts(NamedTuple):
 
 
 def tail_index(filters: Array, exponents: Array) -> float:
-    """Return the alpha with which the tails of a product of Student-t experts fall, r^-(d + alpha) at the slowest.
+    """Return the alpha with which the tails of a product of Student-t experts fall, r^-(d + alpha)
+    at the slowest.
 
-    alpha = min over r = 1 … d of 2 (sum of the K - d + r smallest exponents) - r: along the r-dimensional space on
-    which the d - r largest experts don't change. It is for filters of which any d are independent; f has an
-    integral if alpha > 0.
+    alpha = min over r = 1 … d of 2 (sum of the K - d + r smallest exponents) - r: along the
+    r-dimensional space on which the d - r largest experts don't change. It is for filters of which
+    any d are independent; f has an integral if alpha > 0.
     """
     n_components, d = filters.shape
     r = np.arange(1, d + 1)
@@ -84,7 +91,9 @@ def tail_index(filters: Array, exponents: Array) -> float:
 def closed_log_partition(experts: Experts) -> float:
     """Return log Z of a complete product, as many experts as dimensions."""
     d = len(experts.filters)
-    log_integrals = d * np.log(2.0) if experts.exponents is None else np.sum(_log_integral(experts.exponents))
+    log_integrals = (
+        d * np.log(2.0) if experts.exponents is None else np.sum(_log_integral(experts.exponents))
+    )
     return float(experts.constant + log_integrals - np.linalg.slogdet(experts.filters)[1])
 
 
@@ -105,7 +114,8 @@ def sample_complete(experts: Experts, n: int, rng: np.random.Generator) -> Array
 
 
 class ProductFamily:
-    """Products of K experts on R^d with parameters [filters, log exponents] in one vector, to be trained.
+    """Products of K experts on R^d with parameters [filters, log exponents] in one vector, to be
+    trained.
 
     Parameters
     ----------
@@ -149,11 +159,17 @@ class ProductFamily:
         return np.concatenate(parts)
 
     def project(self, parameters: Array) -> Array:
-        """Return parameters of a product with a normaliser: exponents that are too small are raised to a common one."""
+        """Return parameters of a product with a normaliser: exponents that are too small are raised
+        to a common one.
+        """
         if not self.heavy or not np.all(np.isfinite(parameters)):
             return parameters
         experts = self.unpack(parameters)
-        smallest = SMALLEST_CLOSED_INDEX if self.n_components == self.n_features else SMALLEST_TRUSTED_INDEX
+        smallest = (
+            SMALLEST_CLOSED_INDEX
+            if self.n_components == self.n_features
+            else SMALLEST_TRUSTED_INDEX
+        )
         if self._index(experts, 0.0) >= smallest:
             return parameters
         floor = brentq(lambda floor: self._index(experts, np.exp(floor)) - smallest, -20.0, 5.0)
@@ -165,11 +181,15 @@ class ProductFamily:
         return tail_index(experts.filters, np.maximum(experts.exponents, floor))
 
     def log_partition(self, parameters: Array) -> tuple[float, Array]:
-        """Return log Z of a complete product and its gradient (P,); infinite where there is no normaliser."""
+        """Return log Z of a complete product and its gradient (P,); infinite where there is no
+        normaliser.
+        """
         experts = self.unpack(parameters)
         if experts.exponents is not None and experts.exponents.min() <= 0.5:
             return np.inf, np.zeros_like(parameters)
         parts = [-np.linalg.inv(experts.filters).T.ravel()]
         if experts.exponents is not None:
-            parts.append(experts.exponents * (digamma(experts.exponents - 0.5) - digamma(experts.exponents)))
+            parts.append(
+                experts.exponents * (digamma(experts.exponents - 0.5) - digamma(experts.exponents))
+            )
         return closed_log_partition(experts), np.concatenate(parts)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._random import draw_seed
-from sklpf._sklearn import Interval, StrOptions
-from sklpf._warnings import warn
+from sklpf._utils.random import draw_seed
+from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.warnings import warn
 from sklpf.models._energy_based import EnergyBasedModel
 from sklpf.models._validation import check_vector
 from sklpf.models.products._experts import Experts, ProductFamily
@@ -24,22 +24,25 @@ _SMALLEST_VARIANCE = 1e-6  # of a direction, of standardised columns
 
 
 class ProductOfExperts(EnergyBasedModel):
-    """Product of experts, a density of sparse filter outputs (Hinton 2002; Sohl-Dickstein & Culpepper 2012, eq. 36-38).
+    """Product of experts, a density of sparse filter outputs (Hinton 2002; Sohl-Dickstein &
+    Culpepper 2012, eq. 36-38).
 
-    log f(x) = -sum_l E_l(u_l) with ``u = components_ @ (x - mean_)`` and Student-t experts
-    ``E_l(u) = exponents_[l] log(1 + u²)``, or Laplace ones ``E_l(u) = |u|``. With as many components as features it is
-    independent component analysis with these densities, and log Z is known in closed form; with more, log Z is
-    estimated.
+    log f(x) = -sum_l E_l(u_l) with ``u = components_ @ (x - mean_)`` and Student-t experts ``E_l(u)
+    = exponents_[l] log(1 + u²)``, or Laplace ones ``E_l(u) = |u|``. With as many components as
+    features it is independent component analysis with these densities, and log Z is known in closed
+    form; with more, log Z is estimated.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of experts. None: n_features. With fewer, the filters are those of as many principal components of X, and
-        rows have no likelihood: `score` is -inf, as the density has no normaliser.
+        Number of experts. None: n_features. With fewer, the filters are those of as many principal
+        components of X, and rows have no likelihood: `score` is -inf, as the density has no
+        normaliser.
     expert : {"student_t", "laplace"}, default="student_t"
     algorithm : {"pcd", "mpf", "ml"}, default="pcd"
-        Persistent contrastive divergence with Hamiltonian Monte Carlo; minimum probability flow with Hamiltonian
-        connectivity; or maximum likelihood by L-BFGS, where log Z is closed (n_components = n_features).
+        Persistent contrastive divergence with Hamiltonian Monte Carlo; minimum probability flow
+        with Hamiltonian connectivity; or maximum likelihood by L-BFGS, where log Z is closed
+        (n_components = n_features).
     learning_rate : float, default=0.01
         Of "pcd", to begin with: it is lowered twice, when the log-likelihood no longer rises.
     batch_size : int, default=200
@@ -51,21 +54,21 @@ class ProductOfExperts(EnergyBasedModel):
     max_iter : int, default=200
         Most passes over the data; of "mpf" and "ml" most rounds of L-BFGS.
     tol : float, default=0.01
-        Training has settled when the mean log-likelihood of 5 passes (of "mpf" 15) is not above that of as many before
-        by so much (nats a row).
+        Training has settled when the mean log-likelihood of 5 passes (of "mpf" 15) is not above
+        that of as many before by so much (nats a row).
     verbose : int, default=0
         Whether to print the log-likelihood after every pass.
     random_state : int, RandomState or None, default=None
         Training and the estimate of log Z depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
-        How log Z is estimated. None is `Exact` with n_features components, else `HAIS`. A `random_state` or `n_jobs`
-        that it leaves at None are taken from the model.
+        How log Z is estimated. None is `Exact` with n_features components, else `HAIS`. A
+        `random_state` or `n_jobs` that it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z is not to be trusted: return the number with a
-        ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
+        What `score` and `score_samples` do when log Z is not to be trusted: return the number with
+        a ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
-        For the chains that estimate log Z, in threads unless ``joblib.parallel_config`` says otherwise. Never changes a
-        number.
+        For the chains that estimate log Z, in threads unless ``joblib.parallel_config`` says
+        otherwise. Never changes a number.
 
     Attributes
     ----------
@@ -76,9 +79,9 @@ class ProductOfExperts(EnergyBasedModel):
     mean_ : ndarray of shape (n_features,)
         Mean of the rows, which is subtracted.
     loss_curve_ : ndarray of shape (`n_iter_`,)
-        Mean negative log-likelihood of X after every pass, in nats, by a short estimate of log Z if it isn't closed.
-        With fewer components than features, where rows have none, that of their projections onto the span of the
-        filters, a density on a space of n_components dimensions.
+        Mean negative log-likelihood of X after every pass, in nats, by a short estimate of log Z if
+        it isn't closed. With fewer components than features, where rows have none, that of their
+        projections onto the span of the filters, a density on a space of n_components dimensions.
     n_iter_ : int
         Passes made.
     converged_ : bool
@@ -90,25 +93,28 @@ class ProductOfExperts(EnergyBasedModel):
 
     Notes
     -----
-    Student-t experts have an integral if the tail index of their product is above 0: the minimum over r = 1 …
-    n_features of 2 (sum of the n_components - n_features + r smallest exponents) - r. `score` refuses a product without
-    normaliser, and training raises the smallest exponents where the index would fall below 1 (0.5 where log Z is
-    closed): with less, chains can't be trusted. log Z is estimated from a multivariate t with that index (at most 8) as
-    its degrees of freedom: with lighter tails estimates are wrong without showing it.
+    Student-t experts have an integral if the tail index of their product is above 0: the minimum
+    over r = 1 … n_features of 2 (sum of the n_components - n_features + r smallest exponents) - r.
+    `score` refuses a product without normaliser, and training raises the smallest exponents where
+    the index would fall below 1 (0.5 where log Z is closed): with less, chains can't be trusted.
+    log Z is estimated from a multivariate t with that index (at most 8) as its degrees of freedom:
+    with lighter tails estimates are wrong without showing it.
 
     Training runs in coordinates in which the rows have unit covariance.
 
     References
     ----------
-    Hinton, G. E. (2002). Training products of experts by minimizing contrastive divergence. Neural Computation 14.
-    Sohl-Dickstein, J. & Culpepper, B. J. (2012). Hamiltonian annealed importance sampling for partition function
-    estimation. arXiv:1205.1925.
+    Hinton, G. E. (2002). Training products of experts by minimizing contrastive divergence. Neural
+    Computation 14. Sohl-Dickstein, J. & Culpepper, B. J. (2012). Hamiltonian annealed importance
+    sampling for partition function estimation. arXiv:1205.1925.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklpf import ProductOfExperts
-    >>> X = np.random.default_rng(0).laplace(size=(500, 3)) @ np.array([[1, 0.5, 0], [0, 1, 0], [0, 0.3, 2]])
+    >>> X = np.random.default_rng(0).laplace(size=(500, 3)) @ np.array(
+    ...     [[1, 0.5, 0], [0, 1, 0], [0, 0.3, 2]]
+    ... )
     >>> model = ProductOfExperts(expert="laplace", algorithm="ml", random_state=0).fit(X)
     >>> bool(model.score(X) > -6.0)
     True
@@ -183,24 +189,33 @@ class ProductOfExperts(EnergyBasedModel):
         expert = "laplace" if exponents is None else "student_t"
         model = cls(**{"n_components": n_components, "expert": expert, **parameters})
         model._validate_params()
-        model.components_, model.n_features_in_, model._n_features_out = components, n_features, n_components
+        model.components_, model.n_features_in_, model._n_features_out = (
+            components,
+            n_features,
+            n_components,
+        )
         model.exponents_ = check_vector(
             np.ones(n_components) if exponents is None else exponents, n_components, "exponents"
         )
         if not np.all(model.exponents_ > 0):
             raise ValueError("exponents must be above 0: raise the smallest ones")
-        model.mean_ = check_vector(np.zeros(n_features) if mean is None else mean, n_features, "mean")
+        model.mean_ = check_vector(
+            np.zeros(n_features) if mean is None else mean, n_features, "mean"
+        )
         model._partition_seed = draw_seed(model.random_state)
         model._heavy = exponents is not None
         model.path()
         return model
 
-    # -- training ------------------------------------------------------------------------------------
+    # -- training
     def _begin(self, X, rng):
         n_features = X.shape[1]
         n_components = n_features if self.n_components is None else self.n_components
         if self.algorithm == "ml" and n_components > n_features:
-            raise ValueError('algorithm="ml" needs n_components = n_features, for which log Z is closed: choose "pcd"')
+            raise ValueError(
+                'algorithm="ml" needs n_components = n_features, for which log Z is closed: choose'
+                ' "pcd"'
+            )
         self.mean_, self._whitening = X.mean(axis=0), _whitening(X, min(n_components, n_features))
         self._log_volume = 0.5 * float(np.linalg.slogdet(self._whitening.T @ self._whitening)[1])
         self._n_features_out, self._heavy = n_components, self.expert == "student_t"
@@ -222,21 +237,26 @@ class ProductOfExperts(EnergyBasedModel):
     def _store(self, family, parameters):
         experts = family.unpack(parameters)
         self.components_ = experts.filters @ self._whitening.T
-        self.exponents_ = np.ones(len(experts.filters)) if experts.exponents is None else experts.exponents
+        self.exponents_ = (
+            np.ones(len(experts.filters)) if experts.exponents is None else experts.exponents
+        )
 
     def _improper(self):
         check_is_fitted(self)
         n_components, n_features = self.components_.shape
-        return self._improper_reason(n_components, n_features) if n_components < n_features else None
+        return (
+            self._improper_reason(n_components, n_features) if n_components < n_features else None
+        )
 
     @staticmethod
     def _improper_reason(n_components, n_features):
         return (
-            f"n_components={n_components} is below n_features={n_features}, so that the density is constant along some "
-            "direction and has no normaliser; raise it, or project X onto fewer features before"
+            f"n_components={n_components} is below n_features={n_features}, so that the density is"
+            " constant along some direction and has no normaliser; raise it, or project X onto"
+            " fewer features before"
         )
 
-    # -- use -----------------------------------------------------------------------------------------
+    # -- use
     def transform(self, X) -> NDArray[np.float64]:
         """Outputs of the filters.
 
@@ -267,7 +287,9 @@ class ProductOfExperts(EnergyBasedModel):
         check_is_fitted(self)
         for name in ("components_", "exponents_", "mean_"):
             if not np.all(np.isfinite(getattr(self, name))):
-                raise ValueError(f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew")
+                raise ValueError(
+                    f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew"
+                )
         return ProductPath(self._experts(), self.mean_)
 
     def _experts(self):
@@ -281,19 +303,25 @@ class ProductOfExperts(EnergyBasedModel):
 
 
 def _whitening(X, n: int) -> NDArray[np.float64]:
-    """A matrix W with rows (x - mean) @ W of n principal components, of standardised columns, with unit variances.
+    """A matrix W with rows (x - mean) @ W of n principal components, of standardised columns, with
+    unit variances.
 
     Directions without variance count as if they had a small one.
     """
     scale = X.std(axis=0)
     if not np.all(np.isfinite(scale)):
-        raise ValueError("X must be small enough for the squares of its values to be finite: rescale it")
+        raise ValueError(
+            "X must be small enough for the squares of its values to be finite: rescale it"
+        )
     scale = np.where(scale > 0, scale, 1.0)
     variances, axes = np.linalg.eigh(np.atleast_2d(np.cov((X / scale).T, bias=True)))
     n_flat = int(np.sum(variances[-n:] < _SMALLEST_VARIANCE))
     if n_flat:
         warn(
-            f"X has no variance along {n_flat} of {n} directions (constant columns, or fewer rows than features): the "
-            "likelihood there is that of a small one assumed, so drop such columns or project X onto fewer features"
+            f"X has no variance along {n_flat} of {n} directions (constant columns, or fewer rows"
+            " than features): the likelihood there is that of a small one assumed, so drop such"
+            " columns or project X onto fewer features"
         )
-    return (axes / np.sqrt(np.maximum(variances, _SMALLEST_VARIANCE)) / scale[:, np.newaxis])[:, -n:]
+    return (axes / np.sqrt(np.maximum(variances, _SMALLEST_VARIANCE)) / scale[:, np.newaxis])[
+        :, -n:
+    ]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._alarm import Alarm
-from sklpf._random import Stream
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.random import Stream
 from sklpf.models.products._experts import (
     SMALLEST_TRUSTED_INDEX,
     Experts,
@@ -23,16 +23,19 @@ from sklpf.paths._geometric import Points
 from sklpf.paths._kernel_path import CompiledPrograms, read_only
 
 _MOST_DF = 8.0  # of the base
-_N_LEVELS = 5000  # of the default estimator: with 1000, two in five runs on 72 experts with heavy tails don't converge
+# of the default estimator: with 1000, two in five runs on 72 experts with heavy tails don't
+# converge
+_N_LEVELS = 5000
 
 
 class ProductPath(CompiledPrograms, GeometricPath):
-    """From a base with the right tails to a product of experts, in coordinates y of scales about one.
+    """From a base with the right tails to a product of experts, in coordinates y of scales about
+    one.
 
     x = mean + root @ y.
 
-    The base is N(0, I) for Laplace experts; for Student-t ones a multivariate t with min(8, alpha) degrees of freedom,
-    alpha the tail index of the product.
+    The base is N(0, I) for Laplace experts; for Student-t ones a multivariate t with min(8, alpha)
+    degrees of freedom, alpha the tail index of the product.
 
     Parameters
     ----------
@@ -49,7 +52,9 @@ class ProductPath(CompiledPrograms, GeometricPath):
     Examples
     --------
     >>> from sklpf import ProductOfExperts
-    >>> path = ProductOfExperts.from_parameters([[1.0, 0.0], [0.0, 1.0]]).path()  # Laplace densities
+    >>> path = ProductOfExperts.from_parameters(
+    ...     [[1.0, 0.0], [0.0, 1.0]]
+    ... ).path()  # Laplace densities
     >>> type(path).__name__, round(path.closed_log_partition(), 4)  # 2 log 2
     ('ProductPath', 1.3863)
     """
@@ -61,9 +66,15 @@ class ProductPath(CompiledPrograms, GeometricPath):
         self.mean = mean
         self.experts, self.root = experts.whitened()
         center = np.zeros(experts.filters.shape[1])
-        alpha = np.inf if experts.exponents is None else tail_index(experts.filters, experts.exponents)
+        alpha = (
+            np.inf if experts.exponents is None else tail_index(experts.filters, experts.exponents)
+        )
         self.tail_alarms = _alarms(alpha)
-        base = Gaussian(center, 1.0) if np.isinf(alpha) else StudentT(center, 1.0, min(_MOST_DF, alpha))
+        base = (
+            Gaussian(center, 1.0)
+            if np.isinf(alpha)
+            else StudentT(center, 1.0, min(_MOST_DF, alpha))
+        )
         super().__init__(self.experts.log_density, grad=self.experts.grad, base=base)
 
     @property
@@ -88,7 +99,10 @@ class ProductPath(CompiledPrograms, GeometricPath):
 
     def _require_complete(self):
         if not self.is_complete:
-            raise AttributeError("only products with as many experts as features are known in closed form: choose HAIS")
+            raise AttributeError(
+                "only products with as many experts as features are known in closed form: choose"
+                " HAIS"
+            )
 
     def default_estimator(self) -> PartitionEstimator:
         """Return what a model's ``partition_estimator=None`` stands for.
@@ -121,19 +135,27 @@ class ProductPath(CompiledPrograms, GeometricPath):
         from sklpf.models.products._path_kernels import LaplaceExperts, StudentTExperts
 
         base: Any = self.base
-        filters, constant, packed = read_only(self.experts.filters), self.experts.constant, base.packed
+        filters, constant, packed = (
+            read_only(self.experts.filters),
+            self.experts.constant,
+            base.packed,
+        )
         if self.experts.exponents is None:
             return LaplaceExperts(filters, constant, packed.log_norm)
-        return StudentTExperts(filters, read_only(self.experts.exponents), constant, packed.df, packed.log_norm)
+        return StudentTExperts(
+            filters, read_only(self.experts.exponents), constant, packed.df, packed.log_norm
+        )
 
 
 def _alarms(alpha) -> tuple[Alarm, ...]:
-    """Why chains are not to be trusted, where tails are so heavy that they stay for long far out."""
+    """Why chains are not to be trusted, where tails are so heavy that they stay for long
+    far out.
+    """
     if alpha >= SMALLEST_TRUSTED_INDEX:
         return ()
     seen = (
-        "tails fall so slowly that chains hardly come back from them: the tail index of the product is "
-        f"{alpha:.3g} and must be at least {SMALLEST_TRUSTED_INDEX:g} for sampling"
+        "tails fall so slowly that chains hardly come back from them: the tail index of the"
+        f" product is {alpha:.3g} and must be at least {SMALLEST_TRUSTED_INDEX:g} for sampling"
     )
     return (Alarm("slow-tails", seen, "raise the smallest exponents_"),)
 
@@ -142,14 +164,14 @@ def _check(experts: Experts) -> None:
     n_components, d = experts.filters.shape
     if n_components < d or np.linalg.matrix_rank(experts.filters) < d:
         raise ValueError(
-            f"components_ must span all {d} features, else the density is constant along some direction and has no "
-            "normaliser: take at least n_features independent components"
+            f"components_ must span all {d} features, else the density is constant along some"
+            " direction and has no normaliser: take at least n_features independent components"
         )
     if experts.exponents is None:
         return
     alpha = tail_index(experts.filters, experts.exponents)
     if not alpha > 0:
         raise ValueError(
-            f"exponents_ are too small: the tail index of the product is {alpha:.3g} and must be above 0, else the "
-            "density has no normaliser; raise the smallest ones"
+            f"exponents_ are too small: the tail index of the product is {alpha:.3g} and must be"
+            " above 0, else the density has no normaliser; raise the smallest ones"
         )

@@ -21,7 +21,9 @@ class LaplaceExperts(NamedTuple):
 
 
 class StudentTExperts(NamedTuple):
-    """exp(constant - sum exponents log(1 + u²)), u = filters @ y, from a t distribution with unit scales."""
+    """exp(constant - sum exponents log(1 + u²)), u = filters @ y, from a t distribution with unit
+    scales.
+    """
 
     filters: np.ndarray  # (K, d)
     exponents: np.ndarray  # (K,)
@@ -88,5 +90,18 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
 
 
 @njit
-def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
-    programs.temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
+def temper(
+    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
+):
+    programs.temper(
+        model,
+        state,
+        levels,
+        ladder,
+        log_pseudo_prior,
+        n_redraws,
+        sweeps_per_redraw,
+        stride,
+        keys,
+        sums,
+    )

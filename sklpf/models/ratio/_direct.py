@@ -1,4 +1,6 @@
-"""The log ratio of two models' Z by a run along a path from one to the other: when it is made, and what it says."""
+"""The log ratio of two models' Z by a run along a path from one to the other: when it is made, and
+what it says.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from sklpf.models._scoring import fit_quietly
 from sklpf.partition import PartitionResult
 
 N_GROUPS = 10  # of independent chains, each with draws of the two models of its own
-_MOST_SPREAD = 2.5  # nats; beyond, the difference of two log Z has the smaller error (doc/benchmarks/compare.md)
+# nats; beyond, the difference of two log Z has the smaller error (doc/benchmarks/compare.md)
+_MOST_SPREAD = 2.5
 _MOST_APART = 3.0  # joint standard errors
 
 
@@ -22,10 +25,11 @@ def check_ratio(ratio: str) -> None:
 
 
 def direct_ratio(model_a: Any, model_b: Any, values: NDArray[np.float64]) -> PartitionResult | None:
-    """log Z_b - log Z_a by a run on the path from a to b; None where there is none, or it did not converge.
+    """log Z_b - log Z_a by a run on the path from a to b; None where there is none, or it did not
+    converge.
 
-    Whether a run is made depends on nothing that is random: on the models' classes and on the spread of
-    log p_a(x) - log p_b(x) over the rows, `values`, which no log Z changes.
+    Whether a run is made depends on nothing that is random: on the models' classes and on the
+    spread of log p_a(x) - log p_b(x) over the rows, `values`, which no log Z changes.
     """
     if not hasattr(model_a, "_ratio_path") or not np.std(values) <= _MOST_SPREAD:
         return None
@@ -35,24 +39,31 @@ def direct_ratio(model_a: Any, model_b: Any, values: NDArray[np.float64]) -> Par
 
 
 def ratio_result(model_a: Any, model_b: Any) -> PartitionResult | None:
-    """The result of a run on the path from a to b; None if there is no path, or draws or run are not trusted."""
+    """The result of a run on the path from a to b; None if there is no path, or draws or run are
+    not trusted.
+    """
     path = model_a._ratio_path(model_b)
     if path is None or path.doubts:
         return None
-    estimator = path.default_estimator().set_params(random_state=model_a._partition_seed, n_jobs=model_a.n_jobs)
+    estimator = path.default_estimator().set_params(
+        random_state=model_a._partition_seed, n_jobs=model_a.n_jobs
+    )
     result = fit_quietly(estimator, path).result_
     return result if result.converged else None
 
 
 def disagreement(direct: PartitionResult, a: Any, b: Any) -> str | None:
-    """A sentence if the direct ratio and the difference of two log Z are too far apart, else None."""
+    """A sentence if the direct ratio and the difference of two log Z are too far apart,
+    else None.
+    """
     first, second = (entrant.model.partition_estimator_.result_ for entrant in (a, b))
     apart = direct.log_partition - (second.log_partition - first.log_partition)
     error = float(np.sqrt(direct.std_error**2 + first.std_error**2 + second.std_error**2))
     if abs(apart) <= _MOST_APART * error:
         return None
     return (
-        f"the direct ratio of {b.name}'s Z to {a.name}'s and the difference of their log Z are {abs(apart):.2g} nats "
-        f"apart, more than {_MOST_APART:g} joint standard errors ({error:.2g}): one of the three runs missed a part of "
-        "a model; give a longer partition_estimator"
+        f"the direct ratio of {b.name}'s Z to {a.name}'s and the difference of their log Z are"
+        f" {abs(apart):.2g} nats apart, more than {_MOST_APART:g} joint standard errors"
+        f" ({error:.2g}): one of the three runs missed a part of a model; give a longer"
+        " partition_estimator"
     )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.models.ratio._direct import N_GROUPS
 from sklpf.partition import BDMC, ParallelTempering
 from sklpf.paths import GeometricPath, TargetDraws
@@ -18,7 +18,10 @@ from sklpf.readings import read
 from sklpf.uncertainty import MOST_BETWEEN, between_groups
 
 Array = NDArray[np.float64]
-_N_DRAWS, _N_LEVELS = 100, 100  # of each model in every group, one for each chain; of the ladder between them
+_N_DRAWS, _N_LEVELS = (
+    100,
+    100,
+)  # of each model in every group, one for each chain; of the ladder between them
 
 
 class BetweenDraws(BDMC):
@@ -30,14 +33,15 @@ class BetweenDraws(BDMC):
 class DensityRatioPath(GeometricPath):
     """From one density on R^d to another: log f_beta = (1 - beta) log f_a + beta log f_b.
 
-    Level 0 counts as normalised, so that this path's log Z is log Z_b - log Z_a. Chains begin at draws, those that go
-    up at draws of the first density and those that go down at draws of the second, each chain at one of its own.
+    Level 0 counts as normalised, so that this path's log Z is log Z_b - log Z_a. Chains begin at
+    draws, those that go up at draws of the first density and those that go down at draws of the
+    second, each chain at one of its own.
 
     Parameters
     ----------
     a, b : GeometricPath
-        To the two densities, with ``rows(state)``, an affine function of the position. Chains move in the coordinates
-        of the first.
+        To the two densities, with ``rows(state)``, an affine function of the position. Chains move
+        in the coordinates of the first.
     draws_a, draws_b : ndarray of shape (G, N, d)
         Rows drawn from the two densities, N in each of G independent groups.
     """
@@ -49,7 +53,11 @@ class DensityRatioPath(GeometricPath):
         origin, root = _coordinates(a)
         origin_b, root_b = _coordinates(b)
         self.draws = [_solve(root, draws - origin) for draws in (draws_a, draws_b)]
-        self._b, self._turn, self._shift = b, np.linalg.solve(root_b, root), _solve(root_b, origin - origin_b)
+        self._b, self._turn, self._shift = (
+            b,
+            np.linalg.solve(root_b, root),
+            _solve(root_b, origin - origin_b),
+        )
         self._log_volume = float(np.linalg.slogdet(self._turn)[1])
         super().__init__(self._log_density, grad=self._grad, base=_Drawn(a, self.draws[0]))
 
@@ -86,7 +94,8 @@ class DensityRatioPath(GeometricPath):
         """Why the draws are not to be trusted, in sentences."""
         shares = [between_groups(y.sum(axis=1), (y**2).sum(axis=1), y.shape[1]) for y in self.draws]
         return tuple(
-            f"draws of the {name} model differ between ladders ({share:.0%} of the variance lies between them)"
+            f"draws of the {name} model differ between ladders ({share:.0%} of the variance lies"
+            " between them)"
             for name, share in zip(("first", "second"), shares)
             if share > MOST_BETWEEN
         )
@@ -118,16 +127,28 @@ def _solve(root, x):
     return np.linalg.solve(root, np.moveaxis(x, -1, 0).reshape(len(root), -1)).T.reshape(x.shape)
 
 
-# ---- from models -----------------------------------------------------------------------------------
+# ---- from models
 def energy_ratio_path(model_a: Any, model_b: Any) -> DensityRatioPath | None:
-    """Return the path from one fitted `EnergyBasedModel` to another, with draws of both; None if these have doubts."""
-    seeds, paths = (model_a._partition_seed, model_b._partition_seed), (model_a.path(), model_b.path())
-    draws_a, draws_b = (_draws(m, path, (*seeds, end)) for end, (m, path) in enumerate(zip((model_a, model_b), paths)))
-    return None if draws_a is None or draws_b is None else DensityRatioPath(*paths, draws_a, draws_b)
+    """Return the path from one fitted `EnergyBasedModel` to another, with draws of both; None if
+    these have doubts.
+    """
+    seeds, paths = (
+        (model_a._partition_seed, model_b._partition_seed),
+        (model_a.path(), model_b.path()),
+    )
+    draws_a, draws_b = (
+        _draws(m, path, (*seeds, end))
+        for end, (m, path) in enumerate(zip((model_a, model_b), paths))
+    )
+    return (
+        None if draws_a is None or draws_b is None else DensityRatioPath(*paths, draws_a, draws_b)
+    )
 
 
 def _draws(model, path, seed) -> Array | None:
-    """Rows of a model (G, N, d): exact, or of as many independent tempered ladders if their run converged."""
+    """Rows of a model (G, N, d): exact, or of as many independent tempered ladders if their run
+    converged.
+    """
     n, estimator = N_GROUPS * _N_DRAWS, model.partition_estimator
     if isinstance(estimator, ParallelTempering):
         estimator = clone(estimator)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
-from sklpf._random import Stream
+from sklpf._utils.random import Stream
 from sklpf.models._scoring import default_estimator
 from sklpf.models.ratio._direct import N_GROUPS
 from sklpf.partition import ParallelTempering
@@ -32,8 +32,9 @@ class Parameters(NamedTuple):
 
 
 class RatioState(NamedTuple):
-    """Chains: visible units (n, M), the hidden units' inputs at both ends (n, 2 J), the terms of log f_0 and log f_1
-    (n, 2) that are linear in v, and the ladder that each belongs to."""
+    """Chains: visible units (n, M), the hidden units' inputs at both ends (n, 2 J), the terms of
+    log f_0 and log f_1 (n, 2) that are linear in v, and the ladder that each belongs to.
+    """
 
     v: NDArray[np.uint8]
     inputs: NDArray[np.float32]
@@ -42,18 +43,23 @@ class RatioState(NamedTuple):
 
 
 class RBMRatioPath(KernelPath):
-    """From one RBM to another with the same visible units: all parameters change linearly, h is summed out.
+    """From one RBM to another with the same visible units: all parameters change linearly, h is
+    summed out.
 
-    Hidden units of the two that do the same are one unit of the path (`match_units`); others of either model have a
-    counterpart of zeros at the other end. With n_0 and n_1 such counterparts at the ends
+    Hidden units of the two that do the same are one unit of the path (`match_units`); others of
+    either model have a counterpart of zeros at the other end. With n_0 and n_1 such counterparts at
+    the ends
 
-        log f_beta(v) = c_beta @ v + sum_j log(1 + e^(v @ W_beta_j + b_beta_j)) - ((1 - beta) n_0 + beta n_1) log 2,
+        log f_beta(v) = c_beta @ v + sum_j log(1 + e^(v @ W_beta_j + b_beta_j)) - ((1 - beta) n_0 +
+        beta n_1) log 2,
 
-    c_beta = (1 - beta) c_a + beta c_b and so on, so that f_0 and f_1 are the models' own densities and
-    log Z_1 - log Z_0 = log Z_b - log Z_a. Level 0 counts as normalised: this path's log Z is that log ratio.
+    c_beta = (1 - beta) c_a + beta c_b and so on, so that f_0 and f_1 are the models' own densities
+    and log Z_1 - log Z_0 = log Z_b - log Z_a. Level 0 counts as normalised: this path's log Z is
+    that log ratio.
 
-    No level mixes better than the models do. The states at both ends are therefore replaced, at every fourth sweep, by
-    draws of the models. Each ladder has its own, from chains of its own, so that ladders stay independent.
+    No level mixes better than the models do. The states at both ends are therefore replaced, at
+    every fourth sweep, by draws of the models. Each ladder has its own, from chains of its own, so
+    that ladders stay independent.
 
     Parameters
     ----------
@@ -66,12 +72,23 @@ class RBMRatioPath(KernelPath):
     base_log_partition: float | None = 0.0
     _kernels = "sklpf.models.ratio._path_kernels"
 
-    def __init__(self, a: Parameters, b: Parameters, draws_a: NDArray, draws_b: NDArray, ladder: ArrayLike = (0, 1)):
+    def __init__(
+        self,
+        a: Parameters,
+        b: Parameters,
+        draws_a: NDArray,
+        draws_b: NDArray,
+        ladder: ArrayLike = (0, 1),
+    ):
         self.draws = np.stack([draws_a, draws_b]).astype(np.uint8)
         mean = self.draws.mean(axis=(0, 1, 2))
-        self.weights, self.hidden = align(a, b, match_units(a.weights, b.weights, mean * (1 - mean)))
+        self.weights, self.hidden = align(
+            a, b, match_units(a.weights, b.weights, mean * (1 - mean))
+        )
         self.visible = np.stack([a.visible, b.visible])
-        self.constants = -np.log(2) * (self.hidden.shape[1] - np.array([len(a.hidden), len(b.hidden)]))
+        self.constants = -np.log(2) * (
+            self.hidden.shape[1] - np.array([len(a.hidden), len(b.hidden)])
+        )
         self.ladder = self.with_ladder(ladder).ladder
 
     def _pack(self):
@@ -107,7 +124,8 @@ class RBMRatioPath(KernelPath):
         sums = self.draws.sum(axis=2, dtype=np.float64)
         shares = [between_groups(ladders, ladders, self.draws.shape[2]) for ladders in sums]
         return tuple(
-            f"draws of the {name} model differ between ladders ({share:.0%} of the variance lies between them)"
+            f"draws of the {name} model differ between ladders ({share:.0%} of the variance lies"
+            " between them)"
             for name, share in zip(("first", "second"), shares)
             if share > MOST_BETWEEN
         )
@@ -125,13 +143,19 @@ class RBMRatioPath(KernelPath):
         """Return n chains of one ladder, from its draws of the first model."""
         ladder = stream.chain // n % self.draws.shape[1]
         own = self.draws[0, ladder]
-        return self.state_from_rows(own[stream.generator().integers(len(own), size=n)], np.full(n, ladder))
+        return self.state_from_rows(
+            own[stream.generator().integers(len(own), size=n)], np.full(n, ladder)
+        )
 
     @property
     def log_f_rounding(self) -> float:  # type: ignore[override]
-        """Rounding errors of log_f, whose inputs are float32, in nats: at most their sum over all terms."""
+        """Rounding errors of log_f, whose inputs are float32, in nats: at most their sum over all
+        terms.
+        """
         terms = max(np.abs(w).sum() + np.abs(b).sum() for w, b in zip(self.weights, self.hidden))
-        return float(np.finfo(np.float32).eps / 2 * (terms + np.abs(self.visible).sum(axis=1).max()))
+        return float(
+            np.finfo(np.float32).eps / 2 * (terms + np.abs(self.visible).sum(axis=1).max())
+        )
 
     @property
     def n_summaries(self) -> int:
@@ -139,12 +163,14 @@ class RBMRatioPath(KernelPath):
         return self.hidden.shape[1]
 
 
-# ---- two models side by side ---------------------------------------------------------------------
+# ---- two models side by side
 def match_units(weights_a: NDArray, weights_b: NDArray, variance: NDArray) -> NDArray[np.int64]:
-    """Return pairs of hidden units (n, 2) of two models that do nearly the same at visible units of a given variance.
+    """Return pairs of hidden units (n, 2) of two models that do nearly the same at visible units of
+    a given variance.
 
-    Units are alike by 2 Cov(x, y) / (Var x + Var y) of their inputs x and y, and matched so that the pairs are alike by
-    as much above 1/2 as they can be, weighted by their variance (an assignment problem).
+    Units are alike by 2 Cov(x, y) / (Var x + Var y) of their inputs x and y, and matched so that
+    the pairs are alike by as much above 1/2 as they can be, weighted by their variance (an
+    assignment problem).
     """
     covariance = (weights_a * variance) @ weights_b.T
     var_a, var_b = ((w * variance * w).sum(axis=1) for w in (weights_a, weights_b))
@@ -154,7 +180,9 @@ def match_units(weights_a: NDArray, weights_b: NDArray, variance: NDArray) -> ND
 
 
 def align(a: Parameters, b: Parameters, pairs: NDArray[np.int64]) -> tuple[NDArray, NDArray]:
-    """Weights (2, n, M) and biases (2, n) of one hidden layer at both ends: pairs, then units of a, then those of b."""
+    """Weights (2, n, M) and biases (2, n) of one hidden layer at both ends: pairs, then units of a,
+    then those of b.
+    """
     alone_a = np.setdiff1d(np.arange(len(a.weights)), pairs[:, 0])
     alone_b = np.setdiff1d(np.arange(len(b.weights)), pairs[:, 1])
     first_b = len(pairs) + len(alone_a)
@@ -167,12 +195,13 @@ def align(a: Parameters, b: Parameters, pairs: NDArray[np.int64]) -> tuple[NDArr
     return weights, hidden
 
 
-# ---- from models -----------------------------------------------------------------------------------
+# ---- from models
 def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath:
     """Return the path from one fitted `BernoulliRBM` to another, with draws of both."""
     seeds = model_a._partition_seed, model_b._partition_seed
     draws_a, draws_b = (
-        _draws(model, np.random.default_rng([*seeds, end])) for end, model in enumerate((model_a, model_b))
+        _draws(model, np.random.default_rng([*seeds, end]))
+        for end, model in enumerate((model_a, model_b))
     )
     return RBMRatioPath(_parameters(model_a), _parameters(model_b), draws_a, draws_b)
 
@@ -183,9 +212,13 @@ def _parameters(model) -> Parameters:
 
 
 def _draws(model, rng) -> NDArray[np.uint8]:
-    """Draws of a model for every ladder, (G, N, M): exact, or of as many independent tempered ladders."""
+    """Draws of a model for every ladder, (G, N, M): exact, or of as many independent tempered
+    ladders.
+    """
     path, estimator = model.path(), model.partition_estimator
-    estimator = clone(estimator) if isinstance(estimator, ParallelTempering) else default_estimator(path)
+    estimator = (
+        clone(estimator) if isinstance(estimator, ParallelTempering) else default_estimator(path)
+    )
     if isinstance(estimator, ParallelTempering):
         estimator.set_params(n_ladders=N_GROUPS, n_jobs=model.n_jobs, checkpoint=None)
     v = estimator.sample(path, N_GROUPS * _N_DRAWS, rng).v

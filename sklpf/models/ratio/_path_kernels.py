@@ -6,21 +6,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf import _random
+from sklpf._utils import random as _random
 from sklpf.kernels import OPTIONS, exp32, implements, inlined, njit, random_bits, uniform
 from sklpf.kernels import _programs as programs
 
-_HIDDEN, _VISIBLE, _DRAW = np.int64(_random.FIRST), np.int64(_random.SECOND), np.int64(_random.ACCEPT)
+_HIDDEN, _VISIBLE, _DRAW = (
+    np.int64(_random.FIRST),
+    np.int64(_random.SECOND),
+    np.int64(_random.ACCEPT),
+)
 _RENEW_EVERY = 4  # sweeps
 _FOLDED = 512  # factors in [1, 2] whose product is far from overflow
-_reordered = functools.partial(njit, fastmath={*OPTIONS["fastmath"], "reassoc"})  # sums that vectorise
+_reordered = functools.partial(
+    njit, fastmath={*OPTIONS["fastmath"], "reassoc"}
+)  # sums that vectorise
 
 
 class Ends(NamedTuple):
     """Two RBMs of the same M visible units and J hidden units, and draws of both; read-only."""
 
     weights: np.ndarray  # (2, J, M) float32
-    by_visible: np.ndarray  # (M, 2 J) float32: the same, the first model's units before the second's
+    by_visible: (
+        np.ndarray
+    )  # (M, 2 J) float32: the same, the first model's units before the second's
     hidden: np.ndarray  # (2 J,) float32
     visible: np.ndarray  # (2, M) float32
     constants: np.ndarray  # (2,) of log f at the ends
@@ -29,7 +37,9 @@ class Ends(NamedTuple):
 
 @njit
 def refresh(model, v, inputs, linear):
-    """Sum the hidden units' inputs at both ends (n, 2 J) and the linear terms of log f_0 and log f_1 (n, 2)."""
+    """Sum the hidden units' inputs at both ends (n, 2 J) and the linear terms of log f_0 and log
+    f_1 (n, 2).
+    """
     for c in range(v.shape[0]):
         _refresh_chain(model, v[c], inputs[c], linear[c])
 
@@ -82,19 +92,27 @@ def _softplus_sum(ends, beta, n, work):
 @inlined
 def _log_f(model, state, c, beta, work):
     linear, n = state.linear[c], model.weights.shape[1]
-    return (1.0 - beta) * linear[0] + beta * linear[1] + _softplus_sum(state.inputs[c], beta, n, work)
+    return (
+        (1.0 - beta) * linear[0] + beta * linear[1] + _softplus_sum(state.inputs[c], beta, n, work)
+    )
 
 
-# ---- what the programs need ----------------------------------------------------------------------
+# ---- what the programs need
 @implements(programs.scratch, Ends)
 def _scratch(model, state):
     largest = max(model.weights.shape[1], model.weights.shape[2])
-    return np.empty(largest, np.float32), np.empty(largest + 4, np.uint32), np.empty(largest, np.uint8)
+    return (
+        np.empty(largest, np.float32),
+        np.empty(largest + 4, np.uint32),
+        np.empty(largest, np.uint8),
+    )
 
 
 @implements(programs.sweep, Ends)
 def _sweep(model, state, betas, reverse, keys, work):
-    """h given v, then v given h; at every fourth sweep draws of the models in place of the states at both ends."""
+    """h given v, then v given h; at every fourth sweep draws of the models in place of the states
+    at both ends.
+    """
     field, bits, h = work
     n_hidden, n_visible = model.weights.shape[1], model.weights.shape[2]
     for c in range(betas.shape[0]):
@@ -140,7 +158,9 @@ def _log_ladder(model, state, c, ladder, work, out):
 
 @implements(programs.derivatives, Ends)
 def _derivatives(model, state, c, beta, work):
-    """With x_j changing by d_j along the path, each unit adds d sigma(x) and d^2 sigma(x) (1 - sigma(x))."""
+    """With x_j changing by d_j along the path, each unit adds d sigma(x) and d^2 sigma(x) (1 -
+    sigma(x)).
+    """
     inputs, field, n = state.inputs[c], work[0], model.weights.shape[1]
     first, second = state.linear[c, 1] - state.linear[c, 0], 0.0
     _blend(inputs, beta, n, field)

@@ -32,10 +32,11 @@ def _log1p_exp_sum(x, n, lanes):
 
 @njit
 def enumerate_states(rows, unit_bias, field, prefix, n_low, out):
-    """Log weights of the 2^n_low states whose upper bits are `prefix`, in Gray-code order of the lower bits.
+    """Log weights of the 2^n_low states whose upper bits are `prefix`, in Gray-code order of the
+    lower bits.
 
-    A state s of the enumerated layer weighs unit_bias @ s + sum_i log(1 + exp(field_i + (s @ rows)_i)); rows is
-    (n_units, n_other). `field` is overwritten.
+    A state s of the enumerated layer weighs unit_bias @ s + sum_i log(1 + exp(field_i + (s @
+    rows)_i)); rows is (n_units, n_other). `field` is overwritten.
     """
     n_units, n_other = rows.shape
     lanes = np.empty(16)

@@ -1,9 +1,10 @@
-"""Numba kernels that train the Bernoulli RBM by persistent contrastive divergence, and its log densities of rows.
+"""Numba kernels that train the Bernoulli RBM by persistent contrastive divergence, and its log
+densities of rows.
 
-Every product with a layer of units is a sum of weight rows over the units that are not zero. The weights are kept in
-both layouts, each with one more row for the biases of the other axis, the weights of a unit that is always on:
-by_visible (M + 1, J padded) and by_hidden (J + 1, M padded), float32 with zeros in the padding, which may go beyond the
-next multiple of 16.
+Every product with a layer of units is a sum of weight rows over the units that are not zero. The
+weights are kept in both layouts, each with one more row for the biases of the other axis, the
+weights of a unit that is always on: by_visible (M + 1, J padded) and by_hidden (J + 1, M padded),
+float32 with zeros in the padding, which may go beyond the next multiple of 16.
 """
 
 import math
@@ -14,17 +15,20 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sklpf import _random
-from sklpf._layout import LANES
+from sklpf._utils import random as _random
+from sklpf._utils.layout import LANES
 from sklpf.kernels import add_rows, exp32, njit, random_bits, uniform
 from sklpf.models.rbm._enumeration_kernels import _log1p_exp_sum
 
-# draws of each layer; typed, since numba compiles a function anew for each literal number that it is given
+# draws of each layer; typed, since numba compiles a function anew for each literal number that it
+# is given
 _HIDDEN, _VISIBLE = np.int64(_random.FIRST), np.int64(_random.SECOND)
 # columns of sums that are kept in registers: many where many rows are added to few sums
 _LONG_TILE, _BLOCK_TILE, _SHORT_TILE = np.int64(256), np.int64(128), np.int64(64)
 _ROWS_IN_CACHE = 16
-_BLOCK = 64  # hidden units whose weights, _BLOCK_TILE columns at a time, stay in the first-level cache
+_BLOCK = (
+    64  # hidden units whose weights, _BLOCK_TILE columns at a time, stay in the first-level cache
+)
 
 
 class Updates(NamedTuple):
@@ -32,11 +36,15 @@ class Updates(NamedTuple):
 
     edges: np.ndarray  # (n + 1,) int64
     rates: np.ndarray  # (n, 2) float64: what a row of the batch and what a chain is multiplied by
-    shares: np.ndarray  # (n,) float32: of the new weights in the running average, 0 leaves it as it is
+    shares: (
+        np.ndarray
+    )  # (n,) float32: of the new weights in the running average, 0 leaves it as it is
 
 
 class Lists(NamedTuple):
-    """For each of n accumulators the rows that it takes and their coefficients, as `add_rows` wants them."""
+    """For each of n accumulators the rows that it takes and their coefficients, as `add_rows` wants
+    them.
+    """
 
     indices: np.ndarray  # (n, most) int32
     values: np.ndarray  # (n, most) float32
@@ -45,13 +53,17 @@ class Lists(NamedTuple):
 
 @njit
 def _empty_lists(n, most):
-    return Lists(np.empty((n, most), np.int32), np.ones((n, most), np.float32), np.zeros(n, np.int64))
+    return Lists(
+        np.empty((n, most), np.int32), np.ones((n, most), np.float32), np.zeros(n, np.int64)
+    )
 
 
-# ---- lists of the units that are not zero --------------------------------------------------------
+# ---- lists of the units that are not zero
 @njit
 def compress(X, indptr, indices, values):
-    """The non-zero values of a dense X, row after row: indptr (n + 1,), indices and values (nnz,)."""
+    """The non-zero values of a dense X, row after row: indptr (n + 1,), indices and
+    values (nnz,).
+    """
     count = 0
     for r in range(X.shape[0]):
         for i in range(X.shape[1]):
@@ -85,7 +97,8 @@ def _list_row(indptr, indices, values, row, n, lists, r):
 
 @njit
 def _list_by_unit(rows, n_positive, n_rows, rates, units, totals):
-    """Turn the lists of the rows into lists of the visible units; rates are those of the data's rows and of the chains.
+    """Turn the lists of the rows into lists of the visible units; rates are those of the data's
+    rows and of the chains.
 
     totals (M + 1,) is each unit's sum, the step of its bias.
     """
@@ -105,14 +118,16 @@ def _list_by_unit(rows, n_positive, n_rows, rates, units, totals):
 
 @njit
 def _add_rows(accumulators, rows, lists, n_columns, tile):
-    """Add the listed rows, `tile` (a multiple of 16) columns at a time; the padding is left alone."""
+    """Add the listed rows, `tile` (a multiple of 16) columns at a time; the padding is
+    left alone.
+    """
     width = (n_columns + LANES - 1) // LANES * LANES
     for first in range(0, width, tile):
         here = slice(first, min(first + tile, width))
         add_rows(accumulators[:, here], rows[:, here], lists.indices, lists.values, lists.counts)
 
 
-# ---- units and probabilities -----------------------------------------------------------------------
+# ---- units and probabilities
 @njit
 def _draw_visible(field, bits, units):
     """units_i ~ Bernoulli(sigmoid(field_i))."""
@@ -134,10 +149,12 @@ def _to_probability(field, n):
         field[j] = one / (one + exp32(-field[j]))
 
 
-# ---- transposition ---------------------------------------------------------------------------------
+# ---- transposition
 @intrinsic
 def _transpose_tile(typing_context, source, source_width, target, target_width):
-    """Transpose 16 x 16 float32 in registers: in round s, rows i and i + s exchange their blocks of s columns."""
+    """Transpose 16 x 16 float32 in registers: in round s, rows i and i + s exchange their blocks of
+    s columns.
+    """
 
     def generate(context, builder, signature, arguments):
         source, source_width, target, target_width = arguments
@@ -147,17 +164,24 @@ def _transpose_tile(typing_context, source, source_width, target, target_width):
         def slots(address, width):
             first = builder.inttoptr(address, pointer)
             offsets = (builder.mul(width, ir.Constant(width.type, row)) for row in range(LANES))
-            return [builder.bitcast(builder.gep(first, [offset]), vector.as_pointer()) for offset in offsets]
+            return [
+                builder.bitcast(builder.gep(first, [offset]), vector.as_pointer())
+                for offset in offsets
+            ]
 
         rows = [builder.load(slot, align=4) for slot in slots(source, source_width)]
         for s in (1, 2, 4, 8):
             low = [j if j & s == 0 else LANES + j - s for j in range(LANES)]
             high = [j + s if j & s == 0 else LANES + j for j in range(LANES)]
-            low, high = (ir.Constant(ir.VectorType(ir.IntType(32), LANES), mask) for mask in (low, high))
+            low, high = (
+                ir.Constant(ir.VectorType(ir.IntType(32), LANES), mask) for mask in (low, high)
+            )
             for i in range(LANES):
                 if i & s == 0:
                     pair = rows[i], rows[i + s]
-                    rows[i], rows[i + s] = (builder.shuffle_vector(*pair, mask) for mask in (low, high))
+                    rows[i], rows[i + s] = (
+                        builder.shuffle_vector(*pair, mask) for mask in (low, high)
+                    )
         for row, slot in zip(rows, slots(target, target_width)):
             builder.store(row, slot, align=4)
         return context.get_dummy_value()
@@ -182,7 +206,7 @@ def _transpose(source, n_rows, n_columns, target):
             target[j, i] = source[i, j]
 
 
-# ---- persistent contrastive divergence ---------------------------------------------------------------
+# ---- persistent contrastive divergence
 @njit
 def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
     """Draw v given h for every persistent chain and append the lists of its units to `rows`."""
@@ -191,11 +215,15 @@ def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
     bits, units = np.empty(n_visible + 4, np.uint32), np.empty(n_visible, np.uint8)
     bias = by_hidden[h.shape[1]]
     for c in range(h.shape[0]):
-        for i in range(n_visible):  # assigning arrays to arrays would compile numba's formatting of errors, for 5 s
+        for i in range(
+            n_visible
+        ):  # assigning arrays to arrays would compile numba's formatting of errors, for 5 s
             visible[c, i] = bias[i]
     for first_unit in range(0, h.shape[1], _BLOCK):
         for c in range(h.shape[0]):
-            chains.counts[c] = _list_on(h[c, first_unit : first_unit + _BLOCK], first_unit, chains.indices[c])
+            chains.counts[c] = _list_on(
+                h[c, first_unit : first_unit + _BLOCK], first_unit, chains.indices[c]
+            )
         _add_rows(visible, by_hidden, chains, n_visible, _BLOCK_TILE)
     for c in range(h.shape[0]):
         random_bits(bits, n_visible, key0, key1, step, c, _VISIBLE)
@@ -207,7 +235,9 @@ def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
 
 @njit
 def _hidden_phase(by_visible, h, hidden, keys, rows, n_positive):
-    """Probabilities of the hidden units for the data's and the chains' rows; the chains draw theirs."""
+    """Probabilities of the hidden units for the data's and the chains' rows; the chains draw
+    theirs.
+    """
     key0, key1, step = keys
     n_hidden = h.shape[1]
     bits = np.empty(n_hidden + 4, np.uint32)
@@ -230,14 +260,27 @@ def _move_average(average, share, values):
 
 @njit
 def train(
-    by_visible, by_hidden, h, visible, hidden, indptr, indices, values, updates, average_by_visible, average_by_hidden,
-    key0, key1, step,
-):  # fmt: skip
+    by_visible,
+    by_hidden,
+    h,
+    visible,
+    hidden,
+    indptr,
+    indices,
+    values,
+    updates,
+    average_by_visible,
+    average_by_hidden,
+    key0,
+    key1,
+    step,
+):
     """Make updates of persistent contrastive divergence (Tieleman 2008) in place.
 
-    h (B, J) uint8 are the persistent chains; the data's rows are given by their non-zero values (indptr, indices,
-    values); visible (B, M padded) and hidden (largest batch + B, J padded) are scratch. Of average_by_hidden only the
-    last row, the visible biases, follows the updates. Random numbers depend on (key, step + t, chain) alone.
+    h (B, J) uint8 are the persistent chains; the data's rows are given by their non-zero values
+    (indptr, indices, values); visible (B, M padded) and hidden (largest batch + B, J padded) are
+    scratch. Of average_by_hidden only the last row, the visible biases, follows the updates. Random
+    numbers depend on (key, step + t, chain) alone.
     """
     edges = updates.edges
     n_visible, n_hidden, n_chains = by_visible.shape[0] - 1, by_hidden.shape[0] - 1, h.shape[0]
@@ -263,7 +306,7 @@ def train(
             _move_average(average_by_hidden[n_hidden:], updates.shares[t], by_hidden[n_hidden:])
 
 
-# ---- log densities of rows -------------------------------------------------------------------------
+# ---- log densities of rows
 @njit
 def log1p_exp_sums(fields, out):
     """out_r = sum over j of log(1 + exp(fields[r, j])), float64."""
@@ -274,7 +317,9 @@ def log1p_exp_sums(fields, out):
 
 @njit
 def _log_product_of_sums(off, on, factors, most, terms):
-    """Sum over j of log(off_j + on_j * factors_j), a log for up to `most` terms: halves are folded onto each other."""
+    """Sum over j of log(off_j + on_j * factors_j), a log for up to `most` terms: halves are folded
+    onto each other.
+    """
     length, folded, total = off.shape[0], 1, 0.0
     for j in range(length):
         terms[j] = off[j] + on[j] * factors[j]
@@ -298,8 +343,9 @@ def _log_sigmoid(x):
 def pseudo_log_likelihood_binary(turned_on, turned_off, visible_bias, X, off, on, most, out):
     """out_r = sum over i of log p(x_i | the other x) for binary X (n, M), in float64.
 
-    turned_on = exp(by_visible) and turned_off = exp(-by_visible) (M, J); on and off (n, J) are the probabilities of
-    h_j = 1 and 0 given x. Products of `most` entries of turned_on or turned_off must be finite and positive.
+    turned_on = exp(by_visible) and turned_off = exp(-by_visible) (M, J); on and off (n, J) are the
+    probabilities of h_j = 1 and 0 given x. Products of `most` entries of turned_on or turned_off
+    must be finite and positive.
     """
     terms = np.empty(off.shape[1])
     out[:] = 0.0
@@ -313,7 +359,8 @@ def pseudo_log_likelihood_binary(turned_on, turned_off, visible_bias, X, off, on
 
 @njit
 def pseudo_log_likelihood(by_visible, visible_bias, X, fields, out):
-    """out_r = sum over i of log p(x_i | the other x): x against x with its i-th value replaced by 1 - x_i.
+    """out_r = sum over i of log p(x_i | the other x): x against x with its i-th value replaced by 1
+    - x_i.
 
     by_visible (M, J), X (n, M) and fields = hidden bias + X @ by_visible (n, J), all float64.
     """
@@ -326,4 +373,6 @@ def pseudo_log_likelihood(by_visible, visible_bias, X, fields, out):
             change = 1.0 - 2.0 * X[r, i]
             for j in range(n_hidden):
                 flipped[j] = fields[r, j] + change * by_visible[i, j]
-            out[r] += _log_sigmoid(here - change * visible_bias[i] - _log1p_exp_sum(flipped, n_hidden, lanes))
+            out[r] += _log_sigmoid(
+                here - change * visible_bias[i] - _log1p_exp_sum(flipped, n_hidden, lanes)
+            )

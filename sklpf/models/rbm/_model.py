@@ -14,13 +14,19 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._progress import reporting
-from sklpf._random import draw_seed
-from sklpf._sklearn import Interval, Options, StrOptions
-from sklpf._warnings import warn
+from sklpf._utils.progress import reporting
+from sklpf._utils.random import draw_seed
+from sklpf._utils.sklearn import Interval, Options, StrOptions
+from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, default_estimator
-from sklpf.models._validation import all_or_nothing, check_indices, check_n_samples, check_vector, validate_rows
+from sklpf.models._validation import (
+    all_or_nothing,
+    check_indices,
+    check_n_samples,
+    check_vector,
+    validate_rows,
+)
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm._rows import binary_rows, log_f, pseudo_log_likelihood, short_run_mean
 from sklpf.models.rbm._tracking import ATTRIBUTES, Monitor, make_tracker, split, store_curve
@@ -28,17 +34,22 @@ from sklpf.models.rbm._trainer import Trainer
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 
-_SMALLEST_MEAN = 1e-3  # of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs
+_SMALLEST_MEAN = (
+    1e-3  # of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs
+)
 _ROUNDING = 1e-6  # of values scaled to [0, 1]
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
 
-class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator):
+class BernoulliRBM(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator
+):
     """Bernoulli restricted Boltzmann machine whose `score` is a log-likelihood.
 
-    Takes the place of `sklearn.neural_network.BernoulliRBM`: the same parameters, attributes and training by
-    persistent contrastive divergence (Tieleman 2008). Binary units v and h have the joint density
-    exp(c @ v + b @ h + h @ W @ v) / Z with W = `components_`, c = `intercept_visible_`, b = `intercept_hidden_`.
+    Takes the place of `sklearn.neural_network.BernoulliRBM`: the same parameters, attributes and
+    training by persistent contrastive divergence (Tieleman 2008). Binary units v and h have the
+    joint density exp(c @ v + b @ h + h @ W @ v) / Z with W = `components_`, c =
+    `intercept_visible_`, b = `intercept_hidden_`.
 
     Parameters
     ----------
@@ -51,42 +62,46 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     n_iter : int, default=10
         Passes over the data.
     verbose : int, default=0
-        Whether to say, after every pass, the mean `pseudo_log_likelihood` of some evenly spaced rows and how long the
-        others may take, and how far the estimation of log Z is; see `AIS`.
+        Whether to say, after every pass, the mean `pseudo_log_likelihood` of some evenly spaced
+        rows and how long the others may take, and how far the estimation of log Z is; see `AIS`.
     random_state : int, RandomState or None, default=None
         Weights, chains and the estimate of log Z depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
-        How log Z is estimated. None is `Exact` where the smaller layer has at most 20 units, else `ParallelTempering`.
-        A `random_state` or `n_jobs` that it leaves at None are taken from the model.
+        How log Z is estimated. None is `Exact` where the smaller layer has at most 20 units, else
+        `ParallelTempering`. A `random_state` or `n_jobs` that it leaves at None are taken from the
+        model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z is not to be trusted, and with rows of other values than 0 and
-        1: return the number with a ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
+        What `score` and `score_samples` do when log Z is not to be trusted, and with rows of other
+        values than 0 and 1: return the number with a ConvergenceWarning, return NaN and log why
+        (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
         For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
     average : bool or int, default=False
-        Whether `components_` and the intercepts are averages over the updates of training (Polyak & Juditsky 1992),
-        whose log-likelihood scatters far less from pass to pass and from seed to seed than that of the last weights.
-        With True the k-th update counts in proportion to k ** 2, with an int greater than 1 all updates count alike
-        once so many rows have been seen.
+        Whether `components_` and the intercepts are averages over the updates of training (Polyak &
+        Juditsky 1992), whose log-likelihood scatters far less from pass to pass and from seed to
+        seed than that of the last weights. With True the k-th update counts in proportion to k **
+        2, with an int greater than 1 all updates count alike once so many rows have been seen.
     learning_rate_schedule : {"constant", "linear"}, default="constant"
         "linear" lowers the learning rate with every update, to 0 after `n_iter` passes.
     n_chains : int or None, default=None
-        Persistent chains. None takes `batch_size`, and weights them as scikit-learn does: in a batch of fewer rows
-        they count for more than these.
+        Persistent chains. None takes `batch_size`, and weights them as scikit-learn does: in a
+        batch of fewer rows they count for more than these.
     early_stopping : bool, default=False
-        Whether to set rows aside, score them after every pass, end training when they get no better, and keep the
-        weights of the best pass. They must be rows of 0 and 1. It implies ``track_log_partition="particles"``.
+        Whether to set rows aside, score them after every pass, end training when they get no
+        better, and keep the weights of the best pass. They must be rows of 0 and 1. It implies
+        ``track_log_partition="particles"``.
     validation_fraction : float, default=0.1
         Share of the rows that `early_stopping` sets aside.
     n_iter_no_change : int, default=5
         Passes in a row that must bring nothing before `early_stopping` ends training.
     tol : float, default=1e-4
-        What a pass must bring, in nats of the mean log-likelihood; it brings nothing if its score plus the standard
-        error of its distance to the best one is not higher than that by `tol`.
+        What a pass must bring, in nats of the mean log-likelihood; it brings nothing if its score
+        plus the standard error of its distance to the best one is not higher than that by `tol`.
     track_log_partition : {False, "particles", "rts"}, default=False
-        Whether to estimate log Z after every pass of `fit` and after every `partial_fit`, which changes no other
-        number. "particles" weights and moves particles along from pass to pass, with an error bar, and checks them by
-        full estimates; "rts" carries tempered chains along (Carlson et al. 2016, equation 24), without an error bar.
+        Whether to estimate log Z after every pass of `fit` and after every `partial_fit`, which
+        changes no other number. "particles" weights and moves particles along from pass to pass,
+        with an error bar, and checks them by full estimates; "rts" carries tempered chains along
+        (Carlson et al. 2016, equation 24), without an error bar.
 
     Attributes
     ----------
@@ -97,33 +112,36 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     h_samples_ : ndarray of shape (n_chains, n_components)
         Hidden units of the persistent chains.
     visible_mean_ : ndarray of shape (n_features,)
-        Smoothed means (sum + 1) / (n + 2) of the training data: the base from which log Z is computed.
+        Smoothed means (sum + 1) / (n + 2) of the training data: the base from which log Z is
+        computed.
     log_partition_, log_partition_std_error_, log_partition_interval_ : float, float, tuple of float
         log Z in nats, its standard error and 95 % interval; exist once log Z has been estimated.
     partition_estimator_ : PartitionEstimator
-        The fitted estimator of log Z, its ``result_`` without samples; exists once log Z has been estimated.
+        The fitted estimator of log Z, its ``result_`` without samples; exists once log Z has been
+        estimated.
     log_partition_curve_, log_partition_std_errors_ : ndarray of shape (n_passes,)
-        log Z in nats after every pass and its standard error (NaN of "rts", inf where it could not be followed);
-        exist if log Z was tracked. `partial_fit` goes on with the curve, one entry a call. With `early_stopping` the
-        curve goes on beyond the pass whose weights were kept.
+        log Z in nats after every pass and its standard error (NaN of "rts", inf where it could not
+        be followed); exist if log Z was tracked. `partial_fit` goes on with the curve, one entry a
+        call. With `early_stopping` the curve goes on beyond the pass whose weights were kept.
     validation_scores_, validation_score_std_errors_ : ndarray of shape (n_passes,)
-        Mean log-likelihood in nats of the rows set aside by `early_stopping` after every pass, and its error from that
-        of log Z.
+        Mean log-likelihood in nats of the rows set aside by `early_stopping` after every pass, and
+        its error from that of log Z.
     best_iteration_ : int
-        The pass (from 1) with the highest of these scores, whose weights were kept; the last one if log Z is not known
-        after any.
+        The pass (from 1) with the highest of these scores, whose weights were kept; the last one if
+        log Z is not known after any.
     log_likelihood_scatter_ : float
-        Standard deviation in nats of the log-likelihood per row around its trend over the last five passes of `fit`, an
-        estimate from some training rows and from the chains. NaN with fewer than three passes. Where it is large,
-        another number of passes, or another seed, would give another score: see `average`.
+        Standard deviation in nats of the log-likelihood per row around its trend over the last five
+        passes of `fit`, an estimate from some training rows and from the chains. NaN with fewer
+        than three passes. Where it is large, another number of passes, or another seed, would give
+        another score: see `average`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    Training computes in float32 and stores the weights in the dtype of the data. The numbers depend neither on the
-    number of threads nor on `n_jobs`. `fit` and `transform` take values in [0, 1], as scikit-learn's do; the
-    log-likelihood is one of binary rows.
+    Training computes in float32 and stores the weights in the dtype of the data. The numbers depend
+    neither on the number of threads nor on `n_jobs`. `fit` and `transform` take values in [0, 1],
+    as scikit-learn's do; the log-likelihood is one of binary rows.
 
     Examples
     --------
@@ -190,7 +208,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self.tol = tol
         self.track_log_partition = track_log_partition
 
-    # -- training --------------------------------------------------------------------------------
+    # -- training
     @all_or_nothing
     @reporting
     def fit(self, X, y=None) -> Self:
@@ -210,7 +228,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         Raises
         ------
         ValueError
-            If training diverges, or `early_stopping` can't score the rows; the model then stays as it was before.
+            If training diverges, or `early_stopping` can't score the rows; the model then stays as
+            it was before.
         """
         self._validate_params()
         X = self._training_rows(X, reset=True)
@@ -220,7 +239,13 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self._count(X)
         trainer = Trainer(self, X, self.batch_size, rng, self.n_iter)
         monitor = Monitor(self, X_validation, X.shape[0])
-        train(trainer, self.n_iter, report=self._report, callbacks=monitor.callbacks, store=trainer.store)
+        train(
+            trainer,
+            self.n_iter,
+            report=self._report,
+            callbacks=monitor.callbacks,
+            store=trainer.store,
+        )
         monitor.store(self, trainer)
         trainer.store(self)
         return self
@@ -232,8 +257,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Without `n_chains` `batch_size` rows, as there are so many chains: with many more the two terms of the
-            gradient are out of balance (as in scikit-learn), and the model drifts away from the data.
+            Without `n_chains` `batch_size` rows, as there are so many chains: with many more the
+            two terms of the gradient are out of balance (as in scikit-learn), and the model drifts
+            away from the data.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
@@ -244,8 +270,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         Raises
         ------
         ValueError
-            If training diverges, or with `early_stopping` or a linear schedule; the model then stays as it was
-            before.
+            If training diverges, or with `early_stopping` or a linear schedule; the model then
+            stays as it was before.
         """
         self._validate_params()
         first = not hasattr(self, "components_")
@@ -253,8 +279,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
             raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
         if self.learning_rate_schedule == "linear":
             raise ValueError(
-                "partial_fit does not know after how many updates a linear schedule should arrive at 0: set "
-                'learning_rate_schedule="constant" and lower learning_rate between the calls, or call fit'
+                "partial_fit does not know after how many updates a linear schedule should arrive"
+                ' at 0: set learning_rate_schedule="constant" and lower learning_rate between the'
+                " calls, or call fit"
             )
         X = self._training_rows(X, reset=first)
         if not hasattr(self, "random_state_"):
@@ -282,7 +309,10 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         X = self._validate(X, reset=reset, order="C")
         values = X.data if sp.issparse(X) else X
         if values.size and (values.min() < -_ROUNDING or values.max() > 1 + _ROUNDING):
-            warn("X holds values outside [0, 1], but the visible units are binary: rescale or binarise X")
+            warn(
+                "X holds values outside [0, 1], but the visible units are binary: rescale or"
+                " binarise X"
+            )
         return X
 
     def _initialise(self, X, rng) -> None:
@@ -307,7 +337,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         self._n_seen += X.shape[0]
         self._visible_sum = self._visible_sum + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
         smallest = 1 / (self._n_seen + 2)
-        self.visible_mean_ = np.clip((self._visible_sum + 1) / (self._n_seen + 2), smallest, 1 - smallest)
+        self.visible_mean_ = np.clip(
+            (self._visible_sum + 1) / (self._n_seen + 2), smallest, 1 - smallest
+        )
 
     def _report(self, trainer, iteration) -> str:
         trainer.store(self)
@@ -317,7 +349,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         return f"pseudo-likelihood = {pseudo_log_likelihood(self, some).mean():.2f}"
 
     @classmethod
-    def from_parameters(cls, components, intercept_visible, intercept_hidden, visible_mean=None, **parameters) -> Self:
+    def from_parameters(
+        cls, components, intercept_visible, intercept_hidden, visible_mean=None, **parameters
+    ) -> Self:
         """Return a fitted model with known weights.
 
         Parameters
@@ -327,9 +361,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         intercept_visible, intercept_hidden : array-like of shape (n_features,) and (n_components,)
             Biases.
         visible_mean : array-like of shape (n_features,) or None, default=None
-            Means of the data for the base of log Z, moved to at least 0.001 from 0 and 1. None: the mean of
-            short Gibbs runs from random hidden units, pulled a tenth of the way to 1/2; on RBMs of MNIST it served
-            nearly as well.
+            Means of the data for the base of log Z, moved to at least 0.001 from 0 and 1. None: the
+            mean of short Gibbs runs from random hidden units, pulled a tenth of the way to 1/2; on
+            RBMs of MNIST it served nearly as well.
         **parameters
             Of the constructor, such as `partition_estimator` or `random_state`.
 
@@ -342,18 +376,20 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         ValueError
             If a value is not finite or a shape does not fit.
         """
-        components = check_array(components, dtype=(np.float64, np.float32), input_name="components", copy=True)
+        components = check_array(
+            components, dtype=(np.float64, np.float32), input_name="components", copy=True
+        )
         n_components, n_features = components.shape
         model = cls(n_components=n_components, **parameters)
         model._validate_params()
         rng = check_random_state(model.random_state)
         model.components_ = components
-        model.intercept_visible_ = check_vector(intercept_visible, n_features, "intercept_visible").astype(
-            components.dtype
-        )
-        model.intercept_hidden_ = check_vector(intercept_hidden, n_components, "intercept_hidden").astype(
-            components.dtype
-        )
+        model.intercept_visible_ = check_vector(
+            intercept_visible, n_features, "intercept_visible"
+        ).astype(components.dtype)
+        model.intercept_hidden_ = check_vector(
+            intercept_hidden, n_components, "intercept_hidden"
+        ).astype(components.dtype)
         n_chains = model.batch_size if model.n_chains is None else model.n_chains
         model.h_samples_ = np.zeros((n_chains, n_components), dtype=components.dtype)
         model.n_features_in_ = n_features
@@ -366,7 +402,7 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
             model.visible_mean_ = _means(visible_mean, n_features, "visible_mean")
         return model
 
-    # -- as in scikit-learn ------------------------------------------------------------------------
+    # -- as in scikit-learn
     def transform(self, X) -> NDArray:
         """Probabilities of the hidden units given X.
 
@@ -397,16 +433,23 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         check_indices(v)
         v = check_array(v, accept_sparse="csr", dtype=dtypes, input_name="v")
         if v.shape[1] != self.components_.shape[1]:
-            raise ValueError(f"v must have a column for each of {self.components_.shape[1]} units, got {v.shape[1]}")
+            raise ValueError(
+                f"v must have a column for each of {self.components_.shape[1]} units, got"
+                f" {v.shape[1]}"
+            )
         if not hasattr(self, "random_state_"):
             self.random_state_ = check_random_state(self.random_state)
         rng = self.random_state_
         mean = self._mean_hiddens(v)
-        mean = expit((rng.uniform(size=mean.shape) < mean) @ self.components_ + self.intercept_visible_)
+        mean = expit(
+            (rng.uniform(size=mean.shape) < mean) @ self.components_ + self.intercept_visible_
+        )
         return rng.uniform(size=mean.shape) < mean
 
     def _mean_hiddens(self, v):
-        return expit(safe_sparse_dot(v, self.components_.T, dense_output=True) + self.intercept_hidden_)
+        return expit(
+            safe_sparse_dot(v, self.components_.T, dense_output=True) + self.intercept_hidden_
+        )
 
     def _validate(self, X, reset=False, order=None):
         return validate_rows(self, X, reset=reset, dtype=(np.float64, np.float32), order=order)
@@ -417,14 +460,15 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    # -- log-likelihood ------------------------------------------------------------------------------
+    # -- log-likelihood
     def path(self, base="data", weights="marginal") -> RBMPath:
         """Return the tempered path from independent visible units to this model.
 
         Parameters
         ----------
         base : {"data", "uniform"} or array-like of shape (n_features,), default="data"
-            Means of the independent units: `visible_mean_`, 1/2, or given ones (moved to at least 0.001 from 0 and 1).
+            Means of the independent units: `visible_mean_`, 1/2, or given ones (moved to at least
+            0.001 from 0 and 1).
         weights : {"marginal", "joint"}, default="marginal"
             Whether the hidden layer is summed out of the densities.
 
@@ -438,17 +482,23 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         n_features = self.components_.shape[1]
         if isinstance(base, str):
             if base not in ("data", "uniform"):
-                raise ValueError(f'base must be "data", "uniform" or an array of means, got {base!r}')
+                raise ValueError(
+                    f'base must be "data", "uniform" or an array of means, got {base!r}'
+                )
             mean = self.visible_mean_ if base == "data" else np.full(n_features, 0.5)
         else:
             mean = _means(base, n_features, "base")
         self._check_finite()
-        return RBMPath(self.components_, self.intercept_visible_, self.intercept_hidden_, mean, weights=weights)
+        return RBMPath(
+            self.components_, self.intercept_visible_, self.intercept_hidden_, mean, weights=weights
+        )
 
     def pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
-        """Log pseudo-likelihood of every row: the sum over visible units of log p(x_i | all other units of x).
+        """Log pseudo-likelihood of every row: the sum over visible units of log p(x_i | all other
+        units of x).
 
-        Needs no log Z and is deterministic. (scikit-learn's `score_samples` estimates it from one random unit a row.)
+        Needs no log Z and is deterministic. (scikit-learn's `score_samples` estimates it from one
+        random unit a row.)
 
         Parameters
         ----------
@@ -461,14 +511,18 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
         """
         X = self._scorable(X)
         if not binary_rows(X).all():
-            warn("X holds values other than 0 and 1, for which a model of binary units has no pseudo-likelihood")
+            warn(
+                "X holds values other than 0 and 1, for which a model of binary units has no"
+                " pseudo-likelihood"
+            )
         return pseudo_log_likelihood(self, X)
 
     def sample(self, n_samples=1, random_state=None) -> NDArray:
         """Draw rows from the model.
 
-        Exact and independent where the smaller layer has at most 20 units; else from tempered chains
-        (`ParallelTempering`), nearly independent if these mix. A `partition_estimator` that can sample is used instead.
+        Exact and independent where the smaller layer has at most 20 units; else from tempered
+        chains (`ParallelTempering`), nearly independent if these mix. A `partition_estimator` that
+        can sample is used instead.
 
         Parameters
         ----------
@@ -491,7 +545,9 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
     def _check_finite(self) -> None:
         for name in ("components_", "intercept_visible_", "intercept_hidden_"):
             if not np.all(np.isfinite(getattr(self, name))):
-                raise ValueError(f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew")
+                raise ValueError(
+                    f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew"
+                )
 
     def _scorable(self, X):
         """X validated, of a model with finite parameters."""
@@ -520,5 +576,8 @@ class BernoulliRBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelih
 def _means(values, n: int, name: str) -> NDArray[np.float64]:
     values = check_vector(values, n, name)
     if not np.all((values >= 0) & (values <= 1)):
-        raise ValueError(f"{name} must hold means of binary columns, between 0 and 1; take them from the training data")
+        raise ValueError(
+            f"{name} must hold means of binary columns, between 0 and 1; take them from the"
+            " training data"
+        )
     return values.clip(_SMALLEST_MEAN, 1 - _SMALLEST_MEAN)

@@ -1,4 +1,6 @@
-"""The tempered path of a Bernoulli RBM (Carlson et al. 2016, section 4.2; Salakhutdinov & Murray 2008)."""
+"""The tempered path of a Bernoulli RBM (Carlson et al. 2016, section 4.2; Salakhutdinov & Murray
+2008).
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logsumexp, softmax
 
-from sklpf._layout import aligned_zeros
-from sklpf._numbers import as_float64
-from sklpf._random import Stream
+from sklpf._utils.layout import aligned_zeros
+from sklpf._utils.numbers import as_float64
+from sklpf._utils.random import Stream
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._kernel_path import KernelPath
@@ -42,8 +44,8 @@ class RBMPath(KernelPath):
         log f_beta(v, h) = ((1 - beta) a + beta c) @ v + beta (v @ W @ h + b @ h) - (1 - beta) C,
         C = sum_i log(1 + e^a_i) + J log 2,
 
-    so that f_0 is normalised (h uniform). With ``weights="marginal"`` h is summed out of every f_beta, which is the
-    same chain with a smaller variance; ``weights="joint"`` keeps it.
+    so that f_0 is normalised (h uniform). With ``weights="marginal"`` h is summed out of every
+    f_beta, which is the same chain with a smaller variance; ``weights="joint"`` keeps it.
 
     Parameters
     ----------
@@ -61,7 +63,8 @@ class RBMPath(KernelPath):
     Raises
     ------
     ValueError
-        If shapes don't match, a parameter isn't finite or a base mean is not strictly between 0 and 1.
+        If shapes don't match, a parameter isn't finite or a base mean is not strictly between 0 and
+        1.
 
     Examples
     --------
@@ -96,7 +99,7 @@ class RBMPath(KernelPath):
         self.gibbs_is_reversible = not self.joint
         self.ladder = self.with_ladder(ladder).ladder
 
-    # -- the kernels' arguments ----------------------------------------------------------------
+    # -- the kernels' arguments
     def _pack(self):
         from sklpf.models.rbm._path_kernels import Parameters
 
@@ -117,13 +120,16 @@ class RBMPath(KernelPath):
 
     @property
     def ladder_cost(self) -> float:  # type: ignore[override]
-        """Work of `log_f_ladder` in sweeps, counted in multiplications by a weight (other steps in proportion)."""
+        """Work of `log_f_ladder` in sweeps, counted in multiplications by a weight (other steps in
+        proportion).
+        """
         n_hidden, n_visible = self.components.shape
         sweep = n_hidden * n_visible + 120 * (n_hidden + n_visible) + 5_000
         return len(self.ladder) * (7 * n_hidden + 1_400) / sweep
 
     def between(self, other: RBMPath, share: float) -> RBMPath:
-        """Return the path to the RBM whose parameters, in float32, are `share` of the way from this one's to another's.
+        """Return the path to the RBM whose parameters, in float32, are `share` of the way from this
+        one's to another's.
 
         Its base is the other's.
 
@@ -141,19 +147,25 @@ class RBMPath(KernelPath):
         """
         path, ends = copy.copy(other), (self.packed, other.packed)
         names = ("by_visible", "by_hidden", "hidden_bias", "visible_bias")
-        mixed = {name: _mixed(getattr(ends[0], name), getattr(ends[1], name), share) for name in names}
+        mixed = {
+            name: _mixed(getattr(ends[0], name), getattr(ends[1], name), share) for name in names
+        }
         path.components = mixed["by_hidden"][:, : len(self.intercept_visible)]
         path.intercept_visible = mixed["visible_bias"][0, : len(self.intercept_visible)]
         path.intercept_hidden = mixed["hidden_bias"][0, : len(self.intercept_hidden)]
         path.__dict__["_pack_kept"] = other.packed._replace(**mixed)
         return path
 
-    # -- states --------------------------------------------------------------------------------
+    # -- states
     def state_from_rows(self, v: ArrayLike) -> RBMState:
-        """Return chains that start at the visible rows v (n, n_visible) of 0 and 1, hidden units off."""
+        """Return chains that start at the visible rows v (n, n_visible) of 0 and 1, hidden units
+        off.
+        """
         v = np.asarray(v)
         if v.ndim != 2 or v.shape[1] != len(self.base_logit):
-            raise ValueError(f"visible rows must have the shape (n, {len(self.base_logit)}), got {v.shape}")
+            raise ValueError(
+                f"visible rows must have the shape (n, {len(self.base_logit)}), got {v.shape}"
+            )
         if not np.all((v == 0) | (v == 1)):
             raise ValueError("visible rows must hold 0 and 1 only: binarise them first")
         v = np.array(v, dtype=np.uint8, order="C")
@@ -165,7 +177,9 @@ class RBMPath(KernelPath):
 
         packed = self.packed
         hidden_field = np.empty((len(v), packed.by_visible.shape[1]), dtype=np.float32)
-        state = RBMState(v, h, hidden_field, np.empty((len(v), packed.by_hidden.shape[1]), dtype=np.float32))
+        state = RBMState(
+            v, h, hidden_field, np.empty((len(v), packed.by_hidden.shape[1]), dtype=np.float32)
+        )
         refresh_fields(packed, *state)
         return state
 
@@ -185,7 +199,9 @@ class RBMPath(KernelPath):
         return state.v
 
     def sample_base(self, n: int, stream: Stream) -> RBMState:
-        """Return n exact draws from level 0: one sweep at beta = 0, where both layers are independent."""
+        """Return n exact draws from level 0: one sweep at beta = 0, where both layers are
+        independent.
+        """
         state = self.state_from_rows(np.zeros((n, len(self.base_logit))))
         return self._sweep(state, np.zeros(n), stream)
 
@@ -213,7 +229,9 @@ class RBMPath(KernelPath):
 
     @property
     def log_f_rounding(self) -> float:  # type: ignore[override]
-        """Rounding errors of log_f, whose fields are float32, in nats: at most their sum over all terms."""
+        """Rounding errors of log_f, whose fields are float32, in nats: at most their sum over all
+        terms.
+        """
         terms = np.abs(self.components).sum() + np.abs(self.intercept_hidden).sum()
         terms += np.abs(self.intercept_visible).sum() + 2 * np.abs(self.base_logit).sum()
         return float(np.finfo(np.float32).eps / 2 * terms)
@@ -234,35 +252,47 @@ class RBMPath(KernelPath):
         return Exact() if self.log2_states <= _MAX_EXACT else ParallelTempering()
 
     def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
-        """Return log weights (10, n) of draws from a mixture p_G(v) = mean over centres h of p(v | h) (PRML 11.73).
+        """Return log weights (10, n) of draws from a mixture p_G(v) = mean over centres h of p(v |
+        h) (PRML 11.73).
 
-        The centres are where 100 plain Gibbs chains at the target are after 50 sweeps, half of them from random visible
-        units and half from random hidden ones: either kind finds modes that the other does not.
+        The centres are where 100 plain Gibbs chains at the target are after 50 sweeps, half of them
+        from random visible units and half from random hidden ones: either kind finds modes that the
+        other does not.
         """
         rng = stream.generator()
         visible = rng.random((_CENTRES // 2, len(self.intercept_visible))) < 0.5
         means = expit(self._visible_fields(rng.random((_CENTRES // 2, len(self.components))) < 0.5))
         state = self.state_from_rows(np.concatenate([visible, rng.random(means.shape) < means]))
         betas = np.ones((_CENTRE_SWEEPS + 1, _CENTRES))
-        self.kernel("anneal")(self.packed, state, betas, False, stream.at(1).keys, np.zeros(_CENTRES))
+        self.kernel("anneal")(
+            self.packed, state, betas, False, stream.at(1).keys, np.zeros(_CENTRES)
+        )
         draws = (self.draw_conditional(state, rng) for _ in range(_BOUND_GROUPS))
         return np.array([self.mixture_log_weights(state, drawn) for drawn in draws])
 
     def draw_conditional(self, centres: RBMState, rng: np.random.Generator) -> RBMState:
-        """Return chains whose visible units are drawn given the hidden ones of each centre; hidden units are off."""
+        """Return chains whose visible units are drawn given the hidden ones of each centre; hidden
+        units are off.
+        """
         means = expit(self._visible_fields(centres.h))
         return self.state_from_rows(rng.random(means.shape) < means)
 
     def mixture_log_weights(self, centres: RBMState, state: RBMState) -> NDArray[np.float64]:
-        """Return log f(v) - log mean_l p(v | h_l), shape (n,), the h_l those of the centres (PRML 11.73)."""
+        """Return log f(v) - log mean_l p(v | h_l), shape (n,), the h_l those of the centres (PRML
+        11.73).
+        """
         fields = self._visible_fields(centres.h)
         log_norms = np.logaddexp(0, fields).sum(axis=1)
         parts = np.array_split(state.v, -(-len(state.v) // _ROWS_AT_ONCE))
-        return np.concatenate([self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1) for v in parts])
+        return np.concatenate(
+            [self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1) for v in parts]
+        )
 
-    # -- modes ---------------------------------------------------------------------------------
+    # -- modes
     def log_joint(self, state: RBMState) -> NDArray[np.float64]:
-        """Return log f(v, h) of the RBM, whichever of the densities the path's weights take, shape (n,), in nats."""
+        """Return log f(v, h) of the RBM, whichever of the densities the path's weights take, shape
+        (n,), in nats.
+        """
         h = np.asarray(state.h, dtype=np.float64)
         return np.sum(state.v * self._visible_fields(h), axis=1) + h @ self.intercept_hidden
 
@@ -282,7 +312,7 @@ class RBMPath(KernelPath):
     def _visible_fields(self, hidden):
         return np.asarray(hidden, dtype=np.float64) @ self.components + self.intercept_visible
 
-    # -- exact enumeration -----------------------------------------------------------------------
+    # -- exact enumeration
     @property
     def log2_states(self) -> int:
         """Number of units of the smaller layer: 2 to this power states are enumerated."""
@@ -294,7 +324,9 @@ class RBMPath(KernelPath):
         return 1 << max(0, self.log2_states - _UNITS_PER_BLOCK)
 
     def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
-        """Return the log weights at `level` of one block of states of the smaller layer, the other summed out."""
+        """Return the log weights at `level` of one block of states of the smaller layer, the other
+        summed out.
+        """
         from sklpf.models.rbm._enumeration_kernels import enumerate_states
 
         beta = self.ladder[level]
@@ -309,7 +341,9 @@ class RBMPath(KernelPath):
         enumerate_states(np.ascontiguousarray(rows), hidden, visible.copy(), block, n_low, out)
         return out - (1 - beta) * self._base_constant
 
-    def sample_enumerated(self, log_block_sums: NDArray, n: int, rng: np.random.Generator) -> RBMState:
+    def sample_enumerated(
+        self, log_block_sums: NDArray, n: int, rng: np.random.Generator
+    ) -> RBMState:
         """Return chains at exact draws from the target.
 
         Parameters
@@ -332,7 +366,9 @@ class RBMPath(KernelPath):
         units = np.empty((n, self.log2_states), dtype=np.uint8)
         for block in np.unique(blocks):
             chosen = blocks == block
-            codes = rng.choice(1 << n_low, size=chosen.sum(), p=softmax(self.enumerate_block(block, level)))
+            codes = rng.choice(
+                1 << n_low, size=chosen.sum(), p=softmax(self.enumerate_block(block, level))
+            )
             states = (codes ^ (codes >> 1)) | (block << n_low)
             units[chosen] = states[:, np.newaxis] >> np.arange(self.log2_states) & 1
         if len(self.components) > self.components.shape[1]:
@@ -353,21 +389,35 @@ def enumerate_log_partition(path: RBMPath, level: int) -> float:
 
 def _check_parameters(components, intercept_visible, intercept_hidden, base_mean):
     if components.ndim != 2 or 0 in components.shape:
-        raise ValueError(f"components must have the shape (n_hidden, n_visible), got {components.shape}")
+        raise ValueError(
+            f"components must have the shape (n_hidden, n_visible), got {components.shape}"
+        )
     n_hidden, n_visible = components.shape
-    arrays = {"intercept_visible": (intercept_visible, n_visible), "intercept_hidden": (intercept_hidden, n_hidden)}
+    arrays = {
+        "intercept_visible": (intercept_visible, n_visible),
+        "intercept_hidden": (intercept_hidden, n_hidden),
+    }
     for name, (array, n) in {**arrays, "base_mean": (base_mean, n_visible)}.items():
         if array.shape != (n,):
-            raise ValueError(f"{name} must have the shape ({n},) to match components, got {array.shape}")
-    for name, array in {"components": components, **{name: array for name, (array, _) in arrays.items()}}.items():
+            raise ValueError(
+                f"{name} must have the shape ({n},) to match components, got {array.shape}"
+            )
+    for name, array in {
+        "components": components,
+        **{name: array for name, (array, _) in arrays.items()},
+    }.items():
         if not np.all(np.isfinite(array)):
             raise ValueError(f"{name} must be finite; it holds NaN or infinity: fit the model anew")
     if not np.all((base_mean > 0) & (base_mean < 1)):
-        raise ValueError("base_mean must lie strictly between 0 and 1; smooth the means of constant columns")
+        raise ValueError(
+            "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
+        )
 
 
 def _at_mode(fields, units):
-    """Units (uint8) that are on where their input is positive, and stay as they are where it is 0."""
+    """Units (uint8) that are on where their input is positive, and stay as they are where
+    it is 0.
+    """
     return np.where(fields == 0, units, fields > 0).astype(np.uint8)
 
 

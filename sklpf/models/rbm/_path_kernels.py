@@ -1,10 +1,10 @@
 """Numba kernels of the Bernoulli RBM's tempered path (equations: Carlson et al. 2016, section 4.2).
 
-State arrays, one row per chain: v (n, M) and h (n, J) uint8; hidden_field (n, J padded) = b + vW and
-visible_field (n, M padded) = c + Wh, float32. Two further columns of the weights make hidden_field carry the linear
-terms v @ tilt (column J) and v @ base_logit (column J + 1) along. A field is updated by the weight rows of the
-units that flipped, or summed anew from the units that are on where those are fewer, and at every 256th sweep, so
-that rounding does not build up.
+State arrays, one row per chain: v (n, M) and h (n, J) uint8; hidden_field (n, J padded) = b + vW
+and visible_field (n, M padded) = c + Wh, float32. Two further columns of the weights make
+hidden_field carry the linear terms v @ tilt (column J) and v @ base_logit (column J + 1) along. A
+field is updated by the weight rows of the units that flipped, or summed anew from the units that
+are on where those are fewer, and at every 256th sweep, so that rounding does not build up.
 """
 
 import functools
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf import _random
+from sklpf._utils import random as _random
 from sklpf.kernels import (
     OPTIONS,
     add_rows,
@@ -27,10 +27,13 @@ from sklpf.kernels import (
 )
 from sklpf.kernels import _programs as programs
 
-# draws of each layer; typed, since numba compiles a function anew for each literal number that it is given
+# draws of each layer; typed, since numba compiles a function anew for each literal number that it
+# is given
 _HIDDEN, _VISIBLE = np.int64(_random.FIRST), np.int64(_random.SECOND)
 _REFRESH = 256
-_reordered = functools.partial(njit, fastmath={*OPTIONS["fastmath"], "reassoc"})  # sums that vectorise
+_reordered = functools.partial(
+    njit, fastmath={*OPTIONS["fastmath"], "reassoc"}
+)  # sums that vectorise
 _LOG2 = math.log(2.0)
 
 
@@ -46,7 +49,7 @@ class Parameters(NamedTuple):
     joint: bool  # whether h is kept in the densities
 
 
-# ---- one sweep ---------------------------------------------------------------------------------
+# ---- one sweep
 @inlined
 def _draw_units(field, offset, scale, shift, bits, n, drawn):
     """drawn_j ~ Bernoulli(sigmoid(scale * field_j + shift * offset_j))."""
@@ -87,14 +90,18 @@ def _count_active(units, n):
 
 @inlined
 def _copy_row(source, target):
-    """target = source; numba takes seconds to compile what it would say if the shapes did not match."""
+    """target = source; numba takes seconds to compile what it would say if the shapes did not
+    match.
+    """
     for j in range(source.shape[0]):
         target[j] = source[j]
 
 
 @inlined
 def _draw_layer(units, field, other_field, other_bias, rows, offset, betas, keys, purpose, scratch):
-    """Draw one layer of every chain from its field and bring the other layer's field up to date; `offset` is v's."""
+    """Draw one layer of every chain from its field and bring the other layer's field up to date;
+    `offset` is v's.
+    """
     bits, drawn, off, indices, signs, counts = scratch
     n_chains, n = units.shape
     refresh = keys.step % _REFRESH == 0
@@ -134,10 +141,12 @@ def refresh_fields(weights, v, h, hidden_field, visible_field):
     add_rows(visible_field, weights.by_hidden, indices, signs, counts)
 
 
-# ---- log densities -----------------------------------------------------------------------------
+# ---- log densities
 @njit
 def _row_scratch(n_hidden):
-    """Three arrays of n_hidden float32, padded to a power of two from 32 to 512 or else to a multiple of 512."""
+    """Three arrays of n_hidden float32, padded to a power of two from 32 to 512 or else to a
+    multiple of 512.
+    """
     padded = 32
     while padded < min(n_hidden, 512):
         padded *= 2
@@ -155,9 +164,11 @@ def _joint_parts(h, hidden_field, c, terms, factors):
 
 @njit
 def _marginal_parts(h, hidden_field, c, old, new, terms, factors):
-    """Of every hidden unit, summed out: log(1 + e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta |g|)).
+    """Of every hidden unit, summed out: log(1 + e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta
+    |g|)).
 
-    The terms are max(g, 0), the factors the ratios of 1 + e^(-beta |g|) at new and old, in [1/2, 2].
+    The terms are max(g, 0), the factors the ratios of 1 + e^(-beta |g|) at new and old, in [1/2,
+    2].
     """
     one, zero = np.float32(1.0), np.float32(0.0)
     minus_old, minus_new = -np.float32(old), -np.float32(new)
@@ -169,7 +180,9 @@ def _marginal_parts(h, hidden_field, c, old, new, terms, factors):
 
 @njit
 def _fold(terms, factors):
-    """Sum of the terms and log of the product of the factors; in float32 64 of them are folded into one at most."""
+    """Sum of the terms and log of the product of the factors; in float32 64 of them are folded into
+    one at most.
+    """
     length = terms.shape[0]
     while length > 8 and 64 * length > terms.shape[0]:
         length //= 2
@@ -203,7 +216,8 @@ def _line_and_bend(weights, h, hidden_field, c, old, new, scratch):
 
 @inlined
 def _log_f_ladder(weights, h, field, c, ladder, scratch, out):
-    """log f_k of chain c at every level; e^(-beta_k |g_j|) is carried from level to level by multiplication.
+    """log f_k of chain c at every level; e^(-beta_k |g_j|) is carried from level to level by
+    multiplication.
 
     The factors 1 + e^(-beta_k |g_j|) are folded to products of at most 64 of them.
     """
@@ -247,7 +261,9 @@ def _log_f_ladder(weights, h, field, c, ladder, scratch, out):
 
 @_reordered
 def _marginal_derivatives(field, n, beta):
-    """Sums over hidden units of d/dbeta log(1 + e^(beta g)) = g sigma(beta g) and of g^2 sigma (1 - sigma)."""
+    """Sums over hidden units of d/dbeta log(1 + e^(beta g)) = g sigma(beta g) and of g^2 sigma (1 -
+    sigma).
+    """
     one, zero, minus = np.float32(1.0), np.float32(0.0), -np.float32(beta)
     first, second = zero, zero
     for j in range(n):
@@ -260,10 +276,12 @@ def _marginal_derivatives(field, n, beta):
     return np.float64(first), np.float64(second)
 
 
-# ---- what the programs need ----------------------------------------------------------------------
+# ---- what the programs need
 @implements(programs.scratch, Parameters)
 def _scratch(model, state):
-    return _unit_scratch(state.v.shape[0], state.v.shape[1], state.h.shape[1]), _row_scratch(state.h.shape[1])
+    return _unit_scratch(state.v.shape[0], state.v.shape[1], state.h.shape[1]), _row_scratch(
+        state.h.shape[1]
+    )
 
 
 @implements(programs.sweep, Parameters)
@@ -273,14 +291,30 @@ def _sweep(model, state, betas, reverse, keys, work):
     for half in range(2):
         if (half == 0) != visible_first:
             _draw_layer(
-                state.h, state.hidden_field, state.visible_field, model.visible_bias, model.by_hidden,
-                model.hidden_bias[0], betas, keys, _HIDDEN, work[0],
-            )  # fmt: skip
+                state.h,
+                state.hidden_field,
+                state.visible_field,
+                model.visible_bias,
+                model.by_hidden,
+                model.hidden_bias[0],
+                betas,
+                keys,
+                _HIDDEN,
+                work[0],
+            )
         else:
             _draw_layer(
-                state.v, state.visible_field, state.hidden_field, model.hidden_bias, model.by_visible,
-                model.base_logit, betas, keys, _VISIBLE, work[0],
-            )  # fmt: skip
+                state.v,
+                state.visible_field,
+                state.hidden_field,
+                model.hidden_bias,
+                model.by_visible,
+                model.base_logit,
+                betas,
+                keys,
+                _VISIBLE,
+                work[0],
+            )
 
 
 @implements(programs.log_base, Parameters)
@@ -304,7 +338,9 @@ def _log_ladder(model, state, c, ladder, work, out):
 
 @implements(programs.derivatives, Parameters, forceinline=True)
 def _derivatives(model, state, c, beta, work):
-    """The slope where h is kept; else each unit adds g sigma(beta g) and g^2 sigma (1 - sigma) in place of h g."""
+    """The slope where h is kept; else each unit adds g sigma(beta g) and g^2 sigma (1 - sigma) in
+    place of h g.
+    """
     field, n = state.hidden_field[c], state.h.shape[1]
     first, second = 0.0, 0.0
     if model.joint:
@@ -317,7 +353,9 @@ def _derivatives(model, state, c, beta, work):
 
 @implements(programs.summarise, Parameters)
 def _summarise(model, state, c, out):
-    """Probabilities of the hidden units given the visible ones, which don't see units that no weight reaches."""
+    """Probabilities of the hidden units given the visible ones, which don't see units that no
+    weight reaches.
+    """
     for j in range(out.shape[0]):
         out[j] = 1.0 / (1.0 + np.float64(exp32(-state.hidden_field[c, j])))
 
@@ -333,8 +371,21 @@ def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
 
 
 @njit
-def temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums):
-    programs.temper(model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums)
+def temper(
+    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
+):
+    programs.temper(
+        model,
+        state,
+        levels,
+        ladder,
+        log_pseudo_prior,
+        n_redraws,
+        sweeps_per_redraw,
+        stride,
+        keys,
+        sums,
+    )
 
 
 @njit

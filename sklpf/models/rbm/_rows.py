@@ -35,7 +35,9 @@ def pseudo_log_likelihood(model, X) -> NDArray[np.float64]:
     for rows, x, fields in _hidden_fields(model, X):
         x = x.toarray() if sp.issparse(x) else np.array(x, order="C")
         if turned and np.all((x == 0) | (x == 1)):
-            kernels.pseudo_log_likelihood_binary(*turned, bias, x, expit(-fields), expit(fields), most, out[rows])
+            kernels.pseudo_log_likelihood_binary(
+                *turned, bias, x, expit(-fields), expit(fields), most, out[rows]
+            )
         else:
             kernels.pseudo_log_likelihood(by_visible, bias, x, fields, out[rows])
     return out
@@ -43,7 +45,10 @@ def pseudo_log_likelihood(model, X) -> NDArray[np.float64]:
 
 def _hidden_fields(model, X):
     """Blocks of rows: (slice, rows as float64, input of the hidden units (n, n_components))."""
-    weights, bias = model.components_.T.astype(np.float64), model.intercept_hidden_.astype(np.float64)
+    weights, bias = (
+        model.components_.T.astype(np.float64),
+        model.intercept_hidden_.astype(np.float64),
+    )
     for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE):
         x = X[rows].astype(np.float64)
         yield rows, x, np.ascontiguousarray(safe_sparse_dot(x, weights, dense_output=True) + bias)
@@ -60,7 +65,8 @@ def binary_rows(X) -> NDArray[np.bool_]:
 
 
 def short_run_mean(model) -> NDArray[np.float64]:
-    """Visible means of 100 chains after 20 Gibbs sweeps from random hidden units, pulled a tenth of the way to 1/2.
+    """Visible means of 100 chains after 20 Gibbs sweeps from random hidden units, pulled a tenth of
+    the way to 1/2.
 
     Rounded, so that they do not depend on the number of BLAS threads.
     """
@@ -69,5 +75,7 @@ def short_run_mean(model) -> NDArray[np.float64]:
     for _ in range(20):
         mean = expit(hidden @ model.components_ + model.intercept_visible_)
         visible = rng.random(mean.shape) < mean
-        hidden = rng.random(hidden.shape) < expit(visible @ model.components_.T + model.intercept_hidden_)
+        hidden = rng.random(hidden.shape) < expit(
+            visible @ model.components_.T + model.intercept_hidden_
+        )
     return np.round(0.9 * mean.mean(axis=0, dtype=np.float64) + 0.05, 6)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from sklpf._parallel import one_blas_thread
+from sklpf._utils.parallel import one_blas_thread
 from sklpf.models.rbm._weights import Parameters
 
 _N_PASSES = 5  # that are compared
@@ -34,8 +34,9 @@ class LastPasses:
 def log_likelihood_scatter(passes: Sequence[Parameters], X, h: NDArray, seed: int) -> float:
     """Standard deviation of the log-likelihood around its trend over consecutive passes.
 
-    log f_b - log f_a is averaged over rows of the data; log Z_b - log Z_a is about its average over draws from both
-    models, which Gibbs chains supply that start where the chains of training have ended.
+    log f_b - log f_a is averaged over rows of the data; log Z_b - log Z_a is about its average over
+    draws from both models, which Gibbs chains supply that start where the chains of training have
+    ended.
 
     Parameters
     ----------
@@ -67,7 +68,8 @@ def log_likelihood_scatter(passes: Sequence[Parameters], X, h: NDArray, seed: in
                 v, h = _sweep(parameters, h, rng)
             draws.append(v)
         gains = [
-            _mean_ratio(a, b, rows) - 0.5 * (_mean_ratio(a, b, draws_a) + _mean_ratio(a, b, draws_b))
+            _mean_ratio(a, b, rows)
+            - 0.5 * (_mean_ratio(a, b, draws_a) + _mean_ratio(a, b, draws_b))
             for (a, b), (draws_a, draws_b) in zip(pairwise(passes), pairwise(draws))
         ]
     return _scatter_around_line(np.cumsum([0.0, *gains]))

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
-from sklpf._warnings import warn
+from sklpf._utils.warnings import warn
 from sklpf.models.rbm._path import RBMPath
 from sklpf.models.rbm._scatter import LastPasses, log_likelihood_scatter
 from sklpf.models.rbm._trainer import Trainer
@@ -34,17 +34,23 @@ def split(model, X, rng) -> tuple[Any, Any]:
         return X, None
     if model.track_log_partition == "rts":
         raise ValueError(
-            'early_stopping needs the error of log Z, which track_log_partition="rts" has none of: choose "particles"'
+            'early_stopping needs the error of log Z, which track_log_partition="rts" has none of:'
+            ' choose "particles"'
         )
     X, held_out = train_test_split(X, test_size=model.validation_fraction, random_state=rng)
     held_out = held_out.toarray() if sp.issparse(held_out) else held_out
     if not np.all((held_out == 0) | (held_out == 1)):
-        raise ValueError("early_stopping needs rows of 0 and 1, others have no likelihood: binarise X")
+        raise ValueError(
+            "early_stopping needs rows of 0 and 1, others have no likelihood: binarise X"
+        )
     return X, held_out
 
 
-def make_tracker(model, n_rows: int, before: LogPartitionTracker | None = None) -> LogPartitionTracker:
-    """The tracker of a model that sees `n_rows` rows in a pass, which may go on from where another one stands.
+def make_tracker(
+    model, n_rows: int, before: LogPartitionTracker | None = None
+) -> LogPartitionTracker:
+    """The tracker of a model that sees `n_rows` rows in a pass, which may go on from where another
+    one stands.
 
     It draws nothing from the model's generator.
     """
@@ -85,12 +91,18 @@ class Monitor:
     @property
     def callbacks(self) -> list[Any]:
         """What `train` is to call after every pass, in this order."""
-        return [each for each in (self.tracker, self.stopping, self.last_passes) if each is not None]
+        return [
+            each for each in (self.tracker, self.stopping, self.last_passes) if each is not None
+        ]
 
     def store(self, model, trainer) -> None:
-        """Write what was seen to the model, for `partial_fit` to go on from, and the best weights to the trainer."""
+        """Write what was seen to the model, for `partial_fit` to go on from, and the best weights
+        to the trainer.
+        """
         passes = list(self.last_passes.parameters)
-        model.log_likelihood_scatter_ = log_likelihood_scatter(passes, trainer.X, trainer.h, model._partition_seed)
+        model.log_likelihood_scatter_ = log_likelihood_scatter(
+            passes, trainer.X, trainer.h, model._partition_seed
+        )
         if self.tracker is not None:
             self._store_tracked(model, trainer)
 
@@ -101,8 +113,9 @@ class Monitor:
         if n_lost:
             n_passes = len(model.log_partition_std_errors_)
             warn(
-                f"log Z could not be followed in {n_lost} of {n_passes} passes, whose standard errors are inf: lower "
-                "learning_rate, or track it no longer and let score estimate log Z",
+                f"log Z could not be followed in {n_lost} of {n_passes} passes, whose standard"
+                " errors are inf: lower learning_rate, or track it no longer and let score"
+                " estimate log Z",
                 ConvergenceWarning,
             )
         if self.stopping is not None:
@@ -120,8 +133,12 @@ class Monitor:
 
 def store_curve(model, tracker) -> None:
     """Write log Z after every pass to the model."""
-    model.log_partition_curve_ = np.array([estimate.log_partition for estimate in tracker.estimates])
-    model.log_partition_std_errors_ = np.array([estimate.std_error for estimate in tracker.estimates])
+    model.log_partition_curve_ = np.array(
+        [estimate.log_partition for estimate in tracker.estimates]
+    )
+    model.log_partition_std_errors_ = np.array(
+        [estimate.std_error for estimate in tracker.estimates]
+    )
 
 
 def path_of(visible_mean, trainer) -> RBMPath:
@@ -131,4 +148,6 @@ def path_of(visible_mean, trainer) -> RBMPath:
 
 
 def _mean_log_f(X, path) -> float:
-    return float(np.mean(path.log_f(path.state_from_rows(X), np.full(len(X), len(path.ladder) - 1))))
+    return float(
+        np.mean(path.log_f(path.state_from_rows(X), np.full(len(X), len(path.ladder) - 1)))
+    )

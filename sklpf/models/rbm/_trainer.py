@@ -1,4 +1,6 @@
-"""Training of the Bernoulli RBM: what lies between the model's attributes and the training kernel."""
+"""Training of the Bernoulli RBM: what lies between the model's attributes and the
+training kernel.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +10,21 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import gen_batches
 
-from sklpf._random import draw_seed, stream_key
+from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models.rbm._weights import Layouts, Parameters, RunningAverage, zeros
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
 
 
 class Trainer:
-    """The weights of a model, their average, the chains, the data, and the place in the random stream.
+    """The weights of a model, their average, the chains, the data, and the place in the random
+    stream.
 
     Parameters
     ----------
     model : BernoulliRBM
-        With `components_`, both intercepts and `h_samples_`. Where these weights are an average, training goes on from
-        those after the last update, which the model keeps beside them.
+        With `components_`, both intercepts and `h_samples_`. Where these weights are an average,
+        training goes on from those after the last update, which the model keeps beside them.
     X : ndarray or CSR matrix of shape (n_samples, n_features)
     batch_size : int
         Rows in a minibatch; the last one is shorter if need be.
@@ -68,9 +71,15 @@ class Trainer:
                 self.lists = _lists(self.X[rows])
             updates = self._updates(rows.stop - rows.start)
             train(
-                *self.weights, self.h, *self.scratch, *self.lists, updates, *self.average.layouts,
-                *self.key, self.step,
-            )  # fmt: skip
+                *self.weights,
+                self.h,
+                *self.scratch,
+                *self.lists,
+                updates,
+                *self.average.layouts,
+                *self.key,
+                self.step,
+            )
             self.step += len(updates.rates)
 
     def _updates(self, n_rows: int):
@@ -81,7 +90,8 @@ class Trainer:
         batches = np.diff(edges)
         number = np.arange(self.step, self.step + len(batches))
         rate = self.learning_rate * (1 - number / self.n_updates)
-        # As in scikit-learn, the sum over the chains is divided by the rows of the batch unless n_chains is given.
+        # As in scikit-learn, the sum over the chains is divided by the rows of the batch unless
+        # n_chains is given.
         n_chains = len(self.h) if self.balanced else batches
         rates = np.column_stack([rate / batches, rate / n_chains])
         return Updates(edges, rates, self.average.shares(batches))
@@ -90,7 +100,10 @@ class Trainer:
     def parameters(self) -> Parameters:
         """The weights, averaged once an average has begun; ValueError if training has diverged."""
         if not np.all(np.isfinite(self.weights.by_hidden)):
-            raise ValueError("training diverged: the weights are no longer finite; lower learning_rate or rescale X")
+            raise ValueError(
+                "training diverged: the weights are no longer finite; lower learning_rate or"
+                " rescale X"
+            )
         return self.average.parameters if self.average.n_averaged else self.weights.parameters
 
     def snapshot(self) -> tuple:
@@ -102,7 +115,9 @@ class Trainer:
         self.weights, self.average, self.h = snapshot
 
     def store(self, model) -> None:
-        """Write weights and chains to the model, in its dtype; ValueError if training has diverged."""
+        """Write weights and chains to the model, in its dtype; ValueError if training has
+        diverged.
+        """
         dtype = model.components_.dtype
         parameters = (np.array(part, dtype=dtype, order="C") for part in self.parameters)
         model.components_, model.intercept_visible_, model.intercept_hidden_ = parameters
@@ -126,7 +141,11 @@ def _lists(X):
     from sklpf.models.rbm._fit_kernels import compress
 
     n_values = np.count_nonzero(X)
-    lists = np.zeros(len(X) + 1, np.int64), np.empty(n_values, np.int32), np.empty(n_values, np.float32)
+    lists = (
+        np.zeros(len(X) + 1, np.int64),
+        np.empty(n_values, np.int32),
+        np.empty(n_values, np.float32),
+    )
     X = np.asarray(X).view()
     X.setflags(write=False)
     compress(X, *lists)

@@ -1,4 +1,6 @@
-"""Weights of an RBM while it trains: in the layouts of the kernel, and averaged over the updates."""
+"""Weights of an RBM while it trains: in the layouts of the kernel, and averaged over the
+updates.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._layout import LANES, aligned_zeros, padded
+from sklpf._utils.layout import LANES, aligned_zeros, padded
 
 _FADING = 2  # power of an update's number that its share of the average is proportional to
 
@@ -21,7 +23,9 @@ class Parameters(NamedTuple):
 
 
 class Layouts(NamedTuple):
-    """The weights in both layouts of the kernel, each with the biases of the other layer's units as its last row."""
+    """The weights in both layouts of the kernel, each with the biases of the other layer's units as
+    its last row.
+    """
 
     by_visible: NDArray[np.float32]  # (M + 1, J padded)
     by_hidden: NDArray[np.float32]  # (J + 1, M padded)
@@ -53,9 +57,10 @@ class Layouts(NamedTuple):
 class RunningAverage:
     """The average of the weights after every update (Polyak & Juditsky 1992).
 
-    The kernel moves it by a share of the distance to the weights after each update. With `average=True` the k-th
-    update counts in proportion to k ** 2 (polynomial decay, Shamir & Zhang 2013), so that the average forgets where
-    training began, and may end at any time. With a number of rows all updates after these count alike.
+    The kernel moves it by a share of the distance to the weights after each update. With
+    `average=True` the k-th update counts in proportion to k ** 2 (polynomial decay, Shamir & Zhang
+    2013), so that the average forgets where training began, and may end at any time. With a number
+    of rows all updates after these count alike.
 
     Parameters
     ----------
@@ -77,7 +82,9 @@ class RunningAverage:
         self.layouts = layouts
 
     def shares(self, batches: NDArray[np.integer]) -> NDArray[np.float32]:
-        """Shares of the next updates, which see batches of as many rows; 0 where none is averaged yet."""
+        """Shares of the next updates, which see batches of as many rows; 0 where none is averaged
+        yet.
+        """
         n_rows = self.n_rows + np.cumsum(batches)
         averaged = (self.first_row > 0) & (n_rows >= self.first_row)
         number = self.n_averaged + np.cumsum(averaged)
@@ -95,5 +102,7 @@ class RunningAverage:
 
 
 def zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:
-    """Zeros with rows an odd number of cache lines apart, so that a column of tiles uses all of the cache's sets."""
+    """Zeros with rows an odd number of cache lines apart, so that a column of tiles uses all of the
+    cache's sets.
+    """
     return aligned_zeros(n_rows, LANES * (padded(n_columns) // LANES | 1))

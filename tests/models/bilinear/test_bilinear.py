@@ -15,11 +15,15 @@ from third_party_checks import third_party_checks
 from sklpf import HAIS, BilinearGenerativeModel, LinearGenerativeModel, compare
 from sklpf.models.bilinear._trainer import BilinearLatents, starting_parameters
 
-SMALL = BilinearGenerativeModel(2, 2, 1, max_iter=3, partition_estimator=HAIS(20, 20), random_state=0)
+SMALL = BilinearGenerativeModel(
+    2, 2, 1, max_iter=3, partition_estimator=HAIS(20, 20), random_state=0
+)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:training has not settled"),
-    pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted"),  # so few levels are for speed
+    pytest.mark.filterwarnings(
+        "ignore:likelihoods are not to be trusted"
+    ),  # so few levels are for speed
     pytest.mark.filterwarnings(
         "ignore:X (does not have valid|has) feature names"
     ),  # these checks mix frames and arrays
@@ -39,7 +43,9 @@ def test_checks_that_third_parties_call_themselves(check):
 def bilinear_rows(n, seed=0):
     """Independent causes whose scale varies from row to row."""
     rng = np.random.default_rng(seed)
-    return 2 * rng.laplace(size=(n, 3)) * rng.exponential(size=(n, 1)) + 0.3 * rng.normal(size=(n, 3))
+    return 2 * rng.laplace(size=(n, 3)) * rng.exponential(size=(n, 1)) + 0.3 * rng.normal(
+        size=(n, 3)
+    )
 
 
 def test_gradients_are_those_of_the_density():
@@ -65,15 +71,23 @@ def test_rows_whose_scale_varies_are_explained_by_style():
 
 
 def test_training_lowers_the_loss():
-    """From components that FastICA has no part in, as there is one content variable for all of them."""
+    """From components that FastICA has no part in, as there is one content variable for all of
+    them.
+    """
     X = bilinear_rows(1000) @ np.diag([1.0, 0.3, 0.3])
     model = BilinearGenerativeModel(3, 1, 2, noise_std=0.5, random_state=0).fit(X)
     assert np.mean(model.loss_curve_[-5:]) < model.loss_curve_[0] - 0.05
 
 
 def test_samples_have_the_moments_of_the_model():
-    """E x² = E c² (sum of E d²) phi²: five standard errors of a sixth moment bounded by 100 times its square."""
-    model = clone(SMALL).set_params(n_components=1, n_content=1, n_style=1, noise_std=0.5).fit(np.eye(2))
+    """E x² = E c² (sum of E d²) phi²: five standard errors of a sixth moment bounded by 100 times
+    its square.
+    """
+    model = (
+        clone(SMALL)
+        .set_params(n_components=1, n_content=1, n_style=1, noise_std=0.5)
+        .fit(np.eye(2))
+    )
     model.components_, model.mean_ = np.array([[1.0, 2.0]]), np.zeros(2)
     model.content_weights_ = model.style_weights_ = np.ones((1, 1))
     X = model.sample(100_000, random_state=0)
@@ -83,7 +97,9 @@ def test_samples_have_the_moments_of_the_model():
 
 def test_grid_search_over_a_pipeline():
     pipeline = make_pipeline(StandardScaler(), SMALL)
-    search = GridSearchCV(pipeline, {"bilineargenerativemodel__n_style": [1, 2]}, cv=2).fit(bilinear_rows(30))
+    search = GridSearchCV(pipeline, {"bilineargenerativemodel__n_style": [1, 2]}, cv=2).fit(
+        bilinear_rows(30)
+    )
     assert np.isfinite(search.best_score_)
 
 
@@ -97,7 +113,11 @@ def test_any_data_can_be_fitted(kind, sizes):
         "large": 1e7 * np.random.default_rng(0).normal(size=(30, 3)),
         "small": 1e-7 * np.random.default_rng(0).normal(size=(30, 3)),
     }[kind]
-    model = clone(SMALL).set_params(n_components=sizes[0], n_content=sizes[1], n_style=sizes[2], max_iter=30).fit(X)
+    model = (
+        clone(SMALL)
+        .set_params(n_components=sizes[0], n_content=sizes[1], n_style=sizes[2], max_iter=30)
+        .fit(X)
+    )
     for name in ("components_", "content_weights_", "style_weights_", "loss_curve_"):
         assert np.all(np.isfinite(getattr(model, name)))
     with warnings.catch_warnings():
@@ -119,6 +139,10 @@ def test_bad_parameters_are_refused():
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, before the sentence
 def test_rows_whose_densities_are_too_large_are_refused():
     X = 1e100 * np.random.default_rng(0).normal(size=(20, 2))
-    model = BilinearGenerativeModel(max_iter=1, partition_estimator=HAIS(10, 30), random_state=0).fit(X)
-    with pytest.raises(ValueError, match="too large to be tempered: rescale|the target is too steep"):
+    model = BilinearGenerativeModel(
+        max_iter=1, partition_estimator=HAIS(10, 30), random_state=0
+    ).fit(X)
+    with pytest.raises(
+        ValueError, match="too large to be tempered: rescale|the target is too steep"
+    ):
         model.score(X)

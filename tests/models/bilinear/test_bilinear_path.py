@@ -1,4 +1,6 @@
-"""The bilinear generative model's path: densities, kernels, quadrature, reflection, symmetries and rows."""
+"""The bilinear generative model's path: densities, kernels, quadrature, reflection, symmetries and
+rows.
+"""
 
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from sklpf import HAIS
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.models import BilinearPath
 from sklpf.paths._base import map_state
 from sklpf.runs import _plain, _programs
@@ -30,7 +32,12 @@ def model(sizes=(3, 2, 4), n_features=3, n_rows=3, noise_std=0.5, seed=0):
 def log_joint(path, x, position):
     """log p(x, c, d) at points (n, C + S), as the paper has it."""
     c, d = position[:, : path.n_content], position[:, path.n_content :]
-    means = np.array([((path.content_weights @ a) * (path.style_weights @ b)) @ path.components for a, b in zip(c, d)])
+    means = np.array(
+        [
+            ((path.content_weights @ a) * (path.style_weights @ b)) @ path.components
+            for a, b in zip(c, d)
+        ]
+    )
     log_likelihood = multivariate_normal(np.zeros(len(x)), path.noise_std**2).logpdf(x - means)
     return log_likelihood - np.abs(c).sum(axis=1) - path.n_content * np.log(2) - d.sum(axis=1)
 
@@ -40,7 +47,9 @@ def test_a_row_has_the_density_of_the_model():
     row = path.row(1)
     check_path(row.with_ladder([0, 0.3, 1]))
     state = row.sample_base(7, Stream(stream_key(0)))
-    np.testing.assert_allclose(sum(row.ends(state)), log_joint(path, path.X[1], state.position), rtol=1e-10)
+    np.testing.assert_allclose(
+        sum(row.ends(state)), log_joint(path, path.X[1], state.position), rtol=1e-10
+    )
     for j, step in enumerate(1e-6 * np.eye(6)):
         up, down = (np.array(row.ends(row.at(state.position + sign * step))) for sign in (1, -1))
         slopes = [gradient[:, j] for gradient in row.gradients(state)]
@@ -62,11 +71,16 @@ def test_kernels_do_what_the_plain_methods_say():
     for found, expected in zip(values, (*row.ends(state), *row.gradients(state))):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
     move, stream = HMC().tune(row, stream_key(2)), Stream(stream_key(3))
-    memory, levels = move.init(row, state, stream.aside()), np.repeat(np.arange(6)[:, np.newaxis], 9, axis=1)
+    memory, levels = (
+        move.init(row, state, stream.aside()),
+        np.repeat(np.arange(6)[:, np.newaxis], 9, axis=1),
+    )
     plain = _plain.anneal(row, move, state, memory, levels, stream.at(1))
     fused = _programs.anneal(row, move, state, memory, levels, stream.at(1))
     for found, expected in zip(fused, plain):
-        map_state(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10), found, expected)
+        map_state(
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10), found, expected
+        )
     assert fused[0].position[:, 2:].min() >= 0
 
 
@@ -79,10 +93,16 @@ def test_one_content_and_one_style_agree_with_quadrature(n_features):
     hais = HAIS(random_state=0).fit(path)
     for t, x in enumerate(path.X):
         row = path.row(t)
-        expected = logsumexp(sum(row.ends(row.at(points))), b=weights) + np.log((c[1] - c[0]) * (d[1] - d[0]))
-        np.testing.assert_allclose(sum(row.ends(row.at(points[::70_001]))), log_joint(path, x, points[::70_001]))
+        expected = logsumexp(sum(row.ends(row.at(points))), b=weights) + np.log(
+            (c[1] - c[0]) * (d[1] - d[0])
+        )
+        np.testing.assert_allclose(
+            sum(row.ends(row.at(points[::70_001]))), log_joint(path, x, points[::70_001])
+        )
         # 4.5 standard errors and the grid's own error: 4 rows, 3e-5 false alarms
-        assert abs(hais.log_partition_[t] - expected) < 4.5 * hais.log_partition_std_error_[t] + 3e-4
+        assert (
+            abs(hais.log_partition_[t] - expected) < 4.5 * hais.log_partition_std_error_[t] + 3e-4
+        )
 
 
 def test_without_components_rows_are_noise():
@@ -90,7 +110,9 @@ def test_without_components_rows_are_noise():
     X = np.random.default_rng(0).normal(size=(3, 4))
     path = BilinearPath(X, np.zeros((2, 4)), np.ones((2, 3)), np.ones((2, 2)), 0.7)
     hais = HAIS(10, 20, random_state=0).fit(path)
-    np.testing.assert_allclose(hais.log_partition_, multivariate_normal(np.zeros(4), 0.49).logpdf(X), rtol=1e-12)
+    np.testing.assert_allclose(
+        hais.log_partition_, multivariate_normal(np.zeros(4), 0.49).logpdf(X), rtol=1e-12
+    )
 
 
 def test_signs_and_order_do_not_matter():
@@ -109,7 +131,9 @@ def test_a_row_is_not_touched_by_the_others():
     path = model(n_rows=4)
     hais = HAIS(20, 200, random_state=0)
     whole = hais.fit(path).log_partition_.copy()
-    some = BilinearPath(path.X[[3, 0]], path.components, path.content_weights, path.style_weights, path.noise_std)
+    some = BilinearPath(
+        path.X[[3, 0]], path.components, path.content_weights, path.style_weights, path.noise_std
+    )
     np.testing.assert_array_equal(hais.fit(some).log_partition_, whole[[3, 0]])
 
 
@@ -117,11 +141,19 @@ def test_a_row_is_not_touched_by_the_others():
     ("change", "message"),
     [
         ({"noise_std": -1.0}, "noise_std must be positive"),
-        ({"content_weights": [[1.0], [2.0]]}, "content_weights must have a row for each of 1 components"),
+        (
+            {"content_weights": [[1.0], [2.0]]},
+            "content_weights must have a row for each of 1 components",
+        ),
         ({"style_weights": [[np.inf]]}, "style_weights must be finite"),
     ],
 )
 def test_what_cannot_be_used_is_refused(change, message):
-    given = {"components": [[1.0, 0.0]], "content_weights": [[1.0]], "style_weights": [[1.0]], "noise_std": 0.1}
+    given = {
+        "components": [[1.0, 0.0]],
+        "content_weights": [[1.0]],
+        "style_weights": [[1.0]],
+        "noise_std": 0.1,
+    }
     with pytest.raises(ValueError, match=message):
         BilinearPath([[0.0, 1.0]], **(given | change))

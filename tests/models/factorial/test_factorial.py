@@ -22,9 +22,13 @@ def shapes(n=600, kind="bars", seed=0):
 
 @pytest.fixture(scope="module")
 def fitted():
-    """A model of 8 components, fitted by annealing to bars whose noise leaves the activations uncertain."""
+    """A model of 8 components, fitted by annealing to bars whose noise leaves the activations
+    uncertain.
+    """
     X, _, _ = make_factorial_shapes(300, shapes="bars", noise_variance=0.1, random_state=0)
-    return FactorialMixture(8, noise_variance=0.1, tempering="annealed", n_tempered=30, random_state=0).fit(X), X
+    return FactorialMixture(
+        8, noise_variance=0.1, tempering="annealed", n_tempered=30, random_state=0
+    ).fit(X), X
 
 
 def enumerated(model, X):
@@ -38,7 +42,7 @@ def enumerated(model, X):
     return logsumexp(log_prior + log_normal, axis=1)
 
 
-# -- likelihood --------------------------------------------------------------------------------------
+# -- likelihood
 def test_score_samples_enumerate_the_activations(fitted):
     model, X = fitted
     values = model.score_samples(X[:40])
@@ -51,7 +55,9 @@ def test_score_samples_enumerate_the_activations(fitted):
 def test_the_predictive_density_integrates_to_one():
     X = np.random.default_rng(0).choice([-1.0, 0.5, 2.0], size=(40, 1)) + 0.1
     model = FactorialMixture(2, noise_variance=0.2, max_iter=50, random_state=0).fit(X)
-    total, _ = quad(lambda x: np.exp(model.score([[x]])), -15, 15, limit=200, points=[-1, 0, 0.5, 2])
+    total, _ = quad(
+        lambda x: np.exp(model.score([[x]])), -15, 15, limit=200, points=[-1, 0, 0.5, 2]
+    )
     assert total == pytest.approx(1, abs=1e-7)
 
 
@@ -60,7 +66,9 @@ def test_estimates_and_enumeration_agree_within_their_errors(fitted):
     exact = model.score_samples(X[:25])
     parameters = model.get_params()
     try:
-        model.set_params(partition_estimator=AIS(n_temperatures=60, n_chains=200), on_nonconvergence="warn")
+        model.set_params(
+            partition_estimator=AIS(n_temperatures=60, n_chains=200), on_nonconvergence="warn"
+        )
         estimates, interval = model.score_samples(X[:25]), model.score_interval(X[:25])
         result = model._row_partition(model.path(X[:25])).result_
     finally:
@@ -81,12 +89,16 @@ def test_more_components_than_are_enumerated_are_annealed():
     model = FactorialMixture(_MAX_EXACT + 1, noise_variance=0.5, random_state=0).fit(X)
     rows = X[:8]
     interval = model.score_interval(rows)
-    assert interval.partition[0] < interval.mean < interval.partition[1]  # estimated, and trusted: no warning
+    assert (
+        interval.partition[0] < interval.mean < interval.partition[1]
+    )  # estimated, and trusted: no warning
     values = model.score_samples(rows)
     errors = AIS(random_state=model._partition_seed).fit(model.path(rows)).log_partition_std_error_
     exact = Exact().fit(model.path(rows)).log_partition_
     assert errors.max() < 0.1
-    assert np.abs((values - exact) / errors).max() < 4.5  # 8 rows, t with 99 degrees: false alarm 1.5e-4
+    assert (
+        np.abs((values - exact) / errors).max() < 4.5
+    )  # 8 rows, t with 99 degrees: false alarm 1.5e-4
     np.testing.assert_array_equal(model.score_samples(rows[3:5]), values[3:5])
 
 
@@ -97,7 +109,9 @@ def test_interval_of_enumerated_rows_is_the_sampling_error_alone(fitted):
     assert interval.partition == (interval.mean, interval.mean)
     assert interval.combined == pytest.approx(interval.sampling)
     half = 1.676551 * values.std(ddof=1) / np.sqrt(50)  # t quantile, 49 degrees of freedom
-    assert interval.sampling == pytest.approx((values.mean() - half, values.mean() + half), rel=1e-6)
+    assert interval.sampling == pytest.approx(
+        (values.mean() - half, values.mean() + half), rel=1e-6
+    )
 
 
 def test_rows_that_are_not_trusted(fitted):
@@ -107,7 +121,9 @@ def test_rows_that_are_not_trusted(fitted):
     far = X[:8] + 4.0
     try:
         model.set_params(partition_estimator=poor)
-        with pytest.warns(ConvergenceWarning, match="likelihoods are not to be trusted: AIS did not converge"):
+        with pytest.warns(
+            ConvergenceWarning, match="likelihoods are not to be trusted: AIS did not converge"
+        ):
             values = model.score_samples(far)
         assert np.all(np.isfinite(values))
         model.set_params(on_nonconvergence="raise")
@@ -118,7 +134,9 @@ def test_rows_that_are_not_trusted(fitted):
             warnings.simplefilter("error")
             assert np.isnan(model.score_samples(far)).any()
     finally:
-        model.set_params(partition_estimator=parameters["partition_estimator"], on_nonconvergence="warn")
+        model.set_params(
+            partition_estimator=parameters["partition_estimator"], on_nonconvergence="warn"
+        )
 
 
 def test_order_of_the_components_changes_neither_score_nor_samples(fitted):
@@ -141,15 +159,20 @@ def test_samples_have_the_moments_of_the_model(fitted):
     p, means = model.activation_probability_, model.components_
     np.testing.assert_array_equal(X, model.sample(n, random_state=0))
     second = np.outer(p, p) + np.diag(p * (1 - p))
-    variance = model.noise_variance_ + np.sum(second * model.component_covariance_) + (p * (1 - p)) @ means**2
+    variance = (
+        model.noise_variance_
+        + np.sum(second * model.component_covariance_)
+        + (p * (1 - p)) @ means**2
+    )
     # 16 means and 16 variances against 5 standard errors (normal tails): false alarms below 1e-4
     assert np.all(np.abs(X.mean(axis=0) - p @ means) < 5 * np.sqrt(variance / n))
     fourth = np.mean((X - X.mean(axis=0)) ** 4, axis=0)
     assert np.all(np.abs(X.var(axis=0) - variance) < 5 * np.sqrt((fourth - variance**2) / n))
 
 
-# -- fit ---------------------------------------------------------------------------------------------
-# the posterior of the drawn shapes' activations is certain, but mean field of a row alone is wrong in 1 % of them
+# -- fit
+# the posterior of the drawn shapes' activations is certain, but mean field of a row alone is wrong
+# in 1 % of them
 @pytest.mark.parametrize(("kind", "right"), [("bars", 0.99), ("drawn", 0.98)])
 def test_without_moves_annealing_finds_the_shapes_and_plain_inference_does_not(kind, right):
     X, activations, components = shapes(1500, kind)
@@ -181,7 +204,9 @@ def test_every_fit_ends_at_one_and_its_curve_with_it(tempering):
 
 
 @pytest.mark.parametrize(("n", "capped"), [(4000, False), (300, True)])
-def test_automatic_temperature_is_the_largest_eigenvalue_over_the_noise_unless_there_are_few_rows(n, capped):
+def test_automatic_temperature_is_the_largest_eigenvalue_over_the_noise_unless_there_are_few_rows(
+    n, capped
+):
     X, _, _ = shapes(n, "drawn")
     model = FactorialMixture(8, **SHAPES, tempering="annealed", n_tempered=10, max_iter=1)
     with pytest.warns(ConvergenceWarning, match="still rises after 1 sweeps") as caught:
@@ -191,13 +216,20 @@ def test_automatic_temperature_is_the_largest_eigenvalue_over_the_noise_unless_t
     cap = eigenvalues[7] * n * 0.3 / 16
     assert (cap < eigenvalues[0]) == capped
     assert model.temperatures_[0] == pytest.approx(min(cap, eigenvalues[0]), rel=0.02)
-    np.testing.assert_allclose(model.temperatures_[:10], np.linspace(model.temperatures_[0], 1, 10, endpoint=False))
+    np.testing.assert_allclose(
+        model.temperatures_[:10], np.linspace(model.temperatures_[0], 1, 10, endpoint=False)
+    )
 
 
 def test_automatic_temperature_keeps_components_alive_where_rows_are_few():
     rng = np.random.default_rng(0)
     X = (rng.random((150, 4)) < 0.3) @ rng.normal(size=(4, 300)) + 0.5 * rng.normal(size=(150, 300))
-    options = {"noise_variance": 0.25, "component_variance": 1.0, "activation_probability": 0.3, "random_state": 0}
+    options = {
+        "noise_variance": 0.25,
+        "component_variance": 1.0,
+        "activation_probability": 0.3,
+        "random_state": 0,
+    }
     options["n_moves"] = 0
     cool = FactorialMixture(4, **options, tempering="annealed").fit(X)
     hot = FactorialMixture(4, **options, tempering="annealed", initial_temperature=1000.0).fit(X)
@@ -226,14 +258,19 @@ def test_hyperparameters_are_learned_or_kept():
     assert learned.elbo_ > given.elbo_
     assert learned.noise_variance_ == pytest.approx(0.01, rel=0.05)
     # 8 rates of 3000 draws: 5 standard errors of 0.0084
-    np.testing.assert_allclose(np.sort(learned.activation_probability_), np.sort(activations.mean(axis=0)), atol=0.042)
+    np.testing.assert_allclose(
+        np.sort(learned.activation_probability_), np.sort(activations.mean(axis=0)), atol=0.042
+    )
     assert learned.component_variance_ == pytest.approx(np.mean(components**2), rel=0.1)
 
 
 def test_float32_rows_give_float32_activations_and_nearly_the_same_model():
     X, _, _ = shapes(300)
     options = {**SHAPES, "tempering": "annealed", "n_tempered": 20, "random_state": 0}
-    double, single = FactorialMixture(8, **options).fit(X), FactorialMixture(8, **options).fit(X.astype(np.float32))
+    double, single = (
+        FactorialMixture(8, **options).fit(X),
+        FactorialMixture(8, **options).fit(X.astype(np.float32)),
+    )
     np.testing.assert_allclose(single.components_, double.components_, atol=1e-3)
     activations = single.transform(X.astype(np.float32))
     assert activations.dtype == np.float32
@@ -250,11 +287,20 @@ def test_inverse_transform_rebuilds_the_rows():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"activation_probability": [0.1, 0.2, 0.3]}, r"activation_probability must be a number or have shape \(2,\)"),
-        ({"activation_probability": [0.1, 1.0]}, "activation_probability must lie strictly between 0 and 1"),
+        (
+            {"activation_probability": [0.1, 0.2, 0.3]},
+            r"activation_probability must be a number or have shape \(2,\)",
+        ),
+        (
+            {"activation_probability": [0.1, 1.0]},
+            "activation_probability must lie strictly between 0 and 1",
+        ),
         ({"noise_variance": 0.0}, "noise_variance"),
         ({"initial_temperature": 1.0, "tempering": "global"}, "initial_temperature"),
-        ({"temperature_schedule": [3.0, 0.5], "tempering": "annealed"}, "temperatures of at least 1"),
+        (
+            {"temperature_schedule": [3.0, 0.5], "tempering": "annealed"},
+            "temperatures of at least 1",
+        ),
         ({"temperature_schedule": "cosine"}, "temperature_schedule"),
         ({"tempering": "hot"}, "tempering"),
     ],
@@ -267,7 +313,10 @@ def test_parameters_that_can_not_be_used_are_refused(parameters, message):
 def test_partition_estimators_ask_for_the_path_of_rows(fitted):
     model, X = fitted
     for estimator in (AIS(), Exact()):
-        with pytest.raises(TypeError, match=r"path must be model.path\(X\).*a FactorialMixture has one for each row"):
+        with pytest.raises(
+            TypeError,
+            match=r"path must be model.path\(X\).*a FactorialMixture has one for each row",
+        ):
             estimator.fit(model)
 
 
@@ -290,7 +339,10 @@ def test_an_outlier_that_drowns_the_rest_has_a_model_or_is_refused():
     X[3, 2] = 1e8
     model = FactorialMixture(3, random_state=0).fit(X)
     assert np.all(np.isfinite(model.score_samples(X)))
-    with pytest.raises(ValueError, match="^some values of X are so large that the rest is lost in rounding; rescale X"):
+    with pytest.raises(
+        ValueError,
+        match="^some values of X are so large that the rest is lost in rounding; rescale X",
+    ):
         FactorialMixture(3, noise_variance=1.0, random_state=0).fit(X)
 
 

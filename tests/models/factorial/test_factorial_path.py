@@ -1,4 +1,6 @@
-"""FactorialPath against brute force and quadrature, fused programs against plain loops, estimators against Exact."""
+"""FactorialPath against brute force and quadrature, fused programs against plain loops, estimators
+against Exact.
+"""
 
 import itertools
 import pickle
@@ -21,7 +23,7 @@ from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, RTS, Exact, ParallelTempering
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.models.factorial._path import FactorialPath, quadratic_sums, subset_sums
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
@@ -55,11 +57,15 @@ def all_states(n):
 
 
 def reference(x, z, means, covariance, noise, probability):
-    """Log prior and log likelihood of every row of z, by the formulas of the class and SciPy's normal density."""
+    """Log prior and log likelihood of every row of z, by the formulas of the class and SciPy's
+    normal density.
+    """
     prior = (z * np.log(probability) + (1 - z) * np.log(1 - probability)).sum(axis=1)
     variances = noise + np.einsum("ni,ij,nj->n", z, covariance, z)
     identity = np.eye(len(x))
-    return prior, np.array([multivariate_normal(z_n @ means, v * identity).logpdf(x) for z_n, v in zip(z, variances)])
+    return prior, np.array(
+        [multivariate_normal(z_n @ means, v * identity).logpdf(x) for z_n, v in zip(z, variances)]
+    )
 
 
 def brute_force(X, *parameters):
@@ -70,7 +76,7 @@ def brute_force(X, *parameters):
 SHAPES = [(1, 1), (1, 3), (2, 1), (5, 4), (6, 30)]
 
 
-# ---- exact values ---------------------------------------------------------------------------------
+# ---- exact values
 @pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
 def test_enumeration_equals_brute_force(n_components, n_features):
     path, X, parameters = make_path(n_components, n_features, n_rows=7)
@@ -98,7 +104,9 @@ def test_blocks_of_many_components_equal_a_plain_sum():
     prior = z @ np.log(probability) + (1 - z) @ np.log(1 - probability)
     distances = np.sum((X[:, np.newaxis] - z @ means) ** 2, axis=2)
     log_weights = prior - 1.5 * np.log(2 * np.pi * variances) - distances / (2 * variances)
-    np.testing.assert_allclose(path.enumerate_rows(range(4)), logsumexp(log_weights, axis=1), rtol=1e-11)
+    np.testing.assert_allclose(
+        path.enumerate_rows(range(4)), logsumexp(log_weights, axis=1), rtol=1e-11
+    )
     blocks = [path.row(2).enumerate_block(block, 3) for block in range(4)]
     np.testing.assert_allclose(np.concatenate(blocks), log_weights[2], rtol=1e-9)
 
@@ -109,7 +117,9 @@ def test_sums_by_doubling_equal_plain_sums():
     matrix += matrix.T
     z = np.column_stack([all_states(4)[:, ::-1], np.tile(high, (16, 1))])
     np.testing.assert_allclose(subset_sums(matrix[0, :4]), z[:, :4] @ matrix[0, :4], atol=1e-14)
-    np.testing.assert_allclose(quadratic_sums(matrix, 4, high), np.sum(z @ matrix * z, axis=1), atol=1e-13)
+    np.testing.assert_allclose(
+        quadratic_sums(matrix, 4, high), np.sum(z @ matrix * z, axis=1), atol=1e-13
+    )
 
 
 def test_the_density_integrates_to_one_in_one_dimension():
@@ -121,23 +131,29 @@ def test_the_density_integrates_to_one_in_one_dimension():
 
 def test_the_density_integrates_to_one_in_two_dimensions():
     parameters = make_parameters(3, 2)
-    x = np.linspace(-11, 11, 201)  # the trapezoidal rule converges faster than any power of its step here
+    x = np.linspace(
+        -11, 11, 201
+    )  # the trapezoidal rule converges faster than any power of its step here
     grid = np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
     density = np.exp(Exact().fit(FactorialPath(grid, *parameters)).log_partition_)
     assert np.sum(density) * (x[1] - x[0]) ** 2 == pytest.approx(1, abs=1e-8)
 
 
 def test_one_component_has_a_closed_form():
-    nodes, weights = hermgauss(40)  # mean of the component integrated by Gauss-Hermite: N(x; m mu, s) mixed over mu
+    nodes, weights = hermgauss(
+        40
+    )  # mean of the component integrated by Gauss-Hermite: N(x; m mu, s) mixed over mu
     mean, spread, noise, probability = 0.8, 0.5, 0.3, 0.4
     path = FactorialPath([[1.3]], [[mean]], [[spread]], noise, [probability])
     drawn = mean + np.sqrt(2 * spread) * nodes
     active = np.sum(weights * np.exp(-((1.3 - drawn) ** 2) / (2 * noise))) / np.sqrt(np.pi)
-    expected = (probability * active + (1 - probability) * np.exp(-(1.3**2) / (2 * noise))) / np.sqrt(2 * np.pi * noise)
+    expected = (
+        probability * active + (1 - probability) * np.exp(-(1.3**2) / (2 * noise))
+    ) / np.sqrt(2 * np.pi * noise)
     assert Exact().fit(path).log_partition_[0] == pytest.approx(np.log(expected), abs=1e-12)
 
 
-# ---- the path's contract ----------------------------------------------------------------------------
+# ---- the path's contract
 @pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
 def test_keeps_the_contract(n_components, n_features):
     check_path(make_path(n_components, n_features)[0].row(2))
@@ -157,8 +173,12 @@ def test_sweeps_keep_their_quadratic_forms(n_components, n_features):
     state = path.sample_base(50, STREAM)
     for t in range(3):
         state = path.gibbs(state, levels, STREAM.at(2 + t), reverse=t == 1)
-        np.testing.assert_allclose(state.distance, np.sum((X[1] - state.z @ means) ** 2, axis=1), rtol=1e-10)
-        np.testing.assert_allclose(state.variance, noise + np.sum(state.z @ covariance * state.z, axis=1), rtol=1e-12)
+        np.testing.assert_allclose(
+            state.distance, np.sum((X[1] - state.z @ means) ** 2, axis=1), rtol=1e-10
+        )
+        np.testing.assert_allclose(
+            state.variance, noise + np.sum(state.z @ covariance * state.z, axis=1), rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
@@ -173,7 +193,10 @@ def test_base_draws_have_the_prior_means():
     path, _, (_, _, _, probability) = make_path(6, 2)
     z = path.row(0).sample_base(20_000, STREAM).z
     # 6 means, two-sided normal bound 4.5: false alarms in 4e-5
-    assert np.all(np.abs(z.mean(axis=0) - probability) < 4.5 * np.sqrt(probability * (1 - probability) / 20_000))
+    assert np.all(
+        np.abs(z.mean(axis=0) - probability)
+        < 4.5 * np.sqrt(probability * (1 - probability) / 20_000)
+    )
 
 
 def test_long_runs_visit_states_as_the_posterior_does():
@@ -187,7 +210,7 @@ def test_long_runs_visit_states_as_the_posterior_does():
     assert np.all(np.abs(counts - expected) < 4.5 * np.sqrt(expected) + 1)
 
 
-# ---- fused programs equal plain loops -----------------------------------------------------------------
+# ---- fused programs equal plain loops
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("n_components", "n_features"), SHAPES)
 def test_annealing_equals_the_plain_loop(n_components, n_features, reverse):
@@ -203,7 +226,7 @@ def test_tempering_equals_the_plain_loop(sweeps_per_redraw, stride):
     assert_tempering_equals_the_loop(make_path(5, 2)[0].row(0), sweeps_per_redraw, stride)
 
 
-# ---- estimators agree -----------------------------------------------------------------------------
+# ---- estimators agree
 ESTIMATORS = {
     "AIS": AIS(100, 200, random_state=0),
     "ParallelTempering": ParallelTempering(n_sweeps=512, random_state=0),
@@ -218,20 +241,25 @@ def test_estimators_agree_with_enumeration(name):
     expected = Exact().fit(path).log_partition_
     with warnings.catch_warnings():
         if name == "BDMC":
-            warnings.simplefilter("ignore", ConvergenceWarning)  # tempered starts are labelled approximate
+            warnings.simplefilter(
+                "ignore", ConvergenceWarning
+            )  # tempered starts are labelled approximate
         estimator.fit(path)
     error = np.abs(estimator.log_partition_ - expected)
     if name == "BDMC":
-        assert np.all(np.isnan(estimator.log_partition_std_error_))  # no estimate; tempered starts are nearly exact
+        assert np.all(
+            np.isnan(estimator.log_partition_std_error_)
+        )  # no estimate; tempered starts are nearly exact
         assert np.all(error < 0.1)
         return
-    # 6 rows, two-sided Student t with at least 9 degrees of freedom at 6.6: false alarms in 6e-4; normal ones in less
+    # 6 rows, two-sided Student t with at least 9 degrees of freedom at 6.6: false alarms in 6e-4;
+    # normal ones in less
     assert np.all(error < 6.6 * estimator.log_partition_std_error_)
     assert np.all(estimator.log_partition_std_error_ < 0.1)
     assert estimator.log_partition_.shape == (6,)
 
 
-# ---- rows -----------------------------------------------------------------------------------------
+# ---- rows
 @pytest.mark.parametrize("estimator", [Exact(), AIS(20, 10, random_state=0)], ids=["Exact", "AIS"])
 def test_a_row_has_the_same_bits_in_any_company(estimator):
     parameters = make_parameters(12, 37)
@@ -276,7 +304,7 @@ def test_a_path_of_many_rows_asks_for_one():
         path.sample_base(3, STREAM)
 
 
-# ---- extreme values -------------------------------------------------------------------------------
+# ---- extreme values
 @pytest.mark.parametrize("noise", [1e-12, 1e-3, 1e8])
 @pytest.mark.parametrize("scale", [0.0, 1e-6, 1.0, 1e9])
 def test_extreme_values_stay_finite(noise, scale):
@@ -284,7 +312,9 @@ def test_extreme_values_stay_finite(noise, scale):
     parameters = means, covariance, noise, probability
     X = np.array([[0.0, 0.0, 0.0], [1.0, -1.0, 1.0]]) * scale
     path = FactorialPath(X, *parameters)
-    np.testing.assert_allclose(Exact().fit(path).log_partition_, brute_force(X, *parameters), rtol=1e-6)
+    np.testing.assert_allclose(
+        Exact().fit(path).log_partition_, brute_force(X, *parameters), rtol=1e-6
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         sampled = AIS(30, 30, random_state=0).fit(path)
@@ -302,7 +332,7 @@ def test_certain_components_and_no_covariance():
     check_path(path.row(0))
 
 
-# ---- what is wrong is said in one sentence --------------------------------------------------------
+# ---- what is wrong is said in one sentence
 GOOD = {
     "X": np.zeros((2, 3)),
     "components": np.ones((2, 3)),
@@ -324,13 +354,29 @@ GOOD = {
         ("components", np.full((2, 3), np.inf), "components must be finite"),
         ("component_covariance", np.eye(3), r"component_covariance must have the shape \(2, 2\)"),
         ("component_covariance", np.full((2, 2), np.nan), "component_covariance must be finite"),
-        ("component_covariance", [[1.0, 0.5], [0.0, 1.0]], "component_covariance must be symmetric"),
-        ("component_covariance", [[1.0, 2.0], [2.0, 1.0]], "component_covariance must be positive semidefinite"),
+        (
+            "component_covariance",
+            [[1.0, 0.5], [0.0, 1.0]],
+            "component_covariance must be symmetric",
+        ),
+        (
+            "component_covariance",
+            [[1.0, 2.0], [2.0, 1.0]],
+            "component_covariance must be positive semidefinite",
+        ),
         ("noise_variance", 0.0, "noise_variance must be positive and finite"),
         ("noise_variance", np.nan, "noise_variance must be positive and finite"),
         ("activation_probability", [0.5], r"activation_probability must have the shape \(2,\)"),
-        ("activation_probability", [0.5, 1.0], "activation_probability must lie strictly between 0 and 1"),
-        ("activation_probability", [0.5, np.nan], "activation_probability must lie strictly between 0 and 1"),
+        (
+            "activation_probability",
+            [0.5, 1.0],
+            "activation_probability must lie strictly between 0 and 1",
+        ),
+        (
+            "activation_probability",
+            [0.5, np.nan],
+            "activation_probability must lie strictly between 0 and 1",
+        ),
     ],
 )
 def test_bad_parameters_are_refused(name, value, message):

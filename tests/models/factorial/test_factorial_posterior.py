@@ -1,4 +1,6 @@
-"""The variational posterior of the factorial mixture against direct formulas, enumeration and quadrature."""
+"""The variational posterior of the factorial mixture against direct formulas, enumeration and
+quadrature.
+"""
 
 import itertools
 
@@ -24,13 +26,17 @@ ALL = ("noise_variance", "component_variance", "activation_probability")
 
 def make_posterior(X, n_components, seed=0, noise=0.1, variance=1.0, probability=0.3, **options):
     activations = np.random.default_rng(seed).random((len(X), n_components)) < 0.5
-    return FactorialPosterior(X, activations, noise, variance, np.broadcast_to(probability, n_components), **options)
+    return FactorialPosterior(
+        X, activations, noise, variance, np.broadcast_to(probability, n_components), **options
+    )
 
 
 def rows(n=300, n_components=4, n_features=6, noise=0.1, seed=0):
     rng = np.random.default_rng(seed)
     z = rng.random((n, n_components)) < 0.3
-    return z @ rng.normal(size=(n_components, n_features)) + np.sqrt(noise) * rng.normal(size=(n, n_features))
+    return z @ rng.normal(size=(n_components, n_features)) + np.sqrt(noise) * rng.normal(
+        size=(n, n_features)
+    )
 
 
 def make_tempering(kind, posterior):
@@ -54,7 +60,9 @@ def direct_bound(X, activations, means, covariance, noise, variance, probability
     squares = np.sum(X**2, axis=1) - 2 * np.sum(activations * (X @ means.T), axis=1)
     squares += np.einsum("nkj,kj->n", second, means @ means.T + n_features * covariance)
     joint = -0.5 * n_features * np.log(2 * np.pi * noise) - squares / (2 * noise)
-    joint += np.sum(activations * np.log(probability) + (1 - activations) * np.log(1 - probability), axis=1)
+    joint += np.sum(
+        activations * np.log(probability) + (1 - activations) * np.log(1 - probability), axis=1
+    )
     prior = -0.5 * n_features * n_components * np.log(2 * np.pi * variance)
     prior -= (np.sum(means**2) + n_features * np.trace(covariance)) / (2 * variance)
     entropy = 0.5 * n_features * np.linalg.slogdet(2 * np.pi * np.e * covariance)[1]
@@ -62,9 +70,10 @@ def direct_bound(X, activations, means, covariance, noise, variance, probability
     return float(prior + entropy + np.sum(inverse * joint))
 
 
-# -- log C(T) ----------------------------------------------------------------------------------------
+# -- log C(T)
 @pytest.mark.parametrize(
-    ("temperature", "expected"), [(1.0, 0.0), (1.7, 0.71500863), (3.0, 1.29495683), (10.0, 2.18018270)]
+    ("temperature", "expected"),
+    [(1.0, 0.0), (1.7, 0.71500863), (3.0, 1.29495683), (10.0, 2.18018270)],
 )
 def test_log_partition_against_known_values_and_quadrature(temperature, expected):
     posterior = make_posterior(np.zeros((1, 1)), 2, probability=np.array([0.3, 0.4]))
@@ -73,17 +82,23 @@ def test_log_partition_against_known_values_and_quadrature(temperature, expected
     total = 0.0
     for z in itertools.product([0, 1], repeat=2):
         prior = np.prod(np.where(z, [0.3, 0.4], [0.7, 0.6]))
+
         # the integral over the means is 1: C does not depend on them
-        total += quad(lambda x: (prior * norm.pdf(x, 0, np.sqrt(0.1))) ** (1 / temperature), -20, 20)[0]  # noqa: B023
+        def tempered(x, prior=prior):
+            return (prior * norm.pdf(x, 0, np.sqrt(0.1))) ** (1 / temperature)
+
+        total += quad(tempered, -20, 20)[0]
     assert value == pytest.approx(np.log(total), abs=1e-8)
 
 
-# -- the bound ---------------------------------------------------------------------------------------
+# -- the bound
 @pytest.mark.parametrize("diagonal", [False, True])
 @pytest.mark.parametrize("kind", ["one", "hot", "local"])
 def test_bound_equals_the_direct_formula(diagonal, kind):
     X = rows()
-    inverse = {"one": 1.0, "hot": 0.2, "local": np.random.default_rng(1).uniform(0.1, 1, len(X))}[kind]
+    inverse = {"one": 1.0, "hot": 0.2, "local": np.random.default_rng(1).uniform(0.1, 1, len(X))}[
+        kind
+    ]
     posterior = make_posterior(X, 4, diagonal=diagonal)
     for _ in range(3):
         posterior.update(inverse)
@@ -91,7 +106,9 @@ def test_bound_equals_the_direct_formula(diagonal, kind):
     assert posterior.expected_log_joint() == pytest.approx(per_datum.sum(), rel=1e-12)
     value = posterior.regulariser() + np.sum(inverse * per_datum)
     state = posterior.activations, posterior.means, posterior.covariance
-    assert value == pytest.approx(direct_bound(X, *state, 0.1, 1.0, np.full(4, 0.3), inverse), rel=1e-12)
+    assert value == pytest.approx(
+        direct_bound(X, *state, 0.1, 1.0, np.full(4, 0.3), inverse), rel=1e-12
+    )
     if diagonal:
         assert np.count_nonzero(posterior.covariance) == 4
 
@@ -133,7 +150,9 @@ def test_no_sweep_lowers_its_objective(kind, diagonal, learned):
 @pytest.mark.parametrize("diagonal", [False, True])
 @pytest.mark.parametrize("learned", [(), ALL])
 def test_gradient_is_zero_at_the_fixed_point(diagonal, learned):
-    """Central differences of the direct formula in every variational parameter and learned hyperparameter."""
+    """Central differences of the direct formula in every variational parameter and learned
+    hyperparameter.
+    """
     X = rows(12, 2, 3, seed=3)
     posterior = make_posterior(X, 2, seed=1, diagonal=diagonal, learned=learned)
     steps = list(sweeps(posterior, tol=-1.0, max_iter=3000))
@@ -152,7 +171,9 @@ def test_gradient_is_zero_at_the_fixed_point(diagonal, learned):
     )
 
     def bound(parameters):
-        activations, means, entries, logs, log_odds = np.split(parameters, [24, 30, 30 + len(lower[0]), -2])
+        activations, means, entries, logs, log_odds = np.split(
+            parameters, [24, 30, 30 + len(lower[0]), -2]
+        )
         factor = np.zeros((2, 2))
         factor[lower] = entries
         state = expit(activations).reshape(12, 2), means.reshape(2, 3), factor @ factor.T
@@ -167,7 +188,9 @@ def test_gradient_is_zero_at_the_fixed_point(diagonal, learned):
 
 
 def log_evidence(X, noise, variance, probability, powers):
-    """log of the integral of p(means) prod_n p(x_n, z_n | means)^powers[n], by enumeration of all activations."""
+    """log of the integral of p(means) prod_n p(x_n, z_n | means)^powers[n], by enumeration of all
+    activations.
+    """
     (n, n_features), n_components = X.shape, len(probability)
     terms = []
     for bits in itertools.product([0, 1], repeat=n * n_components):
@@ -199,7 +222,9 @@ def test_bounds_stay_below_the_enumerated_evidence(kind, diagonal):
             "global": lambda: GlobalTempering(temperatures, log_partition),  # noqa: B023
             "local": lambda: LocalTempering(temperatures, log_partition / 3, 3),  # noqa: B023
         }[kind]()
-        steps = [s for s in sweeps(posterior, tempering, tol=1e-9) if kind == "none" or s.temperature > 1]
+        steps = [
+            s for s in sweeps(posterior, tempering, tol=1e-9) if kind == "none" or s.temperature > 1
+        ]
         best = max(best, *(step.objective for step in steps))
     if kind == "none":
         exact = evidence(np.ones(3))
@@ -214,20 +239,30 @@ def test_bounds_stay_below_the_enumerated_evidence(kind, diagonal):
 
 
 def test_bound_is_the_evidence_where_the_posterior_has_its_form():
-    """Components that are practically always on: the means are normal given X, and the bound is tight."""
+    """Components that are practically always on: the means are normal given X, and the bound is
+    tight.
+    """
     on, X = np.full(2, 1 - 1e-12), 1 + 0.1 * np.random.default_rng(0).normal(size=(4, 3))
     *_, last = sweeps(FactorialPosterior(X, np.ones((4, 2)), 0.1, 1.0, on), tol=1e-12)
     exact = log_evidence(X, 0.1, 1.0, on, np.ones(4))
     assert last.elbo == pytest.approx(exact, abs=1e-6)
 
 
-# -- invariances -------------------------------------------------------------------------------------
+# -- invariances
 def test_order_of_the_components_does_not_matter_to_the_bound():
     posterior = make_posterior(rows(), 4, learned=ALL)
     *_, last = sweeps(posterior, tol=1e-6)
     order = np.array([2, 0, 3, 1])
-    state = posterior.activations[:, order], posterior.means[order], posterior.covariance[np.ix_(order, order)]
-    hyper = posterior.noise_variance, posterior.component_variance, posterior.activation_probability[order]
+    state = (
+        posterior.activations[:, order],
+        posterior.means[order],
+        posterior.covariance[np.ix_(order, order)],
+    )
+    hyper = (
+        posterior.noise_variance,
+        posterior.component_variance,
+        posterior.activation_probability[order],
+    )
     assert direct_bound(posterior.X, *state, *hyper) == pytest.approx(last.elbo, rel=1e-12)
 
 
@@ -239,7 +274,9 @@ def test_blocks_of_rows_and_jobs_change_nothing(monkeypatch):
         monkeypatch.setattr(_factorial_posterior, "_VALUES_AT_ONCE", values_at_once)
         posterior = make_posterior(X, 4, n_jobs=n_jobs)
         steps = list(sweeps(posterior, tol=1e-6, max_iter=5))
-        results.append((posterior.means, posterior.activations, np.array([step.elbo for step in steps])))
+        results.append(
+            (posterior.means, posterior.activations, np.array([step.elbo for step in steps]))
+        )
     for one, other, threaded in zip(*results):
         np.testing.assert_allclose(other, one, rtol=1e-7, atol=1e-12)
         np.testing.assert_array_equal(threaded, other)
@@ -272,14 +309,17 @@ def test_jitter_costs_a_nat_for_a_component_that_is_on(monkeypatch, inverse):
 
 @pytest.mark.parametrize(("shapes", "rank", "pixels"), [("drawn", 8, 36), ("bars", 7, 32)])
 def test_shapes_are_sums_of_components(shapes, rank, pixels):
-    X, activations, components = make_factorial_shapes(4000, shapes=shapes, noise_variance=0.04, random_state=0)
+    X, activations, components = make_factorial_shapes(
+        4000, shapes=shapes, noise_variance=0.04, random_state=0
+    )
     assert X.shape == (4000, 16)
     assert set(np.unique(activations)) == {0.0, 1.0}
     assert np.linalg.matrix_rank(components > 0) == rank
     assert np.count_nonzero(components) == pixels
     weights = components.max(axis=1)
     assert np.all((weights >= 0.5) & (weights <= 1))
-    # 64,000 noise values: their variance has a relative standard error of 0.0056; 32,000 activations: 0.0026
+    # 64,000 noise values: their variance has a relative standard error of 0.0056; 32,000
+    # activations: 0.0026
     assert abs(np.var(X - activations @ components) / 0.04 - 1) < 5 * 0.0056
     assert abs(activations.mean() - 0.3) < 5 * 0.0026
     with pytest.raises(ValueError, match="noise_variance"):

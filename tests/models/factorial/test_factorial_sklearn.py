@@ -15,7 +15,9 @@ from sklpf.datasets import make_factorial_shapes
 SMALL = FactorialMixture(3, max_iter=20, random_state=0)
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:the evidence lower bound still rises"),  # the checks allow 5 sweeps
+    pytest.mark.filterwarnings(
+        "ignore:the evidence lower bound still rises"
+    ),  # the checks allow 5 sweeps
     pytest.mark.filterwarnings(
         "ignore:X (does not have valid|has) feature names"
     ),  # these checks mix frames and arrays
@@ -25,7 +27,9 @@ pytestmark = [
 @checks.parametrize_with_checks(
     [
         SMALL,
-        FactorialMixture(2, noise_variance=0.5, covariance="diag", tempering="annealed", n_tempered=5, n_init=2),
+        FactorialMixture(
+            2, noise_variance=0.5, covariance="diag", tempering="annealed", n_tempered=5, n_init=2
+        ),
         FactorialMixture(2, component_variance=1.0, activation_probability=0.2, tempering="global"),
         FactorialMixture(2, tempering="local", n_tempered=5, initial_temperature=3.0),
     ]
@@ -46,7 +50,9 @@ def test_grid_search_over_a_pipeline():
     search = GridSearchCV(pipeline, {"factorialmixture__n_components": [2, 8]}, cv=3).fit(X)
     assert search.best_params_ == {"factorialmixture__n_components": 8}
     scaled = search.best_estimator_[0].transform(X)
-    assert search.score(X) == pytest.approx(search.best_estimator_[1].score_samples(scaled).mean(), rel=1e-12)
+    assert search.score(X) == pytest.approx(
+        search.best_estimator_[1].score_samples(scaled).mean(), rel=1e-12
+    )
 
 
 def test_a_clone_with_the_same_seed_and_any_number_of_jobs_gives_the_same_bits(monkeypatch):

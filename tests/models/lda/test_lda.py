@@ -34,7 +34,7 @@ def overlap(model, topics):
     return shared[linear_sum_assignment(-shared)].mean()
 
 
-# ---- what it finds -------------------------------------------------------------------------------
+# ---- what it finds
 @pytest.mark.parametrize(
     ("tempering", "method"),
     [
@@ -48,9 +48,15 @@ def overlap(model, topics):
 )
 def test_bars_are_found(tempering, method):
     X, topics, _ = make_bars_corpus(1000, size=4, n_tokens=60, doc_topic_prior=0.2, random_state=0)
-    options = {"learning_method": method, "doc_topic_prior": 0.2, "topic_word_prior": 0.1, "max_iter": 40}
+    options = {
+        "learning_method": method,
+        "doc_topic_prior": 0.2,
+        "topic_word_prior": 0.1,
+        "max_iter": 40,
+    }
     models = [
-        LatentDirichletAllocation(8, tempering=tempering, random_state=seed, **options).fit(X) for seed in range(3)
+        LatentDirichletAllocation(8, tempering=tempering, random_state=seed, **options).fit(X)
+        for seed in range(3)
     ]
     assert overlap(max(models, key=lambda model: model.elbo_), topics) > 0.9
 
@@ -62,7 +68,9 @@ def test_a_learned_prior_tells_frequent_topics_from_rare_ones():
     shares = rng.dirichlet(alpha, 1500)
     X = sp.csr_matrix(np.array([rng.multinomial(100, row / row.sum()) for row in shares @ topics]))
     options = {"topic_word_prior": 0.1, "random_state": 0, "max_iter": 40}
-    model = LatentDirichletAllocation(8, learn_doc_topic_prior=True, doc_topic_prior=0.5, **options).fit(X)
+    model = LatentDirichletAllocation(
+        8, learn_doc_topic_prior=True, doc_topic_prior=0.5, **options
+    ).fit(X)
     found = model.components_ / model.components_.sum(axis=1, keepdims=True)
     matched = linear_sum_assignment(-np.minimum(found[:, None], topics).sum(axis=2))
     order = matched[0][np.argsort(matched[1])]
@@ -87,7 +95,9 @@ def test_newton_steps_reach_the_best_prior():
     np.testing.assert_allclose(fit_prior(start, start + counts, 1.0), best, rtol=1e-4)
     step = fit_prior(start, start + counts, 0.1)
     assert np.all(np.abs(np.log(step / best)) < np.abs(np.log(0.7 / best)))
-    np.testing.assert_array_equal(fit_prior(np.array([0.3]), counts[:, :1], 1.0), [0.3])  # any value is as good
+    np.testing.assert_array_equal(
+        fit_prior(np.array([0.3]), counts[:, :1], 1.0), [0.3]
+    )  # any value is as good
 
 
 def test_the_prior_of_topics_that_no_document_has_falls():
@@ -104,7 +114,9 @@ def test_the_prior_of_topics_that_no_document_has_falls():
 def test_a_prior_for_every_topic(learned, options):
     X, _, _ = make_bars_corpus(100, size=4, n_tokens=40, doc_topic_prior=0.3, random_state=0)
     options = options | {"learn_doc_topic_prior": learned, "max_iter": 5, "random_state": 0}
-    one, same = (LatentDirichletAllocation(8, doc_topic_prior=p, **options).fit(X) for p in (0.3, [0.3] * 8))
+    one, same = (
+        LatentDirichletAllocation(8, doc_topic_prior=p, **options).fit(X) for p in (0.3, [0.3] * 8)
+    )
     np.testing.assert_array_equal(same.components_, one.components_)
     assert same.elbo_ == one.elbo_
     given = np.linspace(0.1, 0.8, 8)
@@ -112,14 +124,16 @@ def test_a_prior_for_every_topic(learned, options):
     assert np.array_equal(model.doc_topic_prior_, given) != learned
     assert model.doc_topic_prior_ is not given
     empty = model.transform(sp.csr_matrix((1, 16)))[0]
-    np.testing.assert_allclose(empty, model.doc_topic_prior_ / model.doc_topic_prior_.sum(), rtol=1e-12)
+    np.testing.assert_allclose(
+        empty, model.doc_topic_prior_ / model.doc_topic_prior_.sum(), rtol=1e-12
+    )
     back = copy.deepcopy(model)  # the same topics in another order say the same
     back.components_, back.doc_topic_prior_ = model.components_[::-1], model.doc_topic_prior_[::-1]
     np.testing.assert_allclose(back.transform(X)[:, ::-1], model.transform(X), atol=1e-3)
     assert back.completion_score(X) == pytest.approx(model.completion_score(X), abs=1e-4)
 
 
-# ---- likelihoods -----------------------------------------------------------------------------------
+# ---- likelihoods
 def enumerated(model, counts):
     """Log-likelihood of the tokens of one document, summed over all their topics."""
     words = np.repeat(np.arange(len(counts)), counts)
@@ -129,11 +143,15 @@ def enumerated(model, counts):
     for z in itertools.product(range(len(topics)), repeat=len(words)):
         n = np.bincount(z, minlength=len(topics))
         urn = np.prod([alpha[k] + j for k in range(len(topics)) for j in range(n[k])])
-        total += urn / np.prod(alpha.sum() + np.arange(len(words))) * np.prod(topics[list(z), words])
+        total += (
+            urn / np.prod(alpha.sum() + np.arange(len(words))) * np.prod(topics[list(z), words])
+        )
     return np.log(total)
 
 
-@pytest.mark.parametrize("options", [{}, {"learn_doc_topic_prior": True}, {"doc_topic_prior": [0.1, 0.5, 3.0]}])
+@pytest.mark.parametrize(
+    "options", [{}, {"learn_doc_topic_prior": True}, {"doc_topic_prior": [0.1, 0.5, 3.0]}]
+)
 def test_score_samples_are_enumerated_likelihoods_of_short_documents(options):
     X, _, _ = make_bars_corpus(200, size=3, n_tokens=4, random_state=0)
     model = LatentDirichletAllocation(3, random_state=0, **options).fit(X)
@@ -188,13 +206,18 @@ def test_fractional_counts_are_rounded_with_a_warning_where_tokens_are_counted(f
     fractions.data = np.minimum(fractions.data, 4.4)
     whole = fractions.copy()
     whole.data = np.rint(whole.data)
-    said = dict.fromkeys(("score_samples", "score", "perplexity"), "4 of 4 rows of X have no likelihood: .* whole tok")
+    said = dict.fromkeys(
+        ("score_samples", "score", "perplexity"),
+        "4 of 4 rows of X have no likelihood: .* whole tok",
+    )
     for method, match in {**said, "completion_score": "X has fractional counts"}.items():
         with pytest.warns(UserWarning, match=match) as caught:
             rounded = getattr(model, method)(fractions)
         assert len(caught) == 1
         np.testing.assert_array_equal(rounded, getattr(model, method)(whole))
-    assert not np.allclose(model.transform(fractions), model.transform(whole), atol=1e-6)  # weights elsewhere
+    assert not np.allclose(
+        model.transform(fractions), model.transform(whole), atol=1e-6
+    )  # weights elsewhere
 
 
 def test_documents_without_whole_counts_have_no_likelihood(fitted):
@@ -209,7 +232,9 @@ def test_documents_without_whole_counts_have_no_likelihood(fitted):
         assert not compare(model, model, mixed).converged
     model.set_params(on_nonconvergence="nan")
     np.testing.assert_array_equal(model.score_samples(mixed), [*whole, np.nan, np.nan])
-    assert np.isnan([model.score(mixed), model.score(X[:3] * 0.01), model.score_interval(mixed).mean]).all()
+    assert np.isnan(
+        [model.score(mixed), model.score(X[:3] * 0.01), model.score_interval(mixed).mean]
+    ).all()
     assert np.isnan(model.perplexity(sp.vstack([X[:3], X[3:5] * 0.7])))
     model.set_params(on_nonconvergence="raise")
     for method in (model.score, model.score_samples, model.score_interval, model.perplexity):
@@ -217,7 +242,7 @@ def test_documents_without_whole_counts_have_no_likelihood(fitted):
             method(mixed)
 
 
-# ---- completion --------------------------------------------------------------------------------------
+# ---- completion
 def test_completion_is_the_mean_over_held_tokens(fitted):
     model, X = fitted
     first, second = split_tokens(X)
@@ -232,7 +257,9 @@ def test_completion_is_the_mean_over_held_tokens(fitted):
 def test_completion_of_a_document_does_not_depend_on_the_others(fitted):
     model, X = fitted
     halves = [model.completion_score(X[rows]) for rows in (slice(0, 100), slice(100, 300))]
-    assert model.completion_score(X) == pytest.approx((halves[0] * 100 + halves[1] * 200) / 300, rel=1e-12)
+    assert model.completion_score(X) == pytest.approx(
+        (halves[0] * 100 + halves[1] * 200) / 300, rel=1e-12
+    )
     assert model.completion_score(X[::-1]) == pytest.approx(model.completion_score(X), rel=1e-12)
     random = LatentDirichletAllocation(8, max_iter=0, random_state=0).fit(X)
     assert model.completion_score(X) > random.completion_score(X) + 0.2
@@ -249,7 +276,7 @@ def test_completion_splits_tokens_evenly():
     assert share.std() > 0
 
 
-# ---- streams -----------------------------------------------------------------------------------------
+# ---- streams
 def test_a_stream_goes_through_in_bounded_memory():
     def documents(n, seed):
         rng = np.random.default_rng(seed)
@@ -288,10 +315,20 @@ def test_a_stream_learns_what_fit_learns():
 
 def test_a_trainer_writes_to_the_model_when_told_and_nothing_before():
     X, _, _ = make_bars_corpus(100, size=3, random_state=0)
-    options = {"learning_method": "online", "batch_size": 30, "learn_doc_topic_prior": True, "random_state": 0}
+    options = {
+        "learning_method": "online",
+        "batch_size": 30,
+        "learn_doc_topic_prior": True,
+        "random_state": 0,
+    }
     model = LatentDirichletAllocation(4, max_iter=0, **options).fit(X)
     trainer = Trainer(
-        model, X, 100, model._steps(100), model._settings, lambda function, items: [*map(function, items)]
+        model,
+        X,
+        100,
+        model._steps(100),
+        model._settings,
+        lambda function, items: [*map(function, items)],
     )
     for _ in range(3):
         trainer.run()
@@ -305,14 +342,24 @@ def test_a_trainer_writes_to_the_model_when_told_and_nothing_before():
     assert trainer.bound() == (whole.bound_, whole.elbo_)
 
 
-# ---- what is refused -----------------------------------------------------------------------------------
+# ---- what is refused
 def test_another_vocabulary_is_refused_and_changes_nothing(fitted):
     _, X = fitted
     model = LatentDirichletAllocation(3, max_iter=2, random_state=0).fit(X)
     before, shares = model.components_.copy(), model.transform(X)
-    calls = ("transform", "partial_fit", "perplexity", "score", "score_samples", "completion_score", "path")
+    calls = (
+        "transform",
+        "partial_fit",
+        "perplexity",
+        "score",
+        "score_samples",
+        "completion_score",
+        "path",
+    )
     for name in calls:
-        with pytest.raises(ValueError, match="X has 10 features, but LatentDirichletAllocation is expecting 16"):
+        with pytest.raises(
+            ValueError, match="X has 10 features, but LatentDirichletAllocation is expecting 16"
+        ):
             getattr(model, name)(X[:, :10])
     assert (model.n_features_in_, model.n_batch_iter_) == (16, 3)
     np.testing.assert_array_equal(model.components_, before)
@@ -344,7 +391,9 @@ def test_topics_can_be_replaced_but_not_by_anything(fitted):
     with pytest.raises(ValueError, match="read-only"):
         model.components_[0] = 1
     for wrong in (mine[:3], -mine, mine * np.nan):
-        with pytest.raises(ValueError, match="components_ must be finite and positive and have shape"):
+        with pytest.raises(
+            ValueError, match="components_ must be finite and positive and have shape"
+        ):
             model.components_ = wrong
     assert not hasattr(LatentDirichletAllocation(), "components_")
     assert not hasattr(LatentDirichletAllocation(), "exp_dirichlet_component_")
@@ -363,4 +412,6 @@ def test_exact_can_be_asked_for(fitted):
     model, _ = fitted
     X = sp.csr_matrix(np.eye(16)[[0, 3]] * 2)
     exact = model.set_params(partition_estimator=Exact()).score_samples(X)
-    np.testing.assert_allclose(exact, [enumerated(model, row.astype(int)) for row in X.toarray()], rtol=1e-9)
+    np.testing.assert_allclose(
+        exact, [enumerated(model, row.astype(int)) for row in X.toarray()], rtol=1e-9
+    )

@@ -1,4 +1,6 @@
-"""LatentDirichletAllocation where numbers are tiny, huge or missing: finite, as in scikit-learn, or refused."""
+"""LatentDirichletAllocation where numbers are tiny, huge or missing: finite, as in scikit-learn, or
+refused.
+"""
 
 import itertools
 
@@ -48,18 +50,35 @@ def assert_finite(model, X):
 def test_numbers_are_finite(name, dtype, n_components):
     X, priors = CORPORA[name].astype(dtype), [None, 1e-20, 1e-6, 1e3, 1e10]
     for i, (alpha, eta) in enumerate(itertools.product(priors, priors)):
-        options = {"doc_topic_prior": alpha, "topic_word_prior": eta, "max_iter": 2, "batch_size": 5}
-        model = LatentDirichletAllocation(n_components, random_state=0, **options, **WAYS[i % len(WAYS)])
+        options = {
+            "doc_topic_prior": alpha,
+            "topic_word_prior": eta,
+            "max_iter": 2,
+            "batch_size": 5,
+        }
+        model = LatentDirichletAllocation(
+            n_components, random_state=0, **options, **WAYS[i % len(WAYS)]
+        )
         assert_finite(model.fit(X), X)
-        assert_finite(LatentDirichletAllocation(**model.get_params()).partial_fit(X).partial_fit(X), X)
+        assert_finite(
+            LatentDirichletAllocation(**model.get_params()).partial_fit(X).partial_fit(X), X
+        )
 
 
 @pytest.mark.parametrize("prior", [1e-6, 1e-3])
 @pytest.mark.parametrize("method", ["batch", "online"])
 def test_topics_that_lose_all_their_words_are_those_of_scikit_learn(prior, method):
-    options = {"n_components": 10, "topic_word_prior": prior, "learning_method": method, "max_iter": 15}
+    options = {
+        "n_components": 10,
+        "topic_word_prior": prior,
+        "learning_method": method,
+        "max_iter": 15,
+    }
     for seed in range(4):
-        ours, theirs = (kind(**options, random_state=seed).fit(BARS) for kind in (LatentDirichletAllocation, Reference))
+        ours, theirs = (
+            kind(**options, random_state=seed).fit(BARS)
+            for kind in (LatentDirichletAllocation, Reference)
+        )
         assert_finite(ours, BARS)
         np.testing.assert_allclose(ours.components_, theirs.components_, rtol=1e-3, atol=1e-5)
         np.testing.assert_allclose(ours.transform(BARS), theirs.transform(BARS), atol=1e-5)
@@ -80,7 +99,10 @@ def test_components_far_below_the_prior_are_kept():
 
 def test_a_prior_is_not_learned_from_documents_that_were_not_looked_at():
     options = {"max_doc_update_iter": 0, "learn_doc_topic_prior": True, "random_state": 0}
-    for model in (LatentDirichletAllocation(5, **options).fit(BARS), LatentDirichletAllocation(5, **options)):
+    for model in (
+        LatentDirichletAllocation(5, **options).fit(BARS),
+        LatentDirichletAllocation(5, **options),
+    ):
         model = model.partial_fit(BARS)
         np.testing.assert_array_equal(model.doc_topic_prior_, np.full(5, 0.2))
         assert_finite(model, BARS)
@@ -93,22 +115,40 @@ def test_streams_may_begin_with_empty_documents():
             assert_finite(model.partial_fit(X), X)
 
 
-# ---- what is refused -------------------------------------------------------------------------------
+# ---- what is refused
 @pytest.mark.parametrize("name", ["doc_topic_prior", "topic_word_prior"])
 @pytest.mark.parametrize("value", [1e-310, 1e-30, 1e11, 1e300])
 def test_priors_whose_digamma_function_has_no_digits_are_refused(name, value):
     for method in ("fit", "partial_fit"):
-        with pytest.raises(ValueError, match=rf"^{name} must lie between 1e-20 and 1e\+10, got .*; clip it$"):
+        with pytest.raises(
+            ValueError, match=rf"^{name} must lie between 1e-20 and 1e\+10, got .*; clip it$"
+        ):
             getattr(LatentDirichletAllocation(2, **{name: value}), method)(BARS)
 
 
 @pytest.mark.parametrize(
     ("prior", "error", "message"),
     [
-        ([0.1] * 3, ValueError, r"doc_topic_prior must be a number or have the shape \(2,\), got shape \(3,\)"),
-        ([[0.1, 0.1]], ValueError, r"doc_topic_prior must be a number or have the shape \(2,\), got shape \(1, 2\)"),
-        ([0.1, 0.0], ValueError, r"doc_topic_prior must lie between 1e-20 and 1e\+10, got 0; clip it"),
-        ([0.1, np.nan], ValueError, r"doc_topic_prior must lie between 1e-20 and 1e\+10, got nan; clip it"),
+        (
+            [0.1] * 3,
+            ValueError,
+            r"doc_topic_prior must be a number or have the shape \(2,\), got shape \(3,\)",
+        ),
+        (
+            [[0.1, 0.1]],
+            ValueError,
+            r"doc_topic_prior must be a number or have the shape \(2,\), got shape \(1, 2\)",
+        ),
+        (
+            [0.1, 0.0],
+            ValueError,
+            r"doc_topic_prior must lie between 1e-20 and 1e\+10, got 0; clip it",
+        ),
+        (
+            [0.1, np.nan],
+            ValueError,
+            r"doc_topic_prior must lie between 1e-20 and 1e\+10, got nan; clip it",
+        ),
         (["a", "b"], TypeError, "doc_topic_prior must be real numbers"),
     ],
 )
@@ -137,7 +177,10 @@ def test_documents_too_long_for_likelihoods_are_refused(count, kind):
     X = np.ones((2, 9))
     X[1, 3:] = count / 6
     X = kind(np.ceil(X))
-    message = "^X has a document of .* tokens, and likelihoods are of fewer than 1e.09; rescale its counts$"
+    message = (
+        "^X has a document of .* tokens, and likelihoods are of fewer than 1e.09; rescale its"
+        " counts$"
+    )
     for name in ("path", "score", "score_samples", "perplexity", "completion_score"):
         with pytest.raises(ValueError, match=message):
             getattr(model, name)(X)

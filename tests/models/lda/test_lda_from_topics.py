@@ -58,9 +58,13 @@ def test_likelihoods_with_a_prior_for_every_topic_are_those_of_all_assignments()
                 counts[k] += 1
             terms.append(urn + np.log(topics[z, words]).sum())
         expected.append(logsumexp(terms))
-    np.testing.assert_allclose(from_topics(topics, alpha, partition_estimator=Exact()).score_samples(rows), expected)
+    np.testing.assert_allclose(
+        from_topics(topics, alpha, partition_estimator=Exact()).score_samples(rows), expected
+    )
     sampled = from_topics(topics, alpha, random_state=0).score_interval(rows)
-    assert abs(sampled.mean - np.mean(expected)) < 4 * np.ptp(sampled.partition) / 3.92 + 1e-12  # 6e-5 of false alarm
+    assert (
+        abs(sampled.mean - np.mean(expected)) < 4 * np.ptp(sampled.partition) / 3.92 + 1e-12
+    )  # 6e-5 of false alarm
 
 
 def test_constructor_parameters():

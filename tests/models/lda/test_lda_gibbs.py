@@ -1,4 +1,6 @@
-"""Collapsed Gibbs sampling: exact on what can be enumerated, the same for any number of jobs, and what it learns."""
+"""Collapsed Gibbs sampling: exact on what can be enumerated, the same for any number of jobs, and
+what it learns.
+"""
 
 import itertools
 
@@ -13,7 +15,15 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from sklpf import LatentDirichletAllocation, LeftToRight
 from sklpf.datasets import make_bars_corpus
-from sklpf.models.lda._gibbs import Chain, Corpus, Sampling, State, _warn_if_unsettled, fit_symmetric_prior, run_chain
+from sklpf.models.lda._gibbs import (
+    Chain,
+    Corpus,
+    Sampling,
+    State,
+    _warn_if_unsettled,
+    fit_symmetric_prior,
+    run_chain,
+)
 
 GIBBS = {"learning_method": "gibbs", "random_state": 0}
 UNSETTLED = pytest.mark.filterwarnings("ignore:Gibbs sampling (has not settled|needs)")
@@ -35,7 +45,7 @@ def log_joint(corpus, z, alpha, eta):
     return value
 
 
-# ---- exactness -----------------------------------------------------------------------------------
+# ---- exactness
 @pytest.mark.parametrize(("alpha", "eta"), [([0.3, 0.9], 0.4), ([2.0, 5.0], 0.05)])
 def test_the_sampler_has_the_distribution_of_the_enumerated_topics(alpha, eta):
     alpha, states = np.array(alpha), np.array(list(itertools.product(range(2), repeat=6)))
@@ -77,11 +87,15 @@ def test_a_token_is_drawn_in_proportion_to_its_weights():
         state.sweep(0)
         seen[state.z[0]] += 1
     expected = 20_000 * alpha / alpha.sum()
-    assert chi2.sf(np.sum((seen - expected) ** 2 / expected), 39) > 1e-6  # a false alarm in a million runs
+    assert (
+        chi2.sf(np.sum((seen - expected) ** 2 / expected), 39) > 1e-6
+    )  # a false alarm in a million runs
 
 
 def test_tiny_weights_are_not_lost():
-    """A word and a document that no topic has: 1e-20 * 1e-20 / 3e5, which is 0 in single precision."""
+    """A word and a document that no topic has: 1e-20 * 1e-20 / 3e5, which is 0 in single
+    precision.
+    """
     corpus, seen = Corpus(np.zeros(1, np.int32), np.array([0, 1]), 2), np.zeros(3)
     for c in range(10_000):
         state = State(corpus, np.full(3, 1e-20), 1e-20, (c, 3))
@@ -89,10 +103,12 @@ def test_tiny_weights_are_not_lost():
         state.sweep(0)
         seen[state.z[0]] += 1
     expected = 10_000 * np.array([1, 3, 2]) / 6
-    assert chi2.sf(np.sum((seen - expected) ** 2 / expected), 2) > 1e-6  # a false alarm in a million runs
+    assert (
+        chi2.sf(np.sum((seen - expected) ** 2 / expected), 2) > 1e-6
+    )  # a false alarm in a million runs
 
 
-# ---- priors --------------------------------------------------------------------------------------
+# ---- priors
 def test_the_prior_of_topics_is_the_one_that_makes_the_counts_most_probable():
     rng = np.random.default_rng(0)
     counts = np.array([rng.multinomial(300, row) for row in rng.dirichlet(np.full(50, 0.2), 30)]).T
@@ -103,7 +119,10 @@ def test_the_prior_of_topics_is_the_one_that_makes_the_counts_most_probable():
         value = np.sum(gammaln(eta + counts) - gammaln(eta))
         return -value - np.sum(gammaln(50 * eta) - gammaln(50 * eta + totals))
 
-    best, eta = np.exp(minimize_scalar(loss, bounds=(-6, 3), method="bounded", options={"xatol": 1e-9}).x), 1.0
+    best, eta = (
+        np.exp(minimize_scalar(loss, bounds=(-6, 3), method="bounded", options={"xatol": 1e-9}).x),
+        1.0,
+    )
     for _ in range(200):
         eta = fit_symmetric_prior(eta, counts, totals, 0.5)
     assert eta == pytest.approx(best, rel=1e-5)
@@ -114,18 +133,27 @@ def test_learned_priors_are_near_the_generators():
     rng = np.random.default_rng(0)
     alpha, eta = np.array([1.0, 0.5, 0.3, 0.2, 0.1]), 0.1
     topics = rng.dirichlet(np.full(200, eta), 5)
-    X = np.array([rng.multinomial(100, row / row.sum()) for row in rng.dirichlet(alpha, 1000) @ topics])
-    options = {"learn_doc_topic_prior": True, "learn_topic_word_prior": True, "max_iter": 100, "n_init": 3}
+    X = np.array(
+        [rng.multinomial(100, row / row.sum()) for row in rng.dirichlet(alpha, 1000) @ topics]
+    )
+    options = {
+        "learn_doc_topic_prior": True,
+        "learn_topic_word_prior": True,
+        "max_iter": 100,
+        "n_init": 3,
+    }
     model = LatentDirichletAllocation(5, doc_topic_prior=0.5, **options, **GIBBS).fit(X)
     found = model.components_ / model.components_.sum(axis=1, keepdims=True)
     shared = np.minimum(found[:, None], topics).sum(axis=2)
     match = linear_sum_assignment(-shared)
     assert shared[match].min() > 0.8
-    np.testing.assert_allclose(model.doc_topic_prior_[match[0][np.argsort(match[1])]], alpha, rtol=0.25)
+    np.testing.assert_allclose(
+        model.doc_topic_prior_[match[0][np.argsort(match[1])]], alpha, rtol=0.25
+    )
     assert model.topic_word_prior_ == pytest.approx(eta, rel=0.15)
 
 
-# ---- the model -----------------------------------------------------------------------------------
+# ---- the model
 @pytest.fixture(scope="module")
 def corpus():
     topics = np.random.default_rng(1).dirichlet(np.full(300, 0.05), 15)
@@ -133,7 +161,9 @@ def corpus():
     def draw(n, seed):
         rng = np.random.default_rng(seed)
         shares = rng.dirichlet(np.full(15, 0.1), n)
-        return sp.csr_matrix([rng.multinomial(60, row / row.sum()) for row in shares @ topics]).astype(float)
+        return sp.csr_matrix(
+            [rng.multinomial(60, row / row.sum()) for row in shares @ topics]
+        ).astype(float)
 
     return draw(600, 2), draw(100, 3)
 
@@ -141,8 +171,13 @@ def corpus():
 @UNSETTLED
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_chains_are_the_same_for_any_number_of_jobs(corpus, dtype):
-    X, options = corpus[0].astype(dtype), {"n_init": 3, "max_iter": 12, "learn_doc_topic_prior": True, **GIBBS}
-    first, *others = [LatentDirichletAllocation(15, n_jobs=n, **options).fit(X) for n in (None, 1, 2, 3)]
+    X, options = (
+        corpus[0].astype(dtype),
+        {"n_init": 3, "max_iter": 12, "learn_doc_topic_prior": True, **GIBBS},
+    )
+    first, *others = [
+        LatentDirichletAllocation(15, n_jobs=n, **options).fit(X) for n in (None, 1, 2, 3)
+    ]
     assert first.components_.dtype == dtype
     for other in others:
         np.testing.assert_array_equal(other.components_, first.components_)
@@ -150,7 +185,9 @@ def test_chains_are_the_same_for_any_number_of_jobs(corpus, dtype):
         np.testing.assert_array_equal(other.log_joint_, first.log_joint_)
     alone = LatentDirichletAllocation(15, **(options | {"n_init": 1})).fit(X)
     assert first.log_joint_[-1] >= alone.log_joint_[-1]
-    assert not np.array_equal(LatentDirichletAllocation(15, **(options | {"random_state": 1})).fit(X).components_, 0)
+    assert not np.array_equal(
+        LatentDirichletAllocation(15, **(options | {"random_state": 1})).fit(X).components_, 0
+    )
 
 
 @UNSETTLED
@@ -162,7 +199,10 @@ def test_held_out_documents_are_at_least_as_probable_as_with_variational_topics(
     sampled = LatentDirichletAllocation(15, max_iter=150, **learned, **priors, **GIBBS).fit(train)
     assert sampled.completion_score(test) > variational.completion_score(test)
     few = LeftToRight(50, 4, 4)  # its error, 0.1 nats a document, is far below the difference's
-    ours, theirs = (m.set_params(partition_estimator=few).score_samples(test[:60]) for m in (sampled, variational))
+    ours, theirs = (
+        m.set_params(partition_estimator=few).score_samples(test[:60])
+        for m in (sampled, variational)
+    )
     assert np.mean(ours - theirs) > 2 * np.std(ours - theirs, ddof=1) / np.sqrt(60)
     assert (sampled.n_iter_, len(sampled.log_joint_)) == (150, 31)
     assert sampled.log_joint_[-1] > sampled.log_joint_[0]
@@ -178,16 +218,25 @@ def test_components_are_the_prior_and_averaged_counts(corpus):
 
 
 def test_a_fit_says_whether_it_has_settled():
-    rising, level = (Chain(np.ones((1, 1)), np.ones(1), 1.0, values, 60) for values in (np.arange(13.0), np.zeros(13)))
+    rising, level = (
+        Chain(np.ones((1, 1)), np.ones(1), 1.0, values, 60)
+        for values in (np.arange(13.0), np.zeros(13))
+    )
     assert (rising.rise, level.rise) == (3, 0)
-    with pytest.warns(ConvergenceWarning, match="log p\\(words, topics\\) was 0.03 nats .* higher .*; raise max_iter"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match="log p\\(words, topics\\) was 0.03 nats .* higher .*; raise max_iter",
+    ):
         _warn_if_unsettled(rising.rise / 100, 60)
     _warn_if_unsettled(level.rise, 60)
 
 
 @pytest.mark.parametrize("max_iter", [0, 1, 10, 49])
 def test_few_passes_are_said_to_be_few(corpus, max_iter):
-    with pytest.warns(ConvergenceWarning, match=f"needs some 100 sweeps to settle: raise max_iter, now {max_iter}$"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match=f"needs some 100 sweeps to settle: raise max_iter, now {max_iter}$",
+    ):
         LatentDirichletAllocation(3, max_iter=max_iter, **GIBBS).fit(corpus[0][:50])
 
 
@@ -197,10 +246,14 @@ def test_lines_name_the_model_and_the_chain(corpus, capsys, n_jobs):
     X, options = corpus[0][:50], {"max_iter": 3, "verbose": 1, "n_jobs": n_jobs, **GIBBS}
     LatentDirichletAllocation(3, **options).fit(X)
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(",")[0] for line in lines] == [f"[LatentDirichletAllocation] pass {i} of 3" for i in (1, 2, 3)]
+    assert [line.split(",")[0] for line in lines] == [
+        f"[LatentDirichletAllocation] pass {i} of 3" for i in (1, 2, 3)
+    ]
     LatentDirichletAllocation(3, n_init=2, **options).fit(X)
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in lines] == [f"[LatentDirichletAllocation] chain {i} of 2" for i in (1, 2)]
+    assert [line.split(":")[0] for line in lines] == [
+        f"[LatentDirichletAllocation] chain {i} of 2" for i in (1, 2)
+    ]
 
 
 def test_a_settled_fit_is_silent():
@@ -211,14 +264,16 @@ def test_a_settled_fit_is_silent():
     assert not hasattr(variational, "log_joint_")
 
 
-# ---- what goes in --------------------------------------------------------------------------------
+# ---- what goes in
 @UNSETTLED
 def test_fractional_counts_are_rounded_with_a_warning(corpus):
     X, model = corpus[0][:50], LatentDirichletAllocation(3, max_iter=3, **GIBBS)
     whole = model.fit(X).components_.copy()
     fractional = X.copy()
     fractional.data += 0.2
-    with pytest.warns(UserWarning, match="X has fractional counts; topics are those of the nearest whole counts"):
+    with pytest.warns(
+        UserWarning, match="X has fractional counts; topics are those of the nearest whole counts"
+    ):
         np.testing.assert_array_equal(model.fit(fractional).components_, whole)
 
 
@@ -228,12 +283,23 @@ def test_fractional_counts_are_rounded_with_a_warning(corpus):
 def test_numbers_are_finite_for_all_priors(n_components, learned):
     bars, _, _ = make_bars_corpus(12, size=3, n_tokens=20, random_state=0)
     with_empty = sp.vstack([sp.csr_matrix((3, 9)), bars[:3], sp.csr_matrix((1, 9))]).tocsr()
-    options = {"max_iter": 6, "learn_doc_topic_prior": learned, "learn_topic_word_prior": learned, **GIBBS}
-    for X, alpha, eta in itertools.product((with_empty, sp.csr_matrix(np.eye(9)[:1])), PRIORS, PRIORS):
-        model = LatentDirichletAllocation(n_components, doc_topic_prior=alpha, topic_word_prior=eta, **options).fit(X)
+    options = {
+        "max_iter": 6,
+        "learn_doc_topic_prior": learned,
+        "learn_topic_word_prior": learned,
+        **GIBBS,
+    }
+    for X, alpha, eta in itertools.product(
+        (with_empty, sp.csr_matrix(np.eye(9)[:1])), PRIORS, PRIORS
+    ):
+        model = LatentDirichletAllocation(
+            n_components, doc_topic_prior=alpha, topic_word_prior=eta, **options
+        ).fit(X)
         assert np.all(np.isfinite(model.components_) & (model.components_ > 0))
         assert np.all(np.isfinite(model.log_joint_))
-        assert np.all(np.isfinite(model.doc_topic_prior_) & (np.asarray(model.doc_topic_prior_) > 0))
+        assert np.all(
+            np.isfinite(model.doc_topic_prior_) & (np.asarray(model.doc_topic_prior_) > 0)
+        )
         assert 0 < model.topic_word_prior_ < np.inf
         np.testing.assert_allclose(model.transform(X).sum(axis=1), 1.0, rtol=1e-5)
 
@@ -241,8 +307,14 @@ def test_numbers_are_finite_for_all_priors(n_components, learned):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"doc_topic_prior": [0.1, np.nan, 0.1]}, "doc_topic_prior must lie between 1e-20 and 1e\\+10, got nan"),
-        ({"doc_topic_prior": [0.1, -1.0, 0.1]}, "doc_topic_prior must lie between 1e-20 and 1e\\+10, got -1"),
+        (
+            {"doc_topic_prior": [0.1, np.nan, 0.1]},
+            "doc_topic_prior must lie between 1e-20 and 1e\\+10, got nan",
+        ),
+        (
+            {"doc_topic_prior": [0.1, -1.0, 0.1]},
+            "doc_topic_prior must lie between 1e-20 and 1e\\+10, got -1",
+        ),
         ({"topic_word_prior": np.nan}, "topic_word_prior"),
         ({"topic_word_prior": 1e-30}, "topic_word_prior must lie between 1e-20 and 1e\\+10"),
         ({}, "NaN"),
@@ -270,12 +342,19 @@ def test_what_gibbs_sampling_can_not_do_is_refused(corpus):
     with pytest.raises(ValueError, match="tempering needs learning_method="):
         LatentDirichletAllocation(3, tempering="annealed", **GIBBS).fit(X)
     for options in ({"n_init": 2}, {"learn_topic_word_prior": True}):
-        with pytest.raises(ValueError, match='learn_topic_word_prior and n_init > 1 need learning_method="gibbs"'):
+        with pytest.raises(
+            ValueError, match='learn_topic_word_prior and n_init > 1 need learning_method="gibbs"'
+        ):
             LatentDirichletAllocation(3, **options).fit(X)
-    with pytest.warns(UserWarning, match="fractional"), pytest.raises(ValueError, match="X has no whole counts"):
+    with (
+        pytest.warns(UserWarning, match="fractional"),
+        pytest.raises(ValueError, match="X has no whole counts"),
+    ):
         model.fit(X * 0.01)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_it_is_a_scikit_learn_estimator():
-    check_estimator(LatentDirichletAllocation(2, n_init=2, max_iter=5, learn_topic_word_prior=True, **GIBBS))
+    check_estimator(
+        LatentDirichletAllocation(2, n_init=2, max_iter=5, learn_topic_word_prior=True, **GIBBS)
+    )

@@ -14,7 +14,7 @@ from sklpf.models.lda._word_kernels import expected_log, list_words, log_tempere
 TIGHT = Settings(tolerance=1e-12, max_iter=2000)
 
 
-# ---- special functions ---------------------------------------------------------------------------
+# ---- special functions
 @pytest.mark.parametrize(
     ("ours", "reference", "tolerance"),
     [
@@ -32,13 +32,17 @@ def test_special_functions(ours, reference, tolerance):
 
 def test_exponential_of_digamma():
     x = np.logspace(-2.7, 6, 4001)
-    np.testing.assert_allclose([vector.exp_digamma(value) for value in x], np.exp(psi(x)), rtol=2e-11)
+    np.testing.assert_allclose(
+        [vector.exp_digamma(value) for value in x], np.exp(psi(x)), rtol=2e-11
+    )
     assert 0 <= vector.exp_digamma(1e-10) < 1e-300  # not NaN
 
 
-# ---- documents -------------------------------------------------------------------------------------
+# ---- documents
 def problem(n_topics, dtype=np.float64, n=25, n_words=50, seed=0):
-    """Topics with concentrated words, and documents of two to 40 distinct ones, one of them empty."""
+    """Topics with concentrated words, and documents of two to 40 distinct ones, one of
+    them empty.
+    """
     rng = np.random.default_rng(seed)
     topics = Topics((rng.gamma(0.2, 5.0, (n_topics, n_words)) + 0.3).astype(dtype), 0.2)
     X = rng.poisson(rng.choice([0.05, 0.5, 3.0], (n, 1)) * rng.gamma(0.5, 2.0, (n, n_words)))
@@ -65,7 +69,9 @@ def plain_document(topics, counts, alpha, gamma, inverse, settings):
 
 def infer(topics, X, alpha, gamma, inverse=1.0, settings=TIGHT, n_jobs=1):
     with task_map(n_jobs) as tasks:
-        return infer_documents(topics, X, alpha, gamma, settings, tasks, inverse=inverse, joint=True)
+        return infer_documents(
+            topics, X, alpha, gamma, settings, tasks, inverse=inverse, joint=True
+        )
 
 
 @pytest.mark.parametrize("n_topics", [1, 3, 16, 40, 130])
@@ -78,10 +84,14 @@ def test_documents_settle_where_the_equations_do(n_topics, inverse):
     found = infer(topics, X, alpha, start, inverse)
     counts = np.zeros((X.shape[1], n_topics))
     for d, b in enumerate(np.broadcast_to(inverse, n)):
-        gamma, used, value, joint = plain_document(topics, X[d].toarray()[0], alpha, start[d], b, TIGHT)
+        gamma, used, value, joint = plain_document(
+            topics, X[d].toarray()[0], alpha, start[d], b, TIGHT
+        )
         # dropped topics had less than 1e-6 tokens
         np.testing.assert_allclose(found.gamma[d], gamma, atol=2e-6 * n_topics)
-        assert found.gamma[d].sum() == pytest.approx(alpha.sum() + b * X[d].sum(), abs=1e-6 * n_topics)
+        assert found.gamma[d].sum() == pytest.approx(
+            alpha.sum() + b * X[d].sum(), abs=1e-6 * n_topics
+        )
         assert found.values[d] == pytest.approx(value, rel=1e-6, abs=1e-5)
         assert found.joints[d] == pytest.approx(joint, rel=1e-5, abs=1e-4)
         counts += used
@@ -108,7 +118,9 @@ def test_float32_documents_are_near_those_of_float64():
 def test_gamma_stays_where_no_step_is_allowed_and_empty_documents_get_the_prior():
     topics, X, alpha = problem(5)
     start = np.random.default_rng(1).gamma(2.0, 1.0, (X.shape[0], 5))
-    np.testing.assert_array_equal(infer(topics, X, alpha, start, settings=Settings(1e-3, 0)).gamma, start)
+    np.testing.assert_array_equal(
+        infer(topics, X, alpha, start, settings=Settings(1e-3, 0)).gamma, start
+    )
     found = infer(topics, X, alpha, start)
     np.testing.assert_array_equal(found.gamma[3], alpha)
     assert found.values[3] == found.joints[3] == 0
@@ -117,13 +129,17 @@ def test_gamma_stays_where_no_step_is_allowed_and_empty_documents_get_the_prior(
 def test_documents_with_tiny_weights_keep_their_topics():
     topics, X, alpha = problem(20)
     small = infer(topics, X * 1e-7, alpha, np.ones((X.shape[0], 20)))
-    np.testing.assert_allclose(small.gamma.sum(axis=1) - alpha.sum(), 1e-7 * X.sum(axis=1).A1, rtol=1e-4, atol=1e-15)
+    np.testing.assert_allclose(
+        small.gamma.sum(axis=1) - alpha.sum(), 1e-7 * X.sum(axis=1).A1, rtol=1e-4, atol=1e-15
+    )
 
 
 def test_threads_give_the_same_bits():
     topics, X, alpha = problem(30, n=200)
     start = np.ones((200, 30))
-    for found, again in zip(infer(topics, X, alpha, start), infer(topics, X, alpha, start, n_jobs=3)):
+    for found, again in zip(
+        infer(topics, X, alpha, start), infer(topics, X, alpha, start, n_jobs=3)
+    ):
         np.testing.assert_array_equal(found, again)
 
 
@@ -133,17 +149,21 @@ def test_words_are_listed_once():
     np.testing.assert_array_equal(words[local], [5, 2, 5, 9, 2, 0])
 
 
-# ---- bounds and moments ------------------------------------------------------------------------------
+# ---- bounds and moments
 def test_bounds_are_those_of_the_definition():
     topics, X, alpha = problem(6)
     found = infer(topics, X, alpha, np.ones((X.shape[0], 6)))
     components = topics.components
     log_beta = psi(components) - psi(components.sum(axis=1, keepdims=True))
     prior = np.full(components.shape, topics.prior)
-    assert topics.bound() == pytest.approx(np.sum(dirichlet_bound(prior, components, log_beta)), rel=1e-9)
+    assert topics.bound() == pytest.approx(
+        np.sum(dirichlet_bound(prior, components, log_beta)), rel=1e-9
+    )
     log_theta = psi(found.gamma) - psi(found.gamma.sum(axis=1, keepdims=True))
     np.testing.assert_allclose(expected_log(found.gamma), log_theta, rtol=1e-9, atol=1e-9)
-    expected = found.values + dirichlet_bound(np.broadcast_to(alpha, found.gamma.shape), found.gamma, log_theta)
+    expected = found.values + dirichlet_bound(
+        np.broadcast_to(alpha, found.gamma.shape), found.gamma, log_theta
+    )
     np.testing.assert_allclose(found.bound(alpha), expected, rtol=1e-9, atol=1e-8)
 
 
@@ -166,13 +186,17 @@ def test_moments_of_topics_and_shares(power):
     gamma = np.array([[0.3, 2.0, 5.0, 0.05]])
     shares = rng.dirichlet(gamma[0], 200_000) ** power @ np.exp(log_sums[0])
     tokens = np.exp(log_tempered_tokens(gamma, np.array([power]), log_sums)[0, 0])
-    assert abs(tokens - shares.mean()) < 5 * shares.std() / np.sqrt(len(shares)) + 1e-9  # a false alarm in 2e6 runs
+    assert (
+        abs(tokens - shares.mean()) < 5 * shares.std() / np.sqrt(len(shares)) + 1e-9
+    )  # a false alarm in 2e6 runs
     if power == 1.0:
         assert tokens == pytest.approx(1.0, abs=1e-10)
-        np.testing.assert_allclose(power_sums(topics.prior, 1.0, topics.weights, 1.0), topics.sums, rtol=1e-10)
+        np.testing.assert_allclose(
+            power_sums(topics.prior, 1.0, topics.weights, 1.0), topics.sums, rtol=1e-10
+        )
 
 
-# ---- topics ------------------------------------------------------------------------------------------
+# ---- topics
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_decay_over_many_updates_keeps_the_topics(dtype):
     rng = np.random.default_rng(0)

@@ -1,4 +1,6 @@
-"""LDAPath against brute force, fused programs against plain loops, estimators against Exact and each other."""
+"""LDAPath against brute force, fused programs against plain loops, estimators against Exact and
+each other.
+"""
 
 import itertools
 import math
@@ -22,7 +24,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, RTS, Exact, LeftToRight, ParallelTempering
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.models import LDAPath
 from sklpf.models._scoring import default_estimator
 from sklpf.testing import check_path, check_transition, shared_data
@@ -34,22 +36,26 @@ STREAM = Stream(stream_key(1), chain=5, step=1)
 
 def make_parameters(n_topics, n_words, seed=0):
     rng = np.random.default_rng(seed)
-    return rng.dirichlet(np.full(n_words, 0.5), size=n_topics) * 0.999 + 0.001 / n_words, rng.uniform(
-        0.2, 1.5, n_topics
-    )
+    return rng.dirichlet(
+        np.full(n_words, 0.5), size=n_topics
+    ) * 0.999 + 0.001 / n_words, rng.uniform(0.2, 1.5, n_topics)
 
 
 def make_path(n_topics, n_tokens, n_words=6, seed=0, ladder=LADDER, equal=False):
     """One document a number of tokens."""
     topics, prior = make_parameters(n_topics, n_words, seed)
     rng = np.random.default_rng(seed + 1)
-    X = np.array([rng.multinomial(n, np.full(n_words, 1 / n_words)) for n in np.atleast_1d(n_tokens)])
+    X = np.array(
+        [rng.multinomial(n, np.full(n_words, 1 / n_words)) for n in np.atleast_1d(n_tokens)]
+    )
     prior = 0.3 if equal else prior
     return LDAPath(topics, prior, X, ladder), X, topics, np.broadcast_to(prior, n_topics)
 
 
 def log_urn(z, prior):
-    """Log probability of topics drawn one after the other, each in proportion to its prior plus its draws so far."""
+    """Log probability of topics drawn one after the other, each in proportion to its prior plus its
+    draws so far.
+    """
     weights, total = np.array(prior), 0.0
     for topic in z:
         total += np.log(weights[topic] / weights.sum())
@@ -58,7 +64,9 @@ def log_urn(z, prior):
 
 
 def parts(z, words, topics, prior):
-    """Both ends of the path, log f_0 and log f_1, of one assignment, by the formulas of the class."""
+    """Both ends of the path, log f_0 and log f_1, of one assignment, by the formulas of
+    the class.
+    """
     likelihood = np.log(topics[z, words]).sum()
     independent = np.log(prior / prior.sum())[z].sum()
     return likelihood + independent, likelihood + log_urn(z, prior)
@@ -75,7 +83,7 @@ def brute_force(x, topics, prior, beta=1.0):
 SHAPES = [(1, 3), (2, 1), (3, 7), (17, 2), (20, 3)]
 
 
-# ---- exact values ---------------------------------------------------------------------------------
+# ---- exact values
 @pytest.mark.parametrize("equal", [True, False])
 @pytest.mark.parametrize(("n_topics", "n_tokens"), SHAPES)
 def test_enumeration_equals_brute_force(n_topics, n_tokens, equal):
@@ -92,12 +100,16 @@ def test_every_level_equals_brute_force(level):
     path, X, topics, prior = make_path(3, 6)
     enumerated = path.row(0).enumerate_block(0, level)
     assert len(enumerated) == math.comb(6 + 2, 6)
-    assert logsumexp(enumerated) == pytest.approx(brute_force(X[0], topics, prior, LADDER[level]), rel=1e-12)
+    assert logsumexp(enumerated) == pytest.approx(
+        brute_force(X[0], topics, prior, LADDER[level]), rel=1e-12
+    )
 
 
 def test_the_base_has_its_declared_normaliser():
     path, X, topics, prior = make_path(3, [6, 0])
-    assert path.row(0).base_log_partition == pytest.approx(brute_force(X[0], topics, prior, 0.0), rel=1e-12)
+    assert path.row(0).base_log_partition == pytest.approx(
+        brute_force(X[0], topics, prior, 0.0), rel=1e-12
+    )
     assert path.row(1).base_log_partition == 0
 
 
@@ -108,7 +120,9 @@ def test_two_topics_have_an_integral():
     log_density = (prior[0] - 1) * np.log(share) + (prior[1] - 1) * np.log1p(-share)
     log_density += gammaln(prior.sum()) - gammaln(prior).sum()
     log_density += np.log(np.outer(share, topics[0]) + np.outer(1 - share, topics[1])) @ X[0]
-    assert Exact().fit(path).log_partition_[0] == pytest.approx(logsumexp(log_density) - np.log(200_000), abs=1e-6)
+    assert Exact().fit(path).log_partition_[0] == pytest.approx(
+        logsumexp(log_density) - np.log(200_000), abs=1e-6
+    )
 
 
 def test_one_topic_and_equal_topics_have_closed_forms():
@@ -120,8 +134,12 @@ def test_one_topic_and_equal_topics_have_closed_forms():
         np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-12)
         sampled = AIS(100, 200, random_state=0).fit(path)
         # Student t with 99 degrees of freedom at 4.5: false alarms in 2e-5 of each
-        assert abs(sampled.log_partition_ - expected) <= 4.5 * sampled.log_partition_std_error_ + 1e-12
-        np.testing.assert_allclose(LeftToRight(5, random_state=0).fit(path).log_partition_, expected, rtol=1e-12)
+        assert (
+            abs(sampled.log_partition_ - expected) <= 4.5 * sampled.log_partition_std_error_ + 1e-12
+        )
+        np.testing.assert_allclose(
+            LeftToRight(5, random_state=0).fit(path).log_partition_, expected, rtol=1e-12
+        )
 
 
 def test_probabilities_of_all_documents_of_a_length_sum_to_one():
@@ -132,7 +150,7 @@ def test_probabilities_of_all_documents_of_a_length_sum_to_one():
     assert np.sum(orders * np.exp(log_likelihood)) == pytest.approx(1, abs=1e-12)
 
 
-# ---- the path's contract ----------------------------------------------------------------------------
+# ---- the path's contract
 @pytest.mark.parametrize(("n_topics", "n_tokens"), [(2, 8), (3, 7), (17, 5), (40, 20)])
 def test_keeps_the_contract(n_topics, n_tokens):
     check_path(make_path(n_topics, n_tokens)[0].row(0))
@@ -180,13 +198,16 @@ def test_states_are_visited_as_often_as_they_should(n_sweeps):
     for t in range(n_sweeps):
         state = path.gibbs(state, levels, STREAM.at(2 + t))
     counts = np.bincount(state.z @ [9, 3, 1], minlength=27)
-    log_f = [parts(np.array(z), words, topics, prior)[level > 0] for z in itertools.product(range(3), repeat=3)]
+    log_f = [
+        parts(np.array(z), words, topics, prior)[level > 0]
+        for z in itertools.product(range(3), repeat=3)
+    ]
     expected = 20_000 * np.exp(log_f - logsumexp(log_f))
     # 27 counts within 4.5 standard deviations each: false alarms in 2e-4
     assert np.all(np.abs(counts - expected) < 4.5 * np.sqrt(expected) + 1)
 
 
-# ---- fused programs equal plain loops -----------------------------------------------------------------
+# ---- fused programs equal plain loops
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("n_topics", "n_tokens"), [(2, 1), (3, 30), (40, 20)])
 def test_annealing_equals_the_plain_loop(n_topics, n_tokens, reverse):
@@ -202,7 +223,7 @@ def test_tempering_equals_the_plain_loop(sweeps_per_redraw, stride):
     assert_tempering_equals_the_loop(make_path(5, 20)[0].row(0), sweeps_per_redraw, stride)
 
 
-# ---- estimators agree -----------------------------------------------------------------------------
+# ---- estimators agree
 ESTIMATORS = {
     "AIS": AIS(100, 200, random_state=0),
     "ParallelTempering": ParallelTempering(n_sweeps=512, random_state=0),
@@ -217,7 +238,8 @@ def test_estimators_agree_with_enumeration(name):
     expected = Exact().fit(path).log_partition_
     estimator.fit(path)
     error = np.abs(estimator.log_partition_ - expected)
-    # 6 documents, two-sided Student t with at least 9 degrees of freedom at 6.6: false alarms in 6e-4
+    # 6 documents, two-sided Student t with at least 9 degrees of freedom at 6.6: false alarms in
+    # 6e-4
     assert np.all(error <= 6.6 * estimator.log_partition_std_error_ + 1e-12)
     assert np.all(estimator.log_partition_std_error_ < 0.1)
     assert estimator.log_partition_.shape == (6,)
@@ -233,16 +255,22 @@ def test_documents_without_words_are_certain(estimator):
 
 
 def test_estimators_agree_on_real_documents():
-    """Topics that scikit-learn finds in AP news, and three of its test documents with 44 to 171 tokens."""
+    """Topics that scikit-learn finds in AP news, and three of its test documents with 44 to 171
+    tokens.
+    """
     data = shared_data("text/ap.npz")
     n_features = int(data["n_features"])
     train, test = (
-        sp.csr_matrix((data[f"{part}_data"].astype(float), data[f"{part}_indices"], data[f"{part}_indptr"]))
+        sp.csr_matrix(
+            (data[f"{part}_data"].astype(float), data[f"{part}_indices"], data[f"{part}_indptr"])
+        )
         for part in ("train", "test")
     )
     train.resize((500, n_features))
     test.resize((test.shape[0], n_features))
-    lda = LatentDirichletAllocation(20, doc_topic_prior=0.1, learning_method="online", max_iter=1, random_state=0)
+    lda = LatentDirichletAllocation(
+        20, doc_topic_prior=0.1, learning_method="online", max_iter=1, random_state=0
+    )
     topics = lda.fit(train).components_
     length = np.asarray(test.sum(axis=1)).ravel()
     chosen = np.argsort(length)[[12, 60, 122]]
@@ -263,13 +291,15 @@ def test_estimators_agree_on_real_documents():
         assert np.all(difference < 6.6 * np.hypot(other.std_error, results[0].std_error))
 
 
-# ---- documents ------------------------------------------------------------------------------------
+# ---- documents
 def corpus(n=60):
     topics, prior = make_parameters(20, 50)
     return np.random.default_rng(2).poisson(0.3, size=(n, 50)), topics, prior
 
 
-@pytest.mark.parametrize("estimator", [AIS(20, 10, random_state=0), LeftToRight(20, random_state=0)])
+@pytest.mark.parametrize(
+    "estimator", [AIS(20, 10, random_state=0), LeftToRight(20, random_state=0)]
+)
 def test_a_document_has_the_same_bits_in_any_company(estimator):
     X, topics, prior = corpus()
 
@@ -305,7 +335,10 @@ def test_the_form_of_the_counts_does_not_show():
     unsorted = sp.csr_matrix(X)
     for t in range(5):
         here = slice(*unsorted.indptr[t : t + 2])
-        unsorted.indices[here], unsorted.data[here] = unsorted.indices[here][::-1], unsorted.data[here][::-1].copy()
+        unsorted.indices[here], unsorted.data[here] = (
+            unsorted.indices[here][::-1],
+            unsorted.data[here][::-1].copy(),
+        )
     unsorted.has_sorted_indices = False
     kept = unsorted.copy()
     expected = LDAPath(topics, prior, X)
@@ -364,7 +397,7 @@ def test_a_pickled_path_gives_the_same_bits():
     same_state(copied.gibbs(state, levels, STREAM), path.gibbs(state, levels, STREAM))
 
 
-# ---- what is wrong is said in one sentence --------------------------------------------------------
+# ---- what is wrong is said in one sentence
 GOOD = {"topics": [[0.5, 0.2, 0.3], [0.1, 0.8, 0.1]], "doc_topic_prior": 0.5, "X": [[1, 0, 2]]}
 
 
@@ -378,7 +411,11 @@ GOOD = {"topics": [[0.5, 0.2, 0.3], [0.1, 0.8, 0.1]], "doc_topic_prior": 0.5, "X
         ("topics", [[5.0, 2.0, 3.0], [0.1, 0.8, 0.1]], "topics must have rows that sum to 1"),
         ("doc_topic_prior", 0.0, "doc_topic_prior must lie between 1e-20 and 1e"),
         ("doc_topic_prior", np.nan, "doc_topic_prior must lie between 1e-20 and 1e"),
-        ("doc_topic_prior", [0.5, 0.5, 0.5], r"doc_topic_prior must be a number or have the shape \(2,\)"),
+        (
+            "doc_topic_prior",
+            [0.5, 0.5, 0.5],
+            r"doc_topic_prior must be a number or have the shape \(2,\)",
+        ),
         ("X", [1, 0, 2], r"X must have the shape \(n_documents, 3\)"),
         ("X", [[1, 0]], r"X must have the shape \(n_documents, 3\)"),
         ("X", np.zeros((0, 3)), "and at least one row"),

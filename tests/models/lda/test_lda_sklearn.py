@@ -22,15 +22,21 @@ FEW = AIS(n_temperatures=20, n_chains=16)
 pytestmark = [
     pytest.mark.filterwarnings("ignore:X has fractional counts"),  # the checks pass random numbers
     pytest.mark.filterwarnings("ignore:.* rows of X have no likelihood"),
-    pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted"),  # of documents of a thousand tokens
-    pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names"),  # checks mix frames and arrays
+    pytest.mark.filterwarnings(
+        "ignore:likelihoods are not to be trusted"
+    ),  # of documents of a thousand tokens
+    pytest.mark.filterwarnings(
+        "ignore:X (does not have valid|has) feature names"
+    ),  # checks mix frames and arrays
 ]
 
 
 @checks.parametrize_with_checks(
     [
         SMALL,
-        LatentDirichletAllocation(2, learning_method="online", batch_size=7, shuffle=True, learn_doc_topic_prior=True),
+        LatentDirichletAllocation(
+            2, learning_method="online", batch_size=7, shuffle=True, learn_doc_topic_prior=True
+        ),
         LatentDirichletAllocation(2, tempering="annealed", max_iter=5),
         LatentDirichletAllocation(2, tempering="global", learning_method="online", max_iter=4),
         LatentDirichletAllocation(2, tempering="local", max_iter=4, partition_estimator=FEW),
@@ -56,21 +62,33 @@ def test_parameters_begin_as_those_of_scikit_learn():
     assert attributes <= {name for name in dir(model) if hasattr(model, name)}
 
 
-# ---- against scikit-learn's class ----------------------------------------------------------------
+# ---- against scikit-learn's class
 def corpus(n=300, dtype=np.float64, random_state=0):
-    X, _, _ = make_bars_corpus(n, size=6, doc_topic_prior=0.3, background=0.1, random_state=random_state)
+    X, _, _ = make_bars_corpus(
+        n, size=6, doc_topic_prior=0.3, background=0.1, random_state=random_state
+    )
     return X.astype(dtype)
 
 
 @pytest.mark.parametrize("method", ["batch", "online"])
-@pytest.mark.parametrize("make", [sp.csr_matrix, sp.csr_array, sp.csc_matrix, lambda X: X.toarray()])
+@pytest.mark.parametrize(
+    "make", [sp.csr_matrix, sp.csr_array, sp.csc_matrix, lambda X: X.toarray()]
+)
 def test_a_seed_gives_the_topics_of_scikit_learn(method, make):
     X = make(corpus())
-    options = {"n_components": 12, "learning_method": method, "max_iter": 4, "batch_size": 40, "random_state": 3}
+    options = {
+        "n_components": 12,
+        "learning_method": method,
+        "max_iter": 4,
+        "batch_size": 40,
+        "random_state": 3,
+    }
     ours, theirs = LatentDirichletAllocation(**options).fit(X), Reference(**options).fit(X)
     # documents settle to 1e-3, so that rounding decides at most some last steps
     np.testing.assert_allclose(ours.components_, theirs.components_, rtol=1e-3)
-    np.testing.assert_allclose(ours.exp_dirichlet_component_, theirs.exp_dirichlet_component_, rtol=1e-3)
+    np.testing.assert_allclose(
+        ours.exp_dirichlet_component_, theirs.exp_dirichlet_component_, rtol=1e-3
+    )
     assert ours.bound_ == pytest.approx(theirs.bound_, rel=1e-5)
     assert ours.elbo_ == pytest.approx(theirs.score(X), rel=1e-6)
     assert (ours.n_iter_, ours.n_batch_iter_) == (theirs.n_iter_, theirs.n_batch_iter_)
@@ -82,10 +100,14 @@ def test_a_seed_gives_the_topics_of_scikit_learn(method, make):
 def test_the_same_topics_give_documents_the_same_gamma(n_components, prior):
     X = corpus()
     theirs = Reference(n_components, doc_topic_prior=prior, random_state=0).fit(X)
-    ours = LatentDirichletAllocation(n_components, doc_topic_prior=prior, random_state=1, max_iter=1).fit(X)
+    ours = LatentDirichletAllocation(
+        n_components, doc_topic_prior=prior, random_state=1, max_iter=1
+    ).fit(X)
     ours.components_ = theirs.components_
     new = corpus(200, random_state=1)
-    np.testing.assert_allclose(ours.transform(new, normalize=False), theirs._unnormalized_transform(new), atol=1e-5)
+    np.testing.assert_allclose(
+        ours.transform(new, normalize=False), theirs._unnormalized_transform(new), atol=1e-5
+    )
     np.testing.assert_allclose(ours.transform(new), theirs.transform(new), atol=1e-6)
 
 
@@ -93,10 +115,15 @@ def test_words_that_were_never_seen_have_no_say_as_in_scikit_learn():
     X = corpus(100).tolil()
     X[:, 7] = 0
     options = {"n_components": 5, "topic_word_prior": 0.01, "random_state": 0}
-    ours, theirs = LatentDirichletAllocation(**options).fit(X.tocsr()), Reference(**options).fit(X.tocsr())
+    ours, theirs = (
+        LatentDirichletAllocation(**options).fit(X.tocsr()),
+        Reference(**options).fit(X.tocsr()),
+    )
     new = corpus(50, random_state=1)
     ours.components_ = theirs.components_
-    np.testing.assert_allclose(ours.transform(new, normalize=False), theirs._unnormalized_transform(new), atol=1e-5)
+    np.testing.assert_allclose(
+        ours.transform(new, normalize=False), theirs._unnormalized_transform(new), atol=1e-5
+    )
 
 
 def test_a_stream_gives_the_topics_of_scikit_learn():
@@ -112,8 +139,17 @@ def test_a_stream_gives_the_topics_of_scikit_learn():
 
 def test_evaluations_end_fit_as_in_scikit_learn(capsys):
     X = corpus()
-    options = {"n_components": 6, "evaluate_every": 2, "perp_tol": 0.3, "max_iter": 60, "random_state": 0}
-    ours, theirs = LatentDirichletAllocation(**options, verbose=1).fit(X), Reference(**options).fit(X)
+    options = {
+        "n_components": 6,
+        "evaluate_every": 2,
+        "perp_tol": 0.3,
+        "max_iter": 60,
+        "random_state": 0,
+    }
+    ours, theirs = (
+        LatentDirichletAllocation(**options, verbose=1).fit(X),
+        Reference(**options).fit(X),
+    )
     assert ours.n_iter_ == theirs.n_iter_ < 60
     assert "perplexity:" in capsys.readouterr().out
 
@@ -121,19 +157,26 @@ def test_evaluations_end_fit_as_in_scikit_learn(capsys):
 def test_float32_counts_give_float32_topics_near_those_of_float64():
     X = corpus()
     options = {"n_components": 12, "max_iter": 5, "random_state": 0}
-    double, single = (LatentDirichletAllocation(**options).fit(X.astype(kind)) for kind in (np.float64, np.float32))
+    double, single = (
+        LatentDirichletAllocation(**options).fit(X.astype(kind))
+        for kind in (np.float64, np.float32)
+    )
     assert single.components_.dtype == single.transform(X.astype(np.float32)).dtype == np.float32
     np.testing.assert_allclose(single.components_, double.components_, rtol=5e-3, atol=5e-3)
 
 
-# ---- in use ----------------------------------------------------------------------------------------
+# ---- in use
 def test_grid_search_over_a_pipeline():
     words = np.array([f"w{i}" for i in range(16)])
     X, _, _ = make_bars_corpus(150, size=4, n_tokens=30, doc_topic_prior=0.2, random_state=0)
     texts = [" ".join(np.repeat(words, row)) for row in X.toarray().astype(int)]
-    model = LatentDirichletAllocation(random_state=0, doc_topic_prior=0.2, max_iter=30, partition_estimator=FEW)
+    model = LatentDirichletAllocation(
+        random_state=0, doc_topic_prior=0.2, max_iter=30, partition_estimator=FEW
+    )
     pipeline = make_pipeline(CountVectorizer(), model)
-    search = GridSearchCV(pipeline, {"latentdirichletallocation__n_components": [1, 8]}, cv=2).fit(texts)
+    search = GridSearchCV(pipeline, {"latentdirichletallocation__n_components": [1, 8]}, cv=2).fit(
+        texts
+    )
     assert search.best_params_ == {"latentdirichletallocation__n_components": 8}
     names = search.best_estimator_.get_feature_names_out()
     assert list(names[:2]) == ["latentdirichletallocation0", "latentdirichletallocation1"]
@@ -143,7 +186,13 @@ def test_grid_search_over_a_pipeline():
 def test_a_clone_with_the_same_seed_and_any_number_of_jobs_gives_the_same_bits(tempering):
     X = corpus(200)
     model = LatentDirichletAllocation(
-        12, learning_method="online", batch_size=90, max_iter=3, tempering=tempering, n_temperatures=5, random_state=0
+        12,
+        learning_method="online",
+        batch_size=90,
+        max_iter=3,
+        tempering=tempering,
+        n_temperatures=5,
+        random_state=0,
     )
     one, three = model.fit(X), clone(model).set_params(n_jobs=3).fit(X)
     np.testing.assert_array_equal(one.components_, three.components_)

@@ -1,4 +1,6 @@
-"""Temperatures of latent Dirichlet allocation: log C(T) against enumeration, rising bounds, and the phases of fit."""
+"""Temperatures of latent Dirichlet allocation: log C(T) against enumeration, rising bounds, and the
+phases of fit.
+"""
 
 import itertools
 
@@ -27,10 +29,12 @@ K, V, ALPHA, ETA = 3, 5, 0.5, 0.4
 
 def corpus(lengths, numbers=None, n_features=V, eta=ETA, alpha=(ALPHA,) * K):
     numbers = np.ones(len(lengths)) if numbers is None else np.asarray(numbers, dtype=float)
-    return Corpus(np.asarray(lengths, dtype=float), numbers, n_features, eta, np.asarray(alpha, dtype=float))
+    return Corpus(
+        np.asarray(lengths, dtype=float), numbers, n_features, eta, np.asarray(alpha, dtype=float)
+    )
 
 
-# ---- log C(T) --------------------------------------------------------------------------------------
+# ---- log C(T)
 def log_moment(prior, powers):
     """Log E prod_i p_i^powers_i for p ~ Dirichlet(prior), over the last axis."""
     prior = np.broadcast_to(prior, powers.shape)
@@ -40,13 +44,17 @@ def log_moment(prior, powers):
 
 
 def enumerated(documents, temperature):
-    """Log of the sum over the words and topics of all tokens of E prod (theta_z beta_zw)^s, documents sharing beta."""
+    """Log of the sum over the words and topics of all tokens of E prod (theta_z beta_zw)^s,
+    documents sharing beta.
+    """
     n, s = sum(documents), 1 / temperature
     z = np.array(list(itertools.product(range(K), repeat=n)))
     w = np.array(list(itertools.product(range(V), repeat=n)))
     shares = np.zeros(len(z))
     for part in np.split(np.arange(n), np.cumsum(documents)[:-1]):
-        shares += log_moment(ALPHA, s * np.stack([np.sum(z[:, part] == k, axis=1) for k in range(K)], axis=1))
+        shares += log_moment(
+            ALPHA, s * np.stack([np.sum(z[:, part] == k, axis=1) for k in range(K)], axis=1)
+        )
     totals = np.empty(len(z))
     for i, topics in enumerate(z):
         counts = np.zeros((len(w), K, V))
@@ -56,14 +64,19 @@ def enumerated(documents, temperature):
     return logsumexp(totals)
 
 
-@pytest.mark.parametrize(("documents", "temperature"), [([4], 2.0), ([4], 5.0), ([2, 2], 2.0), ([3, 1], 5.0)])
+@pytest.mark.parametrize(
+    ("documents", "temperature"), [([4], 2.0), ([4], 5.0), ([2, 2], 2.0), ([3, 1], 5.0)]
+)
 def test_joint_partition_is_the_enumerated_one(documents, temperature):
     exact = enumerated(documents, temperature)
     if documents == [4] and temperature == 2.0:
         assert exact == pytest.approx(4.09, abs=0.01)
     lengths, numbers = np.unique(documents, return_counts=True)
     options = {"n_topic_draws": 1000, "n_proportion_draws": 1000}
-    estimates = [log_partition([temperature], corpus(lengths, numbers), **options, random_state=i)[0] for i in range(3)]
+    estimates = [
+        log_partition([temperature], corpus(lengths, numbers), **options, random_state=i)[0]
+        for i in range(3)
+    ]
     # 3 runs within 0.02 of each other and of the truth; their spread over seeds is 0.002 to 0.005
     np.testing.assert_allclose(estimates, exact, atol=0.02)
 
@@ -72,12 +85,15 @@ def test_marginal_partition_is_the_one_summed_over_words():
     rng, n, s = np.random.default_rng(0), 100_000, 0.5
     theta, beta = rng.dirichlet(np.full(K, ALPHA), n), rng.dirichlet(np.full(V, ETA), (n, K))
     powers = np.einsum("nk,nkv->nv", theta, beta) ** s
-    values = sum(np.prod(powers[:, list(words)], axis=1) for words in itertools.product(range(V), repeat=4))
+    values = sum(
+        np.prod(powers[:, list(words)], axis=1) for words in itertools.product(range(V), repeat=4)
+    )
     error = values.std() / values.mean() / np.sqrt(n)
     assert np.log(values.mean()) == pytest.approx(2.80, abs=0.02)
     options = {"marginal": True, "n_topic_draws": 1000, "n_proportion_draws": 1000}
     estimate = log_partition([2.0], corpus([4]), **options, random_state=0)[0]
-    # both within 5 standard errors of the truth, that of the estimate being 0.005: a false alarm in 1e6 runs
+    # both within 5 standard errors of the truth, that of the estimate being 0.005: a false alarm in
+    # 1e6 runs
     assert abs(estimate - np.log(values.mean())) < 5 * np.hypot(error, 0.005)
 
 
@@ -85,7 +101,9 @@ def test_one_topic_has_only_one_partition():
     options = {"n_topic_draws": 50, "random_state": 3}
     one = corpus([4, 7], [2, 1], alpha=[0.3])
     temperatures = [1.0, 1.5, 4.0]
-    joint, marginal = (log_partition(temperatures, one, marginal=kind, **options) for kind in (False, True))
+    joint, marginal = (
+        log_partition(temperatures, one, marginal=kind, **options) for kind in (False, True)
+    )
     np.testing.assert_allclose(joint, marginal, rtol=1e-12, atol=1e-12)
     assert joint[0] == pytest.approx(0.0, abs=1e-12)
     assert np.all(np.diff(joint) > 0)
@@ -94,24 +112,35 @@ def test_one_topic_has_only_one_partition():
 @pytest.mark.parametrize("marginal", [False, True])
 def test_bounds_and_the_point_approximation(marginal):
     temperatures, few = np.array([1.0, 1.3, 2.0, 8.0]), corpus([3, 6], [4, 2])
-    estimate = log_partition(temperatures, few, marginal=marginal, n_topic_draws=200, random_state=0)
+    estimate = log_partition(
+        temperatures, few, marginal=marginal, n_topic_draws=200, random_state=0
+    )
     upper = log_partition_upper(temperatures, few, marginal)
     assert np.all(estimate[1:] < upper[1:])
     assert estimate[0] == pytest.approx(upper[0], abs=1e-9)
     even = np.full((K, V), 1 / V), np.full(K, 1 / K)  # where the bound is reached
-    np.testing.assert_allclose(log_partition_at(temperatures, few, *even, marginal=marginal), upper, atol=1e-9)
+    np.testing.assert_allclose(
+        log_partition_at(temperatures, few, *even, marginal=marginal), upper, atol=1e-9
+    )
 
 
 def test_the_point_approximation_has_the_sign_of_the_sum_over_words_and_topics():
     rng, n, s = np.random.default_rng(0), 3, 1 / 2.5
     topics, shares = rng.dirichlet(np.full(V, ETA), K), rng.dirichlet(np.full(K, ALPHA))
     joint = (shares[:, None] * topics).ravel() ** s
-    total = sum(np.prod(joint[list(states)]) for states in itertools.product(range(K * V), repeat=n))
+    total = sum(
+        np.prod(joint[list(states)]) for states in itertools.product(range(K * V), repeat=n)
+    )
     value = log_partition_at([2.5], corpus([n]), topics, shares)[0]
     assert value == pytest.approx(np.log(total), rel=1e-12)
     assert value > 0
-    total = sum(np.prod((shares @ topics)[list(words)] ** s) for words in itertools.product(range(V), repeat=n))
-    assert log_partition_at([2.5], corpus([n]), topics, shares, marginal=True)[0] == pytest.approx(np.log(total))
+    total = sum(
+        np.prod((shares @ topics)[list(words)] ** s)
+        for words in itertools.product(range(V), repeat=n)
+    )
+    assert log_partition_at([2.5], corpus([n]), topics, shares, marginal=True)[0] == pytest.approx(
+        np.log(total)
+    )
 
 
 def test_interpolation_is_exact_for_polynomials_and_close_for_partitions():
@@ -122,17 +151,20 @@ def test_interpolation_is_exact_for_polynomials_and_close_for_partitions():
     text = corpus([80, 150], [30, 20], n_features=300, eta=0.02, alpha=np.full(10, 0.05))
     exact = np.array([log_partition(many, text, random_state=seed) for seed in range(4)])
     close = interpolation(few, many) @ log_partition(few, text, random_state=0)
-    # averages of draws have kinks; they are left out by much less than the estimate moves from seed to seed
+    # averages of draws have kinks; they are left out by much less than the estimate moves from seed
+    # to seed
     assert np.max(np.abs(close - exact[0])) < 0.5 * np.median(exact.std(axis=0))
     assert corpus_log_partition(many, text, False, 0)[0] == pytest.approx(0.0, abs=1e-9)
 
 
-# ---- bounds of the whole -----------------------------------------------------------------------------
+# ---- bounds of the whole
 def sweep(topics, X, alpha, gamma, tempering):
     """One sweep of coordinate ascent; returns the bound before the topics move, gamma and U."""
     with task_map(1) as tasks:
         settings = Settings(1e-10, 3000)
-        found = infer_documents(topics, X, alpha, gamma, settings, tasks, inverse=tempering.inverse, joint=True)
+        found = infer_documents(
+            topics, X, alpha, gamma, settings, tasks, inverse=tempering.inverse, joint=True
+        )
         objective = found.bound(alpha).sum() + topics.bound() + tempering.term
         update_topics(topics, found, 1.0, 1.0, tasks)
     return objective, found.gamma, found.joints.sum()
@@ -148,7 +180,11 @@ class Untempered:
 @pytest.mark.parametrize("kind", ["none", "global", "monotone"])
 def test_the_bound_rises_in_every_sweep(kind):
     X, _, _ = make_bars_corpus(40, size=4, n_tokens=40, random_state=0)
-    rng, alpha, temperatures = np.random.default_rng(0), np.full(8, 0.2), temperature_ladder(10.0, 30)
+    rng, alpha, temperatures = (
+        np.random.default_rng(0),
+        np.full(8, 0.2),
+        temperature_ladder(10.0, 30),
+    )
     topics, gamma = Topics(rng.gamma(100, 0.01, (8, 16)), 0.2), rng.gamma(100, 0.01, (40, 8))
     tempering = Untempered()
     if kind != "none":
@@ -160,7 +196,8 @@ def test_the_bound_rises_in_every_sweep(kind):
         inverses.append(float(tempering.inverse))
         tempering.advance(joint)
         objectives.append(objective)
-    # topics are dropped under 1e-6 tokens, which costs up to 1e-6 nats for each of 8 in 40 documents
+    # topics are dropped under 1e-6 tokens, which costs up to 1e-6 nats for each of 8 in 40
+    # documents
     assert np.min(np.diff(objectives)) > -1e-3
     assert objectives[-1] - objectives[0] > 10
     if kind == "monotone":
@@ -185,7 +222,9 @@ def test_documents_have_temperatures_by_how_well_they_fit():
 
     scores = -4.0 * 100 * powers - 100 * log_tempered_tokens(gamma, powers, log_sums)
     weights = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
-    np.testing.assert_allclose(tempering.inverses(np.full(3, -400.0), lengths, gamma), weights @ powers, rtol=1e-3)
+    np.testing.assert_allclose(
+        tempering.inverses(np.full(3, -400.0), lengths, gamma), weights @ powers, rtol=1e-3
+    )
 
 
 def test_running_mean_of_batches():
@@ -195,18 +234,26 @@ def test_running_mean_of_batches():
     assert mean.add(0.0, 0.0) == pytest.approx(-5300.0)  # a batch of empty documents says nothing
 
 
-# ---- phases ------------------------------------------------------------------------------------------
+# ---- phases
 BARS, _, _ = make_bars_corpus(120, size=4, n_tokens=50, random_state=0)
 
 
 def fitted(**options):
-    options = {"learning_method": "online", "batch_size": 30, "max_iter": 5, "random_state": 0, **options}
+    options = {
+        "learning_method": "online",
+        "batch_size": 30,
+        "max_iter": 5,
+        "random_state": 0,
+        **options,
+    }
     return LatentDirichletAllocation(8, **options).fit(BARS)
 
 
 def test_a_schedule_falls_from_the_first_temperature_to_one():
     model = fitted(tempering="annealed", initial_temperature=3.0, n_tempered=2)
-    np.testing.assert_allclose(model.temperatures_, [*np.linspace(3.0, 1.0, 8, endpoint=False), *np.ones(12)])
+    np.testing.assert_allclose(
+        model.temperatures_, [*np.linspace(3.0, 1.0, 8, endpoint=False), *np.ones(12)]
+    )
     geometric = fitted(tempering="annealed", temperature_schedule="geometric", n_tempered=0.5)
     np.testing.assert_allclose(geometric.temperatures_, [1.5, 1.5**0.5, *np.ones(18)])
     own = fitted(tempering="annealed", temperature_schedule=[4.0, 2.0])
@@ -217,10 +264,16 @@ def test_a_schedule_falls_from_the_first_temperature_to_one():
 @pytest.mark.parametrize("method", ["batch", "online"])
 @pytest.mark.parametrize(("max_iter", "n_cold"), [(1, 2), (2, 4), (5, 8)])
 def test_fit_always_ends_at_temperature_one(tempering, method, max_iter, n_cold):
-    model = fitted(tempering=tempering, learning_method=method, max_iter=max_iter, n_temperatures=10)
+    model = fitted(
+        tempering=tempering, learning_method=method, max_iter=max_iter, n_temperatures=10
+    )
     if method == "batch":
         n_cold = max(n_cold // 4, 1)
-    assert len(model.temperatures_) == max_iter * (4 if method == "online" else 1) == model.n_batch_iter_ - 1
+    assert (
+        len(model.temperatures_)
+        == max_iter * (4 if method == "online" else 1)
+        == model.n_batch_iter_ - 1
+    )
     np.testing.assert_array_equal(model.temperatures_[-n_cold:], 1.0)
     assert np.all(model.temperatures_[:-n_cold] > 1)
     assert np.isfinite(model.elbo_)
@@ -229,7 +282,11 @@ def test_fit_always_ends_at_temperature_one(tempering, method, max_iter, n_cold)
 @pytest.mark.parametrize("partition", ["joint", "marginal"])
 def test_a_monotone_temperature_never_rises(partition):
     model = fitted(
-        tempering="global", tempered_partition=partition, monotone_temperature=True, max_iter=20, n_tempered=15
+        tempering="global",
+        tempered_partition=partition,
+        monotone_temperature=True,
+        max_iter=20,
+        n_tempered=15,
     )
     assert np.all(np.diff(model.temperatures_) <= 0)
 
@@ -240,7 +297,9 @@ def test_streams_cool_after_as_many_documents_as_are_asked_for():
     )
     for _ in range(3):
         model.partial_fit(BARS)
-    np.testing.assert_allclose(model.temperatures_, [*np.linspace(1.5, 1.0, 6, endpoint=False), *np.ones(3)])
+    np.testing.assert_allclose(
+        model.temperatures_, [*np.linspace(1.5, 1.0, 6, endpoint=False), *np.ones(3)]
+    )
     model.fit(BARS)  # begins anew
     assert model.temperatures_[0] == 1.5
 
@@ -248,7 +307,9 @@ def test_streams_cool_after_as_many_documents_as_are_asked_for():
 def test_no_tempering_is_tempering_of_no_passes():
     plain = fitted()
     for tempering in ("annealed", "global", "local"):
-        np.testing.assert_array_equal(fitted(tempering=tempering, n_tempered=0).components_, plain.components_)
+        np.testing.assert_array_equal(
+            fitted(tempering=tempering, n_tempered=0).components_, plain.components_
+        )
 
 
 def test_a_schedule_too_long_to_be_held_is_refused():

@@ -1,4 +1,6 @@
-"""LatentDirichletAllocation: scores per word and perplexities with their intervals, and what a row is called."""
+"""LatentDirichletAllocation: scores per word and perplexities with their intervals, and what a row
+is called.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,7 +10,14 @@ from scipy.stats import t as student_t
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
-from sklpf import BernoulliRBM, Exact, LatentDirichletAllocation, compare, compare_models, score_interval
+from sklpf import (
+    BernoulliRBM,
+    Exact,
+    LatentDirichletAllocation,
+    compare,
+    compare_models,
+    score_interval,
+)
 from sklpf.datasets import make_bars_corpus
 from sklpf.display import ComparisonDisplay
 
@@ -17,7 +26,9 @@ DOCUMENTS = np.array([[3, 0, 0], [1, 1, 1], [0, 2, 5], [0, 0, 0], [4, 1, 1]])
 
 
 def model(**options):
-    return LatentDirichletAllocation.from_topics(TOPICS, doc_topic_prior=0.5, random_state=0, **options)
+    return LatentDirichletAllocation.from_topics(
+        TOPICS, doc_topic_prior=0.5, random_state=0, **options
+    )
 
 
 def test_the_mean_per_word_is_that_of_all_words():
@@ -44,17 +55,23 @@ def test_of_documents_of_one_length_words_are_documents_over_it():
     assert documents == fitted.score_interval(X, per="document")
     assert documents.unit == "document"
     for name in ("mean", "sampling", "partition", "combined"):
-        np.testing.assert_allclose(np.divide(getattr(documents, name), 8), getattr(words, name), rtol=1e-12)
+        np.testing.assert_allclose(
+            np.divide(getattr(documents, name), 8), getattr(words, name), rtol=1e-12
+        )
 
 
 def test_the_interval_per_word_covers():
-    """Long documents have other words than short ones, which a mean over documents of l / n would get wrong."""
+    """Long documents have other words than short ones, which a mean over documents of l / n would
+    get wrong.
+    """
     rng = np.random.default_rng(0)
     q = np.array([0.5, 0.3, 0.2])
     lengths = np.array([2, 6])
     p = np.array([[0.2, 0.2, 0.6], [0.6, 0.3, 0.1]])
     truth = lengths @ (p @ np.log(q)) / lengths.sum()
-    one_topic = LatentDirichletAllocation.from_topics(q[None], doc_topic_prior=1.0, partition_estimator=Exact())
+    one_topic = LatentDirichletAllocation.from_topics(
+        q[None], doc_topic_prior=1.0, partition_estimator=Exact()
+    )
     inside = 0
     for _ in range(400):
         kinds = rng.integers(2, size=60)
@@ -96,21 +113,27 @@ def test_a_pipeline_is_scored_per_word():
     assert score_interval(pipe, texts, per="word") == pipe[-1].score_interval(counts, per="word")
     assert score_interval(pipe, texts) == pipe[-1].score_interval(counts)
     rbm = BernoulliRBM.from_parameters(np.zeros((1, 2)), np.zeros(2), np.zeros(1))
-    with pytest.raises(TypeError, match=r"BernoulliRBM.score_interval\(\) got an unexpected keyword argument 'per'"):
+    with pytest.raises(
+        TypeError, match=r"BernoulliRBM.score_interval\(\) got an unexpected keyword argument 'per'"
+    ):
         score_interval(rbm, np.eye(2), per="word")
 
 
-# ---- what a row is called --------------------------------------------------------------------------
+# ---- what a row is called
 def test_rows_of_topic_models_are_documents_in_all_results():
     a = model()
-    b = LatentDirichletAllocation.from_topics(TOPICS[::-1] / 2 + 1 / 6, doc_topic_prior=0.5, random_state=0)
+    b = LatentDirichletAllocation.from_topics(
+        TOPICS[::-1] / 2 + 1 / 6, doc_topic_prior=0.5, random_state=0
+    )
     score = a.score_interval(DOCUMENTS)
     assert "nats per document: 95 % interval" in repr(score)
     assert "from the documents" in score.summary()
     assert list(score.to_frame()["unit"]) == ["document"]
     assert compare(a, b, DOCUMENTS).unit == "document"
     comparison = compare_models({"a": a, "b": b}, DOCUMENTS)
-    assert comparison.summary().startswith("log-likelihood per document of these fitted models (nats)")
+    assert comparison.summary().startswith(
+        "log-likelihood per document of these fitted models (nats)"
+    )
     display = ComparisonDisplay.from_result(comparison)
     assert display.ax_.get_xlabel() == "log-likelihood per document\nof these fits (nats)"
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
@@ -133,5 +156,7 @@ def test_rows_that_are_not_documents_to_all_models_are_rows():
     X = sp.csr_matrix((DOCUMENTS > 0).astype(float))
     rbm = BernoulliRBM.from_parameters(np.zeros((1, 3)), np.zeros(3), np.zeros(1))
     comparison = compare_models({"topics": model(), "rbm": rbm}, X)
-    assert {score.unit for score in (*comparison.scores.values(), *comparison.differences.values())} == {"row"}
+    assert {
+        score.unit for score in (*comparison.scores.values(), *comparison.differences.values())
+    } == {"row"}
     assert rbm.score_interval(X).unit == "row"

@@ -25,7 +25,9 @@ MIXING = np.random.default_rng(5).normal(size=(4, 4))
 
 @pytest.fixture(scope="module")
 def fitted():
-    return LinearGenerativeModel(random_state=0, partition_estimator=QUICK).fit(laplace_rows(3000, MIXING) + 3)
+    return LinearGenerativeModel(random_state=0, partition_estimator=QUICK).fit(
+        laplace_rows(3000, MIXING) + 3
+    )
 
 
 def test_training_finds_the_causes(fitted):
@@ -65,7 +67,9 @@ def test_a_gaussian_prior_is_fitted_exactly(n_components):
     best = model.score(X)
     assert best == pytest.approx(-model.loss_curve_[-1], rel=1e-12)
     covariance = model.components_.T @ model.components_ + 0.25 * np.eye(5)
-    np.testing.assert_allclose(model.score_samples(X), multivariate_normal(model.mean_, covariance).logpdf(X))
+    np.testing.assert_allclose(
+        model.score_samples(X), multivariate_normal(model.mean_, covariance).logpdf(X)
+    )
     for _ in range(5):
         other = clone(model).fit(X)
         other.components_ = model.components_ + 0.03 * rng.normal(size=model.components_.shape)
@@ -75,15 +79,21 @@ def test_a_gaussian_prior_is_fitted_exactly(n_components):
 
 def test_a_seed_gives_the_same_bits():
     X = laplace_rows(100, MIXING)
-    one, two = (LinearGenerativeModel(random_state=3, partition_estimator=QUICK).fit(X) for _ in range(2))
+    one, two = (
+        LinearGenerativeModel(random_state=3, partition_estimator=QUICK).fit(X) for _ in range(2)
+    )
     np.testing.assert_array_equal(one.components_, two.components_)
     np.testing.assert_array_equal(one.loss_curve_, two.loss_curve_)
-    np.testing.assert_array_equal(one.score_samples(X[:4]), two.set_params(n_jobs=2).score_samples(X[:4]))
+    np.testing.assert_array_equal(
+        one.score_samples(X[:4]), two.set_params(n_jobs=2).score_samples(X[:4])
+    )
 
 
 def test_a_loss_that_still_falls_is_said():
     X = laplace_rows(200, MIXING)
-    with pytest.warns(ConvergenceWarning, match="training has not settled after 5 passes: raise max_iter or tol"):
+    with pytest.warns(
+        ConvergenceWarning, match="training has not settled after 5 passes: raise max_iter or tol"
+    ):
         model = LinearGenerativeModel(max_iter=5, random_state=0).fit(X)
     assert not model.converged_
     assert model.n_iter_ == 5
@@ -91,7 +101,9 @@ def test_a_loss_that_still_falls_is_said():
 
 @pytest.mark.filterwarnings("ignore:training has not settled")
 @pytest.mark.parametrize("n_components", [None, 1, 7])
-@pytest.mark.parametrize("kind", ["one row", "few rows", "constant", "constant column", "large", "small", "steps"])
+@pytest.mark.parametrize(
+    "kind", ["one row", "few rows", "constant", "constant column", "large", "small", "steps"]
+)
 def test_any_data_can_be_fitted(kind, n_components):
     X = {
         "one row": np.array([[1.0, 2.0, 3.0]]),
@@ -102,7 +114,9 @@ def test_any_data_can_be_fitted(kind, n_components):
         "small": 1e-7 * np.random.default_rng(0).normal(size=(30, 3)),
         "steps": np.repeat(np.eye(4), 5, axis=0),
     }[kind]
-    model = LinearGenerativeModel(n_components, max_iter=30, random_state=0, partition_estimator=HAIS(20, 30)).fit(X)
+    model = LinearGenerativeModel(
+        n_components, max_iter=30, random_state=0, partition_estimator=HAIS(20, 30)
+    ).fit(X)
     assert np.all(np.isfinite(model.components_))
     assert np.all(np.isfinite(model.loss_curve_))
     with warnings.catch_warnings():
@@ -114,9 +128,13 @@ def test_any_data_can_be_fitted(kind, n_components):
 
 @pytest.mark.parametrize("prior", ["laplace", "gaussian"])
 def test_samples_are_the_models(prior, fitted):
-    """Second moments of 100,000 rows, 4.5 standard errors of a fourth moment bounded by 6: 16 entries, 1e-4."""
+    """Second moments of 100,000 rows, 4.5 standard errors of a fourth moment bounded by 6: 16
+    entries, 1e-4.
+    """
     model = clone(fitted).set_params(prior=prior, max_iter=1)
-    model.__dict__.update({name: value for name, value in vars(fitted).items() if name.endswith("_")})
+    model.__dict__.update(
+        {name: value for name, value in vars(fitted).items() if name.endswith("_")}
+    )
     X = model.sample(100_000, random_state=1) - model.mean_
     width = 2 if prior == "laplace" else 1
     covariance = width * model.components_.T @ model.components_ + 0.01 * np.eye(4)
@@ -136,12 +154,18 @@ def test_transform_is_the_mode(fitted):
 
         nearby = causes[t] + 0.01 * rng.normal(size=(50, 4))
         assert all(objective(a) > objective(causes[t]) - 1e-6 for a in nearby)
-    assert np.abs(fitted.inverse_transform(causes) - X).max() < 0.3  # three standard deviations of the noise
+    assert (
+        np.abs(fitted.inverse_transform(causes) - X).max() < 0.3
+    )  # three standard deviations of the noise
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"noise_std": 0.0}, "noise_std"), ({"prior": "cauchy"}, "prior"), ({"n_components": 0}, "n_components")],
+    [
+        ({"noise_std": 0.0}, "noise_std"),
+        ({"prior": "cauchy"}, "prior"),
+        ({"n_components": 0}, "n_components"),
+    ],
 )
 def test_bad_parameters_are_refused(change, message):
     with pytest.raises(ValueError, match=f"The '{message}' parameter"):

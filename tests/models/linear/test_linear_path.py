@@ -1,4 +1,6 @@
-"""The linear generative model's path: densities, kernels, quadrature, closed forms, symmetries and rows."""
+"""The linear generative model's path: densities, kernels, quadrature, closed forms, symmetries and
+rows.
+"""
 
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import chi2, multivariate_normal
 
 from sklpf import HAIS, Exact
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.models import LinearPath
 from sklpf.paths._base import map_state
 from sklpf.runs import _plain, _programs
@@ -27,9 +29,15 @@ def model(n_components, n_features, n_rows=3, noise_std=0.3, prior="laplace", se
 def log_joint(path, x, causes):
     """log p(x, a) at causes (n, M)."""
     residual = (x - causes @ path.components) / path.noise_std
-    log_likelihood = -0.5 * np.sum(residual**2, axis=1) - len(x) * np.log(path.noise_std * np.sqrt(2 * np.pi))
+    log_likelihood = -0.5 * np.sum(residual**2, axis=1) - len(x) * np.log(
+        path.noise_std * np.sqrt(2 * np.pi)
+    )
     if path.prior == "gaussian":
-        return log_likelihood - 0.5 * np.sum(causes**2, axis=1) - causes.shape[1] / 2 * np.log(2 * np.pi)
+        return (
+            log_likelihood
+            - 0.5 * np.sum(causes**2, axis=1)
+            - causes.shape[1] / 2 * np.log(2 * np.pi)
+        )
     return log_likelihood - np.abs(causes).sum(axis=1) - causes.shape[1] * np.log(2)
 
 
@@ -40,7 +48,10 @@ def test_a_row_has_the_density_of_the_model(prior, n_components, n_features):
     row = path.row(1)
     check_path(row.with_ladder([0, 0.3, 1]))
     state = row.sample_base(7, Stream(stream_key(0)))
-    expected = log_joint(path, path.X[1], row.causes(state.position)) + np.linalg.slogdet(row.posterior.root)[1]
+    expected = (
+        log_joint(path, path.X[1], row.causes(state.position))
+        + np.linalg.slogdet(row.posterior.root)[1]
+    )
     np.testing.assert_allclose(sum(row.ends(state)), expected, rtol=1e-10)
     for j, step in enumerate(1e-5 * np.eye(n_components)):
         up, down = (np.array(row.ends(row.at(state.position + sign * step))) for sign in (1, -1))
@@ -60,16 +71,23 @@ def test_kernels_do_what_the_plain_methods_say(prior, n_components):
 
     row = model(n_components, 4, prior=prior).row(0).with_ladder(np.linspace(0, 1, 6))
     state = row.sample_base(9, Stream(stream_key(1)))
-    values = Values(*(np.full(shape, np.nan) for shape in (9, 9, (9, n_components), (9, n_components))))
+    values = Values(
+        *(np.full(shape, np.nan) for shape in (9, 9, (9, n_components), (9, n_components)))
+    )
     call(row.packed, state.position, values)
     for found, expected in zip(values, (*row.ends(state), *row.gradients(state))):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
     move, stream = HMC().tune(row, stream_key(2)), Stream(stream_key(3))
-    memory, levels = move.init(row, state, stream.aside()), np.repeat(np.arange(6)[:, np.newaxis], 9, axis=1)
+    memory, levels = (
+        move.init(row, state, stream.aside()),
+        np.repeat(np.arange(6)[:, np.newaxis], 9, axis=1),
+    )
     plain = _plain.anneal(row, move, state, memory, levels, stream.at(1))
     fused = _programs.anneal(row, move, state, memory, levels, stream.at(1))
     for found, expected in zip(fused, plain):
-        map_state(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10), found, expected)
+        map_state(
+            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10), found, expected
+        )
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 3])
@@ -81,7 +99,9 @@ def test_two_causes_agree_with_quadrature(n_features):
     for t, x in enumerate(path.X):
         expected = logsumexp(log_joint(path, x, causes)) + 2 * np.log(grid[1] - grid[0])
         # 4.5 standard errors and the grid's own error: 9 rows, 6e-5 false alarms
-        assert abs(hais.log_partition_[t] - expected) < 4.5 * hais.log_partition_std_error_[t] + 1e-4
+        assert (
+            abs(hais.log_partition_[t] - expected) < 4.5 * hais.log_partition_std_error_[t] + 1e-4
+        )
     assert hais.converged_
 
 
@@ -100,7 +120,9 @@ def test_orthogonal_components_agree_with_the_closed_form():
 
 
 def test_without_components_rows_are_noise():
-    """Eq. 41 of the paper. Every row is the same integral over causes: one z-score, 4.5 standard errors, 7e-6."""
+    """Eq. 41 of the paper. Every row is the same integral over causes: one z-score, 4.5 standard
+    errors, 7e-6.
+    """
     X = np.random.default_rng(0).normal(size=(3, 4))
     hais = HAIS(random_state=0).fit(LinearPath(X, np.zeros((6, 4)), 0.7))
     expected = multivariate_normal(np.zeros(4), 0.49).logpdf(X)
@@ -115,7 +137,9 @@ def test_without_components_rows_are_noise():
 def test_a_gaussian_prior_has_a_closed_form_at_any_scale(n_components, n_features, scale):
     path = model(n_components, n_features, prior="gaussian")
     covariance = path.components.T @ path.components + 0.09 * np.eye(n_features)
-    expected = multivariate_normal(np.zeros(n_features), covariance).logpdf(path.X) - n_features * np.log(scale)
+    expected = multivariate_normal(np.zeros(n_features), covariance).logpdf(
+        path.X
+    ) - n_features * np.log(scale)
     scaled = LinearPath(scale * path.X, scale * path.components, scale * 0.3, "gaussian")
     exact = path.default_estimator().fit(scaled)
     np.testing.assert_allclose(exact.log_partition_, expected, rtol=1e-10)
@@ -138,7 +162,9 @@ def test_a_large_scale_beside_the_noise_leaves_the_density_whole():
 
 def test_signs_and_order_of_the_components_do_not_matter():
     path, rng = model(5, 3), np.random.default_rng(1)
-    turned = LinearPath(path.X, (path.components * rng.choice([-1, 1], size=(5, 1)))[rng.permutation(5)], 0.3)
+    turned = LinearPath(
+        path.X, (path.components * rng.choice([-1, 1], size=(5, 1)))[rng.permutation(5)], 0.3
+    )
     one, two = (HAIS(random_state=0).fit(p) for p in (path, turned))
     error = np.hypot(one.log_partition_std_error_, two.log_partition_std_error_)
     # 4.5 standard errors of 3 rows: 2e-5 false alarms

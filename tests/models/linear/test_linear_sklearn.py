@@ -15,7 +15,9 @@ SMALL = LinearGenerativeModel(2, max_iter=20, partition_estimator=HAIS(20, 30), 
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:training has not settled"),
-    pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted"),  # so few levels are for speed
+    pytest.mark.filterwarnings(
+        "ignore:likelihoods are not to be trusted"
+    ),  # so few levels are for speed
     pytest.mark.filterwarnings(
         "ignore:X (does not have valid|has) feature names"
     ),  # these checks mix frames and arrays

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, HAIS, MeanCovarianceRBM, ParallelTempering
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.models.mcrbm._units import UnitsFamily
 
 ORDER = [3, 0, 4, 1, 2]
@@ -33,11 +33,15 @@ def parameters(n_features, seed=0, n_factors=5, n_covariance=5, n_mean=5):
 
 
 def model(n_features, seed=0, **others):
-    return MeanCovarianceRBM.from_parameters(**{**parameters(n_features, seed), "random_state": 0, **others})
+    return MeanCovarianceRBM.from_parameters(
+        **{**parameters(n_features, seed), "random_state": 0, **others}
+    )
 
 
 def estimate(parameters):
-    machine = MeanCovarianceRBM.from_parameters(**parameters, random_state=0).estimate_log_partition()
+    machine = MeanCovarianceRBM.from_parameters(
+        **parameters, random_state=0
+    ).estimate_log_partition()
     return machine.log_partition_, machine.log_partition_std_error_
 
 
@@ -50,19 +54,25 @@ def test_slopes_are_those_of_differences():
 
 
 def test_the_density_is_that_of_the_energy():
-    """As the energy is written, without the shared parts: softplus by logaddexp, a row at a time."""
+    """As the energy is written, without the shared parts: softplus by logaddexp, a row at
+    a time.
+    """
     machine, rng = model(3, mean=[1.0, -2.0, 0.5], scale=2.5), np.random.default_rng(1)
     X = rng.normal(size=(5, 3)) * 4
     for x, value in zip(X, machine._log_f(X)[0]):
         z = (x - machine.mean_) / 2.5
         squares = (machine.factors_ @ z) ** 2 / (z @ z / 3 + 0.5)
         energy = z @ z / (2 * 1.2**2) - machine.intercept_visible_ @ z
-        energy -= np.logaddexp(0, machine.intercept_covariance_ - 0.5 * squares @ machine.pooling_).sum()
+        energy -= np.logaddexp(
+            0, machine.intercept_covariance_ - 0.5 * squares @ machine.pooling_
+        ).sum()
         energy -= np.logaddexp(0, machine.intercept_mean_ + machine.mean_components_ @ z).sum()
         assert value == pytest.approx(-energy, abs=1e-12)
 
 
-@pytest.mark.parametrize(("n_covariance", "n_mean"), [(5, 3), (600, 1)])  # products of 512 factors at most
+@pytest.mark.parametrize(
+    ("n_covariance", "n_mean"), [(5, 3), (600, 1)]
+)  # products of 512 factors at most
 def test_compiled_programs_are_the_plain_loops(n_covariance, n_mean):
     numbers = parameters(4, 0, 7, n_covariance, n_mean)
     path = MeanCovarianceRBM.from_parameters(**numbers, mean=np.ones(4), scale=3.0).path()
@@ -87,7 +97,11 @@ def test_log_z_by_quadrature(seed, estimator):
 
 def test_log_z_without_weights_is_closed():
     """Units that see nothing are on or off: a Gaussian times 2 softplus sums, in any estimator."""
-    weightless = {"pooling": np.zeros((5, 5)), "mean_components": np.zeros((5, 3)), "intercept_visible": np.zeros(3)}
+    weightless = {
+        "pooling": np.zeros((5, 5)),
+        "mean_components": np.zeros((5, 3)),
+        "intercept_visible": np.zeros(3),
+    }
     numbers = parameters(3) | weightless
     softplus = np.logaddexp(0, [numbers["intercept_covariance"], numbers["intercept_mean"]]).sum()
     expected = softplus + 1.5 * np.log(2 * np.pi * 1.2**2) + 3 * np.log(0.1)
@@ -97,11 +111,16 @@ def test_log_z_without_weights_is_closed():
 
 
 def test_signs_and_the_order_of_units_do_not_matter():
-    """For log f but for rounding; -x has the same log Z. Two comparisons, 5 standard errors: false alarm 1e-6."""
+    """For log f but for rounding; -x has the same log Z. Two comparisons, 5 standard errors: false
+    alarm 1e-6.
+    """
     first = parameters(3)
     log_z, error = estimate(first)
     assert estimate(first | {"factors": -first["factors"]})[0] == pytest.approx(log_z, abs=1e-9)
-    turned = {name: first[name][ORDER] for name in ("mean_components", "intercept_mean", "intercept_covariance")}
+    turned = {
+        name: first[name][ORDER]
+        for name in ("mean_components", "intercept_mean", "intercept_covariance")
+    }
     turned |= {"factors": first["factors"][ORDER], "pooling": first["pooling"][ORDER][:, ORDER]}
     machines = [MeanCovarianceRBM.from_parameters(**numbers) for numbers in (first, first | turned)]
     X = np.random.default_rng(0).normal(size=(5, 3))
@@ -116,10 +135,14 @@ def test_units_of_the_rows():
     """Rows in other units: log f stays, and what is integrated grows by d log scale."""
     X, first = np.random.default_rng(0).normal(size=(4, 3)), model(3)
     other = model(3, mean=[5.0, 0.0, -5.0], scale=10.0)
-    np.testing.assert_allclose(other._log_density(10 * X + other.mean_), first._log_density(X), rtol=1e-12)
+    np.testing.assert_allclose(
+        other._log_density(10 * X + other.mean_), first._log_density(X), rtol=1e-12
+    )
     grown = other.path().log_density(X) - first.path().log_density(X)
     np.testing.assert_allclose(grown, 3 * np.log(10), rtol=1e-12)
-    np.testing.assert_allclose(other.transform(10 * X + other.mean_), first.transform(X), atol=1e-12)
+    np.testing.assert_allclose(
+        other.transform(10 * X + other.mean_), first.transform(X), atol=1e-12
+    )
 
 
 def test_transform_gives_the_probabilities_of_hidden_units():
@@ -130,7 +153,9 @@ def test_transform_gives_the_probabilities_of_hidden_units():
     x = np.array([[0.8, -1.5]])
     covariance = 0.2 - 0.5 * 0.7 * (0.8 - 0.75) ** 2 / (x @ x.T / 2 + 0.5)[0, 0]
     mean = -0.1 + 0.3 * 0.8 + 0.4 * 1.5
-    np.testing.assert_allclose(machine.transform(x), [[1 / (1 + np.exp(-covariance)), 1 / (1 + np.exp(-mean))]])
+    np.testing.assert_allclose(
+        machine.transform(x), [[1 / (1 + np.exp(-covariance)), 1 / (1 + np.exp(-mean))]]
+    )
 
 
 def test_samples_have_the_model_s_virial():
@@ -146,7 +171,10 @@ def test_samples_have_the_model_s_virial():
     ("change", "sentence"),
     [
         ({"pooling": -np.ones((5, 5))}, "pooling must not be negative"),
-        ({"pooling": np.ones((4, 5))}, r"pooling must have shape \(5, 5\) to fit the others, got \(4, 5\)"),
+        (
+            {"pooling": np.ones((4, 5))},
+            r"pooling must have shape \(5, 5\) to fit the others, got \(4, 5\)",
+        ),
         ({"mean_components": np.ones((5, 2))}, r"mean_components must have shape \(5, 3\)"),
         ({"intercept_visible": np.ones(2)}, r"intercept_visible must have shape \(3,\)"),
         ({"intercept_mean": np.full(5, np.nan)}, "intercept_mean contains NaN"),
@@ -160,22 +188,33 @@ def test_bad_parameters_are_named(change, sentence):
 
 
 def test_the_base_is_normalised_and_knows_the_peak():
-    """A narrow peak at 0 beside a wide Gaussian, in the plane: by quadrature, and found by few chains."""
+    """A narrow peak at 0 beside a wide Gaussian, in the plane: by quadrature, and found by few
+    chains.
+    """
     path = MeanCovarianceRBM.from_parameters(
-        8 * np.eye(2), np.eye(2), np.zeros((1, 2)), intercept_covariance=[6.0, 6.0], intercept_visible=[0.5, 0.0]
+        8 * np.eye(2),
+        np.eye(2),
+        np.zeros((1, 2)),
+        intercept_covariance=[6.0, 6.0],
+        intercept_visible=[0.5, 0.0],
     ).path()
     assert log_integral(path.base.log_density, 8, 4001) == pytest.approx(0, abs=1e-6)
     x = np.random.default_rng(0).normal(size=(3, 2))
-    expected = [slopes(lambda point: path.base.log_density(point[np.newaxis])[0], point) for point in x]
+    expected = [
+        slopes(lambda point: path.base.log_density(point[np.newaxis])[0], point) for point in x
+    ]
     np.testing.assert_allclose(path.base.grad_log_density(x), expected, rtol=1e-6)
     draws = path.base.sample(40_000, np.random.default_rng(0))
     share = np.mean(np.linalg.norm(draws, axis=1) < 0.1)
     grid = np.linspace(-0.1, 0.1, 401)
     points = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
     inside = (
-        np.exp(path.base.log_density(points[np.linalg.norm(points, axis=1) < 0.1])).sum() * (grid[1] - grid[0]) ** 2
+        np.exp(path.base.log_density(points[np.linalg.norm(points, axis=1) < 0.1])).sum()
+        * (grid[1] - grid[0]) ** 2
     )
-    assert abs(share - inside) < 0.003 + 4.5 * np.sqrt(inside * (1 - inside) / 40_000)  # false alarm 7e-6
+    assert abs(share - inside) < 0.003 + 4.5 * np.sqrt(
+        inside * (1 - inside) / 40_000
+    )  # false alarm 7e-6
     hais = HAIS(20, 200, random_state=0).fit(path)
     low, high = hais.result_.interval(0.9999)
     assert hais.converged_
@@ -195,14 +234,18 @@ def test_draws_for_the_bound_are_unbiased(seed):
 
 
 def test_mass_far_out_rings():
-    """Eight mean units that pull together: rows 24 standard deviations out hold all but e^-6 of the mass."""
+    """Eight mean units that pull together: rows 24 standard deviations out hold all but e^-6 of the
+    mass.
+    """
     filters, intercepts = np.tile([3.0, 0.0, 0.0], (8, 1)), np.full(8, (6 - 24**2 / 2) / 8)
     units = {"factors": np.eye(3), "pooling": np.zeros((3, 3)), "mean_components": filters}
     machine = MeanCovarianceRBM.from_parameters(**units, intercept_mean=intercepts)
     on = np.indices((2,) * 8).reshape(8, -1).T
     exact = logsumexp(on @ intercepts + 0.5 * np.sum((on @ filters) ** 2, axis=1))
     exact += 1.5 * np.log(2 * np.pi) + 3 * np.log(2)
-    with pytest.warns(ConvergenceWarning, match="log Z is at least .* the moves miss a part of the model"):
+    with pytest.warns(
+        ConvergenceWarning, match="log Z is at least .* the moves miss a part of the model"
+    ):
         hais = HAIS(random_state=0).fit(machine.path())
     assert hais.log_partition_ < exact - 5
     assert not hais.converged_

@@ -14,7 +14,9 @@ from sklpf import HAIS, MeanCovarianceRBM
 from sklpf.models import MeanCovariancePath
 from sklpf.paths import Gaussian
 
-SMALL = MeanCovarianceRBM(max_iter=2, n_chains=20, partition_estimator=HAIS(20, 100), random_state=0)
+SMALL = MeanCovarianceRBM(
+    max_iter=2, n_chains=20, partition_estimator=HAIS(20, 100), random_state=0
+)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:training has not settled"),  # after two passes
@@ -26,7 +28,9 @@ pytestmark = [
 def contrasts(n_samples, n_features=3, seed=0):
     """Rows of two lengths, off the center: a mixture of two Gaussians with one mean."""
     rng = np.random.default_rng(seed)
-    return rng.normal(size=(n_samples, n_features)) * rng.choice([0.3, 2.0], size=(n_samples, 1)) + 5
+    return (
+        rng.normal(size=(n_samples, n_features)) * rng.choice([0.3, 2.0], size=(n_samples, 1)) + 5
+    )
 
 
 @checks.parametrize_with_checks(
@@ -49,9 +53,13 @@ def test_training_finds_what_a_gaussian_has_not(algorithm):
     assert model.score(new) > gaussian + 0.3
     assert model.partition_estimator_.converged_
     assert np.all(model.pooling_ >= 0)
-    unscaled = MeanCovariancePath(model._units(), np.zeros(3), 1.0)  # the loss is that of the rows as they are
+    unscaled = MeanCovariancePath(
+        model._units(), np.zeros(3), 1.0
+    )  # the loss is that of the rows as they are
     log_partition = clone(model._monitor).fit(unscaled).log_partition_ + 3 * np.log(model.scale_)
-    assert model.loss_curve_[-1] == pytest.approx(log_partition - model._log_f(X)[0].mean(), abs=1e-9)
+    assert model.loss_curve_[-1] == pytest.approx(
+        log_partition - model._log_f(X)[0].mean(), abs=1e-9
+    )
 
 
 def test_rows_in_another_unit_give_the_same_model():
@@ -67,10 +75,18 @@ def test_the_same_seed_gives_the_same_bits_for_any_number_of_jobs():
     for algorithm in ("pcd", "mpf"):
         model = clone(SMALL).set_params(algorithm=algorithm, n_factors=4)
         first, second = model.fit(X), clone(model).set_params(n_jobs=2).fit(X)
-        for name in ("factors_", "pooling_", "mean_components_", "intercept_visible_", "loss_curve_"):
+        for name in (
+            "factors_",
+            "pooling_",
+            "mean_components_",
+            "intercept_visible_",
+            "loss_curve_",
+        ):
             np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
         np.testing.assert_array_equal(first.score_samples(X), second.score_samples(X))
-        assert not np.array_equal(first.factors_, clone(model).set_params(random_state=1).fit(X).factors_)
+        assert not np.array_equal(
+            first.factors_, clone(model).set_params(random_state=1).fit(X).factors_
+        )
 
 
 def test_partial_fit_makes_a_step_at_a_time():
@@ -84,7 +100,9 @@ def test_partial_fit_makes_a_step_at_a_time():
 
 def test_grid_search_over_a_whitening_pipeline():
     X = contrasts(600) @ np.array([[1.0, 0.5, 0.0], [0.0, 10.0, 0.0], [0.0, 3.0, 0.1]])
-    pipeline = make_pipeline(PCA(whiten=True), clone(SMALL).set_params(algorithm="mpf", max_iter=10))
+    pipeline = make_pipeline(
+        PCA(whiten=True), clone(SMALL).set_params(algorithm="mpf", max_iter=10)
+    )
     search = GridSearchCV(pipeline, {"meancovariancerbm__n_covariance": [1, 4]}, cv=2).fit(X)
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
     names = search.best_estimator_[-1].get_feature_names_out()
@@ -107,14 +125,24 @@ def test_bad_input_is_named():
         MeanCovarianceRBM(n_covariance=0).fit(X)
     with pytest.raises(ValueError, match="'algorithm' parameter of MeanCovarianceRBM must be"):
         MeanCovarianceRBM(algorithm="ml").fit(X)
-    with pytest.warns(ConvergenceWarning, match="training has not settled after 2 passes: raise max_iter"):
+    with pytest.warns(
+        ConvergenceWarning, match="training has not settled after 2 passes: raise max_iter"
+    ):
         model = clone(SMALL).fit(X)
     with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
         model.sample(0)
     X[3, 1] = np.nan
-    for method in (model.score, model.score_samples, model.transform, clone(model).fit, model.partial_fit):
+    for method in (
+        model.score,
+        model.score_samples,
+        model.transform,
+        clone(model).fit,
+        model.partial_fit,
+    ):
         with pytest.raises(ValueError, match="Input X contains NaN"):
             method(X)
     model.pooling_ = model.pooling_ * np.nan
-    with pytest.raises(ValueError, match="a fitted attribute holds NaN or infinity, so there is no likelihood"):
+    with pytest.raises(
+        ValueError, match="a fitted attribute holds NaN or infinity, so there is no likelihood"
+    ):
         model.score(contrasts(50))

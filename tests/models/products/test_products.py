@@ -1,4 +1,6 @@
-"""Products of experts: densities, slopes, what is known in closed form, and what has no normaliser."""
+"""Products of experts: densities, slopes, what is known in closed form, and what has no
+normaliser.
+"""
 
 import numpy as np
 import pytest
@@ -40,7 +42,9 @@ def test_slopes_are_those_of_differences(heavy):
 @pytest.mark.parametrize("heavy", [False, True])
 def test_the_slope_of_a_closed_log_partition(heavy):
     family = ProductFamily(3, 3, heavy)
-    parameters = family.pack(Experts(RNG.normal(size=(3, 3)), np.array([0.8, 1.5, 3.0]) if heavy else None))
+    parameters = family.pack(
+        Experts(RNG.normal(size=(3, 3)), np.array([0.8, 1.5, 3.0]) if heavy else None)
+    )
     value, slope = family.log_partition(parameters)
     expected = slopes(lambda parameters: family.log_partition(parameters)[0], parameters)
     np.testing.assert_allclose(slope, expected, rtol=1e-6)
@@ -61,13 +65,16 @@ def test_whitening_leaves_log_z_and_gives_scales_of_about_one(heavy):
     whitened, root = experts.whitened()
     y = np.random.default_rng(1).normal(size=(20_000, 4))
     np.testing.assert_allclose(
-        whitened.log_density(y[:5]), experts.log_density(y[:5] @ root.T) + np.linalg.slogdet(root)[1]
+        whitened.log_density(y[:5]),
+        experts.log_density(y[:5] @ root.T) + np.linalg.slogdet(root)[1],
     )
-    virial = -np.sum(whitened.grad(y) * y, axis=1)  # 4 on average, as for a density with an integral
+    virial = -np.sum(
+        whitened.grad(y) * y, axis=1
+    )  # 4 on average, as for a density with an integral
     assert abs(virial.mean() - 4) < 5 * virial.std() / np.sqrt(len(y))  # one seed; false alarm 6e-7
 
 
-# -- log Z -----------------------------------------------------------------------------------------
+# -- log Z
 def test_complete_products_by_quadrature():
     laplace = ProductOfExperts.from_parameters(PLANE[:2])
     assert laplace.estimate_log_partition().log_partition_ == pytest.approx(
@@ -123,11 +130,13 @@ def test_complete_products_by_sampling():
         assert low < expected < high
 
 
-# -- tails -----------------------------------------------------------------------------------------
+# -- tails
 def test_the_tail_index():
     assert tail_index(np.eye(3), np.array([2.0, 1.0, 3.0])) == 1.0  # 2 * 1 - 1: along an axis
     equal = np.full(6, 0.4)
-    assert tail_index(np.ones((6, 2)), equal) == pytest.approx(min(2 * 5 * 0.4 - 1, 2 * 6 * 0.4 - 2))
+    assert tail_index(np.ones((6, 2)), equal) == pytest.approx(
+        min(2 * 5 * 0.4 - 1, 2 * 6 * 0.4 - 2)
+    )
     assert tail_index(np.ones((3, 2)), np.array([0.1, 0.2, 5.0])) == pytest.approx(2 * 0.3 - 1)
 
 
@@ -139,12 +148,17 @@ def test_tails_fall_as_the_index_says():
     across = np.array([along[1], -along[0]])
     grid = np.linspace(-200, 200, 400_001)
     radii = np.array([1e3, 1e4])
-    logs = [np.log(np.exp(experts.log_density(r * along + grid[:, np.newaxis] * across)).sum()) for r in radii]
+    logs = [
+        np.log(np.exp(experts.log_density(r * along + grid[:, np.newaxis] * across)).sum())
+        for r in radii
+    ]
     assert -np.diff(logs)[0] / np.diff(np.log(radii))[0] == pytest.approx(alpha + 1, abs=0.05)
 
 
 def test_products_without_normaliser_are_refused():
-    with pytest.raises(ValueError, match="exponents_ are too small: the tail index of the product is -0.4"):
+    with pytest.raises(
+        ValueError, match="exponents_ are too small: the tail index of the product is -0.4"
+    ):
         ProductOfExperts.from_parameters(PLANE, [0.1, 0.2, 5.0])
     with pytest.raises(ValueError, match="components_ must span all 2 features"):
         ProductOfExperts.from_parameters([[1.0, 2.0], [2.0, 4.0], [-1.0, -2.0]])
@@ -169,13 +183,19 @@ def test_training_keeps_the_normaliser():
         before, after = tail_index(*experts[:2]), tail_index(*projected[:2])
         assert after == pytest.approx(max(before, 1.0), abs=1e-6)
         raised = projected.exponents > experts.exponents * (1 + 1e-12)
-        assert np.all(projected.exponents[~raised] >= projected.exponents[raised].max(initial=0) * (1 - 1e-6))
+        assert np.all(
+            projected.exponents[~raised] >= projected.exponents[raised].max(initial=0) * (1 - 1e-6)
+        )
 
 
 def test_chains_are_not_trusted_with_the_heaviest_tails():
-    """Tail index .52: RTS was 3 standard errors off and converged. The closed form needs no chains."""
+    """Tail index .52: RTS was 3 standard errors off and converged. The closed form needs
+    no chains.
+    """
     product = ProductOfExperts.from_parameters(np.eye(3), [0.76, 0.76, 0.76])
-    with pytest.warns(ConvergenceWarning, match="the tail index of the product is 0.52 and must be at least 1"):
+    with pytest.warns(
+        ConvergenceWarning, match="the tail index of the product is 0.52 and must be at least 1"
+    ):
         assert not RTS(n_sweeps=500, random_state=0).fit(product).converged_
     assert product.estimate_log_partition().partition_estimator_.converged_
 
@@ -187,10 +207,12 @@ def test_the_base_has_the_degrees_of_freedom_of_the_tails():
     assert ProductOfExperts.from_parameters(PLANE, 10 * EXPONENTS).path().base.df == 8
 
 
-# -- draws -----------------------------------------------------------------------------------------
+# -- draws
 @pytest.mark.parametrize("heavy", [False, True])
 def test_exact_draws(heavy):
-    """Filter outputs are independent with known distributions; Kolmogorov-Smirnov, p > 1e-4 three times: 3e-4."""
+    """Filter outputs are independent with known distributions; Kolmogorov-Smirnov, p > 1e-4 three
+    times: 3e-4.
+    """
     experts = Experts(np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 0.5], [1.0, 0.0, 1.0]]), None)
     law = [stats.laplace()] * 3
     if heavy:
@@ -208,10 +230,12 @@ def test_samples_have_the_model_s_likelihood():
     virial = -np.sum(product._experts().grad(X) * X, axis=1)
     assert abs(virial.mean() - 3) < 5 * virial.std() / 20
     shifted = ProductOfExperts.from_parameters(PLANE[:2], mean=[100.0, -50.0])
-    np.testing.assert_allclose(shifted.sample(2000, random_state=0).mean(axis=0), [100, -50], atol=0.5)
+    np.testing.assert_allclose(
+        shifted.sample(2000, random_state=0).mean(axis=0), [100, -50], atol=0.5
+    )
 
 
-# -- fewer components than features ----------------------------------------------------------------
+# -- fewer components than features
 @pytest.mark.parametrize("expert", ["laplace", "student_t"])
 def test_with_fewer_components_the_loss_is_that_of_projected_rows(expert):
     X = np.random.default_rng(0).laplace(size=(300, 4)) * [3.0, 2.0, 1.0, 0.1] + 1.0
@@ -220,13 +244,18 @@ def test_with_fewer_components_the_loss_is_that_of_projected_rows(expert):
     axes = np.linalg.qr(fitted.components_.T)[0]
     exponents = None if expert == "laplace" else fitted.exponents_
     complete = ProductOfExperts.from_parameters(fitted.components_ @ axes, exponents)
-    assert fitted.loss_curve_[-1] == pytest.approx(-complete.score((X - fitted.mean_) @ axes), abs=1e-6)
+    assert fitted.loss_curve_[-1] == pytest.approx(
+        -complete.score((X - fitted.mean_) @ axes), abs=1e-6
+    )
 
 
 @pytest.mark.filterwarnings("ignore:training has not settled")
 def test_fewer_components_have_filters_and_no_likelihood():
     X = np.random.default_rng(0).laplace(size=(200, 4))
-    with pytest.warns(UserWarning, match="n_components=2 is below n_features=4.*no normaliser; raise it, or project"):
+    with pytest.warns(
+        UserWarning,
+        match="n_components=2 is below n_features=4.*no normaliser; raise it, or project",
+    ):
         product = ProductOfExperts(2, max_iter=3, tol=10, random_state=0).fit(X)
     assert product.transform(X).shape == (200, 2)
     with pytest.warns(ConvergenceWarning, match="rows have no likelihood: n_components=2"):

@@ -27,7 +27,9 @@ pytestmark = [
 def sources(n_samples, n_features=4, seed=0):
     """Rows with independent heavy-tailed sources, scaled and shifted."""
     rng = np.random.default_rng(seed)
-    mixing = rng.normal(size=(n_features, n_features)) * np.logspace(-1, 2, n_features)[:, np.newaxis]
+    mixing = (
+        rng.normal(size=(n_features, n_features)) * np.logspace(-1, 2, n_features)[:, np.newaxis]
+    )
     return rng.standard_t(4, size=(n_samples, n_features)) @ mixing.T + 5
 
 
@@ -50,7 +52,9 @@ def test_checks_that_third_parties_call_themselves(check):
 
 @pytest.mark.parametrize("expert", ["student_t", "laplace"])
 def test_sampling_comes_close_to_maximum_likelihood(expert):
-    """Nats a row on new rows: .1 for contrastive divergence, .3 for probability flow, which uses its rows less well."""
+    """Nats a row on new rows: .1 for contrastive divergence, .3 for probability flow, which uses
+    its rows less well.
+    """
     X, new = np.split(sources(8000), 2)
     best = ProductOfExperts(expert=expert, algorithm="ml", random_state=0).fit(X)
     assert best.converged_
@@ -86,7 +90,9 @@ def test_scaled_and_shifted_rows_give_the_same_model():
 
 @pytest.mark.parametrize("expert", ["student_t", "laplace"])
 def test_fewer_rows_than_features(expert):
-    """Directions without variance count as if they had a small one: there is a score, however high, and a warning."""
+    """Directions without variance count as if they had a small one: there is a score, however high,
+    and a warning.
+    """
     with pytest.warns(UserWarning, match="no variance along 9 of 13 directions"):
         model = ProductOfExperts(expert=expert, random_state=0).fit(sources(5, 13))
     assert np.isfinite(model.score(sources(5, 13)))
@@ -101,7 +107,9 @@ def test_the_same_seed_gives_the_same_bits_for_any_number_of_jobs():
         np.testing.assert_array_equal(first.exponents_, second.exponents_)
         np.testing.assert_array_equal(first.loss_curve_, second.loss_curve_)
         np.testing.assert_array_equal(first.score_samples(X), second.score_samples(X))
-        assert not np.array_equal(first.components_, clone(model).set_params(random_state=1).fit(X).components_)
+        assert not np.array_equal(
+            first.components_, clone(model).set_params(random_state=1).fit(X).components_
+        )
 
 
 def test_partial_fit_makes_a_step_at_a_time():
@@ -135,11 +143,15 @@ def test_verbose_prints_the_log_likelihood(capsys):
     model = ProductOfExperts(max_iter=2, verbose=1, random_state=0).fit(sources(100))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
-    assert lines[1].startswith(f"[ProductOfExperts] pass 2 of 2, log-likelihood = {-model.loss_curve_[1]:.3f}, ")
+    assert lines[1].startswith(
+        f"[ProductOfExperts] pass 2 of 2, log-likelihood = {-model.loss_curve_[1]:.3f}, "
+    )
 
 
 def test_training_that_has_not_settled_says_so():
-    with pytest.warns(ConvergenceWarning, match="training has not settled after 2 passes: raise max_iter"):
+    with pytest.warns(
+        ConvergenceWarning, match="training has not settled after 2 passes: raise max_iter"
+    ):
         model = ProductOfExperts(max_iter=2, random_state=0).fit(sources(100))
     assert not model.converged_
     assert model.n_iter_ == 2 == len(model.loss_curve_)
@@ -147,7 +159,9 @@ def test_training_that_has_not_settled_says_so():
 
 def test_grid_search_over_a_pipeline():
     pipeline = make_pipeline(PCA(whiten=True), ProductOfExperts(algorithm="mpf", random_state=0))
-    search = GridSearchCV(pipeline, {"productofexperts__expert": ["laplace", "student_t"]}, cv=2).fit(sources(600))
+    search = GridSearchCV(
+        pipeline, {"productofexperts__expert": ["laplace", "student_t"]}, cv=2
+    ).fit(sources(600))
     assert search.best_params_ == {"productofexperts__expert": "student_t"}
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
 
@@ -158,18 +172,29 @@ def test_bad_input_is_named():
         ProductOfExperts(9, algorithm="ml").fit(X)
     with pytest.raises(ValueError, match="X must be small enough for the squares"):
         ProductOfExperts().fit(X * 1e200)
-    with pytest.raises(ValueError, match="training diverged: the parameters are no longer finite; lower learning_rate"):
+    with pytest.raises(
+        ValueError,
+        match="training diverged: the parameters are no longer finite; lower learning_rate",
+    ):
         ProductOfExperts(learning_rate=1e200, max_iter=2).fit(X)
     model = ProductOfExperts(algorithm="ml", random_state=0).fit(X)
     with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
         model.sample(0)
     X[3, 1] = np.nan
-    for method in (model.score, model.score_samples, model.transform, clone(model).fit, model.partial_fit):
+    for method in (
+        model.score,
+        model.score_samples,
+        model.transform,
+        clone(model).fit,
+        model.partial_fit,
+    ):
         with pytest.raises(ValueError, match="Input X contains NaN"):
             method(X)
     components = model.components_
     model.components_ = components * np.nan
-    with pytest.raises(ValueError, match="components_ holds NaN or infinity, so there is no likelihood"):
+    with pytest.raises(
+        ValueError, match="components_ holds NaN or infinity, so there is no likelihood"
+    ):
         model.score(sources(50))
 
 

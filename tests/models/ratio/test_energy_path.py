@@ -1,11 +1,13 @@
-"""The path from one density on R^d to another against closed forms, and what `compare` makes of it."""
+"""The path from one density on R^d to another against closed forms, and what `compare`
+makes of it.
+"""
 
 import numpy as np
 import pytest
 from scipy.stats import t as student_t
 
 from sklpf import HAIS, MeanCovarianceRBM, ParallelTempering, ProductOfExperts, compare
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.models.ratio._direct import ratio_result
 from sklpf.models.ratio._energy_path import DensityRatioPath
 from sklpf.testing import check_transition
@@ -20,12 +22,18 @@ def product(seed, heavy=False, n_components=D, **options):
     filters = np.eye(n_components, D) + 0.3 + 0.1 * rng.standard_normal((n_components, D))
     exponents = np.linspace(2, 3, n_components) if heavy else None
     options = {"partition_estimator": HAIS(n_temperatures=300), "random_state": seed} | options
-    return ProductOfExperts.from_parameters(filters, exponents, 0.1 * rng.standard_normal(D), **options)
+    return ProductOfExperts.from_parameters(
+        filters, exponents, 0.1 * rng.standard_normal(D), **options
+    )
 
 
 def units(seed):
     rng = np.random.default_rng(seed)
-    arrays = rng.standard_normal((4, D)), np.abs(rng.standard_normal((4, 2))), 0.5 * rng.standard_normal((2, D))
+    arrays = (
+        rng.standard_normal((4, D)),
+        np.abs(rng.standard_normal((4, 2))),
+        0.5 * rng.standard_normal((2, D)),
+    )
     mean, scale = 0.1 * rng.standard_normal(D), 1.5
     return MeanCovarianceRBM.from_parameters(*arrays, mean=mean, scale=scale, random_state=seed)
 
@@ -38,14 +46,21 @@ def tempered(model):
     return model.set_params(partition_estimator=ParallelTempering(n_sweeps=1024))
 
 
-@pytest.mark.parametrize("models", [(product(0), product(1, heavy=True)), (product(0, heavy=True), units(0))])
+@pytest.mark.parametrize(
+    "models", [(product(0), product(1, heavy=True)), (product(0, heavy=True), units(0))]
+)
 def test_the_ends_are_the_models(models):
     path = tempered(models[0])._ratio_path(tempered(models[1]))
-    draws = [path.sample_base(20, Stream(stream_key(0))), path.sample_target(20, Stream(stream_key(0)))]
+    draws = [
+        path.sample_base(20, Stream(stream_key(0))),
+        path.sample_target(20, Stream(stream_key(0))),
+    ]
     a, b = (model.path() for model in models)
     for state in draws:
         rows = a.rows(a.at(path.position(state)))
-        volume = a.raw_log_density(path.position(state)) - models[0]._log_density(rows)  # of a's coordinates
+        volume = a.raw_log_density(path.position(state)) - models[0]._log_density(
+            rows
+        )  # of a's coordinates
         log_f = path.log_f_ladder(state)
         np.testing.assert_allclose(log_f[:, 0] - volume, models[0]._log_density(rows), atol=1e-10)
         np.testing.assert_allclose(log_f[:, -1] - volume, models[1]._log_density(rows), atol=1e-10)
@@ -87,7 +102,10 @@ def test_ratio_of_mean_covariance_models():
     points = np.stack(np.meshgrid(*D * [grid], indexing="ij"), axis=-1).reshape(-1, D)
     truth = [np.logaddexp.reduce(model._log_density(points)) for model in (a, b)]
     result = ratio_result(a, b)
-    assert abs(result.log_partition - (truth[1] - truth[0])) < student_t.isf(5e-6, 9) * result.std_error
+    assert (
+        abs(result.log_partition - (truth[1] - truth[0]))
+        < student_t.isf(5e-6, 9) * result.std_error
+    )
     assert result.std_error < 0.1
 
 
@@ -99,12 +117,20 @@ def test_a_model_against_itself_has_no_error():
 
 
 def test_the_error_is_that_between_groups():
-    """Draws that are one point in each group: an error of independent chains would be far too small."""
+    """Draws that are one point in each group: an error of independent chains would be far too
+    small.
+    """
     a, b = product(0), product(1)
     path, rng = a._ratio_path(b), np.random.default_rng(0)
-    stuck = [np.repeat(model.sample(10, random_state=rng.integers(99))[:, np.newaxis], 100, axis=1) for model in (a, b)]
+    stuck = [
+        np.repeat(model.sample(10, random_state=rng.integers(99))[:, np.newaxis], 100, axis=1)
+        for model in (a, b)
+    ]
     same = DensityRatioPath(a.path(), b.path(), *stuck)
-    errors = [p.default_estimator().set_params(random_state=0).fit(p).log_partition_std_error_ for p in (path, same)]
+    errors = [
+        p.default_estimator().set_params(random_state=0).fit(p).log_partition_std_error_
+        for p in (path, same)
+    ]
     assert errors[1] > 2 * errors[0]
     assert len(same.doubts) == 2
     assert "draws of the second model differ between ladders" in same.doubts[1]
@@ -112,7 +138,9 @@ def test_the_error_is_that_between_groups():
 
 def test_jobs_do_not_change_the_bits():
     path = product(0)._ratio_path(product(1))
-    one, two = (path.default_estimator().set_params(random_state=0, n_jobs=n).fit(path) for n in (1, 2))
+    one, two = (
+        path.default_estimator().set_params(random_state=0, n_jobs=n).fit(path) for n in (1, 2)
+    )
     assert one.log_partition_ == two.log_partition_
 
 
@@ -127,7 +155,7 @@ def test_draws_that_tempering_does_not_vouch_for_are_not_used():
     assert a._ratio_path(product(1)) is None
 
 
-# ---- compare -----------------------------------------------------------------------------------------
+# ---- compare
 def test_of_densities_that_differ_little_the_ratio_is_direct():
     a, b = product(0, heavy=True), product(1, heavy=True)
     X = a.sample(200, random_state=5)

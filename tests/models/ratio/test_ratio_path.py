@@ -1,4 +1,6 @@
-"""The path from one RBM to another against brute force, its kernels against the plain loops, and the log ratio."""
+"""The path from one RBM to another against brute force, its kernels against the plain loops, and
+the log ratio.
+"""
 
 import copy
 import itertools
@@ -14,7 +16,7 @@ from scipy.special import logsumexp
 from scipy.stats import t as student_t
 
 from sklpf import BernoulliRBM, Exact, ParallelTempering
-from sklpf._random import Stream, stream_key
+from sklpf._utils.random import Stream, stream_key
 from sklpf.models.ratio._path import Parameters, RBMRatioPath, align, match_units
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
@@ -24,7 +26,11 @@ V = np.array(list(itertools.product([0, 1], repeat=6)))
 
 
 def random_parameters(rng, n_hidden, n_visible=6):
-    return Parameters(rng.normal(size=(n_hidden, n_visible)), rng.normal(size=n_visible), rng.normal(size=n_hidden))
+    return Parameters(
+        rng.normal(size=(n_hidden, n_visible)),
+        rng.normal(size=n_visible),
+        rng.normal(size=n_hidden),
+    )
 
 
 def log_f(model, v=V):
@@ -67,7 +73,9 @@ def test_the_ends_are_the_models_and_levels_lie_between():
     for k, beta in enumerate(LADDER):
         expected = log_f_between(path)(beta)
         np.testing.assert_allclose(ladder[:, k], expected, atol=1e-5)
-        np.testing.assert_allclose(path.log_f(states(path), np.full(len(V), k)), expected, atol=1e-5)
+        np.testing.assert_allclose(
+            path.log_f(states(path), np.full(len(V), k)), expected, atol=1e-5
+        )
 
 
 def test_contracts():
@@ -92,7 +100,11 @@ def test_ends_are_renewed_by_the_ladders_own_draws():
         stream = Stream(stream_key(0), chain=4 * ladder)
         state = path.sample_base(4, stream)
         np.testing.assert_array_equal(state.v, draws[ladder])
-        state = path.gibbs(path.state_from_rows(np.zeros((4, 6)), state.ladder), np.array([0, 1, 2, 3]), stream.at(8))
+        state = path.gibbs(
+            path.state_from_rows(np.zeros((4, 6)), state.ladder),
+            np.array([0, 1, 2, 3]),
+            stream.at(8),
+        )
         np.testing.assert_array_equal(state.v[[0, 3]], [draws[ladder, 0], 1 - draws[ladder, 0]])
         kept = path.gibbs(state, np.array([0, 1, 2, 3]), stream.at(9))
         assert kept.v[0].sum() != 1 or kept.v[3].sum() != 5  # an ordinary sweep
@@ -106,11 +118,13 @@ def test_draws_that_differ_between_ladders_are_doubted():
     assert "draws of the second model differ between ladders" in doubt
 
 
-# ---- units that do the same ----------------------------------------------------------------------
+# ---- units that do the same
 def test_permuted_units_are_matched():
     rng = np.random.default_rng(0)
     weights, order = rng.normal(size=(8, 20)), rng.permutation(8)
-    pairs = match_units(weights, weights[order] + rng.normal(scale=0.1, size=(8, 20)), np.full(20, 0.2))
+    pairs = match_units(
+        weights, weights[order] + rng.normal(scale=0.1, size=(8, 20)), np.full(20, 0.2)
+    )
     np.testing.assert_array_equal(order[pairs[:, 1]], pairs[:, 0])
     assert len(pairs) == 8
     assert len(match_units(weights, -weights, np.full(20, 0.2))) < 8
@@ -120,14 +134,18 @@ def test_units_of_one_model_alone_get_a_counterpart_of_zeros():
     rng = np.random.default_rng(0)
     a, b = random_parameters(rng, 2), random_parameters(rng, 3)
     weights, hidden = align(a, b, np.array([[1, 2]]))
-    np.testing.assert_array_equal(weights[0], [a.weights[1], a.weights[0], np.zeros(6), np.zeros(6)])
-    np.testing.assert_array_equal(weights[1], [b.weights[2], np.zeros(6), b.weights[0], b.weights[1]])
+    np.testing.assert_array_equal(
+        weights[0], [a.weights[1], a.weights[0], np.zeros(6), np.zeros(6)]
+    )
+    np.testing.assert_array_equal(
+        weights[1], [b.weights[2], np.zeros(6), b.weights[0], b.weights[1]]
+    )
     np.testing.assert_array_equal(
         hidden, [[a.hidden[1], a.hidden[0], 0, 0], [b.hidden[2], 0, b.hidden[0], b.hidden[1]]]
     )
 
 
-# ---- the log ratio -------------------------------------------------------------------------------
+# ---- the log ratio
 def models(scale, n_a=4, n_b=6, seed=0):
     """Two models of 12 visible units; where they share hidden units, these differ by a tenth."""
     rng = np.random.default_rng(seed)
@@ -166,14 +184,20 @@ def test_the_interval_covers():
     covered = 0
     for seed in range(30):
         a._partition_seed = seed  # other draws
-        low, high = ParallelTempering(n_sweeps=256, random_state=seed).fit(a._ratio_path(b)).log_partition_interval_
+        low, high = (
+            ParallelTempering(n_sweeps=256, random_state=seed)
+            .fit(a._ratio_path(b))
+            .log_partition_interval_
+        )
         covered += low <= truth <= high
     assert covered >= 23  # Binomial(30, 0.95): fewer with probability 8e-5
 
 
 def test_a_model_against_itself_has_no_error():
     a = models(1.0)[0]
-    result = ParallelTempering(n_sweeps=64, random_state=0).fit(a._ratio_path(copy.deepcopy(a))).result_
+    result = (
+        ParallelTempering(n_sweeps=64, random_state=0).fit(a._ratio_path(copy.deepcopy(a))).result_
+    )
     assert result.log_partition == pytest.approx(0, abs=1e-5)
     assert result.std_error == pytest.approx(0, abs=1e-5)
 

@@ -1,4 +1,6 @@
-"""BernoulliRBM under conditions that break software: extreme weights, empty layers, other processes."""
+"""BernoulliRBM under conditions that break software: extreme weights, empty layers, other
+processes.
+"""
 
 import pickle
 import warnings
@@ -23,7 +25,9 @@ def with_weight(value, **parameters):
     rng = np.random.default_rng(0)
     components = rng.normal(size=(6, 8))
     components[2, 3] = value
-    return BernoulliRBM.from_parameters(components, rng.normal(size=8), rng.normal(size=6), **parameters)
+    return BernoulliRBM.from_parameters(
+        components, rng.normal(size=8), rng.normal(size=6), **parameters
+    )
 
 
 def states(n):
@@ -40,9 +44,9 @@ def test_enormous_weights_give_the_right_numbers(value):
         pseudo = model.pseudo_log_likelihood(v)
         hidden = model.transform(v)
         drawn = model.sample(50, random_state=0)
-    log_f = v @ model.intercept_visible_ + np.logaddexp(0, v @ model.components_.T + model.intercept_hidden_).sum(
-        axis=1
-    )
+    log_f = v @ model.intercept_visible_ + np.logaddexp(
+        0, v @ model.components_.T + model.intercept_hidden_
+    ).sum(axis=1)
     np.testing.assert_allclose(log_p, log_f - logsumexp(log_f), rtol=1e-12, atol=1e-9)
     assert np.all(np.isfinite(pseudo))
     assert np.all((hidden >= 0) & (hidden <= 1))
@@ -52,7 +56,9 @@ def test_enormous_weights_give_the_right_numbers(value):
 @pytest.mark.parametrize("value", [1e4, -1e4])
 @pytest.mark.parametrize("estimator", [AIS(), ParallelTempering(n_sweeps=1024)])
 def test_sampling_with_an_enormous_weight_is_right_or_says_that_it_is_not(value, estimator):
-    model = with_weight(value, partition_estimator=estimator, random_state=0, on_nonconvergence="nan")
+    model = with_weight(
+        value, partition_estimator=estimator, random_state=0, on_nonconvergence="nan"
+    )
     exact = with_weight(value).estimate_log_partition().log_partition_
     model.estimate_log_partition()
     assert np.isfinite(model.log_partition_)
@@ -66,7 +72,12 @@ def test_sampling_with_an_enormous_weight_is_right_or_says_that_it_is_not(value,
 def test_weights_that_are_not_finite_have_no_likelihood(name, value):
     model = with_weight(1.0)
     getattr(model, name).flat[0] = value
-    for call in (model.estimate_log_partition, model.sample, model.path, lambda: model.score(BINARY[:5, :8])):
+    for call in (
+        model.estimate_log_partition,
+        model.sample,
+        model.path,
+        lambda: model.score(BINARY[:5, :8]),
+    ):
         with pytest.raises(ValueError, match=f"{name} holds NaN or infinity"):
             call()
     assert not hasattr(model, "log_partition_")
@@ -78,7 +89,7 @@ def test_no_active_hidden_unit():
     weights, tempering = rng.normal(size=(25, 30)), ParallelTempering(n_sweeps=256)
     model = BernoulliRBM.from_parameters(
         weights, bias, np.full(25, -1e3), partition_estimator=tempering, random_state=0
-    )  # fmt: skip
+    )
     X = (rng.random((10, 30)) < 0.5).astype(float)
     expected = np.where(X == 1, log_expit(bias), log_expit(-bias)).sum(axis=1)  # independent units
     error = np.abs(model.score_samples(X) - expected)
@@ -129,7 +140,7 @@ def test_bad_parameters_are_named(parameters):
             getattr(BernoulliRBM(2).set_params(**parameters), method)(BINARY[:10])
 
 
-# ---- training that fails -----------------------------------------------------------------------
+# ---- training that fails
 def diverges(**parameters):
     return BernoulliRBM(3, learning_rate=1e300, batch_size=100, random_state=0, **parameters)
 
@@ -157,7 +168,10 @@ def test_a_fitted_model_stays_as_it_was_where_training_anew_diverges(method):
     score = model.score(BINARY)
     model.set_params(learning_rate=1e300, n_components=3 if method == "partial_fit" else 5)
     before = contents(model)
-    for X in (BINARY[:, :64] if method == "partial_fit" else BINARY[:, :50], np.full((3, 64), np.nan)):
+    for X in (
+        BINARY[:, :64] if method == "partial_fit" else BINARY[:, :50],
+        np.full((3, 64), np.nan),
+    ):
         with pytest.raises(ValueError, match="training diverged|NaN"):
             getattr(model, method)(X)
         after = contents(model)
@@ -170,22 +184,37 @@ def test_a_fitted_model_stays_as_it_was_where_training_anew_diverges(method):
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
 def test_values_outside_the_unit_interval_are_warned_of_once(method, convert):
     train = getattr(BernoulliRBM(3, n_iter=2, random_state=0), method)
-    message = r"X holds values outside \[0, 1\], but the visible units are binary: rescale or binarise X"
+    message = (
+        r"X holds values outside \[0, 1\], but the visible units are binary: rescale or binarise X"
+    )
     for X in (2 * BINARY, -BINARY, BINARY * (1 + 1e-5)):
         with pytest.warns(UserWarning, match=message) as caught:
             train(convert(X))
         assert len(caught) == 1
-    for X in (BINARY, BINARY * 0, BINARY / 3, np.nextafter(BINARY, 2), np.float32(BINARY) * np.float32(1 + 1e-7)):
+    for X in (
+        BINARY,
+        BINARY * 0,
+        BINARY / 3,
+        np.nextafter(BINARY, 2),
+        np.float32(BINARY) * np.float32(1 + 1e-7),
+    ):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             train(convert(X))
 
 
-# ---- gibbs ---------------------------------------------------------------------------------------
+# ---- gibbs
 def test_gibbs_takes_rows_in_every_form():
     drawn = []
-    for v in (BINARY, BINARY.astype(np.float32), BINARY.astype(bool), BINARY.astype(int), sp.csr_matrix(BINARY),
-              BINARY.tolist(), pd.DataFrame(BINARY)):  # fmt: skip
+    for v in (
+        BINARY,
+        BINARY.astype(np.float32),
+        BINARY.astype(bool),
+        BINARY.astype(int),
+        sp.csr_matrix(BINARY),
+        BINARY.tolist(),
+        pd.DataFrame(BINARY),
+    ):
         model = BernoulliRBM(5, n_iter=1, random_state=0).fit(BINARY)
         drawn.append(model.gibbs(v))
         assert drawn[-1].dtype == bool
@@ -216,10 +245,17 @@ def test_other_back_ends_give_the_same_bits(backend, tmp_path):
     X = np.tile(BINARY, (2, 1))  # 1.8 MB: joblib hands it to workers as a read-only memory map
     tempering = ParallelTempering(n_ladders=4, n_sweeps=64)
     model = BernoulliRBM(
-        21, batch_size=100, n_iter=2, random_state=0, partition_estimator=tempering, on_nonconvergence="nan"
+        21,
+        batch_size=100,
+        n_iter=2,
+        random_state=0,
+        partition_estimator=tempering,
+        on_nonconvergence="nan",
     )
     serial = model.fit(X).estimate_log_partition().log_partition_
-    scores = cross_val_score(model.set_params(partition_estimator=AIS(100, 101), on_nonconvergence="warn"), X, cv=2)
+    scores = cross_val_score(
+        model.set_params(partition_estimator=AIS(100, 101), on_nonconvergence="warn"), X, cv=2
+    )
     with joblib.parallel_config(backend, n_jobs=2, temp_folder=tmp_path):
         model.set_params(partition_estimator=tempering, on_nonconvergence="nan")
         assert model.fit(X).estimate_log_partition().log_partition_ == serial

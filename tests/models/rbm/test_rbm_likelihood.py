@@ -15,7 +15,15 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from sklpf import AIS, RAISE, BernoulliRBM, Exact, ParallelTempering, PartitionEstimator, PartitionResult
+from sklpf import (
+    AIS,
+    RAISE,
+    BernoulliRBM,
+    Exact,
+    ParallelTempering,
+    PartitionEstimator,
+    PartitionResult,
+)
 from sklpf.models import ScoreInterval
 from sklpf.partition import Alarm
 from sklpf.testing import shared_data
@@ -28,7 +36,14 @@ class Known(PartitionEstimator):
 
     runs = 0
 
-    def __init__(self, log_partition=3.0, std_error=0.1, converged=True, statement="estimate", random_state=None):
+    def __init__(
+        self,
+        log_partition=3.0,
+        std_error=0.1,
+        converged=True,
+        statement="estimate",
+        random_state=None,
+    ):
         self.log_partition = log_partition
         self.std_error = std_error
         self.converged = converged
@@ -50,9 +65,11 @@ class Known(PartitionEstimator):
 def small_model(n_components=4, n_features=5, seed=0, **parameters):
     rng, parameters = np.random.default_rng(seed), {"random_state": 0} | parameters
     return BernoulliRBM.from_parameters(
-        rng.normal(size=(n_components, n_features)), rng.normal(size=n_features), rng.normal(size=n_components),
+        rng.normal(size=(n_components, n_features)),
+        rng.normal(size=n_features),
+        rng.normal(size=n_components),
         **parameters,
-    )  # fmt: skip
+    )
 
 
 def states(n):
@@ -66,20 +83,24 @@ def brute_log_f(model, v):
     return v @ model.intercept_visible_ + logsumexp(energies, axis=1)
 
 
-# ---- the numbers ---------------------------------------------------------------------------------
+# ---- the numbers
 @pytest.mark.parametrize(("n_components", "n_features"), [(4, 5), (7, 3), (1, 1), (1, 6), (6, 1)])
 def test_score_samples_against_enumeration(n_components, n_features):
     model = small_model(n_components, n_features)
     v = states(n_features)
     log_f = brute_log_f(model, v)
     np.testing.assert_allclose(model.score_samples(v), log_f - logsumexp(log_f), atol=1e-12)
-    np.testing.assert_allclose(model.score_samples(sp.csr_matrix(v)), log_f - logsumexp(log_f), atol=1e-12)
+    np.testing.assert_allclose(
+        model.score_samples(sp.csr_matrix(v)), log_f - logsumexp(log_f), atol=1e-12
+    )
     assert model.log_partition_ == pytest.approx(logsumexp(log_f), abs=1e-12)
     assert isinstance(model.score(v), float)
     assert model.score(v) == pytest.approx(np.mean(log_f - logsumexp(log_f)), abs=1e-12)
 
 
-@pytest.mark.parametrize("scale", [0.0, 0.01, 1.0, 30.0, 3000.0])  # the last one's exponentials overflow
+@pytest.mark.parametrize(
+    "scale", [0.0, 0.01, 1.0, 30.0, 3000.0]
+)  # the last one's exponentials overflow
 @pytest.mark.parametrize(("n_components", "n_features"), [(4, 5), (7, 3), (1, 1)])
 def test_pseudo_log_likelihood_against_enumeration(n_components, n_features, scale):
     model = small_model(n_components, n_features)
@@ -92,20 +113,26 @@ def test_pseudo_log_likelihood_against_enumeration(n_components, n_features, sca
         flipped[:, i] = 1 - flipped[:, i]
         expected += log_f - np.logaddexp(log_f, brute_log_f(model, flipped))
     np.testing.assert_allclose(model.pseudo_log_likelihood(v), expected, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(model.pseudo_log_likelihood(sp.csr_matrix(v)), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        model.pseudo_log_likelihood(sp.csr_matrix(v)), expected, rtol=1e-12, atol=1e-12
+    )
 
 
 def test_large_blocks_of_rows_and_subsets_agree():
     model = small_model(12, 64)
     X = np.tile(BINARY[:500], (5, 1))
-    np.testing.assert_allclose(model.score_samples(X)[1900:], model.score_samples(X[1900:]), rtol=1e-12)
+    np.testing.assert_allclose(
+        model.score_samples(X)[1900:], model.score_samples(X[1900:]), rtol=1e-12
+    )
 
 
 def test_reference_model_has_its_stored_log_z_and_log_likelihood():
     stored = shared_data("rbm/mnist_h10.npz")
     packed = shared_data("binary/mnist.npz")
     test = np.unpackbits(packed["test"], axis=1)[:, : int(packed["n_features"])]
-    model = BernoulliRBM.from_parameters(stored["components"], stored["intercept_visible"], stored["intercept_hidden"])
+    model = BernoulliRBM.from_parameters(
+        stored["components"], stored["intercept_visible"], stored["intercept_hidden"]
+    )
     assert model.score(test) == pytest.approx(-173.8761, abs=5e-5)
     assert model.log_partition_ == pytest.approx(float(stored["exact_log_partition"]), abs=1e-8)
 
@@ -121,11 +148,16 @@ def test_default_estimators_of_small_and_large_models():
     assert isinstance(small_model(20, 22).estimate_log_partition().partition_estimator_, Exact)
 
 
-# ---- the kept log Z --------------------------------------------------------------------------------
+# ---- the kept log Z
 def test_log_z_does_not_exist_before_it_is_computed_and_nothing_but_score_computes_it():
     model = small_model(partition_estimator=Known())
     Known.runs = 0
-    names = ("log_partition_", "log_partition_std_error_", "log_partition_interval_", "partition_estimator_")
+    names = (
+        "log_partition_",
+        "log_partition_std_error_",
+        "log_partition_interval_",
+        "partition_estimator_",
+    )
     for name in names:
         assert not hasattr(model, name)
         with pytest.raises(AttributeError, match="call score or estimate_log_partition first"):
@@ -176,17 +208,23 @@ def test_what_does_not_matter_keeps_it():
 
 
 def test_a_generator_as_the_estimators_random_state_keeps_it_too():
-    model = small_model(partition_estimator=Known(random_state=np.random.RandomState(0))).estimate_log_partition()
+    model = small_model(
+        partition_estimator=Known(random_state=np.random.RandomState(0))
+    ).estimate_log_partition()
     assert model.log_partition_ == 3.0
 
 
 def test_result_holds_no_samples():
-    model = small_model(partition_estimator=AIS(n_chains=200, n_temperatures=51)).estimate_log_partition()
+    model = small_model(
+        partition_estimator=AIS(n_chains=200, n_temperatures=51)
+    ).estimate_log_partition()
     diagnostics = model.partition_estimator_.result_.diagnostics
     assert "log_weights" not in diagnostics
     assert diagnostics["effective_sample_size"] > 1
     tempering = ParallelTempering(n_ladders=4, n_sweeps=64, random_state=0)
-    result = small_model(partition_estimator=tempering, on_nonconvergence="nan").estimate_log_partition()
+    result = small_model(
+        partition_estimator=tempering, on_nonconvergence="nan"
+    ).estimate_log_partition()
     result = result.partition_estimator_.result_
     assert result.diagnostics["rejection"].shape == (len(result.ladder) - 1,)
     assert "ladder_log_partitions" not in result.diagnostics
@@ -195,20 +233,27 @@ def test_result_holds_no_samples():
 def test_seed_and_jobs_come_from_the_model_unless_the_estimator_sets_them():
     X = BINARY[:60]
     ais = AIS(n_chains=100, n_temperatures=51)
-    first, second = (BernoulliRBM(5, n_iter=2, random_state=7, partition_estimator=ais).fit(X) for _ in range(2))
+    first, second = (
+        BernoulliRBM(5, n_iter=2, random_state=7, partition_estimator=ais).fit(X) for _ in range(2)
+    )
     assert first.score(X) == second.set_params(n_jobs=2).score(X)
     assert first.estimate_log_partition().log_partition_ == second.log_partition_
     assert (first.partition_estimator_.n_jobs, second.partition_estimator_.n_jobs) == (None, 2)
     assert ais.random_state is None
     assert not hasattr(ais, "result_")
     other = BernoulliRBM(5, n_iter=2, random_state=8, partition_estimator=ais).fit(X)
-    assert other.estimate_log_partition().partition_estimator_.random_state != first.partition_estimator_.random_state
-    fixed = first.set_params(partition_estimator=AIS(100, 51, random_state=11, n_jobs=1)).estimate_log_partition()
+    assert (
+        other.estimate_log_partition().partition_estimator_.random_state
+        != first.partition_estimator_.random_state
+    )
+    fixed = first.set_params(
+        partition_estimator=AIS(100, 51, random_state=11, n_jobs=1)
+    ).estimate_log_partition()
     assert fixed.partition_estimator_.random_state == 11
     assert fixed.partition_estimator_.n_jobs == 1
 
 
-# ---- trust ---------------------------------------------------------------------------------------
+# ---- trust
 def test_on_nonconvergence():
     X = states(5)
     model = small_model(partition_estimator=Known(converged=False))
@@ -233,7 +278,7 @@ def test_on_nonconvergence():
         model.set_params(on_nonconvergence="ignore").score(X)
 
 
-# ---- intervals -------------------------------------------------------------------------------------
+# ---- intervals
 def test_score_interval_adds_both_errors():
     model = small_model(partition_estimator=Known(std_error=0.2))
     X = states(5)
@@ -287,7 +332,9 @@ def test_the_path_is_built_once(estimator, monkeypatch):
     model.score(states(5))
     assert len(built) == 1
     model.score(states(5)), model.score_samples(states(5)), model.score_interval(states(5))
-    assert np.isfinite([model.log_partition_, model.log_partition_std_error_, *model.log_partition_interval_]).all()
+    assert np.isfinite(
+        [model.log_partition_, model.log_partition_std_error_, *model.log_partition_interval_]
+    ).all()
     assert model.partition_estimator_.converged_
     assert len(built) == 1
     again = small_model(partition_estimator=estimator)
@@ -295,7 +342,7 @@ def test_the_path_is_built_once(estimator, monkeypatch):
     assert len(built) == 2
 
 
-# ---- paths and known weights -----------------------------------------------------------------------
+# ---- paths and known weights
 def test_bases_of_the_path():
     model = BernoulliRBM(3, n_iter=1, random_state=0).fit(BINARY[:50])
     mean = (BINARY[:50].sum(axis=0) + 1) / 52
@@ -335,7 +382,12 @@ def test_from_parameters_is_a_fitted_model():
     np.testing.assert_array_equal(small_model(6, 9, visible_mean=given).visible_mean_, given)
     weights = np.ones((2, 3), dtype=np.float32)
     model = BernoulliRBM.from_parameters(weights, np.zeros(3), np.zeros(2))
-    assert model.components_.dtype == model.intercept_visible_.dtype == model.intercept_hidden_.dtype == np.float32
+    assert (
+        model.components_.dtype
+        == model.intercept_visible_.dtype
+        == model.intercept_hidden_.dtype
+        == np.float32
+    )
     weights[:] = 5
     assert model.components_.max() == 1
 
@@ -358,12 +410,14 @@ def test_bad_parameters(arguments, message):
         BernoulliRBM.from_parameters(*arguments)
 
 
-# ---- samples -----------------------------------------------------------------------------------------
+# ---- samples
 @pytest.mark.parametrize(("n_components", "n_features"), [(5, 3), (2, 3)])
 def test_samples_have_the_models_distribution(n_components, n_features):
     model = small_model(n_components, n_features)
     drawn = model.sample(20000, random_state=0)
-    counts = np.bincount((drawn @ 2 ** np.arange(n_features)[::-1]).astype(int), minlength=2**n_features)
+    counts = np.bincount(
+        (drawn @ 2 ** np.arange(n_features)[::-1]).astype(int), minlength=2**n_features
+    )
     expected = 20000 * np.exp(model.score_samples(states(n_features)))
     assert chisquare(counts, expected).pvalue > 1e-4  # false alarm 1e-4
     np.testing.assert_array_equal(drawn, model.sample(20000, random_state=0))
@@ -373,7 +427,9 @@ def test_samples_of_a_large_model_come_from_tempered_chains():
     tempering = ParallelTempering(n_ladders=4, n_sweeps=256)
     rng = np.random.default_rng(0)
     bias = rng.normal(size=25)
-    model = BernoulliRBM.from_parameters(np.zeros((22, 25)), bias, np.zeros(22), partition_estimator=tempering)
+    model = BernoulliRBM.from_parameters(
+        np.zeros((22, 25)), bias, np.zeros(22), partition_estimator=tempering
+    )
     drawn = model.sample(1000, random_state=1)
     assert drawn.shape == (1000, 25)
     assert set(np.unique(drawn)) == {0, 1}
@@ -389,15 +445,19 @@ def test_bad_numbers_of_samples(n_samples):
         small_model().sample(n_samples)
 
 
-# ---- input ---------------------------------------------------------------------------------------------
+# ---- input
 @pytest.mark.parametrize("X", [np.full((3, 5), 0.5), np.full((3, 5), 2.0), -np.ones((3, 5))])
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
 def test_rows_that_are_not_binary_have_no_likelihood(X, convert):
     model = small_model()
     for method in (model.score, model.score_samples, model.score_interval):
-        with pytest.warns(ConvergenceWarning, match="3 of 3 rows of X have no likelihood.*binarise X"):
+        with pytest.warns(
+            ConvergenceWarning, match="3 of 3 rows of X have no likelihood.*binarise X"
+        ):
             method(convert(X))
-    with pytest.warns(UserWarning, match="X holds values other than 0 and 1, .* no pseudo-likelihood"):
+    with pytest.warns(
+        UserWarning, match="X holds values other than 0 and 1, .* no pseudo-likelihood"
+    ):
         model.pseudo_log_likelihood(convert(X))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -443,7 +503,9 @@ def test_a_log_z_that_is_not_trusted_and_rows_without_likelihood_are_both_report
     assert any("have no likelihood" in text for text in texts)
 
 
-@pytest.mark.parametrize("method", ["score", "score_samples", "score_interval", "pseudo_log_likelihood", "transform"])
+@pytest.mark.parametrize(
+    "method", ["score", "score_samples", "score_interval", "pseudo_log_likelihood", "transform"]
+)
 def test_bad_rows(method):
     call = getattr(small_model(), method)
     for X, message in (
@@ -458,7 +520,8 @@ def test_bad_rows(method):
 
 
 @pytest.mark.parametrize(
-    "method", ["score", "score_samples", "score_interval", "pseudo_log_likelihood", "transform", "gibbs"]
+    "method",
+    ["score", "score_samples", "score_interval", "pseudo_log_likelihood", "transform", "gibbs"],
 )
 def test_a_model_that_is_not_fitted(method):
     with pytest.raises(NotFittedError):
@@ -472,9 +535,13 @@ def test_a_number_that_is_no_estimate_is_not_trusted_as_a_score():
     rng = np.random.default_rng(0)
     X = (rng.random((20, 8)) < 0.5).astype(float)
     rbm = BernoulliRBM.from_parameters(
-        rng.normal(size=(5, 8)), np.zeros(8), np.zeros(5), X.mean(axis=0), random_state=0,
+        rng.normal(size=(5, 8)),
+        np.zeros(8),
+        np.zeros(5),
+        X.mean(axis=0),
+        random_state=0,
         partition_estimator=RAISE(n_temperatures=50, starts=X),
-    )  # fmt: skip
+    )
     with pytest.warns(ConvergenceWarning, match="neither a bound nor an estimate"):
         assert np.isfinite(rbm.score(X))
     assert np.isnan(rbm.set_params(on_nonconvergence="nan").score(X))

@@ -10,7 +10,7 @@ import pytest
 from fused_programs import assert_derivatives_equal_finite_differences
 from scipy.special import expit, logsumexp
 
-from sklpf._random import FIRST, SECOND, Stream, stream_key
+from sklpf._utils.random import FIRST, SECOND, Stream, stream_key
 from sklpf.kernels import OPTIONS, random_bits
 from sklpf.kernels import _programs as programs
 from sklpf.models import RBMPath
@@ -25,7 +25,9 @@ STREAM = Stream(stream_key(1), chain=5, step=1)
 SHAPES = [(1, 1), (1, 16), (15, 1), (16, 16), (17, 33), (33, 17), (100, 64)]
 
 
-def make_path(n_visible, n_hidden, weights="marginal", scale=1.0, ladder=(0.0, 0.3, 0.35, 0.8, 1.0), seed=0):
+def make_path(
+    n_visible, n_hidden, weights="marginal", scale=1.0, ladder=(0.0, 0.3, 0.35, 0.8, 1.0), seed=0
+):
     rng = np.random.default_rng(seed)
     components = scale * rng.normal(size=(n_hidden, n_visible))
     visible, hidden = scale * rng.normal(size=n_visible), scale * rng.normal(size=n_hidden)
@@ -37,9 +39,15 @@ def reference_log_f(path, v, h, beta):
     v, h = np.asarray(v, dtype=float), np.asarray(h, dtype=float)
     n_hidden = len(path.components)
     constant = np.logaddexp(0, path.base_logit).sum() + n_hidden * np.log(2)
-    visible = v @ ((1 - beta) * path.base_logit + beta * path.intercept_visible) - (1 - beta) * constant
+    visible = (
+        v @ ((1 - beta) * path.base_logit + beta * path.intercept_visible) - (1 - beta) * constant
+    )
     inputs = path.intercept_hidden + v @ path.components.T
-    hidden = np.sum(h * inputs, axis=-1) * beta if path.joint else np.logaddexp(0, beta * inputs).sum(axis=-1)
+    hidden = (
+        np.sum(h * inputs, axis=-1) * beta
+        if path.joint
+        else np.logaddexp(0, beta * inputs).sum(axis=-1)
+    )
     return visible + hidden
 
 
@@ -75,17 +83,21 @@ def fields(path, state):
     ]
 
 
-# ---- densities ------------------------------------------------------------------------------------
+# ---- densities
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize(("n_visible", "n_hidden"), SHAPES)
 def test_log_f_equals_the_formula(n_visible, n_hidden, weights):
     path = make_path(n_visible, n_hidden, weights)
     state = moved_state(path)
-    expected = np.column_stack([reference_log_f(path, state.v, state.h, beta) for beta in path.ladder])
+    expected = np.column_stack(
+        [reference_log_f(path, state.v, state.h, beta) for beta in path.ladder]
+    )
     # float32 fields of sums of up to 117 terms of size 1: errors near 1e-5
     np.testing.assert_allclose(path.log_f_ladder(state), expected, rtol=0, atol=1e-4)
     levels = np.arange(len(state.v)) % len(path.ladder)
-    np.testing.assert_allclose(path.log_f(state, levels), expected[np.arange(len(levels)), levels], rtol=0, atol=1e-4)
+    np.testing.assert_allclose(
+        path.log_f(state, levels), expected[np.arange(len(levels)), levels], rtol=0, atol=1e-4
+    )
 
 
 def test_log_f_of_more_hidden_units_than_a_product_can_hold():
@@ -97,10 +109,14 @@ def test_log_f_of_more_hidden_units_than_a_product_can_hold():
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 @pytest.mark.parametrize(("n_visible", "n_hidden"), [(1, 1), (6, 4), (4, 6)])
-def test_enumeration_equals_brute_force_at_every_level_and_the_base_is_normalised(n_visible, n_hidden, weights):
+def test_enumeration_equals_brute_force_at_every_level_and_the_base_is_normalised(
+    n_visible, n_hidden, weights
+):
     path = make_path(n_visible, n_hidden, weights, scale=2.0)
     for level, beta in enumerate(path.ladder):
-        assert enumerate_log_partition(path, level) == pytest.approx(brute_force_log_partition(path, beta), abs=1e-10)
+        assert enumerate_log_partition(path, level) == pytest.approx(
+            brute_force_log_partition(path, beta), abs=1e-10
+        )
     assert path.ladder[0] == 0
     assert brute_force_log_partition(path, 0.0) == pytest.approx(0, abs=1e-12)
 
@@ -108,7 +124,9 @@ def test_enumeration_equals_brute_force_at_every_level_and_the_base_is_normalise
 def test_joint_and_marginal_paths_have_the_same_log_partition_curve():
     joint, marginal = make_path(5, 4, "joint"), make_path(5, 4, "marginal")
     for beta in (0.0, 0.4, 1.0):
-        assert brute_force_log_partition(joint, beta) == pytest.approx(brute_force_log_partition(marginal, beta))
+        assert brute_force_log_partition(joint, beta) == pytest.approx(
+            brute_force_log_partition(marginal, beta)
+        )
 
 
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
@@ -125,13 +143,19 @@ def test_derivatives_equal_finite_differences_of_the_formula(n_visible, n_hidden
 def test_weights_of_1e4_stay_finite_and_relatively_exact():
     path = make_path(33, 17, scale=1e4)
     state = moved_state(path, sweeps=50)
-    expected = np.column_stack([reference_log_f(path, state.v, state.h, beta) for beta in path.ladder])
-    np.testing.assert_allclose(path.log_f_ladder(state), expected, rtol=0, atol=1e-6 * np.abs(expected).max())
-    sums = np.array([logsumexp(path.enumerate_block(b, 4)) for b in range(path.n_enumeration_blocks)])
+    expected = np.column_stack(
+        [reference_log_f(path, state.v, state.h, beta) for beta in path.ladder]
+    )
+    np.testing.assert_allclose(
+        path.log_f_ladder(state), expected, rtol=0, atol=1e-6 * np.abs(expected).max()
+    )
+    sums = np.array(
+        [logsumexp(path.enumerate_block(b, 4)) for b in range(path.n_enumeration_blocks)]
+    )
     assert path.sample_enumerated(sums, 3, np.random.default_rng(0)).v.shape == (3, 33)
 
 
-# ---- one sweep ------------------------------------------------------------------------------------
+# ---- one sweep
 def layer_uniforms(stream, chain, n, purpose):
     bits = np.zeros(n + 4, dtype=np.uint32)
     random_bits(bits, n, *stream.key, stream.step, stream.chain + chain, purpose)
@@ -145,14 +169,18 @@ def reference_half(path, units, betas, stream, purpose):
     else:
         base = (1 - betas)[:, np.newaxis] * path.base_logit
         logits = base + betas[:, np.newaxis] * (path.intercept_visible + units @ path.components)
-    uniforms = np.stack([layer_uniforms(stream, c, logits.shape[1], purpose) for c in range(len(logits))])
+    uniforms = np.stack(
+        [layer_uniforms(stream, c, logits.shape[1], purpose) for c in range(len(logits))]
+    )
     return uniforms, expit(logits)
 
 
 @pytest.mark.parametrize(("n_visible", "n_hidden"), SHAPES)
 @pytest.mark.parametrize("step", [1, 256])  # 256: the sweep that sums the fields anew
 @pytest.mark.parametrize("visible_first", [False, True])
-def test_a_sweep_equals_float64_numpy_with_the_same_uniforms(n_visible, n_hidden, step, visible_first):
+def test_a_sweep_equals_float64_numpy_with_the_same_uniforms(
+    n_visible, n_hidden, step, visible_first
+):
     path = make_path(n_visible, n_hidden, "joint")
     state, levels, stream = moved_state(path), np.array([0, 1, 2, 3, 4, 4]), STREAM.at(step)
     moved = path.gibbs(state, levels, stream, reverse=visible_first)
@@ -172,7 +200,9 @@ def test_a_sweep_equals_float64_numpy_with_the_same_uniforms(n_visible, n_hidden
 def test_cached_fields_do_not_drift(weights):
     path = make_path(100, 64, weights)
     levels = np.full((5000, 4), 1)
-    state = _programs.anneal(path, Gibbs(), path.sample_base(4, STREAM.at(0)), (), levels, STREAM)[0]
+    state = _programs.anneal(path, Gibbs(), path.sample_base(4, STREAM.at(0)), (), levels, STREAM)[
+        0
+    ]
     for cached, exact in fields(path, state):
         np.testing.assert_allclose(cached, exact, rtol=0, atol=2e-4)
 
@@ -207,7 +237,7 @@ def test_complete_draws_hidden_units_given_visible_ones():
         np.testing.assert_allclose(cached, exact, atol=1e-4)
 
 
-# ---- log f_new - log f_old of the fused programs ------------------------------------------------------
+# ---- log f_new - log f_old of the fused programs
 @numba.njit(**OPTIONS)  # not cached: numba's cache does not see changes of called functions
 def _log_ratio(model, state, old, new):
     return programs.log_ratio(model, state, 0, old, new, programs.scratch(model, state))
@@ -231,8 +261,11 @@ def test_log_ratio_equals_float64(n, size, old, new):
     g, negative = np.abs(fields.astype(float)), np.minimum(fields.astype(float), 0)
     linear = (new - old) * (g + negative).sum()
     exact = linear + np.sum(np.log1p(np.exp(-new32 * g)) - np.log1p(np.exp(-old32 * g)))
-    # two exp of 2e-7 each times at most 1/2, and four roundings of 6e-8, a unit; the linear terms are summed in float32
-    np.testing.assert_allclose(log_ratio(fields, old, new), exact, rtol=0, atol=4.4e-7 * n + 4e-7 * abs(linear))
+    # two exp of 2e-7 each times at most 1/2, and four roundings of 6e-8, a unit; the linear terms
+    # are summed in float32
+    np.testing.assert_allclose(
+        log_ratio(fields, old, new), exact, rtol=0, atol=4.4e-7 * n + 4e-7 * abs(linear)
+    )
 
 
 @pytest.mark.parametrize("n", [1, 5, 16, 40, 2000])
@@ -243,7 +276,7 @@ def test_log_ratio_keeps_nan(n):
         assert np.isnan(log_ratio(fields, 0.0, 1.0))
 
 
-# ---- fused programs --------------------------------------------------------------------------------
+# ---- fused programs
 def assert_states_equal(first, second):
     for a, b in zip(first, second):
         np.testing.assert_array_equal(a, b)
@@ -262,7 +295,8 @@ def test_fused_annealing_equals_the_loop(n_visible, n_hidden, weights, reverse):
     fused, _, log_weights = _programs.anneal(path, Gibbs(), state, (), levels, stream, reverse)
     looped, _, expected = _plain.anneal(path, Gibbs(), state, (), levels, stream, reverse)
     assert_states_equal(fused, looped)
-    # every unit's factor has a float32 error of at most 4.4e-7 (1e-7 rms), independent from step to step
+    # every unit's factor has a float32 error of at most 4.4e-7 (1e-7 rms), independent from step to
+    # step
     np.testing.assert_allclose(log_weights, expected, rtol=0, atol=5e-7 * np.sqrt(302 * n_hidden))
     assert log_weights[1] == 0
 
@@ -274,7 +308,9 @@ def test_annealing_in_two_segments_gives_the_same_states(weights):
     levels = np.repeat(np.arange(401)[:, np.newaxis], n, axis=1)
     whole, _, log_weights = _programs.anneal(path, Gibbs(), state, (), levels, STREAM)
     middle, _, first = _programs.anneal(path, Gibbs(), state, (), levels[:131], STREAM)
-    end, _, second = _programs.anneal(path, Gibbs(), middle, (), levels[130:], STREAM.at(STREAM.step + 130))
+    end, _, second = _programs.anneal(
+        path, Gibbs(), middle, (), levels[130:], STREAM.at(STREAM.step + 130)
+    )
     assert_states_equal(whole, end)
     np.testing.assert_allclose(log_weights, first + second, rtol=1e-12, atol=1e-12)
 
@@ -288,14 +324,16 @@ def test_fused_exchange_equals_the_loop(weights, n_levels):
     levels = np.tile(np.arange(n_levels), 3)
     shift = np.linspace(-1, 1, n_levels - 1)
     arguments = (state, (), levels, np.zeros(n, dtype=np.int64), shift, 301, STREAM.at(3))
-    fused, _, fused_levels, fused_ends, fused_sums, level_sums, summaries, fused_trips, *kept = _programs.exchange(
-        path, Gibbs(), *arguments, stride=7
+    fused, _, fused_levels, fused_ends, fused_sums, level_sums, summaries, fused_trips, *kept = (
+        _programs.exchange(path, Gibbs(), *arguments, stride=7)
     )
     looped, _, *expected = _plain.exchange(path, Gibbs(), *arguments, stride=7)
     assert_states_equal(fused, looped)
     np.testing.assert_array_equal(fused_levels, expected[0])
     np.testing.assert_array_equal(fused_ends, expected[1])
-    np.testing.assert_allclose(fused_sums, expected[2], rtol=5e-7 * np.sqrt(9))  # float32 in every log ratio
+    np.testing.assert_allclose(
+        fused_sums, expected[2], rtol=5e-7 * np.sqrt(9)
+    )  # float32 in every log ratio
     np.testing.assert_allclose(level_sums, expected[3], rtol=1e-6)
     np.testing.assert_array_equal(level_sums[..., 0], 75)  # steps 4, 8, …, 300 of 3 to 303
     np.testing.assert_allclose(summaries, expected[4], rtol=1e-6)
@@ -308,24 +346,43 @@ def test_fused_exchange_equals_the_loop(weights, n_levels):
     assert np.all(kept[1] == kept[1][..., :1]) == (weights == "joint")
     assert fused_trips.min() > 0  # the comparison saw round trips
     assert not np.array_equal(fused_levels, levels)
-    np.testing.assert_array_equal(np.sort(fused_levels.reshape(3, -1), axis=1), levels.reshape(3, -1))
+    np.testing.assert_array_equal(
+        np.sort(fused_levels.reshape(3, -1), axis=1), levels.reshape(3, -1)
+    )
 
 
 def test_exchange_with_huge_log_ratios_stays_finite():
     path = make_path(33, 17, scale=1e4)
-    arguments = (path.sample_base(5, STREAM), (), np.arange(5), np.zeros(5, dtype=np.int64), np.zeros(4), 30, STREAM)
+    arguments = (
+        path.sample_base(5, STREAM),
+        (),
+        np.arange(5),
+        np.zeros(5, dtype=np.int64),
+        np.zeros(4),
+        30,
+        STREAM,
+    )
     sums = _programs.exchange(path, Gibbs(), *arguments)[4]
     assert np.all(np.isfinite(sums))
     assert sums[..., 2:4].max() > 1e260  # exp(600)
-    np.testing.assert_allclose(sums, _plain.exchange(path, Gibbs(), *arguments)[4], rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(
+        sums, _plain.exchange(path, Gibbs(), *arguments)[4], rtol=1e-9, atol=1e-300
+    )
 
 
 def test_exchange_in_two_calls_equals_one():
     path = make_path(20, 9, scale=0.3, ladder=np.linspace(0, 1, 5))
-    start = path.sample_base(10, STREAM.at(0)), (), np.tile(np.arange(5), 2), np.zeros(10, dtype=np.int64)
+    start = (
+        path.sample_base(10, STREAM.at(0)),
+        (),
+        np.tile(np.arange(5), 2),
+        np.zeros(10, dtype=np.int64),
+    )
     whole = _programs.exchange(path, Gibbs(), *start, np.zeros(4), 101, STREAM)
     half = _programs.exchange(path, Gibbs(), *start, np.zeros(4), 50, STREAM)
-    rest = _programs.exchange(path, Gibbs(), *half[:4], np.zeros(4), 51, STREAM.at(STREAM.step + 50))
+    rest = _programs.exchange(
+        path, Gibbs(), *half[:4], np.zeros(4), 51, STREAM.at(STREAM.step + 50)
+    )
     assert_states_equal(whole[0], rest[0])
     np.testing.assert_array_equal(whole[2], rest[2])
     for i in (4, 5, 6):
@@ -338,14 +395,32 @@ def test_exchange_in_two_calls_equals_one():
 def test_fused_tempering_equals_the_loop(weights, n_redraws, sweeps_per_redraw, stride):
     path = make_path(30, 12, weights, scale=0.3, ladder=np.linspace(0, 1, 20))
     n = 8
-    prior = np.random.default_rng(0).normal(size=20) - [enumerate_log_partition(path, k) for k in range(20)]
+    prior = np.random.default_rng(0).normal(size=20) - [
+        enumerate_log_partition(path, k) for k in range(20)
+    ]
     arguments = (
-        path.sample_base(n, STREAM.at(0)), (), np.zeros(n, dtype=np.int64), prior, n_redraws, sweeps_per_redraw, stride,
+        path.sample_base(n, STREAM.at(0)),
+        (),
+        np.zeros(n, dtype=np.int64),
+        prior,
+        n_redraws,
+        sweeps_per_redraw,
+        stride,
         STREAM,
-    )  # fmt: skip
-    fused, _, levels, log_q_sums, counts, level_sums, vectors, vector_levels, slopes, pairs, summaries = (
-        _programs.temper(path, Gibbs(), *arguments)
     )
+    (
+        fused,
+        _,
+        levels,
+        log_q_sums,
+        counts,
+        level_sums,
+        vectors,
+        vector_levels,
+        slopes,
+        pairs,
+        summaries,
+    ) = _programs.temper(path, Gibbs(), *arguments)
     looped, _, *expected = _plain.temper(path, Gibbs(), *arguments)
     assert_states_equal(fused, looped)
     np.testing.assert_array_equal(levels, expected[0])
@@ -368,11 +443,13 @@ def test_tempering_keeps_tiny_level_probabilities():
     levels, log_prior = np.zeros(2, dtype=np.int64), np.array([0.0, -1000.0])
     arguments = (path.sample_base(2, STREAM), (), levels, log_prior, 1, 1, 1, STREAM)
     log_q_sums = _programs.temper(path, Gibbs(), *arguments)[3]
-    np.testing.assert_allclose(log_q_sums, _plain.temper(path, Gibbs(), *arguments)[3], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        log_q_sums, _plain.temper(path, Gibbs(), *arguments)[3], rtol=1e-9, atol=1e-9
+    )
     assert np.all((log_q_sums[:, 1] < -700) & np.isfinite(log_q_sums[:, 1]))
 
 
-# ---- contract --------------------------------------------------------------------------------------
+# ---- contract
 @pytest.mark.parametrize("weights", ["marginal", "joint"])
 def test_keeps_the_contract_of_a_path(weights):
     check_path(make_path(30, 12, weights))
@@ -439,7 +516,9 @@ def test_rejects_what_it_cannot_use(name, value, message):
         RBMPath(**{**arguments, name: value})
 
 
-@pytest.mark.parametrize("v", [np.zeros(3), np.zeros((2, 4)), [[0, 1, 2]], [[0, 0.5, 1]], [[0, np.nan, 1]]])
+@pytest.mark.parametrize(
+    "v", [np.zeros(3), np.zeros((2, 4)), [[0, 1, 2]], [[0, 0.5, 1]], [[0, np.nan, 1]]]
+)
 def test_rejects_rows_that_are_not_visible_states(v):
     with pytest.raises(ValueError, match="visible rows must"):
         RBMPath(np.zeros((2, 3)), np.zeros(3), np.zeros(2), np.full(3, 0.5)).state_from_rows(v)

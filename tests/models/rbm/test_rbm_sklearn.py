@@ -36,7 +36,9 @@ pytestmark = [
 ]
 
 
-@checks.parametrize_with_checks([BernoulliRBM(), BernoulliRBM(n_components=5, n_iter=2, batch_size=7)])
+@checks.parametrize_with_checks(
+    [BernoulliRBM(), BernoulliRBM(n_components=5, n_iter=2, batch_size=7)]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -46,7 +48,7 @@ def test_checks_that_third_parties_call_themselves(check):
     check("BernoulliRBM", SMALL)
 
 
-# ---- in scikit-learn's tools ---------------------------------------------------------------------
+# ---- in scikit-learn's tools
 def small(**options):
     return BernoulliRBM(6, n_iter=3, random_state=0).set_params(**options)
 
@@ -55,8 +57,13 @@ def test_methods_and_parameters_of_scikit_learns_class_exist():
     theirs = neural_network.BernoulliRBM().fit(BINARY[:20])
     ours = BernoulliRBM().fit(BINARY[:20])
     assert theirs.get_params().items() <= ours.get_params().items()
-    parameters = [inspect.signature(cls).parameters.values() for cls in (BernoulliRBM, neural_network.BernoulliRBM)]
-    assert [p.replace(annotation=p.empty) for p in list(parameters[0])[: len(parameters[1])]] == list(parameters[1])
+    parameters = [
+        inspect.signature(cls).parameters.values()
+        for cls in (BernoulliRBM, neural_network.BernoulliRBM)
+    ]
+    assert [
+        p.replace(annotation=p.empty) for p in list(parameters[0])[: len(parameters[1])]
+    ] == list(parameters[1])
     names = {name for name in dir(theirs) if not name.startswith("_")}
     assert names <= set(dir(ours))
     for name in ("components_", "intercept_hidden_", "intercept_visible_", "h_samples_"):
@@ -141,7 +148,9 @@ def one_blas_thread():
 
 @pytest.mark.usefixtures("one_blas_thread")
 def test_features_for_digit_classification_are_as_good_as_scikit_learns():
-    """The recipe of scikit-learn's gallery: RBM features, then logistic regression; only the import differs."""
+    """The recipe of scikit-learn's gallery: RBM features, then logistic regression; only the import
+    differs.
+    """
     X, y = nudged_digits()
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, random_state=0)
     accuracy = {}
@@ -150,7 +159,12 @@ def test_features_for_digit_classification_are_as_good_as_scikit_learns():
         logistic = LogisticRegression(solver="newton-cg", tol=1e-4, C=6000)
         classifier = Pipeline([("rbm", rbm), ("logistic", logistic)])
         accuracy[Model] = classifier.fit(X_train, y_train).score(X_test, y_test)
-    pixels = LogisticRegression(solver="newton-cg", tol=1e-3, C=100).fit(X_train, y_train).score(X_test, y_test)
-    # 1797 test images at 0.945: a difference of two has a deviation of 0.0076; 3 of them: false alarm 1.3e-3
+    pixels = (
+        LogisticRegression(solver="newton-cg", tol=1e-3, C=100)
+        .fit(X_train, y_train)
+        .score(X_test, y_test)
+    )
+    # 1797 test images at 0.945: a difference of two has a deviation of 0.0076; 3 of them: false
+    # alarm 1.3e-3
     assert accuracy[BernoulliRBM] > accuracy[neural_network.BernoulliRBM] - 0.023
     assert accuracy[BernoulliRBM] > pixels + 0.1

@@ -79,12 +79,16 @@ def test_early_stopping_keeps_the_best_pass():
     assert model.best_iteration_ == np.argmax(scores) + 1
     X, held_out = train_test_split(BINARY, test_size=0.1, random_state=np.random.RandomState(0))
     error = model.score(held_out) - scores.max()
-    assert abs(error) < student_t.isf(5e-4, 9) * model.validation_score_std_errors_[np.argmax(scores)]
+    assert (
+        abs(error) < student_t.isf(5e-4, 9) * model.validation_score_std_errors_[np.argmax(scores)]
+    )
     np.testing.assert_allclose(model.visible_mean_, (X.sum(axis=0) + 1) / (len(X) + 2))
 
 
 def test_rows_may_be_sparse():
-    dense, sparse = (rbm(early_stopping=True, n_iter=2).fit(X) for X in (BINARY, sp.csr_matrix(BINARY)))
+    dense, sparse = (
+        rbm(early_stopping=True, n_iter=2).fit(X) for X in (BINARY, sp.csr_matrix(BINARY))
+    )
     assert_same(dense, sparse)
     np.testing.assert_array_equal(dense.validation_scores_, sparse.validation_scores_)
 
@@ -98,7 +102,9 @@ def test_partial_fit_goes_on(tracked):
     curve, std_errors = model.log_partition_curve_, model.log_partition_std_errors_
     assert curve.shape == (6,)
     # false alarm 1e-3
-    assert abs(curve[-1] - Exact().fit(model).log_partition_) < student_t.isf(5e-4, 9) * std_errors[-1]
+    assert (
+        abs(curve[-1] - Exact().fit(model).log_partition_) < student_t.isf(5e-4, 9) * std_errors[-1]
+    )
 
 
 @pytest.mark.parametrize("early_stopping", [False, True])
@@ -112,7 +118,9 @@ def test_partial_fit_goes_on_from_a_fit(tracked, early_stopping):
     assert len(curve) == len(before) + 20
     np.testing.assert_array_equal(curve[: len(before)], before)
     # false alarm 1e-3
-    assert abs(curve[-1] - Exact().fit(model).log_partition_) < student_t.isf(5e-4, 9) * std_errors[-1]
+    assert (
+        abs(curve[-1] - Exact().fit(model).log_partition_) < student_t.isf(5e-4, 9) * std_errors[-1]
+    )
     assert std_errors[-1] < 0.11
     model.set_params(track_log_partition=False).partial_fit(BINARY[:10])
     assert not hasattr(model, "log_partition_curve_")
@@ -133,12 +141,17 @@ def test_a_partial_fit_that_fails_leaves_the_tracker_alone():
 def test_a_fit_without_tracking_leaves_nothing_behind():
     model = rbm(n_iter=2, early_stopping=True).fit(BINARY)
     model.set_params(early_stopping=False).fit(BINARY)
-    assert not any(hasattr(model, name) for name in ("validation_scores_", "best_iteration_", "log_partition_curve_"))
+    assert not any(
+        hasattr(model, name)
+        for name in ("validation_scores_", "best_iteration_", "log_partition_curve_")
+    )
 
 
 def test_what_can_not_be_followed_is_not_known():
     with pytest.warns(ConvergenceWarning, match="could not be followed in [1-9]"):
-        model = rbm(n_components=300, learning_rate=1.0, n_iter=3, track_log_partition="particles").fit(BINARY)
+        model = rbm(
+            n_components=300, learning_rate=1.0, n_iter=3, track_log_partition="particles"
+        ).fit(BINARY)
     assert np.isinf(model.log_partition_std_errors_).any()
 
 

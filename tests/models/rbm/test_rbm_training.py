@@ -1,4 +1,6 @@
-"""Training of BernoulliRBM: what one step does, against scikit-learn, and what the numbers must not depend on."""
+"""Training of BernoulliRBM: what one step does, against scikit-learn, and what the numbers must not
+depend on.
+"""
 
 import pickle
 import warnings
@@ -53,7 +55,8 @@ def weights_of(model):
 
 
 @pytest.mark.parametrize(
-    ("n_features", "n_components"), [(1, 1), (1, 40), (40, 1), (5, 3), (16, 16), (37, 130), (65, 64)]
+    ("n_features", "n_components"),
+    [(1, 1), (1, 40), (40, 1), (5, 3), (16, 16), (37, 130), (65, 64)],
 )
 @pytest.mark.parametrize("kind", ["binary", "real", "sparse"])
 def test_a_step_is_scikit_learns(n_features, n_components, kind):
@@ -61,7 +64,13 @@ def test_a_step_is_scikit_learns(n_features, n_components, kind):
     X = (rng.random((13, n_features)) < 0.3).astype(float)
     X = X * rng.random(X.shape) if kind == "real" else X
     theirs = neural_network.BernoulliRBM(n_components, learning_rate=0.3, random_state=0)
-    for name in ("components_", "intercept_visible_", "intercept_hidden_", "h_samples_", "n_features_in_"):
+    for name in (
+        "components_",
+        "intercept_visible_",
+        "intercept_hidden_",
+        "h_samples_",
+        "n_features_in_",
+    ):
         setattr(theirs, name, np.copy(getattr(model, name)))
     theirs.partial_fit(X)
     model.partial_fit(sp.csr_matrix(X) if kind == "sparse" else X)
@@ -122,7 +131,9 @@ def test_held_out_log_likelihood_is_scikit_learns(dtype):
         model = BernoulliRBM(**options).fit(train)
         peer = neural_network.BernoulliRBM(**options).fit(train)
         ours.append(model.score(test))
-        theirs.append(BernoulliRBM.from_parameters(*weights_of(peer), model.visible_mean_).score(test))
+        theirs.append(
+            BernoulliRBM.from_parameters(*weights_of(peer), model.visible_mean_).score(test)
+        )
     # Welch's t of 8 against 8 training runs: false alarm 1e-3
     assert ttest_ind(ours, theirs, equal_var=False).pvalue > 1e-3
     assert np.mean(ours) > -26  # independent pixels: -29.9
@@ -132,7 +143,12 @@ def test_held_out_log_likelihood_is_scikit_learns(dtype):
 def test_dtype_is_kept(dtype):
     X = BINARY[:50].astype(dtype)
     model = BernoulliRBM(4, n_iter=1, random_state=0).fit(X)
-    arrays = (*weights_of(model), model.h_samples_, model.transform(X), model.sample(3, random_state=0))
+    arrays = (
+        *weights_of(model),
+        model.h_samples_,
+        model.transform(X),
+        model.sample(3, random_state=0),
+    )
     assert {array.dtype for array in arrays} == {np.dtype(dtype)}
     assert BernoulliRBM(4, random_state=0).partial_fit(X).components_.dtype == dtype
     assert model.score_samples(X).dtype == np.float64
@@ -143,7 +159,13 @@ def fitted(X, **options):
 
 
 def assert_same_bits(model, other):
-    for name in ("components_", "intercept_visible_", "intercept_hidden_", "h_samples_", "visible_mean_"):
+    for name in (
+        "components_",
+        "intercept_visible_",
+        "intercept_hidden_",
+        "h_samples_",
+        "visible_mean_",
+    ):
         np.testing.assert_array_equal(getattr(model, name), getattr(other, name))
 
 
@@ -162,13 +184,17 @@ def test_bits_depend_on_the_data_and_the_seed_alone(tmp_path, monkeypatch):
     assert_same_bits(reference, fitted(np.load(tmp_path / "X.npy", mmap_mode="r")))
     monkeypatch.setattr(_rbm_trainer, "_VALUES_AT_ONCE", 64 * 25)  # 2 batches of 10 at a time
     assert_same_bits(reference, fitted(X))
-    assert np.any(reference.components_ != BernoulliRBM(20, n_iter=3, random_state=4).fit(X).components_)
+    assert np.any(
+        reference.components_ != BernoulliRBM(20, n_iter=3, random_state=4).fit(X).components_
+    )
 
 
 def test_sparse_rows_in_any_form():
     X = BINARY[:100]
     csr = sp.csr_matrix(X)
-    doubled = sp.csr_matrix((np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr), shape=X.shape)
+    doubled = sp.csr_matrix(
+        (np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr), shape=X.shape
+    )
     assert not doubled.has_canonical_format
     zeros = csr.copy()
     zeros.data[:5] = 0
@@ -194,20 +220,31 @@ def test_partial_fit_goes_on_and_returns_self():
     model.partial_fit(BINARY[30:70])
     assert np.any(model.components_ != first)
     np.testing.assert_allclose(model.visible_mean_, (BINARY[:70].sum(axis=0) + 1) / 72, rtol=1e-12)
-    again = BernoulliRBM(6, batch_size=5, random_state=0).partial_fit(BINARY[:30]).partial_fit(BINARY[30:70])
+    again = (
+        BernoulliRBM(6, batch_size=5, random_state=0)
+        .partial_fit(BINARY[:30])
+        .partial_fit(BINARY[30:70])
+    )
     assert_same_bits(model, again)
 
 
 def test_weights_begin_as_scikit_learns():
     options = {"n_components": 7, "n_iter": 0, "random_state": 5}
-    ours, theirs = BernoulliRBM(**options).fit(BINARY), neural_network.BernoulliRBM(**options).fit(BINARY)
-    np.testing.assert_allclose(ours.components_, theirs.components_, rtol=1e-7)  # ours are rounded to float32
+    ours, theirs = (
+        BernoulliRBM(**options).fit(BINARY),
+        neural_network.BernoulliRBM(**options).fit(BINARY),
+    )
+    np.testing.assert_allclose(
+        ours.components_, theirs.components_, rtol=1e-7
+    )  # ours are rounded to float32
     np.testing.assert_array_equal(ours.h_samples_, theirs.h_samples_)
 
 
 def test_verbose_says_a_pseudo_likelihood_after_every_pass(capsys):
     quiet = fitted(BINARY[:100])
-    expected = quiet.pseudo_log_likelihood(BINARY[:100]).mean()  # also compiles it, of which verbose would tell
+    expected = quiet.pseudo_log_likelihood(
+        BINARY[:100]
+    ).mean()  # also compiles it, of which verbose would tell
     assert capsys.readouterr().out == ""
     loud = fitted(BINARY[:100], verbose=1)
     lines = capsys.readouterr().out.splitlines()
@@ -216,14 +253,18 @@ def test_verbose_says_a_pseudo_likelihood_after_every_pass(capsys):
     assert_same_bits(quiet, loud)
 
 
-@pytest.mark.parametrize("X", [BINARY[:1], BINARY[:30, 20:21], np.ones((20, 3)), np.zeros((20, 3)), BINARY[:7]])
+@pytest.mark.parametrize(
+    "X", [BINARY[:1], BINARY[:30, 20:21], np.ones((20, 3)), np.zeros((20, 3)), BINARY[:7]]
+)
 def test_one_row_one_column_and_constant_columns(X):
     model = BernoulliRBM(3, n_iter=4, batch_size=10, random_state=0).fit(X)
     assert np.all(np.isfinite(model.score_samples(X)))
 
 
 def test_gibbs_draws_from_the_conditional_distributions():
-    model = BernoulliRBM.from_parameters([[2.0, -2.0]], [0.0, 0.5], [50.0], random_state=0)  # the hidden unit is on
+    model = BernoulliRBM.from_parameters(
+        [[2.0, -2.0]], [0.0, 0.5], [50.0], random_state=0
+    )  # the hidden unit is on
     drawn = model.gibbs(np.zeros((20000, 2)))
     assert drawn.dtype == bool
     mean = expit([2.0, -1.5])
@@ -247,7 +288,7 @@ def test_weights_lie_well_in_the_cache():
         assert not array.any()
 
 
-# ---- averages, schedules and chains ----------------------------------------------------------------
+# ---- averages, schedules and chains
 def weights_after_every_update(X, n_updates, **options):
     """The weights (three arrays) after every call of partial_fit with all rows."""
     model = BernoulliRBM(5, batch_size=len(X), random_state=0, **options)
@@ -265,11 +306,15 @@ def test_components_are_the_average_of_the_weights(average):
         counted = plain[first:n_updates] or plain[n_updates - 1 : n_updates]
         weight = rising(len(counted), power)
         for part, expected in zip(averaged[n_updates - 1], zip(*counted)):
-            np.testing.assert_allclose(part, np.tensordot(weight, expected, 1), rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(
+                part, np.tensordot(weight, expected, 1), rtol=1e-5, atol=1e-6
+            )
 
 
 def rising(n, power):
-    """Weights of n values whose running average moves by (power + 1) / (power + k) of the distance to the k-th."""
+    """Weights of n values whose running average moves by (power + 1) / (power + k) of the distance
+    to the k-th.
+    """
     weights = np.zeros(n)
     for k in range(1, n + 1):
         share = (power + 1) / (power + k)
@@ -284,7 +329,9 @@ def test_an_average_changes_no_number_of_training():
     averaged = BernoulliRBM(20, n_iter=3, random_state=3, average=True).fit(X)
     np.testing.assert_array_equal(plain.h_samples_, averaged.h_samples_)
     assert np.abs(plain.components_ - averaged.components_).max() > 1e-3
-    averaged.set_params(average=False).partial_fit(X[:10])  # goes on from the last weights, as the plain model does
+    averaged.set_params(average=False).partial_fit(
+        X[:10]
+    )  # goes on from the last weights, as the plain model does
     plain.partial_fit(X[:10])
     # partial_fit draws a new key from the generator, which is the same for both
     np.testing.assert_array_equal(plain.components_, averaged.components_)
@@ -311,7 +358,8 @@ def test_averages_scatter_less_between_seeds():
         ]
         for average in (False, True)
     }
-    # Of equal variances, the ratio of two sample variances of 6 values exceeds 11 with probability 0.01.
+    # Of equal variances, the ratio of two sample variances of 6 values exceeds 11 with probability
+    # 0.01.
     assert np.var(scores[False]) > 11 * np.var(scores[True])
     assert np.mean(scores[True]) > np.mean(scores[False])
 
@@ -345,7 +393,9 @@ def test_given_chains_balance_a_batch_of_any_size():
     model.partial_fit(X)
     for ours, wanted in zip(weights_of(model), expected):
         np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=2e-5)
-    assert BernoulliRBM(3, n_chains=17, n_iter=1, random_state=0).fit(BINARY[:30]).h_samples_.shape == (17, 3)
+    assert BernoulliRBM(3, n_chains=17, n_iter=1, random_state=0).fit(
+        BINARY[:30]
+    ).h_samples_.shape == (17, 3)
 
 
 def test_partial_fit_refuses_a_linear_schedule():
@@ -368,15 +418,19 @@ def test_options_of_training_are_checked(options, name):
         BernoulliRBM(3, **options).fit(BINARY[:10])
 
 
-# ---- scatter between passes ------------------------------------------------------------------------
+# ---- scatter between passes
 def test_scatter_is_that_of_the_log_likelihood():
     estimates, truths = [], []
     for seed in range(10):
         scores = []
         model = BernoulliRBM(12, learning_rate=0.1, n_iter=20, random_state=seed)
         model.fit(BINARY[:1000])
-        for n_iter in range(16, 21):  # the same passes: a constant rate does not know how many follow
-            shorter = BernoulliRBM(12, learning_rate=0.1, n_iter=n_iter, random_state=seed).fit(BINARY[:1000])
+        for n_iter in range(
+            16, 21
+        ):  # the same passes: a constant rate does not know how many follow
+            shorter = BernoulliRBM(12, learning_rate=0.1, n_iter=n_iter, random_state=seed).fit(
+                BINARY[:1000]
+            )
             scores.append(shorter.score(BINARY[:1000]))
         line = np.polyval(np.polyfit(range(5), scores, 1), range(5))
         truths.append(np.sqrt(np.sum((scores - line) ** 2) / 3))
@@ -394,7 +448,9 @@ def test_scatter_is_small_where_weights_are_averaged():
 
 
 def test_scatter_needs_three_passes_and_is_not_kept_by_partial_fit():
-    assert np.isnan(BernoulliRBM(3, n_iter=2, random_state=0).fit(BINARY[:50]).log_likelihood_scatter_)
+    assert np.isnan(
+        BernoulliRBM(3, n_iter=2, random_state=0).fit(BINARY[:50]).log_likelihood_scatter_
+    )
     model = BernoulliRBM(3, n_iter=3, random_state=0).fit(BINARY[:50])
     assert model.log_likelihood_scatter_ >= 0
     assert not hasattr(model.partial_fit(BINARY[:10]), "log_likelihood_scatter_")

@@ -1,7 +1,8 @@
 """Blocks of chains in parallel, segment by segment, with optional checkpoints.
 
-A task is one block and one segment of sweeps: arrays in, arrays out. Blocks and segments never depend on the number
-of jobs, and random numbers depend on (key, block, sweep) alone, so every back end gives the same bits.
+A task is one block and one segment of sweeps: arrays in, arrays out. Blocks and segments never
+depend on the number of jobs, and random numbers depend on (key, block, sweep) alone, so every back
+end gives the same bits.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
-from sklpf import _progress
+from sklpf._utils import progress as _progress
 
 
 @functools.cache
@@ -35,17 +36,23 @@ def _blas() -> ThreadpoolController:
 
 
 def one_blas_thread():
-    """A context in which BLAS runs on one thread: more of them give other bits, and compete with the blocks."""
+    """A context in which BLAS runs on one thread: more of them give other bits, and compete with
+    the blocks.
+    """
     return _blas().limit(limits=1, user_api="blas")
 
 
 def _process() -> tuple[str, int]:
-    """What tells this process from the others, on other hosts as well (containers often share a process id)."""
+    """What tells this process from the others, on other hosts as well (containers often share a
+    process id).
+    """
     return platform.node(), os.getpid()
 
 
 def _call(parent, function, *arguments):
-    """Run one task; in a worker process BLAS is limited here, in the parent's threads by the caller."""
+    """Run one task; in a worker process BLAS is limited here, in the parent's threads by the
+    caller.
+    """
     if _process() == parent:
         return function(*arguments)
     with one_blas_thread():
@@ -58,8 +65,12 @@ def _serial():
 
 
 def _workers(n_jobs: int | None, n_tasks: int, return_as: str = "generator"):
-    """A context that gives a function from tasks to their results, in order unless `return_as` says otherwise."""
-    if n_jobs == 1 or n_tasks < 2:  # joblib takes 0.2 ms to begin, too much for the runs of single rows within a task
+    """A context that gives a function from tasks to their results, in order unless `return_as` says
+    otherwise.
+    """
+    if (
+        n_jobs == 1 or n_tasks < 2
+    ):  # joblib takes 0.2 ms to begin, too much for the runs of single rows within a task
         return _serial()
     try:
         return Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
@@ -91,13 +102,18 @@ def parallel_map(
     stage : str or None, default=None
         Name of this part of a fit, which then reports how far it is.
     on_result : callable or None, default=None
-        on_result(position, result) is called here, in the parent, as soon as an item is done, in any order.
+        on_result(position, result) is called here, in the parent, as soon as an item is done, in
+        any order.
     """
     reported = contextlib.nullcontext() if stage is None else _progress.stage(stage, len(items))
-    workers = _workers(n_jobs, len(items), "generator" if on_result is None else "generator_unordered")
+    workers = _workers(
+        n_jobs, len(items), "generator" if on_result is None else "generator_unordered"
+    )
     results: list[Any] = [None] * len(items)
     with one_blas_thread(), reported as task_done, workers as parallel:
-        tasks = (delayed(_call)(_process(), _numbered, function, i, item) for i, item in enumerate(items))
+        tasks = (
+            delayed(_call)(_process(), _numbered, function, i, item) for i, item in enumerate(items)
+        )
         with _dropping_quietly(parallel(tasks)) as arriving:
             for position, result in arriving:
                 results[position] = result
@@ -110,7 +126,9 @@ def parallel_map(
 
 @contextlib.contextmanager
 def _dropping_quietly(results):
-    """Drop the tasks that are left when an error comes out, without joblib's warning that says so."""
+    """Drop the tasks that are left when an error comes out, without joblib's warning that
+    says so.
+    """
     try:
         yield results
     except BaseException:
@@ -131,7 +149,8 @@ def run_segments(
     stage: str,
     on_segment: Callable[[int, list[Any]], Any] | None = None,
 ) -> list[Any]:
-    """Return carry_b = advance(b, s, carry_b) over all segments s, from carry_b = start(b), for every block b.
+    """Return carry_b = advance(b, s, carry_b) over all segments s, from carry_b = start(b), for
+    every block b.
 
     Parameters
     ----------
@@ -145,8 +164,8 @@ def run_segments(
     stage : str
         Name of this part of the run, distinct within a run.
     on_segment : callable or None
-        on_segment(s, carries) is called here, in the parent, when all blocks have finished segment s. Blocks that a
-        checkpoint has brought further than s give their later carry.
+        on_segment(s, carries) is called here, in the parent, when all blocks have finished segment
+        s. Blocks that a checkpoint has brought further than s give their later carry.
     """
     done = [0] * n_blocks
     with one_blas_thread():
@@ -158,7 +177,10 @@ def run_segments(
         with _progress.stage(stage, n_tasks) as task_done, _workers(n_jobs, n_blocks) as parallel:
             for segment in range(n_segments):
                 todo = [block for block in range(n_blocks) if done[block] <= segment]
-                tasks = (delayed(_call)(_process(), advance, block, segment, carries[block]) for block in todo)
+                tasks = (
+                    delayed(_call)(_process(), advance, block, segment, carries[block])
+                    for block in todo
+                )
                 for block, carry in zip(todo, parallel(tasks), strict=True):
                     carries[block] = carry
                     task_done()
@@ -174,7 +196,9 @@ _OPENED: ContextVar[list[Checkpoint] | None] = ContextVar("opened", default=None
 
 @contextlib.contextmanager
 def removing_checkpoints() -> Iterator[None]:
-    """Remove the files of all checkpoints opened within, unless an error comes out; nested, the outermost does it."""
+    """Remove the files of all checkpoints opened within, unless an error comes out; nested, the
+    outermost does it.
+    """
     if _OPENED.get() is not None:
         yield
         return
@@ -189,7 +213,8 @@ def removing_checkpoints() -> Iterator[None]:
 
 
 class Checkpoint:
-    """Finished segments of one run in a directory of .npz files, written atomically and read without pickle.
+    """Finished segments of one run in a directory of .npz files, written atomically and read
+    without pickle.
 
     They are for a run that was interrupted: `removing_checkpoints` removes those of a finished one.
 
@@ -209,7 +234,9 @@ class Checkpoint:
             self.directory = FilePath(directory)
             self.directory.mkdir(parents=True, exist_ok=True)
         except (TypeError, OSError) as error:
-            raise ValueError(f"checkpoint must name a directory to write to, got {directory!r}: {error}") from error
+            raise ValueError(
+                f"checkpoint must name a directory to write to, got {directory!r}: {error}"
+            ) from error
         opened = _OPENED.get()
         if opened is not None:
             opened.append(self)
@@ -220,7 +247,9 @@ class Checkpoint:
     def save(self, name: str, n_segments: int, carry: Any) -> None:
         """Keep the carry after `n_segments` segments, replacing the one before."""
         arrays: dict[str, Any] = {f"a{i}": array for i, array in enumerate(_leaves(carry))}
-        handle, temporary = tempfile.mkstemp(dir=self.directory, prefix=f"{self.fingerprint}-", suffix=".part")
+        handle, temporary = tempfile.mkstemp(
+            dir=self.directory, prefix=f"{self.fingerprint}-", suffix=".part"
+        )
         try:
             with os.fdopen(handle, "wb") as file:
                 np.savez(file, n_segments=np.array(n_segments), **arrays)
@@ -242,7 +271,9 @@ class Checkpoint:
                 arrays = [kept[f"a{i}"] for i in range(len(_leaves(like)))]
                 return int(kept["n_segments"]), _rebuild(like, iter(arrays))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"checkpoint file {file} can't be read ({error}); delete it to start afresh") from error
+            raise ValueError(
+                f"checkpoint file {file} can't be read ({error}); delete it to start afresh"
+            ) from error
 
     def remove(self) -> None:
         """Delete the files of this run, and no others."""
@@ -264,8 +295,12 @@ def _rebuild(like: Any, arrays) -> Any:
 
 
 def fingerprint(*things: Any) -> str:
-    """Return a hash of the contents of arrays, numbers, strings and other things that can be pickled."""
+    """Return a hash of the contents of arrays, numbers, strings and other things that can be
+    pickled.
+    """
     try:
         return joblib.hash(things)
     except (pickle.PicklingError, TypeError) as error:
-        raise ValueError(f"everything that a run depends on must be picklable, to be compared: {error}") from error
+        raise ValueError(
+            f"everything that a run depends on must be picklable, to be compared: {error}"
+        ) from error

@@ -1,4 +1,6 @@
-"""How float32 arrays lie in memory: rows fill whole registers, and begin where a line of the cache does."""
+"""How float32 arrays lie in memory: rows fill whole registers, and begin where a line of the cache
+does.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,8 @@ def padded(n: int) -> int:
 def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.float32]:
     """Zeros of shape (n_rows, n_columns padded to a register) that begin at a multiple of 64 bytes.
 
-    NumPy aligns to 16, and vectors that straddle two cache lines take a fifth to a third longer to add.
+    NumPy aligns to 16, and vectors that straddle two cache lines take a fifth to a third longer to
+    add.
     """
     width = padded(n_columns)
     raw = np.zeros(n_rows * width + LANES, dtype=np.float32)

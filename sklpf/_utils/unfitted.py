@@ -8,7 +8,8 @@ from sklearn.exceptions import NotFittedError
 
 
 class FittedAttributes:
-    """Attributes whose names end in _ are there after `fit`: before it reading one raises NotFittedError.
+    """Attributes whose names end in _ are there after `fit`: before it reading one raises
+    NotFittedError.
 
     That is an AttributeError too, so that `hasattr` and `getattr` with a default work.
     """
@@ -17,9 +18,14 @@ class FittedAttributes:
 
         def __getattr__(self, name: str) -> Any:
             fitted = any(known.endswith("_") for known in vars(self) if not known.startswith("_"))
-            if fitted or name.startswith("_") or not name.endswith("_") or hasattr(type(self), name):
+            if (
+                fitted
+                or name.startswith("_")
+                or not name.endswith("_")
+                or hasattr(type(self), name)
+            ):
                 return object.__getattribute__(self, name)  # which raises what it raised before
             raise NotFittedError(
-                f"'{type(self).__name__}' object has no attribute '{name}': call fit first, which sets the attributes "
-                "whose names end in _"
+                f"'{type(self).__name__}' object has no attribute '{name}': call fit first, which"
+                " sets the attributes whose names end in _"
             )

@@ -1,4 +1,6 @@
-"""Warnings that point at the line of the caller, not into this package, nor into scikit-learn, which may call it."""
+"""Warnings that point at the line of the caller, not into this package, nor into scikit-learn,
+which may call it.
+"""
 
 import os
 import sys
@@ -11,7 +13,9 @@ _PACKAGES = tuple(str(Path(package).parent) + os.sep for package in (__file__, s
 
 
 def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
-    """Warn at the innermost line outside the packages; a message that is a warning is its own category."""
+    """Warn at the innermost line outside the packages; a message that is a warning is its own
+    category.
+    """
     if sys.version_info >= (3, 12):
         warnings.warn(message, category, skip_file_prefixes=_PACKAGES)
     else:
@@ -19,7 +23,9 @@ def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
 
 
 def _caller_level() -> int:
-    """`stacklevel` of the innermost line outside the packages, as counted by the function that calls this one."""
+    """`stacklevel` of the innermost line outside the packages, as counted by the function that
+    calls this one.
+    """
     frame, level = sys._getframe(1), 1
     while frame.f_code.co_filename.startswith(_PACKAGES) and frame.f_back is not None:
         frame, level = frame.f_back, level + 1

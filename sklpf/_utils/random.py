@@ -1,4 +1,6 @@
-"""Counter-based random streams: the same numbers for any number of jobs, any back end and any segmentation."""
+"""Counter-based random streams: the same numbers for any number of jobs, any back end and any
+segmentation.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# what a random number is for, the fourth word of the Philox counter: two parts of a move, swaps and redraws of levels,
-# acceptance, and the generators that paths in NumPy are given
+# what a random number is for, the fourth word of the Philox counter: two parts of a move, swaps and
+# redraws of levels, acceptance, and the generators that paths in NumPy are given
 FIRST, SECOND, SWAP, REDRAW, ACCEPT, USER = range(6)
 
 
@@ -19,7 +21,9 @@ _LARGEST_SEED = 2**31 - 1
 
 def draw_seed(random_state) -> int:
     """A seed drawn from a RandomState, or from the one that an int or None stands for."""
-    from sklearn.utils import check_random_state  # kernels import this module, and need no scikit-learn
+    from sklearn.utils import (
+        check_random_state,
+    )  # kernels import this module, and need no scikit-learn
 
     return int(check_random_state(random_state).randint(_LARGEST_SEED))
 
@@ -56,7 +60,8 @@ class Stream:
         return replace(self, step=step)
 
     def aside(self) -> Stream:
-        """Return another stream of the same chains: for what is drawn independently of what this one draws.
+        """Return another stream of the same chains: for what is drawn independently of what this
+        one draws.
 
         Returns
         -------
@@ -96,7 +101,9 @@ class Stream:
             In (0, 1), exact in float32.
         """
         kernels = sys.modules.get("sklpf.kernels._random")
-        if kernels is not None and hasattr(kernels, "uniforms"):  # loaded anyway: the same bits, much sooner
+        if kernels is not None and hasattr(
+            kernels, "uniforms"
+        ):  # loaded anyway: the same bits, much sooner
             out = np.empty(n)
             kernels.uniforms(self.keys, purpose, out)
             return out
@@ -108,7 +115,9 @@ class Stream:
 
 
 def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:
-    """Philox4x32-10 (Salmon et al. 2011) of the counters (n, 4): 4 words of 32 bits each, as uint64."""
+    """Philox4x32-10 (Salmon et al. 2011) of the counters (n, 4): 4 words of 32 bits each, as
+    uint64.
+    """
     mask, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
     x0, x1, x2, x3 = (np.asarray(counter, dtype=np.uint64).T) & mask
     k0, k1 = np.uint64(key[0]), np.uint64(key[1])

@@ -13,14 +13,18 @@ except ImportError:
         """Stands for that of scikit-learn 1.9."""
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands for that of scikit-learn 1.9: an estimator without `set_callbacks`, to which nobody listens."""
+        """Stands for that of scikit-learn 1.9: an estimator without `set_callbacks`, to which
+        nobody listens.
+        """
 
     def with_callbacks(method):
         return method
 
 
 class Interval(_param_validation.Interval):
-    """Numbers of an interval; True and False are none, though Python counts them among the integers."""
+    """Numbers of an interval; True and False are none, though Python counts them among the
+    integers.
+    """
 
     def is_satisfied_by(self, val):
         return not isinstance(val, (bool, np.bool_)) and super().is_satisfied_by(val)

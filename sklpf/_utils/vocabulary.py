@@ -7,7 +7,8 @@ from typing import Any
 
 
 def in_order(words: Iterable[Any], name: str) -> list[Any]:
-    """Return words as a list, those of a dict of word to column (as `CountVectorizer.vocabulary_`) by their columns.
+    """Return words as a list, those of a dict of word to column (as `CountVectorizer.vocabulary_`)
+    by their columns.
 
     Parameters
     ----------
@@ -32,7 +33,8 @@ def in_order(words: Iterable[Any], name: str) -> list[Any]:
     by_column = {column: word for word, column in words.items()}
     if by_column.keys() != set(range(len(words))):
         raise ValueError(
-            f"{name} must have the columns 0 to {len(words) - 1}, each once, where it is a dict of word to column, "
-            "such as the vectorizer's vocabulary_: else give words in the order of the columns of X"
+            f"{name} must have the columns 0 to {len(words) - 1}, each once, where it is a dict of"
+            " word to column, such as the vectorizer's vocabulary_: else give words in the order"
+            " of the columns of X"
         )
     return [by_column[column] for column in range(len(words))]

@@ -1,4 +1,6 @@
-"""Results in words: numbers with their errors, tables of text and of HTML, arrays by their shapes."""
+"""Results in words: numbers with their errors, tables of text and of HTML, arrays by
+their shapes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._saving import Versioned
+from sklpf._utils.saving import Versioned
 
 _ROUNDING = 1e-9  # of a number, or nats: an error below it is that of floating-point numbers
 _WIDEST = 100  # characters of a cell's text
@@ -32,7 +34,9 @@ def decimals(value: float, error: float) -> int:
 
 
 def with_error(value: float, error: float) -> str:
-    """A number and its error with as many digits as the error allows: "155.4957 ± 0.0062"; without one "155.495712"."""
+    """A number and its error with as many digits as the error allows: "155.4957 ± 0.0062"; without
+    one "155.495712".
+    """
     if _has_none(value, error):
         return f"{value:.6f}"
     n = decimals(value, error)
@@ -46,7 +50,9 @@ def from_to(low: float, high: float) -> str:
 
 
 def short(value: Any) -> str:
-    """A field's value: arrays by their shapes, numbers with 6 digits, several things by their number."""
+    """A field's value: arrays by their shapes, numbers with 6 digits, several things by their
+    number.
+    """
     if isinstance(value, np.ndarray) and value.ndim:
         return f"{value.dtype} {value.shape}"
     if isinstance(value, (bool, np.bool_, str, int, np.integer)) or value is None:
@@ -56,7 +62,11 @@ def short(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}={short(part)}" for name, part in value.items())
     if isinstance(value, (tuple, list)):
-        return f"({', '.join(map(short, value))})" if len(value) <= 4 else f"{len(value)} {type(value[0]).__name__}"
+        return (
+            f"({', '.join(map(short, value))})"
+            if len(value) <= 4
+            else f"{len(value)} {type(value[0]).__name__}"
+        )
     return type(value).__name__
 
 
@@ -64,15 +74,22 @@ def text_table(rows: Iterable[Sequence[str]], indent: str = "") -> str:
     """Rows of cells in aligned columns."""
     rows = [tuple(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows
+    )
     return "\n".join(indent + line for line in lines)
 
 
 def html_table(rows: Iterable[Sequence[str]], caption: str = "", header: Sequence[str] = ()) -> str:
     """The same as HTML that needs no style sheet and follows that of the page."""
-    cells = ["".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in row) for row in rows]
+    cells = [
+        "".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in row) for row in rows
+    ]
     head = "".join(f'<th style="text-align:left">{escape(name)}</th>' for name in header)
-    parts = [f"<caption><b>{escape(caption)}</b></caption>" if caption else "", f"<tr>{head}</tr>" if head else ""]
+    parts = [
+        f"<caption><b>{escape(caption)}</b></caption>" if caption else "",
+        f"<tr>{head}</tr>" if head else "",
+    ]
     return f"<table>{''.join(parts)}{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
 
@@ -94,7 +111,9 @@ def _import(package, method):
 
 
 class Readable(Versioned):
-    """A result that prints as a line and shows as a table in a notebook. A subclass defines `_line` and `_table`."""
+    """A result that prints as a line and shows as a table in a notebook. A subclass defines `_line`
+    and `_table`.
+    """
 
     _header: tuple[str, ...] = ()
 
@@ -108,7 +127,8 @@ class Readable(Versioned):
         return type(self).__name__
 
     def summary(self) -> str:
-        """Return the table that notebooks show: the numbers, their intervals, and what speaks against them.
+        """Return the table that notebooks show: the numbers, their intervals, and what speaks
+        against them.
 
         Returns
         -------

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
-from sklpf._numbers import as_float64
+from sklpf._utils.numbers import as_float64
 
 RandomState = int | np.random.RandomState | None
 
@@ -18,13 +18,14 @@ RandomState = int | np.random.RandomState | None
 def inverse_cdf_sample(
     quantile: Callable[[NDArray[np.float64]], ArrayLike], n: int, random_state: RandomState = None
 ) -> NDArray[np.float64]:
-    """Return n independent draws of a distribution on the line: its quantiles at uniform numbers (Bishop 2006, 11.6).
+    """Return n independent draws of a distribution on the line: its quantiles at uniform numbers
+    (Bishop 2006, 11.6).
 
     Parameters
     ----------
     quantile : callable
-        The inverse of the cumulative distribution function, of an array (n,) in (0, 1): ``ppf`` of a distribution of
-        scipy.stats, say.
+        The inverse of the cumulative distribution function, of an array (n,) in (0, 1): ``ppf`` of
+        a distribution of scipy.stats, say.
     n : int
         Number of draws.
     random_state : int, RandomState or None, default=None
@@ -48,22 +49,35 @@ def inverse_cdf_sample(
     """
     if not callable(quantile):
         raise TypeError(
-            f"quantile must be a function of numbers in (0, 1), such as scipy.stats.norm.ppf, got {quantile!r}"
+            "quantile must be a function of numbers in (0, 1), such as scipy.stats.norm.ppf, got"
+            f" {quantile!r}"
         )
     n, rng = _count(n), check_random_state(random_state)
-    uniforms = np.maximum(rng.random_sample(n), np.finfo(float).tiny)  # 0 comes once in 2^53 numbers
+    uniforms = np.maximum(
+        rng.random_sample(n), np.finfo(float).tiny
+    )  # 0 comes once in 2^53 numbers
     draws = np.asarray(quantile(uniforms), dtype=np.float64)
     if draws.shape != (n,) or np.isnan(draws).any():
-        shown = f"shape {draws.shape}" if draws.shape != (n,) else f"NaN at {uniforms[np.isnan(draws)][0]:.4g}"
-        raise ValueError(f"quantile must give a number for each of {n} numbers in (0, 1), got {shown}")
+        shown = (
+            f"shape {draws.shape}"
+            if draws.shape != (n,)
+            else f"NaN at {uniforms[np.isnan(draws)][0]:.4g}"
+        )
+        raise ValueError(
+            f"quantile must give a number for each of {n} numbers in (0, 1), got {shown}"
+        )
     return draws
 
 
-def importance_resample(samples: Any, log_weights: ArrayLike, n: int, random_state: RandomState = None) -> Any:
-    """Return n draws, with replacement, from samples in proportion to their weights (SIR; Bishop 2006, 11.1.5).
+def importance_resample(
+    samples: Any, log_weights: ArrayLike, n: int, random_state: RandomState = None
+) -> Any:
+    """Return n draws, with replacement, from samples in proportion to their weights (SIR; Bishop
+    2006, 11.1.5).
 
-    Where the samples come from q and the weights are p / q the result is distributed as p in the limit of many
-    samples: of far more than n, and with an effective number, (sum w)^2 / sum w^2, far above n.
+    Where the samples come from q and the weights are p / q the result is distributed as p in the
+    limit of many samples: of far more than n, and with an effective number, (sum w)^2 / sum w^2,
+    far above n.
 
     Parameters
     ----------
@@ -91,12 +105,21 @@ def importance_resample(samples: Any, log_weights: ArrayLike, n: int, random_sta
     array(['a', 'c', 'a', 'a'], dtype='<U1')
     """
     samples, log_weights = np.asarray(samples), as_float64(log_weights, "log_weights")
-    if log_weights.ndim != 1 or samples.ndim == 0 or len(samples) != len(log_weights) or len(samples) == 0:
+    if (
+        log_weights.ndim != 1
+        or samples.ndim == 0
+        or len(samples) != len(log_weights)
+        or len(samples) == 0
+    ):
         raise ValueError(
-            f"log_weights must have one number for each sample, got shapes {log_weights.shape} and {samples.shape}"
+            f"log_weights must have one number for each sample, got shapes {log_weights.shape} and"
+            f" {samples.shape}"
         )
     if np.any(np.isnan(log_weights) | (log_weights == np.inf)) or np.all(log_weights == -np.inf):
-        raise ValueError("log_weights must be numbers or -inf, and at least one of them a number: check the densities")
+        raise ValueError(
+            "log_weights must be numbers or -inf, and at least one of them a number: check the"
+            " densities"
+        )
     n, rng = _count(n), check_random_state(random_state)
     return samples[rng.choice(len(samples), size=n, p=np.exp(log_weights - logsumexp(log_weights)))]
 

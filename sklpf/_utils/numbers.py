@@ -19,4 +19,6 @@ def as_float64(values: ArrayLike, name: str, copy: bool = False) -> NDArray[np.f
             raise TypeError
         return np.array(values, dtype=np.float64, copy=True if copy else None)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be real numbers in a rectangular array, got {type(values).__name__}") from None
+        raise TypeError(
+            f"{name} must be real numbers in a rectangular array, got {type(values).__name__}"
+        ) from None

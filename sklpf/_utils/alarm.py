@@ -12,7 +12,8 @@ class Alarm:
     Attributes
     ----------
     kind : str
-        Its name, by which alarms are grouped: the key of its paragraph in the guide's page of alarms.
+        Its name, by which alarms are grouped: the key of its paragraph in the guide's page of
+        alarms.
     seen : str
         What was found, with its numbers.
     remedy : str

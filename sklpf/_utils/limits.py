@@ -1,7 +1,10 @@
-"""Numbers that compiled programs, plain loops and those who read their sums must agree on, and an error."""
+"""Numbers that compiled programs, plain loops and those who read their sums must agree on, and an
+error.
+"""
 
 MAX_EXPONENT = 600.0  # larger log ratios are counted as this in sums of exp, which so stay finite
-RECORD_EVERY = 4  # sweeps of replica exchange, after which derivatives are added up, and states kept at the most
+# sweeps of replica exchange, after which derivatives are added up, and states kept at the most
+RECORD_EVERY = 4
 LARGEST_KICK = 5.0  # of a velocity N(0, 1) in half a step of HMC
 
 

@@ -1,7 +1,9 @@
-"""How far a fit is: lines through `logging` where `verbose`, and tasks for the callbacks of scikit-learn.
+"""How far a fit is: lines through `logging` where `verbose`, and tasks for the callbacks of
+scikit-learn.
 
-A fit that is `reporting` is the current one of its thread until it ends. The loops that it runs say what they have
-done; where nobody listens there is no current one, and they cost next to nothing. Tasks in workers report nothing.
+A fit that is `reporting` is the current one of its thread until it ends. The loops that it runs say
+what they have done; where nobody listens there is no current one, and they cost next to nothing.
+Tasks in workers report nothing.
 """
 
 from __future__ import annotations
@@ -15,19 +17,22 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
-from sklpf._sklearn import AutoPropagatedCallback, with_callbacks
-from sklpf._tables import with_error
+from sklpf._utils.sklearn import AutoPropagatedCallback, with_callbacks
+from sklpf._utils.tables import with_error
 
 _SILENCE = 5.0  # seconds after which a stage says how far it is
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
-_VERBOSE: list[Progress] = []  # fits that say lines, of all threads: workers that compile belong to none
+_VERBOSE: list[
+    Progress
+] = []  # fits that say lines, of all threads: workers that compile belong to none
 _COMPILER = {"seconds": 0.0}  # that it has worked in this process
 
 
 def say(line: str) -> None:
-    """Log a line that was asked for, at level INFO by the logger "sklpf"; print it where logging would not show it.
+    """Log a line that was asked for, at level INFO by the logger "sklpf"; print it where logging
+    would not show it.
 
     A level that was set for this logger is respected.
     """
@@ -53,7 +58,9 @@ def clock() -> float:
 
 
 def compiler_begins(line: str) -> bool:
-    """Let the fit with `verbose` that began last say that it waits for the compiler; returns whether there is one."""
+    """Let the fit with `verbose` that began last say that it waits for the compiler; returns
+    whether there is one.
+    """
     if not _VERBOSE:
         return False
     _VERBOSE[-1].say_once(line)
@@ -110,7 +117,9 @@ def _as_current(progress: Progress | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def passes(n_passes: int) -> Iterator[Progress | None]:
-    """The current fit, made of at most so many tasks; None if nobody listens. What runs within reports nothing."""
+    """The current fit, made of at most so many tasks; None if nobody listens. What runs within
+    reports nothing.
+    """
     progress = _CURRENT.get()
     with _as_current(None):
         if progress is not None:
@@ -122,8 +131,8 @@ def passes(n_passes: int) -> Iterator[Progress | None]:
 def stage(name: str, n_tasks: int | None) -> Iterator[Callable[..., None]]:
     """A part of the current fit with so many tasks, None if nobody knows how many.
 
-    Gives a function to call when a task, or some, are done, with words about what they arrived at, and `store` as
-    `Progress.end` takes it. What runs within reports nothing.
+    Gives a function to call when a task, or some, are done, with words about what they arrived at,
+    and `store` as `Progress.end` takes it. What runs within reports nothing.
     """
     progress = _CURRENT.get()
     if progress is None:
@@ -142,20 +151,28 @@ def said(text: str) -> None:
         progress.say(text)
 
 
-def round_done(name: str, log_partition: float, std_error: float, n_sweeps: float, n_left: float) -> None:
-    """Say what the estimate is after a round of the current fit, and how long so many more sweeps may take."""
+def round_done(
+    name: str, log_partition: float, std_error: float, n_sweeps: float, n_left: float
+) -> None:
+    """Say what the estimate is after a round of the current fit, and how long so many more sweeps
+    may take.
+    """
     progress = _CURRENT.get()
     if progress is not None:
         progress.round_done(name, log_partition, std_error, n_sweeps, n_left)
 
 
 def hand_on(model: Any, estimator: Any) -> None:
-    """Let callbacks that listen to a model and all that it runs also listen to an estimator that it runs."""
+    """Let callbacks that listen to a model and all that it runs also listen to an estimator that it
+    runs.
+    """
     own = getattr(estimator, "_skl_callbacks", [])
     callbacks = [
         callback
         for callback in getattr(model, "_skl_callbacks", ())
-        if isinstance(callback, AutoPropagatedCallback) and callback.max_propagation_depth != 0 and callback not in own
+        if isinstance(callback, AutoPropagatedCallback)
+        and callback.max_propagation_depth != 0
+        and callback not in own
     ]
     if callbacks:
         estimator.set_callbacks(*own, *callbacks)
@@ -179,9 +196,11 @@ class Progress:
         self._last: tuple[float, float] | None = None  # sweeps and time of the last round
         self._said_once: set[str] = set()
 
-    # -- tasks -----------------------------------------------------------------------------------
+    # -- tasks
     def begin(self, name: str, n_tasks: int | None) -> None:
-        """Begin a task with so many tasks within, None if nobody knows how many; the first one within the fit."""
+        """Begin a task with so many tasks within, None if nobody knows how many; the first one
+        within the fit.
+        """
         if self._has_callbacks:
             if not self._open:
                 self._push(self.estimator._init_callback_context(max_subtasks=None))
@@ -195,14 +214,16 @@ class Progress:
     def end(self, store: Callable[[Any], Any] | None = None) -> bool:
         """End the task that began last; returns whether a callback asks to stop.
 
-        Callbacks that want the model as if the fit had ended here get a copy, to which ``store(model)`` writes what was
-        learned.
+        Callbacks that want the model as if the fit had ended here get a copy, to which
+        ``store(model)`` writes what was learned.
         """
         if not self._has_callbacks:
             return False
         learned = None if store is None else functools.partial(_learned, self.estimator, store)
         context = self._open.pop()
-        return bool(context.call_on_fit_task_end(**self._arguments, reconstruction_attributes=learned))
+        return bool(
+            context.call_on_fit_task_end(**self._arguments, reconstruction_attributes=learned)
+        )
 
     def close(self) -> None:
         """End the fit."""
@@ -212,7 +233,7 @@ class Progress:
     def _push(self, context) -> None:
         self._open.append(context.call_on_fit_task_begin(**self._arguments))
 
-    # -- lines -----------------------------------------------------------------------------------
+    # -- lines
     def say(self, text: str) -> None:
         """Say a line where `verbose`."""
         if self.verbose:
@@ -225,13 +246,18 @@ class Progress:
             self.say(text)
 
     def round_done(self, name, log_partition, std_error, n_sweeps, n_left) -> None:
-        """As the function of that name. The first round tells no speed: what goes before it takes time as well."""
+        """As the function of that name. The first round tells no speed: what goes before it takes
+        time as well.
+        """
         now, left = clock(), ""
         if self._last is not None and n_left > 0:
             seconds = n_left * (now - self._last[1]) / (n_sweeps - self._last[0])
             left = f", about {in_words(seconds)} left"
         self._last = n_sweeps, now
-        self.say(f"{name}: log Z = {with_error(log_partition, std_error)} after {n_sweeps:,} sweeps{left}")
+        self.say(
+            f"{name}: log Z = {with_error(log_partition, std_error)} after {n_sweeps:,}"
+            f" sweeps{left}"
+        )
 
 
 def _learned(estimator: Any, store: Callable[[Any], Any]) -> dict[str, Any]:
@@ -239,7 +265,9 @@ def _learned(estimator: Any, store: Callable[[Any], Any]) -> dict[str, Any]:
     model = copy.copy(estimator)
     store(model)
     others = model.get_params(deep=False)
-    return copy.deepcopy({k: v for k, v in vars(model).items() if k not in others and "callback" not in k})
+    return copy.deepcopy(
+        {k: v for k, v in vars(model).items() if k not in others and "callback" not in k}
+    )
 
 
 class _Stage:
@@ -249,7 +277,9 @@ class _Stage:
         self.progress, self.name, self.n_tasks, self.n_done = progress, name, n_tasks, 0
         self.began = self.said = clock()
 
-    def __call__(self, n: int = 1, words: str = "", store: Callable[[Any], Any] | None = None) -> None:
+    def __call__(
+        self, n: int = 1, words: str = "", store: Callable[[Any], Any] | None = None
+    ) -> None:
         self.n_done += n
         for _ in range(n):
             self.progress.begin(self.name, 0)
@@ -257,7 +287,9 @@ class _Stage:
         now = clock()
         if now - self.said > _SILENCE and self.n_done != self.n_tasks:
             self.said = now
-            self.progress.say(f"{self.name}: {', '.join(filter(None, (words, self._how_far(now - self.began))))}")
+            self.progress.say(
+                f"{self.name}: {', '.join(filter(None, (words, self._how_far(now - self.began))))}"
+            )
 
     def _how_far(self, seconds) -> str:
         if self.n_tasks is None:

@@ -1,0 +1,1 @@
+"""Helpers that know no partition function: parallel runs, progress, tables, scikit-learn."""
