@@ -18,7 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 API = sorted(
     file.parent.name
     for file in (ROOT / "sklpf").glob("*/__init__.py")
-    if file.parent.name != "kernels"
+    if file.parent.name not in ("kernels", "_utils")
 )
 NUMBER = r"-?\d+(?:\.\d+)?"
 

@@ -13,7 +13,7 @@ import sklpf
 
 
 def public(module):
-    return module.ispkg and module.name != "sklpf.kernels"
+    return module.ispkg and module.name not in ("sklpf.kernels", "sklpf._utils")
 
 
 MODULES = [module.name for module in pkgutil.walk_packages(sklpf.__path__, "sklpf.")]

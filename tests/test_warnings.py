@@ -72,7 +72,8 @@ def test_the_warned_line_is_the_callers(method, monkeypatch):
         for warning in caught:
             assert warning.category is category, name
             assert warning.filename == __file__, name
-        assert f'"{name}"' in lines[caught[0].lineno - first], name
+        entries = [line for line in lines[: caught[0].lineno - first + 1] if '": (' in line]
+        assert f'"{name}": (' in entries[-1], name
 
 
 def test_with_no_line_outside_the_package_the_outermost_is_named(monkeypatch):

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import sklearn
 
-_PACKAGES = tuple(str(Path(package).parent) + os.sep for package in (__file__, sklearn.__file__))
+_PACKAGES = tuple(
+    str(folder) + os.sep for folder in (Path(__file__).parents[1], Path(sklearn.__file__).parent)
+)
 
 
 def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
