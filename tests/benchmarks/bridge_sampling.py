@@ -253,7 +253,6 @@ def wrong_density(scale):
 
 POSTERIORS = {
     "Gaussian, 20-D, condition 100": lambda: exact("gaussian 20-D, condition 100"),
-    "Gaussian, 100-D": lambda: exact("gaussian 100-D, condition 100"),
     "product of Laplace, 6-D": lambda: exact("laplace 6-D"),
     "product of t, 6-D": lambda: exact("student-t 6-D"),
     "two Gaussians, 10-D": lambda: exact("two gaussians 10-D"),
@@ -268,7 +267,8 @@ POSTERIORS = {
     "eight schools, not centred, HMC": lambda: eight_schools(False),
     "Gaussian, 10-D, AR 0.9, 4 x 2000": lambda: correlated_gaussian(10, 0.9, 2000),
     "log gamma(1), 5-D, AR 0.9, 4 x 1000": lambda: log_gamma(5, 1.0, 0.9, 1000),
-    "log gamma(1), 5-D, AR 0.9, 1 x 8000": lambda: log_gamma(5, 1.0, 0.9, 8000, 1),
+    "log gamma(1), 5-D, AR 0.9, 1 x 4000": lambda: log_gamma(5, 1.0, 0.9, 4000, 1),
+    "Gaussian, 100-D": lambda: exact("gaussian 100-D, condition 100"),
 }
 TRAPS = {
     "4 x 25 draws, Gaussian 20-D": lambda: correlated_gaussian(20, 0.0, 25),
