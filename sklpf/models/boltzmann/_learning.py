@@ -195,5 +195,9 @@ class PersistentChains:
         return X.mean(axis=0), self.pairs.of(X.T @ X) / len(X)
 
     def _path(self):
+        if not all(np.all(np.isfinite(part)) for part in self.current):
+            raise ValueError(
+                "training diverged: the parameters are no longer finite; lower learning_rate"
+            )
         matrix = self.pairs.matrix(self.current.couplings)
         return BoltzmannPath(matrix, self.current.intercept, self.base_mean)

@@ -96,8 +96,8 @@ class BoltzmannPath(KernelPath):
                 raise ValueError(
                     f"{name} must have the shape ({n_units},) to match couplings, got {array.shape}"
                 )
-        for name, array in {"intercept": self.intercept, "offset": self.offset}.items():
-            if not np.all(np.isfinite(array)):
+        for name, values in {"intercept": self.intercept, "offset": np.array(self.offset)}.items():
+            if not np.all(np.isfinite(values)):
                 raise ValueError(f"{name} must be finite; it holds NaN or infinity")
         if not np.all((mean > 0) & (mean < 1)):
             raise ValueError(
