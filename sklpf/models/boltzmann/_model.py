@@ -116,7 +116,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     >>> bool(model.couplings_[0, 1] > 0)
     True
     >>> round(model.score(X), 2)
-    -1.87
+    -1.77
     """
 
     _parameter_constraints = {
@@ -387,6 +387,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows of 0 and 1.
 
         Returns
         -------
@@ -407,6 +408,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         level : float, default=0.95
             Probability with which each interval covers.
         random_state : int, RandomState or None, default=None
+            Of the draws.
 
         Returns
         -------

@@ -168,7 +168,18 @@ class BoltzmannPath(KernelPath):
         return log_f(x, self.couplings, self.intercept, self.offset)
 
     def rows(self, state: BoltzmannState) -> NDArray[np.uint8]:
-        """Return the units of all chains, shape (n, n_units)."""
+        """Return the units of all chains.
+
+        Parameters
+        ----------
+        state : BoltzmannState
+            The chains.
+
+        Returns
+        -------
+        ndarray of shape (n, n_units)
+            Zeros and ones.
+        """
         return state.x
 
     def sample_base(self, n: int, stream: Stream) -> BoltzmannState:
