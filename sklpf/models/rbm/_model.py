@@ -476,7 +476,8 @@ class BernoulliRBM(
             Means of the independent units: `visible_mean_`, 1/2, or given ones (moved to at least
             0.001 from 0 and 1).
         weights : {"marginal", "joint"}, default="marginal"
-            Whether the hidden layer is summed out of the densities.
+            Whether the hidden layer is summed out of the densities. With "joint" all estimates
+            scatter more, those of `RTS` most.
 
         Returns
         -------
