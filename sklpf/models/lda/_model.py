@@ -568,6 +568,9 @@ class LatentDirichletAllocation(
         X = self._validate(X)
         return self._path(rounded(X)), whole_rows(X)
 
+    def _exclusive(self, path) -> NDArray[np.int64]:
+        return path.n_tokens
+
     def _path(self, counts: sp.csr_matrix) -> LDAPath:
         topics = self._topics.components.astype(np.float64)
         topics /= topics.sum(axis=1, keepdims=True)

@@ -570,6 +570,7 @@ class BernoulliRBM(
             return None
         return ratio_path(self, other)
 
+    _discrete = True
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
 
     def _fitted_arrays(self):
