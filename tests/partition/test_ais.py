@@ -5,10 +5,9 @@ from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf._utils.random import stream_key
 from sklpf.models import RBMPath
 from sklpf.partition import AIS
-from sklpf.paths import LADDERS, make_ladder
+from sklpf.paths import LADDERS, make_ladder, stream_key
 from sklpf.runs._annealing import anneal_up
 from sklpf.runs._plan import pilot_spread
 from sklpf.testing import (

@@ -10,8 +10,8 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, Exact
-from sklpf._utils.random import Stream
 from sklpf.models import RBMPath
+from sklpf.paths import Stream
 from sklpf.reweighting import bar
 from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
 from sklpf.uncertainty import jackknife

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, Exact, LeftToRight
 from sklpf._utils.parallel import Checkpoint
-from sklpf._utils.random import Stream, stream_key
 from sklpf.models import LDAPath
+from sklpf.paths import Stream, stream_key
 from sklpf.testing import Problem, check_partition_estimator, hidden_mode_problem
 
 LENGTHS = (3, 8, 25)

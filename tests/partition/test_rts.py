@@ -14,7 +14,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import RTS, Exact, Gaussian, GeometricPath, RandomWalk
-from sklpf.models.rbm._path import RBMPath
+from sklpf.models import RBMPath
 from sklpf.paths import Path
 from sklpf.readings._agreement import modes_alarms
 from sklpf.readings._rounds import between_target_states, judge, tempering_alarms

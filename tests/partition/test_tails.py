@@ -24,9 +24,9 @@ from sklpf import (
     StudentT,
     Uniform,
 )
-from sklpf._utils.random import stream_key
 from sklpf.partition import _base
 from sklpf.partition._tails import tail_alarms
+from sklpf.paths import stream_key
 
 SEEDS = range(4)
 HEAVY = "the target's tails are heavier than the base's"

@@ -21,8 +21,8 @@ from sklpf import (
     ThermodynamicIntegration,
     WangLandau,
 )
-from sklpf._utils.random import stream_key
 from sklpf.partition._walls import first_ratio
+from sklpf.paths import stream_key
 
 
 def inside(region, n_dimensions, log_share):

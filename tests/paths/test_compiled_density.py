@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sklpf import HAIS, HMC, RTS, Gaussian, GeometricPath, ParallelTempering, StudentT, Uniform
-from sklpf._utils.random import Stream
+from sklpf.paths import Stream
 from sklpf.runs import _plain, _programs
 
 PRECISION = np.array([[2.0, 0.9, 0.0], [0.9, 1.0, 0.3], [0.0, 0.3, 0.7]])

@@ -23,8 +23,9 @@ from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, RTS, Exact, ParallelTempering
-from sklpf._utils.random import Stream, stream_key
-from sklpf.models.factorial._path import FactorialPath, quadratic_sums, subset_sums
+from sklpf.models import FactorialPath
+from sklpf.models.factorial._path import quadratic_sums, subset_sums
+from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 

@@ -24,9 +24,9 @@ from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, RTS, Exact, LeftToRight, ParallelTempering
-from sklpf._utils.random import Stream, stream_key
 from sklpf.models import LDAPath
 from sklpf.models._scoring import default_estimator
+from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition, shared_data
 from sklpf.transitions import Gibbs
 
