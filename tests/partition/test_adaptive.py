@@ -5,10 +5,10 @@ seeds are fixed.
 """
 
 import functools
-import warnings
 
 import numpy as np
 import pytest
+from convergence import quietly
 from interruption import saves
 from scipy.special import log_softmax
 from scipy.stats import binom
@@ -35,12 +35,6 @@ KINDS = {
 @pytest.fixture(params=KINDS)
 def kind(request):
     return KINDS[request.param]
-
-
-def quietly(estimator, path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(path)
 
 
 # ---- gains

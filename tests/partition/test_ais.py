@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from scipy.special import logsumexp
 from scipy.stats import binom
 from sklearn.base import clone
@@ -43,7 +44,7 @@ def test_an_undeclared_constant_of_the_base_is_added():
     assert AIS(20, 20, random_state=0).fit(path).log_partition_ == pytest.approx(3, abs=0.1)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_interval_covers():
     problem = make_rbm_problem("digits")
     covered = 0
@@ -53,7 +54,7 @@ def test_interval_covers():
     assert covered >= 86  # of 100 at 95 %: fails with probability 2e-4 where coverage is honest
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_the_one_sided_bound_holds_even_for_useless_runs():
     problem = make_rbm_problem("hard")
     above = 0
@@ -75,7 +76,7 @@ def test_hidden_mode_is_missed_with_a_tiny_error_bar():
     assert ais.log_partition_std_error_ < 1e-6
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_standard_error_and_diagnostics_agree_with_their_definitions():
     ais = AIS(50, 50, random_state=0).fit(make_rbm_problem("digits").path)
     diagnostics = ais.result_.diagnostics
@@ -158,7 +159,7 @@ def test_segments_do_not_change_the_numbers():
     )
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_random_state():
     path = make_rbm_problem("easy").path
     first, second = AIS(8, 20, random_state=1).fit(path), AIS(8, 20, random_state=2).fit(path)

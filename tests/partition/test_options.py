@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
+from convergence import may_not_converge
 
 from sklpf import (
     AIS,
@@ -61,7 +62,7 @@ def test_estimators_without_a_base_have_no_options(kind):
     assert not {"weights", "base"} & kind().get_params().keys()
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 @pytest.mark.parametrize("kind", WITH_OPTIONS)
 def test_options_reach_the_path_of_a_model(kind):
     def log_partition(path, **options):

@@ -5,10 +5,10 @@ seeds are fixed.
 """
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from interruption import saves
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -94,8 +94,7 @@ def test_intervals_cover_without_false_alarms():
     problem = make_rbm_problem("easy")
     covered, flagged = 0, 0
     for seed in range(60):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with may_not_converge():
             rts = RTS(n_temperatures=8, n_sweeps=400, random_state=seed).fit(problem.path)
         low, high = rts.log_partition_interval_
         covered += low <= problem.log_partition <= high
@@ -136,8 +135,7 @@ def test_reference_models(name):
 def test_tolerance_is_met_by_more_rounds():
     problem = make_rbm_problem("digits")
     once = RTS(n_temperatures=20, n_sweeps=300, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with may_not_converge():
         first_error = once.fit(problem.path).log_partition_std_error_
     rts = RTS(n_temperatures=20, n_sweeps=300, tol=first_error / 2, random_state=0).fit(
         problem.path
