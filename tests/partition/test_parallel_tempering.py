@@ -62,7 +62,9 @@ def test_intervals_cover():
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["mnist_toy15", "mnist_h10"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("mnist_toy15", marks=pytest.mark.large), "mnist_h10"]
+)
 def test_reference_models(name):
     rbm, train = shared_data(f"rbm/{name}.npz"), shared_data("binary/mnist.npz")
     mean = np.unpackbits(train["train"], axis=1)[:, :784].mean(axis=0).clip(1e-4, 1 - 1e-4)
