@@ -23,8 +23,8 @@ from sklearn.decomposition import LatentDirichletAllocation as Reference
 from threadpoolctl import threadpool_limits
 
 from sklpf import LatentDirichletAllocation
-from sklpf.models.lda._inference import infer_documents, task_map, update_topics
-from sklpf.models.lda._trainer import Trainer
+from sklpf.models.lda.learning._inference import infer_documents, task_map, update_topics
+from sklpf.models.lda.learning._variational_bayes import Trainer
 from sklpf.testing import find_shared_data
 
 PRIORS = {"doc_topic_prior": 0.01, "topic_word_prior": 0.01}

@@ -25,9 +25,9 @@ from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, check_n_samples, validate_rows
 from sklpf.models.factorial._path import FactorialPath
-from sklpf.models.factorial._posterior import dense
-from sklpf.models.factorial._rows import search_activations
-from sklpf.models.factorial._trainer import Trainer, update
+from sklpf.models.factorial.learning._activation_search import search_activations
+from sklpf.models.factorial.learning._coordinate_ascent import Trainer, update
+from sklpf.models.factorial.learning._posterior import dense
 from sklpf.partition import PartitionEstimator
 
 _ROWS_AT_ONCE = 1024  # of transform
@@ -431,7 +431,7 @@ class FactorialMixture(
 
 
 def _settle_rows(X, *, means, gram, probability, noise_variance):
-    from sklpf.models.factorial._fit_kernels import settle_activations
+    from sklpf.models.factorial.learning._activation_kernels import settle_activations
 
     products, terms = means @ dense(X).T, (gram, logit(probability), 0.5 / noise_variance)
     activations = np.tile(probability[:, None], X.shape[0])

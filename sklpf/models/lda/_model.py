@@ -23,24 +23,19 @@ from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING, Scored, ScoreInterval, interval_of
 from sklpf.models._validation import all_or_nothing, validate_rows
-from sklpf.models.lda._completion import (
-    completion_log_likelihood,
-    rounded,
-    whole_counts,
-    whole_rows,
-)
-from sklpf.models.lda._gibbs import sample_topics
-from sklpf.models.lda._inference import Settings, Topics, lengths, settle, task_map
+from sklpf.models.lda._completion import completion_log_likelihood
+from sklpf.models.lda._counts import check_tokens, lengths, rounded, whole_counts, whole_rows
+from sklpf.models.lda._parameters import check_options, check_prior, check_topics
 from sklpf.models.lda._path import LDAPath
-from sklpf.models.lda._tempering import SMOOTHING, Cooling, Corpus, Heat, start_cooling
-from sklpf.models.lda._trainer import (
+from sklpf.models.lda.learning._cooling import SMOOTHING, Cooling, Heat, start_cooling
+from sklpf.models.lda.learning._gibbs import sample_topics
+from sklpf.models.lda.learning._inference import Settings, settle, task_map
+from sklpf.models.lda.learning._tempered_partition import CorpusSize
+from sklpf.models.lda.learning._topics import Topics
+from sklpf.models.lda.learning._variational_bayes import (
     Evaluation,
     Steps,
     Trainer,
-    check_options,
-    check_prior,
-    check_tokens,
-    check_topics,
     draw_topics,
 )
 from sklpf.partition import PartitionEstimator
@@ -420,7 +415,7 @@ class LatentDirichletAllocation(
             return None
         heat = Heat(*(getattr(self, name) for name in Heat._fields))
         whole = self.learning_method == "batch" and n_corpus == X.shape[0]
-        corpus = Corpus.like(X, n_corpus, self.topic_word_prior_, self._alpha)
+        corpus = CorpusSize.like(X, n_corpus, self.topic_word_prior_, self._alpha)
         per_pass = int(np.ceil(n_corpus / batch_size))
         return start_cooling(
             heat, corpus, per_pass, n_passes, 1.0 if whole else SMOOTHING, self._partition_seed

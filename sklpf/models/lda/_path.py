@@ -15,7 +15,7 @@ from sklpf._utils.layout import padded
 from sklpf._utils.numbers import as_float64
 from sklpf._utils.random import Stream
 from sklpf.models._validation import check_indices
-from sklpf.models.lda._completion import check_lengths
+from sklpf.models.lda._counts import check_lengths
 from sklpf.partition import LeftToRight, PartitionEstimator
 from sklpf.paths._kernel_path import KernelPath, read_only
 

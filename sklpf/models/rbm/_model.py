@@ -27,10 +27,10 @@ from sklpf.models._validation import (
     check_vector,
     validate_rows,
 )
+from sklpf.models.rbm._free_energy import binary_rows, log_f, pseudo_log_likelihood, short_run_mean
+from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_curve
 from sklpf.models.rbm._path import RBMPath
-from sklpf.models.rbm._rows import binary_rows, log_f, pseudo_log_likelihood, short_run_mean
-from sklpf.models.rbm._tracking import ATTRIBUTES, Monitor, make_tracker, split, store_curve
-from sklpf.models.rbm._trainer import Trainer
+from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 
@@ -557,7 +557,7 @@ class BernoulliRBM(
 
     def _ratio_path(self, other):
         """The path from this model to another of the same visible units, None if there is none."""
-        from sklpf.models.ratio._path import ratio_path
+        from sklpf.models.rbm._ratio_path import ratio_path
 
         if not isinstance(other, BernoulliRBM) or other.n_features_in_ != self.n_features_in_:
             return None

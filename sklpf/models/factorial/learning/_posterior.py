@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 from sklearn.utils import gen_batches
 
 from sklpf._utils.parallel import parallel_map
-from sklpf.models.factorial._rows import search_activations
+from sklpf.models.factorial.learning._activation_search import search_activations
 from sklpf.variational import ConjugateModel
 
 _VALUES_AT_ONCE = 1 << 19  # of the rows and activations of a block
@@ -368,7 +368,7 @@ def _sweep_rows(part, *, means, terms, weighted, forced):
     """Update some rows: (activations, sum b E[z z'], sum b E[z] x', entropy), where b is 1 unless
     weighted.
     """
-    from sklpf.models.factorial._fit_kernels import update_activations
+    from sklpf.models.factorial.learning._activation_kernels import update_activations
 
     X, activations, inverse = part
     x, active = dense(X), np.array(activations.T, order="C")

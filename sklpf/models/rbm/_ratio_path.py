@@ -11,8 +11,8 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
 from sklpf._utils.random import Stream
+from sklpf.models._direct_ratio import N_GROUPS
 from sklpf.models._scoring import default_estimator
-from sklpf.models.ratio._direct import N_GROUPS
 from sklpf.partition import ParallelTempering
 from sklpf.paths._kernel_path import KernelPath, read_only
 from sklpf.uncertainty import MOST_BETWEEN, between_groups
@@ -70,7 +70,7 @@ class RBMRatioPath(KernelPath):
     """
 
     base_log_partition: float | None = 0.0
-    _kernels = "sklpf.models.ratio._path_kernels"
+    _kernels = "sklpf.models.rbm._ratio_path_kernels"
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class RBMRatioPath(KernelPath):
         self.ladder = self.with_ladder(ladder).ladder
 
     def _pack(self):
-        from sklpf.models.ratio._path_kernels import Ends
+        from sklpf.models.rbm._ratio_path_kernels import Ends
 
         single = functools.partial(read_only, dtype=np.float32)
         return Ends(
@@ -132,7 +132,7 @@ class RBMRatioPath(KernelPath):
 
     def state_from_rows(self, v: NDArray, ladder: NDArray[np.int64]) -> RatioState:
         """Return chains at visible rows v (n, M), of given ladders (n,)."""
-        from sklpf.models.ratio._path_kernels import refresh
+        from sklpf.models.rbm._ratio_path_kernels import refresh
 
         v = np.array(v, dtype=np.uint8, order="C")
         inputs, linear = np.empty((len(v), self.hidden.size), np.float32), np.empty((len(v), 2))

@@ -1,5 +1,5 @@
-"""Variational inference for latent Dirichlet allocation: topics, the documents of a batch, bounds
-and the prior.
+"""Variational inference for latent Dirichlet allocation: the documents of a batch given the topics,
+the bound, and the update of the topics.
 """
 
 from __future__ import annotations
@@ -14,20 +14,14 @@ import joblib
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import gammaln, polygamma, psi
+from scipy.special import gammaln, psi
 
 from sklpf._utils.layout import padded
+from sklpf.models.lda.learning._topics import Topics
 
 _DOCUMENTS_AT_ONCE = 4096  # where topics stay
 _DOCUMENTS_PER_BLOCK, _WORDS_PER_BLOCK = 32, 1024
-_SMALLEST_SCALE = 1e-6
-_LARGEST_PRIOR = (
-    1e3  # in units of the smallest component, to which a difference from it leaves enough digits
-)
 _SMALLEST_OFFSET = -600.0  # digamma of a topic's sum; exponentials reach to 708
-_PRIOR_RANGE = 1e-10, 1e10  # of a learned prior, which has no maximum where all documents are alike
-_SMALLEST_CURVATURE = 1e-12
-_NEWTON_STEPS = 20  # in the prior, for every update in batch learning
 
 
 class Settings(NamedTuple):
@@ -35,82 +29,6 @@ class Settings(NamedTuple):
 
     tolerance: float  # of the mean change of gamma
     max_iter: int
-
-
-class Topics:
-    """q(beta): topics that are Dirichlet(lambda_k) with lambda = base + scale * weights.
-
-    Decaying lambda towards the prior only changes the first two, so an update costs what the words
-    of its batch cost. The base is the prior, but where that would swallow the smallest of the
-    components: then it comes from 0.
-
-    Parameters
-    ----------
-    components : ndarray of shape (n_topics, n_features)
-        lambda.
-    prior : float
-    """
-
-    def __init__(self, components: NDArray, prior: float):
-        self.prior, self.scale = float(prior), 1.0
-        self.base = self.prior if prior <= _LARGEST_PRIOR * components.min() else 0.0
-        self.weights = np.ascontiguousarray(
-            (components - self.base).T.astype(components.dtype, copy=False)
-        )
-        self.totals = self.weights.sum(axis=0, dtype=np.float64)
-        self._components: NDArray | None = None
-
-    @property
-    def sums(self) -> NDArray[np.float64]:
-        """Sums of lambda over words, (n_topics,)."""
-        return self.base * len(self.weights) + self.scale * self.totals
-
-    @property
-    def components(self) -> NDArray:
-        """lambda, (n_topics, n_features), read-only; computed when asked for."""
-        if self._components is None:
-            components = self.weights.T.copy(order="C")
-            components *= components.dtype.type(self.scale)
-            components += components.dtype.type(self.base)
-            components.flags.writeable = False
-            self._components = components
-        return self._components
-
-    def exp_expected_log(self) -> NDArray:
-        """exp(E log beta), (n_topics, n_features)."""
-        from sklpf.models.lda._word_kernels import expected_log
-
-        return np.exp(expected_log(self.components.astype(np.float64))).astype(self.weights.dtype)
-
-    def decay(self, rate: float) -> None:
-        """lambda = (1 - rate) lambda + rate * prior."""
-        self._components = None
-        self.scale *= 1 - rate
-        self.base += rate * (self.prior - self.base)
-        if self.scale < _SMALLEST_SCALE:
-            self.weights *= self.weights.dtype.type(self.scale)
-            self.scale, self.totals = 1.0, self.weights.sum(axis=0, dtype=np.float64)
-
-    def bound(self) -> float:
-        """E_q[log p(beta) - log q(beta)], in nats."""
-        from sklpf.models.lda._word_kernels import word_terms
-
-        n_features, n_topics = self.weights.shape
-        value = word_terms(
-            self.prior, self.base, self.scale, self.weights, psi(self.sums)
-        ) - np.sum(gammaln(self.sums))
-        return float(
-            value + n_topics * (gammaln(n_features * self.prior) - n_features * gammaln(self.prior))
-        )
-
-    def log_power_sums(self, powers: NDArray) -> NDArray[np.float64]:
-        """log E_q[sum_v beta_kv^s] for every power s, (n_powers, n_topics)."""
-        from sklpf.models.lda._word_kernels import power_sums
-
-        sums = np.array(
-            [power_sums(self.base, self.scale, self.weights, power) for power in powers]
-        )
-        return np.log(sums) + gammaln(self.sums) - gammaln(self.sums + np.asarray(powers)[:, None])
 
 
 class Documents(NamedTuple):
@@ -131,7 +49,7 @@ class Documents(NamedTuple):
 
     def bound(self, alpha: NDArray) -> NDArray[np.float64]:
         """Evidence lower bound of every document given q(beta), at its own temperature, in nats."""
-        from sklpf.models.lda._word_kernels import document_terms
+        from sklpf.models.lda.learning._word_kernels import document_terms
 
         return (
             self.values
@@ -183,7 +101,7 @@ def infer_documents(
     joint : bool, default=False
         Whether U is needed.
     """
-    from sklpf.models.lda._word_kernels import list_words
+    from sklpf.models.lda.learning._word_kernels import list_words
 
     words, local = list_words(X.indices, X.shape[1])
     width, dtype = padded(len(alpha)), X.dtype
@@ -252,49 +170,6 @@ def update_topics(topics: Topics, documents: Documents, rate: float, ratio: floa
         topics.totals += totals
 
 
-def fit_prior(alpha: NDArray, gamma: NDArray, rate: float) -> NDArray:
-    """alpha after `rate` of a Newton step towards the one that fits the documents best; at rate 1
-    after many.
-
-    The tokens' topics stay and gamma = alpha + counts moves along, so that what rises is the
-    likelihood of the expected counts when theta is integrated out. (With gamma fixed instead, as
-    Blei et al. 2003 have it, steps are shorter by the share of documents that have a topic.) The
-    steps are in log alpha, where the Hessian is diagonal plus rank one.
-    """
-    if len(alpha) == 1:
-        return alpha  # all shares are 1
-    counts = gamma - alpha
-    for _ in range(_NEWTON_STEPS if rate == 1 else 1):
-        alpha = np.clip(alpha * np.exp(rate * _log_step(alpha, counts)), *_PRIOR_RANGE)
-    return alpha
-
-
-def _log_step(alpha, counts):
-    """Newton step of log alpha, at most a factor of e; positive curvature is left out."""
-    from sklpf.models.lda._word_kernels import mean_polygammas
-
-    first, second = mean_polygammas(alpha, counts)
-    first_sum, second_sum = mean_polygammas(
-        np.array([alpha.sum()]), counts.sum(axis=1, keepdims=True)
-    )
-    slope = alpha * (first - psi(alpha) - first_sum + psi(alpha.sum()))
-    diagonal = (
-        alpha**2 * (second - polygamma(1, alpha))
-        + np.minimum(slope, 0)
-        - _SMALLEST_CURVATURE * alpha
-    )
-    common = polygamma(1, alpha.sum()) - second_sum[0]
-    with np.errstate(divide="ignore", over="ignore"):  # 0 where no document has words
-        shared = np.sum(alpha * slope / diagonal) / (1 / common + np.sum(alpha**2 / diagonal))
-    step = -(slope - shared * alpha) / diagonal
-    return np.clip(step, -1.0, 1.0)
-
-
-def lengths(X: sp.csr_matrix) -> NDArray[np.float64]:
-    """Tokens of every document, (n,)."""
-    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
-
-
 def take_documents(X: sp.csr_matrix, rows: slice) -> Any:
     """Neighbouring documents, without a copy."""
     indptr = X.indptr[rows.start : rows.stop + 1]
@@ -314,7 +189,7 @@ def cut(n: int, size: int) -> list[slice]:
 
 
 def _fill_rows(topics, words, inverse, rows, log_rows, block):
-    from sklpf.models.lda._word_kernels import fill_exp_rows, fill_log_rows, raise_rows
+    from sklpf.models.lda.learning._word_kernels import fill_exp_rows, fill_log_rows, raise_rows
 
     offsets = psi(topics.sums)
     lambdas = topics.weights, words[block], topics.base, topics.scale
@@ -330,7 +205,7 @@ def _fill_rows(topics, words, inverse, rows, log_rows, block):
 
 
 def _infer_block(documents, counts, alpha, settings, joint, block):
-    from sklpf.models.lda._document_kernels import infer
+    from sklpf.models.lda.learning._document_kernels import infer
 
     d = documents
     begin, end = d.indptr[block.start], d.indptr[block.stop]
@@ -354,7 +229,7 @@ def _infer_block(documents, counts, alpha, settings, joint, block):
 
 
 def _add_block(topics, documents, by_word, factor, block):
-    from sklpf.models.lda._word_kernels import add_local_statistics, add_statistics
+    from sklpf.models.lda.learning._word_kernels import add_local_statistics, add_statistics
 
     d, totals = documents, np.zeros(topics.weights.shape[1])
     columns = by_word.indptr[block.start : block.stop + 1]

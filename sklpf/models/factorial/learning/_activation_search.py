@@ -43,7 +43,7 @@ class RowEnergy(NamedTuple):
         """Return z (n, K) with component k at `value` and the others where the energy then leads,
         and what it gains.
         """
-        from sklpf.models.factorial._row_kernels import force_component
+        from sklpf.models.factorial.learning._search_kernels import force_component
 
         z, values = z.copy(), np.broadcast_to(np.asarray(value, dtype=np.uint8), len(z)).copy()
         gains = force_component(self.bias, self.coupling, z, k, values)
@@ -55,7 +55,7 @@ class RowEnergy(NamedTuple):
 
         Of many to be forced every row takes those whose own flips lose least.
         """
-        from sklpf.models.factorial._row_kernels import climb_rows
+        from sklpf.models.factorial.learning._search_kernels import climb_rows
 
         z = z.copy()
         climb_rows(self.bias, self.coupling, z)
@@ -80,7 +80,7 @@ def search_activations(
     """Replace activations (K, n), in place, of rows for which a search by flips finds some with a
     higher bound.
     """
-    from sklpf.models.factorial._fit_kernels import settle_activations
+    from sklpf.models.factorial.learning._activation_kernels import settle_activations
 
     energy = RowEnergy.of(products, gram, log_odds, half_precision)
     before = np.ascontiguousarray(active.T > 0.5).astype(np.uint8)

@@ -17,7 +17,7 @@ from scipy.stats import t as student_t
 
 from sklpf import BernoulliRBM, Exact, ParallelTempering
 from sklpf._utils.random import Stream, stream_key
-from sklpf.models.ratio._path import Parameters, RBMRatioPath, align, match_units
+from sklpf.models.rbm._ratio_path import Parameters, RBMRatioPath, align, match_units
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 

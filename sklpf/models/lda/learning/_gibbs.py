@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import gammaln, psi
+from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.layout import padded
@@ -18,8 +18,9 @@ from sklpf._utils.parallel import parallel_map
 from sklpf._utils.progress import said
 from sklpf._utils.random import Keys, Stream, draw_seed, stream_key
 from sklpf._utils.warnings import warn
-from sklpf.models.lda._completion import whole_counts
-from sklpf.models.lda._inference import Topics, fit_prior
+from sklpf.models.lda._counts import whole_counts
+from sklpf.models.lda.learning._priors import fit_prior, fit_symmetric_prior
+from sklpf.models.lda.learning._topics import Topics
 from sklpf.training import train
 
 _EVERY = 5  # sweeps between values of the joint likelihood and updates of the priors
@@ -27,10 +28,9 @@ _RATE = 0.5  # of a step of the priors, since one sample is all that they see
 _KEPT = 0.2  # of the sweeps, whose counts are averaged
 _SETTLED = 0.01  # nats a token
 _FEWEST = 50  # sweeps, below which nothing says that a chain has settled
-_ETA_RANGE = 1e-10, 1e10
 
 
-class Corpus(NamedTuple):
+class Tokens(NamedTuple):
     """The tokens of a corpus, document by document."""
 
     words: NDArray[np.int32]
@@ -38,7 +38,7 @@ class Corpus(NamedTuple):
     n_features: int
 
     @classmethod
-    def of(cls, X: sp.csr_matrix) -> Corpus:
+    def of(cls, X: sp.csr_matrix) -> Tokens:
         """Those of whole counts (n, n_features)."""
         indptr = np.concatenate([[0], np.cumsum(np.asarray(X.sum(axis=1)).ravel())]).astype(
             np.int64
@@ -97,7 +97,7 @@ def sample_topics(model, X: sp.csr_matrix, alpha: NDArray[np.float64]) -> None:
             'X has no whole counts, of which learning_method="gibbs" learns; rescale its counts'
         )
     sampling = Sampling(model.max_iter, model.learn_doc_topic_prior, model.learn_topic_word_prior)
-    run = functools.partial(run_chain, Corpus.of(X), alpha, model.topic_word_prior_, sampling)
+    run = functools.partial(run_chain, Tokens.of(X), alpha, model.topic_word_prior_, sampling)
     keys = [stream_key(draw_seed(model.random_state_), chain) for chain in range(model.n_init)]
     if model.n_init == 1:
         chains = [run(keys[0], report=True)]
@@ -138,7 +138,7 @@ def _store(chain: Chain, sampling: Sampling, dtype, model) -> None:
     model._topics = Topics((chain.counts + chain.eta).astype(dtype), chain.eta)
 
 
-def run_chain(corpus: Corpus, alpha, eta, sampling: Sampling, key, report: bool = False) -> Chain:
+def run_chain(corpus: Tokens, alpha, eta, sampling: Sampling, key, report: bool = False) -> Chain:
     """A chain, whose sweeps but for the first are the passes of the current fit if it is to
     `report`.
     """
@@ -199,14 +199,14 @@ class Sweeps:
 class State:
     """The topics of all tokens, and how many tokens of every word and altogether each has."""
 
-    def __init__(self, corpus: Corpus, alpha, eta, key):
+    def __init__(self, corpus: Tokens, alpha, eta, key):
         self.corpus, self.alpha, self.eta, self.key = corpus, alpha, eta, key
         self.z = np.full(len(corpus.words), -1, np.int32)
         self.by_word = np.zeros((corpus.n_features, padded(len(alpha))), np.int32)
         self.by_topic = np.zeros(len(alpha), np.int64)
 
     def sweep(self, step: int) -> None:
-        from sklpf.models.lda._gibbs_kernels import sweep
+        from sklpf.models.lda.learning._gibbs_kernels import sweep
 
         words, indptr, _ = self.corpus
         sweep(
@@ -225,7 +225,7 @@ class State:
 
     def by_document(self) -> NDArray[np.float64]:
         """n_dk, (n, K)."""
-        from sklpf.models.lda._gibbs_kernels import count_by_document
+        from sklpf.models.lda.learning._gibbs_kernels import count_by_document
 
         counts = np.empty((len(self.corpus.indptr) - 1, len(self.alpha)))
         count_by_document(self.corpus.indptr, self.z, counts)
@@ -233,7 +233,7 @@ class State:
 
     def log_joint(self, by_document) -> float:
         """log p(words, topics), in nats (Griffiths & Steyvers 2004, equations 2 and 3)."""
-        from sklpf.models.lda._gibbs_kernels import log_urns
+        from sklpf.models.lda.learning._gibbs_kernels import log_urns
 
         whole, n_topics, n_features = self.alpha.sum(), len(self.alpha), len(self.by_word)
         value = log_urns(by_document, self.alpha) + log_urns(
@@ -244,25 +244,3 @@ class State:
             n_features * self.eta
         )
         return float(value)
-
-
-def fit_symmetric_prior(eta: float, counts, totals, rate: float) -> float:
-    """eta after `rate` (in log eta) of a step of Minka's fixed point (2000, equation 55, for equal
-    parameters).
-
-    Parameters
-    ----------
-    eta : float
-        Of Dirichlet distributions over V words, of which the multinomial numbers in `counts` come.
-    counts : ndarray of shape (V, K or more)
-        Further columns are 0.
-    totals : ndarray of shape (K,)
-        Sums over words.
-    rate : float
-    """
-    from sklpf.models.lda._word_kernels import mean_polygammas
-
-    n_features = len(counts)
-    mean = mean_polygammas(np.full(counts.shape[1], eta), counts)[0]
-    slope = np.sum(mean - psi(eta)) / np.sum(psi(totals + n_features * eta) - psi(n_features * eta))
-    return float(np.clip(eta * slope**rate, *_ETA_RANGE))

@@ -8,27 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
 
-from sklpf._utils.numbers import as_float64
-from sklpf.models.lda._inference import (
+from sklpf.models.lda.learning._inference import (
     Settings,
-    Topics,
     corpus_bound,
     cut,
-    fit_prior,
     infer_documents,
-    lengths,
     take_documents,
     update_topics,
 )
+from sklpf.models.lda.learning._priors import fit_prior
+from sklpf.models.lda.learning._topics import Topics
 
 _STARTING_SHAPE = 100.0  # of the gamma distribution of starting values, with mean 1
-_PRIOR_RANGE = 1e-20, 1e10
-_MOST_TOKENS = 1e18
-_ROUNDING = 1e-5  # of sums of probabilities, as in the path
-_CERTAIN = 1e28  # tokens that known probabilities stand for; digamma has its digits up to 1e30
 
 
 class Steps(NamedTuple):
@@ -140,66 +132,3 @@ def draw_topics(
 
 def _starting_values(rng, shape, dtype):
     return rng.gamma(_STARTING_SHAPE, 1 / _STARTING_SHAPE, shape).astype(dtype, copy=False)
-
-
-# -- what can be learned, and from what
-def check_options(model) -> None:
-    """Raise ValueError if the model's way of learning lacks something that was asked for."""
-    gibbs = model.learning_method == "gibbs"
-    if gibbs and model.tempering is not None:
-        raise ValueError(
-            'tempering needs learning_method="batch" or "online"; set it to None for "gibbs"'
-        )
-    if not gibbs and (model.learn_topic_word_prior or model.n_init > 1):
-        raise ValueError('learn_topic_word_prior and n_init > 1 need learning_method="gibbs"')
-
-
-def check_prior(name: str, prior: ArrayLike | None, n_topics: int) -> float | NDArray[np.float64]:
-    """Return a prior, a number or a copy of n_topics of them; None is 1 / n_topics.
-
-    Raises
-    ------
-    TypeError
-        If it holds anything but numbers.
-    ValueError
-        If it is of another shape, or so small or large that its digamma function or its sums lose
-        all digits.
-    """
-    if prior is None:
-        return 1 / n_topics
-    values, (low, high) = as_float64(prior, name, copy=True), _PRIOR_RANGE
-    if values.ndim > 0 and values.shape != (n_topics,):
-        raise ValueError(
-            f"{name} must be a number or have the shape ({n_topics},), got shape {values.shape}"
-        )
-    wrong = values[~((values >= low) & (values <= high))]
-    if len(wrong):
-        raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {wrong[0]:g}; clip it")
-    return values if values.ndim else float(values)
-
-
-def check_topics(topics: ArrayLike) -> NDArray:
-    """Return a copy of topics as Dirichlet parameters, (n_topics, n_features); probabilities become
-    certain ones.
-    """
-    checked = check_array(
-        topics, dtype=(np.float64, np.float32), order="C", copy=True, input_name="topics"
-    )
-    if not np.all(checked > 0):
-        raise ValueError(
-            "topics must be positive; add a little to every probability and normalise the rows"
-        )
-    certain = np.abs(checked.sum(axis=1, dtype=np.float64) - 1).max() <= _ROUNDING
-    return checked * checked.dtype.type(_CERTAIN) if certain else checked
-
-
-def check_tokens(X: sp.csr_matrix, n_corpus: float) -> None:
-    """Raise ValueError if so many documents like those of X have more tokens than can be
-    counted.
-    """
-    longest = float(lengths(X).max())
-    if not longest * n_corpus <= _MOST_TOKENS:
-        raise ValueError(
-            f"X has documents of {longest:.3g} tokens, and stands for {n_corpus:.3g} documents:"
-            f" more than {_MOST_TOKENS:g} tokens can't be counted; rescale X or lower total_samples"
-        )

@@ -12,8 +12,8 @@ from sklearn.model_selection import train_test_split
 
 from sklpf._utils.warnings import warn
 from sklpf.models.rbm._path import RBMPath
-from sklpf.models.rbm._scatter import LastPasses, log_likelihood_scatter
-from sklpf.models.rbm._trainer import Trainer
+from sklpf.models.rbm.learning._contrastive_divergence import Trainer
+from sklpf.models.rbm.learning._scatter import LastPasses, log_likelihood_scatter
 from sklpf.training import EarlyStopping, LogPartitionTracker
 
 ATTRIBUTES = (

@@ -1,5 +1,4 @@
-"""Numba kernels that train the Bernoulli RBM by persistent contrastive divergence, and its log
-densities of rows.
+"""Numba kernels that train the Bernoulli RBM by persistent contrastive divergence.
 
 Every product with a layer of units is a sum of weight rows over the units that are not zero. The
 weights are kept in both layouts, each with one more row for the biases of the other axis, the
@@ -7,7 +6,6 @@ weights of a unit that is always on: by_visible (M + 1, J padded) and by_hidden 
 float32 with zeros in the padding, which may go beyond the next multiple of 16.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -18,14 +16,12 @@ from numba.extending import intrinsic
 from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf.kernels import add_rows, exp32, njit, random_bits, uniform
-from sklpf.models.rbm._enumeration_kernels import _log1p_exp_sum
 
 # draws of each layer; typed, since numba compiles a function anew for each literal number that it
 # is given
 _HIDDEN, _VISIBLE = np.int64(_random.FIRST), np.int64(_random.SECOND)
 # columns of sums that are kept in registers: many where many rows are added to few sums
 _LONG_TILE, _BLOCK_TILE, _SHORT_TILE = np.int64(256), np.int64(128), np.int64(64)
-_ROWS_IN_CACHE = 16
 _BLOCK = (
     64  # hidden units whose weights, _BLOCK_TILE columns at a time, stay in the first-level cache
 )
@@ -304,75 +300,3 @@ def train(
         if updates.shares[t] > 0:
             _move_average(average_by_visible, updates.shares[t], by_visible)
             _move_average(average_by_hidden[n_hidden:], updates.shares[t], by_hidden[n_hidden:])
-
-
-# ---- log densities of rows
-@njit
-def log1p_exp_sums(fields, out):
-    """out_r = sum over j of log(1 + exp(fields[r, j])), float64."""
-    lanes = np.empty(16)
-    for r in range(fields.shape[0]):
-        out[r] = _log1p_exp_sum(fields[r], fields.shape[1], lanes)
-
-
-@njit
-def _log_product_of_sums(off, on, factors, most, terms):
-    """Sum over j of log(off_j + on_j * factors_j), a log for up to `most` terms: halves are folded
-    onto each other.
-    """
-    length, folded, total = off.shape[0], 1, 0.0
-    for j in range(length):
-        terms[j] = off[j] + on[j] * factors[j]
-    while length > 1 and 2 * folded <= most:
-        half = (length + 1) // 2
-        head, tail = terms[:half], terms[half:length]
-        for j in range(tail.shape[0]):
-            head[j] *= tail[j]
-        length, folded = half, 2 * folded
-    for j in range(length):
-        total += math.log(terms[j])
-    return total
-
-
-@njit
-def _log_sigmoid(x):
-    return min(x, 0.0) - math.log1p(math.exp(-abs(x)))
-
-
-@njit
-def pseudo_log_likelihood_binary(turned_on, turned_off, visible_bias, X, off, on, most, out):
-    """out_r = sum over i of log p(x_i | the other x) for binary X (n, M), in float64.
-
-    turned_on = exp(by_visible) and turned_off = exp(-by_visible) (M, J); on and off (n, J) are the
-    probabilities of h_j = 1 and 0 given x. Products of `most` entries of turned_on or turned_off
-    must be finite and positive.
-    """
-    terms = np.empty(off.shape[1])
-    out[:] = 0.0
-    for first in range(0, X.shape[0], _ROWS_IN_CACHE):
-        for i in range(X.shape[1]):
-            for r in range(first, min(first + _ROWS_IN_CACHE, X.shape[0])):
-                factors = turned_off[i] if X[r, i] else turned_on[i]
-                change = _log_product_of_sums(off[r], on[r], factors, most, terms)
-                out[r] += _log_sigmoid(-change + (visible_bias[i] if X[r, i] else -visible_bias[i]))
-
-
-@njit
-def pseudo_log_likelihood(by_visible, visible_bias, X, fields, out):
-    """out_r = sum over i of log p(x_i | the other x): x against x with its i-th value replaced by 1
-    - x_i.
-
-    by_visible (M, J), X (n, M) and fields = hidden bias + X @ by_visible (n, J), all float64.
-    """
-    n_visible, n_hidden = by_visible.shape
-    lanes, flipped = np.empty(16), np.empty(n_hidden)
-    for r in range(X.shape[0]):
-        here = _log1p_exp_sum(fields[r], n_hidden, lanes)
-        out[r] = 0.0
-        for i in range(n_visible):
-            change = 1.0 - 2.0 * X[r, i]
-            for j in range(n_hidden):
-                flipped[j] = fields[r, j] + change * by_visible[i, j]
-            out[r] += _log_sigmoid(
-                here - change * visible_bias[i] - _log1p_exp_sum(flipped, n_hidden, lanes)
-            )

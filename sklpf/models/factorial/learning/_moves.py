@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sklpf.models.factorial._posterior import FactorialPosterior
-from sklpf.models.factorial._pursuit import Pursuit
-from sklpf.models.factorial._rows import RowEnergy
+from sklpf.models.factorial.learning._activation_search import RowEnergy
+from sklpf.models.factorial.learning._posterior import FactorialPosterior
+from sklpf.models.factorial.learning._pursuit import Pursuit
 
 _N_PURSUITS = 3
 _MAX_SWEEPS, _SETTLED = 30, 1e-3  # of a move; nats a row

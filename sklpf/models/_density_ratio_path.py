@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sklpf._utils.random import Stream, stream_key
-from sklpf.models.ratio._direct import N_GROUPS
+from sklpf.models._direct_ratio import N_GROUPS
 from sklpf.partition import BDMC, ParallelTempering
 from sklpf.paths import GeometricPath, TargetDraws
 from sklpf.paths._capabilities import has

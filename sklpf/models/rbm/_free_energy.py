@@ -15,7 +15,7 @@ _LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
 
 def log_f(model, X) -> NDArray[np.float64]:
     """Log of the unnormalised probability of every row, the hidden units summed out, (n,)."""
-    from sklpf.models.rbm._fit_kernels import log1p_exp_sums
+    from sklpf.models.rbm._free_energy_kernels import log1p_exp_sums
 
     bias, out = model.intercept_visible_.astype(np.float64), np.empty(X.shape[0])
     for rows, x, fields in _hidden_fields(model, X):
@@ -26,7 +26,7 @@ def log_f(model, X) -> NDArray[np.float64]:
 
 def pseudo_log_likelihood(model, X) -> NDArray[np.float64]:
     """The sum over visible units of log p(x_i | all other units of x) of every row, (n,)."""
-    from sklpf.models.rbm import _fit_kernels as kernels
+    from sklpf.models.rbm import _free_energy_kernels as kernels
 
     by_visible = np.array(model.components_.T, dtype=np.float64, order="C")
     bias, out = model.intercept_visible_.astype(np.float64), np.empty(X.shape[0])

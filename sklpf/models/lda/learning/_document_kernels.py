@@ -15,7 +15,7 @@ import numpy as np
 from sklpf._utils.layout import LANES
 from sklpf.kernels import exp64, inlined, njit
 from sklpf.models.lda._vector_kernels import FLUSH, add_four, digamma, exp_digamma, four_dots
-from sklpf.models.lda._word_kernels import fill_powers
+from sklpf.models.lda.learning._word_kernels import fill_powers
 
 _REGISTER = 8  # gamma and the like go eight at a time
 # topics: a document's matrix is turned at once, and one of more topics when half of them are left

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import as_float64
 from sklpf._utils.progress import said, stage
 from sklpf._utils.random import draw_seed
-from sklpf.models.factorial._moves import improve
-from sklpf.models.factorial._posterior import FactorialPosterior
-from sklpf.models.factorial._pursuit import leading_eigenvalues
+from sklpf.models.factorial.learning._moves import improve
+from sklpf.models.factorial.learning._posterior import FactorialPosterior
+from sklpf.models.factorial.learning._pursuit import leading_eigenvalues
 from sklpf.variational import (
     Annealed,
     GlobalTempering,

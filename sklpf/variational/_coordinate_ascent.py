@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf.variational._tempering import Tempering
+from sklpf.variational._temperatures import Tempering
 
 
 class ConjugateModel:

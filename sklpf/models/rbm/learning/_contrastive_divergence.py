@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils import gen_batches
 
 from sklpf._utils.random import draw_seed, stream_key
-from sklpf.models.rbm._weights import Layouts, Parameters, RunningAverage, zeros
+from sklpf.models.rbm.learning._weights import Layouts, Parameters, RunningAverage, zeros
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
 
@@ -64,7 +64,7 @@ class Trainer:
 
     def run(self) -> None:
         """Make one pass over the data."""
-        from sklpf.models.rbm._fit_kernels import train
+        from sklpf.models.rbm.learning._training_kernels import train
 
         for rows in self.chunks:
             if self.lists is None or len(self.chunks) > 1:
@@ -84,7 +84,7 @@ class Trainer:
 
     def _updates(self, n_rows: int):
         """The updates by as many rows."""
-        from sklpf.models.rbm._fit_kernels import Updates
+        from sklpf.models.rbm.learning._training_kernels import Updates
 
         edges = np.array([*range(0, n_rows, self.batch_size), n_rows])
         batches = np.diff(edges)
@@ -138,7 +138,7 @@ def _lists(X):
             X.sum_duplicates()
         with np.errstate(over="ignore"):  # infinite values make training diverge, which is reported
             return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)
-    from sklpf.models.rbm._fit_kernels import compress
+    from sklpf.models.rbm.learning._training_kernels import compress
 
     n_values = np.count_nonzero(X)
     lists = (
