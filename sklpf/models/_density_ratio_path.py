@@ -18,10 +18,8 @@ from sklpf.readings import read
 from sklpf.uncertainty import MOST_BETWEEN, between_groups
 
 Array = NDArray[np.float64]
-_N_DRAWS, _N_LEVELS = (
-    100,
-    100,
-)  # of each model in every group, one for each chain; of the ladder between them
+_N_DRAWS = 100  # of each model in every group, one for each chain
+_N_LEVELS = 100  # between the two
 
 
 class BetweenDraws(BDMC):
@@ -53,18 +51,18 @@ class DensityRatioPath(GeometricPath):
         origin, root = _coordinates(a)
         origin_b, root_b = _coordinates(b)
         self.draws = [_solve(root, draws - origin) for draws in (draws_a, draws_b)]
-        self._b, self._turn, self._shift = (
-            b,
-            np.linalg.solve(root_b, root),
-            _solve(root_b, origin - origin_b),
-        )
+        self._b = b
+        self._turn = np.linalg.solve(root_b, root)
+        self._shift = _solve(root_b, origin - origin_b)
         self._log_volume = float(np.linalg.slogdet(self._turn)[1])
         super().__init__(self._log_density, grad=self._grad, base=_Drawn(a, self.draws[0]))
 
     def _log_density(self, y):
+        """log f_b in the coordinates of the first path, with the volume that they change by."""
         return self._b.log_density(y @ self._turn.T + self._shift) + self._log_volume
 
     def _grad(self, y):
+        """Gradient of `_log_density`."""
         return self._b.grad(y @ self._turn.T + self._shift) @ self._turn
 
     def sample_base(self, n: int, stream: Stream) -> Points:
@@ -76,6 +74,7 @@ class DensityRatioPath(GeometricPath):
         return self._at_draws(1, n, stream)
 
     def _at_draws(self, end, n, stream):
+        """Chains at the draws of one end, each at its own."""
         draws = self.draws[end].reshape(-1, self.n_dimensions)
         return self.at(draws[(stream.chain + np.arange(n)) % len(draws)])
 
@@ -107,9 +106,12 @@ class _Drawn:
     normalised = True
 
     def __init__(self, path, draws):
-        self.log_density, self.grad_log_density = path.log_density, path.grad
-        self.draws, self.n_dimensions = draws.reshape(-1, draws.shape[-1]), draws.shape[-1]
-        self.center, self.scale = np.zeros(self.n_dimensions), np.ones(self.n_dimensions)
+        self.log_density = path.log_density
+        self.grad_log_density = path.grad
+        self.draws = draws.reshape(-1, draws.shape[-1])
+        self.n_dimensions = draws.shape[-1]
+        self.center = np.zeros(self.n_dimensions)
+        self.scale = np.ones(self.n_dimensions)
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Return n of the draws, shape (n, d)."""
@@ -132,10 +134,8 @@ def energy_ratio_path(model_a: Any, model_b: Any) -> DensityRatioPath | None:
     """Return the path from one fitted `EnergyBasedModel` to another, with draws of both; None if
     these have doubts.
     """
-    seeds, paths = (
-        (model_a._partition_seed, model_b._partition_seed),
-        (model_a.path(), model_b.path()),
-    )
+    seeds = (model_a._partition_seed, model_b._partition_seed)
+    paths = (model_a.path(), model_b.path())
     draws_a, draws_b = (
         _draws(m, path, (*seeds, end))
         for end, (m, path) in enumerate(zip((model_a, model_b), paths))
@@ -149,7 +149,8 @@ def _draws(model, path, seed) -> Array | None:
     """Rows of a model (G, N, d): exact, or of as many independent tempered ladders if their run
     converged.
     """
-    n, estimator = N_GROUPS * _N_DRAWS, model.partition_estimator
+    n = N_GROUPS * _N_DRAWS
+    estimator = model.partition_estimator
     if isinstance(estimator, ParallelTempering):
         estimator = clone(estimator)
     elif has(path, TargetDraws):

@@ -155,11 +155,13 @@ def sweeps(
 
 
 def _tempered(model, tempering, tol):
+    """Sweeps above T = 1."""
     last = -np.inf
     for _ in range(tempering.n_sweeps):
         inverse = tempering.inverse
         model.update(inverse)
-        value, regulariser = model.expected_log_joint(tempering.per_datum), model.regulariser()
+        value = model.expected_log_joint(tempering.per_datum)
+        regulariser = model.regulariser()
         objective = regulariser + np.sum(inverse * value) + tempering.term
         yield Sweep(
             float(objective), float(regulariser + np.sum(value)), 1 / float(np.mean(inverse)), False
@@ -171,6 +173,7 @@ def _tempered(model, tempering, tol):
 
 
 def _untempered(model, tol, max_iter):
+    """Sweeps at T = 1."""
     last = -np.inf
     for _ in range(max_iter):
         model.update(1.0)

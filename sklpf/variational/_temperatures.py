@@ -169,6 +169,7 @@ class Annealed(Tempering):
         self._set(self._sweep + 1)
 
     def _set(self, sweep: int) -> None:
+        """Go to this sweep's temperature."""
         self._sweep = sweep
         self.inverse = 1 / self.temperatures[sweep] if sweep < self.n_sweeps else 1.0
 
@@ -212,18 +213,18 @@ class GlobalTempering(Tempering):
     ):
         self.temperatures = _check(temperatures, "temperatures")
         self.log_partition = _check_log_partition(log_partition, self.temperatures)
-        self.n_sweeps, self.monotone = n_sweeps, monotone
-        self.inverse, self.term = (
-            float(np.mean(1 / self.temperatures)),
-            -float(np.mean(self.log_partition)),
-        )
+        self.n_sweeps = n_sweeps
+        self.monotone = monotone
+        self.inverse = float(np.mean(1 / self.temperatures))
+        self.term = -float(np.mean(self.log_partition))
 
     def advance(self, expected_log_joint) -> None:
         inverse, term = temperature_posterior(
             expected_log_joint, self.temperatures, self.log_partition
         )
         if not (self.monotone and inverse < self.inverse):
-            self.inverse, self.term = float(inverse), float(term)
+            self.inverse = float(inverse)
+            self.term = float(term)
 
 
 class LocalTempering(Tempering):
@@ -264,15 +265,18 @@ class LocalTempering(Tempering):
         self.term = -n_data * float(np.mean(self.log_partition))
 
     def advance(self, expected_log_joint) -> None:
-        inverse, term = np.empty(len(expected_log_joint)), np.empty(len(expected_log_joint))
+        inverse = np.empty(len(expected_log_joint))
+        term = np.empty(len(expected_log_joint))
         for rows in gen_batches(len(inverse), _DATA_AT_ONCE):
             inverse[rows], term[rows] = temperature_posterior(
                 expected_log_joint[rows], self.temperatures, self.log_partition
             )
-        self.inverse, self.term = inverse, float(term.sum())
+        self.inverse = inverse
+        self.term = float(term.sum())
 
 
 def _check(temperatures: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return temperatures (n,), or raise ValueError."""
     temperatures = np.array(temperatures, dtype=np.float64)
     if temperatures.ndim != 1 or not np.all(np.isfinite(temperatures) & (temperatures >= 1)):
         raise ValueError(f"{name} must be a sequence of finite temperatures of at least 1")
@@ -282,6 +286,7 @@ def _check(temperatures: ArrayLike, name: str) -> NDArray[np.float64]:
 def _check_log_partition(
     log_partition: ArrayLike, temperatures: NDArray[np.float64]
 ) -> NDArray[np.float64]:
+    """Return log C(T) of every temperature, or raise ValueError."""
     log_partition = np.array(log_partition, dtype=np.float64)
     if (
         len(temperatures) == 0

@@ -39,7 +39,8 @@ def split_tokens(X: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Split the tokens of every document at random, the first half rounded down; keyed by the
     document's content.
     """
-    counts, first = X.data.astype(np.int64), np.zeros(len(X.data), dtype=np.int64)
+    counts = X.data.astype(np.int64)
+    first = np.zeros(len(X.data), dtype=np.int64)
     for begin, end in zip(X.indptr[:-1], X.indptr[1:]):
         content = X.indices[begin:end].astype(np.int64).tobytes() + counts[begin:end].tobytes()
         rng = np.random.default_rng(

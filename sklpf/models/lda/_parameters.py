@@ -37,7 +37,8 @@ def check_prior(name: str, prior: ArrayLike | None, n_topics: int) -> float | ND
     """
     if prior is None:
         return 1 / n_topics
-    values, (low, high) = as_float64(prior, name, copy=True), _PRIOR_RANGE
+    values = as_float64(prior, name, copy=True)
+    (low, high) = _PRIOR_RANGE
     if values.ndim > 0 and values.shape != (n_topics,):
         raise ValueError(
             f"{name} must be a number or have the shape ({n_topics},), got shape {values.shape}"

@@ -10,7 +10,8 @@ from sklpf.kernels import exp64, njit
 @njit
 def log1p_exp_sum(x, n, lanes):
     """Sum of log(1 + exp(x_i)), i < n, in float64: one log per 512 units."""
-    positive, total = 0.0, 0.0
+    positive = 0.0
+    total = 0.0
     for start in range(0, n, 512):
         stop = min(start + 512, n)
         for lane in range(8):

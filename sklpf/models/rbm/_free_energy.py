@@ -17,7 +17,8 @@ def log_f(model, X) -> NDArray[np.float64]:
     """Log of the unnormalised probability of every row, the hidden units summed out, (n,)."""
     from sklpf.models.rbm._free_energy_kernels import log1p_exp_sums
 
-    bias, out = model.intercept_visible_.astype(np.float64), np.empty(X.shape[0])
+    bias = model.intercept_visible_.astype(np.float64)
+    out = np.empty(X.shape[0])
     for rows, x, fields in _hidden_fields(model, X):
         log1p_exp_sums(fields, out[rows])
         out[rows] += safe_sparse_dot(x, bias)
@@ -29,7 +30,8 @@ def pseudo_log_likelihood(model, X) -> NDArray[np.float64]:
     from sklpf.models.rbm import _free_energy_kernels as kernels
 
     by_visible = np.array(model.components_.T, dtype=np.float64, order="C")
-    bias, out = model.intercept_visible_.astype(np.float64), np.empty(X.shape[0])
+    bias = model.intercept_visible_.astype(np.float64)
+    out = np.empty(X.shape[0])
     most = int(_LARGEST_EXPONENT / max(np.abs(by_visible).max(), 1e-3))
     turned = (np.exp(by_visible), np.exp(-by_visible)) if most > 0 else None
     for rows, x, fields in _hidden_fields(model, X):
@@ -45,10 +47,8 @@ def pseudo_log_likelihood(model, X) -> NDArray[np.float64]:
 
 def _hidden_fields(model, X):
     """Blocks of rows: (slice, rows as float64, input of the hidden units (n, n_components))."""
-    weights, bias = (
-        model.components_.T.astype(np.float64),
-        model.intercept_hidden_.astype(np.float64),
-    )
+    weights = model.components_.T.astype(np.float64)
+    bias = model.intercept_hidden_.astype(np.float64)
     for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE):
         x = X[rows].astype(np.float64)
         yield rows, x, np.ascontiguousarray(safe_sparse_dot(x, weights, dense_output=True) + bias)

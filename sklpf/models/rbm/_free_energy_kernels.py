@@ -23,15 +23,19 @@ def _log_product_of_sums(off, on, factors, most, terms):
     """Sum over j of log(off_j + on_j * factors_j), a log for up to `most` terms: halves are folded
     onto each other.
     """
-    length, folded, total = off.shape[0], 1, 0.0
+    length = off.shape[0]
+    folded = 1
+    total = 0.0
     for j in range(length):
         terms[j] = off[j] + on[j] * factors[j]
     while length > 1 and 2 * folded <= most:
         half = (length + 1) // 2
-        head, tail = terms[:half], terms[half:length]
+        head = terms[:half]
+        tail = terms[half:length]
         for j in range(tail.shape[0]):
             head[j] *= tail[j]
-        length, folded = half, 2 * folded
+        length = half
+        folded = 2 * folded
     for j in range(length):
         total += math.log(terms[j])
     return total
@@ -68,7 +72,8 @@ def pseudo_log_likelihood(by_visible, visible_bias, X, fields, out):
     by_visible (M, J), X (n, M) and fields = hidden bias + X @ by_visible (n, J), all float64.
     """
     n_visible, n_hidden = by_visible.shape
-    lanes, flipped = np.empty(16), np.empty(n_hidden)
+    lanes = np.empty(16)
+    flipped = np.empty(n_hidden)
     for r in range(X.shape[0]):
         here = log1p_exp_sum(fields[r], n_hidden, lanes)
         out[r] = 0.0

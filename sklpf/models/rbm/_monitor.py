@@ -24,7 +24,9 @@ ATTRIBUTES = (
     "best_iteration_",
     "log_likelihood_scatter_",
 )
-_MOVES_PER_ROW, _MOVES_PER_BATCH = 0.25, 1.5  # of particles: up to a fifth of the time of a pass
+# Of particles: up to a fifth of the time of a pass.
+_MOVES_PER_ROW = 0.25
+_MOVES_PER_BATCH = 1.5
 _WORK_PER_PASS = 8e8  # weights times moves of a particle that a pass may cost anyway, 0.02 s
 
 
@@ -107,6 +109,7 @@ class Monitor:
             self._store_tracked(model, trainer)
 
     def _store_tracked(self, model, trainer) -> None:
+        """Write log Z after every pass, and what early stopping found."""
         model._tracker = self.tracker
         store_curve(model, model._tracker)
         n_lost = int(np.isinf(model.log_partition_std_errors_).sum())
@@ -122,6 +125,7 @@ class Monitor:
             self._store_best(model, trainer, self.stopping)
 
     def _store_best(self, model, trainer, stopping) -> None:
+        """Write the validation scores, and give the trainer the best weights back."""
         model.validation_scores_ = np.array(stopping.scores)
         model.validation_score_std_errors_ = np.array(stopping.std_errors)
         if stopping.best_iteration:
@@ -148,6 +152,7 @@ def path_of(visible_mean, trainer) -> RBMPath:
 
 
 def _mean_log_f(X, path) -> float:
+    """Mean of log f over rows, at the end of a path."""
     return float(
         np.mean(path.log_f(path.state_from_rows(X), np.full(len(X), len(path.ladder) - 1)))
     )

@@ -14,6 +14,7 @@ from sklpf._utils.random import Stream
 from sklpf.models._direct_ratio import N_GROUPS
 from sklpf.models._scoring import default_estimator
 from sklpf.partition import ParallelTempering
+from sklpf.paths._base import check_ladder
 from sklpf.paths._kernel_path import KernelPath, read_only
 from sklpf.uncertainty import MOST_BETWEEN, between_groups
 
@@ -23,7 +24,7 @@ _LEAST_ALIKE = 0.5
 _WORK_PER_SEGMENT = 2e10  # weights times sweeps, about a second
 
 
-class Parameters(NamedTuple):
+class EndParameters(NamedTuple):
     """Weights (n_hidden, n_visible) and biases of an RBM."""
 
     weights: NDArray[np.float64]
@@ -63,7 +64,7 @@ class RBMRatioPath(KernelPath):
 
     Parameters
     ----------
-    a, b : Parameters
+    a, b : EndParameters
     draws_a, draws_b : ndarray of shape (G, N, M)
         N draws of 0 and 1 from the two models for each of G ladders.
     ladder : array-like of shape (K,)
@@ -74,8 +75,8 @@ class RBMRatioPath(KernelPath):
 
     def __init__(
         self,
-        a: Parameters,
-        b: Parameters,
+        a: EndParameters,
+        b: EndParameters,
         draws_a: NDArray,
         draws_b: NDArray,
         ladder: ArrayLike = (0, 1),
@@ -89,7 +90,7 @@ class RBMRatioPath(KernelPath):
         self.constants = -np.log(2) * (
             self.hidden.shape[1] - np.array([len(a.hidden), len(b.hidden)])
         )
-        self.ladder = self.with_ladder(ladder).ladder
+        self.ladder = check_ladder(ladder)
 
     def _pack(self):
         from sklpf.models.rbm._ratio_path_kernels import Ends
@@ -135,7 +136,8 @@ class RBMRatioPath(KernelPath):
         from sklpf.models.rbm._ratio_path_kernels import refresh
 
         v = np.array(v, dtype=np.uint8, order="C")
-        inputs, linear = np.empty((len(v), self.hidden.size), np.float32), np.empty((len(v), 2))
+        inputs = np.empty((len(v), self.hidden.size), np.float32)
+        linear = np.empty((len(v), 2))
         refresh(self.packed, v, inputs, linear)
         return RatioState(v, inputs, linear, np.array(ladder, dtype=np.int64))
 
@@ -179,7 +181,7 @@ def match_units(weights_a: NDArray, weights_b: NDArray, variance: NDArray) -> ND
     return pairs[gain[pairs[:, 0], pairs[:, 1]] > 0]
 
 
-def align(a: Parameters, b: Parameters, pairs: NDArray[np.int64]) -> tuple[NDArray, NDArray]:
+def align(a: EndParameters, b: EndParameters, pairs: NDArray[np.int64]) -> tuple[NDArray, NDArray]:
     """Weights (2, n, M) and biases (2, n) of one hidden layer at both ends: pairs, then units of a,
     then those of b.
     """
@@ -187,11 +189,16 @@ def align(a: Parameters, b: Parameters, pairs: NDArray[np.int64]) -> tuple[NDArr
     alone_b = np.setdiff1d(np.arange(len(b.weights)), pairs[:, 1])
     first_b = len(pairs) + len(alone_a)
     n = first_b + len(alone_b)
-    weights, hidden = np.zeros((2, n, a.weights.shape[1])), np.zeros((2, n))
-    at_a, at_b = np.arange(first_b), np.r_[np.arange(len(pairs)), np.arange(first_b, n)]
-    units_a, units_b = np.r_[pairs[:, 0], alone_a], np.r_[pairs[:, 1], alone_b]
-    weights[0, at_a], hidden[0, at_a] = a.weights[units_a], a.hidden[units_a]
-    weights[1, at_b], hidden[1, at_b] = b.weights[units_b], b.hidden[units_b]
+    weights = np.zeros((2, n, a.weights.shape[1]))
+    hidden = np.zeros((2, n))
+    at_a = np.arange(first_b)
+    at_b = np.r_[np.arange(len(pairs)), np.arange(first_b, n)]
+    units_a = np.r_[pairs[:, 0], alone_a]
+    units_b = np.r_[pairs[:, 1], alone_b]
+    weights[0, at_a] = a.weights[units_a]
+    hidden[0, at_a] = a.hidden[units_a]
+    weights[1, at_b] = b.weights[units_b]
+    hidden[1, at_b] = b.hidden[units_b]
     return weights, hidden
 
 
@@ -206,16 +213,18 @@ def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath:
     return RBMRatioPath(_parameters(model_a), _parameters(model_b), draws_a, draws_b)
 
 
-def _parameters(model) -> Parameters:
+def _parameters(model) -> EndParameters:
+    """Those of a fitted model."""
     arrays = model.components_, model.intercept_visible_, model.intercept_hidden_
-    return Parameters(*(np.asarray(array, dtype=np.float64) for array in arrays))
+    return EndParameters(*(np.asarray(array, dtype=np.float64) for array in arrays))
 
 
 def _draws(model, rng) -> NDArray[np.uint8]:
     """Draws of a model for every ladder, (G, N, M): exact, or of as many independent tempered
     ladders.
     """
-    path, estimator = model.path(), model.partition_estimator
+    path = model.path()
+    estimator = model.partition_estimator
     estimator = (
         clone(estimator) if isinstance(estimator, ParallelTempering) else default_estimator(path)
     )

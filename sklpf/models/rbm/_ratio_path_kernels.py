@@ -10,11 +10,9 @@ from sklpf._utils import random as _random
 from sklpf.kernels import OPTIONS, exp32, implements, inlined, njit, random_bits, uniform
 from sklpf.kernels import _programs as programs
 
-_HIDDEN, _VISIBLE, _DRAW = (
-    np.int64(_random.FIRST),
-    np.int64(_random.SECOND),
-    np.int64(_random.ACCEPT),
-)
+_HIDDEN = np.int64(_random.FIRST)
+_VISIBLE = np.int64(_random.SECOND)
+_DRAW = np.int64(_random.ACCEPT)
 _RENEW_EVERY = 4  # sweeps
 _FOLDED = 512  # factors in [1, 2] whose product is far from overflow
 _reordered = functools.partial(
@@ -56,7 +54,8 @@ def _refresh_chain(model, v, inputs, linear):
             row = model.by_visible[i]
             for j in range(inputs.shape[0]):
                 inputs[j] += row[j]
-    linear[0], linear[1] = first, second
+    linear[0] = first
+    linear[1] = second
 
 
 @inlined
@@ -79,7 +78,9 @@ def _blend(ends, beta, n, out):
 def _softplus_sum(ends, beta, n, work):
     """Sum over j of log(1 + e^x_j), x = (1 - beta) ends[:n] + beta ends[n:]."""
     _blend(ends, beta, n, work)
-    one, zero, total = np.float32(1.0), np.float32(0.0), 0.0
+    one = np.float32(1.0)
+    zero = np.float32(0.0)
+    total = 0.0
     for start in range(0, n, _FOLDED):
         product = 1.0
         for j in range(start, min(start + _FOLDED, n)):
@@ -91,7 +92,8 @@ def _softplus_sum(ends, beta, n, work):
 
 @inlined
 def _log_f(model, state, c, beta, work):
-    linear, n = state.linear[c], model.weights.shape[1]
+    linear = state.linear[c]
+    n = model.weights.shape[1]
     return (
         (1.0 - beta) * linear[0] + beta * linear[1] + _softplus_sum(state.inputs[c], beta, n, work)
     )
@@ -114,9 +116,11 @@ def _sweep(model, state, betas, reverse, keys, work):
     at both ends.
     """
     field, bits, h = work
-    n_hidden, n_visible = model.weights.shape[1], model.weights.shape[2]
+    n_hidden = model.weights.shape[1]
+    n_visible = model.weights.shape[2]
     for c in range(betas.shape[0]):
-        beta, v = betas[c], state.v[c]
+        beta = betas[c]
+        v = state.v[c]
         low, high = np.float32(1.0 - beta), np.float32(beta)
         _blend(state.inputs[c], beta, n_hidden, field)
         random_bits(bits, n_hidden, keys.key0, keys.key1, keys.step, keys.chain + c, _HIDDEN)
@@ -161,8 +165,11 @@ def _derivatives(model, state, c, beta, work):
     """With x_j changing by d_j along the path, each unit adds d sigma(x) and d^2 sigma(x) (1 -
     sigma(x)).
     """
-    inputs, field, n = state.inputs[c], work[0], model.weights.shape[1]
-    first, second = state.linear[c, 1] - state.linear[c, 0], 0.0
+    inputs = state.inputs[c]
+    field = work[0]
+    n = model.weights.shape[1]
+    first = state.linear[c, 1] - state.linear[c, 0]
+    second = 0.0
     _blend(inputs, beta, n, field)
     for j in range(n):
         on = 1.0 / (1.0 + np.float64(exp32(-field[j])))

@@ -17,7 +17,7 @@ from scipy.stats import t as student_t
 
 from sklpf import BernoulliRBM, Exact, ParallelTempering
 from sklpf._utils.random import Stream, stream_key
-from sklpf.models.rbm._ratio_path import Parameters, RBMRatioPath, align, match_units
+from sklpf.models.rbm._ratio_path import EndParameters, RBMRatioPath, align, match_units
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
@@ -26,7 +26,7 @@ V = np.array(list(itertools.product([0, 1], repeat=6)))
 
 
 def random_parameters(rng, n_hidden, n_visible=6):
-    return Parameters(
+    return EndParameters(
         rng.normal(size=(n_hidden, n_visible)),
         rng.normal(size=n_visible),
         rng.normal(size=n_hidden),
@@ -55,7 +55,9 @@ def log_f_between(path, n_a=3, n_b=5):
     def at(beta):
         blend = [(1 - beta) * x[0] + beta * x[1] for x in (path.weights, path.visible, path.hidden)]
         n = path.hidden.shape[1]
-        return log_f(Parameters(*blend)) - np.log(2) * ((1 - beta) * (n - n_a) + beta * (n - n_b))
+        return log_f(EndParameters(*blend)) - np.log(2) * (
+            (1 - beta) * (n - n_a) + beta * (n - n_b)
+        )
 
     return at
 

@@ -23,7 +23,8 @@ _LARGEST_LOGIT = (
 # parts of the work array of a tile, one value a lane; in one array so that the compiler sees that
 # they don't overlap
 _FIELD, _FACTOR, _REST, _CHANGE, _INVERSE, _MOVING = range(0, 6 * _LANES, _LANES)
-_VECTOR, _INT64 = ir.VectorType(ir.DoubleType(), 8), ir.IntType(64)
+_VECTOR = ir.VectorType(ir.DoubleType(), 8)
+_INT64 = ir.IntType(64)
 
 
 @inlined
@@ -36,16 +37,18 @@ def _update_tile(products, activations, gram, log_odds, half_precision, work):
     2) / noise variance).
     """
     for lane in range(_LANES):
-        work[_FACTOR + lane], work[_REST + lane], work[_CHANGE + lane] = 1.0, 0.0, 0.0
+        work[_FACTOR + lane] = 1.0
+        work[_REST + lane] = 0.0
+        work[_CHANGE + lane] = 0.0
     entropy = 0.0
     for k in range(gram.shape[0]):
-        weights, start = (
-            gram.ctypes.data + 8 * k * gram.shape[0],
-            products.ctypes.data + 8 * k * _LANES,
-        )
-        rows, target = activations.ctypes.data, work.ctypes.data + 8 * _FIELD
+        weights = gram.ctypes.data + 8 * k * gram.shape[0]
+        start = products.ctypes.data + 8 * k * _LANES
+        rows = activations.ctypes.data
+        target = work.ctypes.data + 8 * _FIELD
         _subtract_rows(target, start, weights, rows, gram.shape[0])  # type: ignore[call-arg]
-        own, bias = gram[k, k], log_odds[k]
+        own = gram[k, k]
+        bias = log_odds[k]
         for lane in range(_LANES):
             old = activations[k, lane]
             field = work[_FIELD + lane] + (old - 0.5) * own
@@ -84,7 +87,8 @@ def _emit_subtract_rows(builder, target, start, weights, rows, n):
     target, start, rows = (
         builder.inttoptr(address, _VECTOR.as_pointer()) for address in (target, start, rows)
     )
-    weights, one = builder.inttoptr(weights, ir.DoubleType().as_pointer()), _INT64(1)
+    weights = builder.inttoptr(weights, ir.DoubleType().as_pointer())
+    one = _INT64(1)
     lanes = [_INT64(i) for i in range(_LANES // 8)]
     even = [
         cgutils.alloca_once_value(builder, builder.load(builder.gep(start, [i]), align=8))
@@ -113,10 +117,8 @@ def _emit_subtract_rows(builder, target, start, weights, rows, n):
 
 
 def _spread(builder, value):
-    undefined, zeros = (
-        ir.Constant(_VECTOR, ir.Undefined),
-        ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8),
-    )
+    undefined = ir.Constant(_VECTOR, ir.Undefined)
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
     return builder.shuffle_vector(
         builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, zeros
     )
@@ -127,14 +129,16 @@ def _fold_entropy(work):
     """Sum of all lanes' _REST and log _FACTOR, which begin anew; few logarithms, as they
     are slow.
     """
-    total, product = 0.0, 1.0
+    total = 0.0
+    product = 1.0
     for lane in range(_LANES):
         total += work[_REST + lane]
         product *= work[_FACTOR + lane]
         if product > 1e150:
             total += math.log(product)
             product = 1.0
-        work[_FACTOR + lane], work[_REST + lane] = 1.0, 0.0
+        work[_FACTOR + lane] = 1.0
+        work[_REST + lane] = 0.0
     return total + math.log(product)
 
 
@@ -171,8 +175,10 @@ def update_activations(products, activations, gram, log_odds, half_precision, in
     noise variance).
     """
     n_components, n = products.shape
-    fixed, tile = np.empty((n_components, _LANES)), np.empty((n_components, _LANES))
-    work, entropy = np.zeros(6 * _LANES), 0.0
+    fixed = np.empty((n_components, _LANES))
+    tile = np.empty((n_components, _LANES))
+    work = np.zeros(6 * _LANES)
+    entropy = 0.0
     for first in range(0, n, _LANES):
         width = min(_LANES, n - first)
         _load(products, first, width, fixed)
@@ -191,7 +197,8 @@ def settle_activations(products, activations, gram, log_odds, half_precision, to
     `tol`.
     """
     n_components, n = products.shape
-    fixed, tile = np.empty((n_components, _LANES)), np.empty((n_components, _LANES))
+    fixed = np.empty((n_components, _LANES))
+    tile = np.empty((n_components, _LANES))
     work = np.zeros(6 * _LANES)
     work[_INVERSE : _INVERSE + _LANES] = 1.0
     for first in range(0, n, _LANES):

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 _MOST_FORCED = 16  # components that a search forces in a row
-_SETTLED, _MAX_SETTLING = 1e-6, 30
+_SETTLED = 1e-6
+_MAX_SETTLING = 30
 
 
 class RowEnergy(NamedTuple):
@@ -45,7 +46,8 @@ class RowEnergy(NamedTuple):
         """
         from sklpf.models.factorial.learning._search_kernels import force_component
 
-        z, values = z.copy(), np.broadcast_to(np.asarray(value, dtype=np.uint8), len(z)).copy()
+        z = z.copy()
+        values = np.broadcast_to(np.asarray(value, dtype=np.uint8), len(z)).copy()
         gains = force_component(self.bias, self.coupling, z, k, values)
         return z, gains
 
@@ -88,7 +90,8 @@ def search_activations(
     rows = np.flatnonzero(np.any(found != before, axis=1))
     if len(rows) == 0:
         return
-    energy, old = energy._replace(bias=energy.bias[rows]), active[:, rows]
+    energy = energy._replace(bias=energy.bias[rows])
+    old = active[:, rows]
     new = np.ascontiguousarray(found[rows].T, dtype=np.float64)
     own = np.ascontiguousarray(products[:, rows])
     settle_activations(own, new, gram, log_odds, half_precision, _SETTLED, _MAX_SETTLING)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import functools
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,14 @@ _HYPERPARAMETERS = ("noise_variance", "component_variance", "activation_probabil
 _TOO_LARGE = "X holds values too large to be squared; rescale X"
 
 
+class Start(NamedTuple):
+    """Hyperparameters that a fit starts from."""
+
+    noise_variance: float
+    component_variance: float
+    activation_probability: NDArray[np.float64]  # (K,)
+
+
 class Trainer:
     """Fits of one model to X: `run` makes one start.
 
@@ -48,18 +57,21 @@ class Trainer:
     """
 
     def __init__(self, model, X):
-        self.model, self.X, self.n = model, X, X.shape[0]
+        self.model = model
+        self.X = X
+        self.n = X.shape[0]
         probability = _check_probability(model)
         with np.errstate(over="ignore", invalid="ignore"):
             self.variance, square = moments(X)
         if not np.isfinite(square):
             raise ValueError(_TOO_LARGE)
-        noise, components = model.noise_variance, model.component_variance
+        noise = model.noise_variance
+        components = model.component_variance
         if noise is None:
             noise = self.variance / 2 or square or 1.0
         if components is None:
             components = (square or 1.0) / (model.n_components * float(np.mean(probability)))
-        self.start = noise, components, np.broadcast_to(probability, model.n_components)
+        self.start = Start(noise, components, np.broadcast_to(probability, model.n_components))
         self.temperature = None if model.tempering is None else self._highest_temperature()
 
     def run(self, rng) -> tuple[FactorialPosterior, list[Sweep]]:
@@ -70,17 +82,19 @@ class Trainer:
         return posterior, steps
 
     def _run(self, rng, done):
-        model, tol = self.model, self.model.tol * self.n
-        activations = rng.uniform(size=(self.n, model.n_components)) < self.start[2]
+        """A start, its sweeps, its moves, and the sweeps after them."""
+        model = self.model
+        tol = model.tol * self.n
+        probability = self.start.activation_probability
+        activations = rng.uniform(size=(self.n, model.n_components)) < probability
+        annealed = model.tempering == "annealed"
+        jitter = np.random.default_rng(draw_seed(rng)) if annealed else None
         posterior = FactorialPosterior(
-            self.X,
-            activations,
-            *self.start,
-            **_options(model),
-            jitter=np.random.default_rng(draw_seed(rng)) if model.tempering == "annealed" else None,
+            self.X, activations, *self.start, **_options(model), jitter=jitter
         )
 
-        def store(model):  # what `fit` would have learned if its only start ended here
+        def store(model):
+            """Write what `fit` would have learned if its only start ended here."""
             model._store(posterior)
             model._partition_seed = draw_seed(copy.deepcopy(rng))
 
@@ -90,6 +104,7 @@ class Trainer:
             return posterior, steps
 
         def record(elbo, kind):
+            """Count a move that was kept as a step."""
             steps.append(Sweep(elbo, elbo, 1.0, False))
             done(words=f"{kind}: bound = {elbo:.6g}")
 
@@ -100,6 +115,7 @@ class Trainer:
         return posterior, steps + self._sweeps(posterior, None, tol, swept)
 
     def _sweeps(self, posterior, tempering, tol, done) -> list[Sweep]:
+        """Sweep until the bound has settled."""
         steps = []
         for step in sweeps(posterior, tempering, tol=tol, max_iter=self.model.max_iter):
             steps.append(step)
@@ -107,17 +123,23 @@ class Trainer:
         return steps
 
     def _highest_temperature(self) -> float:
+        """The temperature to begin at, cautiously below where components die out."""
         if self.model.initial_temperature != "auto":
             return float(self.model.initial_temperature)
         with np.errstate(over="ignore", invalid="ignore"):
-            eigenvalues = leading_eigenvalues(self.X, self.model.n_components) / self.start[0]
+            eigenvalues = (
+                leading_eigenvalues(self.X, self.model.n_components) / self.start.noise_variance
+            )
         if not np.all(np.isfinite(eigenvalues)):
             raise ValueError(_TOO_LARGE)
-        rows_per_feature = self.n * np.mean(self.start[2]) / self.X.shape[1]
+        n_active = self.n * np.mean(self.start.activation_probability)  # rows a component
+        rows_per_feature = n_active / self.X.shape[1]
         return float(max(2.0, min(eigenvalues[0], eigenvalues[-1] * rows_per_feature)))
 
     def _tempering(self, posterior) -> Tempering | None:
-        model, highest = self.model, self.temperature
+        """Temperatures of the sweeps, None for T = 1 throughout."""
+        model = self.model
+        highest = self.temperature
         if highest is None:
             return None
         if model.tempering == "annealed":
@@ -137,7 +159,7 @@ def update(model, X, activations) -> FactorialPosterior:
     """Return what another batch of a stream, with its activations (n, K), makes of a
     fitted model.
     """
-    start = model.noise_variance_, model.component_variance_, model.activation_probability_
+    start = Start(model.noise_variance_, model.component_variance_, model.activation_probability_)
     posterior = FactorialPosterior(X, activations, *start, **_options(model))
     posterior.update_from(model._statistics.blended(posterior.statistics))
     return posterior
@@ -152,15 +174,15 @@ def _options(model) -> dict:
 def moments(X) -> tuple[float, float]:
     """Mean variance of the features, and mean square of all values."""
     if not hasattr(X, "toarray"):
-        return float(X.var(axis=0, dtype=np.float64).mean()), float(
-            np.mean(np.square(X, dtype=np.float64))
-        )
+        variance = X.var(axis=0, dtype=np.float64).mean()
+        return float(variance), float(np.mean(np.square(X, dtype=np.float64)))
     square = float(np.sum(np.square(X.data, dtype=np.float64))) / (X.shape[0] * X.shape[1])
     means = np.asarray(X.mean(axis=0, dtype=np.float64))
     return max(0.0, square - float(np.mean(means**2))), square
 
 
 def _check_probability(model) -> NDArray[np.float64]:
+    """Probabilities to start from, () or (n_components,), or ValueError."""
     given = model.activation_probability
     probability = as_float64(
         _STARTING_PROBABILITY if given is None else given, "activation_probability"

@@ -15,11 +15,15 @@ from sklpf.models.factorial.learning._posterior import FactorialPosterior
 from sklpf.models.factorial.learning._pursuit import Pursuit
 
 _N_PURSUITS = 3
-_MAX_SWEEPS, _SETTLED = 30, 1e-3  # of a move; nats a row
+_MAX_SWEEPS = 30  # of a move
+_SETTLED = 1e-3  # nats a row
 _MOST_BORN = 3  # in one move
 _BIRTH_SWEEPS = 6  # with a component too many
-_ROWS_LOOKED_AT, _ROWS_SCREENED = 1000, 200
-_N_SEEDS, _N_REFINED, _SEED_STEPS = 30, 2, 2
+_ROWS_LOOKED_AT = 1000
+_ROWS_SCREENED = 200
+_N_SEEDS = 30
+_N_REFINED = 2
+_SEED_STEPS = 2
 _MOST_ADDED = 2  # components added to a residual
 
 
@@ -47,30 +51,32 @@ def improve(
     -------
     posterior : FactorialPosterior
     """
-    best, bound = posterior, posterior.elbo()
+    best = posterior
+    bound = posterior.elbo()
     pursuit = Pursuit(posterior.X, posterior.activations.shape[1], variance)
     made = failures = 0
     while failures < n_moves:
         pursued = made < _N_PURSUITS
-        other = (
-            _pursued(posterior, pursuit, rng)
-            if pursued
-            else _reborn(best, pursuit.basis, 1 + failures % _MOST_BORN, rng)
-        )
+        if pursued:
+            other = _pursued(posterior, pursuit, rng)
+        else:
+            other = _reborn(best, pursuit.basis, 1 + failures % _MOST_BORN, rng)
         value = other.elbo()
-        made, failures = made + 1, failures + 1
+        made += 1
+        failures += 1
         if value > bound + _SETTLED * len(posterior.activations):
-            best, bound, failures = other, value, 0
+            best = other
+            bound = value
+            failures = 0
             on_move(bound, "pursuit" if pursued else "rebirth")
     return best
 
 
 def _settle(posterior, max_sweeps) -> None:
-    last, least, n_components = (
-        -np.inf,
-        _SETTLED * len(posterior.activations),
-        posterior.activations.shape[1],
-    )
+    """Sweep at T = 1 until the bound has settled."""
+    last = -np.inf
+    least = _SETTLED * len(posterior.activations)
+    n_components = posterior.activations.shape[1]
     for sweep in range(max_sweeps):
         posterior.forced = ((-1 - sweep) % n_components,)  # the last one first, a newborn
         posterior.update(1.0)
@@ -100,7 +106,8 @@ def _reborn(posterior, basis, n_born, rng) -> FactorialPosterior:
     """Add components where rows are badly explained, and drop as many that are then
     needed least.
     """
-    n_components, other = posterior.activations.shape[1], posterior
+    n_components = posterior.activations.shape[1]
+    other = posterior
     for _ in range(n_born):
         other = _with_newborn(other, basis, rng)
         _settle(other, _BIRTH_SWEEPS)
@@ -113,10 +120,8 @@ def _reborn(posterior, basis, n_born, rng) -> FactorialPosterior:
 
 def _without(posterior, k):
     """The posterior without component k, in whose place the last one comes."""
-    activations, probability = (
-        posterior.activations[:, :-1].copy(),
-        posterior.activation_probability[:-1].copy(),
-    )
+    activations = posterior.activations[:, :-1].copy()
+    probability = posterior.activation_probability[:-1].copy()
     if k < len(probability):
         activations[:, k] = posterior.activations[:, -1]
         if "activation_probability" in posterior.learned:
@@ -131,40 +136,48 @@ def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
     The one with the highest gain would be the same at every move, however often it has died.
     """
     x, energy, z = _look_at_rows(posterior, rng)
+    means, own = _candidates(posterior, basis, x, z, rng)
+    few = slice(_ROWS_SCREENED)
+    screening = energy._replace(bias=energy.bias[few])
+    totals = np.empty(len(means))
+    for i, mean in enumerate(means):
+        _, gains = _gains(posterior, screening, x[few], z[few], mean)
+        gains[own[i]] = 0  # empty where that row is not among the few
+        totals[i] = np.maximum(gains, 0).sum()
+    totals += 1e-9 * totals.mean() or 1.0
+
+    n_refined = min(_N_REFINED, len(means))
+    best_total = -np.inf
+    best_mean = means[0]
+    for i in rng.choice(len(means), n_refined, replace=False, p=totals / totals.sum()):
+        mean = means[i]
+        for _ in range(_SEED_STEPS):
+            changed, gains = _gains(posterior, energy, x, z, mean)
+            gains[own[i]] = 0
+            total = np.maximum(gains, 0).sum()
+            if total > best_total:
+                best_total = total
+                best_mean = mean
+            on = gains > 0
+            if not on.any():
+                break
+            mean = np.mean(x[on] - changed[on, :-1] @ posterior.means, axis=0)
+    return posterior.with_newborn(best_mean)
+
+
+def _candidates(posterior, basis, x, z, rng) -> tuple[np.ndarray, list[slice]]:
+    """Means of components that could be born, (n, D), and the row that each was made from, whose
+    own gain says nothing.
+    """
     residuals = x - z @ posterior.means
     square = np.sum(residuals**2, axis=1)
     square += 1e-6 * square.mean() or 1.0
     seeds = rng.choice(len(x), size=min(_N_SEEDS, len(x)), replace=False, p=square / square.sum())
     chosen = _some_that_are_on(z[seeds], rng)
-    means = residuals[seeds] + chosen @ posterior.means
+    single = residuals[seeds] + chosen @ posterior.means
     halves = _halves(posterior, residuals @ basis, z, np.unique(chosen, axis=0), basis)
-    means = np.vstack([means, halves]) @ basis @ basis.T  # nearly all noise is elsewhere
-    own = [slice(row, row + 1) for row in seeds] + [slice(0)] * len(
-        halves
-    )  # the row that a candidate was made from
-    few = slice(_ROWS_SCREENED)
-    screened = [
-        _gains(posterior, energy._replace(bias=energy.bias[few]), x[few], z[few], mean)[1]
-        for mean in means
-    ]
-    for gains, row in zip(screened, own):
-        gains[row] = 0  # empty where it is not among the few
-    totals = np.array([np.maximum(gains, 0).sum() for gains in screened])
-    totals += 1e-9 * totals.mean() or 1.0
-    best = (-np.inf, means[0])
-    for i in rng.choice(
-        len(means), min(_N_REFINED, len(means)), replace=False, p=totals / totals.sum()
-    ):
-        mean = means[i]
-        for _ in range(_SEED_STEPS):
-            changed, gains = _gains(posterior, energy, x, z, mean)
-            gains[own[i]] = 0
-            best = max(best, (np.maximum(gains, 0).sum(), mean), key=lambda pair: pair[0])
-            on = gains > 0
-            if not on.any():
-                break
-            mean = np.mean(x[on] - changed[on, :-1] @ posterior.means, axis=0)
-    return posterior.with_newborn(best[1])
+    means = np.vstack([single, halves]) @ basis @ basis.T  # nearly all noise is elsewhere
+    return means, [slice(row, row + 1) for row in seeds] + [slice(0)] * len(halves)
 
 
 def _halves(posterior, scores, z, sets, basis):
@@ -175,7 +188,8 @@ def _halves(posterior, scores, z, sets, basis):
     than noise is: of n rows with m scores, the residuals in the basis, that is its variance times
     (1 + sqrt(m / n))^2 at most.
     """
-    found, noise = [np.empty((0, len(basis)))], posterior.noise_variance
+    found = [np.empty((0, len(basis)))]
+    noise = posterior.noise_variance
     for chosen in sets:
         on = scores[z @ chosen == chosen.sum()]
         middle = on.mean(axis=0)
@@ -201,7 +215,8 @@ def _gains(posterior, energy, x, z, mean):
     """What rows gain from a new component of this mean, and the activations with it, once the
     others have followed.
     """
-    precision, n = 1 / posterior.noise_variance, z.shape[1]
+    precision = 1 / posterior.noise_variance
+    n = z.shape[1]
     bias = np.mean(posterior.log_odds) + precision * (x @ mean - 0.5 * mean @ mean)
     coupling = np.zeros((n + 1, n + 1))
     coupling[:n, :n] = energy.coupling

@@ -103,25 +103,25 @@ class FactorialPosterior(ConjugateModel):
         jitter=None,
         n_jobs=None,
     ):
-        self.X, self.activations = X, np.array(activations, dtype=np.float64, order="F")
-        self.noise_variance, self.component_variance = (
-            float(noise_variance),
-            float(component_variance),
-        )
+        self.X = X
+        self.activations = np.array(activations, dtype=np.float64, order="F")
+        self.noise_variance = float(noise_variance)
+        self.component_variance = float(component_variance)
         self.activation_probability = np.array(activation_probability, dtype=np.float64)
-        self.diagonal, self.learned, self.jitter, self.n_jobs = diagonal, learned, jitter, n_jobs
+        self.diagonal = diagonal
+        self.learned = learned
+        self.jitter = jitter
+        self.n_jobs = n_jobs
         self.forced: tuple[int, ...] | None = None
         self.n, n_features = X.shape
-        self._blocks = list(
-            gen_batches(
-                self.n, max(256, _VALUES_AT_ONCE // (n_features + self.activations.shape[1]))
-            )
-        )
+        n_values = n_features + self.activations.shape[1]  # of a row
+        self._blocks = list(gen_batches(self.n, max(256, _VALUES_AT_ONCE // n_values)))
         self._smallest_variance = 1e-9 * self.noise_variance
         self._squares = sum(float(np.vdot(x, x)) for x in map(self.rows, self._blocks))
         self._start()
 
     def _start(self) -> None:
+        """Fit the means to the activations."""
         parts = [_sums(self.rows(rows), self.activations[rows].T) for rows in self._blocks]
         self._second, self._products = (sum(part) for part in zip(*parts))
         self.means = np.zeros((self.activations.shape[1], self.X.shape[1]))
@@ -143,6 +143,7 @@ class FactorialPosterior(ConjugateModel):
 
     @property
     def _gram(self) -> NDArray[np.float64]:
+        """E[means @ means.T], (K, K)."""
         return self.means @ self.means.T + self.means.shape[1] * self.covariance
 
     @property
@@ -180,11 +181,9 @@ class FactorialPosterior(ConjugateModel):
             As the property of this name has them.
         """
         self.n, second, products, square = statistics
-        self._second, self._products, self._squares = (
-            self.n * second,
-            self.n * products,
-            self.n * square,
-        )
+        self._second = self.n * second
+        self._products = self.n * products
+        self._squares = self.n * square
         self._update_means(1.0)
         self.update_hyperparameters()
 
@@ -229,10 +228,8 @@ class FactorialPosterior(ConjugateModel):
         other.activation_probability = np.append(
             self.activation_probability, expit(np.mean(self.log_odds))
         )
-        other.means, other.covariance = (
-            np.vstack([self.means, mean]),
-            block_diag(self.covariance, 0.0),
-        )
+        other.means = np.vstack([self.means, mean])
+        other.covariance = block_diag(self.covariance, 0.0)
         return other
 
     # -- the protocol
@@ -244,9 +241,11 @@ class FactorialPosterior(ConjugateModel):
         self._update_means(1.0 if self._weighted else inverse)
 
     def expected_log_joint(self, per_datum=False):
-        n, n_features = self.n, self.X.shape[1]
+        n = self.n
+        n_features = self.X.shape[1]
         constant = -0.5 * n_features * np.log(2 * np.pi * self.noise_variance)
-        log_odds, log_off = self.log_odds, np.log1p(-self.activation_probability).sum()
+        log_odds = self.log_odds
+        log_off = np.log1p(-self.activation_probability).sum()
         if per_datum or self._weighted:
             squares = np.concatenate([self._expected_squares(rows) for rows in self._blocks])
             values = (
@@ -265,20 +264,22 @@ class FactorialPosterior(ConjugateModel):
         prior = -0.5 * n_features * n_components * np.log(2 * np.pi * self.component_variance)
         prior -= squares / (2 * self.component_variance)
         _, log_det = np.linalg.slogdet(self.covariance)
-        return float(
-            prior + 0.5 * n_features * (n_components * (1 + _LOG_2PI) + log_det) + self._entropy
-        )
+        entropy_of_means = 0.5 * n_features * (n_components * (1 + _LOG_2PI) + log_det)
+        return float(prior + entropy_of_means + self._entropy)
 
     def log_partition(self, temperatures):
         """log C(T) in nats; with the noise's own constant, which the paper's appendix C
         leaves out.
         """
         temperatures = np.asarray(temperatures, dtype=np.float64)
-        n, n_features, power = self.n, self.X.shape[1], 1 / temperatures[:, None]
+        n = self.n
+        n_features = self.X.shape[1]
+        power = 1 / temperatures[:, None]
         gaussian = np.log(temperatures) + (1 - 1 / temperatures) * np.log(
             2 * np.pi * self.noise_variance
         )
-        on, off = np.log(self.activation_probability), np.log1p(-self.activation_probability)
+        on = np.log(self.activation_probability)
+        off = np.log1p(-self.activation_probability)
         return n * (0.5 * n_features * gaussian + np.logaddexp(power * on, power * off).sum(axis=1))
 
     def elbo(self) -> float:
@@ -292,7 +293,8 @@ class FactorialPosterior(ConjugateModel):
         return self.regulariser() + float(self.expected_log_joint())
 
     def update_hyperparameters(self) -> None:
-        n, n_features = self.n, self.X.shape[1]
+        n = self.n
+        n_features = self.X.shape[1]
         if "activation_probability" in self.learned:
             smallest = 0.5 / (n + 1)
             self.activation_probability = np.clip(np.diag(self._second) / n, smallest, 1 - smallest)
@@ -309,12 +311,13 @@ class FactorialPosterior(ConjugateModel):
         """Pass over the rows: activations, their entropy, and the sums that the means need."""
         self._weighted = np.ndim(inverse) > 0
         inverses = np.broadcast_to(np.asarray(inverse, dtype=np.float64), self.n)
+        untempered = not self._weighted and inverse == 1
         sweep = functools.partial(
             _sweep_rows,
             means=self.means,
             terms=self.terms(),
             weighted=self._weighted,
-            forced=self.forced if np.ndim(inverse) == 0 and inverse == 1 else None,
+            forced=self.forced if untempered else None,
         )
         parts = [(self.X[rows], self.activations[rows], inverses[rows]) for rows in self._blocks]
         done = parallel_map(sweep, parts, n_jobs=self.n_jobs)
@@ -325,18 +328,13 @@ class FactorialPosterior(ConjugateModel):
         )
 
     def _update_means(self, inverse) -> None:
-        weight, n_components = inverse / self.noise_variance, len(self.means)
+        """Normal posterior of the means given the sums of the last pass."""
+        weight = inverse / self.noise_variance
         if self.diagonal:
-            variance = 1 / (1 / self.component_variance + weight * np.diag(self._second))
-            self.covariance = np.diag(variance)
-            off_diagonal = self._second - np.diag(np.diag(self._second))
-            self.means = self.means.copy()
-            for k in range(n_components):
-                self.means[k] = (
-                    variance[k] * weight * (self._products[k] - off_diagonal[k] @ self.means)
-                )
+            self._update_means_one_by_one(weight)
             return
-        precision = weight * self._second + np.eye(n_components) / self.component_variance
+        identity = np.eye(len(self.means))
+        precision = weight * self._second + identity / self.component_variance
         try:
             factor = cho_factor(precision)
         except LinAlgError:
@@ -344,20 +342,35 @@ class FactorialPosterior(ConjugateModel):
                 "some values of X are so large that the rest is lost in rounding; rescale X, clip"
                 " its outliers, or set noise_variance and component_variance to its scale"
             ) from None
-        inverse_precision = cho_solve(factor, np.eye(n_components))
-        self.covariance = 0.5 * (inverse_precision + inverse_precision.T)
+        covariance = cho_solve(factor, identity)
+        self.covariance = 0.5 * (covariance + covariance.T)
         self.means = cho_solve(factor, weight * self._products)
+
+    def _update_means_one_by_one(self, weight: float) -> None:
+        """Update the mean field of the components, each given the others."""
+        second = np.diag(self._second)
+        variance = 1 / (1 / self.component_variance + weight * second)
+        self.covariance = np.diag(variance)
+        off_diagonal = self._second - np.diag(second)
+        self.means = self.means.copy()
+        for k in range(len(self.means)):
+            unexplained = self._products[k] - off_diagonal[k] @ self.means
+            self.means[k] = variance[k] * weight * unexplained
 
     # -- expectations
     def _expected_square(self) -> float:
         """Sum over the rows of E|x - sum_k z_k mu_k|^2, from the unweighted sums of the
         last pass.
         """
-        cross, quadratic = np.sum(self.means * self._products), np.sum(self._gram * self._second)
+        cross = np.sum(self.means * self._products)
+        quadratic = np.sum(self._gram * self._second)
         return float(self._squares - 2 * cross + quadratic)
 
     def _expected_squares(self, rows) -> NDArray[np.float64]:
-        x, active, gram = self.rows(rows), self.activations[rows].T, self._gram
+        """E|x - sum_k z_k mu_k|^2 of some rows, (n,)."""
+        x = self.rows(rows)
+        active = self.activations[rows].T
+        gram = self._gram
         own = (1 - active) * np.diag(gram)[:, None]
         return np.einsum("nd,nd->n", x, x) + np.sum(
             active * (gram @ active + own - 2 * self.means @ x.T), axis=0
@@ -371,8 +384,10 @@ def _sweep_rows(part, *, means, terms, weighted, forced):
     from sklpf.models.factorial.learning._activation_kernels import update_activations
 
     X, activations, inverse = part
-    x, active = dense(X), np.array(activations.T, order="C")
-    products, (gram, log_odds, half_precision) = means @ x.T, terms
+    x = dense(X)
+    active = np.array(activations.T, order="C")
+    products = means @ x.T
+    gram, log_odds, half_precision = terms
     if forced is not None:
         search_activations(products, active, gram, log_odds, half_precision, forced)
     entropy = update_activations(

@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 _POWER_STEPS = 15
 _SPARE = 8  # directions of the subspace iteration beyond those that are wanted
-_MAX_ROWS, _MAX_STEPS, _ALIGNED = 20_000, 100, 1e-4  # of the fixed-point iteration
+# Of the fixed-point iteration.
+_MAX_ROWS = 20_000
+_MAX_STEPS = 100
+_ALIGNED = 1e-4
 
 
 def leading_eigenvalues(X, n: int) -> NDArray[np.float64]:
@@ -56,7 +59,8 @@ class Pursuit:
         self.basis = np.linalg.qr(spread)[0]
         scores = np.asarray(X @ self.basis.astype(X.dtype), dtype=np.float64) - mean @ self.basis
         values, vectors = np.linalg.eigh(scores.T @ scores / len(scores))
-        values, vectors = values[::-1], vectors[:, ::-1]
+        values = values[::-1]
+        vectors = vectors[:, ::-1]
         noise, kept = _above_noise(values, n_components, variance, X.shape)
         self._whitened = scores @ vectors[:, kept] / np.sqrt(values[kept] - noise)
 
@@ -78,7 +82,8 @@ def _above_noise(values, n: int, variance: float, shape):
     """Variance of the noise, and which of the first n eigenvalues (falling) are too large
     for it.
     """
-    (n_rows, n_features), n = shape, min(n, len(values))
+    n_rows, n_features = shape
+    n = min(n, len(values))
     rest = n_features - n
     noise = max(0.0, (variance * n_features - values[:n].sum()) / rest) if rest > 0 else 0.0
     edge = noise * (1 + np.sqrt(n_features / n_rows)) ** 2  # where the eigenvalues of noise end
@@ -93,7 +98,8 @@ def _rotate(whitened, rng) -> NDArray[np.float64]:
     rotation = np.linalg.qr(rng.normal(size=(m, m)))[0]
     for _ in range(_MAX_STEPS):
         u = whitened @ rotation.T
-        skewness, kurtosis = np.mean(u**3, axis=0), np.mean(u**4, axis=0) - 3
+        skewness = np.mean(u**3, axis=0)
+        kurtosis = np.mean(u**4, axis=0) - 3
         value = skewness * u**2 / 2 + kurtosis * u**3 / 6
         slope = np.mean(skewness * u + kurtosis * u**2 / 2, axis=0)
         left, _, right = np.linalg.svd(value.T @ whitened / n - slope[:, None] * rotation)

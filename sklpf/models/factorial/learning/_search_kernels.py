@@ -37,7 +37,9 @@ def _climb(coupling, z, fields, sign, held):
     """
     total = 0.0
     while True:
-        best, first, second = _LEAST_GAIN, -1, -1
+        best = _LEAST_GAIN
+        first = -1
+        second = -1
         for k in range(len(z)):
             sign[k] = 1.0 - 2.0 * z[k]
         for k in range(len(z)):
@@ -45,11 +47,15 @@ def _climb(coupling, z, fields, sign, held):
                 continue
             own = sign[k] * fields[k]
             if own > best:
-                best, first, second = own, k, -1
+                best = own
+                first = k
+                second = -1
             for j in range(k):
                 gain = own + sign[j] * (fields[j] - sign[k] * coupling[k, j])
                 if gain > best and j != held:
-                    best, first, second = gain, k, j
+                    best = gain
+                    first = k
+                    second = j
         if first < 0:
             return total
         total += best
@@ -62,7 +68,8 @@ def _climb(coupling, z, fields, sign, held):
 def climb_rows(bias, coupling, z):
     """Raise the energy of all rows of z (n, K), uint8, in place."""
     n, n_components = z.shape
-    fields, sign = np.empty(n_components), np.empty(n_components)
+    fields = np.empty(n_components)
+    sign = np.empty(n_components)
     for row in range(n):
         _set_fields(bias[row], coupling, z[row], fields)
         _climb(coupling, z[row], fields, sign, -1)
@@ -76,7 +83,9 @@ def force_component(bias, coupling, z, k, values):
     Returns what the energy of every row gains, (n,); 0 where the component had the value.
     """
     n, n_components = z.shape
-    fields, sign, gains = np.empty(n_components), np.empty(n_components), np.zeros(n)
+    fields = np.empty(n_components)
+    sign = np.empty(n_components)
+    gains = np.zeros(n)
     for row in range(n):
         if z[row, k] != values[row]:
             _set_fields(bias[row], coupling, z[row], fields)

@@ -4,10 +4,8 @@ documents, or learned for each.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sklpf.models.lda._counts import lengths
 from sklpf.models.lda.learning._inference import Documents, infer_documents
@@ -27,7 +25,7 @@ from sklpf.variational import (
 )
 
 _REFRESH = 50  # updates after which the moments of the topics are computed anew
-SMOOTHING = 0.1  # weight of a new batch in the running mean of U
+_SMOOTHING = 0.1  # weight of a new batch in the running mean of U
 # what did best on news and newsgroup posts
 _HIGHEST = {"annealed": 1.5, "global": 2.0, "local": 10.0}
 _LONGEST_SCHEDULE = 10**7
@@ -38,8 +36,9 @@ class RunningMean:
     corpus.
     """
 
-    def __init__(self, n_tokens: float, smoothing: float = SMOOTHING):
-        self.n_tokens, self.smoothing = n_tokens, smoothing
+    def __init__(self, n_tokens: float, smoothing: float = _SMOOTHING):
+        self.n_tokens = n_tokens
+        self.smoothing = smoothing
         self.value: float | None = None
 
     def add(self, joint: float, n_tokens: float) -> float:
@@ -71,11 +70,13 @@ class DocumentTempering(Tempering):
     per_datum = True
 
     def __init__(self, temperatures: NDArray, n_sweeps: int):
-        self.temperatures, self.n_sweeps = temperatures, n_sweeps
+        self.temperatures = temperatures
+        self.n_sweeps = n_sweeps
         self.inverse = float(np.mean(1 / temperatures))
         self._nodes = nodes(float(temperatures[-1]))
         self._matrix = interpolation(self._nodes, temperatures)
-        self._age, self._log_sums = 0, None
+        self._age = 0
+        self._log_sums = None
 
     def prepare(self, topics) -> None:
         """Compute the moments of the topics where they are out of date; once before every
@@ -95,19 +96,6 @@ class DocumentTempering(Tempering):
         )[0]
 
 
-# ---- until T = 1
-class Heat(NamedTuple):
-    """How training begins: the parameters of LatentDirichletAllocation of these names."""
-
-    tempering: str
-    initial_temperature: float | str
-    temperature_schedule: str | ArrayLike
-    n_tempered: float
-    n_temperatures: int
-    monotone_temperature: bool
-    tempered_partition: str
-
-
 class Cooling:
     """The temperature of every update of the topics until T = 1.
 
@@ -121,18 +109,26 @@ class Cooling:
     """
 
     def __init__(self, tempering: Tempering, n_updates: int, joint: RunningMean | None = None):
-        self.tempering, self.n_updates, self.joint = tempering, n_updates, joint
+        self.tempering = tempering
+        self.n_updates = n_updates
+        self.joint = joint
 
     def infer(self, topics, X, alpha, gamma, settings, tasks) -> Documents:
         """Like `infer_documents`, at the temperature of the next update."""
-        tempering, options = self.tempering, (alpha, gamma, settings, tasks)
-        if not isinstance(tempering, DocumentTempering):
-            joint = isinstance(tempering, GlobalTempering)
-            return infer_documents(topics, X, *options, inverse=tempering.inverse, joint=joint)
-        tempering.prepare(topics)
-        documents = infer_documents(topics, X, *options, inverse=tempering.inverse, joint=True)
-        inverse = tempering.inverses(documents.joints, lengths(X), documents.gamma)
-        return infer_documents(topics, X, alpha, documents.gamma, settings, tasks, inverse=inverse)
+        tempering = self.tempering
+        inverse = tempering.inverse
+        if isinstance(tempering, DocumentTempering):
+            # Every document first settles at the mean temperature, from which its own follows.
+            tempering.prepare(topics)
+            first = infer_documents(
+                topics, X, alpha, gamma, settings, tasks, inverse=inverse, joint=True
+            )
+            gamma = first.gamma
+            inverse = tempering.inverses(first.joints, lengths(X), gamma)
+        joint = isinstance(tempering, GlobalTempering)
+        return infer_documents(
+            topics, X, alpha, gamma, settings, tasks, inverse=inverse, joint=joint
+        )
 
     def advance(self, X, documents: Documents) -> Cooling | None:
         """Return what the update leaves: itself, or None at T = 1."""
@@ -148,48 +144,64 @@ class Cooling:
         return self
 
 
-def start_cooling(
-    heat: Heat, corpus: CorpusSize, per_pass: int, n_passes: float, smoothing: float, seed: int
-) -> Cooling | None:
+def start_cooling(model, X, n_documents: float, batch_size: int, n_passes: float) -> Cooling | None:
     """Return the temperatures of a training, None for one at T = 1 throughout.
 
     Parameters
     ----------
-    heat : Heat
-    corpus : CorpusSize
-    per_pass : int
-        Updates in a pass.
+    model : LatentDirichletAllocation
+        With its priors and `_partition_seed`.
+    X : CSR of shape (n, n_features)
+    n_documents : float
+        That those of X stand for.
+    batch_size : int
+        Documents in an update.
     n_passes : float
         Of which a pass, or half of a single one, is left for T = 1; infinite in a stream.
-    smoothing : float
-        Weight of an update in the running mean of U.
-    seed : int
     """
-    n_updates, limit = int(np.ceil(heat.n_tempered * per_pass)), None
+    if model.tempering is None:
+        return None
+    per_pass = int(np.ceil(n_documents / batch_size))
+    n_updates = int(np.ceil(model.n_tempered * per_pass))
+    most_updates = None
     if np.isfinite(n_passes):
-        total = int(n_passes * per_pass)
-        limit = total - int(min(per_pass, np.ceil(total / 2)))
-        n_updates = min(n_updates, limit)
-    auto = heat.initial_temperature == "auto"
-    highest = _HIGHEST[heat.tempering] if auto else float(heat.initial_temperature)
-    if heat.tempering == "annealed":
-        return _annealed(heat.temperature_schedule, highest, n_updates, limit)
+        n_all = int(n_passes * per_pass)
+        most_updates = n_all - int(min(per_pass, np.ceil(n_all / 2)))
+        n_updates = min(n_updates, most_updates)
+
+    highest = model.initial_temperature
+    highest = _HIGHEST[model.tempering] if highest == "auto" else float(highest)
+    if model.tempering == "annealed":
+        return _annealed(model.temperature_schedule, highest, n_updates, most_updates)
     if n_updates == 0:
         return None
-    temperatures = temperature_ladder(highest, heat.n_temperatures)
-    if heat.tempering == "local":
+    temperatures = temperature_ladder(highest, model.n_temperatures)
+    if model.tempering == "local":
         return Cooling(DocumentTempering(temperatures, n_updates), n_updates)
-    log_c = corpus_log_partition(temperatures, corpus, heat.tempered_partition == "marginal", seed)
-    tempering = GlobalTempering(temperatures, log_c, n_updates, monotone=heat.monotone_temperature)
-    return Cooling(tempering, n_updates, RunningMean(corpus.n_tokens, smoothing))
+    return _global(model, X, n_documents, temperatures, n_updates)
 
 
-def _annealed(schedule, highest, n_updates, limit) -> Cooling | None:
+def _annealed(schedule, highest, n_updates, most_updates) -> Cooling | None:
+    """Temperatures on a schedule, of which the first `most_updates` are used."""
     if n_updates > _LONGEST_SCHEDULE:
         raise ValueError(
             f"a schedule of {n_updates:.3g} temperatures can't be held; lower n_tempered or"
             " total_samples"
         )
-    temperatures = temperature_schedule(schedule, highest, n_updates)[:limit]
-    tempering = Annealed(temperatures)
-    return Cooling(tempering, len(temperatures)) if len(temperatures) else None
+    temperatures = temperature_schedule(schedule, highest, n_updates)[:most_updates]
+    if len(temperatures) == 0:
+        return None
+    return Cooling(Annealed(temperatures), len(temperatures))
+
+
+def _global(model, X, n_documents, temperatures, n_updates) -> Cooling:
+    """One learned temperature, from the running mean of U over batches."""
+    corpus = CorpusSize.like(X, n_documents, model.topic_word_prior_, model._alpha)
+    marginal = model.tempered_partition == "marginal"
+    log_c = corpus_log_partition(temperatures, corpus, marginal, model._partition_seed)
+    tempering = GlobalTempering(temperatures, log_c, n_updates, monotone=model.monotone_temperature)
+    # In batch learning every update sees all documents, so that there is nothing to smooth.
+    sees_all = model.learning_method == "batch" and n_documents == X.shape[0]
+    return Cooling(
+        tempering, n_updates, RunningMean(corpus.n_tokens, 1.0 if sees_all else _SMOOTHING)
+    )

@@ -176,11 +176,9 @@ def _drop(scratch, gamma, width):
         if scratch.moves[2 * width + k] == 0.0:
             gamma[scratch.topics[k]] = scratch.gamma[k]
             continue
-        scratch.gamma[n], scratch.alpha[n], scratch.topics[n] = (
-            scratch.gamma[k],
-            scratch.alpha[k],
-            scratch.topics[k],
-        )
+        scratch.gamma[n] = scratch.gamma[k]
+        scratch.alpha[n] = scratch.alpha[k]
+        scratch.topics[n] = scratch.topics[k]
         scratch.topic_starts[n] = scratch.topic_starts[k]
         n += 1
     width = _padded(n, _REGISTER)
@@ -218,7 +216,11 @@ def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, thresho
     theta, ratios and sums are then up to date. Returns the width of the topics that are left, and
     whether the matrix is a copy of theirs.
     """
-    n_kept, width, turned, rest, total = gamma.shape[0], scratch.gamma.shape[0], False, 0.0, 0.0
+    n_kept = gamma.shape[0]
+    width = scratch.gamma.shape[0]
+    turned = False
+    rest = 0.0
+    total = 0.0
     width_words = _padded(n_words, LANES)
     for k in range(gamma.shape[0]):
         total += gamma[k]
@@ -239,17 +241,19 @@ def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, thresho
             threshold,
             scratch.moves,
         )
-        scratch.slots[1], scratch.slots[2], scratch.slots[3] = width, 2 * width, 3 * width
+        scratch.slots[1] = width
+        scratch.slots[2] = 2 * width
+        scratch.slots[3] = 3 * width
         four_dots(scratch.ones, scratch.moves, scratch.slots, 0, width, scratch.totals)
-        change, total, n_left = (
-            scratch.totals[0],
-            scratch.totals[1] + rest,
-            np.int64(scratch.totals[2]),
-        )
+        change = scratch.totals[0]
+        total = scratch.totals[1] + rest
+        n_left = np.int64(scratch.totals[2])
         if n_left > 0 and (
             _padded(n_left, 4) < _padded(n_kept, 4) if turned else n_left <= _most_left(width)
         ):
-            before, width, n_kept = scratch.totals[1], _drop(scratch, gamma, width), n_left
+            before = scratch.totals[1]
+            width = _drop(scratch, gamma, width)
+            n_kept = n_left
             if not turned:
                 _turn(scratch, rows, n_words, n_left, width_words)
                 turned = True
@@ -302,14 +306,18 @@ def infer(
     tolerance : float
         Of the mean change of gamma.
     """
-    n, n_topics, padded, longest = gamma.shape[0], alpha.shape[0], theta.shape[1], 1
+    n = gamma.shape[0]
+    n_topics = alpha.shape[0]
+    padded = theta.shape[1]
+    longest = 1
     for d in range(n):
         longest = max(longest, indptr[d + 1] - indptr[d])
     longest = _padded(longest, LANES)
     scratch = _scratch(longest, padded, longest * padded if local else 0, ratios)
     flat = scratch.powers if local else rows.reshape(-1)
     for d in range(n):
-        span, inverse_d = slice(indptr[d], indptr[d + 1]), inverse[d] if local else inverse[0]
+        span = slice(indptr[d], indptr[d + 1])
+        inverse_d = inverse[d] if local else inverse[0]
         if local:
             _raise_words(scratch, log_rows, words[span], inverse_d, n_topics)
         tokens = _start(scratch, words[span], counts[span], alpha, gamma[d], 0 if local else padded)
@@ -342,7 +350,9 @@ def _start(scratch, words, counts, alpha, gamma, padded):
     """Set counts, starts, gamma and alpha; padded is 0 if the document has rows of its own. Returns
     its tokens.
     """
-    n_words, n_topics, tokens = counts.shape[0], alpha.shape[0], 0.0
+    n_words = counts.shape[0]
+    n_topics = alpha.shape[0]
+    tokens = 0.0
     for i in range(n_words):
         scratch.counts[i] = counts[i]
         scratch.word_starts[i] = words[i] * padded if padded > 0 else i * scratch.gamma.shape[0]
@@ -350,7 +360,9 @@ def _start(scratch, words, counts, alpha, gamma, padded):
     scratch.counts[n_words : _padded(n_words, LANES)] = 0
     scratch.word_starts[n_words : _padded(n_words, LANES)] = 0
     for k in range(n_topics):
-        scratch.topics[k], scratch.gamma[k], scratch.alpha[k] = k, gamma[k], alpha[k]
+        scratch.topics[k] = k
+        scratch.gamma[k] = gamma[k]
+        scratch.alpha[k] = alpha[k]
     _pad(scratch, n_topics, scratch.gamma.shape[0])
     return tokens
 
@@ -375,7 +387,9 @@ def _finish(scratch, counts, width, gamma, theta, ratios, inverse):
 @njit
 def _expected_log_joint(scratch, rows, log_rows, words, gamma, width, turned):
     """U = sum_v n_v sum_k phi_vk (E log theta_k + E log beta_kv), after `_settle`."""
-    offset, value, sums = digamma(gamma.sum()), 0.0, scratch.moves[:width]
+    offset = digamma(gamma.sum())
+    value = 0.0
+    sums = scratch.moves[:width]
     sums[:] = 0.0
     for i in range(words.shape[0]):
         if turned:

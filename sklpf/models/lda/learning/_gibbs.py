@@ -85,7 +85,7 @@ class Chain(NamedTuple):
         return self.log_joint[max(0, end - n) : end]
 
 
-def sample_topics(model, X: sp.csr_matrix, alpha: NDArray[np.float64]) -> None:
+def sample_topics(model, X: sp.csr_matrix) -> None:
     """Run the model's chains on X and write what the best has found to the model; warns where it
     still rises.
 
@@ -96,6 +96,7 @@ def sample_topics(model, X: sp.csr_matrix, alpha: NDArray[np.float64]) -> None:
         raise ValueError(
             'X has no whole counts, of which learning_method="gibbs" learns; rescale its counts'
         )
+    alpha = np.full(model.n_components, model.doc_topic_prior_)
     sampling = Sampling(model.max_iter, model.learn_doc_topic_prior, model.learn_topic_word_prior)
     run = functools.partial(run_chain, Tokens.of(X), alpha, model.topic_word_prior_, sampling)
     keys = [stream_key(draw_seed(model.random_state_), chain) for chain in range(model.n_init)]
@@ -128,13 +129,12 @@ def _warn_if_unsettled(rise: float, n_sweeps: int) -> None:
 
 
 def _store(chain: Chain, sampling: Sampling, dtype, model) -> None:
+    """Write what a chain has found to the model."""
     if sampling.learn_alpha:
         model.doc_topic_prior_ = chain.alpha
-    model.topic_word_prior_, model.log_joint_, model.n_iter_ = (
-        chain.eta,
-        chain.log_joint,
-        chain.n_sweeps,
-    )
+    model.topic_word_prior_ = chain.eta
+    model.log_joint_ = chain.log_joint
+    model.n_iter_ = chain.n_sweeps
     model._topics = Topics((chain.counts + chain.eta).astype(dtype), chain.eta)
 
 
@@ -158,13 +158,19 @@ class Sweeps:
     """
 
     def __init__(self, state: State, sampling: Sampling):
-        self.state, self.sampling, self.step = state, sampling, 0
+        self.state = state
+        self.sampling = sampling
+        self.step = 0
         self.n_kept = max(1, round(_KEPT * sampling.n_sweeps))
-        self.total, self.n_added, self.log_joint = np.zeros(state.by_word.shape), 0, list[float]()
+        self.total = np.zeros(state.by_word.shape)
+        self.n_added = 0
+        self.log_joint = list[float]()
 
     def run(self) -> None:
         """Make a sweep; every fifth, and the last, moves the priors."""
-        state, sampling, step = self.state, self.sampling, self.step
+        state = self.state
+        sampling = self.sampling
+        step = self.step
         state.sweep(step)
         if self._is_looked_at(step):
             by_document = state.by_document()
@@ -179,9 +185,11 @@ class Sweeps:
         self.step += 1
 
     def _is_looked_at(self, step: int) -> bool:
+        """Whether the joint likelihood is computed after this sweep."""
         return step % _EVERY == 0 or step == self.sampling.n_sweeps
 
     def report(self, iteration: int) -> str:
+        """What is said of a sweep."""
         last = self.step - 1
         return f"log p(words, topics): {self.log_joint[-1]:.4f}" if self._is_looked_at(last) else ""
 
@@ -189,7 +197,8 @@ class Sweeps:
         """What the chain leaves; if it was ended early, the counts of its last sweep where none
         were added.
         """
-        alpha, total = self.state.alpha, self.total if self.n_added else self.state.by_word
+        alpha = self.state.alpha
+        total = self.total if self.n_added else self.state.by_word
         counts = np.ascontiguousarray(total[:, : len(alpha)].T, dtype=np.float64) / max(
             1, self.n_added
         )
@@ -200,12 +209,16 @@ class State:
     """The topics of all tokens, and how many tokens of every word and altogether each has."""
 
     def __init__(self, corpus: Tokens, alpha, eta, key):
-        self.corpus, self.alpha, self.eta, self.key = corpus, alpha, eta, key
+        self.corpus = corpus
+        self.alpha = alpha
+        self.eta = eta
+        self.key = key
         self.z = np.full(len(corpus.words), -1, np.int32)
         self.by_word = np.zeros((corpus.n_features, padded(len(alpha))), np.int32)
         self.by_topic = np.zeros(len(alpha), np.int64)
 
     def sweep(self, step: int) -> None:
+        """Draw the topics of all tokens in turn."""
         from sklpf.models.lda.learning._gibbs_kernels import sweep
 
         words, indptr, _ = self.corpus
@@ -221,6 +234,7 @@ class State:
         )
 
     def keys(self, step: int) -> Keys:
+        """Of the random numbers of a sweep."""
         return Stream(self.key, 0, step).keys
 
     def by_document(self) -> NDArray[np.float64]:
@@ -235,7 +249,9 @@ class State:
         """log p(words, topics), in nats (Griffiths & Steyvers 2004, equations 2 and 3)."""
         from sklpf.models.lda.learning._gibbs_kernels import log_urns
 
-        whole, n_topics, n_features = self.alpha.sum(), len(self.alpha), len(self.by_word)
+        whole = self.alpha.sum()
+        n_topics = len(self.alpha)
+        n_features = len(self.by_word)
         value = log_urns(by_document, self.alpha) + log_urns(
             self.by_word, np.full(self.by_word.shape[1], self.eta)
         )

@@ -54,7 +54,8 @@ _topic: Any = intrinsic(_topic_maker)
 
 def _emit_topic(builder, counts, shares, eta, sums, n_vectors, u):
     int32 = ir.IntType(32)
-    vector, integers = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(int32, LANES)
+    vector = ir.VectorType(ir.FloatType(), LANES)
+    integers = ir.VectorType(int32, LANES)
     counts = builder.inttoptr(counts, integers.as_pointer())
     shares, sums = (builder.inttoptr(address, vector.as_pointer()) for address in (shares, sums))
     etas = spread(builder, eta)
@@ -67,7 +68,8 @@ def _emit_topic(builder, counts, shares, eta, sums, n_vectors, u):
         total = builder.fadd(before, weights)
         builder.store(total, builder.gep(sums, [loop.k]), align=4)
         loop.next([before], [total])
-    prefix, last = running_sums(builder, total), ir.Constant(int32, LANES - 1)
+    prefix = running_sums(builder, total)
+    last = ir.Constant(int32, LANES - 1)
     threshold = builder.fmul(u, builder.extract_element(prefix, last))
     below = builder.bitcast(
         builder.fcmp_ordered("<", prefix, spread(builder, threshold)), ir.IntType(LANES)
@@ -119,16 +121,24 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
     keys : Keys
         The documents are its chains.
     """
-    n_topics, padded, longest = alpha.shape[0], by_word.shape[1], np.diff(indptr).max()
-    bits, by_document = np.empty(longest + 4, np.uint32), np.zeros(n_topics, np.int32)
-    shares, sums = aligned((padded,), np.float32), aligned((padded,), np.float32)
-    reciprocals, eta32 = np.empty(n_topics), np.float32(eta)
-    rows, row_bytes, total = by_word.ctypes.data, 4 * padded, by_word.shape[0] * eta
+    n_topics = alpha.shape[0]
+    padded = by_word.shape[1]
+    longest = np.diff(indptr).max()
+    bits = np.empty(longest + 4, np.uint32)
+    by_document = np.zeros(n_topics, np.int32)
+    shares = aligned((padded,), np.float32)
+    sums = aligned((padded,), np.float32)
+    reciprocals = np.empty(n_topics)
+    eta32 = np.float32(eta)
+    rows = by_word.ctypes.data
+    row_bytes = 4 * padded
+    total = by_word.shape[0] * eta
     scale = _scale(alpha.max() * eta / (words.shape[0] + total))
     for k in range(n_topics):
         reciprocals[k] = scale / (by_topic[k] + total)
     for d in range(indptr.shape[0] - 1):
-        begin, n = indptr[d], indptr[d + 1] - indptr[d]
+        begin = indptr[d]
+        n = indptr[d + 1] - indptr[d]
         random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + d, _TOPIC)
         by_document[:] = 0
         for i in range(begin, begin + n):
@@ -137,7 +147,8 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys):
         for k in range(n_topics):
             shares[k] = (by_document[k] + alpha[k]) * reciprocals[k]
         for i in range(n):
-            word, k = words[begin + i], z[begin + i]
+            word = words[begin + i]
+            k = z[begin + i]
             if k >= 0:
                 by_word[word, k] -= 1
                 by_document[k] -= 1
@@ -175,7 +186,8 @@ def _log_urns(counts, prior, offsets):
 @njit
 def log_urns(counts, prior):
     """Sum over all entries of counts (n, K) of log Gamma(prior_k + count) - log Gamma(prior_k)."""
-    offsets, total = np.empty(prior.shape[0]), 0.0
+    offsets = np.empty(prior.shape[0])
+    total = 0.0
     for k in range(prior.shape[0]):
         offsets[k] = log_gamma(prior[k])
     for d in range(counts.shape[0]):

@@ -20,7 +20,8 @@ from sklpf._utils.layout import padded
 from sklpf.models.lda.learning._topics import Topics
 
 _DOCUMENTS_AT_ONCE = 4096  # where topics stay
-_DOCUMENTS_PER_BLOCK, _WORDS_PER_BLOCK = 32, 1024
+_DOCUMENTS_PER_BLOCK = 32
+_WORDS_PER_BLOCK = 1024
 _SMALLEST_OFFSET = -600.0  # digamma of a topic's sum; exponentials reach to 708
 
 
@@ -51,12 +52,8 @@ class Documents(NamedTuple):
         """Evidence lower bound of every document given q(beta), at its own temperature, in nats."""
         from sklpf.models.lda.learning._word_kernels import document_terms
 
-        return (
-            self.values
-            + document_terms(alpha, self.gamma)
-            + gammaln(alpha.sum())
-            - gammaln(alpha).sum()
-        )
+        terms = self.values + document_terms(alpha, self.gamma)
+        return terms + gammaln(alpha.sum()) - gammaln(alpha).sum()
 
 
 @contextlib.contextmanager
@@ -103,32 +100,29 @@ def infer_documents(
     """
     from sklpf.models.lda.learning._word_kernels import list_words
 
+    n = X.shape[0]
+    dtype = X.dtype
+    width = padded(len(alpha))
     words, local = list_words(X.indices, X.shape[1])
-    width, dtype = padded(len(alpha)), X.dtype
     own = np.ndim(inverse) > 0
     inverse = np.atleast_1d(np.asarray(inverse, dtype=np.float64))
-    tempered = own or inverse[0] != 1
-    log_rows = np.zeros((len(words) if joint or tempered else 0, width), dtype)
-    rows = np.zeros((0 if own else len(words), width), dtype)
-    tasks(
-        functools.partial(_fill_rows, topics, words, inverse, rows, log_rows),
-        cut(len(words), _WORDS_PER_BLOCK),
-    )
-    n = X.shape[0]
+    needs_logs = joint or own or inverse[0] != 1
     documents = Documents(
-        words,
-        local,
-        X.indptr.astype(np.int64),
-        inverse,
-        own,
-        rows,
-        log_rows,
-        np.array(gamma, dtype=np.float64),
-        np.empty((n, width), dtype),
-        np.empty(len(local), dtype),
-        np.empty(n),
-        np.zeros(n),
+        words=words,
+        local=local,
+        indptr=X.indptr.astype(np.int64),
+        inverse=inverse,
+        own=own,
+        rows=np.zeros((0 if own else len(words), width), dtype),
+        log_rows=np.zeros((len(words) if needs_logs else 0, width), dtype),
+        gamma=np.array(gamma, dtype=np.float64),
+        theta=np.empty((n, width), dtype),
+        ratios=np.empty(len(local), dtype),
+        values=np.empty(n),
+        joints=np.zeros(n),
     )
+    fill = functools.partial(_fill_rows, topics, documents)
+    tasks(fill, cut(len(words), _WORDS_PER_BLOCK))
     infer = functools.partial(_infer_block, documents, X.data, alpha, settings, joint or own)
     tasks(infer, cut(n, _DOCUMENTS_PER_BLOCK))
     return documents
@@ -140,19 +134,16 @@ def settle(
     """Documents at T = 1, in parts, from gamma = 1."""
     for rows in cut(X.shape[0], _DOCUMENTS_AT_ONCE):
         part = take_documents(X, rows)
-        yield infer_documents(
-            topics, part, alpha, np.ones((part.shape[0], len(alpha))), settings, tasks
-        )
+        gamma = np.ones((part.shape[0], len(alpha)))
+        yield infer_documents(topics, part, alpha, gamma, settings, tasks)
 
 
 def corpus_bound(
     topics: Topics, X: sp.csr_matrix, alpha, settings: Settings, tasks
 ) -> tuple[float, float]:
     """Perplexity and nats of the evidence lower bound at T = 1."""
-    elbo = sum(
-        float(documents.bound(alpha).sum())
-        for documents in settle(topics, X, alpha, settings, tasks)
-    )
+    parts = settle(topics, X, alpha, settings, tasks)
+    elbo = sum(float(documents.bound(alpha).sum()) for documents in parts)
     elbo += topics.bound()
     with np.errstate(over="ignore"):
         return float(np.exp(-elbo / X.data.sum(dtype=np.float64))), elbo
@@ -188,23 +179,29 @@ def cut(n: int, size: int) -> list[slice]:
     return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
 
 
-def _fill_rows(topics, words, inverse, rows, log_rows, block):
+def _fill_rows(topics, documents, block):
+    """Fill in a block of words: exp(b E log beta), and E log beta where it is asked for."""
     from sklpf.models.lda.learning._word_kernels import fill_exp_rows, fill_log_rows, raise_rows
 
     offsets = psi(topics.sums)
-    lambdas = topics.weights, words[block], topics.base, topics.scale
+    lambdas = topics.weights, documents.words[block], topics.base, topics.scale
+    rows = documents.rows[block]
+    log_rows = documents.log_rows[block]
     if len(log_rows):
-        fill_log_rows(*lambdas, offsets, log_rows[block])
-    if len(rows) and len(log_rows):
-        raise_rows(log_rows[block], inverse[0], len(offsets), rows[block])
-    elif len(rows) and offsets.min() > _SMALLEST_OFFSET:
-        fill_exp_rows(*lambdas, np.exp(-offsets), rows[block])
-    elif len(rows):  # a topic with hardly any words, whose exp(digamma) is out of range
-        fill_log_rows(*lambdas, offsets, rows[block])
-        raise_rows(rows[block], 1.0, len(offsets), rows[block])
+        fill_log_rows(*lambdas, offsets, log_rows)
+    if len(rows) == 0:
+        return
+    if len(log_rows):
+        raise_rows(log_rows, documents.inverse[0], len(offsets), rows)
+    elif offsets.min() > _SMALLEST_OFFSET:
+        fill_exp_rows(*lambdas, np.exp(-offsets), rows)
+    else:  # a topic with hardly any words, whose exp(digamma) is out of range
+        fill_log_rows(*lambdas, offsets, rows)
+        raise_rows(rows, 1.0, len(offsets), rows)
 
 
 def _infer_block(documents, counts, alpha, settings, joint, block):
+    """Let a block of documents settle."""
     from sklpf.models.lda.learning._document_kernels import infer
 
     d = documents
@@ -229,9 +226,11 @@ def _infer_block(documents, counts, alpha, settings, joint, block):
 
 
 def _add_block(topics, documents, by_word, factor, block):
+    """Add the expected counts of a block of words; returns their sums, (K,)."""
     from sklpf.models.lda.learning._word_kernels import add_local_statistics, add_statistics
 
-    d, totals = documents, np.zeros(topics.weights.shape[1])
+    d = documents
+    totals = np.zeros(topics.weights.shape[1])
     columns = by_word.indptr[block.start : block.stop + 1]
     batch = (columns, by_word.indices, by_word.data, d.theta)
     rest = (d.words[block], factor, topics.weights, totals)

@@ -56,6 +56,7 @@ class CorpusSize(NamedTuple):
 
     @property
     def n_tokens(self) -> float:
+        """Tokens of all documents."""
         return float(self.lengths @ self.n_documents)
 
 
@@ -92,10 +93,8 @@ def log_partition(
     log_partition : ndarray of shape (M,)
         In nats.
     """
-    rng, powers = (
-        np.random.default_rng(random_state),
-        1 / np.asarray(temperatures, dtype=np.float64),
-    )
+    rng = np.random.default_rng(random_state)
+    powers = 1 / np.asarray(temperatures, dtype=np.float64)
     n_topics = len(corpus.doc_topic_prior)
     draws = []
     for _ in range(n_topic_draws):
@@ -145,6 +144,7 @@ def log_partition_upper(
 
 
 def _dirichlet(rng, concentration, n):
+    """n draws, (n, K)."""
     gamma = rng.standard_gamma(concentration, (n, len(concentration)))
     gamma += np.finfo(np.float64).tiny  # all may have underflowed
     return gamma / gamma.sum(axis=1, keepdims=True)

@@ -26,7 +26,8 @@ class Topics:
     """
 
     def __init__(self, components: NDArray, prior: float):
-        self.prior, self.scale = float(prior), 1.0
+        self.prior = float(prior)
+        self.scale = 1.0
         self.base = self.prior if prior <= _LARGEST_PRIOR * components.min() else 0.0
         self.weights = np.ascontiguousarray(
             (components - self.base).T.astype(components.dtype, copy=False)
@@ -63,7 +64,8 @@ class Topics:
         self.base += rate * (self.prior - self.base)
         if self.scale < _SMALLEST_SCALE:
             self.weights *= self.weights.dtype.type(self.scale)
-            self.scale, self.totals = 1.0, self.weights.sum(axis=0, dtype=np.float64)
+            self.scale = 1.0
+            self.totals = self.weights.sum(axis=0, dtype=np.float64)
 
     def bound(self) -> float:
         """E_q[log p(beta) - log q(beta)], in nats."""

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from sklpf.models.lda.learning._inference import (
-    Settings,
     corpus_bound,
     cut,
     infer_documents,
@@ -32,6 +31,24 @@ class Steps(NamedTuple):
     shuffle: bool  # whether every pass takes the documents in another order
     learn_prior: bool  # whether alpha moves too, at T = 1
 
+    @classmethod
+    def of_fit(cls, model, n_documents: int) -> Steps:
+        """Those of `fit` to so many documents."""
+        if model.learning_method == "batch":
+            return cls(n_documents, 1.0, 0.0, False, model.learn_doc_topic_prior)
+        return cls.of_stream(model)._replace(shuffle=model.shuffle)
+
+    @classmethod
+    def of_stream(cls, model) -> Steps:
+        """Those of `partial_fit`."""
+        return cls(
+            model.batch_size,
+            model.learning_offset,
+            model.learning_decay,
+            False,
+            model.learn_doc_topic_prior,
+        )
+
 
 class Trainer:
     """Topics, alpha and temperature of a model on their way, its random stream, and the documents
@@ -40,29 +57,27 @@ class Trainer:
     Parameters
     ----------
     model : LatentDirichletAllocation
-        With `_topics` (which are updated in place), `_alpha`, `_cooling`, `random_state_` and
-        `n_batch_iter_`.
+        With `_topics` (which are updated in place), `_alpha`, `_cooling`, `_settings`,
+        `random_state_` and `n_batch_iter_`.
     X : CSR of shape (n, n_features)
     n_corpus : float
         Documents that those of X stand for.
     steps : Steps
-    settings : Settings
     tasks : callable
         Of `task_map`.
     """
 
-    def __init__(
-        self, model, X: sp.csr_matrix, n_corpus: float, steps: Steps, settings: Settings, tasks
-    ):
-        self.topics, self.alpha, self.cooling = model._topics, model._alpha, model._cooling
-        self.rng, self.update = model.random_state_, model.n_batch_iter_
-        self.X, self.n_corpus, self.steps, self.settings, self.tasks = (
-            X,
-            n_corpus,
-            steps,
-            settings,
-            tasks,
-        )
+    def __init__(self, model, X: sp.csr_matrix, n_corpus: float, steps: Steps, tasks):
+        self.topics = model._topics
+        self.alpha = model._alpha
+        self.cooling = model._cooling
+        self.rng = model.random_state_
+        self.update = model.n_batch_iter_
+        self.X = X
+        self.n_corpus = n_corpus
+        self.steps = steps
+        self.settings = model._settings
+        self.tasks = tasks
         self.temperatures: list[float] = []
 
     def run(self) -> None:
@@ -77,7 +92,9 @@ class Trainer:
 
     def store(self, model) -> None:
         """Write what was learned to the model."""
-        model._topics, model._cooling, model.n_batch_iter_ = self.topics, self.cooling, self.update
+        model._topics = self.topics
+        model._cooling = self.cooling
+        model.n_batch_iter_ = self.update
         model.temperatures_ = np.concatenate([model.temperatures_, self.temperatures])
         if self.steps.learn_prior:
             model.doc_topic_prior_ = self.alpha
@@ -87,12 +104,14 @@ class Trainer:
         gamma = _starting_values(self.rng, (X.shape[0], len(self.alpha)), X.dtype)
         infer = infer_documents if self.cooling is None else self.cooling.infer
         documents = infer(self.topics, X, self.alpha, gamma, self.settings, self.tasks)
+        self.temperatures.append(1 / float(np.mean(documents.inverse)))
+
         rate = (self.steps.offset + self.update) ** -self.steps.decay
         update_topics(self.topics, documents, rate, self.n_corpus / X.shape[0], self.tasks)
         if self.steps.learn_prior and self.cooling is None and self.settings.max_iter > 0:
             self.alpha = fit_prior(self.alpha, documents.gamma, rate)
+
         self.update += 1
-        self.temperatures.append(1 / float(np.mean(documents.inverse)))
         if self.cooling is not None:
             self.cooling = self.cooling.advance(X, documents)
 
@@ -108,18 +127,23 @@ class Evaluation:
     """
 
     def __init__(self, every: int, tolerance: float):
-        self.every, self.tolerance = every, tolerance
-        self.last, self.perplexity = np.inf, np.nan  # NaN in a pass without evaluation
+        self.every = every
+        self.tolerance = tolerance
+        self.last = np.inf
+        self.perplexity = np.nan  # in a pass without evaluation
 
     def __call__(self, trainer: Trainer, iteration: int) -> bool:
-        self.perplexity = (
-            trainer.bound()[0] if self.every > 0 and iteration % self.every == 0 else np.nan
-        )
+        if self.every <= 0 or iteration % self.every != 0:
+            self.perplexity = np.nan
+            return False
+        self.perplexity, _ = trainer.bound()
         settled = trainer.cooling is None and abs(self.last - self.perplexity) < self.tolerance
-        self.last = self.last if np.isnan(self.perplexity) else self.perplexity
+        if not np.isnan(self.perplexity):
+            self.last = self.perplexity
         return settled
 
     def report(self, trainer: Trainer, iteration: int) -> str:
+        """What is said of a pass."""
         return "" if np.isnan(self.perplexity) else f"perplexity: {self.perplexity:.4f}"
 
 
@@ -131,4 +155,5 @@ def draw_topics(
 
 
 def _starting_values(rng, shape, dtype):
+    """Draws about 1, of topics or of the topics of documents."""
     return rng.gamma(_STARTING_SHAPE, 1 / _STARTING_SHAPE, shape).astype(dtype, copy=False)

@@ -26,13 +26,15 @@ _LOWEST = -1e4  # of E log beta: exponentials below this are 0 at any temperatur
 @njit
 def list_words(indices, n_features):
     """The distinct words of a batch, rising, and the number of each entry's word among them."""
-    number, n = np.full(n_features, -1, np.int32), 0
+    number = np.full(n_features, -1, np.int32)
+    n = 0
     for i in range(indices.shape[0]):
         number[indices[i]] = 0
     words = np.empty(min(n_features, indices.shape[0]), np.int32)
     for v in range(n_features):
         if number[v] == 0:
-            number[v], words[n] = n, v
+            number[v] = n
+            words[n] = v
             n += 1
     local = np.empty(indices.shape[0], np.int32)
     for i in range(indices.shape[0]):
@@ -91,14 +93,19 @@ def add_statistics(columns, documents, ratios, theta, rows, words, factor, weigh
     columns, documents and ratios are the batch word by word: where each word begins, and its
     documents.
     """
-    n_topics, padded, flat = weights.shape[1], rows.shape[1], theta.reshape(-1)
-    sums, starts, factors = np.empty_like(rows[0]), np.zeros(4, np.int64), np.zeros(4, ratios.dtype)
+    n_topics = weights.shape[1]
+    padded = rows.shape[1]
+    flat = theta.reshape(-1)
+    sums = np.empty_like(rows[0])
+    starts = np.zeros(4, np.int64)
+    factors = np.zeros(4, ratios.dtype)
     for i in range(words.shape[0]):
         sums[:] = 0
         for first in range(columns[i], columns[i + 1], 4):
             factors[:] = 0
             for j in range(first, min(first + 4, columns[i + 1])):
-                starts[j - first], factors[j - first] = documents[j] * padded, ratios[j]
+                starts[j - first] = documents[j] * padded
+                factors[j - first] = ratios[j]
             add_four(factors, flat, starts, 0, padded, sums)
         _add_products(weights[words[i]], totals, sums[:n_topics], rows[i, :n_topics], factor)
 
@@ -109,11 +116,9 @@ def add_local_statistics(
 ):
     """Like `add_statistics` where each document has an inverse temperature of its own."""
     n_topics = weights.shape[1]
-    sums, power, ones = (
-        np.empty_like(log_rows[0]),
-        np.zeros_like(log_rows[0]),
-        np.ones_like(log_rows[0]),
-    )
+    sums = np.empty_like(log_rows[0])
+    power = np.zeros_like(log_rows[0])
+    ones = np.ones_like(log_rows[0])
     for i in range(words.shape[0]):
         sums[:] = 0
         for j in range(columns[i], columns[i + 1]):
@@ -160,7 +165,8 @@ def _word_terms(prior, base, scale, weights, offsets, out):
 @njit
 def document_terms(alpha, gamma):
     """Sums over topics, (n,), of `_dirichlet_term` - log Gamma(sum of gamma)."""
-    terms, sums = np.empty(alpha.shape[0]), np.empty(gamma.shape[0])
+    terms = np.empty(alpha.shape[0])
+    sums = np.empty(gamma.shape[0])
     for d in range(gamma.shape[0]):
         total = gamma[d].sum()
         _document_terms(alpha, gamma[d], digamma(total), terms)
@@ -171,7 +177,8 @@ def document_terms(alpha, gamma):
 @njit
 def word_terms(prior, base, scale, weights, offsets):
     """Sum over words and topics of `_dirichlet_term` for lambda = base + scale * weights."""
-    terms, total = np.empty(offsets.shape[0]), 0.0
+    terms = np.empty(offsets.shape[0])
+    total = 0.0
     for v in range(weights.shape[0]):
         _word_terms(prior, base, scale, weights[v], offsets, terms)
         total += terms.sum()
@@ -239,7 +246,8 @@ def log_tempered_tokens(gamma, powers, log_sums):
     """A_d(s) = log sum_k E[theta_k^s] exp(log_sums[s, k]), shape (n, S), for theta ~
     Dirichlet(gamma_d).
     """
-    out, terms = np.empty((gamma.shape[0], powers.shape[0])), np.empty(gamma.shape[1])
+    out = np.empty((gamma.shape[0], powers.shape[0]))
+    terms = np.empty(gamma.shape[1])
     for d in range(gamma.shape[0]):
         total = gamma[d].sum()
         for j in range(powers.shape[0]):

@@ -90,6 +90,7 @@ def _mean_ratio(a, b, v) -> float:
 
 
 def _log_f(parameters, v):
+    """log f of rows v, (n,)."""
     components, intercept_visible, intercept_hidden = parameters
     fields = (v @ components.T + intercept_hidden).astype(np.float64)
     return v @ intercept_visible.astype(np.float64) + np.logaddexp(0, fields).sum(axis=1)

@@ -19,9 +19,12 @@ from sklpf.kernels import add_rows, exp32, njit, random_bits, uniform
 
 # draws of each layer; typed, since numba compiles a function anew for each literal number that it
 # is given
-_HIDDEN, _VISIBLE = np.int64(_random.FIRST), np.int64(_random.SECOND)
+_HIDDEN = np.int64(_random.FIRST)
+_VISIBLE = np.int64(_random.SECOND)
 # columns of sums that are kept in registers: many where many rows are added to few sums
-_LONG_TILE, _BLOCK_TILE, _SHORT_TILE = np.int64(256), np.int64(128), np.int64(64)
+_LONG_TILE = np.int64(256)
+_BLOCK_TILE = np.int64(128)
+_SHORT_TILE = np.int64(64)
 _BLOCK = (
     64  # hidden units whose weights, _BLOCK_TILE columns at a time, stay in the first-level cache
 )
@@ -83,11 +86,13 @@ def _list_on(units, first, indices):
 @njit
 def _list_row(indptr, indices, values, row, n, lists, r):
     """List the non-zero values of one row of the data, and behind them the bias row n."""
-    first, count = indptr[row], indptr[row + 1] - indptr[row]
+    first = indptr[row]
+    count = indptr[row + 1] - indptr[row]
     for p in range(count):
         lists.indices[r, p] = indices[first + p]
         lists.values[r, p] = values[first + p]
-    lists.indices[r, count], lists.values[r, count] = n, 1.0
+    lists.indices[r, count] = n
+    lists.values[r, count] = 1.0
     lists.counts[r] = count + 1
 
 
@@ -188,7 +193,8 @@ def _transpose_tile(typing_context, source, source_width, target, target_width):
 @njit
 def _transpose(source, n_rows, n_columns, target):
     """target[j, i] = source[i, j] for i < n_rows, j < n_columns; both float32 and C-contiguous."""
-    whole_rows, whole_columns = n_rows // LANES * LANES, n_columns // LANES * LANES
+    whole_rows = n_rows // LANES * LANES
+    whole_columns = n_columns // LANES * LANES
     for i in range(0, whole_rows, LANES):
         for j in range(0, whole_columns, LANES):
             _transpose_tile(
@@ -208,7 +214,8 @@ def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
     """Draw v given h for every persistent chain and append the lists of its units to `rows`."""
     key0, key1, step = keys
     n_visible = rows.indices.shape[1] - 1
-    bits, units = np.empty(n_visible + 4, np.uint32), np.empty(n_visible, np.uint8)
+    bits = np.empty(n_visible + 4, np.uint32)
+    units = np.empty(n_visible, np.uint8)
     bias = by_hidden[h.shape[1]]
     for c in range(h.shape[0]):
         for i in range(
@@ -225,7 +232,8 @@ def _negative_phase(by_hidden, h, visible, keys, chains, rows, first):
         random_bits(bits, n_visible, key0, key1, step, c, _VISIBLE)
         _draw_visible(visible[c], bits, units)
         count = _list_on(units, np.int64(0), rows.indices[first + c])
-        rows.indices[first + c, count], rows.counts[first + c] = n_visible, count + 1
+        rows.indices[first + c, count] = n_visible
+        rows.counts[first + c] = count + 1
         rows.values[first + c] = 1.0
 
 
@@ -279,7 +287,9 @@ def train(
     numbers depend on (key, step + t, chain) alone.
     """
     edges = updates.edges
-    n_visible, n_hidden, n_chains = by_visible.shape[0] - 1, by_hidden.shape[0] - 1, h.shape[0]
+    n_visible = by_visible.shape[0] - 1
+    n_hidden = by_hidden.shape[0] - 1
+    n_chains = h.shape[0]
     rows = _empty_lists(hidden.shape[0], n_visible + 1)
     chains = _empty_lists(n_chains, _BLOCK + 1)
     units = _empty_lists(n_visible + 1, hidden.shape[0])
