@@ -85,6 +85,9 @@ class BernoulliRBM(
     n_chains : int or None, default=None
         Persistent chains. None takes `batch_size`, and weights them as scikit-learn does: in a
         batch of fewer rows they count for more than these.
+    weight_decay : float, default=0.0
+        Strength of an L2 penalty, per row of data, on the weights but not on the biases: every
+        update multiplies them by 1 - learning_rate * weight_decay.
     early_stopping : bool, default=False
         Whether to set rows aside, score them after every pass, end training when they get no
         better, and keep the weights of the best pass. They must be rows of 0 and 1. It implies
@@ -161,6 +164,7 @@ class BernoulliRBM(
         "average": ["boolean", Interval(Integral, 1, None, closed="neither")],
         "learning_rate_schedule": [StrOptions({"constant", "linear"})],
         "n_chains": [Interval(Integral, 1, None, closed="left"), None],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
@@ -183,6 +187,7 @@ class BernoulliRBM(
         average: bool | int = False,
         learning_rate_schedule: Literal["constant", "linear"] = "constant",
         n_chains: int | None = None,
+        weight_decay: float = 0.0,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
@@ -196,6 +201,7 @@ class BernoulliRBM(
         self.average = average
         self.learning_rate_schedule = learning_rate_schedule
         self.n_chains = n_chains
+        self.weight_decay = weight_decay
         self.verbose = verbose
         self.random_state = random_state
         self.partition_estimator = partition_estimator
@@ -387,7 +393,8 @@ class BernoulliRBM(
             Means of the independent units: `visible_mean_`, 1/2, or given ones (moved to at least
             0.001 from 0 and 1).
         weights : {"marginal", "joint"}, default="marginal"
-            Whether the hidden layer is summed out of the densities.
+            Whether the hidden layer is summed out of the densities. With "joint" all estimates
+            scatter more, those of `RTS` most.
 
         Returns
         -------

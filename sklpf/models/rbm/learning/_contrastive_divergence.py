@@ -52,6 +52,7 @@ class Trainer:
         )
 
         self.learning_rate = float(model.learning_rate)
+        self.weight_decay = float(model.weight_decay)
         self.balanced = model.n_chains is not None
         linear = model.learning_rate_schedule == "linear"
         self.n_updates = n_passes * -(-X.shape[0] // self.batch_size) if linear else np.inf
@@ -94,7 +95,8 @@ class Trainer:
         # n_chains is given.
         n_chains = len(self.h) if self.balanced else batches
         rates = np.column_stack([rate / batches, rate / n_chains])
-        return Updates(edges, rates, self.average.shares(batches))
+        shrinkages = np.minimum(self.weight_decay * rate, 1.0).astype(np.float32)
+        return Updates(edges, rates, self.average.shares(batches), shrinkages)
 
     @property
     def parameters(self) -> Parameters:

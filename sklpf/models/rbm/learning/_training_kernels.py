@@ -35,9 +35,9 @@ class Updates(NamedTuple):
 
     edges: np.ndarray  # (n + 1,) int64
     rates: np.ndarray  # (n, 2) float64: what a row of the batch and what a chain is multiplied by
-    shares: (
-        np.ndarray
-    )  # (n,) float32: of the new weights in the running average, 0 leaves it as it is
+    # (n,) float32: of the new weights in the running average, 0 leaves it as it is
+    shares: np.ndarray
+    shrinkages: np.ndarray  # (n,) float32: of the weights by their decay, 0 leaves them as they are
 
 
 class Lists(NamedTuple):
@@ -263,6 +263,15 @@ def _move_average(average, share, values):
 
 
 @njit
+def _shrink(weights, n_rows, n_columns, share):
+    """weights -= share * weights, but for the biases in the last row."""
+    keep = np.float32(1.0) - share
+    for i in range(n_rows):
+        for j in range(n_columns):
+            weights[i, j] *= keep
+
+
+@njit
 def train(
     by_visible,
     by_hidden,
@@ -305,6 +314,8 @@ def train(
         bias = by_hidden[n_hidden]
         for i in range(n_visible):
             bias[i] += totals[i]
+        if updates.shrinkages[t] > 0:
+            _shrink(by_visible, n_visible, n_hidden, updates.shrinkages[t])
         _add_rows(by_visible, hidden, units, n_hidden, _SHORT_TILE)
         _transpose(by_visible, n_visible, n_hidden, by_hidden)
         if updates.shares[t] > 0:
