@@ -36,8 +36,8 @@ def njit(function, **options):
     numba's cache knows the time and size of the function's own file alone, and would go on using
     machine code that includes a former version of a function in another file. The name under which
     it is kept therefore ends in a digest of what it may include: the shared kernels, those of moves
-    and of its own folder with the states they work on, and the constants that these take from
-    elsewhere.
+    and of its own folder and the one above with the states they work on, and the constants that
+    these take from elsewhere.
     """
     options = OPTIONS | options
     function.__qualname__ += "_" + _digest(Path(function.__code__.co_filename).parent)
@@ -62,14 +62,15 @@ def inlined(function):
 
 @functools.cache
 def _digest(folder: Path) -> str:
-    """Of the files with kernels in a folder, of the moves', of this package, and of what is built
-    in.
+    """Of the files with kernels in a folder and the one above, of the moves', of this package, and
+    of what is built in.
     """
     shared = Path(__file__).parent
     constants = [shared.parent / "_utils" / f"{name}.py" for name in ("layout", "limits", "random")]
-    states = [*folder.glob("_path.py"), *folder.glob("_bases.py")]
+    states = [*folder.glob("*_path.py"), *folder.glob("_bases.py")]
+    own = [*folder.glob("*kernels.py"), *folder.parent.glob("*kernels.py")]
     moves = (shared.parent / "transitions").glob("*kernels.py")
-    files = [*shared.glob("*.py"), *constants, *moves, *folder.glob("*kernels.py"), *states]
+    files = [*shared.glob("*.py"), *constants, *moves, *own, *states]
     content = b"".join(file.read_bytes() for file in sorted(set(files)))
     return hashlib.blake2b(content, digest_size=5).hexdigest()
 

@@ -15,9 +15,9 @@ from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
 from sklpf import BernoulliRBM
-from sklpf.models.rbm import _trainer as _rbm_trainer
-from sklpf.models.rbm._trainer import Trainer
-from sklpf.models.rbm._weights import zeros
+from sklpf.models.rbm.learning import _contrastive_divergence as _rbm_trainer
+from sklpf.models.rbm.learning._contrastive_divergence import Trainer
+from sklpf.models.rbm.learning._weights import zeros
 
 DIGITS = load_digits().data / 16
 BINARY = (DIGITS > 0.5).astype(np.float64)
