@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf._utils.sampling import inverse_cdf_sample as inverse_cdf_sample
     from sklpf.models import BernoulliRBM as BernoulliRBM
     from sklpf.models import BilinearGenerativeModel as BilinearGenerativeModel
+    from sklpf.models import BoltzmannMachine as BoltzmannMachine
     from sklpf.models import FactorialMixture as FactorialMixture
     from sklpf.models import LatentDirichletAllocation as LatentDirichletAllocation
     from sklpf.models import LinearGenerativeModel as LinearGenerativeModel
@@ -67,6 +68,7 @@ _PUBLIC = {
     "BDMC": "sklpf.partition",
     "BernoulliRBM": "sklpf.models",
     "BilinearGenerativeModel": "sklpf.models",
+    "BoltzmannMachine": "sklpf.models",
     "BridgeSampling": "sklpf.partition",
     "Exact": "sklpf.partition",
     "FactorialMixture": "sklpf.models",
