@@ -67,52 +67,54 @@ def from_pymc(model: Any, *, base: Any = None) -> ParameterPath:
 
 
 class _Functions:
-    """The model's compiled functions, over points (n, d): its value variables in their order."""
+    """The model's compiled functions, of many points (n, d) at once: its value variables in their
+    order.
+    """
 
     def __init__(self, model: Any) -> None:
-        from pytensor.graph.replace import clone_replace
+        import pytensor
+        import pytensor.tensor as pt
+        from pytensor.graph.replace import clone_replace, vectorize_graph
 
         point = model.initial_point()
-        self._shapes = [np.shape(point[variable.name]) for variable in model.value_vars]
-        self._ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes])
-        options = {"point_fn": False, "on_unused_input": "ignore"}
-        inputs = model.value_vars
-        self._log_density = model.compile_fn(model.logp(), inputs=inputs, **options)
-        self._grad = model.compile_fn(model.dlogp(), inputs=inputs, **options)
-        constrained = model.replace_rvs_by_values(model.free_RVs)
-        self._constrain = model.compile_fn(constrained, inputs=inputs, **options)
+        values: dict[Any, Any] = {}
+        at = 0
+        x, points = pt.dvector("x"), pt.dmatrix("points")
+        for variable in model.value_vars:
+            shape = np.shape(point[variable.name])
+            size = int(np.prod(shape))
+            part = x[at : at + size].reshape(shape)
+            values[variable] = pt.specify_shape(part, variable.type.shape).astype(variable.dtype)
+            at += size
 
-        # Transforms may depend on other parameters, which are inputs here and not drawn.
-        given = {rv: rv.clone() for rv in model.free_RVs}
-        forward = [_forward(model, rv) for rv in model.free_RVs]
-        forward = clone_replace(forward, replace=given)
-        self._unconstrain = model.compile_fn(forward, inputs=list(given.values()), **options)
+        log_density = clone_replace([model.logp()], replace=values)
+        (log_densities,) = vectorize_graph(log_density, {x: points})
+        gradient = pytensor.grad(log_densities.sum(), points)
+        self.log_density = pytensor.function([points], log_densities)
+        self.grad = pytensor.function([points], gradient)
+
+        constrained = clone_replace(model.replace_rvs_by_values(model.free_RVs), replace=values)
+        self._constrain = pytensor.function(
+            [points], vectorize_graph(constrained, {x: points}), on_unused_input="ignore"
+        )
+        one = pytensor.function([x], constrained, on_unused_input="ignore")(np.zeros(at))
         self._names = [rv.name for rv in model.free_RVs]
-        values = self._constrain(*self._split(np.zeros(self._ends[-1])))
-        self.parameter_shapes = dict(zip(self._names, map(np.shape, values)))
+        self.parameter_shapes = dict(zip(self._names, map(np.shape, one)))
 
-    def log_density(self, points: NDArray) -> NDArray[np.float64]:
-        """Return log prior + log likelihood + log Jacobian, (n,) in nats."""
-        return np.array([float(self._log_density(*self._split(x))) for x in points])
-
-    def grad(self, points: NDArray) -> NDArray[np.float64]:
-        """Return the gradient, (n, d)."""
-        return np.array([self._grad(*self._split(x)) for x in points])
+        # A transform may depend on other parameters, which are given here and not drawn.
+        given = {rv: rv.type(name=rv.name) for rv in model.free_RVs}
+        forward = [_forward(model, rv) for rv in model.free_RVs]
+        flat = pt.concatenate([part.ravel() for part in clone_replace(forward, replace=given)])
+        self._unconstrain = pytensor.function(list(given.values()), flat)
 
     def constrain(self, points: NDArray) -> Values:
         """Return the parameters, each (n, ...)."""
-        values = zip(*(self._constrain(*self._split(x)) for x in points))
-        return {name: np.array(value) for name, value in zip(self._names, values)}
+        return dict(zip(self._names, self._constrain(points)))
 
     def unconstrain(self, values: Values) -> NDArray[np.float64]:
         """Return points (n, d)."""
         each = zip(*(values[name] for name in self._names))
-        return np.array([np.concatenate([*map(np.ravel, self._unconstrain(*x))]) for x in each])
-
-    def _split(self, x: NDArray) -> list[NDArray]:
-        """The value variables of a point (d,)."""
-        parts = np.split(x, self._ends[:-1])
-        return [part.reshape(shape) for part, shape in zip(parts, self._shapes)]
+        return np.array([self._unconstrain(*parameters) for parameters in each])
 
 
 def _forward(model: Any, rv: Any) -> Any:

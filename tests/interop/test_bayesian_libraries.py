@@ -78,7 +78,8 @@ def test_log_density_and_names(path):
         + stats.halfnorm.logpdf(sigma, scale=1.5)
         + np.log(sigma)  # the Jacobian
     )
-    np.testing.assert_allclose(path.raw_log_density(points), log_posterior, rtol=1e-10)
+    # PyMC has the constant of its half-normal to nine digits.
+    np.testing.assert_allclose(path.raw_log_density(points), log_posterior, rtol=2e-9)
 
 
 def test_evidence(path):
