@@ -188,8 +188,6 @@ def test_random_state():
         ({"ladder": [0, 0.5, 0.5, 1]}, "ladder must be strictly increasing"),
         ({"ladder": [0.1, 1]}, "ladder must begin at 0"),
         ({"ladder": [0, 0.9]}, "end at 1"),
-        ({"weights": 5}, "weights"),
-        ({"base": 5}, "base"),
         ({"checkpoint": 5}, "checkpoint"),
         ({"transition": "gibbs"}, "transition"),
         ({"random_state": -1}, "random_state"),

@@ -66,7 +66,7 @@ def test_grid_search_over_a_pipeline():
 
 def test_a_clone_with_the_same_seed_and_any_number_of_jobs_gives_the_same_bits(monkeypatch):
     from sklpf.models.factorial import _model as _factorial
-    from sklpf.models.factorial import _posterior as _factorial_posterior
+    from sklpf.models.factorial.learning import _posterior as _factorial_posterior
 
     monkeypatch.setattr(_factorial_posterior, "_VALUES_AT_ONCE", 1)  # 256 rows a block
     monkeypatch.setattr(_factorial, "_ROWS_AT_ONCE", 100)
