@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf._utils.sampling import inverse_cdf_sample as inverse_cdf_sample
     from sklpf.models import BernoulliRBM as BernoulliRBM
     from sklpf.models import BilinearGenerativeModel as BilinearGenerativeModel
+    from sklpf.models import BoltzmannMachine as BoltzmannMachine
     from sklpf.models import FactorialMixture as FactorialMixture
     from sklpf.models import LatentDirichletAllocation as LatentDirichletAllocation
     from sklpf.models import LinearGenerativeModel as LinearGenerativeModel
@@ -32,6 +33,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import SAMS as SAMS
     from sklpf.partition import SMC as SMC
     from sklpf.partition import AdaptiveRejection as AdaptiveRejection
+    from sklpf.partition import BridgeSampling as BridgeSampling
     from sklpf.partition import Exact as Exact
     from sklpf.partition import ImportanceSampling as ImportanceSampling
     from sklpf.partition import LeftToRight as LeftToRight
@@ -65,6 +67,8 @@ _PUBLIC = {
     "BDMC": "sklpf.partition",
     "BernoulliRBM": "sklpf.models",
     "BilinearGenerativeModel": "sklpf.models",
+    "BoltzmannMachine": "sklpf.models",
+    "BridgeSampling": "sklpf.partition",
     "Exact": "sklpf.partition",
     "FactorialMixture": "sklpf.models",
     "Gaussian": "sklpf.paths",

@@ -3,6 +3,8 @@
 import functools
 import hashlib
 import logging
+import multiprocessing
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -12,6 +14,11 @@ import numba
 from numba.core import event
 
 from sklpf._utils import progress as _progress
+
+_NOTICE = (
+    "sklpf compiles what it needs at its first use, 10 to 20 seconds for a model, and keeps it for"
+    " later processes; sklpf.warm_up() compiles everything ahead"
+)
 
 # error_model="numpy": division by zero gives inf, as NumPy does. The fast-math flags keep NaN and
 # inf intact. No kernel is called from C, for which numba would compile a wrapper around each.
@@ -29,8 +36,8 @@ def njit(function, **options):
     numba's cache knows the time and size of the function's own file alone, and would go on using
     machine code that includes a former version of a function in another file. The name under which
     it is kept therefore ends in a digest of what it may include: the shared kernels, those of moves
-    and of its own folder with the states they work on, and the constants that these take from
-    elsewhere.
+    and of its own folder and the one above with the states they work on, and the constants that
+    these take from elsewhere.
     """
     options = OPTIONS | options
     function.__qualname__ += "_" + _digest(Path(function.__code__.co_filename).parent)
@@ -55,14 +62,15 @@ def inlined(function):
 
 @functools.cache
 def _digest(folder: Path) -> str:
-    """Of the files with kernels in a folder, of the moves', of this package, and of what is built
-    in.
+    """Of the files with kernels in a folder and the one above, of the moves', of this package, and
+    of what is built in.
     """
     shared = Path(__file__).parent
     constants = [shared.parent / "_utils" / f"{name}.py" for name in ("layout", "limits", "random")]
-    states = [*folder.glob("_path.py"), *folder.glob("_bases.py")]
+    states = [*folder.glob("*_path.py"), *folder.glob("_bases.py")]
+    own = [*folder.glob("*kernels.py"), *folder.parent.glob("*kernels.py")]
     moves = (shared.parent / "transitions").glob("*kernels.py")
-    files = [*shared.glob("*.py"), *constants, *moves, *folder.glob("*kernels.py"), *states]
+    files = [*shared.glob("*.py"), *constants, *moves, *own, *states]
     content = b"".join(file.read_bytes() for file in sorted(set(files)))
     return hashlib.blake2b(content, digest_size=5).hexdigest()
 
@@ -95,7 +103,16 @@ class _Announcer(event.Listener):
             and module not in self.announced
         ):
             logging.getLogger("sklpf").info("compiling kernels for %s, once, about 10 s", module)
+            if not self.announced and _somebody_waits():
+                print(_NOTICE, file=sys.stderr, flush=True)
         self.announced.add(module)
+
+
+def _somebody_waits() -> bool:
+    """Whether a person sees the standard error of this process, which is no worker."""
+    if multiprocessing.current_process().name != "MainProcess":
+        return False
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 event.register("numba:compile", _Announcer())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -216,10 +215,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return self._read(self.run_)
 
     def _as_path(self, path) -> Path:
-        options = {name: getattr(self, name, None) for name in ("base", "weights")}
-        options = {name: value for name, value in options.items() if value is not None}
         if isinstance(path, Path):
-            _refuse(options, [], "a path, which has them already")
             return path
         if isinstance(path, PartitionEstimator):
             raise TypeError(
@@ -241,8 +237,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 f"path must be model.path(X), the rows whose likelihoods are wanted: a {name} has"
                 " one for each row"
             )
-        _refuse(options, inspect.signature(path.path).parameters, type(path).__name__)
-        return path.path(**options)
+        return path.path()
 
     def _seed(self) -> int:
         if "random_state" not in self.get_params(deep=False):
@@ -289,12 +284,6 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             path.probe() if isinstance(path, GeometricPath) else None,
         )
         return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))
-
-
-def _refuse(options, known, owner) -> None:
-    for name in options:
-        if name not in known:
-            raise TypeError(f"{name} is no option of {owner}: leave it at None")
 
 
 def _instead(kind: type) -> str:

@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.stats import beta, norm
 
 from sklpf._utils.alarm import Alarm
@@ -58,7 +57,7 @@ class RejectionSampling(PartitionEstimator):
         Independent draws from q.
     proposal : object or None, default=None
         As in `ImportanceSampling`.
-    weights, base, random_state
+    random_state
         As in `AIS`.
 
     Attributes
@@ -104,8 +103,6 @@ class RejectionSampling(PartitionEstimator):
         "log_bound": [Interval(Real, None, None, closed="neither")],
         "n_samples": [Interval(Integral, 2, None, closed="left")],
         "proposal": "no_validation",
-        "weights": [str, None],
-        "base": [str, "array-like", None],
         "random_state": ["random_state"],
     }
 
@@ -115,15 +112,11 @@ class RejectionSampling(PartitionEstimator):
         n_samples: int = 10_000,
         *,
         proposal: Any = None,
-        weights: str | None = None,
-        base: str | ArrayLike | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
         self.log_bound = log_bound
         self.n_samples = n_samples
         self.proposal = proposal
-        self.weights = weights
-        self.base = base
         self.random_state = random_state
 
     _diagnostics = {

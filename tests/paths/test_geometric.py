@@ -29,7 +29,7 @@ from sklpf import (
     StudentT,
     Uniform,
 )
-from sklpf._utils.random import Stream, stream_key
+from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path
 from sklpf.transitions import HMC, RandomWalk, Slice
 

@@ -30,7 +30,8 @@ def _next_counts(counts):
     t = 0
     while counts[t] == 0:
         t += 1
-    rest, counts[t] = counts[t] - 1, 0
+    rest = counts[t] - 1
+    counts[t] = 0
     counts[0] = rest
     counts[t + 1] += 1
 
@@ -47,7 +48,10 @@ def _add_token(previous, weights, table, counts, n_tokens, out):
     counts[0] = n_tokens
     last = counts.shape[0] - 1
     for rank in range(out.shape[0]):
-        below, above, b, total = rank, 0, n_tokens, 0.0
+        below = rank
+        above = 0
+        b = n_tokens
+        total = 0.0
         for t in range(last, -1, -1):
             if counts[t] > 0:
                 a = b - counts[t]
@@ -87,9 +91,13 @@ def log_weights_of_counts(document, beta, out):
     """Log of f_beta summed over the assignments z that give topics the same counts, for all counts
     of N tokens: out.
     """
-    n_tokens, n_topics = document.word.shape[0], document.alpha.shape[0]
-    table, counts = _binomials(n_topics, n_tokens), np.zeros(n_topics, np.int64)
-    weights, values, offset = np.empty(n_topics), np.ones(1), 0.0
+    n_tokens = document.word.shape[0]
+    n_topics = document.alpha.shape[0]
+    table = _binomials(n_topics, n_tokens)
+    counts = np.zeros(n_topics, np.int64)
+    weights = np.empty(n_topics)
+    values = np.ones(1)
+    offset = 0.0
     in_logs = False
     for i in range(n_tokens):
         row = document.log_base[document.word[i]]
@@ -101,7 +109,8 @@ def log_weights_of_counts(document, beta, out):
             _add_token(values, weights, table, counts, i + 1, more)
             scale = more.max()
             if more.min() >= _LEAST * scale:
-                values, offset = more / scale, offset + largest + math.log(scale)
+                values = more / scale
+                offset = offset + largest + math.log(scale)
                 continue
             # The prior may favour counts that are this improbable without it: logs from here on.
             in_logs = True
