@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf._utils.layout import padded
 from sklpf._utils.parallel import parallel_map
 from sklpf._utils.progress import said
-from sklpf._utils.random import Keys, Stream, draw_seed, stream_key
+from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.warnings import warn
 from sklpf.models.lda._counts import whole_counts
 from sklpf.models.lda.learning._priors import fit_prior, fit_symmetric_prior
@@ -40,12 +40,10 @@ class Tokens(NamedTuple):
     @classmethod
     def of(cls, X: sp.csr_matrix) -> Tokens:
         """Those of whole counts (n, n_features)."""
-        indptr = np.concatenate([[0], np.cumsum(np.asarray(X.sum(axis=1)).ravel())]).astype(
-            np.int64
-        )
-        return cls(
-            np.repeat(X.indices.astype(np.int32), X.data.astype(np.int64)), indptr, X.shape[1]
-        )
+        n_tokens = np.asarray(X.sum(axis=1)).ravel()
+        indptr = np.concatenate([[0], np.cumsum(n_tokens)]).astype(np.int64)
+        words = np.repeat(X.indices.astype(np.int32), X.data.astype(np.int64))
+        return cls(words, indptr, X.shape[1])
 
 
 class Sampling(NamedTuple):
@@ -197,12 +195,11 @@ class Sweeps:
         """What the chain leaves; if it was ended early, the counts of its last sweep where none
         were added.
         """
-        alpha = self.state.alpha
-        total = self.total if self.n_added else self.state.by_word
-        counts = np.ascontiguousarray(total[:, : len(alpha)].T, dtype=np.float64) / max(
-            1, self.n_added
-        )
-        return Chain(counts, alpha, self.state.eta, np.array(self.log_joint), self.step - 1)
+        state = self.state
+        total = self.total if self.n_added else state.by_word
+        counts = np.ascontiguousarray(total[:, : len(state.alpha)].T, dtype=np.float64)
+        counts = counts / max(1, self.n_added)
+        return Chain(counts, state.alpha, state.eta, np.array(self.log_joint), self.step - 1)
 
 
 class State:
@@ -222,20 +219,9 @@ class State:
         from sklpf.models.lda.learning._gibbs_kernels import sweep
 
         words, indptr, _ = self.corpus
-        sweep(
-            words,
-            indptr,
-            self.alpha,
-            self.eta,
-            self.z,
-            self.by_word,
-            self.by_topic,
-            self.keys(step),
-        )
-
-    def keys(self, step: int) -> Keys:
-        """Of the random numbers of a sweep."""
-        return Stream(self.key, 0, step).keys
+        counts = (self.by_word, self.by_topic)
+        keys = Stream(self.key, 0, step).keys
+        sweep(words, indptr, self.alpha, self.eta, self.z, *counts, keys)
 
     def by_document(self) -> NDArray[np.float64]:
         """n_dk, (n, K)."""
@@ -249,14 +235,11 @@ class State:
         """log p(words, topics), in nats (Griffiths & Steyvers 2004, equations 2 and 3)."""
         from sklpf.models.lda.learning._gibbs_kernels import log_urns
 
-        whole = self.alpha.sum()
-        n_topics = len(self.alpha)
-        n_features = len(self.by_word)
-        value = log_urns(by_document, self.alpha) + log_urns(
-            self.by_word, np.full(self.by_word.shape[1], self.eta)
-        )
-        value -= np.sum(gammaln(np.diff(self.corpus.indptr) + whole) - gammaln(whole))
-        value -= np.sum(gammaln(self.by_topic + n_features * self.eta)) - n_topics * gammaln(
-            n_features * self.eta
-        )
+        alpha_sum = self.alpha.sum()
+        eta_sum = len(self.by_word) * self.eta
+        etas = np.full(self.by_word.shape[1], self.eta)
+        value = log_urns(by_document, self.alpha) + log_urns(self.by_word, etas)
+        n_tokens = np.diff(self.corpus.indptr)
+        value -= np.sum(gammaln(n_tokens + alpha_sum) - gammaln(alpha_sum))
+        value -= np.sum(gammaln(self.by_topic + eta_sum)) - len(self.alpha) * gammaln(eta_sum)
         return float(value)
