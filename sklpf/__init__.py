@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import SAMS as SAMS
     from sklpf.partition import SMC as SMC
     from sklpf.partition import AdaptiveRejection as AdaptiveRejection
+    from sklpf.partition import BridgeSampling as BridgeSampling
     from sklpf.partition import Exact as Exact
     from sklpf.partition import ImportanceSampling as ImportanceSampling
     from sklpf.partition import LeftToRight as LeftToRight
@@ -67,6 +68,7 @@ _PUBLIC = {
     "BernoulliRBM": "sklpf.models",
     "BilinearGenerativeModel": "sklpf.models",
     "BoltzmannMachine": "sklpf.models",
+    "BridgeSampling": "sklpf.partition",
     "Exact": "sklpf.partition",
     "FactorialMixture": "sklpf.models",
     "Gaussian": "sklpf.paths",

@@ -3,6 +3,8 @@
 import functools
 import hashlib
 import logging
+import multiprocessing
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -12,6 +14,11 @@ import numba
 from numba.core import event
 
 from sklpf._utils import progress as _progress
+
+_NOTICE = (
+    "sklpf compiles what it needs at its first use, 10 to 20 seconds for a model, and keeps it for"
+    " later processes; sklpf.warm_up() compiles everything ahead"
+)
 
 # error_model="numpy": division by zero gives inf, as NumPy does. The fast-math flags keep NaN and
 # inf intact. No kernel is called from C, for which numba would compile a wrapper around each.
@@ -96,7 +103,16 @@ class _Announcer(event.Listener):
             and module not in self.announced
         ):
             logging.getLogger("sklpf").info("compiling kernels for %s, once, about 10 s", module)
+            if not self.announced and _somebody_waits():
+                print(_NOTICE, file=sys.stderr, flush=True)
         self.announced.add(module)
+
+
+def _somebody_waits() -> bool:
+    """Whether a person sees the standard error of this process, which is no worker."""
+    if multiprocessing.current_process().name != "MainProcess":
+        return False
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 event.register("numba:compile", _Announcer())

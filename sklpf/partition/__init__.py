@@ -5,6 +5,7 @@ from sklpf.partition._ais import AIS
 from sklpf.partition._bar import BAR
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bdmc import BDMC
+from sklpf.partition._bridge_sampling import BridgeSampling
 from sklpf.partition._compare_estimates import compare_estimates
 from sklpf.partition._exact import Exact
 from sklpf.partition._hais import HAIS
@@ -30,6 +31,7 @@ __all__ = [
     "Alarm",
     "BAR",
     "BDMC",
+    "BridgeSampling",
     "Exact",
     "HAIS",
     "ImportanceSampling",

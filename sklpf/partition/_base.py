@@ -108,6 +108,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             If the result should not be trusted.
         """
         self._validate_params()
+        self._forget()
         started = time.perf_counter()
         if self._run_class is not None and isinstance(path, self._run_class):
             result = self._read(path)  # type: ignore[arg-type]
@@ -124,6 +125,12 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 ConvergenceWarning,
             )
         return self
+
+    def _forget(self) -> None:
+        """Drop all that an earlier fit has set, so that a fit that fails leaves nothing of it."""
+        for name in list(self.__dict__):
+            if name.endswith("_") and not name.startswith("_"):
+                delattr(self, name)
 
     def _keep(self, result: PartitionResult) -> None:
         self.result_ = result
@@ -195,7 +202,6 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _estimate_path(self, path: Path) -> PartitionResult:
         seed = self._seed()
-        self.__dict__.pop("run_", None)
         if path.n_rows is not None:
             if getattr(self, "starts", None) is not None:
                 raise ValueError(
@@ -274,8 +280,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             type(self),
             path,
             path.ladder,
-            path.n_moves_per_segment,
-        )  # the last two may belong to the class
+            path.n_moves_per_segment,  # these two may belong to the class
+            path.probe() if isinstance(path, GeometricPath) else None,
+        )
         return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))
 
 

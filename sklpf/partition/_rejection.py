@@ -13,14 +13,14 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import BOUND, PartitionEstimator
-from sklpf.partition._proposal import base_draws, proposing
+from sklpf.partition._proposal import base_draws, check_cover, proposing
 from sklpf.readings import Reading, conclude
 from sklpf.readings._bound import lower_bound
 from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
 from sklpf.runs import Run
 from sklpf.runs._draws import has_points, points_of
 
-_DRAWS, _ACCEPTS = 1, 2  # random streams
+_DRAWS, _ACCEPTS, _COVER = 1, 2, 3  # random streams
 _FEWEST = 10  # accepted draws
 _ROUNDING = 1e-9  # by which log f may exceed the bound, relative to its size
 
@@ -126,12 +126,6 @@ class RejectionSampling(PartitionEstimator):
     }
     _run_class = RejectionRun
 
-    def fit(self, path, y=None):
-        self.__dict__.pop("samples_", None)
-        return super().fit(path, y)
-
-    fit.__doc__ = PartitionEstimator.fit.__doc__
-
     def _as_path(self, path):
         return proposing(super()._as_path(path), self.proposal)
 
@@ -140,6 +134,7 @@ class RejectionSampling(PartitionEstimator):
             path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "RejectionSampling"
         )
         self._check_bound(path, draws)
+        check_cover(path, draws.state, Stream(stream_key(seed, _COVER)))
         uniforms = Stream(stream_key(seed, _ACCEPTS)).generator().random(self.n_samples)
         accepted = np.flatnonzero(np.log1p(-uniforms) < draws.log_weights - self.log_bound)
         state = path.take(draws.state, accepted)

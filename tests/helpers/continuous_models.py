@@ -5,9 +5,9 @@ in the plane.
 import numpy as np
 
 from sklpf import HMC
-from sklpf._utils.random import Stream
 from sklpf.kernels import _programs as kernels
 from sklpf.kernels import njit
+from sklpf.paths import Stream
 from sklpf.runs import _plain, _programs
 from sklpf.transitions._hmc_kernels import Values
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from convergence import may_not_converge
 
 from sklpf import (
     AIS,
@@ -43,7 +44,7 @@ class Own:
         return hidden_mode_problem(4, 0.6).path
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 @pytest.mark.parametrize("estimator", SMALL, ids=lambda estimator: type(estimator).__name__)
 def test_a_model_stands_for_its_default_path(estimator):
     def log_partition(path):

@@ -453,6 +453,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         check_is_fitted(self)
         return validate_data(self, X, dtype=np.float64, reset=False)
 
+    _discrete = True
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
 
     def _fitted_arrays(self):

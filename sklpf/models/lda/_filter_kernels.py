@@ -25,6 +25,7 @@ _Z = np.int64(_random.FIRST)
 _NEW = np.int64(_random.SECOND)
 _ORDER = np.int64(_random.SWAP)
 _ONE = np.int64(1)
+_SMALLEST = 1e-290  # product of ratios that is kept as a number, not as a log
 
 
 # ---- a token of sixteen particles
@@ -208,33 +209,63 @@ def _probabilities(document):
 
 
 @njit
+def _fill_ratios(above, below, n, out):
+    """Products of (above + j) / (below + j) over j < 0, …, n, and True; where these leave the range
+    of numbers their logs, and False.
+    """
+    out[0] = 1.0
+    for j in range(n):
+        out[j + 1] = out[j] * ((above + j) / (below + j))
+    if _SMALLEST < out[n] < 1 / _SMALLEST:
+        return True
+    out[0] = 0.0
+    for j in range(n):
+        out[j + 1] = out[j] + math.log((above + j) / (below + j))
+    return False
+
+
+@njit
+def _multiply_by_exp(particle_weights, counts, log_gains):
+    """Multiply weights by the exp of log gains (by count, as counts (n_groups, 16) say) over the
+    largest of the products; its log.
+    """
+    largest = -np.inf
+    for c in range(particle_weights.shape[0]):
+        log_gain = log_gains[int(counts[c // LANES, c % LANES])]
+        particle_weights[c] = math.log(particle_weights[c]) + log_gain
+        largest = max(largest, particle_weights[c])
+    for c in range(particle_weights.shape[0]):
+        particle_weights[c] = math.exp(particle_weights[c] - largest)
+    return largest
+
+
+@njit
 def _change_prior(particle_weights, counts, n_tokens, old, new, gains):
     """Multiply weights by how much more probable the topics of so many tokens are a priori; log of
     the mean weight.
 
     Ratios are products over tokens, since differences of log Gamma lose their digits where priors
-    are large. After each topic weights are divided by their mean, so that they stay in range. gains
-    (n_tokens + 1,) is work space.
+    are large; sums of logs where the product leaves the range of numbers. After each topic weights
+    are divided by their mean, so that they stay in range. gains (n_tokens + 1,) is work space.
     """
     all_old = old.sum()
     all_new = new.sum()
-    common = 1.0
     total = 0.0
-    for j in range(n_tokens):
-        common *= (all_old + j) / (all_new + j)
-    gains[0] = 1.0
     for k in range(old.shape[0]):
         if old[k] == new[k]:
             continue
-        known = 0
+        most = 0
         for c in range(particle_weights.shape[0]):
-            count = int(counts[c // LANES, k, c % LANES])
-            while known < count:
-                gains[known + 1] = gains[known] * ((new[k] + known) / (old[k] + known))
-                known += 1
-            particle_weights[c] *= gains[count]
+            most = max(most, int(counts[c // LANES, k, c % LANES]))
+        if _fill_ratios(new[k], old[k], most, gains):
+            for c in range(particle_weights.shape[0]):
+                particle_weights[c] *= gains[int(counts[c // LANES, k, c % LANES])]
+        else:
+            total += _multiply_by_exp(particle_weights, counts[:, k], gains)
         total += _normalise(particle_weights)[0]
-    return total + math.log(common)
+    if _fill_ratios(all_old, all_new, n_tokens, gains):
+        return total + math.log(gains[n_tokens])
+    return total + gains[n_tokens]
 
 
 @njit

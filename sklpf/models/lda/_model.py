@@ -619,6 +619,10 @@ class LatentDirichletAllocation(
         X = self._validate(X)
         return self._path(rounded(X)), whole_rows(X)
 
+    def _exclusive(self, path) -> NDArray[np.int64]:
+        """Documents of the same length exclude each other: their probabilities sum to 1."""
+        return path.n_tokens
+
     def _path(self, counts: sp.csr_matrix) -> LDAPath:
         """The path of documents with whole counts."""
         topics = self._topics.components.astype(np.float64)

@@ -459,6 +459,7 @@ class BernoulliRBM(
         return np.asarray(estimator.sample(path, n_samples, rng).v, dtype=self.components_.dtype)
 
     # -- what the likelihood asks for
+    _discrete = True
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
 
     def _fitted_arrays(self):

@@ -11,7 +11,7 @@ from scipy.special import entr, expit, logit, logsumexp
 from scipy.stats import norm
 
 from sklpf.datasets import make_factorial_shapes
-from sklpf.models.factorial.learning._posterior import FactorialPosterior
+from sklpf.models import FactorialPosterior
 from sklpf.variational import (
     Annealed,
     GlobalTempering,

@@ -16,8 +16,8 @@ from scipy.special import logsumexp
 from scipy.stats import t as student_t
 
 from sklpf import BernoulliRBM, Exact, ParallelTempering
-from sklpf._utils.random import Stream, stream_key
 from sklpf.models.rbm._ratio_path import EndParameters, RBMRatioPath, align, match_units
+from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
