@@ -103,12 +103,15 @@ def sample_topics(model, X: sp.csr_matrix) -> None:
     else:
         chains = parallel_map(run, keys, n_jobs=model.n_jobs, stage="chain")
         for i, chain in enumerate(chains):
-            said(
-                f"chain {i + 1} of {len(chains)}: log p(words, topics) = {chain.log_joint[-1]:.4f}"
-            )
+            said(functools.partial(_line, chain, f"chain {i + 1} of {len(chains)}"))
     best = max(chains, key=lambda chain: chain.level)
     _store(best, sampling, X.dtype, model)
     _warn_if_unsettled(best.rise / X.sum(dtype=np.float64), best.n_sweeps)
+
+
+def _line(chain: Chain, name: str) -> str:
+    """What is said of a chain that has ended."""
+    return f"{name}: log p(words, topics) = {chain.log_joint[-1]:.4f}"
 
 
 def _warn_if_unsettled(rise: float, n_sweeps: int) -> None:
