@@ -90,7 +90,7 @@ class DensityRatioPath(GeometricPath):
 
     @property
     def draw_alarms(self) -> tuple[str, ...]:
-        """Why the draws are not to be trusted, in sentences."""
+        """Alarms about the draws, in sentences."""
         shares = [between_groups(y.sum(axis=1), (y**2).sum(axis=1), y.shape[1]) for y in self.draws]
         return draw_alarms(shares)
 
@@ -127,17 +127,15 @@ def _solve(root, x):
 # ---- from models
 def energy_ratio_path(model_a: Any, model_b: Any) -> DensityRatioPath | None:
     """Return the path from one fitted `EnergyBasedModel` to another, with draws of both; None if
-    the draws are not trusted.
+    a run that draws has not converged.
     """
     seeds = (model_a._partition_seed, model_b._partition_seed)
     paths = (model_a.path(), model_b.path())
-    draws_a, draws_b = (
-        _draws(m, path, (*seeds, end))
-        for end, (m, path) in enumerate(zip((model_a, model_b), paths))
-    )
-    return (
-        None if draws_a is None or draws_b is None else DensityRatioPath(*paths, draws_a, draws_b)
-    )
+    draws_a = _draws(model_a, paths[0], (*seeds, 0))
+    draws_b = _draws(model_b, paths[1], (*seeds, 1))
+    if draws_a is None or draws_b is None:
+        return None
+    return DensityRatioPath(*paths, draws_a, draws_b)
 
 
 def _draws(model, path, seed) -> Array | None:

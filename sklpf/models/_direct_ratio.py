@@ -55,8 +55,8 @@ def ratio_result(model_a: Any, model_b: Any) -> PartitionResult | None:
 
 
 def draw_alarms(shares: Sequence[float]) -> tuple[str, ...]:
-    """Why draws of the two models are not to be trusted, in sentences: by the shares of their
-    variance that lie between ladders.
+    """Alarms about draws of the two models, in sentences, from the shares of their variance that
+    lie between ladders.
     """
     return tuple(
         f"draws of the {name} model differ between ladders ({share:.0%} of the variance lies"

@@ -121,7 +121,7 @@ class RBMRatioPath(KernelPath):
 
     @property
     def draw_alarms(self) -> tuple[str, ...]:
-        """Why the draws are not to be trusted, in sentences."""
+        """Alarms about the draws, in sentences."""
         sums = self.draws.sum(axis=2, dtype=np.float64)
         shares = [between_groups(ladders, ladders, self.draws.shape[2]) for ladders in sums]
         return draw_alarms(shares)
@@ -201,10 +201,8 @@ def align(a: EndParameters, b: EndParameters, pairs: NDArray[np.int64]) -> tuple
 def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath:
     """Return the path from one fitted `BernoulliRBM` to another, with draws of both."""
     seeds = model_a._partition_seed, model_b._partition_seed
-    draws_a, draws_b = (
-        _draws(model, np.random.default_rng([*seeds, end]))
-        for end, model in enumerate((model_a, model_b))
-    )
+    draws_a = _draws(model_a, np.random.default_rng([*seeds, 0]))
+    draws_b = _draws(model_b, np.random.default_rng([*seeds, 1]))
     return RBMRatioPath(_parameters(model_a), _parameters(model_b), draws_a, draws_b)
 
 
@@ -220,9 +218,10 @@ def _draws(model, rng) -> NDArray[np.uint8]:
     """
     path = model.path()
     estimator = model.partition_estimator
-    estimator = (
-        clone(estimator) if isinstance(estimator, ParallelTempering) else default_estimator(path)
-    )
+    if isinstance(estimator, ParallelTempering):
+        estimator = clone(estimator)
+    else:
+        estimator = default_estimator(path)
     if isinstance(estimator, ParallelTempering):
         estimator.set_params(n_ladders=N_GROUPS, n_jobs=model.n_jobs, checkpoint=None)
     v = estimator.sample(path, N_GROUPS * _N_DRAWS, rng).v

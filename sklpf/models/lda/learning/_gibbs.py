@@ -55,7 +55,7 @@ class Sampling(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """What a chain leaves."""
+    """Result of a chain."""
 
     counts: NDArray[np.float64]  # (K, V) n_wk, the mean over its last sweeps
     alpha: NDArray[np.float64]  # (K,)
@@ -70,8 +70,8 @@ class Chain(NamedTuple):
 
     @property
     def rise(self) -> float:
-        """How far that lies above the quarter before; 0 where it is less than the values spread
-        anyway.
+        """By how much that exceeds the mean of the quarter before; 0 if by less than the values'
+        standard deviation.
         """
         rise = self.level - float(self._quarter(2).mean())
         return rise if rise > self._quarter(1).std() else 0.0
@@ -84,8 +84,8 @@ class Chain(NamedTuple):
 
 
 def sample_topics(model, X: sp.csr_matrix) -> None:
-    """Run the model's chains on X and write what the best has found to the model; warns where it
-    still rises.
+    """Run the model's chains on X, write the result of the best one to the model, and warn if its
+    log p(words, topics) still rises.
 
     The best is the one with the highest log p(words, topics) given its priors.
     """
@@ -110,7 +110,7 @@ def sample_topics(model, X: sp.csr_matrix) -> None:
 
 
 def _line(chain: Chain, name: str) -> str:
-    """What is said of a chain that has ended."""
+    """The line that `verbose` prints for a finished chain."""
     return f"{name}: log p(words, topics) = {chain.log_joint[-1]:.4f}"
 
 
@@ -140,8 +140,8 @@ def _store(chain: Chain, sampling: Sampling, dtype, model) -> None:
 
 
 def run_chain(corpus: Tokens, alpha, eta, sampling: Sampling, key, report: bool = False) -> Chain:
-    """A chain, whose sweeps but for the first are the passes of the current fit if it is to
-    `report`.
+    """Run a chain; with `report` its sweeps, but for the first, are the passes of the current
+    fit.
     """
     sweeps = Sweeps(State(corpus, alpha, eta, key), sampling)
     sweeps.run()  # the first draws all tokens given those before them
@@ -154,7 +154,7 @@ def run_chain(corpus: Tokens, alpha, eta, sampling: Sampling, key, report: bool 
 
 
 class Sweeps:
-    """A chain on its way: what it has counted over its last sweeps, and its values of log p(words,
+    """A running chain: the counts summed over its last sweeps, and its values of log p(words,
     topics).
     """
 
@@ -173,7 +173,7 @@ class Sweeps:
         sampling = self.sampling
         step = self.step
         state.sweep(step)
-        if self._is_looked_at(step):
+        if self._is_recorded(step):
             by_document = state.by_document()
             if step > 0 and sampling.learn_alpha:
                 state.alpha = fit_prior(state.alpha, state.alpha + by_document, _RATE)
@@ -185,18 +185,18 @@ class Sweeps:
             self.n_added += 1
         self.step += 1
 
-    def _is_looked_at(self, step: int) -> bool:
+    def _is_recorded(self, step: int) -> bool:
         """Whether the joint likelihood is computed after this sweep."""
         return step % _EVERY == 0 or step == self.sampling.n_sweeps
 
     def report(self, iteration: int) -> str:
-        """What is said of a sweep."""
+        """The line that `verbose` prints after a sweep."""
         last = self.step - 1
-        return f"log p(words, topics): {self.log_joint[-1]:.4f}" if self._is_looked_at(last) else ""
+        return f"log p(words, topics): {self.log_joint[-1]:.4f}" if self._is_recorded(last) else ""
 
     def chain(self) -> Chain:
-        """What the chain leaves; if it was ended early, the counts of its last sweep where none
-        were added.
+        """The chain's result; if it was ended before counts were summed, those of its last
+        sweep.
         """
         state = self.state
         total = self.total if self.n_added else state.by_word
