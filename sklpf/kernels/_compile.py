@@ -23,17 +23,18 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def njit(function, **options):
+def njit(function, folder: Path | None = None, **options):
     """Compile `function` without the GIL, cached on disk where a cache directory is writable.
 
     numba's cache knows the time and size of the function's own file alone, and would go on using
     machine code that includes a former version of a function in another file. The name under which
     it is kept therefore ends in a digest of what it may include: the shared kernels, those of moves
-    and of its own folder with the states they work on, and the constants that these take from
-    elsewhere.
+    and of a folder (by default its own) with the states they work on, and the constants that these
+    take from elsewhere.
     """
     options = OPTIONS | options
-    function.__qualname__ += "_" + _digest(Path(function.__code__.co_filename).parent)
+    folder = Path(function.__code__.co_filename).parent if folder is None else folder
+    function.__qualname__ += "_" + _digest(folder)
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba found no writable cache directory

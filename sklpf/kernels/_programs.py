@@ -1,19 +1,21 @@
 """The programs that move chains, each written once over hooks that a model's kernels implement.
 
 A hook is a stub; `implements` gives it a body for the models that are instances of one NamedTuple.
-numba keeps compiled programs by the file of the outermost function, so the programs here are not
-cached themselves: every model's kernel file has a cached shell around each, which an edit of that
-file recompiles.
+`compiled` gives a program for the models of one module of kernels.
 
 `runs/_plain.py` has the same programs as plain loops, which specify what they do.
 """
 
+import functools
+import importlib
 import math
-from typing import NamedTuple
+import types
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba import types
+from numba.core.types import BaseNamedTuple
 from numba.extending import overload
 
 from sklpf._utils.limits import MAX_EXPONENT, RECORD_EVERY
@@ -23,7 +25,7 @@ from sklpf.kernels._exponentials import exp64
 from sklpf.kernels._random import random_bits, uniform
 
 Q_OFFSET = 600.0  # q(level | x) is summed as exp(log q + 600), which keeps terms down to e^-1300
-program = numba.njit(**OPTIONS, inline="always")  # compiled within the shells alone
+program = numba.njit(**OPTIONS, inline="always")  # a part of what calls it
 
 
 # ---- hooks
@@ -77,7 +79,7 @@ def implements(hook, model_class, **options):
     def register(body):
         @overload(hook, jit_options=OPTIONS | {"no_cpython_wrapper": True} | options, strict=False)
         def choose(model, *arguments):
-            if isinstance(model, types.BaseNamedTuple) and model.instance_class is model_class:
+            if isinstance(model, BaseNamedTuple) and model.instance_class is model_class:
                 return body
 
         return body
@@ -103,6 +105,20 @@ def tempered(model_class):
     @implements(derivatives, model_class, forceinline=True)
     def _derivatives(model, state, c, beta, work):
         return log_gain(model, state, c), 0.0
+
+
+@functools.cache
+def compiled(name: str, module: str) -> Any:
+    """A program for the models of a module of kernels, which implements their hooks.
+
+    numba keeps machine code by the file of the outermost function, here this one, and would miss an
+    edit of a hook in another file. Each module therefore gets a copy of the program, kept under the
+    digest of the module's folder.
+    """
+    written = globals()[name].py_func
+    copied = types.FunctionType(written.__code__, written.__globals__, name)
+    copied.__module__ = module
+    return njit(copied, folder=Path(importlib.import_module(module).__file__).parent)
 
 
 # ---- programs

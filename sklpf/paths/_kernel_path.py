@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,9 @@ class CompiledPrograms:
         callable
             Compiled for this kind of path.
         """
-        return getattr(importlib.import_module(self._kernels), name)
+        from sklpf.kernels._programs import compiled
+
+        return compiled(name, self._kernels)
 
 
 class KernelPath(CompiledPrograms, Path):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf.kernels import OPTIONS, implements, njit
+from sklpf.kernels import OPTIONS, implements
 from sklpf.kernels import _programs as programs
 
 
@@ -41,31 +41,3 @@ def _evaluate(row, position, values):
         values.log_base[c] = row.log_norm - 0.5 * length
         values.gain[c] = row.constant + gain
     np.dot(causes, row.root, values.gain_slope)
-
-
-@njit
-def anneal(model, state, betas, reverse, keys, log_weights):
-    programs.anneal(model, state, betas, reverse, keys, log_weights)
-
-
-@njit
-def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
-    programs.exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums)
-
-
-@njit
-def temper(
-    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
-):
-    programs.temper(
-        model,
-        state,
-        levels,
-        ladder,
-        log_pseudo_prior,
-        n_redraws,
-        sweeps_per_redraw,
-        stride,
-        keys,
-        sums,
-    )

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf.kernels import OPTIONS, implements, njit
+from sklpf.kernels import OPTIONS, implements
 from sklpf.kernels import _programs as programs
 from sklpf.kernels._random import log64
 
@@ -77,31 +77,3 @@ def _student_t(density, position, values):
             slopes[c, j] += factor * position[c, j]
         values.log_base[c] = density.log_norm - 0.5 * (df + d) * math.log1p(square / df)
         gain[c] -= values.log_base[c]
-
-
-@njit
-def anneal(model, state, betas, reverse, keys, log_weights):
-    programs.anneal(model, state, betas, reverse, keys, log_weights)
-
-
-@njit
-def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
-    programs.exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums)
-
-
-@njit
-def temper(
-    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
-):
-    programs.temper(
-        model,
-        state,
-        levels,
-        ladder,
-        log_pseudo_prior,
-        n_redraws,
-        sweeps_per_redraw,
-        stride,
-        keys,
-        sums,
-    )
