@@ -21,6 +21,8 @@ OPTIONS: dict[str, Any] = {
     "fastmath": {"contract", "nsz"},
     "no_cfunc_wrapper": True,
 }
+# Of functions whose sums may be taken in another order, so that they vectorise.
+SUMS: dict[str, Any] = {"fastmath": {*OPTIONS["fastmath"], "reassoc"}}
 
 
 def njit(function, folder: Path | None = None, **options):
@@ -56,14 +58,16 @@ def inlined(function):
 
 @functools.cache
 def _digest(folder: Path) -> str:
-    """Of the files with kernels in a folder, of the moves', of this package, and of what is built
-    in.
-    """
-    shared = Path(__file__).parent
-    constants = [shared.parent / "_utils" / f"{name}.py" for name in ("layout", "limits", "random")]
-    states = [*folder.glob("_path.py"), *folder.glob("_bases.py")]
-    moves = (shared.parent / "transitions").glob("*kernels.py")
-    files = [*shared.glob("*.py"), *constants, *moves, *folder.glob("*kernels.py"), *states]
+    """Of a folder's kernels, of the shared ones, those of bases and of moves, and of constants."""
+    package = Path(__file__).parent.parent
+    files = [
+        *(package / "kernels").glob("*.py"),
+        *(package / "_utils" / f"{name}.py" for name in ("layout", "limits", "random")),
+        *(package / "paths" / f"{name}.py" for name in ("_bases", "_density_kernels")),
+        *(package / "transitions").glob("*kernels.py"),
+        *folder.glob("*kernels.py"),
+        *folder.glob("_path.py"),  # with the states that kernels work on
+    ]
     content = b"".join(file.read_bytes() for file in sorted(set(files)))
     return hashlib.blake2b(content, digest_size=5).hexdigest()
 

@@ -63,16 +63,6 @@ def summarise(model, state, c, out):
     """Write what tells the modes of the target apart, of chain c, to out (S,)."""
 
 
-def evaluate(density, position, values):
-    """Of a density on R^d: write log f_0, log f_1 - log f_0 and their gradients at points (n, d) to
-    `values`.
-    """
-
-
-def add_base(base, position, values):
-    """Of a base density on R^d: write log f_0 and its gradient at points (n, d) to `values`."""
-
-
 def implements(hook, model_class, **options):
     """Decorator: the body of a hook for models that are instances of one NamedTuple."""
 
@@ -108,15 +98,15 @@ def tempered(model_class):
 
 
 @functools.cache
-def compiled(name: str, module: str) -> Any:
+def compiled(written: Any, module: str) -> Any:
     """A program for the models of a module of kernels, which implements their hooks.
 
     numba keeps machine code by the file of the outermost function, here this one, and would miss an
     edit of a hook in another file. Each module therefore gets a copy of the program, kept under the
     digest of the module's folder.
     """
-    written = globals()[name].py_func
-    copied = types.FunctionType(written.__code__, written.__globals__, name)
+    function = written.py_func
+    copied = types.FunctionType(function.__code__, function.__globals__, function.__name__)
     copied.__module__ = module
     return njit(copied, folder=Path(importlib.import_module(module).__file__).parent)
 

@@ -238,19 +238,16 @@ class GeometricPath(TemperedPath):
         """What compiled programs run on, or None: functions compiled by numba, and a base that they
         know.
         """
-        functions = self.log_density, self.grad
-        if (
-            self.grad_base is not None
-            or not all(hasattr(f, "py_func") for f in functions)
-            or not self.vectorized
-        ):
-            return None
+        functions = [f for f in (self.log_density, self.grad) if f is not None]
+        are_compiled = self.vectorized and all(hasattr(f, "py_func") for f in functions)
         base = getattr(self.base, "packed", None)
-        if base is None:
+        if not are_compiled or base is None or self.grad_base is not None:
             return None
-        from sklpf.paths._density_kernels import Compiled
+        from sklpf.paths._density_kernels import DensityWithGradient, Interpolation, LogDensity
 
-        return Compiled(*functions, base)
+        if self.grad is None:
+            return Interpolation(LogDensity(self.log_density), base)
+        return Interpolation(DensityWithGradient(self.log_density, self.grad), base)
 
     @property
     def n_summaries(self) -> int:

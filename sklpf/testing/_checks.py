@@ -19,8 +19,11 @@ from sklearn.base import clone
 from sklpf._utils.random import Stream, stream_key
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.paths._base import check_ladder, map_state, n_chains
+from sklpf.reweighting import effective_sample_size
 from sklpf.testing._problems import Problem
 from sklpf.transitions import Transition
+
+_FEWEST_EFFECTIVE = 50  # chains at a level, for which z-scores are normal
 
 
 def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
@@ -191,12 +194,13 @@ def _check_purity(path, transition, state, memory, stream):
 
 
 def _weights(log_weights: NDArray, level: int) -> NDArray:
-    weights = np.exp(log_weights - log_weights.max())
-    effective = weights.sum() ** 2 / np.sum(weights**2)
-    if not effective >= 50:
+    effective = effective_sample_size(log_weights)
+    if not effective >= _FEWEST_EFFECTIVE:
         raise ValueError(
-            f"at level {level} only {effective:.0f} weights count: check a ladder with more levels"
+            f"at level {level} the effective sample size is {effective:.0f} (at least"
+            f" {_FEWEST_EFFECTIVE} needed): check a ladder with more levels"
         )
+    weights = np.exp(log_weights - log_weights.max())
     return weights / weights.sum()
 
 

@@ -8,13 +8,10 @@ import numpy as np
 
 from sklpf._utils.limits import LARGEST_KICK
 from sklpf._utils.random import ACCEPT, FIRST
-from sklpf.kernels import OPTIONS, implements, inlined, njit, uniform
+from sklpf.kernels import SUMS, implements, inlined, njit, uniform
 from sklpf.kernels import _programs as programs
+from sklpf.kernels._densities import Values, evaluate
 from sklpf.kernels._random import chains_bits, normals
-
-_summing = functools.partial(
-    njit, forceinline=True, fastmath={*OPTIONS["fastmath"], "reassoc"}
-)  # sums that vectorise
 
 
 class Move(NamedTuple):
@@ -35,15 +32,6 @@ class HMCModel(NamedTuple):
 
     density: Any
     move: Move
-
-
-class Values(NamedTuple):
-    """What `evaluate` writes: log f_0, log f_1 - log f_0 and their gradients."""
-
-    log_base: np.ndarray  # (n,)
-    gain: np.ndarray  # (n,)
-    base_slope: np.ndarray  # (n, d)
-    gain_slope: np.ndarray  # (n, d)
 
 
 class Work(NamedTuple):
@@ -213,7 +201,7 @@ def _copy(source, target, c):
         target[c, j] = source[c, j]
 
 
-@_summing
+@functools.partial(njit, forceinline=True, **SUMS)
 def _not_finite(numbers):
     """0, or NaN where one of the numbers is none."""
     total = 0.0
@@ -290,7 +278,7 @@ def _sweep(model, state, betas, reverse, keys, work):
         else:
             _kick(move, betas, values.base_slope, values.gain_slope, work)
         _drift(move, points.position, work)
-        programs.evaluate(model.density, work.position, values)
+        evaluate(model.density, work.position, values)
         _kick(move, betas, values.base_slope, values.gain_slope, work)
     _decide(points, memory, betas, keys, work)
     if not reverse:

@@ -15,8 +15,7 @@ from numba.core.caching import NullCache
 from numba.core.registry import CPUDispatcher
 
 import sklpf
-from sklpf.kernels import _compile
-from sklpf.kernels._programs import compiled
+from sklpf.kernels import _compile, _programs
 
 ROOT = Path(sklpf.__file__).parent
 FILES = [*sorted((ROOT / "kernels").glob("_*.py")), *sorted(ROOT.glob("*/**/*kernels.py"))]
@@ -49,7 +48,7 @@ def test_cached_functions_carry_the_digest(file):
 )
 def test_programs_carry_the_digest_of_their_model(file, name):
     """Machine code of a program holds the hooks of the model that it was compiled for."""
-    program = compiled(name, module_of(file).__name__)
+    program = _programs.compiled(getattr(_programs, name), module_of(file).__name__)
     assert not isinstance(program._cache, NullCache)
     assert program.py_func.__qualname__ == f"{name}_{_compile._digest(file.parent)}"
 

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from sklpf.models.bilinear._path import pack_row
 from sklpf.models.linear._path import WIDTH
 from sklpf.models.linear._trainer import independent_components
+from sklpf.paths._kernel_path import values_at
 
 _STEP = 0.2  # of the natural gradients
 _STYLE_SHARE = 0.3  # of it, for the style, whose draws can't follow
@@ -97,16 +99,16 @@ class BilinearLatents:
 
     def log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return log p(x, c, d) of every chain up to a constant, shape (n,)."""
-        residual = self._parts(position)[2]
-        return -0.5 * np.einsum("ij,ij->i", residual, residual) - np.abs(position).sum(axis=1)
+        values = self._values(position)
+        return values.log_base + values.gain
 
     def grad(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return its gradient, shape (n, n_content + n_style)."""
-        content, style, residual = self._parts(position)
-        components, theta, psi = self.parameters
-        slope = residual @ components.T / self.noise_std
-        prior = -np.sign(position)
-        return prior + np.concatenate([(slope * style) @ theta, (slope * content) @ psi], axis=1)
+        values = self._values(position)
+        return values.base_slope + values.gain_slope
+
+    def _values(self, position):
+        return values_at(pack_row(self.X, self.parameters, self.noise_std, 0.0), position)
 
     def maximise(self, position: NDArray[np.float64], rate: float) -> None:
         """Move all three matrices along their natural gradients."""

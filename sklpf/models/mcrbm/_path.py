@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from sklpf._utils.random import Stream
 from sklpf.models.mcrbm._base import PeakMixture, curvature
-from sklpf.models.mcrbm._units import OFFSET, Units, sigmoid
+from sklpf.models.mcrbm._units import Units, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import GeometricPath
 from sklpf.paths._geometric import Points
-from sklpf.paths._kernel_path import CompiledPrograms, read_only
+from sklpf.paths._kernel_path import CompiledPrograms
 from sklpf.uncertainty import log_mean_exp
 
 _N_LEVELS = 5000  # of the default estimator
@@ -118,19 +118,7 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
 
     @property
     def packed(self) -> Any:
-        """The units as compiled programs take them."""
-        from sklpf.models.mcrbm._path_kernels import PackedUnits
+        """The units and the base as compiled programs take them."""
+        from sklpf.paths._density_kernels import Interpolation
 
-        units, base = self.units, self.base
-        constant = self.constant + 0.5 * float(base.center @ units.intercept)
-        return PackedUnits(
-            read_only(np.concatenate([units.factors, units.filters])),
-            read_only(units.pooling),
-            read_only(units.intercept_covariance),
-            read_only(units.intercept_mean),
-            base.center,
-            base.precisions,
-            base.log_norms,
-            OFFSET,
-            constant,
-        )
+        return Interpolation(self.units.packed(self.constant), self.base.packed)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sklpf._utils import random as _random
-from sklpf.kernels import OPTIONS, exp32, implements, inlined, njit, random_bits, uniform
+from sklpf.kernels import SUMS, exp32, implements, inlined, njit, random_bits, uniform
 from sklpf.kernels import _programs as programs
 
 _HIDDEN, _VISIBLE, _DRAW = (
@@ -17,9 +17,6 @@ _HIDDEN, _VISIBLE, _DRAW = (
 )
 _RENEW_EVERY = 4  # sweeps
 _FOLDED = 512  # factors in [1, 2] whose product is far from overflow
-_reordered = functools.partial(
-    njit, fastmath={*OPTIONS["fastmath"], "reassoc"}
-)  # sums that vectorise
 
 
 class Ends(NamedTuple):
@@ -75,7 +72,7 @@ def _blend(ends, beta, n, out):
         out[j] = low * ends[j] + high * ends[n + j]
 
 
-@_reordered
+@functools.partial(njit, **SUMS)
 def _softplus_sum(ends, beta, n, work):
     """Sum over j of log(1 + e^x_j), x = (1 - beta) ends[:n] + beta ends[n:]."""
     _blend(ends, beta, n, work)
