@@ -49,8 +49,8 @@ class GeometricPath(TemperedPath):
     log_density : callable
         The whole unnormalised log density in nats, of points (n, d), giving (n,). -inf is a density
         of 0. If it and `grad` are compiled by numba (and the base is one of this package) `HMC`
-        runs in compiled programs, made once in a process and not kept on disk; the numbers are
-        those of the uncompiled form but for rounding.
+        and `RandomWalk` run in compiled programs, made once in a process and not kept on disk; the
+        numbers are those of the uncompiled form but for rounding.
     grad : callable or None, default=None
         Its gradient, of points (n, d), giving (n, d). None leaves `RandomWalk` and `Slice` as
         moves.

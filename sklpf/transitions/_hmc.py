@@ -12,7 +12,6 @@ from sklpf._utils.random import ACCEPT, Stream
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.paths import Continuous, Gradients
 from sklpf.paths._base import map_state
-from sklpf.paths._kernel_path import read_only
 from sklpf.transitions._pilot import TunedTransition, choose, reflect, stream_normals
 
 
@@ -119,24 +118,12 @@ class HMC(TunedTransition):
         density = getattr(path, "packed", None)
         if density is None:
             return None
-        from sklpf.transitions._hmc_kernels import HMCModel, Move
+        from sklpf.transitions._continuous_kernels import MovedDensity, pack_steps
+        from sklpf.transitions._hmc_kernels import HMCMove
 
-        pilot, d = self.frozen, path.n_dimensions
-        matrices, scales = np.empty((0, d, d)), pilot.roots
-        if pilot.roots.ndim == 3:
-            matrices, scales = pilot.roots / pilot.sizes[:, np.newaxis], pilot.sizes
-        box = np.empty((2, 0)) if path.bounds is None else path.bounds
-        move = Move(
-            betas=read_only(pilot.betas),
-            log_steps=read_only(pilot.log_steps),
-            scales=read_only(scales),
-            matrices=read_only(matrices),
-            n_leapfrog=int(self.n_leapfrog),
-            half_life=0.0 if self.half_life is None else float(self.half_life),
-            low=read_only(box[0]),
-            high=read_only(box[1]),
-        )
-        return HMCModel(density, move)
+        steps = pack_steps(self.frozen, path.bounds, path.n_dimensions)
+        half_life = 0.0 if self.half_life is None else float(self.half_life)
+        return MovedDensity(density, HMCMove(steps, int(self.n_leapfrog), half_life))
 
     def move(self, path, state, memory, levels, stream, reverse=False):
         pilot, betas = self.frozen, path.ladder[levels]

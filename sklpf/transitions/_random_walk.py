@@ -77,8 +77,20 @@ class RandomWalk(TunedTransition):
         """Sum of the acceptance probabilities of every chain."""
         return memory[0]
 
+    def compiled(self, path):
+        """Return the move for compiled programs, where the path has a compiled density."""
+        density = getattr(path, "packed", None)
+        if density is None:
+            return None
+        from sklpf.transitions._continuous_kernels import MovedDensity, pack_steps
+        from sklpf.transitions._random_walk_kernels import RandomWalkMove
+
+        steps = pack_steps(self.frozen, path.bounds, path.n_dimensions)
+        return MovedDensity(density, RandomWalkMove(steps))
+
     def move(self, path, state, memory, levels, stream, reverse=False):
-        pilot, betas, old = self.frozen, path.ladder[levels], path.position(state)
+        pilot, betas = self.frozen, path.ladder[levels]
+        old = path.position(state)
         velocity = stream_normals(stream, np.empty_like(old))
         step = pilot.step(betas)[:, np.newaxis] * pilot.root(betas)(velocity)
         position, _ = reflect(path.bounds, old + step, step)
