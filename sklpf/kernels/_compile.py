@@ -79,7 +79,9 @@ class _Announcer(event.Listener):
     """
 
     def __init__(self):
-        self.depth, self.began, self.announced = 0, 0.0, set()
+        self.depth = 0
+        self.began = 0.0
+        self.announced = set()
 
     def on_start(self, event):
         module = event.data["dispatcher"].py_func.__module__ or ""

@@ -162,16 +162,19 @@ class TemperSums(NamedTuple):
 def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
     """Replica exchange in place on independent ladders of K consecutive chains."""
     n, n_levels = levels.shape[0], ladder.shape[0]
-    work, betas = scratch(model, state), np.empty(n)
+    work = scratch(model, state)
+    betas = np.empty(n)
     up, down, chain_at = np.empty(n), np.empty(n), np.empty(n_levels, np.int64)
-    summary, record = np.empty(sums.summaries.shape[2]), 0
+    summary = np.empty(sums.summaries.shape[2])
+    record = 0
     for t in range(n_scans):
         now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
         for c in range(n):
             betas[c] = ladder[levels[c]]
         sweep(model, state, betas, False, now, work)
         for c in range(n):
-            level, beta = levels[c], betas[c]
+            level = levels[c]
+            beta = betas[c]
             if level + 1 < n_levels:
                 up[c] = log_ratio(model, state, c, beta, ladder[level + 1], work)
             if level > 0:
@@ -199,12 +202,12 @@ def temper(
 ):
     """Simulated tempering in place."""
     n, n_levels = levels.shape[0], ladder.shape[0]
-    work, betas, bits = scratch(model, state), np.empty(n), np.empty(4, np.uint32)
-    log_densities, cumulative, summary = (
-        np.empty(n_levels),
-        np.empty(n_levels),
-        np.empty(sums.summaries.shape[1]),
-    )
+    work = scratch(model, state)
+    betas = np.empty(n)
+    bits = np.empty(4, np.uint32)
+    log_densities = np.empty(n_levels)
+    cumulative = np.empty(n_levels)
+    summary = np.empty(sums.summaries.shape[1])
     for t in range(n_redraws):
         now = keys
         for c in range(n):
@@ -328,7 +331,8 @@ def swap_levels(up, down, levels, ends, shift, start, keys, chain_at, sums):
     level, above and below, less that at its own. Adds to sums (K - 1, 5) what the plain loop says;
     chain_at (K,) is work space.
     """
-    n_levels, trips = chain_at.shape[0], 0
+    n_levels = chain_at.shape[0]
+    trips = 0
     bits = np.empty(4, np.uint32)
     for c in range(start, start + n_levels):
         chain_at[levels[c]] = c

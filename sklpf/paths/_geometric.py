@@ -134,12 +134,10 @@ class GeometricPath(TemperedPath):
         }.items():
             if not callable(function) and (function is not None or name == "log_density"):
                 raise TypeError(f"{name} must be a function of points (n, d), got {function!r}")
-        self.log_density, self.grad, self.grad_base, self.vectorized = (
-            log_density,
-            grad,
-            grad_base,
-            vectorized,
-        )
+        self.log_density = log_density
+        self.grad = grad
+        self.grad_base = grad_base
+        self.vectorized = vectorized
         self.base = as_base(base)
         self.n_dimensions: int = self.base.n_dimensions
         if self.n_dimensions < 1:
@@ -271,7 +269,8 @@ class GeometricPath(TemperedPath):
 
         if self.log_density not in _COMPILED:
             _COMPILED.add(self.log_density)
-            logger, density = logging.getLogger("sklpf"), _name(self.log_density)
+            logger = logging.getLogger("sklpf")
+            density = _name(self.log_density)
             logger.info("compiling programs for %s, once in this process, about 10 s", density)
         return getattr(_programs, name)
 
@@ -322,7 +321,8 @@ class GeometricPath(TemperedPath):
         return getattr(self.base, "grad_log_density", None)
 
     def _check_functions(self) -> None:
-        rng, d = np.random.default_rng(0), self.n_dimensions
+        rng = np.random.default_rng(0)
+        d = self.n_dimensions
         draws = np.asarray(self.base.sample(_N_CHECKED, rng), dtype=np.float64)
         if draws.shape != (_N_CHECKED, d):
             raise ValueError(

@@ -45,7 +45,8 @@ def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
         With a sentence that says what is broken.
     """
     check_ladder(path.ladder)
-    stream, n = Stream(stream_key(random_state)), 7
+    stream = Stream(stream_key(random_state))
+    n = 7
     state = path.sample_base(n, stream)
     _require(
         n_chains(state) == n,
@@ -71,7 +72,8 @@ def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
 
 def _check_densities(path, state, rtol):
     n, n_levels = n_chains(state), len(path.ladder)
-    before, matrix = map_state(np.copy, state), path.log_f_ladder(state)
+    before = map_state(np.copy, state)
+    matrix = path.log_f_ladder(state)
     _require(
         np.shape(matrix) == (n, n_levels),
         f"log_f_ladder must have shape {(n, n_levels)}, got {np.shape(matrix)}",
@@ -149,8 +151,10 @@ def check_transition(
         If the transition is wrong, never moves, changes its input or ignores its stream.
     """
     transition.check(path)
-    stream, n_levels = Stream(stream_key(random_state)), len(path.ladder)
-    state, log_weights = path.sample_base(n, stream), np.zeros(n)
+    stream = Stream(stream_key(random_state))
+    n_levels = len(path.ladder)
+    state = path.sample_base(n, stream)
+    log_weights = np.zeros(n)
     memory = transition.init(path, state, stream.aside())
     _check_purity(path, transition, state, memory, stream.at(1))
     flat = functools.partial(_flat, variables, transition)

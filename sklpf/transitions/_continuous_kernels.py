@@ -11,7 +11,6 @@ import numpy as np
 
 from sklpf.kernels import _programs as programs
 from sklpf.kernels import implements, inlined, njit
-from sklpf.paths._kernel_path import read_only
 
 
 class MovedDensity(NamedTuple):
@@ -96,16 +95,6 @@ class Steps(NamedTuple):
     high: np.ndarray
 
 
-def pack_steps(pilot: Any, bounds: Any, n_dimensions: int) -> Steps:
-    """What a pilot found, for compiled moves in a box (2, d) or None."""
-    matrices, scales = np.empty((0, n_dimensions, n_dimensions)), pilot.roots
-    if pilot.roots.ndim == 3:
-        matrices, scales = pilot.roots / pilot.sizes[:, np.newaxis], pilot.sizes
-    low, high = np.empty((2, 0)) if bounds is None else bounds
-    arrays = pilot.betas, pilot.log_steps, scales, matrices, low, high
-    return Steps(*(read_only(array) for array in arrays))
-
-
 class ChainSteps(NamedTuple):
     """Steps of n chains at their inverse temperatures."""
 
@@ -119,7 +108,8 @@ class ChainSteps(NamedTuple):
 @inlined
 def chain_steps(n, d):
     """Space for the steps of n chains."""
-    first, knots = np.empty(n, np.int64), np.empty(n, np.int64)
+    first = np.empty(n, np.int64)
+    knots = np.empty(n, np.int64)
     return ChainSteps(first, np.empty((n, d)), np.empty(n), knots)
 
 

@@ -12,6 +12,7 @@ from sklpf._utils.random import ACCEPT, Stream
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.paths import Continuous, Gradients
 from sklpf.paths._base import map_state
+from sklpf.transitions._compiled import moved_density
 from sklpf.transitions._pilot import TunedTransition, choose, reflect, stream_normals
 
 
@@ -115,18 +116,14 @@ class HMC(TunedTransition):
 
     def compiled(self, path):
         """Return the move for compiled programs, where the path has compiled functions."""
-        density = getattr(path, "packed", None)
-        if density is None:
-            return None
-        from sklpf.transitions._continuous_kernels import MovedDensity, pack_steps
         from sklpf.transitions._hmc_kernels import HMCMove
 
-        steps = pack_steps(self.frozen, path.bounds, path.n_dimensions)
         half_life = 0.0 if self.half_life is None else float(self.half_life)
-        return MovedDensity(density, HMCMove(steps, int(self.n_leapfrog), half_life))
+        return moved_density(path, self, HMCMove, int(self.n_leapfrog), half_life)
 
     def move(self, path, state, memory, levels, stream, reverse=False):
-        pilot, betas = self.frozen, path.ladder[levels]
+        pilot = self.frozen
+        betas = path.ladder[levels]
         step = pilot.step(betas)[:, np.newaxis]
         if reverse:
             memory = self._refresh(memory, step, stream)
@@ -138,7 +135,10 @@ class HMC(TunedTransition):
     def _trajectory(self, path, state, memory, levels, betas, step, pilot, stream):
         """Follow the dynamics, turn around, and accept or stay; it is its own reversal."""
         velocity, base, gain, accepted = memory
-        here, pace, slopes, lost = state, velocity, (base, gain), np.zeros(len(levels), dtype=bool)
+        here = state
+        pace = velocity
+        slopes = (base, gain)
+        lost = np.zeros(len(levels), dtype=bool)
         root = pilot.root(betas[:, 0])
         for _ in range(self.n_leapfrog):
             pace = pace + _kick(step / 2 * root(slopes[0] + betas * slopes[1], transpose=True))

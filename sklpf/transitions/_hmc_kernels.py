@@ -52,16 +52,22 @@ class Work(NamedTuple):
 @implements(work_space, HMCMove)
 def _work_space(move, n, d):
     values = Values(np.empty(n), np.empty(n), np.empty((n, d)), np.empty((n, d)))
-    position, pace = np.empty((n, d)), np.empty((n, d))
-    moved, drawn = np.empty((n, d)), np.empty((n, d))
-    lost, rates, bits = np.empty(n, np.bool_), np.empty(n), np.empty((4, n), np.uint32)
+    position = np.empty((n, d))
+    pace = np.empty((n, d))
+    moved = np.empty((n, d))
+    drawn = np.empty((n, d))
+    lost = np.empty(n, np.bool_)
+    rates = np.empty(n)
+    bits = np.empty((4, n), np.uint32)
     return Work(values, chain_steps(n, d), position, pace, moved, drawn, lost, rates, bits)
 
 
 @inlined
 def _refresh(move, velocity, keys, work):
     """Turn the velocity around and renew a part of it."""
-    drawn, first, sizes = work.normals, work.steps.first, work.steps.sizes
+    drawn = work.normals
+    first = work.steps.first
+    sizes = work.steps.sizes
     normals(keys, FIRST, drawn)
     time = move.n_leapfrog / move.half_life if move.half_life > 0 else 0.0
     kept, renewed = 0.0, 1.0
@@ -76,16 +82,20 @@ def _refresh(move, velocity, keys, work):
 @inlined
 def _kick(move, betas, base_slope, gain_slope, work):
     """Half a step of the velocity, without kicks that are too large."""
-    pace, lengths, first = work.pace, work.steps.lengths, work.steps.first
+    pace = work.pace
+    lengths = work.steps.lengths
+    first = work.steps.first
     n, d = pace.shape
     if move.steps.matrices.shape[0] == 0:
         for c in range(n):
-            beta, i = betas[c], first[c]
+            beta = betas[c]
+            i = first[c]
             for j in range(d):
                 kick = 0.5 * lengths[i, j] * (base_slope[c, j] + beta * gain_slope[c, j])
                 pace[c, j] += kick if abs(kick) < LARGEST_KICK else 0.0
         return
-    force, turned = work.normals, work.moved
+    force = work.normals
+    turned = work.moved
     for c in range(n):
         for j in range(d):
             force[c, j] = base_slope[c, j] + betas[c] * gain_slope[c, j]
@@ -101,8 +111,11 @@ def _drift(move, start, work):
     """A step of the position, reflected; a chain whose position is not finite is lost, and goes
     back to its start.
     """
-    position, pace, lost = work.position, work.pace, work.lost
-    lengths, first = work.steps.lengths, work.steps.first
+    position = work.position
+    pace = work.pace
+    lost = work.lost
+    lengths = work.steps.lengths
+    first = work.steps.first
     steps = move.steps
     n, d = pace.shape
     way = pace
@@ -144,7 +157,11 @@ def _decide(points, memory, betas, keys, work):
     position, log_base, gain = points
     velocity, base_slope, gain_slope, accepted = memory
     new_log_base, new_gain, new_base_slope, new_gain_slope = work.values
-    end, pace, lost, rates, bits = work.position, work.pace, work.lost, work.rates, work.bits
+    end = work.position
+    pace = work.pace
+    lost = work.lost
+    rates = work.rates
+    bits = work.bits
     chains_bits(bits, 1, keys, ACCEPT)
     for c in range(betas.shape[0]):
         total = 0.0

@@ -10,6 +10,7 @@ from sklpf._utils.random import ACCEPT
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.paths import Continuous
 from sklpf.paths._base import map_state
+from sklpf.transitions._compiled import moved_density
 from sklpf.transitions._pilot import TunedTransition, choose, reflect, stream_normals
 
 
@@ -79,17 +80,13 @@ class RandomWalk(TunedTransition):
 
     def compiled(self, path):
         """Return the move for compiled programs, where the path has a compiled density."""
-        density = getattr(path, "packed", None)
-        if density is None:
-            return None
-        from sklpf.transitions._continuous_kernels import MovedDensity, pack_steps
         from sklpf.transitions._random_walk_kernels import RandomWalkMove
 
-        steps = pack_steps(self.frozen, path.bounds, path.n_dimensions)
-        return MovedDensity(density, RandomWalkMove(steps))
+        return moved_density(path, self, RandomWalkMove)
 
     def move(self, path, state, memory, levels, stream, reverse=False):
-        pilot, betas = self.frozen, path.ladder[levels]
+        pilot = self.frozen
+        betas = path.ladder[levels]
         old = path.position(state)
         velocity = stream_normals(stream, np.empty_like(old))
         step = pilot.step(betas)[:, np.newaxis] * pilot.root(betas)(velocity)

@@ -43,7 +43,9 @@ class Work(NamedTuple):
 @implements(work_space, RandomWalkMove)
 def _work_space(move, n, d):
     values = Values(np.empty(n), np.empty(n), np.empty((n, d)), np.empty((n, d)))
-    proposal, step, rotated = np.empty((n, d)), np.empty((n, d)), np.empty((n, d))
+    proposal = np.empty((n, d))
+    step = np.empty((n, d))
+    rotated = np.empty((n, d))
     return Work(values, chain_steps(n, d), proposal, step, rotated, np.empty((4, n), np.uint32))
 
 
@@ -51,8 +53,11 @@ def _work_space(move, n, d):
 def _walk(move, density, state, betas, reverse, keys, work):
     """A random walk is its own time reversal."""
     points, (accepted,) = state
-    steps, proposal, step = move.steps, work.proposal, work.step
-    first, lengths = work.steps.first, work.steps.lengths
+    steps = move.steps
+    proposal = work.proposal
+    step = work.step
+    first = work.steps.first
+    lengths = work.steps.lengths
     n, d = proposal.shape
     set_steps(steps, betas, work.steps)
 
@@ -67,7 +72,8 @@ def _walk(move, density, state, betas, reverse, keys, work):
             reflect(steps.low, steps.high, proposal[c], step[c])
 
     evaluate(density, proposal, work.values)
-    new_log_base, new_gain = work.values.log_base, work.values.gain
+    new_log_base = work.values.log_base
+    new_gain = work.values.gain
     chains_bits(work.bits, 1, keys, ACCEPT)
     for c in range(n):
         new = log_density(betas[c], new_log_base[c], new_gain[c])

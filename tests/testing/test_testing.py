@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from reference_data import shared_data
 
 from sklpf.partition import Alarm, Exact, PartitionEstimator, PartitionResult
 from sklpf.testing import (
@@ -14,7 +15,6 @@ from sklpf.testing import (
     find_shared_data,
     hidden_mode_problem,
     make_rbm_problem,
-    shared_data,
 )
 
 

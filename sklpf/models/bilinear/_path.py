@@ -14,7 +14,8 @@ from sklpf.paths._geometric import Points
 from sklpf.paths._kernel_path import read_only
 
 _LOG_TAU = np.log(2 * np.pi)
-_N_TEMPERATURES, _TOL = 30_000, 0.2
+_N_TEMPERATURES = 30_000
+_TOL = 0.2
 
 
 class BilinearPath(LatentRowsPath):
@@ -71,7 +72,8 @@ class BilinearPath(LatentRowsPath):
             content_weights, len(self.components), "content_weights"
         )
         self.style_weights = _check_weights(style_weights, len(self.components), "style_weights")
-        self.n_features, self.n_content = self.components.shape[1], self.content_weights.shape[1]
+        self.n_features = self.components.shape[1]
+        self.n_content = self.content_weights.shape[1]
         self.n_dimensions = self.n_content + self.style_weights.shape[1]
         self.bounds = np.stack(
             [np.full(self.n_dimensions, -np.inf), np.full(self.n_dimensions, np.inf)]

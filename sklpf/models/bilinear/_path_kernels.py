@@ -22,14 +22,16 @@ class Row(NamedTuple):
 
 @implements(evaluate, Row, **SUMS)
 def _evaluate(row, position, values):
-    precision, n_content = row.precision, row.content_weights.shape[1]
+    precision = row.precision
+    n_content = row.content_weights.shape[1]
     content = np.dot(np.ascontiguousarray(position[:, :n_content]), row.content_weights.T)
     style = np.dot(np.ascontiguousarray(position[:, n_content:]), row.style_weights.T)
     residual = np.dot(content * style, row.components)
     n, d = position.shape
     for c in range(n):
         x = row.x[c if row.x.shape[0] > 1 else 0]
-        square, length = 0.0, 0.0
+        square = 0.0
+        length = 0.0
         for j in range(residual.shape[1]):
             r = x[j] - residual[c, j]
             square += r * r
@@ -43,7 +45,8 @@ def _evaluate(row, position, values):
     slope = np.dot(residual, row.components.T)
     for c in range(n):
         for k in range(slope.shape[1]):
-            u, s = content[c, k], slope[c, k]
+            u = content[c, k]
+            s = slope[c, k]
             content[c, k] = s * style[c, k]
             style[c, k] = s * u
     values.gain_slope[:, :n_content] = np.dot(content, row.content_weights)

@@ -37,7 +37,8 @@ def starting_parameters(X: NDArray, sizes: Sequence[int], rng: np.random.RandomS
     them all alike.
     """
     n_components, n_content, n_style = sizes
-    content, n = np.zeros((n_components, n_content)), min(n_components, n_content)
+    content = np.zeros((n_components, n_content))
+    n = min(n_components, n_content)
     share = _SHARE if n_content > n_components else 1.0
     content[:n, :n] = np.sqrt(share) * np.eye(n)
     content[:, n:] = rng.standard_normal((n_components, n_content - n))
@@ -68,7 +69,9 @@ class BilinearLatents:
     """
 
     def __init__(self, X, parameters, noise_std):
-        self.X, self.parameters, self.noise_std = X, parameters, noise_std
+        self.X = X
+        self.parameters = parameters
+        self.noise_std = noise_std
         self._n_content = parameters.content_weights.shape[1]
 
     @property
@@ -114,8 +117,11 @@ class BilinearLatents:
         """Move all three matrices along their natural gradients."""
         content, style, residual = self._parts(position)
         components, theta, psi = self.parameters
-        n, c, d = len(position), position[:, : self._n_content], position[:, self._n_content :]
-        slope, a = residual @ components.T / self.noise_std, content * style
+        n = len(position)
+        c = position[:, : self._n_content]
+        d = position[:, self._n_content :]
+        slope = residual @ components.T / self.noise_std
+        a = content * style
         of_content = rate * _limited(np.sign(c).T @ c / n - np.eye(self._n_content))
         of_style = rate * _STYLE_SHARE * _limited(((slope * content) @ psi).T @ d / n)
         change = np.linalg.lstsq(a.T @ a, a.T @ residual, rcond=None)[0] * self.noise_std

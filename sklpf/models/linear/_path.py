@@ -80,10 +80,8 @@ class LinearPath(LatentRowsPath):
         )
 
     def _at_row(self):
-        self.center, self.constant = (
-            self.posterior.center(self.X),
-            float(self.posterior.log_likelihood(self.X)),
-        )
+        self.center = self.posterior.center(self.X)
+        self.constant = float(self.posterior.log_likelihood(self.X))
         if self.prior == "laplace":
             self.constant += self.n_dimensions * (0.5 * (_LOG_TAU + np.log(WIDTH)) - np.log(2))
 
@@ -171,7 +169,9 @@ class GaussianPosterior:
 
     def __init__(self, components: NDArray[np.float64], noise_std: float, width: float):
         left, self._values, self._right = np.linalg.svd(components, full_matrices=False)
-        self._noise_std, self._width, self._n_features = noise_std, width, components.shape[1]
+        self._noise_std = noise_std
+        self._width = width
+        self._n_features = components.shape[1]
         with np.errstate(over="ignore"):
             self._scales = np.hypot(
                 np.sqrt(width) * self._values, noise_std

@@ -23,14 +23,17 @@ class Row(NamedTuple):
 
 @implements(evaluate, Row, **SUMS)
 def _evaluate(row, position, values):
-    absolute, square = row.absolute, row.square
+    absolute = row.absolute
+    square = row.square
     causes = np.dot(position, row.root)
     n, d = causes.shape
     for c in range(n):
         center = row.center[c if row.center.shape[0] > 1 else 0]
-        gain, length = 0.0, 0.0
+        gain = 0.0
+        length = 0.0
         for j in range(d):
-            a, y = causes[c, j] + center[j], position[c, j]
+            a = causes[c, j] + center[j]
+            y = position[c, j]
             gain += (square * a) * a - absolute * abs(a)
             length += y * y
             values.base_slope[c, j] = -y

@@ -118,7 +118,8 @@ class LaplaceCauses:
     """
 
     def __init__(self, X, components, noise_std):
-        self.X, self.noise_std = X, noise_std
+        self.X = X
+        self.noise_std = noise_std
         self._set(components)
 
     def _set(self, components):

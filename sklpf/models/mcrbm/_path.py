@@ -50,7 +50,9 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
     def __init__(self, units: Units, mean: NDArray[np.float64], scale: float):
         axes = np.linalg.eigh(curvature(units))[1]
         turned = {name: getattr(units, name) @ axes for name in ("factors", "filters", "intercept")}
-        self.units, self.mean, self.axes = units._replace(**turned), mean, scale * axes
+        self.units = units._replace(**turned)
+        self.mean = mean
+        self.axes = scale * axes
         self.constant = len(mean) * float(np.log(scale))
         super().__init__(self._log_density, grad=self.units.grad, base=PeakMixture(self.units))
 
@@ -86,14 +88,17 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
         log_weights : ndarray of shape (10, 100)
             In nats; the mean weight of each of the ten rows is unbiased for Z.
         """
-        units, rng = self.units, stream.generator()
-        variance, d = units.noise_std**2, self.n_dimensions
+        units = self.units
+        rng = stream.generator()
+        variance = units.noise_std**2
+        d = self.n_dimensions
         on = rng.random((_CENTRES, len(units.filters))) < rng.random((_CENTRES, 1))
         for _ in range(_CENTRE_SWEEPS):
             z = variance * (units.intercept + on @ units.filters)
             z += units.noise_std * rng.standard_normal(z.shape)
             on = rng.random(on.shape) < sigmoid(units.intercept_mean + z @ units.filters.T)
-        centres, log_weights = variance * (units.intercept + on @ units.filters), []
+        centres = variance * (units.intercept + on @ units.filters)
+        log_weights = []
         for _ in range(_BOUND_GROUPS):
             z = centres + units.noise_std * rng.standard_normal((_CENTRES, d))
             parts = (z @ centres.T - 0.5 * np.sum(centres**2, axis=1)) / variance

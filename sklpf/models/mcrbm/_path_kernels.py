@@ -41,7 +41,8 @@ def _switch(inputs):
     """
     total = 0.0
     for first in range(0, inputs.shape[0], _AT_ONCE):
-        product, block = 1.0, inputs[first : first + _AT_ONCE]
+        product = 1.0
+        block = inputs[first : first + _AT_ONCE]
         for k in range(block.shape[0]):
             a = block[k]
             small = exp64(-abs(a))
@@ -56,7 +57,8 @@ def _switch(inputs):
 def _units(units, position, log_density, slope):
     n, d = position.shape
     n_factors, n_covariance = units.pooling.shape
-    center, precision = units.center, units.precision
+    center = units.center
+    precision = units.precision
     outputs = np.dot(position, units.filters.T)
     squares = np.empty((n, n_factors))
     roots = np.empty(n)
@@ -102,7 +104,8 @@ def _units(units, position, log_density, slope):
 def _mixture(base, position, log_density, slope):
     n, d = position.shape
     n_parts = base.precisions.shape[0]
-    shares, pull = np.empty(n_parts), np.empty(d)
+    shares = np.empty(n_parts)
+    pull = np.empty(d)
     for c in range(n):
         z = position[c]
         largest = -np.inf

@@ -118,7 +118,8 @@ class UnitsFamily:
 
     def grad_parameters(self, parameters: Array, x: Array, weights: Array) -> Array:
         """Return the gradient of weights @ log f by the parameters, shape (P,)."""
-        units, roots = self.unpack(parameters), self._parts(parameters)[1]
+        units = self.unpack(parameters)
+        roots = self._parts(parameters)[1]
         norms, u, covariance, mean = units._forward(x)
         covariance, mean = (
             sigmoid(inputs) * weights[:, np.newaxis] for inputs in (covariance, mean)

@@ -135,7 +135,9 @@ class ProductFamily:
     """
 
     def __init__(self, n_components: int, n_features: int, heavy: bool):
-        self.n_components, self.n_features, self.heavy = n_components, n_features, heavy
+        self.n_components = n_components
+        self.n_features = n_features
+        self.heavy = heavy
 
     def pack(self, experts: Experts) -> Array:
         """Return the vector of some experts."""

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference_data import shared_data
 from scipy.special import logsumexp
 from scipy.stats import chisquare
 from scipy.stats import t as student_t
@@ -26,7 +27,6 @@ from sklpf import (
 )
 from sklpf.models import ScoreInterval
 from sklpf.partition import Alarm
-from sklpf.testing import shared_data
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 
