@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf._utils.sampling import inverse_cdf_sample as inverse_cdf_sample
     from sklpf.models import BernoulliRBM as BernoulliRBM
     from sklpf.models import BilinearGenerativeModel as BilinearGenerativeModel
+    from sklpf.models import BoltzmannMachine as BoltzmannMachine
     from sklpf.models import FactorialMixture as FactorialMixture
     from sklpf.models import LatentDirichletAllocation as LatentDirichletAllocation
     from sklpf.models import LinearGenerativeModel as LinearGenerativeModel
@@ -32,6 +33,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import SAMS as SAMS
     from sklpf.partition import SMC as SMC
     from sklpf.partition import AdaptiveRejection as AdaptiveRejection
+    from sklpf.partition import BridgeSampling as BridgeSampling
     from sklpf.partition import Exact as Exact
     from sklpf.partition import ImportanceSampling as ImportanceSampling
     from sklpf.partition import LeftToRight as LeftToRight
@@ -45,6 +47,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import ThermodynamicIntegration as ThermodynamicIntegration
     from sklpf.partition import WangLandau as WangLandau
     from sklpf.partition import compare_estimates as compare_estimates
+    from sklpf.partition import compare_evidence as compare_evidence
     from sklpf.paths import Gaussian as Gaussian
     from sklpf.paths import GeometricPath as GeometricPath
     from sklpf.paths import Path as Path
@@ -65,6 +68,8 @@ _PUBLIC = {
     "BDMC": "sklpf.partition",
     "BernoulliRBM": "sklpf.models",
     "BilinearGenerativeModel": "sklpf.models",
+    "BoltzmannMachine": "sklpf.models",
+    "BridgeSampling": "sklpf.partition",
     "Exact": "sklpf.partition",
     "FactorialMixture": "sklpf.models",
     "Gaussian": "sklpf.paths",
@@ -98,6 +103,7 @@ _PUBLIC = {
     "WangLandau": "sklpf.partition",
     "compare": "sklpf.models",
     "compare_estimates": "sklpf.partition",
+    "compare_evidence": "sklpf.partition",
     "compare_fits": "sklpf.models",
     "compare_models": "sklpf.models",
     "importance_resample": "sklpf._utils.sampling",

@@ -5,6 +5,7 @@ names it.
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from convergence import may_not_converge
 from sklearn.datasets import load_iris
 
 from sklpf import (
@@ -100,7 +101,7 @@ def test_small_integers_of_numpy_serve_as_sizes():
     np.testing.assert_array_equal(plain.components_, small.components_)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_small_integers_of_numpy_serve_as_sizes_of_estimators():
     model = BernoulliRBM(2, n_iter=1, random_state=0).fit(ROWS)
     for plain, name in (

@@ -10,13 +10,12 @@ import subprocess
 import sys
 import time
 import tracemalloc
-import warnings
 
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from interruption import saves
 from joblib import parallel_config
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.parallel import (
     Checkpoint,
@@ -26,7 +25,7 @@ from sklpf._utils.parallel import (
     run_segments,
 )
 from sklpf.partition import AIS, BDMC, RAISE, RTS, SMC, LeftToRight, ParallelTempering
-from sklpf.paths import Path
+from sklpf.paths import Gaussian, GeometricPath, Path
 from sklpf.runs._plan import equal_blocks, segments
 from sklpf.testing import HiddenModePath, hidden_mode_problem, make_rbm_problem
 
@@ -128,8 +127,7 @@ def test_parallel_map_keeps_the_order(items, n_jobs):
 # ---- the same bits everywhere
 def fit(path, n_jobs=None, **parameters):
     """Log weights of chains that go up, and of those that come back down."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # some runs are of two chains
+    with may_not_converge():  # some runs are of two chains
         defaults = {"n_chains": 40, "n_temperatures": 1101, "random_state": 3, "n_jobs": n_jobs}
         run = AIS(**{**defaults, **parameters}).fit(path).run_
     return np.concatenate([run.up, run.down.ravel()])
@@ -451,7 +449,7 @@ CRASH = """
 import os, sys
 from joblib import parallel_config
 from sklpf.partition import AIS, BDMC, RAISE, RTS, SMC, LeftToRight, ParallelTempering
-from sklpf.paths import Path
+from sklpf.paths import Gaussian, GeometricPath, Path
 from sklpf.testing import HiddenModePath
 
 class Crashes(HiddenModePath):
@@ -518,3 +516,47 @@ def test_peak_memory_does_not_grow_with_the_number_of_sweeps(path, short, long):
     # a few arrays of the ladder's length; the levels of a whole run would take 20 chains * 8 bytes
     # a level and array
     assert growth < 6 * 8 * (long - short)
+
+
+WIDTH = 1.0
+
+
+def bell_of_global_width(x):
+    return -0.5 * np.sum((x / WIDTH) ** 2, axis=1)
+
+
+@pytest.mark.usefixtures("files_stay")
+def test_a_density_that_reads_another_global_does_not_resume(tmp_path, monkeypatch):
+    """A pickle names the function and not what it reads."""
+    path = GeometricPath(bell_of_global_width, base=Gaussian(np.zeros(2), 4.0))
+    options = {"n_temperatures": 20, "n_chains": 20, "checkpoint": tmp_path}
+    narrow = fit(path, **options)
+    n_files = len(list(tmp_path.iterdir()))
+    np.testing.assert_array_equal(fit(path, **options), narrow)
+    assert len(list(tmp_path.iterdir())) == n_files
+    monkeypatch.setattr(sys.modules[__name__], "WIDTH", 1.3)
+    wide = fit(path, **options)
+    np.testing.assert_array_equal(wide, fit(path, **{**options, "checkpoint": None}))
+    assert not np.array_equal(wide, narrow)
+
+
+@pytest.mark.usefixtures("files_stay")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda array: np.full_like(array, np.nan),
+        lambda array: array[:-1],
+        lambda array: array.astype(np.float32),
+    ],
+    ids=["NaN", "shape", "type"],
+)
+def test_a_file_that_another_program_wrote_is_refused(tmp_path, change):
+    path, options = hidden_mode_problem(6, 0.8).path, {"n_temperatures": 30, "checkpoint": tmp_path}
+    fit(path, **options)
+    file = sorted(tmp_path.iterdir())[3]
+    with np.load(file) as kept:
+        arrays = dict(kept)
+    name = next(name for name, array in arrays.items() if array.dtype == float and array.size > 1)
+    np.savez(file, **(arrays | {name: change(arrays[name])}))
+    with pytest.raises(ValueError, match="not those that were saved.*delete it to start afresh"):
+        fit(path, **options)

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from sklpf._utils.random import FIRST, SECOND, SWAP, Stream, philox, stream_key
+from sklpf._utils.random import FIRST, SECOND, SWAP, philox
 from sklpf.kernels import random_bits, uniform
+from sklpf.paths import Stream, stream_key
 
 # the known answers that the Random123 library publishes for philox4x32-10: counter, key, output
 ONES = 0xFFFFFFFF

@@ -21,6 +21,7 @@ from sklpf import (
     SMC,
     BernoulliRBM,
     BilinearGenerativeModel,
+    BoltzmannMachine,
     FactorialMixture,
     LatentDirichletAllocation,
     LinearGenerativeModel,
@@ -37,6 +38,7 @@ BINARY, REAL = (RNG.random((40, 8)) < 0.4).astype(float), RNG.laplace(size=(40, 
 SHORT = HAIS(20, 40)
 MODELS = [
     (BernoulliRBM(4, n_iter=2, random_state=0), BINARY),
+    (BoltzmannMachine(random_state=0), BINARY),
     (LatentDirichletAllocation(3, max_iter=2, random_state=0), BINARY),
     (FactorialMixture(3, tol=0.1, random_state=0), REAL),
     (ProductOfExperts(max_iter=2, random_state=0), REAL),

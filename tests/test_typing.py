@@ -40,7 +40,7 @@ again = mixture.inverse_transform(mixture.transform(X))
 result = sklpf.Exact().fit(rbm).result_
 tempering: RTS = RTS(n_chains=20, tol=0.1, checkpoint="folder", random_state=0).fit(rbm)
 annealed = AIS(10, ladder="adaptive").fit(rbm.path()), RAISE(starts=X).fit(rbm)
-both_ways = BDMC(10, base=X[0]).fit(rbm)
+both_ways = BDMC(10).fit(rbm.path(base=X[0]))
 tempered = sklpf.ParallelTempering(n_temperatures="auto").fit(rbm)
 left_to_right = sklpf.LeftToRight(10).fit(topics.path(X))
 """

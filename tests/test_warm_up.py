@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import multiprocessing
 import subprocess
 import sys
 import time
@@ -191,6 +192,21 @@ def test_the_first_compilation_of_a_file_is_logged(caplog, unannounced):
     assert [record.getMessage() for record in caplog.records] == [
         "compiling kernels for sklpf.models.mine._kernels, once, about 10 s"
     ]
+
+
+@pytest.mark.parametrize(
+    ("process", "terminal"), [("MainProcess", 1), ("Worker", 1), ("MainProcess", 0)]
+)
+def test_a_person_at_a_terminal_is_told_once(process, terminal, capsys, monkeypatch, unannounced):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: bool(terminal), raising=False)
+    monkeypatch.setattr(multiprocessing.current_process(), "name", process)
+    inner, outer = kernels()
+    for kernel in (inner, outer):
+        kernel(1)
+    told = terminal and process == "MainProcess"
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == told
+    assert all("sklpf.warm_up()" in line for line in lines)
 
 
 def call(x, kernel):

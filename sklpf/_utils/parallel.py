@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import os
 import pickle
 import platform
@@ -252,7 +253,8 @@ class Checkpoint:
         )
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez(file, n_segments=np.array(n_segments), **arrays)
+                checksum = np.array(_checksum(n_segments, arrays))
+                np.savez(file, n_segments=np.array(n_segments), checksum=checksum, **arrays)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, self._file(name))
@@ -268,8 +270,11 @@ class Checkpoint:
             return 0, like
         try:
             with open(file, "rb") as opened, np.load(opened, allow_pickle=False) as kept:
-                arrays = [kept[f"a{i}"] for i in range(len(_leaves(like)))]
-                return int(kept["n_segments"]), _rebuild(like, iter(arrays))
+                arrays = {f"a{i}": kept[f"a{i}"] for i in range(len(_leaves(like)))}
+                n_segments = int(kept["n_segments"])
+                if str(kept["checksum"]) != _checksum(n_segments, arrays):
+                    raise ValueError("its arrays are not those that were saved")
+                return n_segments, _rebuild(like, iter(arrays.values()))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(
                 f"checkpoint file {file} can't be read ({error}); delete it to start afresh"
@@ -279,6 +284,17 @@ class Checkpoint:
         """Delete the files of this run, and no others."""
         for file in self.directory.glob(f"{self.fingerprint}-*"):
             file.unlink(missing_ok=True)
+
+
+def _checksum(n_segments: int, arrays: dict[str, np.ndarray]) -> str:
+    """A digest of what a file holds: arrays with NaN or of other shapes may be right, so that only
+    this tells what another program wrote.
+    """
+    digest = hashlib.blake2b(str(n_segments).encode(), digest_size=16)
+    for name, array in arrays.items():
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def _leaves(carry: Any) -> list[np.ndarray]:

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from sklpf._utils.numbers import as_float64
 
+_ROUNDING = 1e-9  # of the sum of weights; `choice` takes 1e-8
 RandomState = int | np.random.RandomState | None
 
 
@@ -121,7 +122,18 @@ def importance_resample(
             " densities"
         )
     n, rng = _count(n), check_random_state(random_state)
-    return samples[rng.choice(len(samples), size=n, p=np.exp(log_weights - logsumexp(log_weights)))]
+    return samples[rng.choice(len(samples), size=n, p=shares(log_weights))]
+
+
+def shares(log_weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights that add up to 1 as closely as NumPy's `choice` asks, from their logs (n,), of which
+    one at least is finite.
+    """
+    weights = np.exp(log_weights - logsumexp(log_weights))
+    if abs(weights.sum() - 1) > _ROUNDING:  # logs of 1e8 and more cost logsumexp its digits
+        weights = np.exp(log_weights - log_weights.max())
+        weights /= weights.sum()
+    return weights
 
 
 def _count(n) -> int:

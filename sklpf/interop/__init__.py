@@ -1,4 +1,5 @@
-"""Score what other libraries fitted: their RBMs and topic models as models of this library.
+"""Score what other libraries fitted: their RBMs and topic models as models of this library, and
+Bayesian models as paths.
 
 Models are recognised by their class's name and read by their attributes, so that nothing is
 imported. From then on they are like any other: `score`, `score_interval`, `compare` with models of
@@ -6,8 +7,16 @@ any origin.
 """
 
 from sklpf.interop._gensim import from_gensim
+from sklpf.interop._prior_transform import PriorTransformPath, from_prior_transform
 from sklpf.interop._sklearn import from_sklearn
 from sklpf.interop._tomotopy import from_tomotopy
 from sklpf.interop._torch import from_torch
 
-__all__ = ["from_gensim", "from_sklearn", "from_tomotopy", "from_torch"]
+__all__ = [
+    "PriorTransformPath",
+    "from_gensim",
+    "from_prior_transform",
+    "from_sklearn",
+    "from_tomotopy",
+    "from_torch",
+]

@@ -3,6 +3,8 @@
 import functools
 import hashlib
 import logging
+import multiprocessing
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -12,6 +14,11 @@ import numba
 from numba.core import event
 
 from sklpf._utils import progress as _progress
+
+_NOTICE = (
+    "sklpf compiles what it needs at its first use, 10 to 20 seconds for a model, and keeps it for"
+    " later processes; sklpf.warm_up() compiles everything ahead"
+)
 
 # error_model="numpy": division by zero gives inf, as NumPy does. The fast-math flags keep NaN and
 # inf intact. No kernel is called from C, for which numba would compile a wrapper around each.
@@ -31,8 +38,8 @@ def njit(function, folder: Path | None = None, **options):
     numba's cache knows the time and size of the function's own file alone, and would go on using
     machine code that includes a former version of a function in another file. The name under which
     it is kept therefore ends in a digest of what it may include: the shared kernels, those of moves
-    and of a folder (by default its own) with the states they work on, and the constants that these
-    take from elsewhere.
+    and of a folder (by default its own) and the one above with the states they work on, and the
+    constants that these take from elsewhere.
     """
     options = OPTIONS | options
     folder = Path(function.__code__.co_filename).parent if folder is None else folder
@@ -58,15 +65,18 @@ def inlined(function):
 
 @functools.cache
 def _digest(folder: Path) -> str:
-    """Of a folder's kernels, of the shared ones, those of bases and of moves, and of constants."""
+    """Of the kernels of a folder and the one above, of the shared ones, those of bases and of
+    moves, and of constants.
+    """
     package = Path(__file__).parent.parent
     files = [
         *(package / "kernels").glob("*.py"),
         *(package / "_utils" / f"{name}.py" for name in ("layout", "limits", "random")),
         *(package / "paths" / f"{name}.py" for name in ("_bases", "_density_kernels")),
         *(package / "transitions").glob("*kernels.py"),
+        *folder.parent.glob("*kernels.py"),
         *folder.glob("*kernels.py"),
-        *folder.glob("_path.py"),  # with the states that kernels work on
+        *folder.glob("*_path.py"),  # with the states that kernels work on
     ]
     content = b"".join(file.read_bytes() for file in sorted(set(files)))
     return hashlib.blake2b(content, digest_size=5).hexdigest()
@@ -102,7 +112,16 @@ class _Announcer(event.Listener):
             and module not in self.announced
         ):
             logging.getLogger("sklpf").info("compiling kernels for %s, once, about 10 s", module)
+            if not self.announced and _somebody_waits():
+                print(_NOTICE, file=sys.stderr, flush=True)
         self.announced.add(module)
+
+
+def _somebody_waits() -> bool:
+    """Whether a person sees the standard error of this process, which is no worker."""
+    if multiprocessing.current_process().name != "MainProcess":
+        return False
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 event.register("numba:compile", _Announcer())

@@ -9,6 +9,7 @@ from sklpf.models._fit_comparison import FitComparison, FitInterval
 from sklpf.models._scoring import ScoreInterval
 from sklpf.models._searches import log_likelihood, log_likelihood_with_error
 from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
+from sklpf.models.boltzmann import BoltzmannMachine, BoltzmannPath
 from sklpf.models.factorial import FactorialMixture, FactorialPath, FactorialPosterior
 from sklpf.models.lda import LatentDirichletAllocation, LDAPath
 from sklpf.models.linear import LinearGenerativeModel, LinearPath
@@ -20,6 +21,8 @@ __all__ = [
     "BernoulliRBM",
     "BilinearGenerativeModel",
     "BilinearPath",
+    "BoltzmannMachine",
+    "BoltzmannPath",
     "FactorialMixture",
     "FactorialPath",
     "FactorialPosterior",

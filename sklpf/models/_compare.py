@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
+from sklpf.models._direct_ratio import check_ratio, direct_ratio, disagreement
 from sklpf.models._pipelines import holds_model, is_model, last_step, steps_behind_model
 from sklpf.models._scoring import Scored, ScoreInterval, interval_of, report
-from sklpf.models.ratio._direct import check_ratio, direct_ratio, disagreement
 
 
 def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") -> ScoreInterval:

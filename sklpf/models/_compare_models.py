@@ -10,8 +10,8 @@ import numpy as np
 
 from sklpf._utils.tables import Readable, Rows, import_pandas, text_table
 from sklpf.models._compare import paired, score_all
+from sklpf.models._direct_ratio import check_ratio
 from sklpf.models._scoring import ScoreInterval, interval_of
-from sklpf.models.ratio._direct import check_ratio
 
 
 @dataclass(frozen=True, repr=False)

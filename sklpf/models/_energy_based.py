@@ -243,7 +243,7 @@ class EnergyBasedModel(
 
     def _ratio_path(self, other):
         """The path from this model to another of as many features, None if there is none."""
-        from sklpf.models.ratio._energy_path import energy_ratio_path
+        from sklpf.models._density_ratio_path import energy_ratio_path
 
         if not isinstance(other, EnergyBasedModel) or other.n_features_in_ != self.n_features_in_:
             return None

@@ -22,6 +22,7 @@ from sklpf.models._scoring import (
     configured_estimator,
     distrust,
     fit_quietly,
+    impossible,
     interval_of,
     report,
 )
@@ -42,6 +43,8 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
     log Z is estimated at the first need and kept with a digest of the model's arrays and the
     estimator's parameters; what does not match the digest is not used.
     """
+
+    _discrete = False  # whether rows have probabilities, which sum to 1
 
     # -- log Z
     def estimate_log_partition(self) -> Self:
@@ -182,6 +185,11 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         reason, reasons = distrust(result), []
         if reason is not None:
             reasons.append(f"log Z is not to be trusted: {reason}")
+        elif self._discrete and possible.any():
+            alarm = impossible(values[possible] - result.log_partition, result.std_error)
+            if alarm is not None:
+                reason = str(alarm)
+                reasons.append(f"log Z is not to be trusted: {reason}")
         if not possible.all():
             reasons.append(
                 f"{np.sum(~possible)} of {len(values)} rows of X have no likelihood:"

@@ -20,6 +20,7 @@ from sklpf.models._scoring import (
     configured_estimator,
     distrust,
     fit_quietly,
+    impossible,
     interval_of,
     is_estimate,
     log,
@@ -88,7 +89,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         path, possible = self._targets(X)
         self._refuse(possible)
         result = self._row_partition(path).result_
-        trusted, reason = _trust(result)
+        trusted, reason = self._trust(path, result)
         if reason is not None:
             report(self, f"likelihoods are not to be trusted: {reason}")
         return self._shown(result.log_partition, trusted & possible)
@@ -138,7 +139,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             check_interval(path.n_rows, level)
         reasons = self._refuse(possible)
         result = self._row_partition(path).result_
-        values, (trusted, reason) = result.log_partition, _trust(result)
+        values, (trusted, reason) = result.log_partition, self._trust(path, result)
         if reason is not None and _is_negligible(values, trusted):
             log(f"rows that are not trusted are too few to move the mean: {reason}")
         elif reason is not None:
@@ -179,11 +180,25 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         self._kept_partition = fit_quietly(configured_estimator(self, path), path)
         return self._kept_partition
 
+    def _trust(self, path, result: PartitionResult) -> tuple[NDArray[np.bool_], str | None]:
+        """Which rows are trusted, and why the others are not."""
+        trusted, reason = result.diagnostics["converged"], distrust(result)
+        if not is_estimate(result):
+            return np.zeros_like(trusted), reason
+        groups = self._exclusive(path)
+        for group in [] if groups is None else np.unique(groups[trusted]):
+            rows = trusted & (groups == group)
+            alarm = impossible(result.log_partition[rows], result.std_error[rows])
+            if alarm is not None:
+                trusted = trusted & ~rows
+                reason = reason or str(alarm)
+        return trusted, reason
 
-def _trust(result: PartitionResult) -> tuple[NDArray[np.bool_], str | None]:
-    """Which rows are trusted, and why the others are not."""
-    trusted = result.diagnostics["converged"]
-    return (trusted if is_estimate(result) else np.zeros_like(trusted)), distrust(result)
+    def _exclusive(self, path) -> NDArray[np.int64] | None:
+        """Groups (n_rows,) of rows that exclude each other unless they are the same, so that their
+        probabilities sum to at most 1; None where rows have densities.
+        """
+        return None
 
 
 def _is_negligible(values: NDArray[np.float64], trusted: NDArray[np.bool_]) -> bool:

@@ -12,15 +12,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from sklpf._utils.alarm import Alarm
 from sklpf._utils.progress import hand_on
 from sklpf._utils.sklearn import Instance, StrOptions
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas
 from sklpf._utils.warnings import warn
 from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
+
+# by how many standard errors, and by how many nats of rounding more, probabilities may exceed 1
+_IMPOSSIBLE_ERRORS = 4.0
+_IMPOSSIBLE = 0.01
 
 log = logging.getLogger("sklpf").warning
 
@@ -313,6 +319,35 @@ def distrust(result: PartitionResult) -> str | None:
             " estimate"
         )
     return None
+
+
+def impossible(log_probabilities: NDArray[np.float64], std_error: Any) -> Alarm | None:
+    """An alarm if the probabilities of distinct outcomes sum to more than 1, by more than their
+    error.
+
+    Equal probabilities count once: they may be those of the same outcome.
+
+    Parameters
+    ----------
+    log_probabilities : ndarray of shape (n,)
+        In nats, of outcomes that exclude each other where they are not the same.
+    std_error : float or ndarray of shape (n,)
+        One error that all share, or independent ones.
+    """
+    # Rows that are the same may differ in their last bits, by their place in a block.
+    _, first = np.unique(np.round(log_probabilities, 6), return_index=True)
+    log_sum = float(logsumexp(log_probabilities[first]))
+    if np.ndim(std_error):
+        shares = np.exp(log_probabilities[first] - log_sum)
+        std_error = float(np.sqrt(np.sum((shares * std_error[first]) ** 2)))
+    if not log_sum > _IMPOSSIBLE_ERRORS * std_error + _IMPOSSIBLE:  # also a NaN
+        return None
+    seen = (
+        f"the probabilities of {len(first)} distinct rows sum to exp({log_sum:.3g} +-"
+        f" {std_error:.2g}), more than 1"
+    )
+    remedy = "the estimator missed a part of the model; raise n_sweeps, or give another base"
+    return Alarm("impossible-probabilities", seen, remedy)
 
 
 def report(model: Any, message: str) -> None:

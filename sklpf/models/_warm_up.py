@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklpf.models import (
     BernoulliRBM,
     BilinearGenerativeModel,
+    BoltzmannMachine,
     FactorialMixture,
     LatentDirichletAllocation,
     LinearGenerativeModel,
@@ -94,6 +95,9 @@ def _train_and_score_topics(dtype) -> None:
 
 
 def _score_energies() -> None:
+    boltzmann = BoltzmannMachine.from_parameters(np.ones((3, 3)) - np.eye(3))
+    for estimator in (Exact(), *_SAMPLERS):
+        estimator.fit(boltzmann)
     for exponents in (None, [2.0, 2.0, 2.0]):
         product = ProductOfExperts.from_parameters(np.eye(3, 2) + 0.5, exponents)
         for estimator in _SAMPLERS:

@@ -5,7 +5,13 @@ from sklpf.partition._ais import AIS
 from sklpf.partition._bar import BAR
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bdmc import BDMC
+from sklpf.partition._bridge_sampling import BridgeSampling
 from sklpf.partition._compare_estimates import compare_estimates
+from sklpf.partition._compare_evidence import (
+    EvidenceComparison,
+    ModelEvidence,
+    compare_evidence,
+)
 from sklpf.partition._exact import Exact
 from sklpf.partition._hais import HAIS
 from sklpf.partition._importance_sampling import ImportanceSampling
@@ -30,6 +36,8 @@ __all__ = [
     "Alarm",
     "BAR",
     "BDMC",
+    "BridgeSampling",
+    "EvidenceComparison",
     "Exact",
     "HAIS",
     "ImportanceSampling",
@@ -37,6 +45,7 @@ __all__ = [
     "LevelProcess",
     "MBAR",
     "MarkovMixture",
+    "ModelEvidence",
     "ParallelTempering",
     "PartitionEstimator",
     "PartitionResult",
@@ -49,4 +58,5 @@ __all__ = [
     "ThermodynamicIntegration",
     "WangLandau",
     "compare_estimates",
+    "compare_evidence",
 ]

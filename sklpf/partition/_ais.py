@@ -49,8 +49,6 @@ class AIS(PartitionEstimator):
         Inverse temperatures from 0 to 1. "adaptive" measures the spread of log f_(k+1) - log f_k in
         a pilot of 5 % of the sweeps, places the levels at equal cumulative spread, and is then
         frozen, so that weights stay unbiased.
-    weights, base : str, array-like or None, default=None
-        Options handed to ``model.path``, which documents them; None leaves the path's own.
     transition : Transition or None, default=None
         The move at each level; None is the path's Gibbs sweep, or on R^d `HMC`, without gradients
         `RandomWalk`.
@@ -108,8 +106,6 @@ class AIS(PartitionEstimator):
         n_temperatures: int = 1000,
         *,
         ladder: str | ArrayLike = "linear",
-        weights: str | None = None,
-        base: str | ArrayLike | None = None,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -119,8 +115,6 @@ class AIS(PartitionEstimator):
         self.n_chains = n_chains
         self.n_temperatures = n_temperatures
         self.ladder = ladder
-        self.weights = weights
-        self.base = base
         self.transition = transition
         self.checkpoint = checkpoint
         self.random_state = random_state

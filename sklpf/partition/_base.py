@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -109,6 +108,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             If the result should not be trusted.
         """
         self._validate_params()
+        self._forget()
         started = time.perf_counter()
         if self._run_class is not None and isinstance(path, self._run_class):
             result = self._read(path)  # type: ignore[arg-type]
@@ -125,6 +125,12 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 ConvergenceWarning,
             )
         return self
+
+    def _forget(self) -> None:
+        """Drop all that an earlier fit has set, so that a fit that fails leaves nothing of it."""
+        for name in list(self.__dict__):
+            if name.endswith("_") and not name.startswith("_"):
+                delattr(self, name)
 
     def _keep(self, result: PartitionResult) -> None:
         self.result_ = result
@@ -196,7 +202,6 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _estimate_path(self, path: Path) -> PartitionResult:
         seed = self._seed()
-        self.__dict__.pop("run_", None)
         if path.n_rows is not None:
             if getattr(self, "starts", None) is not None:
                 raise ValueError(
@@ -210,10 +215,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return self._read(self.run_)
 
     def _as_path(self, path) -> Path:
-        options = {name: getattr(self, name, None) for name in ("base", "weights")}
-        options = {name: value for name, value in options.items() if value is not None}
         if isinstance(path, Path):
-            _refuse(options, [], "a path, which has them already")
             return path
         if isinstance(path, PartitionEstimator):
             raise TypeError(
@@ -235,8 +237,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 f"path must be model.path(X), the rows whose likelihoods are wanted: a {name} has"
                 " one for each row"
             )
-        _refuse(options, inspect.signature(path.path).parameters, type(path).__name__)
-        return path.path(**options)
+        return path.path()
 
     def _seed(self) -> int:
         if "random_state" not in self.get_params(deep=False):
@@ -279,15 +280,10 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             type(self),
             path,
             path.ladder,
-            path.n_moves_per_segment,
-        )  # the last two may belong to the class
+            path.n_moves_per_segment,  # these two may belong to the class
+            path.probe() if isinstance(path, GeometricPath) else None,
+        )
         return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))
-
-
-def _refuse(options, known, owner) -> None:
-    for name in options:
-        if name not in known:
-            raise TypeError(f"{name} is no option of {owner}: leave it at None")
 
 
 def _instead(kind: type) -> str:

@@ -53,7 +53,7 @@ class BDMC(PartitionEstimator):
         Levels K of the ladder: each chain makes K - 1 sweeps.
     starts : None, array-like of shape (n_starts, n_features) or state, default=None
         Where the chains that go down start, as in `RAISE`; each given row starts one chain.
-    ladder, weights, base, transition, checkpoint, random_state, n_jobs, verbose
+    ladder, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -103,8 +103,6 @@ class BDMC(PartitionEstimator):
         *,
         starts: Any = None,
         ladder: str | ArrayLike = "linear",
-        weights: str | None = None,
-        base: str | ArrayLike | None = None,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -115,8 +113,6 @@ class BDMC(PartitionEstimator):
         self.n_temperatures = n_temperatures
         self.starts = starts
         self.ladder = ladder
-        self.weights = weights
-        self.base = base
         self.transition = transition
         self.checkpoint = checkpoint
         self.random_state = random_state

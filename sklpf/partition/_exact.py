@@ -16,6 +16,7 @@ from sklpf.paths import ClosedForm, Enumeration
 from sklpf.paths._capabilities import has, require
 from sklpf.readings import PartitionResult
 from sklpf.readings._diagnostics import Diagnostic
+from sklpf.readings._reading import rounding_alarms
 
 MAX_LOG2_STATES = 25
 
@@ -42,7 +43,7 @@ class Exact(PartitionEstimator):
     log_partition_interval_ : tuple of float
         (log Z, log Z).
     converged_ : bool
-        True.
+        False where the model's parameters are so large that log Z is rounded by 0.05 nats or more.
     result_ : PartitionResult
 
     Notes
@@ -107,10 +108,12 @@ def check_enumerable(path) -> None:
 
 
 def _enumerated(path, log_partition):
-    return _result(log_partition, {"n_states": 2**path.log2_states})
+    # What paths say of their rounding is that of float32; enumeration is in float64.
+    rounding = float(path.log_f_rounding * np.finfo(float).eps / np.finfo(np.float32).eps)
+    return _result(log_partition, {"n_states": 2**path.log2_states}, rounding)
 
 
-def _result(log_partition, diagnostics):
+def _result(log_partition, diagnostics, rounding=0.0):
     if not np.isfinite(log_partition):
         raise ValueError(
             f"log Z is {log_partition}: the model is not normalisable; check its parameters"
@@ -120,6 +123,7 @@ def _result(log_partition, diagnostics):
         log_partition=log_partition,
         std_error=0.0,
         statement="exact",
+        alarms=rounding_alarms(max(rounding, float(np.spacing(abs(log_partition))))),
         diagnostics=diagnostics,
     )
 

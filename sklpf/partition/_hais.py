@@ -111,11 +111,7 @@ class HAIS(AIS):
         self.verbose = verbose
 
     _parameter_constraints = {
-        **{
-            name: rule
-            for name, rule in AIS._parameter_constraints.items()
-            if name not in ("weights", "base")
-        },
+        **AIS._parameter_constraints,
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
 

@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
@@ -50,7 +49,7 @@ class ImportanceSampling(AIS):
         ``scale``. None draws from the base.
     transition : Transition or None, default=None
         The move of the chains at the target, as in `AIS`.
-    weights, base, checkpoint, random_state, n_jobs, verbose
+    checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -97,8 +96,6 @@ class ImportanceSampling(AIS):
         n_samples: int = 10_000,
         *,
         proposal: Any = None,
-        weights: str | None = None,
-        base: str | ArrayLike | None = None,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -107,8 +104,6 @@ class ImportanceSampling(AIS):
     ):
         self.n_samples = n_samples
         self.proposal = proposal
-        self.weights = weights
-        self.base = base
         self.transition = transition
         self.checkpoint = checkpoint
         self.random_state = random_state

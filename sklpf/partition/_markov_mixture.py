@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import stream_key
@@ -66,7 +66,7 @@ class MarkovMixture(PartitionEstimator):
         from.
     n_sweeps : int, default=2048
         Sweeps of every chain of the tempering run before the first draw.
-    weights, base, transition, checkpoint, random_state, n_jobs, verbose
+    transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -114,8 +114,6 @@ class MarkovMixture(PartitionEstimator):
         n_ladders: int = 10,
         n_sweeps: int = 2048,
         *,
-        weights: str | None = None,
-        base: str | ArrayLike | None = None,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -125,8 +123,6 @@ class MarkovMixture(PartitionEstimator):
         self.n_centres = n_centres
         self.n_ladders = n_ladders
         self.n_sweeps = n_sweeps
-        self.weights = weights
-        self.base = base
         self.transition = transition
         self.checkpoint = checkpoint
         self.random_state = random_state

@@ -14,8 +14,6 @@ from sklpf.runs._plan import ADAPTIVE_LADDERS
 from sklpf.transitions import Transition
 
 SAMPLING: dict[str, Any] = {
-    "weights": [str, None],
-    "base": [str, "array-like", None],
     "transition": [Instance(Transition, "a move (such as HMC())"), None],
     "checkpoint": [str, os.PathLike, None],
     "random_state": ["random_state"],

@@ -74,7 +74,7 @@ class ParallelTempering(PartitionEstimator):
     bridge : {"bar", "stepping-stone"}, default="bar"
         How a ratio is computed from the samples of its two levels; stepping stones average the
         forward and the reverse mean of ratios.
-    weights, base, transition, checkpoint, random_state, n_jobs, verbose
+    transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -137,8 +137,6 @@ class ParallelTempering(PartitionEstimator):
         ladder: str | ArrayLike = "linear",
         adapt: bool = True,
         bridge: Literal["bar", "stepping-stone"] = "bar",
-        weights: str | None = None,
-        base: str | ArrayLike | None = None,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -152,8 +150,6 @@ class ParallelTempering(PartitionEstimator):
         self.ladder = ladder
         self.adapt = adapt
         self.bridge = bridge
-        self.weights = weights
-        self.base = base
         self.transition = transition
         self.checkpoint = checkpoint
         self.random_state = random_state

@@ -12,6 +12,9 @@ from sklpf.paths import GeometricPath
 from sklpf.paths._as_base import as_base
 from sklpf.paths._capabilities import require_base
 from sklpf.runs._plan import check_finite
+from sklpf.transitions._pilot import reflect
+
+_N_COVER = 1000  # draws of which the neighbourhood is looked at
 
 
 class Draws(NamedTuple):
@@ -30,6 +33,17 @@ def base_draws(path: Any, n: int, stream: Stream, who: str) -> Draws:
     vectors = path.log_f_ladder(state)
     log_weights = check_finite(vectors[:, 1] - vectors[:, 0], allow_zero=path.has_walls)
     return Draws(state, log_weights, base_log_partition)
+
+
+def check_cover(path: Any, state: Any, stream: Stream) -> None:
+    """Raise ValueError if the target of a `GeometricPath` has mass next to the base's draws where
+    the base has none: draws alone can't show it.
+    """
+    if not isinstance(path, GeometricPath):
+        return
+    position = path.position(state)[:_N_COVER]
+    moves = np.asarray(path.base.scale) * stream.generator().standard_normal(position.shape)
+    path.at(reflect(path.bounds, position + moves, moves)[0])
 
 
 def proposing(path: Any, proposal: Any) -> Any:

@@ -65,7 +65,7 @@ class RAISE(PartitionEstimator):
         ``sample_target(n, stream)`` or can be enumerated (at most 25 units), else by
         `ParallelTempering`. Given rows, such as held-out data, are all used. A path without
         ``state_from_rows`` takes its own states.
-    ladder, weights, base, transition, checkpoint, random_state, n_jobs, verbose
+    ladder, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -125,8 +125,6 @@ class RAISE(PartitionEstimator):
         *,
         starts: Any = None,
         ladder: str | ArrayLike = "linear",
-        weights: str | None = None,
-        base: str | ArrayLike | None = None,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -138,8 +136,6 @@ class RAISE(PartitionEstimator):
         self.n_temperatures = n_temperatures
         self.starts = starts
         self.ladder = ladder
-        self.weights = weights
-        self.base = base
         self.transition = transition
         self.checkpoint = checkpoint
         self.random_state = random_state

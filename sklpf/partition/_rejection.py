@@ -7,21 +7,20 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.stats import beta, norm
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import BOUND, PartitionEstimator
-from sklpf.partition._proposal import base_draws, proposing
+from sklpf.partition._proposal import base_draws, check_cover, proposing
 from sklpf.readings import Reading, conclude
 from sklpf.readings._bound import lower_bound
 from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
 from sklpf.runs import Run
 from sklpf.runs._draws import has_points, points_of
 
-_DRAWS, _ACCEPTS = 1, 2  # random streams
+_DRAWS, _ACCEPTS, _COVER = 1, 2, 3  # random streams
 _FEWEST = 10  # accepted draws
 _ROUNDING = 1e-9  # by which log f may exceed the bound, relative to its size
 
@@ -58,7 +57,7 @@ class RejectionSampling(PartitionEstimator):
         Independent draws from q.
     proposal : object or None, default=None
         As in `ImportanceSampling`.
-    weights, base, random_state
+    random_state
         As in `AIS`.
 
     Attributes
@@ -104,8 +103,6 @@ class RejectionSampling(PartitionEstimator):
         "log_bound": [Interval(Real, None, None, closed="neither")],
         "n_samples": [Interval(Integral, 2, None, closed="left")],
         "proposal": "no_validation",
-        "weights": [str, None],
-        "base": [str, "array-like", None],
         "random_state": ["random_state"],
     }
 
@@ -115,15 +112,11 @@ class RejectionSampling(PartitionEstimator):
         n_samples: int = 10_000,
         *,
         proposal: Any = None,
-        weights: str | None = None,
-        base: str | ArrayLike | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
         self.log_bound = log_bound
         self.n_samples = n_samples
         self.proposal = proposal
-        self.weights = weights
-        self.base = base
         self.random_state = random_state
 
     _diagnostics = {
@@ -133,12 +126,6 @@ class RejectionSampling(PartitionEstimator):
     }
     _run_class = RejectionRun
 
-    def fit(self, path, y=None):
-        self.__dict__.pop("samples_", None)
-        return super().fit(path, y)
-
-    fit.__doc__ = PartitionEstimator.fit.__doc__
-
     def _as_path(self, path):
         return proposing(super()._as_path(path), self.proposal)
 
@@ -147,6 +134,7 @@ class RejectionSampling(PartitionEstimator):
             path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "RejectionSampling"
         )
         self._check_bound(path, draws)
+        check_cover(path, draws.state, Stream(stream_key(seed, _COVER)))
         uniforms = Stream(stream_key(seed, _ACCEPTS)).generator().random(self.n_samples)
         accepted = np.flatnonzero(np.log1p(-uniforms) < draws.log_weights - self.log_bound)
         state = path.take(draws.state, accepted)

@@ -118,8 +118,8 @@ class RTS(PartitionEstimator):
         chains spend their time where they do on levels. Pilot and burn-in use the levels;
         production is one round, with a call from Python for each group and redraw. The path's base
         must draw points where the target has mass.
-    weights, base, transition, checkpoint, random_state, n_jobs, verbose
-        As in `AIS`. RTS needs ``weights="marginal"`` more than the other estimators do.
+    transition, checkpoint, random_state, n_jobs, verbose
+        As in `AIS`.
 
     Attributes
     ----------
@@ -230,8 +230,6 @@ class RTS(PartitionEstimator):
         init: Literal["adaptive", "paper"] = "adaptive",
         sweeps_per_redraw: int | None = None,
         continuous: bool = False,
-        weights: str | None = None,
-        base: str | ArrayLike | None = None,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -249,8 +247,6 @@ class RTS(PartitionEstimator):
         self.init = init
         self.sweeps_per_redraw = sweeps_per_redraw
         self.continuous = continuous
-        self.weights = weights
-        self.base = base
         self.transition = transition
         self.checkpoint = checkpoint
         self.random_state = random_state

@@ -71,7 +71,7 @@ class SAMS(AdaptiveTempering):
         drawn and 0 for all others, which is noisier and has no part in the frozen phase.
     exponent : float, default=0.8
         b, between 1/2 and 1 (both excluded).
-    weights, base, transition, checkpoint, random_state, n_jobs, verbose
+    transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -133,8 +133,6 @@ class SAMS(AdaptiveTempering):
         update: Literal["rao-blackwell", "binary"] = "rao-blackwell",
         exponent: float = 0.8,
         sweeps_per_redraw: int | None = None,
-        weights: str | None = None,
-        base: str | ArrayLike | None = None,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -151,8 +149,6 @@ class SAMS(AdaptiveTempering):
         self.update = update
         self.exponent = exponent
         self.sweeps_per_redraw = sweeps_per_redraw
-        self.weights = weights
-        self.base = base
         self.transition = transition
         self.checkpoint = checkpoint
         self.random_state = random_state

@@ -76,7 +76,7 @@ class SMC(PartitionEstimator):
         move P - 1 times, and all the states that they pass are the particles of that level.
     chain_length : int, default=10
         P of "waste-free", at least 2: it must divide n_particles into at least 2 chains.
-    weights, base, transition, checkpoint, random_state, n_jobs, verbose
+    transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -152,8 +152,6 @@ class SMC(PartitionEstimator):
         resample_at: float = 0.5,
         variant: str = "standard",
         chain_length: int = 10,
-        weights: str | None = None,
-        base: str | ArrayLike | None = None,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -167,8 +165,6 @@ class SMC(PartitionEstimator):
         self.resample_at = resample_at
         self.variant = variant
         self.chain_length = chain_length
-        self.weights = weights
-        self.base = base
         self.transition = transition
         self.checkpoint = checkpoint
         self.random_state = random_state

@@ -58,7 +58,7 @@ class WangLandau(AdaptiveTempering):
         A histogram is flat when every level has more than this share of the mean. 0.8 is that of
         the first paper; it takes many more draws for the same accuracy. 0 asks for one visit of
         each level, as the second paper does.
-    weights, base, transition, checkpoint, random_state, n_jobs, verbose
+    transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -116,8 +116,6 @@ class WangLandau(AdaptiveTempering):
         ladder: str | ArrayLike = "linear",
         flatness: float = 0.2,
         sweeps_per_redraw: int | None = None,
-        weights: str | None = None,
-        base: str | ArrayLike | None = None,
         transition: Transition | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -132,8 +130,6 @@ class WangLandau(AdaptiveTempering):
         self.ladder = ladder
         self.flatness = flatness
         self.sweeps_per_redraw = sweeps_per_redraw
-        self.weights = weights
-        self.base = base
         self.transition = transition
         self.checkpoint = checkpoint
         self.random_state = random_state

@@ -16,10 +16,12 @@ from sklpf.paths._capabilities import (
     Filters,
     GibbsMove,
     Gradients,
+    Parameters,
     Proposal,
     Rows,
     SimulatedRows,
     TargetDraws,
+    Unconstrain,
     require_base,
 )
 from sklpf.paths._conditional_modes import Modes, iterated_conditional_modes
@@ -45,6 +47,7 @@ __all__ = [
     "GibbsMove",
     "Gradients",
     "Modes",
+    "Parameters",
     "Path",
     "Proposal",
     "Rows",
@@ -53,6 +56,7 @@ __all__ = [
     "StudentT",
     "TargetDraws",
     "TemperedPath",
+    "Unconstrain",
     "Uniform",
     "iterated_conditional_modes",
     "make_ladder",

@@ -5,6 +5,7 @@ methods are enough.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -62,6 +63,28 @@ class Continuous(Protocol):
 
     def at(self, position: NDArray[np.float64]) -> Any:
         """Return the state of chains at some points (n, d)."""
+
+
+class Parameters(Protocol):
+    """Points of R^d stand for named parameters, such as those of a Bayesian model.
+
+    Attributes
+    ----------
+    parameter_shapes : dict of str to tuple of int
+        Shape of every parameter by its name; () is a number.
+    """
+
+    parameter_shapes: Mapping[str, tuple[int, ...]]
+
+    def constrain(self, position: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Return the parameters of points (n, d), by name, each (n, *shape)."""
+
+
+class Unconstrain(Protocol):
+    """The points of named parameters are known."""
+
+    def unconstrain(self, values: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
+        """Return the points (n, d) of parameters by name, each (n, *shape)."""
 
 
 class Gradients(Protocol):

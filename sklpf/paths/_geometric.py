@@ -22,10 +22,13 @@ from sklpf.paths._elliptical import Gaussian
 
 _N_CHECKED = 5  # base draws at which a gradient is compared with differences
 _TOLERANCE = 1e-4  # relative
+_NOISE = 1e-6  # relative, of a log density that is called twice: that of float32 on many threads
 _WIDTHS = (
     1e-4,
     1e-6,
 )  # of the differences, in scales of the base: if they agree, the gradient must with one
+# widths of base draws at which densities are compared
+_PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
 _COMPILED: weakref.WeakSet = weakref.WeakSet()  # log densities that programs were made for
 
 
@@ -227,6 +230,37 @@ class GeometricPath(TemperedPath):
         """
         return np.asarray(self._call(self.log_density, position), dtype=np.float64)
 
+    def probe(self) -> list[str]:
+        """Values of all functions at fixed points, to ten digits.
+
+        They tell densities apart that a pickle does not: it holds functions by their names, and
+        nothing that these read.
+
+        Returns
+        -------
+        list of str
+            "failed" where a function does not take the points.
+        """
+        center = np.asarray(self.base.center)
+        draws = np.asarray(self.base.sample(len(_PROBED), np.random.default_rng(0)))
+        position = center + _PROBED[:, np.newaxis] * (draws - center)
+        if self.bounds is not None:
+            position = np.clip(position, *self.bounds)
+        functions = [self.base.log_density, self.raw_log_density]
+        if self.grad is not None:
+            functions.append(self._target_gradient)
+        if self._base_gradient is not None:
+            functions.append(self._base_gradient)
+        values = []
+        with np.errstate(all="ignore"):
+            for function in functions:
+                try:
+                    found = np.ravel(np.asarray(function(position), dtype=np.float64))
+                    values += [f"{value:.9e}" for value in found]
+                except (ArithmeticError, ValueError):  # of points that are too far out
+                    values.append("failed")
+        return values
+
     def summary(self, state: Points) -> NDArray[np.float64]:
         """Return the points."""
         return state.position
@@ -301,11 +335,11 @@ class GeometricPath(TemperedPath):
         return base, target - base
 
     def _call(self, function, position):
-        return (
-            function(position)
-            if self.vectorized
-            else np.array([function(point) for point in position])
-        )
+        # A copy, in the same layout: a function may write to its argument.
+        position = position.copy(order="K")
+        if self.vectorized:
+            return function(position)
+        return np.array([function(point) for point in position])
 
     def _target(self, position):
         hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
@@ -343,6 +377,7 @@ class GeometricPath(TemperedPath):
                     " has others give another base, if it takes one point say vectorized=False"
                 )
             raise
+        self._check_pure(draws)
         steps = np.asarray(self.base.scale) * rng.choice([-1.0, 1.0], size=draws.shape)
         if self.grad is not None:
             _check_gradient(
@@ -353,6 +388,27 @@ class GeometricPath(TemperedPath):
             _check_gradient(
                 "grad_base", "the base's log_density", self._base_gradient, log_base, draws, steps
             )
+
+    def _check_pure(self, draws) -> None:
+        """Raise if the log density is random, or if functions that compiled programs call change
+        their argument.
+        """
+        once, again = self._target(draws), self._target(draws)
+        with np.errstate(invalid="ignore"):
+            differs = ~(np.abs(once - again) <= _NOISE * (1 + np.abs(once))) & (once != again)
+        if differs.any():
+            c = int(differs.argmax())
+            raise ValueError(
+                f"log_density is random: it gave {once[c]:.8g} and {again[c]:.8g} at"
+                f" {_show(draws[c])}; fix its random numbers, or drop the noise"
+            )
+        for name, function in {"log_density": self.log_density, "grad": self.grad}.items():
+            if function is None or not hasattr(function, "py_func"):
+                continue
+            given = draws.copy()
+            function(given if self.vectorized else given[0])
+            if not np.array_equal(given, draws):
+                raise ValueError(f"{name} changes the points that it is given: let it copy them")
 
 
 def _name(function) -> str:

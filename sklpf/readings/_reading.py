@@ -145,7 +145,9 @@ def conclude(
         std_error=std_error,
         degrees_of_freedom=degrees_of_freedom,
         statement=statement,
-        alarms=tuple(dict.fromkeys([*alarms, *bounded, *run.known, *_rounding_alarms(run)])),
+        alarms=tuple(
+            dict.fromkeys([*alarms, *bounded, *run.known, *rounding_alarms(run.log_f_rounding)])
+        ),
         n_sweeps=run.n_sweeps,
         ladder=run.ladder,
         log_partition_curve=levels,
@@ -156,14 +158,12 @@ def conclude(
     return Reading(result, curve)
 
 
-def _rounding_alarms(run: Run) -> list[Alarm]:
-    if run.log_f_rounding <= _MOST_ROUNDING:
-        return []
-    seen = (
-        f"the model's parameters are so large that log_f is rounded by {run.log_f_rounding:.2g}"
-        " nats"
-    )
-    return [Alarm("rounding", seen, "rescale them")]
+def rounding_alarms(rounding: float) -> tuple[Alarm, ...]:
+    """An alarm if log f is rounded by so many nats."""
+    if rounding <= _MOST_ROUNDING:
+        return ()
+    seen = f"the model's parameters are so large that log_f is rounded by {rounding:.2g} nats"
+    return (Alarm("rounding", seen, "rescale them"),)
 
 
 def tol_alarms(std_error: float, tol: float | None, remedy: str, but: str = "") -> list[Alarm]:

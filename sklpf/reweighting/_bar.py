@@ -10,13 +10,18 @@ from scipy.special import expit, log_expit
 from sklpf._utils.numbers import as_float64
 
 
-def bar(forward_log_weights: ArrayLike, reverse_log_weights: ArrayLike) -> float:
+def bar(
+    forward_log_weights: ArrayLike,
+    reverse_log_weights: ArrayLike,
+    *,
+    log_odds: float | None = None,
+) -> float:
     """Return log Z_1 / Z_0 by Bennett's acceptance ratio (Bennett 1976; Carlson et al. 2016, eq.
     17).
 
     The solution L of
 
-        sum_i sigma(u_i - L + C) = sum_j sigma(r_j + L - C),   C = log(n_reverse / n_forward),
+        mean_i sigma(u_i - L + C) = e^C mean_j sigma(r_j + L - C),   C = log(n_reverse / n_forward),
 
     which exists, is unique, and has the smallest asymptotic variance of all bridges between two
     sets of independent draws. Both sides are compared by their logs, so that draws that hardly
@@ -30,6 +35,9 @@ def bar(forward_log_weights: ArrayLike, reverse_log_weights: ArrayLike) -> float
         in nats. -inf is a weight of zero.
     reverse_log_weights : array-like of shape (n_reverse,)
         r = log f_0 / f_1 at draws from p_1, or the log weights of chains annealed from p_1 to p_0.
+    log_odds : float or None, default=None
+        C of draws that are correlated: the log ratio of their effective numbers, with which the
+        bridge is optimal (Meng & Wong 1996). None is that of the numbers themselves.
 
     Returns
     -------
@@ -43,11 +51,14 @@ def bar(forward_log_weights: ArrayLike, reverse_log_weights: ArrayLike) -> float
     """
     u = _check(forward_log_weights, "forward_log_weights")
     r = _check(reverse_log_weights, "reverse_log_weights")
-    shift = np.log(len(r) / len(u))
+    log_count_ratio = np.log(len(r) / len(u))
+    shift = log_count_ratio if log_odds is None else log_odds
 
     def excess(log_ratio):
-        return _log_sum(log_expit(u - log_ratio + shift)) - _log_sum(
-            log_expit(r + log_ratio - shift)
+        return (
+            _log_sum(log_expit(u - log_ratio + shift))
+            - _log_sum(log_expit(r + log_ratio - shift))
+            + (log_count_ratio - shift)  # sums to means
         )
 
     low, high = _bracket(excess, _log_sum(u) - np.log(len(u)), np.log(len(r)) - _log_sum(r))

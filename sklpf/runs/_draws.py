@@ -7,7 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
+from sklpf._utils.tables import import_xarray
+from sklpf.paths import Parameters
+from sklpf.paths._capabilities import has
 from sklpf.runs._resampling import systematic
 
 MOST_DRAWS = 1000  # that a run keeps
@@ -34,6 +38,80 @@ class Draws(NamedTuple):
     def __repr__(self) -> str:
         n, d = self.points.shape
         return f"Draws({n} points of {d} coordinates in {len(np.unique(self.groups))} groups)"
+
+    def resample(self, n: int | None = None, random_state: Any = None) -> Draws:
+        """Return draws of equal weight: each as often as its weight says, in the same order.
+
+        Draws that come up several times stand next to each other, and those of a group stay
+        together, so that autocorrelations show how many independent ones there are.
+
+        Parameters
+        ----------
+        n : int or None, default=None
+            How many; None is as many as there are.
+        random_state : int, RandomState or None, default=None
+            Seed of the one random number that systematic resampling takes. None takes the middle,
+            the same at every call.
+
+        Returns
+        -------
+        Draws
+            With log weights of 0.
+
+        Raises
+        ------
+        ValueError
+            If n is not positive, or no draw has a weight.
+
+        Examples
+        --------
+        >>> draws = Draws(np.array([[1.0], [2.0]]), np.log([0.25, 0.75]), np.array([0, 1]))
+        >>> draws.resample(4).points.ravel()
+        array([1., 2., 2., 2.])
+        """
+        n = len(self.points) if n is None else n
+        if n < 1 or not np.any(self.log_weights > -np.inf):
+            raise ValueError(
+                f"n must be positive and a draw must have a weight, got n = {n} of"
+                f" {len(self.points)} draws"
+            )
+        uniform = 0.5 if random_state is None else check_random_state(random_state).random_sample()
+        index = systematic(self.log_weights, n, uniform)
+        return Draws(self.points[index], np.zeros(n), self.groups[index])
+
+    def to_datatree(self, path: Any = None, n: int | None = None, random_state: Any = None) -> Any:
+        """Return draws of equal weight with the names of their parameters, as ArviZ takes them.
+
+        Parameters
+        ----------
+        path : Path or None, default=None
+            That the draws are of. One with `parameter_shapes` names them, such as that of
+            `sklpf.interop.from_prior_transform`; of others, and without, the points are called "x".
+        n, random_state
+            As in `resample`.
+
+        Returns
+        -------
+        xarray.DataTree
+            With a group ``posterior``, of one chain. ArviZ before 1.0 takes it as
+            ``arviz.InferenceData(posterior=tree["posterior"].to_dataset())``.
+
+        Raises
+        ------
+        ImportError
+            If xarray is not installed.
+        """
+        xr = import_xarray("to_datatree")
+
+        points = self.resample(n, random_state).points
+        named = path is not None and has(path, Parameters)
+        values = path.constrain(points) if named else {"x": points}
+        variables = {}
+        for name, array in values.items():
+            own = [f"{name}_dim_{i}" for i in range(array.ndim - 1)]
+            variables[name] = (("chain", "draw", *own), array[np.newaxis])
+        numbers = {"chain": [0], "draw": np.arange(len(points))}
+        return xr.DataTree.from_dict({"posterior": xr.Dataset(variables, coords=numbers)})
 
     def thinned(self) -> Draws | None:
         """Return at most a thousand of them; None if there is none with a weight.

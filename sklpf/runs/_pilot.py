@@ -8,9 +8,9 @@ import functools
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from sklpf._utils.parallel import run_segments
+from sklpf._utils.sampling import shares
 from sklpf.paths._base import map_state, take
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_alive, check_finite, segments
@@ -121,7 +121,7 @@ def _resample(log_weights, n, rng):
     check_finite(log_weights, allow_zero=True)
     if not np.any(log_weights > -np.inf):  # they leave for the base at their first redraw
         log_weights = np.zeros(len(log_weights))
-    return rng.choice(len(log_weights), size=n, p=np.exp(log_weights - logsumexp(log_weights)))
+    return rng.choice(len(log_weights), size=n, p=shares(log_weights))
 
 
 def _put(index, old, new):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from sklpf._utils.random import FIRST, Stream
+from sklpf._utils.sampling import shares
 from sklpf.paths._base import n_chains, take
 from sklpf.transitions._base import Transition
 
@@ -21,6 +22,7 @@ _MOST_LEVELS = 200
 _FEWEST_EFFECTIVE = 0.7  # share of the chains that must count after a step up
 _NEIGHBOURS = 2  # levels on either side, over which step sizes are averaged where there are
 _MANY_LEVELS = 10  # times as many: those of few levels are too different
+_SMALLEST_BETA = 1e-50  # first step up
 _LARGEST_STEP = 2.0  # in scales of the density
 
 
@@ -123,27 +125,24 @@ def run_pilot(path: Any, transition: Any, key: tuple[int, int]) -> Pilot:
             raise ValueError(
                 "base draws no point where the target has mass: give a base that covers it"
             )
-        records.append((beta, log_step, root, np.std(gain[np.isfinite(gain)]), n_moves))
+        with np.errstate(over="ignore"):
+            spread = np.std(gain[np.isfinite(gain)])
+        records.append((beta, log_step, root, spread, n_moves))
         if beta == 1:
             break
         new = 1.0 if len(records) >= _MOST_LEVELS else _next_beta(gain, beta)
+        if new < _SMALLEST_BETA:
+            raise ValueError(
+                "log f_1 - log f_0 is too large to be tempered: rescale the data, or give another"
+                " base"
+            )
         log_weights = (new - beta) * gain
-        chosen = rng.choice(n, size=n, p=_shares(log_weights))
+        chosen = rng.choice(n, size=n, p=shares(log_weights))
         chains = path.take(chains[0], chosen), take(chains[1], chosen)
         beta, n_moves = new, max(_N_MOVES // n, _FEWEST_MOVES)
     *numbers, counts = zip(*records)
     pilot = _make_pilot(list(zip(*numbers)), n * sum(counts))
     return pilot._replace(log_steps=_smooth(pilot.log_steps))
-
-
-def _shares(log_weights):
-    """Weights that add up to 1."""
-    shares = np.exp(log_weights - logsumexp(log_weights))
-    if not abs(shares.sum() - 1) < 1e-6:
-        raise ValueError(
-            "log f_1 - log f_0 is too large to be tempered: rescale the data, or give another base"
-        )
-    return shares
 
 
 def _tune_level(path, transition, beta, chains, root, log_step, n_moves, stream):

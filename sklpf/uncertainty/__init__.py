@@ -1,7 +1,8 @@
-"""Monte Carlo error: jackknife over independent groups, t-tests, and the Pareto tail of importance
-weights.
+"""Monte Carlo error: jackknife over independent groups, t-tests, correlated draws, and the Pareto
+tail of importance weights.
 """
 
+from sklpf.uncertainty._chains import effective_draws, rank_normalised, split_r_hat
 from sklpf.uncertainty._disagreement import (
     MOST_BETWEEN,
     Difference,
@@ -19,10 +20,13 @@ __all__ = [
     "ParetoTail",
     "between_groups",
     "difference",
+    "effective_draws",
     "jackknife",
     "log_mean_exp",
     "pareto_shape",
     "pareto_tail",
+    "rank_normalised",
+    "split_r_hat",
     "t_bound",
     "t_ratio",
 ]

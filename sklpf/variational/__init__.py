@@ -5,8 +5,8 @@ below 1, which leaves the entropy of q more weight and smooths the bound. `sweep
 of any `ConjugateModel` while a `Tempering` says what b is, and always ends with sweeps at T = 1.
 """
 
-from sklpf.variational._ascent import ConjugateModel, Sweep, sweeps
-from sklpf.variational._tempering import (
+from sklpf.variational._coordinate_ascent import ConjugateModel, Sweep, sweeps
+from sklpf.variational._temperatures import (
     Annealed,
     GlobalTempering,
     LocalTempering,

@@ -20,7 +20,7 @@ from sklearn.datasets import load_digits, load_sample_images
 
 from sklpf import HAIS, BernoulliRBM, Exact, MeanCovarianceRBM, ParallelTempering, ProductOfExperts
 from sklpf.datasets import make_patches
-from sklpf.models.ratio._direct import ratio_result
+from sklpf.models._direct_ratio import ratio_result
 from sklpf.testing import make_rbm_problem
 
 DIGITS = (load_digits().data > 7).astype(float)

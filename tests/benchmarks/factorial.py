@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from sklpf import AIS, Exact, FactorialMixture
 from sklpf.models import FactorialPosterior
-from sklpf.models.factorial._fit_kernels import update_activations
+from sklpf.models.factorial.learning._activation_kernels import update_activations
 from sklpf.testing import find_shared_data
 
 

@@ -23,8 +23,8 @@ from sklearn.decomposition import LatentDirichletAllocation as Reference
 from threadpoolctl import threadpool_limits
 
 from sklpf import LatentDirichletAllocation
-from sklpf.models.lda._inference import infer_documents, task_map, update_topics
-from sklpf.models.lda._trainer import Trainer
+from sklpf.models.lda.learning._inference import infer_documents, task_map, update_topics
+from sklpf.models.lda.learning._variational_bayes import Steps, Trainer
 from sklpf.testing import find_shared_data
 
 PRIORS = {"doc_topic_prior": 0.01, "topic_word_prior": 0.01}
@@ -67,7 +67,7 @@ def document_step(model, X):
 
 def update_step(model, X, tasks):
     """A call of an update of the topics by a batch that stands for 2,000 documents."""
-    trainer = Trainer(model, X, 2000, model._steps(2000), model._settings, tasks)
+    trainer = Trainer(model, X, 2000, Steps.of_fit(model, 2000), tasks)
     return lambda: trainer._update(X)
 
 

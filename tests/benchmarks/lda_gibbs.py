@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from sklpf import LatentDirichletAllocation, LeftToRight
-from sklpf.models.lda._gibbs import Corpus, State
+from sklpf.models.lda.learning._gibbs import State, Tokens
 
 N_SCORED = 100  # test documents
 FEW = LeftToRight(20, 4, 4, random_state=0)
@@ -92,7 +92,7 @@ def fit(name, n_topics, sweeps, ours, n_seeds):
 def token(name, *_):
     print(f"\n## A sweep, {name}, after 20 sweeps: medians of 7\n")
     table("K", "ns a token")
-    corpus = Corpus.of(texts(name)[0])
+    corpus = Tokens.of(texts(name)[0])
     for n_topics in (20, 100, 200, 500):
         state, seconds = State(corpus, np.full(n_topics, 0.1), 0.1, (1, 2)), []
         for step in range(27):

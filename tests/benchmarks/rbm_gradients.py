@@ -17,8 +17,8 @@ from sklearn.utils import check_random_state
 
 from sklpf import BernoulliRBM
 from sklpf.kernels import OPTIONS, random_bits, uniform
-from sklpf.models.rbm import _fit_kernels as kernels
-from sklpf.models.rbm._trainer import Trainer, _lists
+from sklpf.models.rbm.learning import _training_kernels as kernels
+from sklpf.models.rbm.learning._contrastive_divergence import Trainer, _lists
 
 _SWAP = np.int64(7)  # draws of swaps, in a place of the random stream that training leaves alone
 

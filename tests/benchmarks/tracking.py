@@ -25,9 +25,9 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from sklpf import BernoulliRBM
+from sklpf.models.rbm._monitor import Monitor
 from sklpf.models.rbm._path import enumerate_log_partition
-from sklpf.models.rbm._tracking import Monitor
-from sklpf.models.rbm._trainer import Trainer
+from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.training import EarlyStopping, train
 
 RATES = (0.01, 0.02, 0.05, 0.1)

@@ -1,9 +1,7 @@
-import warnings
-
 import matplotlib
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
+from convergence import quietly
 
 from sklpf import AIS, RTS, BernoulliRBM, ParallelTempering
 
@@ -23,12 +21,6 @@ def _closes_figures():
 def rbm():
     rng = np.random.default_rng(0)
     return BernoulliRBM.from_parameters(rng.normal(size=(4, 9)), np.zeros(9), np.zeros(4))
-
-
-def quietly(estimator, model):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(model)
 
 
 @pytest.fixture(scope="session")

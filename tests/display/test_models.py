@@ -5,6 +5,7 @@ import functools
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -295,7 +296,7 @@ def test_passes_without_a_log_partition_are_marked():
     assert [patch.get_x() for patch in display.ax_.patches] == [1.5, 3.5]
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_other_models_show_their_loss_as_a_likelihood_or_their_bound():
     X = np.random.default_rng(0).normal(size=(60, 3))
     product = ProductOfExperts(algorithm="ml", max_iter=3, random_state=0).fit(X)
@@ -308,7 +309,7 @@ def test_other_models_show_their_loss_as_a_likelihood_or_their_bound():
         )
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_a_loss_that_is_no_likelihood_is_not_called_one():
     X = np.random.default_rng(0).normal(size=(60, 3))
     model = LinearGenerativeModel(prior="laplace", max_iter=2, random_state=0).fit(X)

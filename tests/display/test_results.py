@@ -8,6 +8,7 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from scipy.stats import t as student_t
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -51,7 +52,7 @@ def test_log_partition_is_drawn_with_a_band_that_ends_in_the_interval(tempering)
     assert display.figure_ is display.ax_.figure
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -72,7 +73,7 @@ def test_every_curve_has_errors_that_rise_from_the_base_to_those_of_the_result(r
     assert display.half_width[-1] == pytest.approx(result.interval()[1] - result.log_partition)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_what_has_no_interval_has_no_band(tempering):
     result = ThermodynamicIntegration(rule="trapezoid").fit(tempering.run_).result_
     assert result.statement == "approximate"
@@ -155,7 +156,7 @@ def test_a_round_without_an_error_has_no_bar():
 
 
 # ---- whose result
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_models_and_pipelines_show_their_log_partition(rbm):
     model = BernoulliRBM.from_parameters(
         rbm.components_, rbm.intercept_visible_, rbm.intercept_hidden_

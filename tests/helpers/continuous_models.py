@@ -5,9 +5,9 @@ in the plane.
 import numpy as np
 
 from sklpf import HMC
-from sklpf._utils.random import Stream
 from sklpf.kernels import njit
 from sklpf.kernels._densities import Values, evaluate
+from sklpf.paths import Stream
 from sklpf.runs import _plain, _programs
 
 

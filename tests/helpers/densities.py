@@ -6,7 +6,8 @@ import numpy as np
 from scipy import stats
 
 from sklpf import Gaussian, GeometricPath, Uniform
-from sklpf._utils.random import ACCEPT, Stream, stream_key
+from sklpf._utils.random import ACCEPT
+from sklpf.paths import Stream, stream_key
 
 LADDER = np.linspace(0, 1, 6)
 PRECISION = np.linalg.inv([[1.0, 0.8], [0.8, 1.0]])

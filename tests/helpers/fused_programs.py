@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sklpf._utils.random import Stream, stream_key
+from sklpf.paths import Stream, stream_key
 from sklpf.paths._base import map_state
 from sklpf.runs import _plain, _programs
 from sklpf.transitions import Gibbs

@@ -23,8 +23,7 @@ from sklpf import (
     compare_models,
     score_interval,
 )
-from sklpf.models import ScoreInterval
-from sklpf.models.ratio import _direct
+from sklpf.models import ScoreInterval, _direct_ratio
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 TRAIN, TEST = BINARY[:1200], BINARY[1200:]
@@ -143,16 +142,16 @@ def test_exact_models_and_such_that_differ_much_are_not_sampled(monkeypatch):
 
 def test_a_direct_run_that_does_not_converge_is_not_used(monkeypatch):
     a, b = two_stages()
-    monkeypatch.setattr("sklpf.models.ratio._path._N_SWEEPS", 32)
-    monkeypatch.setattr("sklpf.models.ratio._path.MOST_BETWEEN", -1.0)  # all draws are doubted
+    monkeypatch.setattr("sklpf.models.rbm._ratio_path._N_SWEEPS", 32)
+    monkeypatch.setattr("sklpf.models.rbm._ratio_path.MOST_BETWEEN", -1.0)  # all draws are doubted
     found = compare(b, a, TEST)
     assert found == compare(b, a, TEST, ratio="difference")
     assert found.converged
 
 
 def test_ratios_that_disagree_are_not_converged(monkeypatch):
-    monkeypatch.setattr(_direct, "_MOST_APART", 1e-3)
-    monkeypatch.setattr("sklpf.models.ratio._path._N_SWEEPS", 512)
+    monkeypatch.setattr(_direct_ratio, "_MOST_APART", 1e-3)
+    monkeypatch.setattr("sklpf.models.rbm._ratio_path._N_SWEEPS", 512)
     a, b = two_stages()
     with pytest.warns(ConvergenceWarning, match=r"ratio of model_b's Z to model_a's .* nats apart"):
         found = compare(b, a, TEST)

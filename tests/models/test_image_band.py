@@ -5,12 +5,10 @@ A thinned form of tests/benchmarks/trained_coverage.py, whose results are in
 doc/benchmarks/image_models.md.
 """
 
-import warnings
-
 import numpy as np
 from continuous_models import log_integral
+from convergence import may_not_converge
 from scipy.stats import binom
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, MeanCovarianceRBM, ProductOfExperts
 from sklpf.models import LinearPath
@@ -73,8 +71,7 @@ def test_converged_intervals_cover():
     for make in PROBLEMS.values():
         path, expected = make()
         for seed in range(20):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            with may_not_converge():
                 hais = HAIS(40, 30, random_state=seed).fit(path)
             low, high = hais.log_partition_interval_
             converged += hais.converged_

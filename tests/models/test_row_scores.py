@@ -2,6 +2,7 @@
 estimated.
 """
 
+import contextlib
 import pickle
 import warnings
 
@@ -293,3 +294,37 @@ def test_the_path_of_the_rows_is_built_once(fitted, method, monkeypatch):
     assert len(built) == 1
     assert model.partition_estimator_.converged_
     assert len(built) == 1
+
+
+# ---- probabilities that sum to more than 1
+class Shifted(PartitionEstimator):
+    """Exact values that are moved by some nats."""
+
+    def __init__(self, shift, random_state=None):
+        self.shift = shift
+        self.random_state = random_state
+
+    def _estimate(self, path, seed):
+        value = Exact().fit(path).log_partition_ + self.shift
+        return PartitionResult("Shifted", log_partition=value, std_error=0.01)
+
+
+@pytest.mark.parametrize(("shift", "warned"), [(0.0, False), (0.03, False), (0.1, True)])
+def test_probabilities_of_all_documents_of_a_length_sum_to_one(shift, warned):
+    topics = [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]
+    model = LatentDirichletAllocation.from_topics(
+        topics, doc_topic_prior=0.5, partition_estimator=Shifted(shift)
+    )
+    X = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1], [2, 3, 1]])
+    expected = (
+        pytest.warns(ConvergenceWarning, match="the probabilities of 3 distinct rows sum to exp")
+        if warned
+        else contextlib.nullcontext()
+    )
+    with expected:
+        values = model.score_samples(X)
+    if warned:
+        model.set_params(on_nonconvergence="nan")
+        missing = np.isnan(model.score_samples(X))
+        np.testing.assert_array_equal(missing, [True] * 4 + [False])
+    assert np.all(np.isfinite(values))

@@ -254,9 +254,9 @@ def test_a_fit_that_fails_half_way_leaves_the_model_as_it_was(model, monkeypatch
 
     fitted = copy.deepcopy(model).fit(GOOD.toarray())
     before = dict(vars(fitted))
-    monkeypatch.setattr("sklpf.models.lda._trainer.update_topics", fail)
+    monkeypatch.setattr("sklpf.models.lda.learning._variational_bayes.update_topics", fail)
     monkeypatch.setattr(
-        "sklpf.models.factorial._posterior.FactorialPosterior.update_hyperparameters", fail
+        "sklpf.models.factorial.learning._posterior.FactorialPosterior.update_hyperparameters", fail
     )
     with pytest.raises(ValueError, match="half way"):
         fitted.fit(np.eye(6))

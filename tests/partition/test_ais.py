@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from reference_data import shared_data
 from scipy.special import logsumexp
 from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf._utils.random import stream_key
 from sklpf.models import RBMPath
 from sklpf.partition import AIS
-from sklpf.paths import LADDERS, make_ladder
+from sklpf.paths import LADDERS, make_ladder, stream_key
 from sklpf.runs._annealing import anneal_up
 from sklpf.runs._plan import pilot_spread
 from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
@@ -40,17 +40,21 @@ def test_an_undeclared_constant_of_the_base_is_added():
     assert AIS(20, 20, random_state=0).fit(path).log_partition_ == pytest.approx(3, abs=0.1)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_interval_covers():
+@may_not_converge()
+@pytest.mark.parametrize(
+    ("n_seeds", "fewest"), [(25, 19), pytest.param(100, 86, marks=pytest.mark.large)]
+)
+def test_interval_covers(n_seeds, fewest):
+    """Fails with probability 2e-4 where 95 % are covered."""
     problem = make_rbm_problem("digits")
     covered = 0
-    for seed in range(100):
+    for seed in range(n_seeds):
         low, high = AIS(50, 100, random_state=seed).fit(problem.path).log_partition_interval_
         covered += low <= problem.log_partition <= high
-    assert covered >= 86  # of 100 at 95 %: fails with probability 2e-4 where coverage is honest
+    assert covered >= fewest
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_the_one_sided_bound_holds_even_for_useless_runs():
     problem = make_rbm_problem("hard")
     above = 0
@@ -72,7 +76,7 @@ def test_hidden_mode_is_missed_with_a_tiny_error_bar():
     assert ais.log_partition_std_error_ < 1e-6
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_standard_error_and_diagnostics_agree_with_their_definitions():
     ais = AIS(50, 50, random_state=0).fit(make_rbm_problem("digits").path)
     diagnostics = ais.result_.diagnostics
@@ -155,7 +159,7 @@ def test_segments_do_not_change_the_numbers():
     )
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_random_state():
     path = make_rbm_problem("easy").path
     first, second = AIS(8, 20, random_state=1).fit(path), AIS(8, 20, random_state=2).fit(path)
@@ -180,8 +184,6 @@ def test_random_state():
         ({"ladder": [0, 0.5, 0.5, 1]}, "ladder must be strictly increasing"),
         ({"ladder": [0.1, 1]}, "ladder must begin at 0"),
         ({"ladder": [0, 0.9]}, "end at 1"),
-        ({"weights": 5}, "weights"),
-        ({"base": 5}, "base"),
         ({"checkpoint": 5}, "checkpoint"),
         ({"transition": "gibbs"}, "transition"),
         ({"random_state": -1}, "random_state"),
@@ -205,7 +207,8 @@ def test_a_transition_that_the_path_cannot_do_names_both():
 
 @pytest.mark.shared
 @pytest.mark.parametrize(
-    ("name", "n_temperatures"), [("mnist_toy15", 40_000), ("mnist_h10", 16_000)]
+    ("name", "n_temperatures"),
+    [pytest.param("mnist_toy15", 40_000, marks=pytest.mark.large), ("mnist_h10", 16_000)],
 )
 def test_reference_models(name, n_temperatures):
     with shared_data(f"rbm/{name}.npz") as data, shared_data("binary/mnist.npz") as mnist:

@@ -5,13 +5,11 @@ A thinned form of tests/benchmarks/interval_coverage.py, whose results are in
 doc/benchmarks/coverage.md.
 """
 
-import warnings
-
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from scipy.stats import binom
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, RTS, SMC, ParallelTempering
 from sklpf.testing import make_rbm_problem
@@ -23,8 +21,7 @@ def runs(estimator, problem, n_seeds):
     """Whether each run converged, whether its interval covers, and its error in standard errors."""
     rows = []
     for seed in range(n_seeds):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with may_not_converge():
             fitted = clone(estimator).set_params(random_state=seed).fit(problem.path)
         low, high = fitted.log_partition_interval_
         off = abs(fitted.log_partition_ - problem.log_partition)

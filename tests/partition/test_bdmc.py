@@ -2,16 +2,15 @@
 are fixed.
 """
 
-import warnings
-
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, Exact
-from sklpf._utils.random import Stream
 from sklpf.models import RBMPath
+from sklpf.paths import Stream
 from sklpf.reweighting import bar
 from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem
 from sklpf.uncertainty import jackknife
@@ -41,8 +40,7 @@ def test_intervals_cover_and_bounds_lie_on_their_sides():
     """
     covered, flagged, below, above = 0, 0, [], []
     for kind in KINDS:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with may_not_converge():
             results = list(results_over_seeds(kind, 20, n_temperatures=50))
         for log_partition, result in results:
             low, high = result.interval()

@@ -5,11 +5,9 @@ A thinned form of tests/benchmarks/density_coverage.py, whose results are in
 doc/benchmarks/densities.md.
 """
 
-import warnings
-
 import numpy as np
+from convergence import may_not_converge
 from scipy.stats import binom
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, HMC
 from sklpf.testing import make_density_problem
@@ -21,8 +19,7 @@ def runs(kind, n_seeds, **options):
     """Whether each run converged, and whether its interval covers."""
     problem, rows = make_density_problem(kind), []
     for seed in range(n_seeds):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with may_not_converge():
             fitted = HAIS(50, 200, random_state=seed, **options).fit(problem.path)
         low, high = fitted.log_partition_interval_
         rows.append((fitted.converged_, low <= problem.log_partition <= high))

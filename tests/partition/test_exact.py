@@ -1,4 +1,5 @@
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from reference_data import shared_data
 from scipy.special import expit, logsumexp
 from scipy.stats import chi2
 from sklearn import decomposition, neural_network
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 from sklpf.models import RBMPath
@@ -226,3 +228,19 @@ def test_reference_models(name, log_partition):
     result = Exact().fit(RBMPath(*parameters, np.full(784, 0.5))).log_partition_
     assert result == pytest.approx(stored, abs=1e-8)
     assert result == pytest.approx(log_partition, abs=1e-6)
+
+
+@pytest.mark.parametrize(("scale", "trusted"), [(1e4, True), (1e10, True), (1e16, False)])
+def test_weights_too_large_for_float64_are_an_alarm(scale, trusted):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        exact = Exact().fit(make_path(4, 3, scale))
+    assert exact.converged_ == trusted
+    assert [alarm.kind for alarm in exact.result_.alarms] == ([] if trusted else ["rounding"])
+
+
+def test_a_fit_that_fails_leaves_nothing_of_the_one_before():
+    estimator = Exact().fit(make_path(5, 3))
+    with pytest.raises(TypeError):
+        estimator.fit("no path")
+    assert not [name for name in vars(estimator) if name.endswith("_")]

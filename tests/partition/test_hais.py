@@ -6,19 +6,18 @@ degrees of freedom); seeds are fixed.
 """
 
 import functools
-import warnings
 
 import joblib
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from densities import PATHS
 from interruption import saves
 from scipy.special import log_ndtr
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, HAIS, RAISE, RTS, Gaussian, GeometricPath, ParallelTempering
-from sklpf._utils.random import stream_key
+from sklpf.paths import stream_key
 from sklpf.runs._annealing import anneal_up
 from sklpf.testing import Problem, check_partition_estimator
 from sklpf.transitions import HMC, Gibbs, RandomWalk, Slice
@@ -137,8 +136,7 @@ def test_reverse_weights_are_unbiased():
     """From exact draws of the target E w' = Z_0 / Z for 4000 chains; normal bound 4.5: false alarms
     in 7e-6.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with may_not_converge():
         move = HMC(0.8, n_leapfrog=2, half_life=10.0)
         run = BDMC(4000, ladder=[0, 0.1, 0.4, 1], transition=move, random_state=0).fit(Plane()).run_
     relative = np.exp(run.down.ravel() + PLANE_LOG_Z)

@@ -2,10 +2,9 @@
 see.
 """
 
-import warnings
-
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from scipy import stats
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
@@ -31,8 +30,7 @@ PATH = GeometricPath(normal, base=Gaussian(np.zeros(2), 2.0))
 
 
 def fit(path, seed=0, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with may_not_converge():
         return ImportanceSampling(random_state=seed, **options).fit(path)
 
 

@@ -1,10 +1,10 @@
 """MarkovMixture: two-sided estimates that cover, unbiased draws, centres that miss the model."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from scipy import stats
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
@@ -18,8 +18,7 @@ SHORT = {"n_centres": 200, "n_sweeps": 256}
 
 
 def fit(path, seed=0, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with may_not_converge():
         return MarkovMixture(random_state=seed, **{**SHORT, **options}).fit(path)
 
 

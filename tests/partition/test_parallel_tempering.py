@@ -4,10 +4,9 @@ z-bounds: 3.7 standard errors is a false-alarm rate of 2e-4 a comparison for a n
 are fixed.
 """
 
-import warnings
-
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from interruption import saves
 from reference_data import shared_data
 from scipy.stats import chi2
@@ -54,8 +53,7 @@ def test_intervals_cover():
     problem = make_rbm_problem("digits")
     covered, flagged = 0, 0
     for seed in range(60):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with may_not_converge():
             tempering = ParallelTempering(n_sweeps=256, random_state=seed).fit(problem.path)
         low, high = tempering.log_partition_interval_
         covered += low <= problem.log_partition <= high
@@ -65,7 +63,9 @@ def test_intervals_cover():
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["mnist_toy15", "mnist_h10"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("mnist_toy15", marks=pytest.mark.large), "mnist_h10"]
+)
 def test_reference_models(name):
     rbm, train = shared_data(f"rbm/{name}.npz"), shared_data("binary/mnist.npz")
     mean = np.unpackbits(train["train"], axis=1)[:, :784].mean(axis=0).clip(1e-4, 1 - 1e-4)

@@ -14,8 +14,8 @@ from scipy.stats import chi2
 from sklearn.base import clone
 
 from sklpf import RAISE, Exact, Path
-from sklpf._utils.random import Stream, stream_key
 from sklpf.models import RBMPath
+from sklpf.paths import Stream, stream_key
 from sklpf.runs import _plain, _programs
 from sklpf.runs._annealing import anneal_down
 from sklpf.testing import check_partition_estimator, hidden_mode_problem, make_rbm_problem

@@ -139,3 +139,10 @@ def test_models_have_samples_in_their_own_units_and_keep_none():
 def test_reading_a_run_forgets_the_samples_of_another():
     rejection = RejectionSampling(LOG_BOUND, 1000, random_state=0).fit(PATH)
     assert not hasattr(rejection.fit(rejection.run_), "samples_")
+
+
+def test_a_base_without_mass_where_the_target_has_is_an_error():
+    """Half of the target's mass lies below 0, where no draw falls."""
+    path = GeometricPath(normal, base=[stats.expon()])
+    with pytest.raises(ValueError, match="base has density 0 at"):
+        RejectionSampling(0.5, random_state=0).fit(path)

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from convergence import may_not_converge
 
 import sklpf
 from sklpf import (
@@ -270,7 +271,7 @@ SIZES = {"pair": -1, "level": 0, "other_level": 0}  # how many more than levels
     [*((estimator, RBM) for estimator in ESTIMATORS), *ELSEWHERE.values()],
     ids=lambda given: type(given).__name__ if isinstance(given, PartitionEstimator) else "",
 )
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_every_array_of_every_estimator_has_named_dimensions(estimator, path):
     pytest.importorskip("xarray")
     result = estimator.fit(path).result_

@@ -4,6 +4,7 @@ without states.
 
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
@@ -43,7 +44,7 @@ class HalfLine(Path):
 TRUTH = 0.5 + norm.logsf(1.0)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 @pytest.mark.parametrize("estimator", [SteppingStone(), ParallelTempering(bridge="stepping-stone")])
 def test_walls_are_seen_without_slopes(estimator):
     """Half of the base is outside, which no reverse ratio sees: 5 standard errors, false alarm 1e-3
@@ -69,7 +70,7 @@ def test_the_sampler_s_alarms_are_kept():
                 assert not BAR().fit(bar.run_).converged_
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_an_integral_whose_error_is_not_known_is_not_trusted():
     path = make_rbm_problem("easy").path
     for seed in range(6):  # some of these runs have levels without states

@@ -6,10 +6,10 @@ seeds are fixed.
 """
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -233,8 +233,7 @@ def test_refuses_a_base_that_draws_points_without_mass(wall):
 
 def test_runs_are_kept_apart(problem, fitted):
     levels = RTS(n_temperatures=10, n_sweeps=100, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with may_not_converge():
         run = clone(levels).fit(problem.path).run_
     for wrong in (
         lambda: ThermodynamicIntegration(rule="continuous").fit(run),
@@ -255,16 +254,16 @@ def test_runs_are_kept_apart(problem, fitted):
         SAMS().fit(fitted.run_)
 
 
+@pytest.mark.parametrize("n_seeds", [8, pytest.param(40, marks=pytest.mark.large)])
 @pytest.mark.parametrize("kind", ["gaussian 2-D, condition 1", "laplace 6-D"])
-def test_converged_intervals_cover(kind):
-    """40 seeds; each test fails in 1e-4 of the cases where intervals cover 94 %."""
+def test_converged_intervals_cover(kind, n_seeds):
+    """Each test fails in 1e-4 of the cases where intervals cover 94 %."""
     problem, covered = make_density_problem(kind), []
-    for seed in range(40):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+    for seed in range(n_seeds):
+        with may_not_converge():
             rts = RTS(50, 10, 240, continuous=True, random_state=seed).fit(problem.path)
         low, high = rts.log_partition_interval_
         if rts.converged_:
             covered.append(low <= problem.log_partition <= high)
-    assert len(covered) >= 30  # flagging everything is no way out
+    assert len(covered) >= 0.75 * n_seeds  # flagging everything is no way out
     assert sum(covered) >= binom.ppf(1e-4, len(covered), 0.94)

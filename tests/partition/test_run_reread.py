@@ -4,10 +4,10 @@ arrays.
 
 import dataclasses
 import pickle
-import warnings
 
 import numpy as np
 import pytest
+from convergence import may_not_converge, quietly
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -40,15 +40,8 @@ FITTED = {
 @pytest.fixture(scope="module", params=FITTED)
 def fitted(request):
     estimator, path = FITTED[request.param]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with may_not_converge():
         return clone(estimator).fit(path)
-
-
-def quietly(estimator, run):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(run)
 
 
 def assert_same(first, second):

@@ -1,7 +1,6 @@
-import warnings
-
 import numpy as np
 import pytest
+from convergence import may_not_converge, quietly
 from interruption import saves
 from reference_data import shared_data
 from scipy.stats import binom
@@ -18,12 +17,6 @@ from sklpf.testing import (
     make_rbm_problem,
 )
 from sklpf.uncertainty import log_mean_exp
-
-
-def quietly(estimator, path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(path)
 
 
 @pytest.mark.parametrize("kind", ["easy", "medium", "hard", "digits"])
@@ -125,7 +118,7 @@ def test_converged_intervals_cover():
     assert covered >= binom.ppf(1e-4, converged, 0.94)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_the_one_sided_bound_holds_even_for_useless_runs():
     problem, above = make_rbm_problem("hard"), 0
     for seed in range(60):

@@ -2,10 +2,9 @@
 reported in words.
 """
 
-import warnings
-
 import numpy as np
 import pytest
+from convergence import quietly
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
@@ -21,8 +20,8 @@ from sklpf import (
     ThermodynamicIntegration,
     WangLandau,
 )
-from sklpf._utils.random import stream_key
 from sklpf.partition._walls import first_ratio
+from sklpf.paths import stream_key
 
 
 def inside(region, n_dimensions, log_share):
@@ -54,12 +53,6 @@ TARGETS = {
 @pytest.fixture(params=TARGETS)
 def target(request):
     return TARGETS[request.param]
-
-
-def quietly(estimator, path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(path)
 
 
 # ---- walls

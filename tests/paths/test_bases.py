@@ -7,10 +7,9 @@ import pytest
 from scipy import integrate, optimize, stats
 from scipy.special import log_expit
 
+from sklpf import Gaussian, StudentT, Uniform
 from sklpf.paths import _as_base, _bases, _elliptical
 from sklpf.paths._as_base import as_base
-from sklpf.paths._bases import Uniform
-from sklpf.paths._elliptical import Gaussian, StudentT
 
 MEAN = np.array([1.0, -2.0, 0.5])
 FULL = np.array([[2.0, 0.9, -0.3], [0.9, 1.0, 0.1], [-0.3, 0.1, 0.5]])

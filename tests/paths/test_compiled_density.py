@@ -6,11 +6,13 @@ import logging
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 
+import sklpf
 from sklpf import (
     AIS,
     HAIS,
@@ -23,7 +25,7 @@ from sklpf import (
     StudentT,
     Uniform,
 )
-from sklpf._utils.random import Stream, stream_key
+from sklpf.paths import Stream, stream_key
 from sklpf.runs import _plain, _programs
 from sklpf.testing import check_transition
 
@@ -69,7 +71,17 @@ MOVES = [
 ]
 
 
-@pytest.fixture(scope="module", params=BASES)
+# A program is compiled for every kind of base, for 10 s each.
+@pytest.fixture(
+    scope="module",
+    params=[
+        "diagonal",
+        "full",
+        "box",
+        pytest.param("heavy", marks=pytest.mark.large),
+        pytest.param("half", marks=pytest.mark.large),
+    ],
+)
 def paths(request):
     base, bounds = BASES[request.param]
     compiled = GeometricPath(log_density, grad=grad, base=base, bounds=bounds, ladder=LADDER)
@@ -181,6 +193,16 @@ def test_estimates_agree_and_are_compiled_once(caplog):
     assert sum("compiling programs for again" in message for message in caplog.messages) == 1
 
 
+def test_programs_of_a_density_are_not_kept():
+    """Every new function would leave its machine code on disk."""
+    base, _ = BASES["diagonal"]
+    HAIS(10, 30, random_state=0).fit(GeometricPath(log_density, grad=grad, base=base))
+    folder = Path(numba.config.CACHE_DIR or sklpf.__path__[0])
+    kept = [file.name for file in folder.rglob("*.nbi")]
+    assert kept
+    assert not any(name.startswith("_programs.anneal") for name in kept)
+
+
 CODE = """
 import numba, numpy as np, pathlib, os
 from sklpf import HAIS, Gaussian, GeometricPath
@@ -196,6 +218,7 @@ assert not any("_programs" in name for name in first), first
 """
 
 
+@pytest.mark.large
 def test_nothing_of_a_density_is_left_on_disk(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-W", "ignore", "-c", CODE], env=environment, check=True)

@@ -3,8 +3,7 @@
 import numpy as np
 from scipy.special import expit
 
-from sklpf._utils.random import Stream
-from sklpf.paths import Path
+from sklpf.paths import Path, Stream
 from sklpf.runs import _plain
 from sklpf.transitions import Transition
 

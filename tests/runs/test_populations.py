@@ -9,9 +9,8 @@ import pytest
 from scipy.special import logsumexp
 
 from sklpf import Exact
-from sklpf._utils.random import stream_key
 from sklpf.models import RBMPath
-from sklpf.paths import Path
+from sklpf.paths import Path, stream_key
 from sklpf.runs._annealing import anneal_up
 from sklpf.runs._populations import climb, descend, family_weights, target_summaries
 from sklpf.runs._resampling import mean_and_size, systematic

@@ -10,8 +10,7 @@ import pytest
 from scipy.special import logsumexp
 
 from sklpf import Exact
-from sklpf._utils.random import Stream
-from sklpf.paths import Path
+from sklpf.paths import Path, Stream
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import doubling
 from sklpf.runs._rounds import Setup, run_round

@@ -9,8 +9,8 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
-from sklpf._utils.random import Stream
 from sklpf.partition._raise import find_starts
+from sklpf.paths import Stream
 from sklpf.testing import (
     DENSITY_PROBLEMS,
     _densities,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from convergence import may_not_converge
 from reference_data import shared_data
 
 from sklpf.partition import Alarm, Exact, PartitionEstimator, PartitionResult
@@ -102,7 +103,7 @@ def test_check_passes_honest_results(result):
         (Made(GOOD, jitter=1e-12), "the same bits"),
     ],
 )
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@may_not_converge()
 def test_check_finds(estimator, message):
     with pytest.raises(AssertionError, match=message):
         check_partition_estimator(estimator, hidden_mode_problem(2))

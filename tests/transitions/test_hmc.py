@@ -10,7 +10,8 @@ from densities import LADDER, PATHS, Certain, smallest_p_value
 from sklearn.base import clone
 
 from sklpf import AIS, HAIS, Gaussian, GeometricPath, Uniform
-from sklpf._utils.random import ACCEPT, Stream, stream_key
+from sklpf._utils.random import ACCEPT
+from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import HMC
 from sklpf.transitions import _hmc as hmc_module

@@ -7,7 +7,8 @@ import pytest
 from densities import LADDER, PATHS, smallest_p_value
 
 from sklpf import AIS
-from sklpf._utils.random import ACCEPT, stream_key
+from sklpf._utils.random import ACCEPT
+from sklpf.paths import stream_key
 from sklpf.paths._base import map_state
 from sklpf.testing import check_transition
 from sklpf.transitions import RandomWalk

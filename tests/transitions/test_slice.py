@@ -7,7 +7,7 @@ import pytest
 from densities import PATHS, smallest_p_value
 
 from sklpf import AIS
-from sklpf._utils.random import Stream, stream_key
+from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_transition
 from sklpf.transitions import Slice
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from sklpf._utils.random import Stream, stream_key
 from sklpf.models import RBMPath
-from sklpf.paths import Path
+from sklpf.paths import Path, Stream, stream_key
 from sklpf.testing import check_transition, hidden_mode_problem, make_rbm_problem
 from sklpf.transitions import Gibbs, Metropolis
 

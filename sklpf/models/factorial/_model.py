@@ -25,13 +25,15 @@ from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, check_n_samples, validate_rows
 from sklpf.models.factorial._path import FactorialPath
-from sklpf.models.factorial._posterior import dense
-from sklpf.models.factorial._rows import search_activations
-from sklpf.models.factorial._trainer import Trainer, update
+from sklpf.models.factorial.learning._activation_search import search_activations
+from sklpf.models.factorial.learning._coordinate_ascent import Trainer, update
+from sklpf.models.factorial.learning._posterior import dense
 from sklpf.partition import PartitionEstimator
 
 _ROWS_AT_ONCE = 1024  # of transform
-_SETTLED, _MAX_SETTLING = 1e-6, 1000  # when the activations of a new row stop changing
+# When the activations of a new row have stopped changing.
+_SETTLED = 1e-6
+_MAX_SETTLING = 1000
 
 
 class FactorialMixture(
@@ -253,13 +255,14 @@ class FactorialMixture(
         rng = check_random_state(self.random_state)
         with one_blas_thread():  # more threads, other bits
             trainer = Trainer(self, X)
-            posterior, steps = max(
-                (trainer.run(rng) for _ in range(self.n_init)), key=lambda run: run[1][-1].elbo
-            )
+            runs = (trainer.run(rng) for _ in range(self.n_init))
+            posterior, steps = max(runs, key=lambda run: run[1][-1].elbo)
         self._store(posterior)
         self.elbo_curve_ = np.array([step.elbo for step in steps])
         self.temperatures_ = np.array([step.temperature for step in steps])
-        self.elbo_, self.converged_, self.n_iter_ = steps[-1].elbo, steps[-1].converged, len(steps)
+        self.elbo_ = steps[-1].elbo
+        self.converged_ = steps[-1].converged
+        self.n_iter_ = len(steps)
         self._partition_seed = draw_seed(rng)
         if not self.converged_:
             warn(
@@ -314,11 +317,14 @@ class FactorialMixture(
         return self
 
     def _store(self, posterior) -> None:
-        self.components_, self.component_covariance_ = posterior.means, posterior.covariance
+        """Take what was learned from a posterior."""
+        self.components_ = posterior.means
+        self.component_covariance_ = posterior.covariance
         self.noise_variance_ = posterior.noise_variance
         self.component_variance_ = posterior.component_variance
         self.activation_probability_ = posterior.activation_probability
-        self._statistics, self._n_features_out = posterior.statistics, self.n_components
+        self._statistics = posterior.statistics
+        self._n_features_out = self.n_components
 
     # -- activations
     def transform(self, X) -> NDArray:
@@ -342,6 +348,7 @@ class FactorialMixture(
             return self._activations(X)
 
     def _activations(self, X):
+        """Activations of rows that were validated, in blocks."""
         settle = functools.partial(
             _settle_rows,
             means=self.components_,
@@ -375,6 +382,7 @@ class FactorialMixture(
         return (X @ self.components_).astype(X.dtype, copy=False)
 
     def _validate(self, X, reset=False):
+        """X as rows of floating-point numbers."""
         return validate_rows(self, X, reset=reset, dtype=(np.float64, np.float32), order="C")
 
     def __sklearn_tags__(self):
@@ -421,19 +429,19 @@ class FactorialMixture(
         check_n_samples(n_samples)
         rng = np.random.default_rng(draw_seed(random_state))
         n_components, n_features = self.components_.shape
-        z = (rng.random((n_samples, n_components)) < self.activation_probability_).astype(
-            np.float64
-        )
+        active = rng.random((n_samples, n_components)) < self.activation_probability_
+        z = active.astype(np.float64)
         variance = self.noise_variance_ + np.einsum("nk,kj,nj->n", z, self.component_covariance_, z)
-        return z @ self.components_ + np.sqrt(variance)[:, None] * rng.normal(
-            size=(n_samples, n_features)
-        )
+        noise = rng.normal(size=(n_samples, n_features))
+        return z @ self.components_ + np.sqrt(variance)[:, None] * noise
 
 
 def _settle_rows(X, *, means, gram, probability, noise_variance):
-    from sklpf.models.factorial._fit_kernels import settle_activations
+    """Activations of some rows, (n, K): mean field, flips of components, and mean field again."""
+    from sklpf.models.factorial.learning._activation_kernels import settle_activations
 
-    products, terms = means @ dense(X).T, (gram, logit(probability), 0.5 / noise_variance)
+    products = means @ dense(X).T
+    terms = (gram, logit(probability), 0.5 / noise_variance)
     activations = np.tile(probability[:, None], X.shape[0])
     settle_activations(products, activations, *terms, _SETTLED, _MAX_SETTLING)
     search_activations(products, activations, *terms, forced=range(len(gram)))

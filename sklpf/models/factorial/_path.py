@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._utils.numbers import as_float64
 from sklpf._utils.random import Stream
 from sklpf.partition import AIS, Exact, PartitionEstimator
+from sklpf.paths._base import check_ladder
 from sklpf.paths._kernel_path import KernelPath, read_only
 
 _MAX_EXACT = 20  # components to enumerate for every row
@@ -106,13 +107,14 @@ class FactorialPath(KernelPath):
         self.products = components @ components.T
         self.statistics = _project(X, components)
         self.n_rows: int | None = len(self.statistics)
-        self.ladder = self.with_ladder(ladder).ladder
+        self.ladder = check_ladder(ladder)
 
     # -- rows
     def row(self, t: int) -> FactorialPath:
         """Return the path of row t alone."""
         other = copy.copy(self)
-        other.statistics, other.n_rows = self.statistics[t], None
+        other.statistics = self.statistics[t]
+        other.n_rows = None
         return other
 
     def row_content(self, t: int) -> bytes:
@@ -128,6 +130,7 @@ class FactorialPath(KernelPath):
         return Row(self._gram(), read_only(self.statistics[:-1]), float(self.statistics[-1]))
 
     def _gram(self):
+        """What all rows have in common, as the kernels take it."""
         from sklpf.models.factorial._path_kernels import Gram
 
         probability = self.activation_probability
@@ -212,7 +215,8 @@ class FactorialPath(KernelPath):
         from sklpf.models.factorial._path_kernels import add_states
 
         rows = np.array(rows, dtype=np.int64)
-        maxima, sums = np.full(len(rows), -np.inf), np.zeros(len(rows))
+        maxima = np.full(len(rows), -np.inf)
+        sums = np.zeros(len(rows))
         for block in range(self.n_enumeration_blocks):
             log_prior, variance, quadratic, high = self._block(block)
             log_weight = log_prior - 0.5 * self.n_features * np.log(2 * np.pi * variance)
@@ -233,7 +237,8 @@ class FactorialPath(KernelPath):
         """What the states of a block have for every row: log prior, variance, z @ G @ z; and their
         upper bits.
         """
-        gram, low = self._gram(), min(self.log2_states, _BITS_PER_BLOCK)
+        gram = self._gram()
+        low = min(self.log2_states, _BITS_PER_BLOCK)
         high = (block >> np.arange(self.log2_states - low)) & 1
         log_prior = gram.log_off + gram.logit[low:] @ high + subset_sums(gram.logit[:low])
         variance = self.noise_variance + quadratic_sums(gram.covariance, low, high)
@@ -266,6 +271,7 @@ def quadratic_sums(matrix: NDArray, low: int, high: NDArray) -> NDArray[np.float
 
 # -- parameters
 def _check_components(components):
+    """Raise ValueError if the components are no finite matrix."""
     if components.ndim != 2 or 0 in components.shape:
         raise ValueError(
             f"components must have the shape (n_components, n_features), got {components.shape}"
@@ -275,6 +281,7 @@ def _check_components(components):
 
 
 def _check_covariance(covariance, n_components):
+    """Return a copy that is symmetric to the bit, or raise ValueError."""
     covariance = as_float64(covariance, "component_covariance", copy=True)
     if covariance.shape != (n_components, n_components):
         raise ValueError(
@@ -297,6 +304,7 @@ def _check_covariance(covariance, n_components):
 
 
 def _check_probability(probability, n_components):
+    """Return a copy, or raise ValueError."""
     probability = as_float64(probability, "activation_probability", copy=True)
     if probability.shape != (n_components,):
         raise ValueError(
@@ -324,7 +332,8 @@ def _project(X, components):
         )
     if X.shape[0] == 0:
         raise ValueError("X must hold at least one row")
-    statistics, by_feature = np.empty((X.shape[0], len(components) + 1)), read_only(components.T)
+    statistics = np.empty((X.shape[0], len(components) + 1))
+    by_feature = read_only(components.T)
     for start in range(0, X.shape[0], _ROWS_AT_ONCE):
         rows = X[start : start + _ROWS_AT_ONCE]
         rows = read_only(rows.toarray() if sp.issparse(rows) else rows)

@@ -50,7 +50,8 @@ def project(X, components, out):
     """
     n_components = components.shape[1]
     for i in range(X.shape[0]):
-        x, row = X[i], out[i]
+        x = X[i]
+        row = out[i]
         total = 0.0
         for d in range(X.shape[1]):
             total += x[d] * x[d]
@@ -58,7 +59,10 @@ def project(X, components, out):
         row[n_components] = total
         four = X.shape[1] // 4 * 4
         for d in range(0, four, 4):
-            a, b, c, e = components[d], components[d + 1], components[d + 2], components[d + 3]
+            a = components[d]
+            b = components[d + 1]
+            c = components[d + 2]
+            e = components[d + 3]
             for k in range(n_components):
                 row[k] += (x[d] * a[k] + x[d + 1] * b[k]) + (x[d + 2] * c[k] + x[d + 3] * e[k])
         for d in range(four, X.shape[1]):
@@ -69,14 +73,16 @@ def project(X, components, out):
 @inlined
 def _forms(row, z, fields):
     """Sum G z and S z (rows of fields (2, K)); returns distance and variance."""
-    gram, n = row.gram, z.shape[0]
+    gram = row.gram
+    n = z.shape[0]
     fields[:] = 0.0
     for k in range(n):
         if z[k]:
             for j in range(n):
                 fields[0, j] += gram.products[k, j]
                 fields[1, j] += gram.covariance[k, j]
-    distance, variance = row.squared_norm, gram.noise_variance
+    distance = row.squared_norm
+    variance = gram.noise_variance
     for k in range(n):
         if z[k]:
             distance += fields[0, k] - 2.0 * row.projection[k]
@@ -93,8 +99,10 @@ def _uniform64(bits):
 @njit
 def sample_prior(row, keys, z, distance, variance):
     """Exact draws from level 0."""
-    gram, n = row.gram, z.shape[1]
-    fields, bits = np.empty((2, n)), np.empty(n + 4, np.uint32)
+    gram = row.gram
+    n = z.shape[1]
+    fields = np.empty((2, n))
+    bits = np.empty(n + 4, np.uint32)
     for c in range(z.shape[0]):
         random_bits(bits, n, keys.key0, keys.key1, keys.step, keys.chain + c, _Z)
         for k in range(n):
@@ -107,10 +115,12 @@ def _sweep_chain(row, z, beta, reverse, keys, chain, fields, bits):
     """One Gibbs sweep of one chain over the components in turn, or in reverse; returns distance and
     variance.
     """
-    gram, n = row.gram, z.shape[0]
+    gram = row.gram
+    n = z.shape[0]
     random_bits(bits, n, keys.key0, keys.key1, keys.step, chain, _Z)
     distance, variance = _forms(row, z, fields)
-    log_variance, exponent = math.log(variance), 0.5 * distance / variance
+    log_variance = math.log(variance)
+    exponent = 0.5 * distance / variance
     half_features = 0.5 * gram.n_features
     for i in range(n):
         k = n - 1 - i if reverse else i
@@ -119,17 +129,17 @@ def _sweep_chain(row, z, beta, reverse, keys, chain, fields, bits):
             distance + 2.0 * sign * (fields[0, k] - row.projection[k]) + gram.products[k, k]
         )
         new_variance = variance + 2.0 * sign * fields[1, k] + gram.covariance[k, k]
-        new_distance, new_variance = max(new_distance, 0.0), max(new_variance, gram.noise_variance)
-        new_log_variance, new_exponent = math.log(new_variance), 0.5 * new_distance / new_variance
+        new_distance = max(new_distance, 0.0)
+        new_variance = max(new_variance, gram.noise_variance)
+        new_log_variance = math.log(new_variance)
+        new_exponent = 0.5 * new_distance / new_variance
         gain = half_features * (log_variance - new_log_variance) + (exponent - new_exponent)
         if _uniform64(bits[k]) * (1.0 + exp64(-(sign * gram.logit[k] + beta * gain))) < 1.0:
             z[k] = np.uint8(1) - z[k]
-            distance, variance, log_variance, exponent = (
-                new_distance,
-                new_variance,
-                new_log_variance,
-                new_exponent,
-            )
+            distance = new_distance
+            variance = new_variance
+            log_variance = new_log_variance
+            exponent = new_exponent
             for j in range(n):
                 fields[0, j] += sign * gram.products[k, j]
                 fields[1, j] += sign * gram.covariance[k, j]
@@ -168,7 +178,8 @@ def _log_base(model, state, c):
 @implements(programs.log_gain, Row, forceinline=True)
 def _log_gain(model, state, c):
     """Log likelihood."""
-    gram, variance = model.gram, state.variance[c]
+    gram = model.gram
+    variance = state.variance[c]
     return -0.5 * (gram.n_features * (_LOG_TAU + math.log(variance)) + state.distance[c] / variance)
 
 
@@ -212,7 +223,9 @@ def add_states(log_weight, precision, quadratic, high, statistics, rows, maxima,
         n_bits += 1
     tile_bits = min(n_bits, _TILE_BITS)
     size = 1 << tile_bits
-    linear, values, folded = np.empty(size), np.empty(size), np.empty(size)
+    linear = np.empty(size)
+    values = np.empty(size)
+    folded = np.empty(size)
     for i in range(rows.shape[0]):
         row = statistics[rows[i]]
         linear[0] = row[row.shape[0] - 1]
@@ -220,8 +233,10 @@ def add_states(log_weight, precision, quadratic, high, statistics, rows, maxima,
             if high[j]:
                 linear[0] -= 2.0 * row[n_bits + j]
         for j in range(tile_bits):
-            length, step = 1 << j, 2.0 * row[j]
-            low, up = linear[:length], linear[length : 2 * length]
+            length = 1 << j
+            step = 2.0 * row[j]
+            low = linear[:length]
+            up = linear[length : 2 * length]
             for s in range(length):
                 up[s] = low[s] - step
         for tile in range(n_states // size):
@@ -230,11 +245,9 @@ def add_states(log_weight, precision, quadratic, high, statistics, rows, maxima,
                 if (tile >> (j - tile_bits)) & 1:
                     offset -= 2.0 * row[j]
             begin = tile * size
-            a, p, q = (
-                log_weight[begin : begin + size],
-                precision[begin : begin + size],
-                quadratic[begin : begin + size],
-            )
+            a = log_weight[begin : begin + size]
+            p = precision[begin : begin + size]
+            q = quadratic[begin : begin + size]
             for s in range(size):
                 values[s] = a[s] - p[s] * max((linear[s] + offset) + q[s], 0.0)
                 folded[s] = values[s]

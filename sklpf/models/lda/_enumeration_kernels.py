@@ -9,6 +9,8 @@ import numpy as np
 from sklpf.kernels import njit
 from sklpf.models.lda._path_kernels import urn_gain
 
+_LEAST = 1e-290  # relative weight of counts that has all its digits as a number, not as a log
+
 
 @njit
 def _binomials(n_topics, n_tokens):
@@ -28,7 +30,8 @@ def _next_counts(counts):
     t = 0
     while counts[t] == 0:
         t += 1
-    rest, counts[t] = counts[t] - 1, 0
+    rest = counts[t] - 1
+    counts[t] = 0
     counts[0] = rest
     counts[t + 1] += 1
 
@@ -45,7 +48,10 @@ def _add_token(previous, weights, table, counts, n_tokens, out):
     counts[0] = n_tokens
     last = counts.shape[0] - 1
     for rank in range(out.shape[0]):
-        below, above, b, total = rank, 0, n_tokens, 0.0
+        below = rank
+        above = 0
+        b = n_tokens
+        total = 0.0
         for t in range(last, -1, -1):
             if counts[t] > 0:
                 a = b - counts[t]
@@ -59,25 +65,63 @@ def _add_token(previous, weights, table, counts, n_tokens, out):
 
 
 @njit
+def _add_token_in_logs(previous, weights, table, counts, n_tokens, out):
+    """As `_add_token`, of logs of weights."""
+    counts[:] = 0
+    counts[0] = n_tokens
+    last = counts.shape[0] - 1
+    for rank in range(out.shape[0]):
+        below, above, b, total = rank, 0, n_tokens, -np.inf
+        for t in range(last, -1, -1):
+            if counts[t] > 0:
+                a = b - counts[t]
+                below -= table[t, b] - table[t, a]
+                term = weights[t] + previous[below + (table[t, b - 1] - table[t, a]) + above]
+                above += table[t, b - 1] - (table[t, a - 1] if a > 0 else 0)
+                b = a
+                larger = max(total, term)
+                total = larger + math.log1p(math.exp(min(total, term) - larger))
+        out[rank] = total
+        if counts[last] < n_tokens:
+            _next_counts(counts)
+
+
+@njit
 def log_weights_of_counts(document, beta, out):
     """Log of f_beta summed over the assignments z that give topics the same counts, for all counts
     of N tokens: out.
     """
-    n_tokens, n_topics = document.word.shape[0], document.alpha.shape[0]
-    table, counts = _binomials(n_topics, n_tokens), np.zeros(n_topics, np.int64)
-    weights, values, offset = np.empty(n_topics), np.ones(1), 0.0
+    n_tokens = document.word.shape[0]
+    n_topics = document.alpha.shape[0]
+    table = _binomials(n_topics, n_tokens)
+    counts = np.zeros(n_topics, np.int64)
+    weights = np.empty(n_topics)
+    values = np.ones(1)
+    offset = 0.0
+    in_logs = False
     for i in range(n_tokens):
         row = document.log_base[document.word[i]]
-        largest = row.max()
-        for k in range(n_topics):
-            weights[k] = math.exp(row[k] - largest)
         more = np.empty(table[n_topics - 1, i + 1])
-        _add_token(values, weights, table, counts, i + 1, more)
-        scale = more.max()
-        values, offset = more / scale, offset + largest + math.log(scale)
+        if not in_logs:
+            largest = row.max()
+            for k in range(n_topics):
+                weights[k] = math.exp(row[k] - largest)
+            _add_token(values, weights, table, counts, i + 1, more)
+            scale = more.max()
+            if more.min() >= _LEAST * scale:
+                values = more / scale
+                offset = offset + largest + math.log(scale)
+                continue
+            # The prior may favour counts that are this improbable without it: logs from here on.
+            in_logs = True
+            values = np.log(values)
+        _add_token_in_logs(values, row, table, counts, i + 1, more)
+        values = more
+    if not in_logs:
+        values = np.log(values)
     counts[:] = 0
     counts[0] = n_tokens
     for rank in range(out.shape[0]):
-        out[rank] = math.log(values[rank]) + offset + beta * urn_gain(document, counts)
+        out[rank] = values[rank] + offset + beta * urn_gain(document, counts)
         if counts[n_topics - 1] < n_tokens:
             _next_counts(counts)

@@ -21,8 +21,11 @@ from sklpf.kernels._random import chains_bits
 from sklpf.models.lda._vector_kernels import Loop, aligned, repeated, spread
 
 # typed, since numba compiles a function anew for each literal number that it is given
-_Z, _NEW, _ORDER = np.int64(_random.FIRST), np.int64(_random.SECOND), np.int64(_random.SWAP)
+_Z = np.int64(_random.FIRST)
+_NEW = np.int64(_random.SECOND)
+_ORDER = np.int64(_random.SWAP)
 _ONE = np.int64(1)
+_SMALLEST = 1e-290  # product of ratios that is kept as a number, not as a log
 
 
 # ---- a token of sixteen particles
@@ -46,7 +49,8 @@ _draw_topics: Any = intrinsic(_topics_maker)
 
 def _emit_topics(builder, counts, alpha, row, sums, n_topics, bits, out):
     float32 = ir.FloatType()
-    vector, integers = ir.VectorType(float32, LANES), ir.VectorType(ir.IntType(32), LANES)
+    vector = ir.VectorType(float32, LANES)
+    integers = ir.VectorType(ir.IntType(32), LANES)
     counts, sums = (builder.inttoptr(address, vector.as_pointer()) for address in (counts, sums))
     alpha, row = (builder.inttoptr(address, float32.as_pointer()) for address in (alpha, row))
     bits, out = (builder.inttoptr(address, integers.as_pointer()) for address in (bits, out))
@@ -87,14 +91,14 @@ def _draw(alpha, row, counts, sums, bits, j, z, i):
     """Draw the topics z[i] (n_particles,) of a token with row j of the bits, and count them; `row`
     is an address.
     """
-    n_topics, line = counts.shape[1], 4 * z.shape[1]
-    first, numbers, topics = (
-        counts.ctypes.data,
-        bits.ctypes.data + j * line,
-        z.ctypes.data + i * line,
-    )
+    n_topics = counts.shape[1]
+    line = 4 * z.shape[1]
+    first = counts.ctypes.data
+    numbers = bits.ctypes.data + j * line
+    topics = z.ctypes.data + i * line
     for g in range(counts.shape[0]):
-        group, step = first + g * n_topics * 4 * LANES, g * 4 * LANES
+        group = first + g * n_topics * 4 * LANES
+        step = g * 4 * LANES
         _draw_topics(
             group, alpha.ctypes.data, row, sums.ctypes.data, n_topics, numbers + step, topics + step
         )
@@ -106,7 +110,8 @@ def _sweep(alpha, rows, words, n_tokens, z, counts, sums, bits):
     """One Gibbs sweep over the first tokens of `words`, whose topics are z (n_tokens,
     n_particles).
     """
-    first, row_bytes = rows.ctypes.data, 4 * rows.shape[1]
+    first = rows.ctypes.data
+    row_bytes = 4 * rows.shape[1]
     for i in range(n_tokens):
         for g in range(counts.shape[0]):
             _add(counts, g, z, i, np.float32(-1))
@@ -116,11 +121,15 @@ def _sweep(alpha, rows, words, n_tokens, z, counts, sums, bits):
 @njit
 def _predict(particle_weights, counts, topics, prior, urn, sums):
     """Multiply weights by (prior + sum_k counts_k topics_k) / urn; sums (16,) is work space."""
-    n, whole = particle_weights.shape[0], topics.shape[0] // 4 * 4
+    n = particle_weights.shape[0]
+    whole = topics.shape[0] // 4 * 4
     for g in range(counts.shape[0]):
         sums[:] = prior
         for k in range(0, whole, 4):
-            a, b, c, d = topics[k], topics[k + 1], topics[k + 2], topics[k + 3]
+            a = topics[k]
+            b = topics[k + 1]
+            c = topics[k + 2]
+            d = topics[k + 3]
             for j in range(LANES):
                 first, second = (
                     counts[g, k, j] * a + counts[g, k + 1, j] * b,
@@ -137,7 +146,9 @@ def _predict(particle_weights, counts, topics, prior, urn, sums):
 @njit
 def _normalise(particle_weights):
     """Divide weights by their mean; returns its log, and the mean square of what they are now."""
-    mean, squares, n = 0.0, 0.0, particle_weights.shape[0]
+    mean = 0.0
+    squares = 0.0
+    n = particle_weights.shape[0]
     for c in range(n):
         mean += particle_weights[c] / n
     for c in range(n):
@@ -151,7 +162,10 @@ def _resample(particle_weights, u, z, n_tokens, counts, copies):
     """Systematic resampling in place: a particle keeps its own place, and further copies take those
     that die.
     """
-    n, total, reached, given = particle_weights.shape[0], particle_weights.sum(), 0.0, 0
+    n = particle_weights.shape[0]
+    total = particle_weights.sum()
+    reached = 0.0
+    given = 0
     for c in range(n):
         reached += particle_weights[c] / total * n
         upto = n if c == n - 1 else min(n, int(math.ceil(reached - u)))
@@ -196,36 +210,70 @@ def _probabilities(document):
 
 
 @njit
+def _fill_ratios(above, below, n, out):
+    """Products of (above + j) / (below + j) over j < 0, …, n, and True; where these leave the range
+    of numbers their logs, and False.
+    """
+    out[0] = 1.0
+    for j in range(n):
+        out[j + 1] = out[j] * ((above + j) / (below + j))
+    if _SMALLEST < out[n] < 1 / _SMALLEST:
+        return True
+    out[0] = 0.0
+    for j in range(n):
+        out[j + 1] = out[j] + math.log((above + j) / (below + j))
+    return False
+
+
+@njit
+def _multiply_by_exp(particle_weights, counts, log_gains):
+    """Multiply weights by the exp of log gains (by count, as counts (n_groups, 16) say) over the
+    largest of the products; its log.
+    """
+    largest = -np.inf
+    for c in range(particle_weights.shape[0]):
+        log_gain = log_gains[int(counts[c // LANES, c % LANES])]
+        particle_weights[c] = math.log(particle_weights[c]) + log_gain
+        largest = max(largest, particle_weights[c])
+    for c in range(particle_weights.shape[0]):
+        particle_weights[c] = math.exp(particle_weights[c] - largest)
+    return largest
+
+
+@njit
 def _change_prior(particle_weights, counts, n_tokens, old, new, gains):
     """Multiply weights by how much more probable the topics of so many tokens are a priori; log of
     the mean weight.
 
     Ratios are products over tokens, since differences of log Gamma lose their digits where priors
-    are large. After each topic weights are divided by their mean, so that they stay in range. gains
-    (n_tokens + 1,) is work space.
+    are large; sums of logs where the product leaves the range of numbers. After each topic weights
+    are divided by their mean, so that they stay in range. gains (n_tokens + 1,) is work space.
     """
-    all_old, all_new, common, total = old.sum(), new.sum(), 1.0, 0.0
-    for j in range(n_tokens):
-        common *= (all_old + j) / (all_new + j)
-    gains[0] = 1.0
+    all_old = old.sum()
+    all_new = new.sum()
+    total = 0.0
     for k in range(old.shape[0]):
         if old[k] == new[k]:
             continue
-        known = 0
+        most = 0
         for c in range(particle_weights.shape[0]):
-            count = int(counts[c // LANES, k, c % LANES])
-            while known < count:
-                gains[known + 1] = gains[known] * ((new[k] + known) / (old[k] + known))
-                known += 1
-            particle_weights[c] *= gains[count]
+            most = max(most, int(counts[c // LANES, k, c % LANES]))
+        if _fill_ratios(new[k], old[k], most, gains):
+            for c in range(particle_weights.shape[0]):
+                particle_weights[c] *= gains[int(counts[c // LANES, k, c % LANES])]
+        else:
+            total += _multiply_by_exp(particle_weights, counts[:, k], gains)
         total += _normalise(particle_weights)[0]
-    return total + math.log(common)
+    if _fill_ratios(all_old, all_new, n_tokens, gains):
+        return total + math.log(gains[n_tokens])
+    return total + gains[n_tokens]
 
 
 @njit
 def _prior_predictions(priors, topics):
     """sum_k priors_k topics_k of every prior and word, (n_priors, U)."""
-    out, partial = np.zeros((priors.shape[0], topics.shape[0])), np.empty(8)
+    out = np.zeros((priors.shape[0], topics.shape[0]))
+    partial = np.empty(8)
     whole = topics.shape[1] // 8 * 8
     for m in range(priors.shape[0]):
         for w in range(topics.shape[0]):
@@ -249,24 +297,33 @@ def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_est
     are resampled in proportion to their weights, once under half of them count. shares (K,) gets
     the mean of the topics' shares that the particles end with.
     """
-    n_tokens, n_topics = document.word.shape[0], document.alpha.shape[0]
-    n_groups, n_filters = (n_particles + LANES - 1) // LANES, log_estimates.shape[0]
+    n_tokens = document.word.shape[0]
+    n_topics = document.alpha.shape[0]
+    n_groups = (n_particles + LANES - 1) // LANES
+    n_filters = log_estimates.shape[0]
     width = n_groups * LANES
     z = aligned((n_tokens, width), np.int32)
-    counts, sums = (
-        aligned((n_groups, n_topics, LANES), np.float32),
-        aligned((n_topics, LANES), np.float32),
-    )
-    bits, order = aligned(((n_tokens + 3) // 4 * 4 + 4, width), np.uint32), np.empty(4, np.uint32)
-    rows, topics = document.likelihoods, _probabilities(document)
-    predictions, work = _prior_predictions(priors, topics), np.empty(LANES)
-    new, gains = np.empty_like(bits), np.empty(n_tokens + 1)
-    particle_weights, copies = np.empty(n_particles), np.empty(n_particles, np.int64)
+    counts = aligned((n_groups, n_topics, LANES), np.float32)
+    sums = aligned((n_topics, LANES), np.float32)
+    bits = aligned(((n_tokens + 3) // 4 * 4 + 4, width), np.uint32)
+    order = np.empty(4, np.uint32)
+    rows = document.likelihoods
+    topics = _probabilities(document)
+    predictions = _prior_predictions(priors, topics)
+    work = np.empty(LANES)
+    new = np.empty_like(bits)
+    gains = np.empty(n_tokens + 1)
+    particle_weights = np.empty(n_particles)
+    copies = np.empty(n_particles, np.int64)
     shares[:] = 0.0
     for f in range(n_filters):
         own = Keys(keys.key0, keys.key1, (keys.chain + f) * width, keys.step)
-        words, step, total, prior = _shuffled(document.word, own), own.step, 0.0, priors[stages[0]]
-        alpha, urn = prior.astype(np.float32), prior.sum()
+        words = _shuffled(document.word, own)
+        step = own.step
+        total = 0.0
+        prior = priors[stages[0]]
+        alpha = prior.astype(np.float32)
+        urn = prior.sum()
         chains_bits(new, (n_tokens + 3) // 4, own, _NEW)
         counts[:] = 0.0
         particle_weights[:] = 1.0
@@ -274,7 +331,8 @@ def left_to_right(document, n_sweeps, priors, stages, n_particles, keys, log_est
             if i > 0 and stages[i] != stages[i - 1]:
                 total += _change_prior(particle_weights, counts, i, prior, priors[stages[i]], gains)
                 prior = priors[stages[i]]
-                alpha, urn = prior.astype(np.float32), prior.sum()
+                alpha = prior.astype(np.float32)
+                urn = prior.sum()
             for _ in range(n_sweeps[i]):
                 step += 1
                 chains_bits(bits, (i + 3) // 4, Keys(own.key0, own.key1, own.chain, step), _Z)

@@ -23,24 +23,18 @@ from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING, Scored, ScoreInterval, interval_of
 from sklpf.models._validation import all_or_nothing, validate_rows
-from sklpf.models.lda._completion import (
-    completion_log_likelihood,
-    rounded,
-    whole_counts,
-    whole_rows,
-)
-from sklpf.models.lda._gibbs import sample_topics
-from sklpf.models.lda._inference import Settings, Topics, lengths, settle, task_map
+from sklpf.models.lda._completion import completion_log_likelihood
+from sklpf.models.lda._counts import check_tokens, lengths, rounded, whole_counts, whole_rows
+from sklpf.models.lda._parameters import check_options, check_prior, check_topics
 from sklpf.models.lda._path import LDAPath
-from sklpf.models.lda._tempering import SMOOTHING, Cooling, Corpus, Heat, start_cooling
-from sklpf.models.lda._trainer import (
+from sklpf.models.lda.learning._cooling import Cooling, start_cooling
+from sklpf.models.lda.learning._gibbs import sample_topics
+from sklpf.models.lda.learning._inference import Settings, settle, task_map
+from sklpf.models.lda.learning._topics import Topics
+from sklpf.models.lda.learning._variational_bayes import (
     Evaluation,
     Steps,
     Trainer,
-    check_options,
-    check_prior,
-    check_tokens,
-    check_topics,
     draw_topics,
 )
 from sklpf.partition import PartitionEstimator
@@ -48,6 +42,7 @@ from sklpf.training import train
 
 
 def _learns_streams(model) -> bool:
+    """Whether there is `partial_fit`; AttributeError says why not."""
     if model.learning_method == "gibbs":
         raise AttributeError(
             'partial_fit needs learning_method="batch" or "online": Gibbs sampling takes all tokens'
@@ -331,25 +326,11 @@ class LatentDirichletAllocation(
         if X.nnz == 0:
             raise ValueError("X has no counts; fit needs at least one document with a word")
         check_tokens(X, X.shape[0])
+        self._begin()
         if self.learning_method == "gibbs":
-            self._begin()
-            sample_topics(self, X, np.full(self.n_components, self.doc_topic_prior_))
-            return self
-        steps = self._steps(X.shape[0])
-        self._initialise(X, X.shape[0], steps.batch_size, self.max_iter)
-        evaluation = Evaluation(self.evaluate_every, self.perp_tol)
-        with task_map(self.n_jobs) as tasks:
-            trainer = Trainer(self, X, X.shape[0], steps, self._settings, tasks)
-            n_passes, ended = train(
-                trainer,
-                self.max_iter,
-                report=evaluation.report,
-                callbacks=[evaluation],
-                store=trainer.store,
-            )
-            trainer.store(self)
-            self.bound_, self.elbo_ = trainer.bound()
-        self.n_iter_ = n_passes - ended  # as scikit-learn counts
+            sample_topics(self, X)
+        else:
+            self._fit_variational(X)
         return self
 
     @available_if(_learns_streams)
@@ -377,67 +358,13 @@ class LatentDirichletAllocation(
         first = not hasattr(self, "_topics")
         X = self._validate(X, reset=first, n_corpus=max(1.0, self.total_samples))
         if first:
-            self._initialise(X, self.total_samples, self.batch_size)
+            self._begin()
+            self._draw_topics(X, self.total_samples, Steps.of_stream(self))
         with task_map(self.n_jobs) as tasks:
-            trainer = Trainer(self, X, self.total_samples, self._steps(), self._settings, tasks)
+            trainer = Trainer(self, X, self.total_samples, Steps.of_stream(self), tasks)
             trainer.run()
             trainer.store(self)
         return self
-
-    def _initialise(self, X, n_corpus, batch_size, n_passes=np.inf) -> None:
-        """Forget what was learned, draw topics, and set the temperatures for a corpus of so many
-        documents.
-        """
-        self._begin()
-        eta = self.topic_word_prior_
-        self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
-        self._cooling: Cooling | None = self._start_cooling(X, n_corpus, batch_size, n_passes)
-
-    def _begin(self) -> None:
-        """Forget what was learned; priors, counters and the random stream are those
-        before a fit.
-        """
-        check_options(self)
-        alpha = check_prior("doc_topic_prior", self.doc_topic_prior, self.n_components)
-        eta = float(check_prior("topic_word_prior", self.topic_word_prior, self.n_components))
-        self.doc_topic_prior_ = (
-            np.full(self.n_components, alpha) if self.learn_doc_topic_prior else alpha
-        )
-        self.topic_word_prior_, self.temperatures_, self.n_batch_iter_, self.n_iter_ = (
-            eta,
-            np.empty(0),
-            1,
-            0,
-        )
-        self.random_state_ = check_random_state(self.random_state)
-        self._partition_seed = draw_seed(copy.deepcopy(self.random_state_))
-        self._cooling = None
-        for name in ("bound_", "elbo_", "log_joint_"):
-            self.__dict__.pop(name, None)
-
-    def _start_cooling(self, X, n_corpus, batch_size, n_passes) -> Cooling | None:
-        if self.tempering is None:
-            return None
-        heat = Heat(*(getattr(self, name) for name in Heat._fields))
-        whole = self.learning_method == "batch" and n_corpus == X.shape[0]
-        corpus = Corpus.like(X, n_corpus, self.topic_word_prior_, self._alpha)
-        per_pass = int(np.ceil(n_corpus / batch_size))
-        return start_cooling(
-            heat, corpus, per_pass, n_passes, 1.0 if whole else SMOOTHING, self._partition_seed
-        )
-
-    def _steps(self, n: int | None = None) -> Steps:
-        """How `fit` to n documents learns, or a stream."""
-        if n is not None and self.learning_method == "batch":
-            return Steps(n, 1.0, 0.0, False, self.learn_doc_topic_prior)
-        shuffle = self.shuffle and n is not None
-        return Steps(
-            self.batch_size,
-            self.learning_offset,
-            self.learning_decay,
-            shuffle,
-            self.learn_doc_topic_prior,
-        )
 
     @classmethod
     def from_topics(cls, topics, doc_topic_prior=None, topic_word_prior=None, **parameters) -> Self:
@@ -480,10 +407,8 @@ class LatentDirichletAllocation(
         model = cls(len(topics), **priors, **parameters)
         model._validate_params()
         model._begin()
-        model._topics, model.n_features_in_ = (
-            Topics(topics, model.topic_word_prior_),
-            topics.shape[1],
-        )
+        model._topics = Topics(topics, model.topic_word_prior_)
+        model.n_features_in_ = topics.shape[1]
         return model
 
     # -- topics of documents
@@ -522,21 +447,6 @@ class LatentDirichletAllocation(
         """
         return self.fit(X).transform(X, normalize=normalize)
 
-    def _gamma(self, X: sp.csr_matrix) -> NDArray[np.float64]:
-        with task_map(self.n_jobs) as tasks:
-            parts = settle(self._topics, X, self._alpha, self._settings, tasks)
-            return np.concatenate([documents.gamma for documents in parts])
-
-    @property
-    def _alpha(self) -> NDArray[np.float64]:
-        return np.broadcast_to(
-            np.asarray(self.doc_topic_prior_, dtype=np.float64), self._n_features_out
-        ).copy()
-
-    @property
-    def _settings(self) -> Settings:
-        return Settings(self.mean_change_tol, self.max_doc_update_iter)
-
     # -- log-likelihood
     def path(self, X) -> LDAPath:
         """Return the path with one target a document, whose normaliser is the document's
@@ -556,22 +466,6 @@ class LatentDirichletAllocation(
         """
         check_is_fitted(self)
         return self._path(whole_counts(self._validate(X)))
-
-    _unit = "document"
-    _impossible = (
-        "a document is whole tokens; pass counts, not weights such as TF-IDF (or rounded,"
-        " np.rint(X))"
-    )
-
-    def _targets(self, X) -> tuple[LDAPath, NDArray[np.bool_]]:
-        check_is_fitted(self)
-        X = self._validate(X)
-        return self._path(rounded(X)), whole_rows(X)
-
-    def _path(self, counts: sp.csr_matrix) -> LDAPath:
-        topics = self._topics.components.astype(np.float64)
-        topics /= topics.sum(axis=1, keepdims=True)
-        return LDAPath(topics, self.doc_topic_prior_, counts)
 
     def score_interval(
         self, X, level: float = 0.95, *, per: Literal["document", "word"] = "document"
@@ -644,16 +538,6 @@ class LatentDirichletAllocation(
         n_tokens = self._n_tokens(X).sum()
         return float(np.exp(-self._scored(X)[0].sum() / n_tokens))
 
-    def _n_tokens(self, X) -> NDArray[np.float64]:
-        """Tokens of every document, (n,); ValueError if there is none at all."""
-        check_is_fitted(self)
-        n_tokens = lengths(rounded(self._validate(X)))
-        if not n_tokens.any():
-            raise ValueError(
-                "X has no tokens, and perplexity is one of tokens; pass a document with a word"
-            )
-        return n_tokens
-
     def completion_score(self, X) -> float:
         """Mean log predictive probability, in nats a token, of half of each document's tokens given
         the other half.
@@ -687,18 +571,7 @@ class LatentDirichletAllocation(
         values, n_tokens = completion_log_likelihood(X, self._gamma, self._topics)
         return float(values.sum() / n_tokens.sum())
 
-    # -- validation and attributes
-    def _validate(self, X, reset=False, n_corpus=1.0) -> sp.csr_matrix:
-        dtype = (np.float64, np.float32) if reset else self._topics.weights.dtype
-        X = sp.csr_matrix(
-            validate_rows(self, X, reset=reset, dtype=dtype, ensure_non_negative=True)
-        )
-        if not X.data.flags.writeable or np.any(X.data == 0):
-            X = X.copy()
-            X.eliminate_zeros()
-        check_tokens(X, n_corpus)
-        return X
-
+    # -- fitted topics
     @property
     def components_(self) -> NDArray:
         """Dirichlet parameters of every topic's words.
@@ -733,7 +606,119 @@ class LatentDirichletAllocation(
         """
         return self._fitted_topics("exp_dirichlet_component_").exp_expected_log()
 
+    # -- what the score of rows asks for
+    _unit = "document"
+    _impossible = (
+        "a document is whole tokens; pass counts, not weights such as TF-IDF (or rounded,"
+        " np.rint(X))"
+    )
+
+    def _targets(self, X) -> tuple[LDAPath, NDArray[np.bool_]]:
+        """The path of the nearest whole counts, and which documents have whole counts."""
+        check_is_fitted(self)
+        X = self._validate(X)
+        return self._path(rounded(X)), whole_rows(X)
+
+    def _exclusive(self, path) -> NDArray[np.int64]:
+        """Documents of the same length exclude each other: their probabilities sum to 1."""
+        return path.n_tokens
+
+    def _path(self, counts: sp.csr_matrix) -> LDAPath:
+        """The path of documents with whole counts."""
+        topics = self._topics.components.astype(np.float64)
+        topics /= topics.sum(axis=1, keepdims=True)
+        return LDAPath(topics, self.doc_topic_prior_, counts)
+
+    # -- steps of training
+    def _fit_variational(self, X: sp.csr_matrix) -> None:
+        """Learn by passes over the documents, first at high temperatures where these are wanted."""
+        n_documents = X.shape[0]
+        steps = Steps.of_fit(self, n_documents)
+        self._draw_topics(X, n_documents, steps, self.max_iter)
+        evaluation = Evaluation(self.evaluate_every, self.perp_tol)
+        with task_map(self.n_jobs) as tasks:
+            trainer = Trainer(self, X, n_documents, steps, tasks)
+            n_passes, ended = train(
+                trainer,
+                self.max_iter,
+                report=evaluation.report,
+                callbacks=[evaluation],
+                store=trainer.store,
+            )
+            trainer.store(self)
+            self.bound_, self.elbo_ = trainer.bound()
+        self.n_iter_ = n_passes - ended  # as scikit-learn counts
+
+    def _begin(self) -> None:
+        """Set priors, counters and the random stream to those before a fit, and forget its
+        results.
+        """
+        check_options(self)
+        alpha = check_prior("doc_topic_prior", self.doc_topic_prior, self.n_components)
+        eta = check_prior("topic_word_prior", self.topic_word_prior, self.n_components)
+        if self.learn_doc_topic_prior:
+            alpha = np.full(self.n_components, alpha)
+        self.doc_topic_prior_ = alpha
+        self.topic_word_prior_ = float(eta)
+        self.temperatures_ = np.empty(0)
+        self.n_batch_iter_ = 1
+        self.n_iter_ = 0
+        self.random_state_ = check_random_state(self.random_state)
+        # From a copy, so that the topics are those of scikit-learn's stream.
+        self._partition_seed = draw_seed(copy.deepcopy(self.random_state_))
+        self._cooling: Cooling | None = None
+        for name in ("bound_", "elbo_", "log_joint_"):
+            self.__dict__.pop(name, None)
+
+    def _draw_topics(self, X, n_documents: float, steps: Steps, n_passes: float = np.inf) -> None:
+        """Draw topics to start from, and set the temperatures for a corpus of so many documents."""
+        eta = self.topic_word_prior_
+        self._topics = draw_topics(self.random_state_, self.n_components, X.shape[1], X.dtype, eta)
+        self._cooling = start_cooling(self, X, n_documents, steps.batch_size, n_passes)
+
+    # -- what is shared
+    def _validate(self, X, reset=False, n_corpus=1.0) -> sp.csr_matrix:
+        """X as CSR matrix without explicit zeros."""
+        dtype = (np.float64, np.float32) if reset else self._topics.weights.dtype
+        X = sp.csr_matrix(
+            validate_rows(self, X, reset=reset, dtype=dtype, ensure_non_negative=True)
+        )
+        if not X.data.flags.writeable or np.any(X.data == 0):
+            X = X.copy()
+            X.eliminate_zeros()
+        check_tokens(X, n_corpus)
+        return X
+
+    def _gamma(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+        """Dirichlet parameters of the documents' topic shares, (n, n_components)."""
+        with task_map(self.n_jobs) as tasks:
+            parts = settle(self._topics, X, self._alpha, self._settings, tasks)
+            return np.concatenate([documents.gamma for documents in parts])
+
+    @property
+    def _alpha(self) -> NDArray[np.float64]:
+        """The prior of the topic shares, (n_components,)."""
+        return np.broadcast_to(
+            np.asarray(self.doc_topic_prior_, dtype=np.float64), self._n_features_out
+        ).copy()
+
+    @property
+    def _settings(self) -> Settings:
+        """How far the topics of a document settle."""
+        return Settings(self.mean_change_tol, self.max_doc_update_iter)
+
+    def _n_tokens(self, X) -> NDArray[np.float64]:
+        """Tokens of every document, (n,); ValueError if there is none at all."""
+        check_is_fitted(self)
+        n_tokens = lengths(rounded(self._validate(X)))
+        if not n_tokens.any():
+            raise ValueError(
+                "X has no tokens, and perplexity is one of tokens; pass a document with a word"
+            )
+        return n_tokens
+
     def _fitted_topics(self, name: str) -> Topics:
+        """The topics, or NotFittedError."""
         if "_topics" not in vars(self):
             raise NotFittedError(f"{type(self).__name__} has no {name} yet: call fit first")
         return self._topics

@@ -15,15 +15,14 @@ from sklpf._utils.layout import padded
 from sklpf._utils.numbers import as_float64
 from sklpf._utils.random import Stream
 from sklpf.models._validation import check_indices
-from sklpf.models.lda._completion import check_lengths
+from sklpf.models.lda._counts import check_lengths
 from sklpf.partition import LeftToRight, PartitionEstimator
+from sklpf.paths._base import check_ladder
 from sklpf.paths._kernel_path import KernelPath, read_only
 
 _PRIOR_RANGE = 1e-20, 1e20
-_REMEMBERED, _STAGES = (
-    0.02,
-    12,
-)  # share of a document that guided filters begin with; steps to forget it
+_REMEMBERED = 0.02  # share of a document that guided filters begin with
+_STAGES = 12  # steps in which they forget it
 _FEWEST_TOKENS = 0.5  # of a topic that guides
 
 
@@ -109,7 +108,7 @@ class LDAPath(KernelPath):
         self.counts = _check_counts(X, checked.shape[1])
         self.words, self.log_topics = _used_words(checked, self.counts)
         self.n_rows: int | None = self.counts.shape[0]
-        self.ladder = self.with_ladder(ladder).ladder
+        self.ladder = check_ladder(ladder)
 
     # -- rows
     def row(self, t: int) -> LDAPath:
@@ -117,12 +116,10 @@ class LDAPath(KernelPath):
         other = copy.copy(self)
         words, counts = self._words_of(t)
         used = np.searchsorted(self.words, words)
-        other.log_topics, other.counts, other.words, other.n_rows = (
-            self.log_topics[used],
-            counts,
-            words,
-            None,
-        )
+        other.log_topics = self.log_topics[used]
+        other.counts = counts
+        other.words = words
+        other.n_rows = None
         return other
 
     def row_content(self, t: int) -> bytes:
@@ -142,6 +139,7 @@ class LDAPath(KernelPath):
         ).ravel()
 
     def _words_of(self, t):
+        """Words of document t and their counts."""
         row = slice(self.counts.indptr[t], self.counts.indptr[t + 1])
         return self.counts.indices[row].astype(np.int64), self.counts.data[row]
 
@@ -152,7 +150,8 @@ class LDAPath(KernelPath):
         if self.n_rows is not None:
             raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
         n_words, n_topics = self.log_topics.shape
-        alpha, drawn = self.doc_topic_prior, np.arange(self.counts.sum() + 1)
+        alpha = self.doc_topic_prior
+        drawn = np.arange(self.counts.sum() + 1)
         likelihoods = np.zeros((n_words, padded(n_topics)))
         likelihoods[:, :n_topics] = np.exp(
             self.log_topics - self.log_topics.max(axis=1, keepdims=True, initial=-np.inf)
@@ -219,7 +218,8 @@ class LDAPath(KernelPath):
         from sklpf.models.lda._filter_kernels import left_to_right
 
         passed = np.floor(n_sweeps * np.log1p(np.arange(len(self.packed.word)))).astype(np.int64)
-        log_estimates, shares = np.empty(n), np.empty(len(self.doc_topic_prior))
+        log_estimates = np.empty(n)
+        shares = np.empty(len(self.doc_topic_prior))
         n_sweeps_before = np.diff(passed, prepend=0)
         left_to_right(
             self.packed,
@@ -243,7 +243,8 @@ class LDAPath(KernelPath):
         """Priors (n_stages, K) that lead to the document's, and which of them holds when token i
         comes, (N + 1,).
         """
-        alpha, n_tokens = self.doc_topic_prior, len(self.packed.word)
+        alpha = self.doc_topic_prior
+        n_tokens = len(self.packed.word)
         if guide is None or n_tokens < _STAGES:
             return alpha[np.newaxis], np.zeros(n_tokens + 1, dtype=np.int64)
         likely = np.where(guide * n_tokens < _FEWEST_TOKENS, 0.0, guide)
@@ -274,7 +275,8 @@ class LDAPath(KernelPath):
         """Binary logarithm, rounded up, of the number of states that are enumerated: the most of
         any document.
         """
-        n_topics, n_tokens = len(self.doc_topic_prior), self.n_tokens.max()
+        n_topics = len(self.doc_topic_prior)
+        n_tokens = self.n_tokens.max()
         log_states = gammaln(n_tokens + n_topics) - gammaln(n_tokens + 1) - gammaln(n_topics)
         return int(np.ceil(log_states / np.log(2) - 1e-9))
 
@@ -308,6 +310,7 @@ class LDAPath(KernelPath):
 
 # -- parameters
 def _check_topics(topics):
+    """Return topics whose rows are probabilities, or raise ValueError."""
     if not isinstance(topics, np.ndarray) or topics.dtype.kind != "f":
         topics = as_float64(topics, "topics")
     if topics.ndim != 2 or 0 in topics.shape:
@@ -323,6 +326,7 @@ def _check_topics(topics):
 
 
 def _check_prior(prior, n_topics):
+    """Return the prior, (n_topics,), or raise ValueError."""
     prior = as_float64(prior, "doc_topic_prior", copy=True)
     if prior.shape not in ((), (n_topics,)):
         raise ValueError(

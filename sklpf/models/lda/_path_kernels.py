@@ -128,8 +128,11 @@ def _weight(plain, mean, log_ratio, beta):
 @njit
 def _work_space(document, z, n_tokens):
     """Work space of chains whose first tokens have the topics z (n, N)."""
-    n, n_topics, padded = z.shape[0], document.alpha.shape[0], document.likelihoods.shape[1]
-    counts, weights = np.zeros((n, n_topics), np.int32), aligned((n, padded), np.float32)
+    n = z.shape[0]
+    n_topics = document.alpha.shape[0]
+    padded = document.likelihoods.shape[1]
+    counts = np.zeros((n, n_topics), np.int32)
+    weights = aligned((n, padded), np.float32)
     for c in range(n):
         for i in range(n_tokens):
             counts[c, z[c, i]] += 1
@@ -172,7 +175,8 @@ def _measure(document, z, base, slope, counts):
 def sample_base(document, keys, z, base, slope):
     """Exact draws from level 0: tokens are independent."""
     n, n_tokens = z.shape
-    scratch, n_topics = _work_space(document, z, 0), document.alpha.shape[0]
+    scratch = _work_space(document, z, 0)
+    n_topics = document.alpha.shape[0]
     row_bytes = 4 * document.likelihoods.shape[1]
     for k in range(n_topics):
         scratch.weights[0, k] = np.float32(document.mean[k])
@@ -194,22 +198,27 @@ def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scra
     """One Gibbs sweep of chains over their first tokens z (n, N), which are `words`, in turn or in
     reverse.
     """
-    n, n_topics = z.shape[0], document.alpha.shape[0]
-    alpha, mean, log_urn = document.alpha, document.mean, document.log_urn
+    n = z.shape[0]
+    n_topics = document.alpha.shape[0]
+    alpha = document.alpha
+    mean = document.mean
+    log_urn = document.log_urn
     distinct = 1 if log_urn.shape[0] > 1 else 0
-    counts, weights, sums, bits = scratch.counts, scratch.weights, scratch.sums, scratch.bits
-    rows, chains, row_bytes = (
-        document.likelihoods.ctypes.data,
-        weights.ctypes.data,
-        4 * weights.shape[1],
-    )
+    counts = scratch.counts
+    weights = scratch.weights
+    sums = scratch.sums
+    bits = scratch.bits
+    rows = document.likelihoods.ctypes.data
+    chains = weights.ctypes.data
+    row_bytes = 4 * weights.shape[1]
     if n_tokens == 0:
         return
     for c in range(n):
         random_bits(bits[c], n_tokens, keys.key0, keys.key1, step, keys.chain + c, _Z)
         counts[c, z[c, n_tokens - 1 if reverse else 0]] -= 1
         for k in range(n_topics):
-            m, r = counts[c, k], distinct * k
+            m = counts[c, k]
+            r = distinct * k
             weights[c, k] = _weight(
                 alpha[k] + m, mean[k], log_urn[r, m + 1] - log_urn[r, m], betas[c]
             )
@@ -220,7 +229,8 @@ def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scra
         for c in range(n):
             topic = _draw(chains + c * row_bytes, row, sums, n_topics, uniform(bits[c, i]))
             z[c, i] = topic
-            m, r = counts[c, topic] + 1, distinct * topic
+            m = counts[c, topic] + 1
+            r = distinct * topic
             counts[c, topic] = m
             weights[c, topic] = _weight(
                 alpha[topic] + m, mean[topic], log_urn[r, m + 1] - log_urn[r, m], betas[c]
@@ -229,7 +239,8 @@ def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scra
                 j + 1 < n_tokens
             ):  # leaves now: a vector that is read soon after a store into it would wait for it
                 old = z[c, following]
-                m, r = counts[c, old] - 1, distinct * old
+                m = counts[c, old] - 1
+                r = distinct * old
                 counts[c, old] = m
                 weights[c, old] = _weight(
                     alpha[old] + m, mean[old], log_urn[r, m + 1] - log_urn[r, m], betas[c]

@@ -52,7 +52,8 @@ def _shifted(x):
     r = 1/x + ... + 1/(x + 7), in pairs that share t = x (x + 7); u = exp(digamma(x + 8)) by its
     series in v = x + 15/2.
     """
-    t, v = x * x + 7.0 * x, x + 7.5
+    t = x * x + 7.0 * x
+    v = x + 7.5
     product = t * (t + 6.0) * (t + 10.0) * (t + 12.0)
     both = (2.0 * t + 6.0) * (t + 10.0) * (t + 12.0) + (2.0 * t + 22.0) * t * (t + 6.0)
     inverse = 1.0 / (product * v)  # one division for two
@@ -83,7 +84,8 @@ def log_gamma(x):
     """log Gamma(x) for 1e-300 <= x <= 1e30; 2e-11 absolute or relative, vectorises (Stirling at x +
     8).
     """
-    t, y = x * x + 7.0 * x, x + 8.0
+    t = x * x + 7.0 * x
+    y = x + 8.0
     w = 1.0 / y
     z = w * w
     series = w * (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680))))
@@ -96,7 +98,8 @@ def trigamma(x):
     """Derivative of digamma for 1e-150 <= x <= 1e30; 1e-11 relative, vectorises (asymptotic series
     at x + 8).
     """
-    total, y = 0.0, x
+    total = 0.0
+    y = x
     for _ in range(8):
         total += 1.0 / (y * y)
         y += 1.0
@@ -123,7 +126,9 @@ class Loop:
     """Emits a loop over k = 0, step, ... < n, once at least."""
 
     def __init__(self, builder, n, step=1):
-        self.builder, self.n, self.step = builder, n, step
+        self.builder = builder
+        self.n = n
+        self.step = step
 
     def __enter__(self):
         self.entry = self.builder.block
@@ -223,7 +228,8 @@ def add_four(typing_context, weights, rows, starts, first, width, out):
 
 
 def _emit_four_dots(builder, lanes, weights, rows, starts, first, width, out):
-    int32, vector = ir.IntType(32), ir.VectorType(out.type.pointee, lanes)
+    int32 = ir.IntType(32)
+    vector = ir.VectorType(out.type.pointee, lanes)
     indices, begins = _begins(builder, rows, starts, first)
     with Loop(builder, width, lanes) as loop:
         sums = [loop.carry(repeated(vector, 0.0)) for _ in begins]

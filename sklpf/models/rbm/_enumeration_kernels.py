@@ -8,9 +8,10 @@ from sklpf.kernels import exp64, njit
 
 
 @njit
-def _log1p_exp_sum(x, n, lanes):
+def log1p_exp_sum(x, n, lanes):
     """Sum of log(1 + exp(x_i)), i < n, in float64: one log per 512 units."""
-    positive, total = 0.0, 0.0
+    positive = 0.0
+    total = 0.0
     for start in range(0, n, 512):
         stop = min(start + 512, n)
         for lane in range(8):
@@ -48,7 +49,7 @@ def enumerate_states(rows, unit_bias, field, prefix, n_low, out):
             linear += unit_bias[j]
             for i in range(n_other):
                 field[i] += rows[j, i]
-    out[0] = linear + _log1p_exp_sum(field, n_other, lanes)
+    out[0] = linear + log1p_exp_sum(field, n_other, lanes)
     for code in range(1, 1 << n_low):
         bit = 0
         while not (code >> bit) & 1:
@@ -59,4 +60,4 @@ def enumerate_states(rows, unit_bias, field, prefix, n_low, out):
         row = rows[bit]
         for i in range(n_other):
             field[i] += sign * row[i]
-        out[code] = linear + _log1p_exp_sum(field, n_other, lanes)
+        out[code] = linear + log1p_exp_sum(field, n_other, lanes)

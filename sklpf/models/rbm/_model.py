@@ -27,16 +27,15 @@ from sklpf.models._validation import (
     check_vector,
     validate_rows,
 )
+from sklpf.models.rbm._free_energy import binary_rows, log_f, pseudo_log_likelihood, short_run_mean
+from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_curve
 from sklpf.models.rbm._path import RBMPath
-from sklpf.models.rbm._rows import binary_rows, log_f, pseudo_log_likelihood, short_run_mean
-from sklpf.models.rbm._tracking import ATTRIBUTES, Monitor, make_tracker, split, store_curve
-from sklpf.models.rbm._trainer import Trainer
+from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
 
-_SMALLEST_MEAN = (
-    1e-3  # of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs
-)
+# Of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs.
+_SMALLEST_MEAN = 1e-3
 _ROUNDING = 1e-6  # of values scaled to [0, 1]
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
@@ -86,6 +85,9 @@ class BernoulliRBM(
     n_chains : int or None, default=None
         Persistent chains. None takes `batch_size`, and weights them as scikit-learn does: in a
         batch of fewer rows they count for more than these.
+    weight_decay : float, default=0.0
+        Strength of an L2 penalty, per row of data, on the weights but not on the biases: every
+        update multiplies them by 1 - learning_rate * weight_decay.
     early_stopping : bool, default=False
         Whether to set rows aside, score them after every pass, end training when they get no
         better, and keep the weights of the best pass. They must be rows of 0 and 1. It implies
@@ -162,6 +164,7 @@ class BernoulliRBM(
         "average": ["boolean", Interval(Integral, 1, None, closed="neither")],
         "learning_rate_schedule": [StrOptions({"constant", "linear"})],
         "n_chains": [Interval(Integral, 1, None, closed="left"), None],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
@@ -184,6 +187,7 @@ class BernoulliRBM(
         average: bool | int = False,
         learning_rate_schedule: Literal["constant", "linear"] = "constant",
         n_chains: int | None = None,
+        weight_decay: float = 0.0,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
@@ -197,6 +201,7 @@ class BernoulliRBM(
         self.average = average
         self.learning_rate_schedule = learning_rate_schedule
         self.n_chains = n_chains
+        self.weight_decay = weight_decay
         self.verbose = verbose
         self.random_state = random_state
         self.partition_estimator = partition_estimator
@@ -274,22 +279,14 @@ class BernoulliRBM(
             stays as it was before.
         """
         self._validate_params()
+        self._check_learns_streams()
         first = not hasattr(self, "components_")
-        if self.early_stopping:
-            raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
-        if self.learning_rate_schedule == "linear":
-            raise ValueError(
-                "partial_fit does not know after how many updates a linear schedule should arrive"
-                ' at 0: set learning_rate_schedule="constant" and lower learning_rate between the'
-                " calls, or call fit"
-            )
         X = self._training_rows(X, reset=first)
-        if not hasattr(self, "random_state_"):
-            self.random_state_ = check_random_state(self.random_state)
+        rng = self._stream_of_numbers()
         if first:
-            self._initialise(X, self.random_state_)
+            self._initialise(X, rng)
         self._count(X)
-        trainer = Trainer(self, X, X.shape[0], self.random_state_)
+        trainer = Trainer(self, X, X.shape[0], rng)
         trainer.run()
         trainer.store(self)
         if self.track_log_partition:
@@ -297,56 +294,6 @@ class BernoulliRBM(
         else:
             self._forget_tracking()
         return self
-
-    def _track(self, trainer) -> None:
-        tracker = make_tracker(self, trainer.X.shape[0], before=self.__dict__.get("_tracker"))
-        tracker(trainer, 1)
-        self._tracker = tracker
-        store_curve(self, tracker)
-
-    def _training_rows(self, X, reset):
-        """X validated, with a warning if values lie outside [0, 1] by more than rounding."""
-        X = self._validate(X, reset=reset, order="C")
-        values = X.data if sp.issparse(X) else X
-        if values.size and (values.min() < -_ROUNDING or values.max() > 1 + _ROUNDING):
-            warn(
-                "X holds values outside [0, 1], but the visible units are binary: rescale or"
-                " binarise X"
-            )
-        return X
-
-    def _initialise(self, X, rng) -> None:
-        n_features, dtype = X.shape[1], X.dtype
-        self.components_ = rng.normal(0, 0.01, (self.n_components, n_features)).astype(dtype)
-        self.intercept_hidden_ = np.zeros(self.n_components, dtype=dtype)
-        self.intercept_visible_ = np.zeros(n_features, dtype=dtype)
-        n_chains = self.batch_size if self.n_chains is None else self.n_chains
-        self.h_samples_ = np.zeros((n_chains, self.n_components), dtype=dtype)
-        self._n_features_out = self.n_components
-        self._n_seen, self._visible_sum = 0, np.zeros(n_features)
-        self._partition_seed = draw_seed(rng)
-        self._forget_tracking()
-        for name in ("_last_parameters", "_n_averaged", "_n_rows_trained"):
-            self.__dict__.pop(name, None)
-
-    def _forget_tracking(self) -> None:
-        for name in (*ATTRIBUTES, "_tracker"):
-            self.__dict__.pop(name, None)
-
-    def _count(self, X) -> None:
-        self._n_seen += X.shape[0]
-        self._visible_sum = self._visible_sum + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
-        smallest = 1 / (self._n_seen + 2)
-        self.visible_mean_ = np.clip(
-            (self._visible_sum + 1) / (self._n_seen + 2), smallest, 1 - smallest
-        )
-
-    def _report(self, trainer, iteration) -> str:
-        trainer.store(self)
-        X = trainer.X
-        n_rows = int(np.clip(_VERBOSE_WORK / (self.components_.size * X.shape[1]), 10, X.shape[0]))
-        some = X[np.linspace(0, X.shape[0] - 1, min(n_rows, X.shape[0])).astype(int)]
-        return f"pseudo-likelihood = {pseudo_log_likelihood(self, some).mean():.2f}"
 
     @classmethod
     def from_parameters(
@@ -382,27 +329,20 @@ class BernoulliRBM(
         n_components, n_features = components.shape
         model = cls(n_components=n_components, **parameters)
         model._validate_params()
-        rng = check_random_state(model.random_state)
-        model.components_ = components
-        model.intercept_visible_ = check_vector(
-            intercept_visible, n_features, "intercept_visible"
-        ).astype(components.dtype)
-        model.intercept_hidden_ = check_vector(
-            intercept_hidden, n_components, "intercept_hidden"
-        ).astype(components.dtype)
-        n_chains = model.batch_size if model.n_chains is None else model.n_chains
-        model.h_samples_ = np.zeros((n_chains, n_components), dtype=components.dtype)
+        visible = check_vector(intercept_visible, n_features, "intercept_visible")
+        hidden = check_vector(intercept_hidden, n_components, "intercept_hidden")
+        model._set_weights(
+            components, visible.astype(components.dtype), hidden.astype(components.dtype)
+        )
         model.n_features_in_ = n_features
-        model._n_features_out = n_components
-        model._partition_seed = draw_seed(rng)
-        model._n_seen, model._visible_sum = 0, np.zeros(n_features)
+        model._partition_seed = draw_seed(check_random_state(model.random_state))
         if visible_mean is None:
             model.visible_mean_ = short_run_mean(model)
         else:
             model.visible_mean_ = _means(visible_mean, n_features, "visible_mean")
         return model
 
-    # -- as in scikit-learn
+    # -- units
     def transform(self, X) -> NDArray:
         """Probabilities of the hidden units given X.
 
@@ -437,28 +377,11 @@ class BernoulliRBM(
                 f"v must have a column for each of {self.components_.shape[1]} units, got"
                 f" {v.shape[1]}"
             )
-        if not hasattr(self, "random_state_"):
-            self.random_state_ = check_random_state(self.random_state)
-        rng = self.random_state_
+        rng = self._stream_of_numbers()
         mean = self._mean_hiddens(v)
-        mean = expit(
-            (rng.uniform(size=mean.shape) < mean) @ self.components_ + self.intercept_visible_
-        )
+        h = rng.uniform(size=mean.shape) < mean
+        mean = expit(h @ self.components_ + self.intercept_visible_)
         return rng.uniform(size=mean.shape) < mean
-
-    def _mean_hiddens(self, v):
-        return expit(
-            safe_sparse_dot(v, self.components_.T, dense_output=True) + self.intercept_hidden_
-        )
-
-    def _validate(self, X, reset=False, order=None):
-        return validate_rows(self, X, reset=reset, dtype=(np.float64, np.float32), order=order)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     # -- log-likelihood
     def path(self, base="data", weights="marginal") -> RBMPath:
@@ -470,7 +393,8 @@ class BernoulliRBM(
             Means of the independent units: `visible_mean_`, 1/2, or given ones (moved to at least
             0.001 from 0 and 1).
         weights : {"marginal", "joint"}, default="marginal"
-            Whether the hidden layer is summed out of the densities.
+            Whether the hidden layer is summed out of the densities. With "joint" all estimates
+            scatter more, those of `RTS` most.
 
         Returns
         -------
@@ -479,15 +403,7 @@ class BernoulliRBM(
         check_is_fitted(self)
         if not isinstance(weights, str) or weights not in ("marginal", "joint"):
             raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
-        n_features = self.components_.shape[1]
-        if isinstance(base, str):
-            if base not in ("data", "uniform"):
-                raise ValueError(
-                    f'base must be "data", "uniform" or an array of means, got {base!r}'
-                )
-            mean = self.visible_mean_ if base == "data" else np.full(n_features, 0.5)
-        else:
-            mean = _means(base, n_features, "base")
+        mean = self._base_means(base)
         self._check_finite()
         return RBMPath(
             self.components_, self.intercept_visible_, self.intercept_hidden_, mean, weights=weights
@@ -542,12 +458,114 @@ class BernoulliRBM(
             estimator = default_estimator(path).set_params(n_jobs=self.n_jobs)
         return np.asarray(estimator.sample(path, n_samples, rng).v, dtype=self.components_.dtype)
 
-    def _check_finite(self) -> None:
-        for name in ("components_", "intercept_visible_", "intercept_hidden_"):
-            if not np.all(np.isfinite(getattr(self, name))):
-                raise ValueError(
-                    f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew"
-                )
+    # -- what the likelihood asks for
+    _discrete = True
+    _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
+
+    def _fitted_arrays(self):
+        """The arrays that the path is made of."""
+        return self.components_, self.intercept_visible_, self.intercept_hidden_, self.visible_mean_
+
+    def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """log f of every row, and which are binary."""
+        X = self._scorable(X)
+        return log_f(self, X), binary_rows(X)
+
+    def _ratio_path(self, other):
+        """The path from this model to another of the same visible units, None if there is none."""
+        from sklpf.models.rbm._ratio_path import ratio_path
+
+        if not isinstance(other, BernoulliRBM) or other.n_features_in_ != self.n_features_in_:
+            return None
+        return ratio_path(self, other)
+
+    # -- steps of training
+    def _training_rows(self, X, reset):
+        """X validated, with a warning if values lie outside [0, 1] by more than rounding."""
+        X = self._validate(X, reset=reset, order="C")
+        values = X.data if sp.issparse(X) else X
+        if values.size and (values.min() < -_ROUNDING or values.max() > 1 + _ROUNDING):
+            warn(
+                "X holds values outside [0, 1], but the visible units are binary: rescale or"
+                " binarise X"
+            )
+        return X
+
+    def _initialise(self, X, rng) -> None:
+        """Draw weights, and forget what an earlier training has left."""
+        n_features = X.shape[1]
+        self._set_weights(
+            rng.normal(0, 0.01, (self.n_components, n_features)).astype(X.dtype),
+            np.zeros(n_features, dtype=X.dtype),
+            np.zeros(self.n_components, dtype=X.dtype),
+        )
+        self._partition_seed = draw_seed(rng)
+        self._forget_tracking()
+        for name in ("_last_parameters", "_n_averaged", "_n_rows_trained"):
+            self.__dict__.pop(name, None)
+
+    def _set_weights(self, components, intercept_visible, intercept_hidden) -> None:
+        """Set the weights, with chains whose hidden units are off, and no rows seen."""
+        n_components, n_features = components.shape
+        self.components_ = components
+        self.intercept_visible_ = intercept_visible
+        self.intercept_hidden_ = intercept_hidden
+        n_chains = self.batch_size if self.n_chains is None else self.n_chains
+        self.h_samples_ = np.zeros((n_chains, n_components), dtype=components.dtype)
+        self._n_features_out = n_components
+        self._n_seen = 0
+        self._visible_sum = np.zeros(n_features)
+
+    def _check_learns_streams(self) -> None:
+        """Raise ValueError if a parameter asks for what has passes."""
+        if self.early_stopping:
+            raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
+        if self.learning_rate_schedule == "linear":
+            raise ValueError(
+                "partial_fit does not know after how many updates a linear schedule should arrive"
+                ' at 0: set learning_rate_schedule="constant" and lower learning_rate between the'
+                " calls, or call fit"
+            )
+
+    def _stream_of_numbers(self) -> np.random.RandomState:
+        """The generator that goes on from call to call of `partial_fit` and `gibbs`."""
+        if not hasattr(self, "random_state_"):
+            self.random_state_ = check_random_state(self.random_state)
+        return self.random_state_
+
+    def _count(self, X) -> None:
+        """Add rows to the means of the visible units."""
+        self._n_seen += X.shape[0]
+        self._visible_sum = self._visible_sum + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
+        smallest = 1 / (self._n_seen + 2)
+        self.visible_mean_ = np.clip(
+            (self._visible_sum + 1) / (self._n_seen + 2), smallest, 1 - smallest
+        )
+
+    def _report(self, trainer, iteration) -> str:
+        """What is said after a pass: the pseudo-likelihood of some rows."""
+        trainer.store(self)
+        X = trainer.X
+        n_rows = int(np.clip(_VERBOSE_WORK / (self.components_.size * X.shape[1]), 10, X.shape[0]))
+        some = X[np.linspace(0, X.shape[0] - 1, min(n_rows, X.shape[0])).astype(int)]
+        return f"pseudo-likelihood = {pseudo_log_likelihood(self, some).mean():.2f}"
+
+    def _track(self, trainer) -> None:
+        """Estimate log Z after a step of `partial_fit`."""
+        tracker = make_tracker(self, trainer.X.shape[0], before=self.__dict__.get("_tracker"))
+        tracker(trainer, 1)
+        self._tracker = tracker
+        store_curve(self, tracker)
+
+    def _forget_tracking(self) -> None:
+        """Drop what following log Z has left."""
+        for name in (*ATTRIBUTES, "_tracker"):
+            self.__dict__.pop(name, None)
+
+    # -- what is shared
+    def _validate(self, X, reset=False, order=None):
+        """X as rows of floating-point numbers."""
+        return validate_rows(self, X, reset=reset, dtype=(np.float64, np.float32), order=order)
 
     def _scorable(self, X):
         """X validated, of a model with finite parameters."""
@@ -555,25 +573,40 @@ class BernoulliRBM(
         self._check_finite()
         return self._validate(X)
 
-    def _ratio_path(self, other):
-        """The path from this model to another of the same visible units, None if there is none."""
-        from sklpf.models.ratio._path import ratio_path
+    def _check_finite(self) -> None:
+        """Raise ValueError if the weights are not finite."""
+        for name in ("components_", "intercept_visible_", "intercept_hidden_"):
+            if not np.all(np.isfinite(getattr(self, name))):
+                raise ValueError(
+                    f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew"
+                )
 
-        if not isinstance(other, BernoulliRBM) or other.n_features_in_ != self.n_features_in_:
-            return None
-        return ratio_path(self, other)
+    def _base_means(self, base) -> NDArray[np.float64]:
+        """Means of the independent units that `path` begins with."""
+        n_features = self.components_.shape[1]
+        if not isinstance(base, str):
+            return _means(base, n_features, "base")
+        if base == "data":
+            return self.visible_mean_
+        if base == "uniform":
+            return np.full(n_features, 0.5)
+        raise ValueError(f'base must be "data", "uniform" or an array of means, got {base!r}')
 
-    _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
+    def _mean_hiddens(self, v):
+        """Probabilities of the hidden units."""
+        return expit(
+            safe_sparse_dot(v, self.components_.T, dense_output=True) + self.intercept_hidden_
+        )
 
-    def _fitted_arrays(self):
-        return self.components_, self.intercept_visible_, self.intercept_hidden_, self.visible_mean_
-
-    def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        X = self._scorable(X)
-        return log_f(self, X), binary_rows(X)
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
 
 def _means(values, n: int, name: str) -> NDArray[np.float64]:
+    """Given means of the visible units, moved away from 0 and 1."""
     values = check_vector(values, n, name)
     if not np.all((values >= 0) & (values <= 1)):
         raise ValueError(

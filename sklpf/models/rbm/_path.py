@@ -15,14 +15,16 @@ from sklpf._utils.layout import aligned_zeros
 from sklpf._utils.numbers import as_float64
 from sklpf._utils.random import Stream
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
-from sklpf.paths._base import map_state, n_chains
+from sklpf.paths._base import check_ladder, map_state, n_chains
 from sklpf.paths._kernel_path import KernelPath
 from sklpf.uncertainty import log_mean_exp
 
 _LOG2 = np.log(2.0)
 _MAX_EXACT = 20  # 2^20 states take about a second
 _UNITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
-_CENTRES, _CENTRE_SWEEPS, _BOUND_GROUPS = 100, 50, 10
+_CENTRES = 100
+_CENTRE_SWEEPS = 50
+_BOUND_GROUPS = 10
 _ROWS_AT_ONCE = 1000
 _WORK_PER_SEGMENT = 2e10  # weights times sweeps of one block, about a second
 
@@ -97,7 +99,7 @@ class RBMPath(KernelPath):
         self.base_logit = np.log(mean) - np.log1p(-mean)
         self.joint = weights == "joint"
         self.gibbs_is_reversible = not self.joint
-        self.ladder = self.with_ladder(ladder).ladder
+        self.ladder = check_ladder(ladder)
 
     # -- the kernels' arguments
     def _pack(self):
@@ -145,7 +147,8 @@ class RBMPath(KernelPath):
         RBMPath
             Of the RBM between.
         """
-        path, ends = copy.copy(other), (self.packed, other.packed)
+        path = copy.copy(other)
+        ends = (self.packed, other.packed)
         names = ("by_visible", "by_hidden", "hidden_bias", "visible_bias")
         mixed = {
             name: _mixed(getattr(ends[0], name), getattr(ends[1], name), share) for name in names
@@ -303,6 +306,7 @@ class RBMPath(KernelPath):
         return self._state(v, h)
 
     def _hidden_fields(self, visible):
+        """Inputs of the hidden units."""
         return np.asarray(visible, dtype=np.float64) @ self.components.T + self.intercept_hidden
 
     def _log_f_of_rows(self, v):
@@ -310,6 +314,7 @@ class RBMPath(KernelPath):
         return v @ self.intercept_visible + np.logaddexp(0, self._hidden_fields(v)).sum(axis=1)
 
     def _visible_fields(self, hidden):
+        """Inputs of the visible units."""
         return np.asarray(hidden, dtype=np.float64) @ self.components + self.intercept_visible
 
     # -- exact enumeration
@@ -388,6 +393,7 @@ def enumerate_log_partition(path: RBMPath, level: int) -> float:
 
 
 def _check_parameters(components, intercept_visible, intercept_hidden, base_mean):
+    """Raise ValueError if a shape does not fit, or a number is out of its range."""
     if components.ndim != 2 or 0 in components.shape:
         raise ValueError(
             f"components must have the shape (n_hidden, n_visible), got {components.shape}"

@@ -29,7 +29,8 @@ from sklpf.kernels import _programs as programs
 
 # draws of each layer; typed, since numba compiles a function anew for each literal number that it
 # is given
-_HIDDEN, _VISIBLE = np.int64(_random.FIRST), np.int64(_random.SECOND)
+_HIDDEN = np.int64(_random.FIRST)
+_VISIBLE = np.int64(_random.SECOND)
 _REFRESH = 256
 _reordered = functools.partial(
     njit, fastmath={*OPTIONS["fastmath"], "reassoc"}
@@ -53,7 +54,8 @@ class Parameters(NamedTuple):
 @inlined
 def _draw_units(field, offset, scale, shift, bits, n, drawn):
     """drawn_j ~ Bernoulli(sigmoid(scale * field_j + shift * offset_j))."""
-    scale, shift = np.float32(scale), np.float32(shift)
+    scale = np.float32(scale)
+    shift = np.float32(shift)
     one = np.float32(1.0)
     for j in range(n):
         negative = -(scale * field[j] + shift * np.float32(offset[j]))
@@ -121,7 +123,8 @@ def _draw_layer(units, field, other_field, other_bias, rows, offset, betas, keys
 def _unit_scratch(n_chains, n_visible, n_hidden):
     largest = max(n_visible, n_hidden)
     bits = np.empty(largest + 4, np.uint32)
-    drawn, off = np.empty(largest, np.uint8), np.zeros(largest, np.uint8)
+    drawn = np.empty(largest, np.uint8)
+    off = np.zeros(largest, np.uint8)
     indices = np.empty((n_chains, largest), np.int32)
     signs = np.empty((n_chains, largest), np.float32)
     return bits, drawn, off, indices, signs, np.empty(n_chains, np.int64)
@@ -170,8 +173,10 @@ def _marginal_parts(h, hidden_field, c, old, new, terms, factors):
     The terms are max(g, 0), the factors the ratios of 1 + e^(-beta |g|) at new and old, in [1/2,
     2].
     """
-    one, zero = np.float32(1.0), np.float32(0.0)
-    minus_old, minus_new = -np.float32(old), -np.float32(new)
+    one = np.float32(1.0)
+    zero = np.float32(0.0)
+    minus_old = -np.float32(old)
+    minus_new = -np.float32(new)
     for j in range(h.shape[1]):
         g = hidden_field[c, j]
         terms[j] = max(g, zero)
@@ -189,7 +194,8 @@ def _fold(terms, factors):
         for j in range(length):
             terms[j] += terms[length + j]
             factors[j] *= factors[length + j]
-    total, log_product = 0.0, 0.0
+    total = 0.0
+    log_product = 0.0
     for start in range(0, length, 8):
         product = 1.0
         for j in range(start, start + 8):
@@ -209,7 +215,8 @@ def _line_and_bend(weights, h, hidden_field, c, old, new, scratch):
     else:
         _marginal_parts(h, hidden_field, c, old, new, terms, factors)
     for j in range(n, terms.shape[0]):
-        terms[j], factors[j] = np.float32(0.0), np.float32(1.0)
+        terms[j] = np.float32(0.0)
+        factors[j] = np.float32(1.0)
     total, bend = _fold(terms, factors)
     return np.float64(hidden_field[c, n]) + weights.base_constant + total, bend
 
@@ -222,29 +229,39 @@ def _log_f_ladder(weights, h, field, c, ladder, scratch, out):
     The factors 1 + e^(-beta_k |g_j|) are folded to products of at most 64 of them.
     """
     powers, ratios, folded = scratch
-    n, padded = h.shape[1], powers.shape[0]
+    n = h.shape[1]
+    padded = powers.shape[0]
     intercept = np.float64(field[c, n + 1]) - weights.base_constant
     slope, _ = _line_and_bend(weights, h, field, c, 0.0, 0.0, scratch)
     for k in range(ladder.shape[0]):
         out[k] = intercept + ladder[k] * slope
     if weights.joint:
         return
-    one, first, delta = np.float32(1.0), np.float32(ladder[0]), 0.0
+    one = np.float32(1.0)
+    first = np.float32(ladder[0])
+    delta = 0.0
     for j in range(padded):
-        powers[j], ratios[j] = np.float32(0.0), one
+        powers[j] = np.float32(0.0)
+        ratios[j] = one
     for j in range(n):
         powers[j] = exp32(-first * abs(field[c, j]))
     quarter = padded // 4
-    half, last = 2 * quarter, 3 * quarter
+    half = 2 * quarter
+    last = 3 * quarter
     for k in range(ladder.shape[0]):
         if k > 0 and abs(ladder[k] - ladder[k - 1] - delta) > 1e-12:
             delta = ladder[k] - ladder[k - 1]
             for j in range(n):
                 ratios[j] = exp32(-np.float32(delta) * abs(field[c, j]))
         for j in range(quarter):
-            p, q = powers[j] * ratios[j], powers[quarter + j] * ratios[quarter + j]
-            r, s = powers[half + j] * ratios[half + j], powers[last + j] * ratios[last + j]
-            powers[j], powers[quarter + j], powers[half + j], powers[last + j] = p, q, r, s
+            p = powers[j] * ratios[j]
+            q = powers[quarter + j] * ratios[quarter + j]
+            r = powers[half + j] * ratios[half + j]
+            s = powers[last + j] * ratios[last + j]
+            powers[j] = p
+            powers[quarter + j] = q
+            powers[half + j] = r
+            powers[last + j] = s
             folded[j] = ((one + p) * (one + q)) * ((one + r) * (one + s))
         length = quarter
         while length > 8 and 64 * length > padded:  # at most 64 factors in one
@@ -252,7 +269,8 @@ def _log_f_ladder(weights, h, field, c, ladder, scratch, out):
             for j in range(length):
                 folded[j] *= folded[length + j]
         for start in range(0, length, 8):
-            even, odd = 1.0, 1.0
+            even = 1.0
+            odd = 1.0
             for j in range(start, start + 8, 2):
                 even *= np.float64(folded[j])
                 odd *= np.float64(folded[j + 1])
@@ -264,7 +282,9 @@ def _marginal_derivatives(field, n, beta):
     """Sums over hidden units of d/dbeta log(1 + e^(beta g)) = g sigma(beta g) and of g^2 sigma (1 -
     sigma).
     """
-    one, zero, minus = np.float32(1.0), np.float32(0.0), -np.float32(beta)
+    one = np.float32(1.0)
+    zero = np.float32(0.0)
+    minus = -np.float32(beta)
     first, second = zero, zero
     for j in range(n):
         g = field[j]
@@ -341,7 +361,8 @@ def _derivatives(model, state, c, beta, work):
     """The slope where h is kept; else each unit adds g sigma(beta g) and g^2 sigma (1 - sigma) in
     place of h g.
     """
-    field, n = state.hidden_field[c], state.h.shape[1]
+    field = state.hidden_field[c]
+    n = state.h.shape[1]
     first, second = 0.0, 0.0
     if model.joint:
         for j in range(n):

@@ -8,8 +8,8 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from sklpf import HAIS
-from sklpf._utils.random import Stream, stream_key
 from sklpf.models import BilinearPath
+from sklpf.paths import Stream, stream_key
 from sklpf.paths._base import map_state
 from sklpf.runs import _plain, _programs
 from sklpf.testing import check_path

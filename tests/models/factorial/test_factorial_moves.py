@@ -11,12 +11,11 @@ from sklearn.exceptions import NotFittedError
 
 from sklpf import Exact, FactorialMixture
 from sklpf.datasets import make_factorial_shapes
-from sklpf.models.factorial._moves import _halves
-from sklpf.models.factorial._path import FactorialPath
-from sklpf.models.factorial._posterior import FactorialPosterior
-from sklpf.models.factorial._pursuit import Pursuit
-from sklpf.models.factorial._rows import RowEnergy, search_activations
-from sklpf.models.factorial._trainer import moments
+from sklpf.models import FactorialPath, FactorialPosterior
+from sklpf.models.factorial.learning._activation_search import RowEnergy, search_activations
+from sklpf.models.factorial.learning._coordinate_ascent import moments
+from sklpf.models.factorial.learning._moves import _halves
+from sklpf.models.factorial.learning._pursuit import Pursuit
 from sklpf.variational import sweeps
 
 LEARNED = ("noise_variance", "component_variance", "activation_probability")

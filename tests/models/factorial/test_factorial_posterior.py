@@ -11,7 +11,7 @@ from scipy.special import entr, expit, logit, logsumexp
 from scipy.stats import norm
 
 from sklpf.datasets import make_factorial_shapes
-from sklpf.models.factorial._posterior import FactorialPosterior
+from sklpf.models import FactorialPosterior
 from sklpf.variational import (
     Annealed,
     GlobalTempering,
@@ -267,7 +267,7 @@ def test_order_of_the_components_does_not_matter_to_the_bound():
 
 
 def test_blocks_of_rows_and_jobs_change_nothing(monkeypatch):
-    from sklpf.models.factorial import _posterior as _factorial_posterior
+    from sklpf.models.factorial.learning import _posterior as _factorial_posterior
 
     X, results = rows(1500), []
     for values_at_once, n_jobs in ((1 << 21, 1), (1, 1), (1, 3)):

@@ -12,7 +12,8 @@ from third_party_checks import third_party_checks
 from sklpf import FactorialMixture
 from sklpf.datasets import make_factorial_shapes
 
-SMALL = FactorialMixture(3, max_iter=20, random_state=0)
+# Most time goes to moves of components, which have tests of their own.
+SMALL = FactorialMixture(3, max_iter=20, n_moves=1, random_state=0)
 
 pytestmark = [
     pytest.mark.filterwarnings(
@@ -28,10 +29,18 @@ pytestmark = [
     [
         SMALL,
         FactorialMixture(
-            2, noise_variance=0.5, covariance="diag", tempering="annealed", n_tempered=5, n_init=2
+            2,
+            noise_variance=0.5,
+            covariance="diag",
+            tempering="annealed",
+            n_tempered=5,
+            n_init=2,
+            n_moves=0,
         ),
-        FactorialMixture(2, component_variance=1.0, activation_probability=0.2, tempering="global"),
-        FactorialMixture(2, tempering="local", n_tempered=5, initial_temperature=3.0),
+        FactorialMixture(
+            2, component_variance=1.0, activation_probability=0.2, tempering="global", n_moves=0
+        ),
+        FactorialMixture(2, tempering="local", n_tempered=5, initial_temperature=3.0, n_moves=0),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -57,7 +66,7 @@ def test_grid_search_over_a_pipeline():
 
 def test_a_clone_with_the_same_seed_and_any_number_of_jobs_gives_the_same_bits(monkeypatch):
     from sklpf.models.factorial import _model as _factorial
-    from sklpf.models.factorial import _posterior as _factorial_posterior
+    from sklpf.models.factorial.learning import _posterior as _factorial_posterior
 
     monkeypatch.setattr(_factorial_posterior, "_VALUES_AT_ONCE", 1)  # 256 rows a block
     monkeypatch.setattr(_factorial, "_ROWS_AT_ONCE", 100)

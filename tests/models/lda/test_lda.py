@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import AIS, Exact, LatentDirichletAllocation, compare
 from sklpf.datasets import make_bars_corpus
 from sklpf.models.lda._completion import split_tokens
-from sklpf.models.lda._inference import fit_prior
-from sklpf.models.lda._trainer import Trainer
+from sklpf.models.lda.learning._priors import fit_prior
+from sklpf.models.lda.learning._variational_bayes import Steps, Trainer
 
 QUICK = AIS(n_temperatures=50, n_chains=16)
 UNTRUSTED = pytest.mark.filterwarnings("ignore:likelihoods are not to be trusted")
@@ -326,8 +326,7 @@ def test_a_trainer_writes_to_the_model_when_told_and_nothing_before():
         model,
         X,
         100,
-        model._steps(100),
-        model._settings,
+        Steps.of_fit(model, 100),
         lambda function, items: [*map(function, items)],
     )
     for _ in range(3):

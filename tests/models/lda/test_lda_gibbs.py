@@ -15,20 +15,20 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from sklpf import LatentDirichletAllocation, LeftToRight
 from sklpf.datasets import make_bars_corpus
-from sklpf.models.lda._gibbs import (
+from sklpf.models.lda.learning._gibbs import (
     Chain,
-    Corpus,
     Sampling,
     State,
+    Tokens,
     _warn_if_unsettled,
-    fit_symmetric_prior,
     run_chain,
 )
+from sklpf.models.lda.learning._priors import fit_symmetric_prior
 
 GIBBS = {"learning_method": "gibbs", "random_state": 0}
 UNSETTLED = pytest.mark.filterwarnings("ignore:Gibbs sampling (has not settled|needs)")
 PRIORS = None, 1e-20, 1e-6, 1e3, 1e10
-TINY = Corpus(np.array([0, 1, 1, 0, 2, 2], np.int32), np.array([0, 3, 3, 5, 6]), 3)
+TINY = Tokens(np.array([0, 1, 1, 0, 2, 2], np.int32), np.array([0, 3, 3, 5, 6]), 3)
 
 
 def log_joint(corpus, z, alpha, eta):
@@ -65,7 +65,7 @@ def test_the_sampler_has_the_distribution_of_the_enumerated_topics(alpha, eta):
 def test_counts_are_those_of_the_topics(n_topics):
     X, _, _ = make_bars_corpus(40, size=4, n_tokens=30, random_state=0)
     X = sp.csr_matrix(X)
-    corpus = Corpus.of(X)
+    corpus = Tokens.of(X)
     np.testing.assert_array_equal(corpus.words[:30], np.repeat(X[0].indices, X[0].data.astype(int)))
     state = State(corpus, np.full(n_topics, 0.1), 0.1, (1, 2))
     for step in range(5):
@@ -80,7 +80,7 @@ def test_counts_are_those_of_the_topics(n_topics):
 
 
 def test_a_token_is_drawn_in_proportion_to_its_weights():
-    corpus = Corpus(np.zeros(1, np.int32), np.array([0, 1]), 2)
+    corpus = Tokens(np.zeros(1, np.int32), np.array([0, 1]), 2)
     alpha, seen = np.linspace(0.1, 3.0, 40), np.zeros(40)
     for c in range(20_000):
         state = State(corpus, alpha, 0.5, (c, 3))
@@ -96,7 +96,7 @@ def test_tiny_weights_are_not_lost():
     """A word and a document that no topic has: 1e-20 * 1e-20 / 3e5, which is 0 in single
     precision.
     """
-    corpus, seen = Corpus(np.zeros(1, np.int32), np.array([0, 1]), 2), np.zeros(3)
+    corpus, seen = Tokens(np.zeros(1, np.int32), np.array([0, 1]), 2), np.zeros(3)
     for c in range(10_000):
         state = State(corpus, np.full(3, 1e-20), 1e-20, (c, 3))
         state.by_topic[:] = 300_000, 100_000, 150_000
@@ -212,7 +212,7 @@ def test_held_out_documents_are_at_least_as_probable_as_with_variational_topics(
 def test_components_are_the_prior_and_averaged_counts(corpus):
     X = corpus[0]
     sampling = Sampling(10, False, False)
-    chain = run_chain(Corpus.of(X), np.full(4, 0.3), 0.2, sampling, (1, 2))
+    chain = run_chain(Tokens.of(X), np.full(4, 0.3), 0.2, sampling, (1, 2))
     np.testing.assert_allclose(chain.counts.sum(axis=0), X.sum(axis=0).A1, rtol=1e-12)
     assert np.any(chain.counts % 1 == 0.5)  # of two passes
 

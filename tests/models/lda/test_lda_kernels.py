@@ -8,8 +8,14 @@ import scipy.sparse as sp
 from scipy.special import gammaln, logsumexp, polygamma, psi
 
 from sklpf.models.lda import _vector_kernels as vector
-from sklpf.models.lda._inference import Settings, Topics, infer_documents, task_map, update_topics
-from sklpf.models.lda._word_kernels import expected_log, list_words, log_tempered_tokens, power_sums
+from sklpf.models.lda.learning._inference import Settings, infer_documents, task_map, update_topics
+from sklpf.models.lda.learning._topics import Topics
+from sklpf.models.lda.learning._word_kernels import (
+    expected_log,
+    list_words,
+    log_tempered_tokens,
+    power_sums,
+)
 
 TIGHT = Settings(tolerance=1e-12, max_iter=2000)
 

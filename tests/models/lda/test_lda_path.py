@@ -5,12 +5,12 @@ each other.
 import itertools
 import math
 import pickle
-import warnings
 
 import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from convergence import may_not_converge
 from fused_programs import (
     assert_annealing_equals_the_loop,
     assert_derivatives_equal_finite_differences,
@@ -22,12 +22,11 @@ from fused_programs import (
 from reference_data import shared_data
 from scipy.special import gammaln, logsumexp
 from sklearn.decomposition import LatentDirichletAllocation
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, RTS, Exact, LeftToRight, ParallelTempering
-from sklpf._utils.random import Stream, stream_key
 from sklpf.models import LDAPath
 from sklpf.models._scoring import default_estimator
+from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
@@ -281,8 +280,7 @@ def test_estimators_agree_on_real_documents():
         AIS(100, 1000, random_state=0),
         RTS(50, 20, n_sweeps=1000, random_state=0),
     ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with may_not_converge():
         results = [estimator.fit(path).result_ for estimator in estimators]
     assert results[0].converged
     assert np.all(results[0].std_error < 0.3)
@@ -305,8 +303,7 @@ def test_a_document_has_the_same_bits_in_any_company(estimator):
     X, topics, prior = corpus()
 
     def log_likelihood(X):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with may_not_converge():
             return estimator.fit(LDAPath(topics, prior, X)).log_partition_
 
     everything = log_likelihood(X)
@@ -380,8 +377,7 @@ def test_extreme_priors_and_probabilities_stay_finite():
         path = LDAPath(topics, prior, [[2, 2, 1], [5, 0, 0]])
         expected = [brute_force(x, topics, np.array(prior)) for x in ([2, 2, 1], [5, 0, 0])]
         np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-6)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with may_not_converge():
             for estimator in (AIS(30, 30, random_state=0), LeftToRight(10, random_state=0)):
                 assert np.all(np.isfinite(estimator.fit(path).log_partition_))
 

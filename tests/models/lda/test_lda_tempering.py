@@ -10,11 +10,10 @@ from scipy.special import gammaln, logsumexp
 
 from sklpf import LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
-from sklpf.models.lda._inference import Settings, Topics, infer_documents, task_map, update_topics
-from sklpf.models.lda._tempering import (
-    Corpus,
-    DocumentTempering,
-    RunningMean,
+from sklpf.models.lda.learning._cooling import DocumentTempering, RunningMean
+from sklpf.models.lda.learning._inference import Settings, infer_documents, task_map, update_topics
+from sklpf.models.lda.learning._tempered_partition import (
+    CorpusSize,
     corpus_log_partition,
     interpolation,
     log_partition,
@@ -22,6 +21,7 @@ from sklpf.models.lda._tempering import (
     log_partition_upper,
     nodes,
 )
+from sklpf.models.lda.learning._topics import Topics
 from sklpf.variational import GlobalTempering, temperature_ladder
 
 K, V, ALPHA, ETA = 3, 5, 0.5, 0.4
@@ -29,7 +29,7 @@ K, V, ALPHA, ETA = 3, 5, 0.5, 0.4
 
 def corpus(lengths, numbers=None, n_features=V, eta=ETA, alpha=(ALPHA,) * K):
     numbers = np.ones(len(lengths)) if numbers is None else np.asarray(numbers, dtype=float)
-    return Corpus(
+    return CorpusSize(
         np.asarray(lengths, dtype=float), numbers, n_features, eta, np.asarray(alpha, dtype=float)
     )
 
@@ -218,7 +218,7 @@ def test_documents_have_temperatures_by_how_well_they_fit():
     # the definition, without interpolation
     powers = 1 / tempering.temperatures
     log_sums = topics.log_power_sums(powers)
-    from sklpf.models.lda._word_kernels import log_tempered_tokens
+    from sklpf.models.lda.learning._word_kernels import log_tempered_tokens
 
     scores = -4.0 * 100 * powers - 100 * log_tempered_tokens(gamma, powers, log_sums)
     weights = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))

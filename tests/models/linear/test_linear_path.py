@@ -8,8 +8,8 @@ from scipy.special import logsumexp
 from scipy.stats import chi2, multivariate_normal
 
 from sklpf import HAIS, Exact
-from sklpf._utils.random import Stream, stream_key
 from sklpf.models import LinearPath
+from sklpf.paths import Stream, stream_key
 from sklpf.paths._base import map_state
 from sklpf.runs import _plain, _programs
 from sklpf.testing import check_path, make_rows_problem

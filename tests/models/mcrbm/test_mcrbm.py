@@ -13,8 +13,8 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, HAIS, MeanCovarianceRBM, ParallelTempering
-from sklpf._utils.random import Stream, stream_key
 from sklpf.models.mcrbm._units import UnitsFamily
+from sklpf.paths import Stream, stream_key
 
 ORDER = [3, 0, 4, 1, 2]
 

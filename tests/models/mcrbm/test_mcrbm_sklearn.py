@@ -33,6 +33,13 @@ def contrasts(n_samples, n_features=3, seed=0):
     )
 
 
+@pytest.fixture
+def rough_losses(monkeypatch):
+    """log Z after every pass from 20 chains over 20 levels, which is fast."""
+    monkeypatch.setattr(MeanCovarianceRBM, "_monitor", HAIS(20, 20, random_state=0))
+
+
+@pytest.mark.usefixtures("rough_losses")
 @checks.parametrize_with_checks(
     [SMALL, clone(SMALL).set_params(algorithm="mpf", n_factors=3, n_covariance=2, n_mean=1)]
 )
@@ -40,6 +47,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.usefixtures("rough_losses")
 @third_party_checks
 def test_checks_that_third_parties_call_themselves(check):
     check("MeanCovarianceRBM", SMALL)

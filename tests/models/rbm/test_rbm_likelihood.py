@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -189,7 +190,7 @@ def test_log_z_does_not_exist_before_it_is_computed_and_nothing_but_score_comput
     ids=["fit", "partial_fit", "weight", "intercept", "parameter", "estimator"],
 )
 def test_a_change_drops_the_kept_log_z(change):
-    model = small_model(partition_estimator=Known()).estimate_log_partition()
+    model = small_model(partition_estimator=Known(30.0)).estimate_log_partition()
     change(model)
     assert not hasattr(model, "log_partition_")
     model.score(np.zeros((1, 5)))
@@ -280,7 +281,7 @@ def test_on_nonconvergence():
 
 # ---- intervals
 def test_score_interval_adds_both_errors():
-    model = small_model(partition_estimator=Known(std_error=0.2))
+    model = small_model(partition_estimator=Known(30.0, std_error=0.2))
     X = states(5)
     values = model.score_samples(X)
     interval = model.score_interval(X, level=0.9)
@@ -319,7 +320,7 @@ def test_score_interval_says_what_is_wrong_before_log_z_is_estimated():
     assert not hasattr(model, "log_partition_")
 
 
-@pytest.mark.parametrize("estimator", [None, Exact(), Known()])
+@pytest.mark.parametrize("estimator", [None, Exact(), Known(30.0)])
 def test_the_path_is_built_once(estimator, monkeypatch):
     built, path = [], BernoulliRBM.path
 
@@ -547,3 +548,47 @@ def test_a_number_that_is_no_estimate_is_not_trusted_as_a_score():
     assert np.isnan(rbm.set_params(on_nonconvergence="nan").score(X))
     with pytest.raises(RuntimeError, match="neither a bound nor an estimate"):
         rbm.set_params(on_nonconvergence="raise").score(X)
+
+
+class Missing(Exact):
+    """An estimator that misses some nats of log Z."""
+
+    def __init__(self, missed, std_error=0.0):
+        super().__init__()
+        self.missed = missed
+        self.std_error = std_error
+
+    def _estimate(self, path, seed):
+        result = super()._estimate(path, seed)
+        return replace(
+            result,
+            log_partition=result.log_partition - self.missed,
+            std_error=self.std_error,
+            statement="estimate",
+        )
+
+
+@pytest.mark.parametrize(
+    ("missed", "std_error", "impossible"),
+    [(0.0, 0.0, False), (0.05, 0.0, True), (0.05, 0.02, False), (0.1, 0.02, True)],
+)
+def test_probabilities_of_distinct_rows_sum_to_at_most_one(missed, std_error, impossible):
+    X = np.repeat(states(5), 2, axis=0)
+    model = small_model(partition_estimator=Missing(missed, std_error))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        score = model.score_interval(X)
+    assert score.converged == (not impossible)
+    if impossible:
+        assert "distinct rows sum to exp" in score.reasons[0]
+        assert np.isnan(model.set_params(on_nonconvergence="nan").score(X))
+
+
+def test_no_row_has_a_probability_above_one():
+    """One state holds nearly all of the mass, and the chains did not meet it."""
+    model = BernoulliRBM.from_parameters(
+        np.zeros((2, 6)), np.full(6, 9.0), np.zeros(2), partition_estimator=Missing(2.13, 0.1)
+    )
+    with pytest.warns(ConvergenceWarning, match="the probabilities of 1 distinct rows"):
+        assert model.score_samples(np.ones((1, 6)))[0] > 2
+    assert np.isfinite(model.score_samples(np.zeros((1, 6)))[0])

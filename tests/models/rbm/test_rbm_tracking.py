@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
 from sklpf import BernoulliRBM, Exact
-from sklpf.models.rbm._tracking import Monitor
-from sklpf.models.rbm._trainer import Trainer
+from sklpf.models.rbm._monitor import Monitor
+from sklpf.models.rbm.learning._contrastive_divergence import Trainer
 from sklpf.training import train
 
 BINARY = (load_digits().data > 7).astype(np.float64)

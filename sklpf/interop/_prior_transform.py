@@ -1,0 +1,187 @@
+"""from_prior_transform: a likelihood with a prior transform, as nested samplers take them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
+
+from sklpf.paths import Gaussian, GeometricPath
+
+_SMALLEST = np.finfo(np.float64).tiny  # of a uniform number: 0 and 1 may be infinite parameters
+_LARGEST = 1 - np.finfo(np.float64).epsneg
+_LOG_2PI = np.log(2 * np.pi)
+
+
+class _Posterior:
+    """log likelihood + log N(z; 0, I) of normal coordinates z (n, d)."""
+
+    def __init__(
+        self, log_likelihood: Callable[..., Any], transform: Callable[..., Any], vectorized: bool
+    ) -> None:
+        self.log_likelihood = log_likelihood
+        self.transform = transform
+        self.vectorized = vectorized
+
+    def __call__(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        log_prior = -0.5 * np.sum(z**2 + _LOG_2PI, axis=1)
+        return self._each(self.log_likelihood, self.parameters(z)) + log_prior
+
+    def parameters(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return T(Phi(z)), shape (n, n_parameters)."""
+        return self._each(self.transform, np.clip(ndtr(z), _SMALLEST, _LARGEST))
+
+    def _each(self, function, points):
+        if self.vectorized:
+            return np.asarray(function(points), dtype=np.float64)
+        # A transform may change the array that it is given, as dynesty allows.
+        return np.array([function(point.copy()) for point in points], dtype=np.float64)
+
+
+class PriorTransformPath(GeometricPath):
+    """The path from the prior to a posterior in normal coordinates, as `from_prior_transform` makes
+    it.
+
+    Attributes
+    ----------
+    parameter_shapes : dict of str to tuple
+        Names of the parameters, each a number.
+    """
+
+    tail_alarms = ()  # beyond the smallest uniform number the likelihood is constant
+
+    def __init__(
+        self,
+        posterior: _Posterior,
+        names: Sequence[str],
+        *,
+        base: Any,
+        ladder: ArrayLike = (0.0, 1.0),
+    ) -> None:
+        self.parameter_shapes: dict[str, tuple[int, ...]] = dict.fromkeys(names, ())
+        self.posterior = posterior
+        super().__init__(posterior, base=base, ladder=ladder)
+
+    def with_base(self, base: Any) -> PriorTransformPath:
+        """Return the path to the same posterior from another base.
+
+        Parameters
+        ----------
+        base : object
+            In the normal coordinates, as the parameter of `GeometricPath`.
+
+        Returns
+        -------
+        PriorTransformPath
+        """
+        names = list(self.parameter_shapes)
+        return PriorTransformPath(self.posterior, names, base=base, ladder=self.ladder)
+
+    def constrain(self, position: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Return the parameters of points.
+
+        Parameters
+        ----------
+        position : ndarray of shape (n, d)
+            In the normal coordinates.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n,)
+        """
+        values = self.posterior.parameters(np.asarray(position, dtype=np.float64))
+        return dict(zip(self.parameter_shapes, values.T))
+
+
+def from_prior_transform(
+    log_likelihood: Callable[..., Any],
+    transform: Callable[..., Any],
+    n_dimensions: int,
+    *,
+    names: Sequence[str] | None = None,
+    vectorized: bool = False,
+) -> PriorTransformPath:
+    """Return the path from the prior to the posterior of a model written for a nested sampler.
+
+    Its coordinates are normal: z ~ N(0, I) under the prior, u = Phi(z) uniform, and the parameters
+    are ``transform(u)``. The log density is the log likelihood of these plus log N(z; 0, I), which
+    is smooth, has no walls and needs no Jacobian, and its log Z is the log evidence. Effects whose
+    prior depends on other parameters become independent under the prior (not centred).
+
+    Parameters
+    ----------
+    log_likelihood : callable
+        Of the parameters (n_parameters,) of one point, giving a number in nats; -inf is a
+        likelihood of 0.
+    transform : callable
+        The prior transform: of a point u (n_dimensions,) in the open unit cube, giving the
+        parameters (n_parameters,).
+    n_dimensions : int
+        Number of coordinates of the unit cube.
+    names : sequence of str or None, default=None
+        Of the parameters; None numbers them, "parameter_0" and so on.
+    vectorized : bool, default=False
+        True: both functions take points (n, ...) and give (n,) and (n, n_parameters).
+
+    Returns
+    -------
+    PriorTransformPath
+        A `GeometricPath` with the prior as its base; ``with_base`` takes a nearer one.
+
+    Raises
+    ------
+    TypeError
+        If something is no function.
+    ValueError
+        If shapes don't fit, or a function gives NaN or +inf at draws of the prior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import SMC
+    >>> from sklpf.interop import from_prior_transform
+    >>> def transform(u):  # a mean, uniform from -5 to 5
+    ...     return 10 * u - 5
+    >>> def log_likelihood(x):
+    ...     return -np.sum((x - 1) ** 2 / 0.02 + np.log(0.1 * np.sqrt(2 * np.pi)))
+    >>> path = from_prior_transform(log_likelihood, transform, 1, names=["mean"])
+    >>> smc = SMC(random_state=0).fit(path)
+    >>> bool(abs(smc.log_partition_ + np.log(10)) < 4 * smc.log_partition_std_error_)
+    True
+    >>> path.constrain(np.array([[0.0]]))
+    {'mean': array([0.])}
+    """
+    for name, function in {"log_likelihood": log_likelihood, "transform": transform}.items():
+        if not callable(function):
+            raise TypeError(f"{name} must be a function, got {function!r}")
+    if not isinstance(n_dimensions, Integral) or n_dimensions < 1:
+        raise ValueError(f"n_dimensions must be a positive whole number, got {n_dimensions!r}")
+    posterior = _Posterior(log_likelihood, transform, vectorized)
+    middle = posterior.parameters(np.zeros((2, int(n_dimensions))))
+    if middle.ndim != 2 or len(middle) != 2:
+        raise ValueError(
+            f"transform must give the parameters of each point, got the shape {middle.shape} for 2"
+            f" points{_hint(vectorized)}"
+        )
+    if names is None:
+        names = [f"parameter_{i}" for i in range(middle.shape[1])]
+    if len(names) != middle.shape[1] or len(set(names)) != len(names):
+        raise ValueError(
+            f"names must name each of the {middle.shape[1]} parameters that transform gives, once,"
+            f" got {list(names)}"
+        )
+    values = posterior(np.zeros((2, int(n_dimensions))))
+    if values.shape != (2,):
+        raise ValueError(
+            f"log_likelihood must give a number for each point, got the shape {values.shape} for 2"
+            f" points{_hint(vectorized)}"
+        )
+    return PriorTransformPath(posterior, names, base=Gaussian(np.zeros(int(n_dimensions)), 1.0))
+
+
+def _hint(vectorized: bool) -> str:
+    return "; of functions of one point say vectorized=False" if vectorized else ""

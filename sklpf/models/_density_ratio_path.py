@@ -1,0 +1,165 @@
+"""The path from one density on R^d to another, whose log Z is the log ratio of theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from sklpf._utils.random import Stream, stream_key
+from sklpf.models._direct_ratio import N_GROUPS
+from sklpf.partition import BDMC, ParallelTempering
+from sklpf.paths import GeometricPath, TargetDraws
+from sklpf.paths._capabilities import has
+from sklpf.paths._geometric import Points
+from sklpf.readings import read
+from sklpf.uncertainty import MOST_BETWEEN, between_groups
+
+Array = NDArray[np.float64]
+_N_DRAWS = 100  # of each model in every group, one for each chain
+_N_LEVELS = 100  # between the two
+
+
+class BetweenDraws(BDMC):
+    """BDMC between independent groups of draws at both ends: the error is that between groups."""
+
+    most_groups = N_GROUPS
+
+
+class DensityRatioPath(GeometricPath):
+    """From one density on R^d to another: log f_beta = (1 - beta) log f_a + beta log f_b.
+
+    Level 0 counts as normalised, so that this path's log Z is log Z_b - log Z_a. Chains begin at
+    draws, those that go up at draws of the first density and those that go down at draws of the
+    second, each chain at one of its own.
+
+    Parameters
+    ----------
+    a, b : GeometricPath
+        To the two densities, with ``rows(state)``, an affine function of the position. Chains move
+        in the coordinates of the first.
+    draws_a, draws_b : ndarray of shape (G, N, d)
+        Rows drawn from the two densities, N in each of G independent groups.
+    """
+
+    tail_alarms = ()  # draws of both ends, not a base, say where the mass is
+    n_chains_per_block = 250
+
+    def __init__(self, a: Any, b: Any, draws_a: Array, draws_b: Array):
+        origin, root = _coordinates(a)
+        origin_b, root_b = _coordinates(b)
+        self.draws = [_solve(root, draws - origin) for draws in (draws_a, draws_b)]
+        self._b = b
+        self._turn = np.linalg.solve(root_b, root)
+        self._shift = _solve(root_b, origin - origin_b)
+        self._log_volume = float(np.linalg.slogdet(self._turn)[1])
+        super().__init__(self._log_density, grad=self._grad, base=_Drawn(a, self.draws[0]))
+
+    def _log_density(self, y):
+        """log f_b in the coordinates of the first path, with the volume that they change by."""
+        return self._b.log_density(y @ self._turn.T + self._shift) + self._log_volume
+
+    def _grad(self, y):
+        """Gradient of `_log_density`."""
+        return self._b.grad(y @ self._turn.T + self._shift) @ self._turn
+
+    def sample_base(self, n: int, stream: Stream) -> Points:
+        """Return n chains at draws of the first density, each at its own."""
+        return self._at_draws(0, n, stream)
+
+    def sample_target(self, n: int, stream: Stream) -> Points:
+        """Return n chains at draws of the second density, each at its own."""
+        return self._at_draws(1, n, stream)
+
+    def _at_draws(self, end, n, stream):
+        """Chains at the draws of one end, each at its own."""
+        draws = self.draws[end].reshape(-1, self.n_dimensions)
+        return self.at(draws[(stream.chain + np.arange(n)) % len(draws)])
+
+    def default_estimator(self) -> BetweenDraws:
+        """Return what estimates the log ratio.
+
+        Returns
+        -------
+        BetweenDraws
+            Not fitted.
+        """
+        return BetweenDraws(N_GROUPS * _N_DRAWS, _N_LEVELS, ladder="adaptive")
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Why the draws are not to be trusted, in sentences."""
+        shares = [between_groups(y.sum(axis=1), (y**2).sum(axis=1), y.shape[1]) for y in self.draws]
+        return tuple(
+            f"draws of the {name} model differ between ladders ({share:.0%} of the variance lies"
+            " between them)"
+            for name, share in zip(("first", "second"), shares)
+            if share > MOST_BETWEEN
+        )
+
+
+class _Drawn:
+    """The base of the path: a density of which there are draws."""
+
+    normalised = True
+
+    def __init__(self, path, draws):
+        self.log_density = path.log_density
+        self.grad_log_density = path.grad
+        self.draws = draws.reshape(-1, draws.shape[-1])
+        self.n_dimensions = draws.shape[-1]
+        self.center = np.zeros(self.n_dimensions)
+        self.scale = np.ones(self.n_dimensions)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Return n of the draws, shape (n, d)."""
+        return self.draws[rng.integers(len(self.draws), size=n)]
+
+
+def _coordinates(path) -> tuple[Array, Array]:
+    """Origin (d,) and root (d, d) of a path's rows, x = origin + root @ y."""
+    origin = path.rows(path.at(np.zeros((1, path.n_dimensions))))[0]
+    return origin, path.rows(path.at(np.eye(path.n_dimensions))).T - origin[:, np.newaxis]
+
+
+def _solve(root, x):
+    """inv(root) @ x of every x (..., d)."""
+    return np.linalg.solve(root, np.moveaxis(x, -1, 0).reshape(len(root), -1)).T.reshape(x.shape)
+
+
+# ---- from models
+def energy_ratio_path(model_a: Any, model_b: Any) -> DensityRatioPath | None:
+    """Return the path from one fitted `EnergyBasedModel` to another, with draws of both; None if
+    these have doubts.
+    """
+    seeds = (model_a._partition_seed, model_b._partition_seed)
+    paths = (model_a.path(), model_b.path())
+    draws_a, draws_b = (
+        _draws(m, path, (*seeds, end))
+        for end, (m, path) in enumerate(zip((model_a, model_b), paths))
+    )
+    return (
+        None if draws_a is None or draws_b is None else DensityRatioPath(*paths, draws_a, draws_b)
+    )
+
+
+def _draws(model, path, seed) -> Array | None:
+    """Rows of a model (G, N, d): exact, or of as many independent tempered ladders if their run
+    converged.
+    """
+    n = N_GROUPS * _N_DRAWS
+    estimator = model.partition_estimator
+    if isinstance(estimator, ParallelTempering):
+        estimator = clone(estimator)
+    elif has(path, TargetDraws):
+        rows = path.rows(path.sample_target(n, Stream(stream_key(*seed))))
+        return rows.reshape(N_GROUPS, _N_DRAWS, -1)
+    else:
+        estimator = ParallelTempering()
+    estimator.set_params(n_ladders=N_GROUPS, n_jobs=model.n_jobs, checkpoint=None)
+    state, run = estimator._draw(path, n, np.random.default_rng(seed))
+    if not read(run).result.converged:
+        return None
+    return path.rows(state).reshape(_N_DRAWS, N_GROUPS, -1).swapaxes(0, 1)

@@ -1,0 +1,203 @@
+"""How a Boltzmann machine learns: by its pseudo-likelihood, or from persistent chains.
+
+Both maximise the objective less the penalty alpha (r sum |J_ij| + (1 - r) sum J_ij² / 2) over the
+pairs i < j that may be coupled, with r = l1_ratio.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
+
+from sklpf.models.boltzmann._path import BoltzmannPath
+
+_ITERATIONS = 50  # of L-BFGS in a pass
+_STEPS = 10  # of persistent chains in a pass
+_SETTLED = 0.5  # share of the updates after which the average begins
+
+
+class Parameters(NamedTuple):
+    """What is learned."""
+
+    intercept: NDArray[np.float64]  # (M,)
+    couplings: NDArray[np.float64]  # (n_pairs,)
+
+
+class Pairs(NamedTuple):
+    """The pairs of units i < j that may be coupled."""
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    n_units: int
+
+    def matrix(self, couplings) -> NDArray[np.float64]:
+        """Return the symmetric matrix (M, M) of the pairs' couplings."""
+        matrix = np.zeros((self.n_units, self.n_units))
+        matrix[self.first, self.second] = couplings
+        matrix[self.second, self.first] = couplings
+        return matrix
+
+    def of(self, matrix) -> NDArray[np.float64]:
+        """Return a matrix's entries at the pairs, (n_pairs,)."""
+        return matrix[self.first, self.second]
+
+
+class Penalty(NamedTuple):
+    """An elastic net on the couplings, per row of data."""
+
+    l1: float
+    l2: float
+
+    def __call__(self, couplings) -> float:
+        return self.l1 * float(np.abs(couplings).sum()) + self.l2 / 2 * float(couplings @ couplings)
+
+
+def log_pseudo_likelihood(X, intercept, couplings) -> NDArray[np.float64]:
+    """Sum over units of log p(x_i | all other units of x) of every row, (n,), in nats."""
+    fields = X @ couplings + intercept
+    return log_expit(np.where(X > 0, fields, -fields)).sum(axis=1)
+
+
+class PseudoLikelihood:
+    """Climbs the mean log pseudo-likelihood less the penalty, which is concave, by L-BFGS.
+
+    A coupling is the difference of two numbers of at least 0 where there is an L1 penalty, which
+    makes it smooth.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_units)
+        Rows of 0 and 1.
+    pairs : Pairs
+        That may be coupled.
+    penalty : Penalty
+    """
+
+    def __init__(self, X, pairs: Pairs, penalty: Penalty):
+        self.X, self.pairs, self.penalty = X, pairs, penalty
+        mean = X.mean(axis=0).clip(0.5 / len(X), 1 - 0.5 / len(X))
+        self.parameters = Parameters(np.log(mean / (1 - mean)), np.zeros(len(pairs.first)))
+        self.objectives: list[float] = []
+
+    def run(self) -> None:
+        """Make some iterations of L-BFGS."""
+        n_units, couplings = self.pairs.n_units, self.parameters.couplings
+        parts = [self.parameters.intercept, couplings]
+        bounds = None
+        if self.penalty.l1 > 0:
+            parts[1:] = [np.maximum(couplings, 0), np.maximum(-couplings, 0)]
+            bounds = [(None, None)] * n_units + [(0, None)] * (2 * len(couplings))
+        options = {"maxiter": _ITERATIONS, "maxcor": 20, "ftol": 1e-14, "gtol": 1e-9}
+        found = minimize(
+            self._loss,
+            np.concatenate(parts),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options=options,
+        )
+        self.parameters = self._unpack(found.x)
+        self.objectives.append(-float(found.fun))
+
+    def _unpack(self, values) -> Parameters:
+        intercept, rest = np.split(values, [self.pairs.n_units])
+        if self.penalty.l1 > 0:
+            positive, negative = np.split(rest, 2)
+            rest = positive - negative
+        return Parameters(intercept, rest)
+
+    def _loss(self, values):
+        parameters = self._unpack(values)
+        X, couplings = self.X, parameters.couplings
+        fields = X @ self.pairs.matrix(couplings) + parameters.intercept
+        loss = -log_expit(np.where(X > 0, fields, -fields)).sum() / len(X)
+        residuals = (expit(fields) - X) / len(X)
+        slopes = X.T @ residuals
+        by_coupling = self.pairs.of(slopes + slopes.T) + self.penalty.l2 * couplings
+        by_value = [residuals.sum(axis=0), by_coupling]
+        if self.penalty.l1 > 0:
+            by_value[1:] = [by_coupling + self.penalty.l1, self.penalty.l1 - by_coupling]
+        return loss + self.penalty(couplings), np.concatenate(by_value)
+
+
+class PersistentChains:
+    """Climbs the likelihood less the penalty: the data's moments less those of persistent chains.
+
+    The gradient needs E[x_i] and E[x_i x_j] alone: those of all rows, and of chains that make one
+    Gibbs sweep after every step (Younes 1989; Tieleman 2008). The learning rate falls linearly to
+    0, and the parameters are averages over the second half of the steps.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_units)
+        Rows of 0 and 1.
+    pairs : Pairs
+        That may be coupled.
+    penalty : Penalty
+    start : Parameters
+    base_mean : ndarray of shape (n_units,)
+    n_chains : int
+    learning_rate : float
+    n_passes : int
+        After which the learning rate is 0.
+    stream : Stream
+        Where all random numbers come from.
+    """
+
+    def __init__(
+        self, X, pairs, penalty, start, base_mean, n_chains, learning_rate, n_passes, stream
+    ):
+        self.pairs, self.penalty, self.base_mean = pairs, penalty, base_mean
+        self.current, self.average, self.n_averaged = start, start, 0
+        self.learning_rate, self.n_updates = learning_rate, n_passes * _STEPS
+        self.step, self.stream = 0, stream
+        self.mean, self.products = self._moments(X)
+        self.state = self._path().sample_base(n_chains, stream.aside())
+
+    @property
+    def parameters(self) -> Parameters:
+        """The average, once it has begun."""
+        return self.average if self.n_averaged else self.current
+
+    def run(self) -> None:
+        """Make some steps."""
+        for _ in range(_STEPS):
+            self._ascend(self.learning_rate * (1 - self.step / self.n_updates))
+            self.step += 1
+            if self.step > _SETTLED * self.n_updates:
+                self._include_in_average()
+
+    def _ascend(self, rate):
+        betas = np.ones(len(self.state.x))
+        self.state = self._path()._sweep(self.state, betas, self.stream.at(self.step))
+        mean, products = self._moments(self.state.x.astype(np.float64))
+        couplings = self.current.couplings
+        couplings = couplings + rate * (self.products - products - self.penalty.l2 * couplings)
+        shrunk = np.maximum(np.abs(couplings) - rate * self.penalty.l1, 0)
+        self.current = Parameters(
+            self.current.intercept + rate * (self.mean - mean), np.copysign(shrunk, couplings)
+        )
+
+    def _include_in_average(self):
+        self.n_averaged += 1
+        self.average = Parameters(
+            *(
+                average + (current - average) / self.n_averaged
+                for average, current in zip(self.average, self.current)
+            )
+        )
+
+    def _moments(self, X):
+        return X.mean(axis=0), self.pairs.of(X.T @ X) / len(X)
+
+    def _path(self):
+        if not all(np.all(np.isfinite(part)) for part in self.current):
+            raise ValueError(
+                "training diverged: the parameters are no longer finite; lower learning_rate"
+            )
+        matrix = self.pairs.matrix(self.current.couplings)
+        return BoltzmannPath(matrix, self.current.intercept, self.base_mean)

@@ -1,0 +1,320 @@
+"""The tempered path of a Boltzmann machine without hidden units."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+
+from sklpf._utils.numbers import as_float64
+from sklpf._utils.random import Stream
+from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
+from sklpf.paths._kernel_path import KernelPath, read_only
+from sklpf.uncertainty import log_mean_exp
+
+_MAX_EXACT = 20  # 2^20 states take about a second
+_UNITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
+_CENTRES, _CENTRE_SWEEPS, _BOUND_GROUPS = 100, 50, 10
+_WORK_PER_SEGMENT = 2e9  # couplings times sweeps of one block, about a second
+
+
+class BoltzmannState(NamedTuple):
+    """Chains of a Boltzmann machine: units, and the two ends of their log densities in nats."""
+
+    x: NDArray[np.uint8]
+    log_base: NDArray[np.float64]
+    gain: NDArray[np.float64]
+
+
+class BoltzmannPath(KernelPath):
+    """From independent units to a Boltzmann machine, geometric in their densities.
+
+    With base logits a, intercepts b and symmetric couplings J whose diagonal is 0
+
+        log f_beta(x) = (1 - beta) (a @ x - C) + beta (b @ x + x @ J @ x / 2 + offset),
+        C = sum_i log(1 + e^a_i),
+
+    so that f_0 is normalised. Moves are Gibbs sweeps over the units, one after another, which
+    leave the density invariant whatever the graph of the couplings is; the time reversal takes the
+    units in the opposite order.
+
+    Parameters
+    ----------
+    couplings : array-like or sparse matrix of shape (n_units, n_units)
+        Symmetric, with zeros on the diagonal.
+    intercept : array-like of shape (n_units,)
+        Biases.
+    base_mean : array-like of shape (n_units,)
+        Means of the base's units, inside (0, 1).
+    offset : float, default=0.0
+        Constant of log f in nats.
+    ladder : array-like of shape (K,)
+        Inverse temperatures, increasing in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If shapes don't match, a parameter isn't finite, the couplings are not symmetric or have a
+        diagonal, or a base mean is not strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> from sklpf import Exact
+    >>> from sklpf.models import BoltzmannPath
+    >>> path = BoltzmannPath([[0.0, 1.0], [1.0, 0.0]], [0.0, 0.0], base_mean=[0.5, 0.5])
+    >>> round(Exact().fit(path).log_partition_, 4)  # log(3 + e)
+    1.7437
+    """
+
+    base_log_partition: float | None = 0.0
+    gibbs_is_reversible = False
+    _kernels = "sklpf.models.boltzmann._path_kernels"
+
+    def __init__(
+        self,
+        couplings: ArrayLike | sp.spmatrix,
+        intercept: ArrayLike,
+        base_mean: ArrayLike,
+        offset: float = 0.0,
+        ladder: ArrayLike = (0.0, 1.0),
+    ):
+        self.couplings = as_couplings(couplings)
+        self.intercept = as_float64(intercept, "intercept", copy=True)
+        self.offset = float(offset)
+        mean = as_float64(base_mean, "base_mean")
+        self._check(mean)
+        self.base_logit = np.log(mean) - np.log1p(-mean)
+        self.ladder = self.with_ladder(ladder).ladder
+
+    def _check(self, mean):
+        n_units = self.couplings.shape[0]
+        for name, array in {"intercept": self.intercept, "base_mean": mean}.items():
+            if array.shape != (n_units,):
+                raise ValueError(
+                    f"{name} must have the shape ({n_units},) to match couplings, got {array.shape}"
+                )
+        for name, values in {"intercept": self.intercept, "offset": np.array(self.offset)}.items():
+            if not np.all(np.isfinite(values)):
+                raise ValueError(f"{name} must be finite; it holds NaN or infinity")
+        if not np.all((mean > 0) & (mean < 1)):
+            raise ValueError(
+                "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
+            )
+
+    # -- the kernels' arguments
+    def _pack(self):
+        from sklpf.models.boltzmann._path_kernels import Couplings
+
+        starts = self.couplings.indptr.astype(np.int64)
+        neighbours = self.couplings.indices.astype(np.int64)
+        units = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        n_before = np.bincount(units[neighbours < units], minlength=len(starts) - 1)
+        return Couplings(
+            starts=read_only(starts, np.int64),
+            middles=read_only(starts[:-1] + n_before, np.int64),
+            neighbours=read_only(neighbours, np.int64),
+            values=read_only(self.couplings.data),
+            intercept=read_only(self.intercept),
+            base_logit=read_only(self.base_logit),
+            base_constant=self._base_constant,
+            offset=self.offset,
+        )
+
+    @property
+    def _base_constant(self) -> float:
+        return float(np.logaddexp(0, self.base_logit).sum())
+
+    @property
+    def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size
+        return int(np.clip(_WORK_PER_SEGMENT / (10 * self._work), 500, 10_000))
+
+    @property
+    def ladder_cost(self) -> float:  # type: ignore[override]
+        """Work of `log_f_ladder` in sweeps, whose work is counted in couplings."""
+        return len(self.ladder) / self._work
+
+    @property
+    def _work(self) -> int:
+        return self.couplings.nnz + 10 * len(self.intercept)
+
+    @property
+    def log_f_rounding(self) -> float:  # type: ignore[override]
+        """Rounding errors of log_f in nats: at most their sum over all terms."""
+        terms = np.abs(self.couplings.data).sum() / 2 + np.abs(self.intercept).sum()
+        terms += 2 * np.abs(self.base_logit).sum() + abs(self.offset)
+        return float(np.finfo(np.float64).eps * terms)
+
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary: its units."""
+        return len(self.intercept)
+
+    # -- states
+    def state_from_rows(self, x: ArrayLike) -> BoltzmannState:
+        """Return chains that start at the rows x (n, n_units) of 0 and 1."""
+        x = np.asarray(x)
+        if x.ndim != 2 or x.shape[1] != len(self.intercept):
+            raise ValueError(f"rows must have the shape (n, {len(self.intercept)}), got {x.shape}")
+        if not np.all((x == 0) | (x == 1)):
+            raise ValueError("rows must hold 0 and 1 only: binarise them first")
+        x = np.array(x, dtype=np.uint8, order="C")
+        log_base = x @ self.base_logit - self._base_constant
+        return BoltzmannState(x, log_base, self._log_f_of_rows(x) - log_base)
+
+    def _log_f_of_rows(self, x):
+        return log_f(x, self.couplings, self.intercept, self.offset)
+
+    def rows(self, state: BoltzmannState) -> NDArray[np.uint8]:
+        """Return the units of all chains.
+
+        Parameters
+        ----------
+        state : BoltzmannState
+            The chains.
+
+        Returns
+        -------
+        ndarray of shape (n, n_units)
+            Zeros and ones.
+        """
+        return state.x
+
+    def sample_base(self, n: int, stream: Stream) -> BoltzmannState:
+        """Return n exact draws from level 0: one sweep at beta = 0, where all units are
+        independent.
+        """
+        state = self.state_from_rows(np.zeros((n, len(self.intercept))))
+        return self._sweep(state, np.zeros(n), stream)
+
+    def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
+        """Return log weights (10, n) of draws from a mixture of independent units.
+
+        A component's logits are the inputs of the units where one of 100 Gibbs chains at the target
+        is after 50 sweeps from random units.
+        """
+        rng = stream.generator()
+        state = self.state_from_rows(rng.random((_CENTRES, len(self.intercept))) < 0.5)
+        betas = np.ones((_CENTRE_SWEEPS + 1, _CENTRES))
+        self.kernel("anneal")(
+            self.packed, state, betas, False, stream.at(1).keys, np.zeros(_CENTRES)
+        )
+        logits = state.x @ self.couplings + self.intercept
+        log_norms = np.logaddexp(0, logits).sum(axis=1)
+        groups = []
+        for _ in range(_BOUND_GROUPS):
+            x = (rng.random(logits.shape) < expit(logits)).astype(np.float64)
+            log_mixture = log_mean_exp(x @ logits.T - log_norms, axis=1)
+            groups.append(self._log_f_of_rows(x) - log_mixture)
+        return np.array(groups)
+
+    def default_estimator(self) -> PartitionEstimator:
+        """Return `Exact` of at most 20 units, else `ParallelTempering`.
+
+        Returns
+        -------
+        PartitionEstimator
+            Not fitted.
+        """
+        return Exact() if self.log2_states <= _MAX_EXACT else ParallelTempering()
+
+    # -- exact enumeration
+    @property
+    def log2_states(self) -> int:
+        """Number of units: 2 to this power states are enumerated."""
+        return len(self.intercept)
+
+    @property
+    def n_enumeration_blocks(self) -> int:
+        """Number of blocks of states that `enumerate_block` takes."""
+        return 1 << max(0, self.log2_states - _UNITS_PER_BLOCK)
+
+    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+        """Return log f at `level` of all states whose units beyond the first 14 are the bits of
+        `block`; the first ones are the bits of the state's number.
+        """
+        beta = self.ladder[level]
+        linear = (1 - beta) * self.base_logit + beta * self.intercept
+        couplings = beta * self.couplings.toarray()
+        constant = beta * self.offset - (1 - beta) * self._base_constant
+        n_low = min(self.log2_states, _UNITS_PER_BLOCK)
+        high = _bits(np.array([block]), self.log2_states - n_low)[0]
+        constant += linear[n_low:] @ high + high @ couplings[n_low:, n_low:] @ high / 2
+        fields = linear[:n_low] + couplings[:n_low, n_low:] @ high
+
+        # One more unit doubles the states: with it they have its field, from the units before it.
+        log_f, inputs = np.array([constant]), fields[:, np.newaxis]
+        for i in range(n_low):
+            log_f = np.concatenate([log_f, log_f + inputs[0]])
+            rest, added = inputs[1:], couplings[i + 1 : n_low, i, np.newaxis]
+            inputs = np.concatenate([rest, rest + added], axis=1)
+        return log_f
+
+    def sample_enumerated(
+        self, log_block_sums: NDArray, n: int, rng: np.random.Generator
+    ) -> BoltzmannState:
+        """Return chains at exact draws from the target.
+
+        Parameters
+        ----------
+        log_block_sums : ndarray of shape (n_enumeration_blocks,)
+            Log sums of all blocks.
+        n : int
+            Number of chains.
+        rng : numpy.random.Generator
+            Where the random numbers come from.
+
+        Returns
+        -------
+        BoltzmannState
+        """
+        level = len(self.ladder) - 1
+        blocks = rng.choice(len(log_block_sums), size=n, p=softmax(log_block_sums))
+        n_low = min(self.log2_states, _UNITS_PER_BLOCK)
+        codes = blocks.astype(np.int64) << n_low
+        for block in np.unique(blocks):
+            chosen = blocks == block
+            probabilities = softmax(self.enumerate_block(block, level))
+            codes[chosen] |= rng.choice(1 << n_low, size=chosen.sum(), p=probabilities)
+        return self.state_from_rows(_bits(codes, self.log2_states))
+
+
+def as_couplings(couplings) -> sp.csr_array:
+    """Return couplings as a CSR array of float64 with sorted indices and no stored zeros.
+
+    Raises
+    ------
+    ValueError
+        If they are not square, finite and symmetric with zeros on the diagonal.
+    """
+    if not sp.issparse(couplings):
+        couplings = as_float64(couplings, "couplings")
+    if couplings.ndim != 2 or couplings.shape[0] != couplings.shape[1] or 0 in couplings.shape:
+        raise ValueError(f"couplings must have the shape (n_units, n_units), got {couplings.shape}")
+    matrix = sp.csr_array(couplings, dtype=np.float64, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if not np.all(np.isfinite(matrix.data)):
+        raise ValueError("couplings must be finite; they hold NaN or infinity")
+    if matrix.diagonal().any():
+        raise ValueError(
+            "couplings must have zeros on the diagonal: a binary unit's coupling to itself is an"
+            " intercept"
+        )
+    if (matrix != matrix.T).nnz:
+        raise ValueError("couplings must be symmetric: give J + J.T where each pair is stored once")
+    return matrix
+
+
+def log_f(x, couplings, intercept, offset=0.0) -> NDArray[np.float64]:
+    """intercept @ x + x @ couplings @ x / 2 + offset of every row, (n,), in nats."""
+    x = np.asarray(x, dtype=np.float64)
+    pairs = 0.5 * np.einsum("ij,ij->i", x @ couplings, x)
+    return x @ intercept + pairs + offset
+
+
+def _bits(codes, n: int) -> NDArray[np.uint8]:
+    """The lowest n bits of every number, lowest first, (len(codes), n)."""
+    return (codes[:, np.newaxis] >> np.arange(n) & 1).astype(np.uint8)

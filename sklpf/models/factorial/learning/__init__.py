@@ -1,0 +1,1 @@
+"""Learning components: coordinate ascent on the evidence lower bound, tempered or not; moves."""

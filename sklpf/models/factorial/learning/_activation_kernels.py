@@ -1,0 +1,220 @@
+"""Numba kernels for the posterior activations of the factorial mixture.
+
+Arrays have components first, (K, n), and the kernels work on tiles of `_LANES` rows side by side:
+the components of a row must be updated in turn, but rows are independent, so that a tile fills the
+registers.
+"""
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from sklpf.kernels import exp64, inlined, njit
+
+_LANES = 32
+_MOST_FACTORS = 256  # of a product of numbers in [1, 2]
+_LARGEST_LOGIT = (
+    300.0  # beyond, products with the smaller probability would be subnormal, which is slow
+)
+# parts of the work array of a tile, one value a lane; in one array so that the compiler sees that
+# they don't overlap
+_FIELD, _FACTOR, _REST, _CHANGE, _INVERSE, _MOVING = range(0, 6 * _LANES, _LANES)
+_VECTOR = ir.VectorType(ir.DoubleType(), 8)
+_INT64 = ir.IntType(64)
+
+
+@inlined
+def _update_tile(products, activations, gram, log_odds, half_precision, work):
+    """Update a tile's activations (K, lanes) in turn, but only where _MOVING is 1; returns the
+    entropy of those lanes.
+
+    products holds means @ x, _INVERSE b; _CHANGE gets the largest step of every lane. The logit of
+    component k is b (log_odds_k + (products_k - sum_j gram_kj activations_j over j != k - gram_kk /
+    2) / noise variance).
+    """
+    for lane in range(_LANES):
+        work[_FACTOR + lane] = 1.0
+        work[_REST + lane] = 0.0
+        work[_CHANGE + lane] = 0.0
+    entropy = 0.0
+    for k in range(gram.shape[0]):
+        weights = gram.ctypes.data + 8 * k * gram.shape[0]
+        start = products.ctypes.data + 8 * k * _LANES
+        rows = activations.ctypes.data
+        target = work.ctypes.data + 8 * _FIELD
+        _subtract_rows(target, start, weights, rows, gram.shape[0])  # type: ignore[call-arg]
+        own = gram[k, k]
+        bias = log_odds[k]
+        for lane in range(_LANES):
+            old = activations[k, lane]
+            field = work[_FIELD + lane] + (old - 0.5) * own
+            logit = work[_INVERSE + lane] * (bias + 2.0 * half_precision * field)
+            size = min(abs(logit), _LARGEST_LOGIT)
+            small = exp64(-size)
+            share = 1.0 / (1.0 + small)
+            new = share if logit >= 0.0 else small * share
+            new = new if work[_MOVING + lane] > 0.0 else old
+            work[_FACTOR + lane] *= 1.0 + small * work[_MOVING + lane]
+            work[_REST + lane] += size * small * share * work[_MOVING + lane]
+            work[_CHANGE + lane] = max(work[_CHANGE + lane], abs(new - old))
+            activations[k, lane] = new
+        if (k + 1) % _MOST_FACTORS == 0:
+            entropy += _fold_entropy(work)
+    return entropy + _fold_entropy(work)
+
+
+@intrinsic
+def _subtract_rows(typing_context, target, start, weights, rows, n):
+    """target = start - sum_j weights[j] rows[j], j < n; rows of _LANES float64, all given by
+    address.
+
+    In registers throughout, two sums side by side: what the compiler makes of a loop keeps them in
+    memory.
+    """
+
+    def generate(context, builder, signature, arguments):
+        _emit_subtract_rows(builder, *arguments)
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 5), generate
+
+
+def _emit_subtract_rows(builder, target, start, weights, rows, n):
+    target, start, rows = (
+        builder.inttoptr(address, _VECTOR.as_pointer()) for address in (target, start, rows)
+    )
+    weights = builder.inttoptr(weights, ir.DoubleType().as_pointer())
+    one = _INT64(1)
+    lanes = [_INT64(i) for i in range(_LANES // 8)]
+    even = [
+        cgutils.alloca_once_value(builder, builder.load(builder.gep(start, [i]), align=8))
+        for i in lanes
+    ]
+    odd = [cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, [0.0] * 8)) for _ in lanes]
+
+    def subtract(sums, j):
+        weight = _spread(builder, builder.load(builder.gep(weights, [j])))
+        row = builder.gep(rows, [builder.mul(j, _INT64(len(lanes)))])
+        for total, i in zip(sums, lanes):
+            product = builder.fmul(
+                weight, builder.load(builder.gep(row, [i]), align=8), flags=("contract",)
+            )
+            builder.store(builder.fsub(builder.load(total), product, flags=("contract",)), total)
+
+    with cgutils.for_range(builder, builder.lshr(n, one)) as loop:
+        j = builder.shl(loop.index, one)
+        subtract(even, j)
+        subtract(odd, builder.add(j, one))
+    with builder.if_then(builder.trunc(n, ir.IntType(1))):
+        subtract(even, builder.sub(n, one))
+    for i, first, second in zip(lanes, even, odd):
+        total = builder.fadd(builder.load(first), builder.load(second))
+        builder.store(total, builder.gep(target, [i]), align=8)
+
+
+def _spread(builder, value):
+    undefined = ir.Constant(_VECTOR, ir.Undefined)
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), 8), [0] * 8)
+    return builder.shuffle_vector(
+        builder.insert_element(undefined, value, ir.IntType(32)(0)), undefined, zeros
+    )
+
+
+@inlined
+def _fold_entropy(work):
+    """Sum of all lanes' _REST and log _FACTOR, which begin anew; few logarithms, as they
+    are slow.
+    """
+    total = 0.0
+    product = 1.0
+    for lane in range(_LANES):
+        total += work[_REST + lane]
+        product *= work[_FACTOR + lane]
+        if product > 1e150:
+            total += math.log(product)
+            product = 1.0
+        work[_FACTOR + lane] = 1.0
+        work[_REST + lane] = 0.0
+    return total + math.log(product)
+
+
+@inlined
+def _load(source, first, width, tile):
+    """Copy `width` columns of (K, n) to a tile, zeros behind them; a full tile by a loop of known
+    length, for speed.
+    """
+    for k in range(tile.shape[0]):
+        if width == _LANES:
+            for lane in range(_LANES):
+                tile[k, lane] = source[k, first + lane]
+        else:
+            for lane in range(_LANES):
+                tile[k, lane] = source[k, first + lane] if lane < width else 0.0
+
+
+@inlined
+def _store(tile, first, width, target):
+    for k in range(tile.shape[0]):
+        if width == _LANES:
+            for lane in range(_LANES):
+                target[k, first + lane] = tile[k, lane]
+        else:
+            for lane in range(width):
+                target[k, first + lane] = tile[k, lane]
+
+
+@njit
+def update_activations(products, activations, gram, log_odds, half_precision, inverse):
+    """Update all activations (K, n) once, in place; returns their entropy in nats.
+
+    products (K, n) = means @ x.T, gram (K, K) contiguous, inverse (n,), half_precision = 1 / (2
+    noise variance).
+    """
+    n_components, n = products.shape
+    fixed = np.empty((n_components, _LANES))
+    tile = np.empty((n_components, _LANES))
+    work = np.zeros(6 * _LANES)
+    entropy = 0.0
+    for first in range(0, n, _LANES):
+        width = min(_LANES, n - first)
+        _load(products, first, width, fixed)
+        _load(activations, first, width, tile)
+        for lane in range(_LANES):
+            work[_INVERSE + lane] = inverse[first + lane] if lane < width else 0.0
+            work[_MOVING + lane] = 1.0 if lane < width else 0.0
+        entropy += _update_tile(fixed, tile, gram, log_odds, half_precision, work)
+        _store(tile, first, width, activations)
+    return entropy
+
+
+@njit
+def settle_activations(products, activations, gram, log_odds, half_precision, tol, max_iter):
+    """Update the activations (K, n), in place, each row until none of its own changes by more than
+    `tol`.
+    """
+    n_components, n = products.shape
+    fixed = np.empty((n_components, _LANES))
+    tile = np.empty((n_components, _LANES))
+    work = np.zeros(6 * _LANES)
+    work[_INVERSE : _INVERSE + _LANES] = 1.0
+    for first in range(0, n, _LANES):
+        width = min(_LANES, n - first)
+        _load(products, first, width, fixed)
+        _load(activations, first, width, tile)
+        for lane in range(_LANES):
+            work[_MOVING + lane] = 1.0 if lane < width else 0.0
+        for _ in range(max_iter):
+            _update_tile(fixed, tile, gram, log_odds, half_precision, work)
+            n_moving = 0
+            for lane in range(width):
+                if work[_CHANGE + lane] <= tol:
+                    work[_MOVING + lane] = 0.0
+                else:
+                    n_moving += 1
+            if n_moving == 0:
+                break
+        _store(tile, first, width, activations)

@@ -1,0 +1,197 @@
+"""How FactorialMixture is fitted: starts, tempered sweeps, moves, and the sweeps that end them;
+batches of a stream.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._utils.numbers import as_float64
+from sklpf._utils.progress import said, stage
+from sklpf._utils.random import draw_seed
+from sklpf.models.factorial.learning._moves import improve
+from sklpf.models.factorial.learning._posterior import FactorialPosterior
+from sklpf.models.factorial.learning._pursuit import leading_eigenvalues
+from sklpf.variational import (
+    Annealed,
+    GlobalTempering,
+    LocalTempering,
+    Sweep,
+    Tempering,
+    sweeps,
+    temperature_ladder,
+    temperature_schedule,
+)
+
+_STARTING_PROBABILITY = 0.3
+_HYPERPARAMETERS = ("noise_variance", "component_variance", "activation_probability")
+_TOO_LARGE = "X holds values too large to be squared; rescale X"
+
+
+class Start(NamedTuple):
+    """Hyperparameters that a fit starts from."""
+
+    noise_variance: float
+    component_variance: float
+    activation_probability: NDArray[np.float64]  # (K,)
+
+
+class Trainer:
+    """Fits of one model to X: `run` makes one start.
+
+    Parameters
+    ----------
+    model : FactorialMixture
+        Its parameters are read, and nothing is set.
+    X : {ndarray, sparse matrix} of shape (n, D)
+
+    Raises
+    ------
+    ValueError
+        If `activation_probability` doesn't fit, or values of X are too large.
+    """
+
+    def __init__(self, model, X):
+        self.model = model
+        self.X = X
+        self.n = X.shape[0]
+        probability = _check_probability(model)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.variance, square = moments(X)
+        if not np.isfinite(square):
+            raise ValueError(_TOO_LARGE)
+        noise = model.noise_variance
+        components = model.component_variance
+        if noise is None:
+            noise = self.variance / 2 or square or 1.0
+        if components is None:
+            components = (square or 1.0) / (model.n_components * float(np.mean(probability)))
+        self.start = Start(noise, components, np.broadcast_to(probability, model.n_components))
+        self.temperature = None if model.tempering is None else self._highest_temperature()
+
+    def run(self, rng) -> tuple[FactorialPosterior, list[Sweep]]:
+        """Return the posterior that a random start leads to, and the sweeps on the way."""
+        with stage("start", None) as done:
+            posterior, steps = self._run(rng, done)
+        said(f"bound = {steps[-1].elbo:.6g} after {len(steps)} sweeps and moves")
+        return posterior, steps
+
+    def _run(self, rng, done):
+        """A start, its sweeps, its moves, and the sweeps after them."""
+        model = self.model
+        tol = model.tol * self.n
+        probability = self.start.activation_probability
+        activations = rng.uniform(size=(self.n, model.n_components)) < probability
+        annealed = model.tempering == "annealed"
+        jitter = np.random.default_rng(draw_seed(rng)) if annealed else None
+        posterior = FactorialPosterior(
+            self.X, activations, *self.start, **_options(model), jitter=jitter
+        )
+
+        def store(model):
+            """Write what `fit` would have learned if its only start ended here."""
+            model._store(posterior)
+            model._partition_seed = draw_seed(copy.deepcopy(rng))
+
+        swept = functools.partial(done, store=store)
+        steps = self._sweeps(posterior, self._tempering(posterior), tol, swept)
+        if model.n_moves == 0:
+            return posterior, steps
+
+        def record(elbo, kind):
+            """Count a move that was kept as a step."""
+            steps.append(Sweep(elbo, elbo, 1.0, False))
+            done(words=f"{kind}: bound = {elbo:.6g}")
+
+        posterior = improve(
+            posterior, np.random.default_rng(draw_seed(rng)), model.n_moves, self.variance, record
+        )
+        posterior.forced = tuple(range(model.n_components))
+        return posterior, steps + self._sweeps(posterior, None, tol, swept)
+
+    def _sweeps(self, posterior, tempering, tol, done) -> list[Sweep]:
+        """Sweep until the bound has settled."""
+        steps = []
+        for step in sweeps(posterior, tempering, tol=tol, max_iter=self.model.max_iter):
+            steps.append(step)
+            done(words=f"bound = {step.elbo:.6g}")
+        return steps
+
+    def _highest_temperature(self) -> float:
+        """The temperature to begin at, cautiously below where components die out."""
+        if self.model.initial_temperature != "auto":
+            return float(self.model.initial_temperature)
+        with np.errstate(over="ignore", invalid="ignore"):
+            eigenvalues = (
+                leading_eigenvalues(self.X, self.model.n_components) / self.start.noise_variance
+            )
+        if not np.all(np.isfinite(eigenvalues)):
+            raise ValueError(_TOO_LARGE)
+        n_active = self.n * np.mean(self.start.activation_probability)  # rows a component
+        rows_per_feature = n_active / self.X.shape[1]
+        return float(max(2.0, min(eigenvalues[0], eigenvalues[-1] * rows_per_feature)))
+
+    def _tempering(self, posterior) -> Tempering | None:
+        """Temperatures of the sweeps, None for T = 1 throughout."""
+        model = self.model
+        highest = self.temperature
+        if highest is None:
+            return None
+        if model.tempering == "annealed":
+            return Annealed(
+                temperature_schedule(model.temperature_schedule, highest, model.n_tempered)
+            )
+        temperatures = temperature_ladder(highest, model.n_temperatures)
+        log_partition = posterior.log_partition(temperatures)
+        if model.tempering == "local":
+            return LocalTempering(temperatures, log_partition / self.n, self.n, model.n_tempered)
+        return GlobalTempering(
+            temperatures, log_partition, model.n_tempered, monotone=model.monotone_temperature
+        )
+
+
+def update(model, X, activations) -> FactorialPosterior:
+    """Return what another batch of a stream, with its activations (n, K), makes of a
+    fitted model.
+    """
+    start = Start(model.noise_variance_, model.component_variance_, model.activation_probability_)
+    posterior = FactorialPosterior(X, activations, *start, **_options(model))
+    posterior.update_from(model._statistics.blended(posterior.statistics))
+    return posterior
+
+
+def _options(model) -> dict:
+    """What the model's parameters say about posteriors."""
+    learned = tuple(name for name in _HYPERPARAMETERS if getattr(model, name) is None)
+    return {"diagonal": model.covariance == "diag", "learned": learned, "n_jobs": model.n_jobs}
+
+
+def moments(X) -> tuple[float, float]:
+    """Mean variance of the features, and mean square of all values."""
+    if not hasattr(X, "toarray"):
+        variance = X.var(axis=0, dtype=np.float64).mean()
+        return float(variance), float(np.mean(np.square(X, dtype=np.float64)))
+    square = float(np.sum(np.square(X.data, dtype=np.float64))) / (X.shape[0] * X.shape[1])
+    means = np.asarray(X.mean(axis=0, dtype=np.float64))
+    return max(0.0, square - float(np.mean(means**2))), square
+
+
+def _check_probability(model) -> NDArray[np.float64]:
+    """Probabilities to start from, () or (n_components,), or ValueError."""
+    given = model.activation_probability
+    probability = as_float64(
+        _STARTING_PROBABILITY if given is None else given, "activation_probability"
+    )
+    if probability.shape not in ((), (model.n_components,)):
+        raise ValueError(
+            f"activation_probability must be a number or have shape ({model.n_components},) to fit"
+            f" n_components, got {probability.shape}"
+        )
+    if not np.all((probability > 0) & (probability < 1)):
+        raise ValueError("activation_probability must lie strictly between 0 and 1")
+    return probability

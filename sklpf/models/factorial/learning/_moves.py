@@ -1,0 +1,240 @@
+"""Moves that sweeps can't make: a start from the moments, and components reborn where rows are
+badly explained.
+
+A move ends in some sweeps at T = 1, and is kept where it has raised the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sklpf.models.factorial.learning._activation_search import RowEnergy
+from sklpf.models.factorial.learning._posterior import FactorialPosterior
+from sklpf.models.factorial.learning._pursuit import Pursuit
+
+_N_PURSUITS = 3
+_MAX_SWEEPS = 30  # of a move
+_SETTLED = 1e-3  # nats a row
+_MOST_BORN = 3  # in one move
+_BIRTH_SWEEPS = 6  # with a component too many
+_ROWS_LOOKED_AT = 1000
+_ROWS_SCREENED = 200
+_N_SEEDS = 30
+_N_REFINED = 2
+_SEED_STEPS = 2
+_MOST_ADDED = 2  # components added to a residual
+
+
+def improve(
+    posterior: FactorialPosterior,
+    rng: np.random.Generator,
+    n_moves: int,
+    variance: float,
+    on_move: Callable[[float, str], None],
+) -> FactorialPosterior:
+    """Make moves until `n_moves` in a row have failed.
+
+    Parameters
+    ----------
+    posterior : FactorialPosterior
+        Not changed.
+    rng : numpy.random.Generator
+    n_moves : int
+    variance : float
+        Mean variance of the features.
+    on_move : callable
+        Called as on_move(elbo, kind) after every move that was kept.
+
+    Returns
+    -------
+    posterior : FactorialPosterior
+    """
+    best = posterior
+    bound = posterior.elbo()
+    pursuit = Pursuit(posterior.X, posterior.activations.shape[1], variance)
+    made = failures = 0
+    while failures < n_moves:
+        pursued = made < _N_PURSUITS
+        if pursued:
+            other = _pursued(posterior, pursuit, rng)
+        else:
+            other = _reborn(best, pursuit.basis, 1 + failures % _MOST_BORN, rng)
+        value = other.elbo()
+        made += 1
+        failures += 1
+        if value > bound + _SETTLED * len(posterior.activations):
+            best = other
+            bound = value
+            failures = 0
+            on_move(bound, "pursuit" if pursued else "rebirth")
+    return best
+
+
+def _settle(posterior, max_sweeps) -> None:
+    """Sweep at T = 1 until the bound has settled."""
+    last = -np.inf
+    least = _SETTLED * len(posterior.activations)
+    n_components = posterior.activations.shape[1]
+    for sweep in range(max_sweeps):
+        posterior.forced = ((-1 - sweep) % n_components,)  # the last one first, a newborn
+        posterior.update(1.0)
+        posterior.update_hyperparameters()
+        value = posterior.elbo()
+        if value - last < least:
+            return
+        last = value
+
+
+# -- moves
+def _pursued(posterior, pursuit, rng) -> FactorialPosterior:
+    """A start from the moments of X; components for which no direction is left are off, until they
+    are reborn.
+    """
+    found = pursuit.activations(rng)
+    activations = np.zeros(posterior.activations.shape)
+    by_share = np.argsort(found.mean(axis=0))[::-1]
+    slots = np.argsort(posterior.activation_probability, kind="stable")[::-1][: len(by_share)]
+    activations[:, slots] = found[:, by_share]
+    other = posterior.with_activations(activations)
+    _settle(other, _MAX_SWEEPS)
+    return other
+
+
+def _reborn(posterior, basis, n_born, rng) -> FactorialPosterior:
+    """Add components where rows are badly explained, and drop as many that are then
+    needed least.
+    """
+    n_components = posterior.activations.shape[1]
+    other = posterior
+    for _ in range(n_born):
+        other = _with_newborn(other, basis, rng)
+        _settle(other, _BIRTH_SWEEPS)
+    while other.activations.shape[1] > n_components:
+        other = _without(other, int(np.argmin(_losses(other, rng))))
+        _settle(other, _BIRTH_SWEEPS)
+    _settle(other, _MAX_SWEEPS)
+    return other
+
+
+def _without(posterior, k):
+    """The posterior without component k, in whose place the last one comes."""
+    activations = posterior.activations[:, :-1].copy()
+    probability = posterior.activation_probability[:-1].copy()
+    if k < len(probability):
+        activations[:, k] = posterior.activations[:, -1]
+        if "activation_probability" in posterior.learned:
+            probability[k] = posterior.activation_probability[-1]
+    return posterior.with_activations(activations, probability)
+
+
+def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
+    """One more component: the better, after steps of their own, of candidates drawn in proportion
+    to what rows gain.
+
+    The one with the highest gain would be the same at every move, however often it has died.
+    """
+    x, energy, z = _look_at_rows(posterior, rng)
+    means, own = _candidates(posterior, basis, x, z, rng)
+    few = slice(_ROWS_SCREENED)
+    screening = energy._replace(bias=energy.bias[few])
+    totals = np.empty(len(means))
+    for i, mean in enumerate(means):
+        _, gains = _gains(posterior, screening, x[few], z[few], mean)
+        gains[own[i]] = 0  # empty where that row is not among the few
+        totals[i] = np.maximum(gains, 0).sum()
+    totals += 1e-9 * totals.mean() or 1.0
+
+    n_refined = min(_N_REFINED, len(means))
+    best_total = -np.inf
+    best_mean = means[0]
+    for i in rng.choice(len(means), n_refined, replace=False, p=totals / totals.sum()):
+        mean = means[i]
+        for _ in range(_SEED_STEPS):
+            changed, gains = _gains(posterior, energy, x, z, mean)
+            gains[own[i]] = 0
+            total = np.maximum(gains, 0).sum()
+            if total > best_total:
+                best_total = total
+                best_mean = mean
+            on = gains > 0
+            if not on.any():
+                break
+            mean = np.mean(x[on] - changed[on, :-1] @ posterior.means, axis=0)
+    return posterior.with_newborn(best_mean)
+
+
+def _candidates(posterior, basis, x, z, rng) -> tuple[np.ndarray, list[slice]]:
+    """Means of components that could be born, (n, D), and the row that each was made from, whose
+    own gain says nothing.
+    """
+    residuals = x - z @ posterior.means
+    square = np.sum(residuals**2, axis=1)
+    square += 1e-6 * square.mean() or 1.0
+    seeds = rng.choice(len(x), size=min(_N_SEEDS, len(x)), replace=False, p=square / square.sum())
+    chosen = _some_that_are_on(z[seeds], rng)
+    single = residuals[seeds] + chosen @ posterior.means
+    halves = _halves(posterior, residuals @ basis, z, np.unique(chosen, axis=0), basis)
+    means = np.vstack([single, halves]) @ basis @ basis.T  # nearly all noise is elsewhere
+    return means, [slice(row, row + 1) for row in seeds] + [slice(0)] * len(halves)
+
+
+def _halves(posterior, scores, z, sets, basis):
+    """Either half of what sets of components (n_sets, K) stand for where they look like blends, as
+    no single row shows.
+
+    That is where residuals of the rows that have the whole set are spread along a direction by more
+    than noise is: of n rows with m scores, the residuals in the basis, that is its variance times
+    (1 + sqrt(m / n))^2 at most.
+    """
+    found = [np.empty((0, len(basis)))]
+    noise = posterior.noise_variance
+    for chosen in sets:
+        on = scores[z @ chosen == chosen.sum()]
+        middle = on.mean(axis=0)
+        variances, directions = np.linalg.eigh((on - middle).T @ (on - middle) / len(on))
+        if variances[-1] > noise * (1 + np.sqrt(scores.shape[1] / len(on))) ** 2:
+            half = np.sqrt(variances[-1] - noise) * directions[:, -1]
+            found.append(chosen @ posterior.means + (middle + [half, -half]) @ basis.T)
+    return np.vstack(found)
+
+
+def _some_that_are_on(z, rng):
+    """For every row none, one or two of the components that are on, so that what they are a blend
+    of can be born.
+    """
+    chosen = np.zeros(z.shape)
+    for row, n in enumerate(rng.integers(_MOST_ADDED + 1, size=len(z))):
+        on = np.flatnonzero(z[row])
+        chosen[row, rng.choice(on, min(n, len(on)), replace=False)] = 1
+    return chosen
+
+
+def _gains(posterior, energy, x, z, mean):
+    """What rows gain from a new component of this mean, and the activations with it, once the
+    others have followed.
+    """
+    precision = 1 / posterior.noise_variance
+    n = z.shape[1]
+    bias = np.mean(posterior.log_odds) + precision * (x @ mean - 0.5 * mean @ mean)
+    coupling = np.zeros((n + 1, n + 1))
+    coupling[:n, :n] = energy.coupling
+    coupling[n, :n] = coupling[:n, n] = precision * (posterior.means @ mean)
+    extended = RowEnergy(np.column_stack([energy.bias, bias]), coupling)
+    return extended.forced(np.pad(z, ((0, 0), (0, 1))), n, 1)
+
+
+def _losses(posterior, rng):
+    """What the bound of some rows would lose without each of the components, in nats."""
+    _, energy, z = _look_at_rows(posterior, rng)
+    return [-energy.forced(z, k, 0)[1].sum() for k in range(z.shape[1])]
+
+
+def _look_at_rows(posterior, rng):
+    """Some rows as float64 (n, D), the energy of their activations, and these as 0 and 1."""
+    n = len(posterior.activations)
+    rows = rng.choice(n, min(n, _ROWS_LOOKED_AT), replace=False)
+    x = posterior.rows(rows)
+    energy = RowEnergy.of(posterior.means @ x.T, *posterior.terms())
+    return x, energy, np.ascontiguousarray(posterior.activations[rows] > 0.5).astype(np.uint8)

@@ -1,0 +1,411 @@
+"""FactorialPosterior: the variational posterior of the factorial mixture, and its coordinate
+updates.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, block_diag, cho_factor, cho_solve
+from scipy.special import expit, logit
+from sklearn.utils import gen_batches
+
+from sklpf._utils.parallel import parallel_map
+from sklpf.models.factorial.learning._activation_search import search_activations
+from sklpf.variational import ConjugateModel
+
+_VALUES_AT_ONCE = 1 << 19  # of the rows and activations of a block
+_LOG_2PI = np.log(2 * np.pi)
+_JITTER_COST = 1.0  # nats
+
+
+class Statistics(NamedTuple):
+    """What the components are updated from: means over n rows of E[z z'], E[z] x' and |x|²."""
+
+    n: int
+    second: NDArray[np.float64]
+    products: NDArray[np.float64]
+    square: float
+
+    def blended(self, new: Statistics) -> Statistics:
+        """Return the means over both, in which the new ones, of a share r of the rows, weigh r **
+        0.7.
+        """
+        n = self.n + new.n
+        share = (new.n / n) ** 0.7
+        return Statistics(n, *((1 - share) * a + share * b for a, b in zip(self[1:], new[1:])))
+
+
+class FactorialPosterior(ConjugateModel):
+    """q(means) q(activations) of the factorial mixture on given rows, for
+    `sklpf.variational.sweeps`.
+
+    The columns of the means (K, D) are normal with a common covariance S (K, K); the activations
+    are Bernoulli.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+        Rows.
+    activations : ndarray of shape (n, K)
+        Where q(activations) starts; q(means) is fitted to them.
+    noise_variance, component_variance : float
+        Of the noise, and of the components' prior.
+    activation_probability : ndarray of shape (K,)
+        Of every component.
+    diagonal : bool, default=False
+        Whether S is diagonal, the plain mean field.
+    learned : tuple of str, default=()
+        Names of the hyperparameters that `update_hyperparameters` sets.
+    jitter : numpy.random.Generator or None, default=None
+        Where given, sweeps above T = 1 start from noisy means, so that heat can't make components
+        equal, nor cooling keep the first split that it finds. The noise costs every row about one
+        nat for each component that is on, at any temperature.
+    n_jobs : int or None, default=None
+        For blocks of rows.
+
+    Attributes
+    ----------
+    means, covariance, activations : ndarray of shape (K, D), (K, K) and (n, K)
+        The activations in Fortran order: components are far apart in memory.
+    noise_variance, component_variance, activation_probability
+        As they are now.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.models import FactorialPosterior
+    >>> from sklpf.variational import sweeps
+    >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0]])
+    >>> posterior = FactorialPosterior(
+    ...     X, np.array([[0.1], [0.9], [0.9]]), 0.1, 1.0, np.array([0.5])
+    ... )
+    >>> *_, last = sweeps(posterior)
+    >>> posterior.activations.round(1).ravel()
+    array([0., 1., 1.])
+    """
+
+    def __init__(
+        self,
+        X,
+        activations,
+        noise_variance,
+        component_variance,
+        activation_probability,
+        *,
+        diagonal=False,
+        learned=(),
+        jitter=None,
+        n_jobs=None,
+    ):
+        self.X = X
+        self.activations = np.array(activations, dtype=np.float64, order="F")
+        self.noise_variance = float(noise_variance)
+        self.component_variance = float(component_variance)
+        self.activation_probability = np.array(activation_probability, dtype=np.float64)
+        self.diagonal = diagonal
+        self.learned = learned
+        self.jitter = jitter
+        self.n_jobs = n_jobs
+        self.forced: tuple[int, ...] | None = None
+        self.n, n_features = X.shape
+        n_values = n_features + self.activations.shape[1]  # of a row
+        self._blocks = list(gen_batches(self.n, max(256, _VALUES_AT_ONCE // n_values)))
+        self._smallest_variance = 1e-9 * self.noise_variance
+        self._squares = sum(float(np.vdot(x, x)) for x in map(self.rows, self._blocks))
+        self._start()
+
+    def _start(self) -> None:
+        """Fit the means to the activations."""
+        parts = [_sums(self.rows(rows), self.activations[rows].T) for rows in self._blocks]
+        self._second, self._products = (sum(part) for part in zip(*parts))
+        self.means = np.zeros((self.activations.shape[1], self.X.shape[1]))
+        self._update_means(1.0)
+
+    def rows(self, rows) -> NDArray[np.float64]:
+        """Return some rows of X, dense.
+
+        Parameters
+        ----------
+        rows : slice or ndarray of int
+            Which.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, D)
+        """
+        return dense(self.X[rows])
+
+    @property
+    def _gram(self) -> NDArray[np.float64]:
+        """E[means @ means.T], (K, K)."""
+        return self.means @ self.means.T + self.means.shape[1] * self.covariance
+
+    @property
+    def log_odds(self) -> NDArray[np.float64]:
+        """Of the components to be on."""
+        return logit(self.activation_probability)
+
+    def terms(self):
+        """Return what beside the products of means and rows decides activations.
+
+        Returns
+        -------
+        gram : ndarray of shape (K, K)
+            E[means @ means.T].
+        log_odds : ndarray of shape (K,)
+        half_precision : float
+            1 / (2 noise variance).
+        """
+        return self._gram, self.log_odds, 0.5 / self.noise_variance
+
+    @property
+    def statistics(self) -> Statistics:
+        """Of the rows, after a sweep at one temperature for all."""
+        return Statistics(
+            self.n, self._second / self.n, self._products / self.n, self._squares / self.n
+        )
+
+    def update_from(self, statistics: Statistics) -> None:
+        """Update the means, and what is learned, from statistics of other rows; activations stay as
+        they are.
+
+        Parameters
+        ----------
+        statistics : Statistics
+            As the property of this name has them.
+        """
+        self.n, second, products, square = statistics
+        self._second = self.n * second
+        self._products = self.n * products
+        self._squares = self.n * square
+        self._update_means(1.0)
+        self.update_hyperparameters()
+
+    # -- other posteriors
+    def with_activations(self, activations, activation_probability=None) -> FactorialPosterior:
+        """Return another posterior on the same rows, fitted to other activations.
+
+        Parameters
+        ----------
+        activations : ndarray of shape (n, K')
+            Any number of components.
+        activation_probability : ndarray of shape (K',) or None, default=None
+            None keeps this one's.
+
+        Returns
+        -------
+        FactorialPosterior
+        """
+        other = copy.copy(self)
+        other.activations = np.array(activations, dtype=np.float64, order="F")
+        if activation_probability is not None:
+            other.activation_probability = np.array(activation_probability, dtype=np.float64)
+        other._start()
+        return other
+
+    def with_newborn(self, mean) -> FactorialPosterior:
+        """Return another posterior with one more component, last, of average odds and off in all
+        rows.
+
+        Parameters
+        ----------
+        mean : ndarray of shape (D,)
+            Its mean.
+
+        Returns
+        -------
+        FactorialPosterior
+        """
+        off = np.zeros((len(self.activations), 1))
+        other = copy.copy(self)
+        other.activations = np.asfortranarray(np.hstack([self.activations, off]))
+        other.activation_probability = np.append(
+            self.activation_probability, expit(np.mean(self.log_odds))
+        )
+        other.means = np.vstack([self.means, mean])
+        other.covariance = block_diag(self.covariance, 0.0)
+        return other
+
+    # -- the protocol
+    def update(self, inverse) -> None:
+        if self.jitter is not None and np.ndim(inverse) == 0 and inverse < 1:
+            variance = 2 * _JITTER_COST * self.noise_variance / (inverse * self.means.shape[1])
+            self.means = self.means + np.sqrt(variance) * self.jitter.normal(size=self.means.shape)
+        self._update_activations(inverse)
+        self._update_means(1.0 if self._weighted else inverse)
+
+    def expected_log_joint(self, per_datum=False):
+        n = self.n
+        n_features = self.X.shape[1]
+        constant = -0.5 * n_features * np.log(2 * np.pi * self.noise_variance)
+        log_odds = self.log_odds
+        log_off = np.log1p(-self.activation_probability).sum()
+        if per_datum or self._weighted:
+            squares = np.concatenate([self._expected_squares(rows) for rows in self._blocks])
+            values = (
+                constant
+                + log_off
+                + self.activations @ log_odds
+                - squares / (2 * self.noise_variance)
+            )
+            return values if per_datum else float(values.sum())
+        value = n * (constant + log_off) + np.diag(self._second) @ log_odds
+        return float(value - self._expected_square() / (2 * self.noise_variance))
+
+    def regulariser(self):
+        n_components, n_features = self.means.shape
+        squares = np.sum(self.means**2) + n_features * np.trace(self.covariance)
+        prior = -0.5 * n_features * n_components * np.log(2 * np.pi * self.component_variance)
+        prior -= squares / (2 * self.component_variance)
+        _, log_det = np.linalg.slogdet(self.covariance)
+        entropy_of_means = 0.5 * n_features * (n_components * (1 + _LOG_2PI) + log_det)
+        return float(prior + entropy_of_means + self._entropy)
+
+    def log_partition(self, temperatures):
+        """log C(T) in nats; with the noise's own constant, which the paper's appendix C
+        leaves out.
+        """
+        temperatures = np.asarray(temperatures, dtype=np.float64)
+        n = self.n
+        n_features = self.X.shape[1]
+        power = 1 / temperatures[:, None]
+        gaussian = np.log(temperatures) + (1 - 1 / temperatures) * np.log(
+            2 * np.pi * self.noise_variance
+        )
+        on = np.log(self.activation_probability)
+        off = np.log1p(-self.activation_probability)
+        return n * (0.5 * n_features * gaussian + np.logaddexp(power * on, power * off).sum(axis=1))
+
+    def elbo(self) -> float:
+        """Return the bound at T = 1.
+
+        Returns
+        -------
+        float
+            In nats.
+        """
+        return self.regulariser() + float(self.expected_log_joint())
+
+    def update_hyperparameters(self) -> None:
+        n = self.n
+        n_features = self.X.shape[1]
+        if "activation_probability" in self.learned:
+            smallest = 0.5 / (n + 1)
+            self.activation_probability = np.clip(np.diag(self._second) / n, smallest, 1 - smallest)
+        if "noise_variance" in self.learned:
+            self.noise_variance = max(
+                self._expected_square() / (n * n_features), self._smallest_variance
+            )
+        if "component_variance" in self.learned:
+            squares = np.sum(self.means**2) / n_features + np.trace(self.covariance)
+            self.component_variance = max(squares / len(self.means), self._smallest_variance)
+
+    # -- coordinate updates
+    def _update_activations(self, inverse) -> None:
+        """Pass over the rows: activations, their entropy, and the sums that the means need."""
+        self._weighted = np.ndim(inverse) > 0
+        inverses = np.broadcast_to(np.asarray(inverse, dtype=np.float64), self.n)
+        untempered = not self._weighted and inverse == 1
+        sweep = functools.partial(
+            _sweep_rows,
+            means=self.means,
+            terms=self.terms(),
+            weighted=self._weighted,
+            forced=self.forced if untempered else None,
+        )
+        parts = [(self.X[rows], self.activations[rows], inverses[rows]) for rows in self._blocks]
+        done = parallel_map(sweep, parts, n_jobs=self.n_jobs)
+        for rows, result in zip(self._blocks, done):
+            self.activations[rows] = result[0]
+        self._second, self._products, self._entropy = (
+            sum(part) for part in zip(*(result[1:] for result in done))
+        )
+
+    def _update_means(self, inverse) -> None:
+        """Normal posterior of the means given the sums of the last pass."""
+        weight = inverse / self.noise_variance
+        if self.diagonal:
+            self._update_means_one_by_one(weight)
+            return
+        identity = np.eye(len(self.means))
+        precision = weight * self._second + identity / self.component_variance
+        try:
+            factor = cho_factor(precision)
+        except LinAlgError:
+            raise ValueError(
+                "some values of X are so large that the rest is lost in rounding; rescale X, clip"
+                " its outliers, or set noise_variance and component_variance to its scale"
+            ) from None
+        covariance = cho_solve(factor, identity)
+        self.covariance = 0.5 * (covariance + covariance.T)
+        self.means = cho_solve(factor, weight * self._products)
+
+    def _update_means_one_by_one(self, weight: float) -> None:
+        """Update the mean field of the components, each given the others."""
+        second = np.diag(self._second)
+        variance = 1 / (1 / self.component_variance + weight * second)
+        self.covariance = np.diag(variance)
+        off_diagonal = self._second - np.diag(second)
+        self.means = self.means.copy()
+        for k in range(len(self.means)):
+            unexplained = self._products[k] - off_diagonal[k] @ self.means
+            self.means[k] = variance[k] * weight * unexplained
+
+    # -- expectations
+    def _expected_square(self) -> float:
+        """Sum over the rows of E|x - sum_k z_k mu_k|^2, from the unweighted sums of the
+        last pass.
+        """
+        cross = np.sum(self.means * self._products)
+        quadratic = np.sum(self._gram * self._second)
+        return float(self._squares - 2 * cross + quadratic)
+
+    def _expected_squares(self, rows) -> NDArray[np.float64]:
+        """E|x - sum_k z_k mu_k|^2 of some rows, (n,)."""
+        x = self.rows(rows)
+        active = self.activations[rows].T
+        gram = self._gram
+        own = (1 - active) * np.diag(gram)[:, None]
+        return np.einsum("nd,nd->n", x, x) + np.sum(
+            active * (gram @ active + own - 2 * self.means @ x.T), axis=0
+        )
+
+
+def _sweep_rows(part, *, means, terms, weighted, forced):
+    """Update some rows: (activations, sum b E[z z'], sum b E[z] x', entropy), where b is 1 unless
+    weighted.
+    """
+    from sklpf.models.factorial.learning._activation_kernels import update_activations
+
+    X, activations, inverse = part
+    x = dense(X)
+    active = np.array(activations.T, order="C")
+    products = means @ x.T
+    gram, log_odds, half_precision = terms
+    if forced is not None:
+        search_activations(products, active, gram, log_odds, half_precision, forced)
+    entropy = update_activations(
+        products, active, gram, log_odds, half_precision, np.array(inverse)
+    )
+    return active.T, *_sums(x, active, inverse if weighted else None), np.array(entropy)
+
+
+def dense(X) -> NDArray[np.float64]:
+    """Return rows, dense or sparse, as a dense array of float64."""
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+
+
+def _sums(x, active, inverse=None):
+    """sum_n b_n E[z z'] (K, K) and sum_n b_n E[z] x' (K, D) of activations (K, n), b = 1 where it
+    is not given.
+    """
+    weights = active if inverse is None else active * inverse
+    second = weights @ active.T
+    np.fill_diagonal(second, weights.sum(axis=1))
+    return second, weights @ x

@@ -1,0 +1,1 @@
+"""Learning topics: variational Bayes, tempered or not, and collapsed Gibbs sampling."""

@@ -1,0 +1,418 @@
+"""Numba kernels of the topics of documents in latent Dirichlet allocation.
+
+Words are rows: exp(E log beta) of a word lies in one padded row. Topics that a document hardly has
+are dropped; when half are, or at once where topics are few, the others' part of the document's rows
+is copied, topic by topic, to where it stays in a near cache. Rows and theta have the type of the
+counts; gamma and the digamma function are float64. Nothing here mixes documents: a document's
+numbers are the same in any company.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from sklpf._utils.layout import LANES
+from sklpf.kernels import exp64, inlined, njit
+from sklpf.models.lda._vector_kernels import FLUSH, add_four, digamma, exp_digamma, four_dots
+from sklpf.models.lda.learning._word_kernels import fill_powers
+
+_REGISTER = 8  # gamma and the like go eight at a time
+# topics: a document's matrix is turned at once, and one of more topics when half of them are left
+_NARROW = 32
+_SMALL = 0.002  # sums of gamma whose exp(digamma) is nearly out of range
+_NOTHING = 1e-100  # gamma and alpha in the padding, where theta must be finite
+_EPSILON = (
+    2.0**-52
+)  # words that a document's topics explain with less than this have no say, as in scikit-learn
+_NEGLIGIBLE = (
+    1e-6  # tokens, or their share of a document of less than one, below which a topic is dropped
+)
+
+
+@inlined
+def _padded(n, multiple):
+    return (n + multiple - 1) // multiple * multiple
+
+
+# ---- one document
+class Scratch(NamedTuple):
+    """Work space for documents of up to n words and of K topics, both padded to multiples of LANES.
+
+    While a document has many topics its matrix is the words' own rows. Later it is a copy with a
+    row for each topic that is left, from which topics are dropped without moving anything.
+    """
+
+    powers: np.ndarray  # (n * K,) or empty: the words' rows at the document's own temperature
+    matrix: np.ndarray  # ((K / 2 + 1) * n,) or more: rows of topics, the last of them 0
+    word_starts: np.ndarray  # (n,) int64: where the rows of words begin
+    topic_starts: np.ndarray  # (K,) int64: where the rows of topics begin
+    counts: np.ndarray  # (n,)
+    norms: np.ndarray  # (n,) probabilities
+    ratios: np.ndarray  # (n,) counts / probabilities
+    theta: np.ndarray  # (K,) exp(b E log theta)
+    sums: np.ndarray  # (K,) sum of ratios * rows
+    topics: np.ndarray  # (K,) int64: which topics are left
+    gamma: np.ndarray  # (K,) float64; nearly 0 in the padding, as alpha
+    alpha: np.ndarray  # (K,) float64
+    ones: np.ndarray  # (K,) float64: 0 in the padding
+    moves: np.ndarray  # (4 K,) float64: changes of gamma, gamma, whether a topic stays, and zeros
+    totals: np.ndarray  # (4,) float64: the sums of those
+    slots: np.ndarray  # (4,) int64: where those begin
+
+
+@inlined
+def _most_left(width):
+    """The most topics for which the matrix is turned."""
+    return width if width <= _NARROW else width // 2
+
+
+@njit
+def _scratch(n_words, n_topics, n_powers, like):
+    matrix = np.empty((_most_left(n_topics) + 1) * n_words, like.dtype)
+    matrix[-n_words:] = 0
+    return Scratch(
+        np.zeros(n_powers, like.dtype),
+        matrix,
+        np.zeros(n_words, np.int64),
+        np.zeros(n_topics, np.int64),
+        np.zeros(n_words, like.dtype),
+        np.zeros(n_words, like.dtype),
+        np.zeros(n_words, like.dtype),
+        np.zeros(n_topics, like.dtype),
+        np.zeros(n_topics, like.dtype),
+        np.zeros(n_topics, np.int64),
+        np.zeros(n_topics),
+        np.zeros(n_topics),
+        np.zeros(n_topics),
+        np.zeros(4 * n_topics),
+        np.zeros(4),
+        np.zeros(4, np.int64),
+    )
+
+
+@njit
+def _explain_words(scratch, rows, n_words, width):
+    """Set norms, ratios and sums for theta as it is, word by word."""
+    scratch.sums[:] = 0
+    epsilon = scratch.norms.dtype.type(_EPSILON)
+    for i in range(0, n_words, 4):
+        four_dots(scratch.theta, rows, scratch.word_starts, i, width, scratch.norms)
+        for j in range(i, i + 4):
+            scratch.norms[j] += epsilon
+            scratch.ratios[j] = scratch.counts[j] / scratch.norms[j]
+        add_four(scratch.ratios, rows, scratch.word_starts, i, width, scratch.sums)
+
+
+@njit
+def _explain_topics(scratch, n_left, width):
+    """Like `_explain_words`, topic by topic of those that are left; width is that of the words."""
+    scratch.norms[:width] = _EPSILON
+    for j in range(0, n_left, 4):
+        add_four(scratch.theta, scratch.matrix, scratch.topic_starts, j, width, scratch.norms)
+    _divide(scratch.counts[:width], scratch.norms, scratch.ratios)
+    for j in range(0, n_left, 4):
+        four_dots(scratch.ratios, scratch.matrix, scratch.topic_starts, j, width, scratch.sums)
+
+
+@njit
+def _divide(numerator, denominator, out):
+    for i in range(numerator.shape[0]):
+        out[i] = numerator[i] / denominator[i]
+
+
+@njit
+def _weigh(gamma, total, theta):
+    """theta = exp(E log theta) for Dirichlet(gamma) with sum `total`."""
+    factor = 1.0 / exp_digamma(total)
+    for k in range(gamma.shape[0]):
+        value = exp_digamma(gamma[k]) * factor
+        theta[k] = value if value > FLUSH else 0.0
+
+
+@njit
+def _weigh_tempered(gamma, total, inverse, theta):
+    """theta = exp(inverse * E log theta)."""
+    offset = digamma(total)
+    for k in range(gamma.shape[0]):
+        value = exp64(inverse * (digamma(gamma[k]) - offset))
+        theta[k] = value if value > FLUSH else 0.0
+
+
+@inlined
+def _set_theta(gamma, total, inverse, theta):
+    if inverse == 1.0 and total > _SMALL:
+        _weigh(gamma, total, theta)
+    else:
+        _weigh_tempered(gamma, total, inverse, theta)
+
+
+@njit
+def _set_gamma(alpha, gamma, theta, sums, inverse, threshold, moves):
+    """gamma = alpha + inverse * theta * sums; moves gets the changes, gamma, and whether a topic
+    has its tokens.
+    """
+    width = gamma.shape[0]
+    for k in range(width):
+        tokens = np.float64(theta[k]) * np.float64(sums[k])
+        new = alpha[k] + inverse * tokens
+        moves[k] = abs(new - gamma[k])
+        moves[width + k] = new
+        moves[2 * width + k] = 1.0 if tokens > threshold else 0.0
+        gamma[k] = new
+
+
+@njit
+def _drop(scratch, gamma, width):
+    """Drop topics without tokens, whose gamma is final and goes to `gamma`; returns the width of
+    those that are left.
+
+    The matrix stays as it is; the starts of the topics move along.
+    """
+    n = np.int64(0)
+    for k in range(width):
+        if scratch.ones[k] == 0.0:
+            continue
+        if scratch.moves[2 * width + k] == 0.0:
+            gamma[scratch.topics[k]] = scratch.gamma[k]
+            continue
+        scratch.gamma[n] = scratch.gamma[k]
+        scratch.alpha[n] = scratch.alpha[k]
+        scratch.topics[n] = scratch.topics[k]
+        scratch.topic_starts[n] = scratch.topic_starts[k]
+        n += 1
+    width = _padded(n, _REGISTER)
+    _pad(scratch, n, width)
+    return width
+
+
+@njit
+def _pad(scratch, n, width):
+    scratch.ones[:n] = 1.0
+    scratch.ones[n:width] = 0.0
+    scratch.gamma[n:width] = _NOTHING
+    scratch.alpha[n:width] = _NOTHING
+    scratch.sums[n:width] = 0.0
+    scratch.topic_starts[n:width] = scratch.matrix.shape[0] - scratch.counts.shape[0]
+    scratch.moves[3 * width : 4 * width] = 0.0
+
+
+@njit
+def _turn(scratch, rows, n_words, n_left, width):
+    """Copy the words' rows, topic by topic; width is that of the words."""
+    for i in range(n_words):
+        begin = scratch.word_starts[i]
+        for j in range(n_left):
+            scratch.matrix[j * width + i] = rows[begin + scratch.topics[j]]
+    for j in range(n_left):
+        scratch.matrix[j * width + n_words : (j + 1) * width] = 0
+        scratch.topic_starts[j] = j * width
+
+
+@njit
+def _settle(scratch, rows, gamma, n_words, inverse, tolerance, max_iter, threshold):
+    """Update gamma until its changes sum to less than `tolerance`.
+
+    theta, ratios and sums are then up to date. Returns the width of the topics that are left, and
+    whether the matrix is a copy of theirs.
+    """
+    n_kept = gamma.shape[0]
+    width = scratch.gamma.shape[0]
+    turned = False
+    rest = 0.0
+    total = 0.0
+    width_words = _padded(n_words, LANES)
+    for k in range(gamma.shape[0]):
+        total += gamma[k]
+    _set_theta(scratch.gamma, total, inverse, scratch.theta)
+    for iteration in range(max_iter + 1):
+        if turned:
+            _explain_topics(scratch, n_kept, width_words)
+        else:
+            _explain_words(scratch, rows, n_words, width)
+        if iteration == max_iter:
+            break
+        _set_gamma(
+            scratch.alpha[:width],
+            scratch.gamma[:width],
+            scratch.theta[:width],
+            scratch.sums[:width],
+            inverse,
+            threshold,
+            scratch.moves,
+        )
+        scratch.slots[1] = width
+        scratch.slots[2] = 2 * width
+        scratch.slots[3] = 3 * width
+        four_dots(scratch.ones, scratch.moves, scratch.slots, 0, width, scratch.totals)
+        change = scratch.totals[0]
+        total = scratch.totals[1] + rest
+        n_left = np.int64(scratch.totals[2])
+        if n_left > 0 and (
+            _padded(n_left, 4) < _padded(n_kept, 4) if turned else n_left <= _most_left(width)
+        ):
+            before = scratch.totals[1]
+            width = _drop(scratch, gamma, width)
+            n_kept = n_left
+            if not turned:
+                _turn(scratch, rows, n_words, n_left, width_words)
+                turned = True
+            for k in range(n_left):
+                before -= scratch.gamma[k]
+            rest += before
+        _set_theta(scratch.gamma[:width], total, inverse, scratch.theta[:width])
+        if change < tolerance:
+            max_iter = iteration + 1
+    return width, turned
+
+
+@njit
+def infer(
+    words,
+    counts,
+    indptr,
+    rows,
+    log_rows,
+    inverse,
+    local,
+    alpha,
+    gamma,
+    theta,
+    ratios,
+    values,
+    joints,
+    tolerance,
+    max_iter,
+):
+    """Update gamma of every document until it settles, from the gamma given.
+
+    Parameters
+    ----------
+    words, counts, indptr : (nnz,) int32, (nnz,), (n + 1,)
+        Rows of `rows` or `log_rows`, and how often each occurs, above 0.
+    rows : (n_words, padded K)
+        exp(b E log beta); not used where every document has a b of its own.
+    log_rows : (n_words or 0, padded K)
+        E log beta: for `joints`, and for inverse temperatures of documents.
+    inverse : (1,) or (n,)
+        b, the same for all documents or one each.
+    local : bool
+        Whether it is one each.
+    alpha, gamma : (K,), (n, K)
+    theta, ratios : (n, padded K), (nnz,)
+        Gets exp(b E log theta), 0 for topics that were dropped, and b counts / sum_k theta rows.
+    values, joints : (n,)
+        Gets sum_v n_v log sum_k theta rows, and U (only with `log_rows`).
+    tolerance : float
+        Of the mean change of gamma.
+    """
+    n = gamma.shape[0]
+    n_topics = alpha.shape[0]
+    padded = theta.shape[1]
+    longest = 1
+    for d in range(n):
+        longest = max(longest, indptr[d + 1] - indptr[d])
+    longest = _padded(longest, LANES)
+    scratch = _scratch(longest, padded, longest * padded if local else 0, ratios)
+    flat = scratch.powers if local else rows.reshape(-1)
+    for d in range(n):
+        span = slice(indptr[d], indptr[d + 1])
+        inverse_d = inverse[d] if local else inverse[0]
+        if local:
+            _raise_words(scratch, log_rows, words[span], inverse_d, n_topics)
+        tokens = _start(scratch, words[span], counts[span], alpha, gamma[d], 0 if local else padded)
+        threshold = _NEGLIGIBLE * min(1.0, tokens)
+        n_words = indptr[d + 1] - indptr[d]
+        width, turned = _settle(
+            scratch, flat, gamma[d], n_words, inverse_d, tolerance * n_topics, max_iter, threshold
+        )
+        values[d] = _finish(
+            scratch, counts[span], width, gamma[d], theta[d], ratios[span], inverse_d
+        )
+        if log_rows.shape[0] > 0:
+            joints[d] = _expected_log_joint(
+                scratch, flat, log_rows, words[span], gamma[d], width, turned
+            )
+
+
+@njit
+def _raise_words(scratch, log_rows, words, inverse, n_topics):
+    padded = log_rows.shape[1]
+    for i in range(words.shape[0]):
+        begin = i * padded
+        fill_powers(
+            log_rows[words[i], :n_topics], inverse, scratch.powers[begin : begin + n_topics]
+        )
+
+
+@njit
+def _start(scratch, words, counts, alpha, gamma, padded):
+    """Set counts, starts, gamma and alpha; padded is 0 if the document has rows of its own. Returns
+    its tokens.
+    """
+    n_words = counts.shape[0]
+    n_topics = alpha.shape[0]
+    tokens = 0.0
+    for i in range(n_words):
+        scratch.counts[i] = counts[i]
+        scratch.word_starts[i] = words[i] * padded if padded > 0 else i * scratch.gamma.shape[0]
+        tokens += counts[i]
+    scratch.counts[n_words : _padded(n_words, LANES)] = 0
+    scratch.word_starts[n_words : _padded(n_words, LANES)] = 0
+    for k in range(n_topics):
+        scratch.topics[k] = k
+        scratch.gamma[k] = gamma[k]
+        scratch.alpha[k] = alpha[k]
+    _pad(scratch, n_topics, scratch.gamma.shape[0])
+    return tokens
+
+
+@njit
+def _finish(scratch, counts, width, gamma, theta, ratios, inverse):
+    """Write gamma, theta and inverse * counts / probabilities; returns sum of counts * log
+    probability.
+    """
+    value = 0.0
+    for i in range(counts.shape[0]):
+        ratios[i] = inverse * scratch.ratios[i]
+        value += counts[i] * math.log(scratch.norms[i])
+    theta[:] = 0
+    for k in range(width):
+        if scratch.ones[k] > 0.0:
+            gamma[scratch.topics[k]] = scratch.gamma[k]
+            theta[scratch.topics[k]] = scratch.theta[k]
+    return value
+
+
+@njit
+def _expected_log_joint(scratch, rows, log_rows, words, gamma, width, turned):
+    """U = sum_v n_v sum_k phi_vk (E log theta_k + E log beta_kv), after `_settle`."""
+    offset = digamma(gamma.sum())
+    value = 0.0
+    sums = scratch.moves[:width]
+    sums[:] = 0.0
+    for i in range(words.shape[0]):
+        if turned:
+            _add_turned_logs(sums, scratch, log_rows[words[i]], i)
+        else:
+            begin = scratch.word_starts[i]
+            _add_logs(sums, rows[begin : begin + width], log_rows[words[i]], scratch.ratios[i])
+    for k in range(width):
+        if scratch.ones[k] > 0.0:
+            expected = digamma(scratch.gamma[k]) - offset
+            value += scratch.theta[k] * (sums[k] + scratch.sums[k] * expected)
+    return value
+
+
+@njit
+def _add_logs(sums, row, log_row, ratio):
+    for k in range(sums.shape[0]):
+        sums[k] += np.float64(ratio * row[k]) * log_row[k]
+
+
+@njit
+def _add_turned_logs(sums, scratch, log_row, word):
+    for k in range(sums.shape[0]):
+        if scratch.ones[k] > 0.0:
+            power = scratch.matrix[scratch.topic_starts[k] + word]
+            sums[k] += np.float64(scratch.ratios[word] * power) * log_row[scratch.topics[k]]

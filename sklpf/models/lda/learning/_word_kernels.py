@@ -1,0 +1,256 @@
+"""Numba kernels of topics in latent Dirichlet allocation: rows of words, updates, bounds and
+moments.
+
+Words are rows: lambda of a word over all topics lies side by side, as base + scale * weights. Sums
+are float64.
+"""
+
+import math
+
+import numpy as np
+
+from sklpf.kernels import exp64, inlined, njit
+from sklpf.models.lda._vector_kernels import (
+    FLUSH,
+    add_four,
+    digamma,
+    exp_digamma,
+    log_gamma,
+    trigamma,
+)
+
+_LOWEST = -1e4  # of E log beta: exponentials below this are 0 at any temperature
+
+
+# ---- words
+@njit
+def list_words(indices, n_features):
+    """The distinct words of a batch, rising, and the number of each entry's word among them."""
+    number = np.full(n_features, -1, np.int32)
+    n = 0
+    for i in range(indices.shape[0]):
+        number[indices[i]] = 0
+    words = np.empty(min(n_features, indices.shape[0]), np.int32)
+    for v in range(n_features):
+        if number[v] == 0:
+            number[v] = n
+            words[n] = v
+            n += 1
+    local = np.empty(indices.shape[0], np.int32)
+    for i in range(indices.shape[0]):
+        local[i] = number[indices[i]]
+    return words[:n].copy(), local
+
+
+@njit
+def fill_exp_rows(weights, words, base, scale, factors, out):
+    """out[i] = exp(E log beta) of words[i], for lambda = base + scale * weights and factors
+    exp(-digamma(sums)).
+    """
+    for i in range(words.shape[0]):
+        _fill_exp_row(weights[words[i]], base, scale, factors, out[i])
+
+
+@njit
+def _fill_exp_row(weights, base, scale, factors, out):
+    for k in range(weights.shape[0]):
+        value = exp_digamma(base + scale * np.float64(weights[k])) * factors[k]
+        out[k] = value if value > FLUSH else 0.0
+
+
+@njit
+def fill_log_rows(weights, words, base, scale, offsets, out):
+    """out[i] = E log beta of words[i], not below _LOWEST; offsets are digamma(sums)."""
+    for i in range(words.shape[0]):
+        _fill_log_row(weights[words[i]], base, scale, offsets, out[i])
+
+
+@njit
+def _fill_log_row(weights, base, scale, offsets, out):
+    for k in range(weights.shape[0]):
+        out[k] = max(digamma(base + scale * np.float64(weights[k])) - offsets[k], _LOWEST)
+
+
+@njit
+def fill_powers(log_row, inverse, out):
+    """out = exp(inverse * log_row), small values flushed to 0."""
+    for k in range(out.shape[0]):
+        value = exp64(inverse * np.float64(log_row[k]))
+        out[k] = value if value > FLUSH else 0.0
+
+
+@njit
+def raise_rows(log_rows, inverse, n_topics, out):
+    for i in range(out.shape[0]):
+        fill_powers(log_rows[i, :n_topics], inverse, out[i, :n_topics])
+
+
+@njit
+def add_statistics(columns, documents, ratios, theta, rows, words, factor, weights, totals):
+    """weights[words[i]] += factor * rows[i] * sum of ratios * theta over the documents with that
+    word; totals too.
+
+    columns, documents and ratios are the batch word by word: where each word begins, and its
+    documents.
+    """
+    n_topics = weights.shape[1]
+    padded = rows.shape[1]
+    flat = theta.reshape(-1)
+    sums = np.empty_like(rows[0])
+    starts = np.zeros(4, np.int64)
+    factors = np.zeros(4, ratios.dtype)
+    for i in range(words.shape[0]):
+        sums[:] = 0
+        for first in range(columns[i], columns[i + 1], 4):
+            factors[:] = 0
+            for j in range(first, min(first + 4, columns[i + 1])):
+                starts[j - first] = documents[j] * padded
+                factors[j - first] = ratios[j]
+            add_four(factors, flat, starts, 0, padded, sums)
+        _add_products(weights[words[i]], totals, sums[:n_topics], rows[i, :n_topics], factor)
+
+
+@njit
+def add_local_statistics(
+    columns, documents, ratios, theta, log_rows, inverse, words, factor, weights, totals
+):
+    """Like `add_statistics` where each document has an inverse temperature of its own."""
+    n_topics = weights.shape[1]
+    sums = np.empty_like(log_rows[0])
+    power = np.zeros_like(log_rows[0])
+    ones = np.ones_like(log_rows[0])
+    for i in range(words.shape[0]):
+        sums[:] = 0
+        for j in range(columns[i], columns[i + 1]):
+            fill_powers(log_rows[i, :n_topics], inverse[documents[j]], power[:n_topics])
+            _add_product_row(sums, power, theta[documents[j]], ratios[j])
+        _add_products(weights[words[i]], totals, sums[:n_topics], ones[:n_topics], factor)
+
+
+@njit
+def _add_product_row(sums, first, second, factor):
+    for k in range(sums.shape[0]):
+        sums[k] += factor * first[k] * second[k]
+
+
+@inlined
+def _add_products(weights, totals, first, second, factor):
+    for k in range(weights.shape[0]):
+        more = factor * np.float64(first[k]) * np.float64(second[k])
+        weights[k] += more
+        totals[k] += more
+
+
+# ---- bounds
+@inlined
+def _dirichlet_term(prior, value, offset):
+    """What one value of q adds to E[log p - log q] of a Dirichlet, but for log Gamma of the prior
+    and of the sums.
+    """
+    return (prior - value) * (digamma(value) - offset) + log_gamma(value)
+
+
+@njit
+def _document_terms(alpha, gamma, offset, out):
+    for k in range(alpha.shape[0]):
+        out[k] = _dirichlet_term(alpha[k], gamma[k], offset)
+
+
+@njit
+def _word_terms(prior, base, scale, weights, offsets, out):
+    for k in range(offsets.shape[0]):
+        out[k] = _dirichlet_term(prior, base + scale * np.float64(weights[k]), offsets[k])
+
+
+@njit
+def document_terms(alpha, gamma):
+    """Sums over topics, (n,), of `_dirichlet_term` - log Gamma(sum of gamma)."""
+    terms = np.empty(alpha.shape[0])
+    sums = np.empty(gamma.shape[0])
+    for d in range(gamma.shape[0]):
+        total = gamma[d].sum()
+        _document_terms(alpha, gamma[d], digamma(total), terms)
+        sums[d] = terms.sum() - log_gamma(total)
+    return sums
+
+
+@njit
+def word_terms(prior, base, scale, weights, offsets):
+    """Sum over words and topics of `_dirichlet_term` for lambda = base + scale * weights."""
+    terms = np.empty(offsets.shape[0])
+    total = 0.0
+    for v in range(weights.shape[0]):
+        _word_terms(prior, base, scale, weights[v], offsets, terms)
+        total += terms.sum()
+    return total
+
+
+@njit
+def _expected_log_row(gamma, offset, out):
+    for k in range(gamma.shape[0]):
+        out[k] = digamma(gamma[k]) - offset
+
+
+@njit
+def expected_log(gamma):
+    """E log theta, (n, K), for theta ~ Dirichlet(gamma)."""
+    out = np.empty_like(gamma)
+    for d in range(gamma.shape[0]):
+        _expected_log_row(gamma[d], digamma(gamma[d].sum()), out[d])
+    return out
+
+
+@njit
+def _add_polygammas(prior, counts, first, second):
+    for k in range(prior.shape[0]):
+        first[k] += digamma(prior[k] + counts[k])
+        second[k] += trigamma(prior[k] + counts[k])
+
+
+@njit
+def mean_polygammas(prior, counts):
+    """Means over documents of digamma and trigamma of prior + counts, (K,) each."""
+    first, second = np.zeros(prior.shape[0]), np.zeros(prior.shape[0])
+    for d in range(counts.shape[0]):
+        _add_polygammas(prior, counts[d], first, second)
+    return first / counts.shape[0], second / counts.shape[0]
+
+
+# ---- moments
+@njit
+def _moment_row(base, scale, weights, power, out):
+    for k in range(weights.shape[0]):
+        value = base + scale * np.float64(weights[k])
+        out[k] += exp64(log_gamma(value + power) - log_gamma(value))
+
+
+@njit
+def power_sums(base, scale, weights, power):
+    """Sum over words, (K,), of Gamma(lambda + power) / Gamma(lambda) for lambda = base + scale *
+    weights.
+    """
+    sums = np.zeros(weights.shape[1])
+    for v in range(weights.shape[0]):
+        _moment_row(base, scale, weights[v], power, sums)
+    return sums
+
+
+@njit
+def _tempered_row(gamma, power, log_sums, out):
+    for k in range(gamma.shape[0]):
+        out[k] = exp64(log_gamma(gamma[k] + power) - log_gamma(gamma[k]) + log_sums[k])
+
+
+@njit
+def log_tempered_tokens(gamma, powers, log_sums):
+    """A_d(s) = log sum_k E[theta_k^s] exp(log_sums[s, k]), shape (n, S), for theta ~
+    Dirichlet(gamma_d).
+    """
+    out = np.empty((gamma.shape[0], powers.shape[0]))
+    terms = np.empty(gamma.shape[1])
+    for d in range(gamma.shape[0]):
+        total = gamma[d].sum()
+        for j in range(powers.shape[0]):
+            _tempered_row(gamma[d], powers[j], log_sums[j], terms)
+            out[d, j] = math.log(terms.sum()) + log_gamma(total) - log_gamma(total + powers[j])
+    return out

@@ -1,0 +1,81 @@
+"""What the parameters of an RBM say of rows of its visible units."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.utils import gen_batches
+from sklearn.utils.extmath import safe_sparse_dot
+
+_ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
+_LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
+
+
+def log_f(model, X) -> NDArray[np.float64]:
+    """Log of the unnormalised probability of every row, the hidden units summed out, (n,)."""
+    from sklpf.models.rbm._free_energy_kernels import log1p_exp_sums
+
+    bias = model.intercept_visible_.astype(np.float64)
+    out = np.empty(X.shape[0])
+    for rows, x, fields in _hidden_fields(model, X):
+        log1p_exp_sums(fields, out[rows])
+        out[rows] += safe_sparse_dot(x, bias)
+    return out
+
+
+def pseudo_log_likelihood(model, X) -> NDArray[np.float64]:
+    """The sum over visible units of log p(x_i | all other units of x) of every row, (n,)."""
+    from sklpf.models.rbm import _free_energy_kernels as kernels
+
+    by_visible = np.array(model.components_.T, dtype=np.float64, order="C")
+    bias = model.intercept_visible_.astype(np.float64)
+    out = np.empty(X.shape[0])
+    most = int(_LARGEST_EXPONENT / max(np.abs(by_visible).max(), 1e-3))
+    turned = (np.exp(by_visible), np.exp(-by_visible)) if most > 0 else None
+    for rows, x, fields in _hidden_fields(model, X):
+        x = x.toarray() if sp.issparse(x) else np.array(x, order="C")
+        if turned and np.all((x == 0) | (x == 1)):
+            kernels.pseudo_log_likelihood_binary(
+                *turned, bias, x, expit(-fields), expit(fields), most, out[rows]
+            )
+        else:
+            kernels.pseudo_log_likelihood(by_visible, bias, x, fields, out[rows])
+    return out
+
+
+def _hidden_fields(model, X):
+    """Blocks of rows: (slice, rows as float64, input of the hidden units (n, n_components))."""
+    weights = model.components_.T.astype(np.float64)
+    bias = model.intercept_hidden_.astype(np.float64)
+    for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE):
+        x = X[rows].astype(np.float64)
+        yield rows, x, np.ascontiguousarray(safe_sparse_dot(x, weights, dense_output=True) + bias)
+
+
+def binary_rows(X) -> NDArray[np.bool_]:
+    """Which rows hold nothing but 0 and 1, (n,)."""
+    if not sp.issparse(X):
+        return np.all((X == 0) | (X == 1), axis=1)
+    other = np.flatnonzero((X.data != 0) & (X.data != 1))
+    rows = np.ones(X.shape[0], dtype=bool)
+    rows[np.searchsorted(X.indptr, other, side="right") - 1] = False
+    return rows
+
+
+def short_run_mean(model) -> NDArray[np.float64]:
+    """Visible means of 100 chains after 20 Gibbs sweeps from random hidden units, pulled a tenth of
+    the way to 1/2.
+
+    Rounded, so that they do not depend on the number of BLAS threads.
+    """
+    rng = np.random.default_rng(0)
+    hidden = rng.random((100, model.components_.shape[0])) < 0.5
+    for _ in range(20):
+        mean = expit(hidden @ model.components_ + model.intercept_visible_)
+        visible = rng.random(mean.shape) < mean
+        hidden = rng.random(hidden.shape) < expit(
+            visible @ model.components_.T + model.intercept_hidden_
+        )
+    return np.round(0.9 * mean.mean(axis=0, dtype=np.float64) + 0.05, 6)

@@ -1,0 +1,86 @@
+"""Numba kernels of an RBM's log densities of rows: free energies and pseudo-likelihoods."""
+
+import math
+
+import numpy as np
+
+from sklpf.kernels import njit
+from sklpf.models.rbm._enumeration_kernels import log1p_exp_sum
+
+_ROWS_IN_CACHE = 16
+
+
+@njit
+def log1p_exp_sums(fields, out):
+    """out_r = sum over j of log(1 + exp(fields[r, j])), float64."""
+    lanes = np.empty(16)
+    for r in range(fields.shape[0]):
+        out[r] = log1p_exp_sum(fields[r], fields.shape[1], lanes)
+
+
+@njit
+def _log_product_of_sums(off, on, factors, most, terms):
+    """Sum over j of log(off_j + on_j * factors_j), a log for up to `most` terms: halves are folded
+    onto each other.
+    """
+    length = off.shape[0]
+    folded = 1
+    total = 0.0
+    for j in range(length):
+        terms[j] = off[j] + on[j] * factors[j]
+    while length > 1 and 2 * folded <= most:
+        half = (length + 1) // 2
+        head = terms[:half]
+        tail = terms[half:length]
+        for j in range(tail.shape[0]):
+            head[j] *= tail[j]
+        length = half
+        folded = 2 * folded
+    for j in range(length):
+        total += math.log(terms[j])
+    return total
+
+
+@njit
+def _log_sigmoid(x):
+    return min(x, 0.0) - math.log1p(math.exp(-abs(x)))
+
+
+@njit
+def pseudo_log_likelihood_binary(turned_on, turned_off, visible_bias, X, off, on, most, out):
+    """out_r = sum over i of log p(x_i | the other x) for binary X (n, M), in float64.
+
+    turned_on = exp(by_visible) and turned_off = exp(-by_visible) (M, J); on and off (n, J) are the
+    probabilities of h_j = 1 and 0 given x. Products of `most` entries of turned_on or turned_off
+    must be finite and positive.
+    """
+    terms = np.empty(off.shape[1])
+    out[:] = 0.0
+    for first in range(0, X.shape[0], _ROWS_IN_CACHE):
+        for i in range(X.shape[1]):
+            for r in range(first, min(first + _ROWS_IN_CACHE, X.shape[0])):
+                factors = turned_off[i] if X[r, i] else turned_on[i]
+                change = _log_product_of_sums(off[r], on[r], factors, most, terms)
+                out[r] += _log_sigmoid(-change + (visible_bias[i] if X[r, i] else -visible_bias[i]))
+
+
+@njit
+def pseudo_log_likelihood(by_visible, visible_bias, X, fields, out):
+    """out_r = sum over i of log p(x_i | the other x): x against x with its i-th value replaced by 1
+    - x_i.
+
+    by_visible (M, J), X (n, M) and fields = hidden bias + X @ by_visible (n, J), all float64.
+    """
+    n_visible, n_hidden = by_visible.shape
+    lanes = np.empty(16)
+    flipped = np.empty(n_hidden)
+    for r in range(X.shape[0]):
+        here = log1p_exp_sum(fields[r], n_hidden, lanes)
+        out[r] = 0.0
+        for i in range(n_visible):
+            change = 1.0 - 2.0 * X[r, i]
+            for j in range(n_hidden):
+                flipped[j] = fields[r, j] + change * by_visible[i, j]
+            out[r] += _log_sigmoid(
+                here - change * visible_bias[i] - log1p_exp_sum(flipped, n_hidden, lanes)
+            )

@@ -1,0 +1,158 @@
+"""log Z of an RBM while it trains: what lies between the model and the callbacks that follow it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+
+from sklpf._utils.warnings import warn
+from sklpf.models.rbm._path import RBMPath
+from sklpf.models.rbm.learning._contrastive_divergence import Trainer
+from sklpf.models.rbm.learning._scatter import LastPasses, log_likelihood_scatter
+from sklpf.training import EarlyStopping, LogPartitionTracker
+
+ATTRIBUTES = (
+    "log_partition_curve_",
+    "log_partition_std_errors_",
+    "validation_scores_",
+    "validation_score_std_errors_",
+    "best_iteration_",
+    "log_likelihood_scatter_",
+)
+# Of particles: up to a fifth of the time of a pass.
+_MOVES_PER_ROW = 0.25
+_MOVES_PER_BATCH = 1.5
+_WORK_PER_PASS = 8e8  # weights times moves of a particle that a pass may cost anyway, 0.02 s
+
+
+def split(model, X, rng) -> tuple[Any, Any]:
+    """Rows to train on and rows to validate on, the latter None without `early_stopping`."""
+    if not model.early_stopping:
+        return X, None
+    if model.track_log_partition == "rts":
+        raise ValueError(
+            'early_stopping needs the error of log Z, which track_log_partition="rts" has none of:'
+            ' choose "particles"'
+        )
+    X, held_out = train_test_split(X, test_size=model.validation_fraction, random_state=rng)
+    held_out = held_out.toarray() if sp.issparse(held_out) else held_out
+    if not np.all((held_out == 0) | (held_out == 1)):
+        raise ValueError(
+            "early_stopping needs rows of 0 and 1, others have no likelihood: binarise X"
+        )
+    return X, held_out
+
+
+def make_tracker(
+    model, n_rows: int, before: LogPartitionTracker | None = None
+) -> LogPartitionTracker:
+    """The tracker of a model that sees `n_rows` rows in a pass, which may go on from where another
+    one stands.
+
+    It draws nothing from the model's generator.
+    """
+    method = model.track_log_partition or "particles"
+    n_moves = n_rows * (_MOVES_PER_ROW + _MOVES_PER_BATCH / min(model.batch_size, n_rows))
+    tracker = LogPartitionTracker(
+        functools.partial(path_of, model.visible_mean_),
+        model._partition_seed,
+        method,
+        n_moves=max(n_moves, _WORK_PER_PASS / model.components_.size),
+    )
+    return tracker if before is None or before.method != method else tracker.after(before)
+
+
+class Monitor:
+    """The callbacks of a fit, and what they leave on the model.
+
+    Parameters
+    ----------
+    model : BernoulliRBM
+    X_validation : ndarray of shape (n_rows, n_features) or None
+        Rows of 0 and 1; None does without early stopping.
+    n_rows : int
+        Rows of a pass.
+    """
+
+    def __init__(self, model, X_validation, n_rows: int):
+        self.tracker: LogPartitionTracker | None = None
+        self.stopping: EarlyStopping | None = None
+        self.last_passes = LastPasses()
+        if X_validation is not None or model.track_log_partition:
+            self.tracker = make_tracker(model, n_rows)
+        if X_validation is not None:
+            log_f = functools.partial(_mean_log_f, X_validation)
+            rule = (model.tol, model.n_iter_no_change)
+            self.stopping = EarlyStopping(self.tracker, log_f, Trainer.snapshot, *rule)
+
+    @property
+    def callbacks(self) -> list[Any]:
+        """What `train` is to call after every pass, in this order."""
+        return [
+            each for each in (self.tracker, self.stopping, self.last_passes) if each is not None
+        ]
+
+    def store(self, model, trainer) -> None:
+        """Write what was seen to the model, for `partial_fit` to go on from, and the best weights
+        to the trainer.
+        """
+        passes = list(self.last_passes.parameters)
+        model.log_likelihood_scatter_ = log_likelihood_scatter(
+            passes, trainer.X, trainer.h, model._partition_seed
+        )
+        if self.tracker is not None:
+            self._store_tracked(model, trainer)
+
+    def _store_tracked(self, model, trainer) -> None:
+        """Write log Z after every pass, and what early stopping found."""
+        model._tracker = self.tracker
+        store_curve(model, model._tracker)
+        n_lost = int(np.isinf(model.log_partition_std_errors_).sum())
+        if n_lost:
+            n_passes = len(model.log_partition_std_errors_)
+            warn(
+                f"log Z could not be followed in {n_lost} of {n_passes} passes, whose standard"
+                " errors are inf: lower learning_rate, or track it no longer and let score"
+                " estimate log Z",
+                ConvergenceWarning,
+            )
+        if self.stopping is not None:
+            self._store_best(model, trainer, self.stopping)
+
+    def _store_best(self, model, trainer, stopping) -> None:
+        """Write the validation scores, and give the trainer the best weights back."""
+        model.validation_scores_ = np.array(stopping.scores)
+        model.validation_score_std_errors_ = np.array(stopping.std_errors)
+        if stopping.best_iteration:
+            model.best_iteration_ = stopping.best_iteration
+            trainer.restore(stopping.best)
+        else:
+            model.best_iteration_ = len(stopping.scores)
+
+
+def store_curve(model, tracker) -> None:
+    """Write log Z after every pass to the model."""
+    model.log_partition_curve_ = np.array(
+        [estimate.log_partition for estimate in tracker.estimates]
+    )
+    model.log_partition_std_errors_ = np.array(
+        [estimate.std_error for estimate in tracker.estimates]
+    )
+
+
+def path_of(visible_mean, trainer) -> RBMPath:
+    """The path from units with these means to the model that a trainer has arrived at."""
+    components, intercept_visible, intercept_hidden = trainer.parameters
+    return RBMPath(components, intercept_visible, intercept_hidden, visible_mean)
+
+
+def _mean_log_f(X, path) -> float:
+    """Mean of log f over rows, at the end of a path."""
+    return float(
+        np.mean(path.log_f(path.state_from_rows(X), np.full(len(X), len(path.ladder) - 1)))
+    )

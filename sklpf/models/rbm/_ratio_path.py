@@ -1,0 +1,234 @@
+"""The path from one Bernoulli RBM to another, whose log Z is the log ratio of theirs."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
+
+from sklpf._utils.random import Stream
+from sklpf.models._direct_ratio import N_GROUPS
+from sklpf.models._scoring import default_estimator
+from sklpf.partition import ParallelTempering
+from sklpf.paths._base import check_ladder
+from sklpf.paths._kernel_path import KernelPath, read_only
+from sklpf.uncertainty import MOST_BETWEEN, between_groups
+
+_N_SWEEPS = 4096
+_N_DRAWS = 128  # of each model, for every ladder
+_LEAST_ALIKE = 0.5
+_WORK_PER_SEGMENT = 2e10  # weights times sweeps, about a second
+
+
+class EndParameters(NamedTuple):
+    """Weights (n_hidden, n_visible) and biases of an RBM."""
+
+    weights: NDArray[np.float64]
+    visible: NDArray[np.float64]
+    hidden: NDArray[np.float64]
+
+
+class RatioState(NamedTuple):
+    """Chains: visible units (n, M), the hidden units' inputs at both ends (n, 2 J), the terms of
+    log f_0 and log f_1 (n, 2) that are linear in v, and the ladder that each belongs to.
+    """
+
+    v: NDArray[np.uint8]
+    inputs: NDArray[np.float32]
+    linear: NDArray[np.float64]
+    ladder: NDArray[np.int64]
+
+
+class RBMRatioPath(KernelPath):
+    """From one RBM to another with the same visible units: all parameters change linearly, h is
+    summed out.
+
+    Hidden units of the two that do the same are one unit of the path (`match_units`); others of
+    either model have a counterpart of zeros at the other end. With n_0 and n_1 such counterparts at
+    the ends
+
+        log f_beta(v) = c_beta @ v + sum_j log(1 + e^(v @ W_beta_j + b_beta_j)) - ((1 - beta) n_0 +
+        beta n_1) log 2,
+
+    c_beta = (1 - beta) c_a + beta c_b and so on, so that f_0 and f_1 are the models' own densities
+    and log Z_1 - log Z_0 = log Z_b - log Z_a. Level 0 counts as normalised: this path's log Z is
+    that log ratio.
+
+    No level mixes better than the models do. The states at both ends are therefore replaced, at
+    every fourth sweep, by draws of the models. Each ladder has its own, from chains of its own, so
+    that ladders stay independent.
+
+    Parameters
+    ----------
+    a, b : EndParameters
+    draws_a, draws_b : ndarray of shape (G, N, M)
+        N draws of 0 and 1 from the two models for each of G ladders.
+    ladder : array-like of shape (K,)
+    """
+
+    base_log_partition: float | None = 0.0
+    _kernels = "sklpf.models.rbm._ratio_path_kernels"
+
+    def __init__(
+        self,
+        a: EndParameters,
+        b: EndParameters,
+        draws_a: NDArray,
+        draws_b: NDArray,
+        ladder: ArrayLike = (0, 1),
+    ):
+        self.draws = np.stack([draws_a, draws_b]).astype(np.uint8)
+        mean = self.draws.mean(axis=(0, 1, 2))
+        self.weights, self.hidden = align(
+            a, b, match_units(a.weights, b.weights, mean * (1 - mean))
+        )
+        self.visible = np.stack([a.visible, b.visible])
+        self.constants = -np.log(2) * (
+            self.hidden.shape[1] - np.array([len(a.hidden), len(b.hidden)])
+        )
+        self.ladder = check_ladder(ladder)
+
+    def _pack(self):
+        from sklpf.models.rbm._ratio_path_kernels import Ends
+
+        single = functools.partial(read_only, dtype=np.float32)
+        return Ends(
+            weights=single(self.weights),
+            by_visible=single(np.concatenate(self.weights).T),
+            hidden=single(self.hidden.ravel()),
+            visible=single(self.visible),
+            constants=read_only(self.constants),
+            draws=read_only(self.draws, np.uint8),
+        )
+
+    @property
+    def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the models' size here
+        return int(np.clip(_WORK_PER_SEGMENT / (self.weights.size * 10), 100, 10_000))
+
+    def default_estimator(self) -> ParallelTempering:
+        """Return what estimates the log ratio.
+
+        Returns
+        -------
+        ParallelTempering
+            Not fitted.
+        """
+        return ParallelTempering(N_GROUPS, n_sweeps=_N_SWEEPS)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Why the draws are not to be trusted, in sentences."""
+        sums = self.draws.sum(axis=2, dtype=np.float64)
+        shares = [between_groups(ladders, ladders, self.draws.shape[2]) for ladders in sums]
+        return tuple(
+            f"draws of the {name} model differ between ladders ({share:.0%} of the variance lies"
+            " between them)"
+            for name, share in zip(("first", "second"), shares)
+            if share > MOST_BETWEEN
+        )
+
+    def state_from_rows(self, v: NDArray, ladder: NDArray[np.int64]) -> RatioState:
+        """Return chains at visible rows v (n, M), of given ladders (n,)."""
+        from sklpf.models.rbm._ratio_path_kernels import refresh
+
+        v = np.array(v, dtype=np.uint8, order="C")
+        inputs = np.empty((len(v), self.hidden.size), np.float32)
+        linear = np.empty((len(v), 2))
+        refresh(self.packed, v, inputs, linear)
+        return RatioState(v, inputs, linear, np.array(ladder, dtype=np.int64))
+
+    def sample_base(self, n: int, stream: Stream) -> RatioState:
+        """Return n chains of one ladder, from its draws of the first model."""
+        ladder = stream.chain // n % self.draws.shape[1]
+        own = self.draws[0, ladder]
+        return self.state_from_rows(
+            own[stream.generator().integers(len(own), size=n)], np.full(n, ladder)
+        )
+
+    @property
+    def log_f_rounding(self) -> float:  # type: ignore[override]
+        """Rounding errors of log_f, whose inputs are float32, in nats: at most their sum over all
+        terms.
+        """
+        terms = max(np.abs(w).sum() + np.abs(b).sum() for w, b in zip(self.weights, self.hidden))
+        return float(
+            np.finfo(np.float32).eps / 2 * (terms + np.abs(self.visible).sum(axis=1).max())
+        )
+
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary: the probabilities of the second model's hidden units."""
+        return self.hidden.shape[1]
+
+
+# ---- two models side by side
+def match_units(weights_a: NDArray, weights_b: NDArray, variance: NDArray) -> NDArray[np.int64]:
+    """Return pairs of hidden units (n, 2) of two models that do nearly the same at visible units of
+    a given variance.
+
+    Units are alike by 2 Cov(x, y) / (Var x + Var y) of their inputs x and y, and matched so that
+    the pairs are alike by as much above 1/2 as they can be, weighted by their variance (an
+    assignment problem).
+    """
+    covariance = (weights_a * variance) @ weights_b.T
+    var_a, var_b = ((w * variance * w).sum(axis=1) for w in (weights_a, weights_b))
+    gain = covariance - _LEAST_ALIKE / 2 * (var_a[:, np.newaxis] + var_b)
+    pairs = np.stack(linear_sum_assignment(np.maximum(gain, 0), maximize=True), axis=1)
+    return pairs[gain[pairs[:, 0], pairs[:, 1]] > 0]
+
+
+def align(a: EndParameters, b: EndParameters, pairs: NDArray[np.int64]) -> tuple[NDArray, NDArray]:
+    """Weights (2, n, M) and biases (2, n) of one hidden layer at both ends: pairs, then units of a,
+    then those of b.
+    """
+    alone_a = np.setdiff1d(np.arange(len(a.weights)), pairs[:, 0])
+    alone_b = np.setdiff1d(np.arange(len(b.weights)), pairs[:, 1])
+    first_b = len(pairs) + len(alone_a)
+    n = first_b + len(alone_b)
+    weights = np.zeros((2, n, a.weights.shape[1]))
+    hidden = np.zeros((2, n))
+    at_a = np.arange(first_b)
+    at_b = np.r_[np.arange(len(pairs)), np.arange(first_b, n)]
+    units_a = np.r_[pairs[:, 0], alone_a]
+    units_b = np.r_[pairs[:, 1], alone_b]
+    weights[0, at_a] = a.weights[units_a]
+    hidden[0, at_a] = a.hidden[units_a]
+    weights[1, at_b] = b.weights[units_b]
+    hidden[1, at_b] = b.hidden[units_b]
+    return weights, hidden
+
+
+# ---- from models
+def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath:
+    """Return the path from one fitted `BernoulliRBM` to another, with draws of both."""
+    seeds = model_a._partition_seed, model_b._partition_seed
+    draws_a, draws_b = (
+        _draws(model, np.random.default_rng([*seeds, end]))
+        for end, model in enumerate((model_a, model_b))
+    )
+    return RBMRatioPath(_parameters(model_a), _parameters(model_b), draws_a, draws_b)
+
+
+def _parameters(model) -> EndParameters:
+    """Those of a fitted model."""
+    arrays = model.components_, model.intercept_visible_, model.intercept_hidden_
+    return EndParameters(*(np.asarray(array, dtype=np.float64) for array in arrays))
+
+
+def _draws(model, rng) -> NDArray[np.uint8]:
+    """Draws of a model for every ladder, (G, N, M): exact, or of as many independent tempered
+    ladders.
+    """
+    path = model.path()
+    estimator = model.partition_estimator
+    estimator = (
+        clone(estimator) if isinstance(estimator, ParallelTempering) else default_estimator(path)
+    )
+    if isinstance(estimator, ParallelTempering):
+        estimator.set_params(n_ladders=N_GROUPS, n_jobs=model.n_jobs, checkpoint=None)
+    v = estimator.sample(path, N_GROUPS * _N_DRAWS, rng).v
+    return v.reshape(_N_DRAWS, N_GROUPS, -1).swapaxes(0, 1)

@@ -1,0 +1,1 @@
+"""Learning weights by persistent contrastive divergence."""

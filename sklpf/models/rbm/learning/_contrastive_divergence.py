@@ -1,0 +1,154 @@
+"""Training of the Bernoulli RBM: what lies between the model's attributes and the
+training kernel.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import gen_batches
+
+from sklpf._utils.random import draw_seed, stream_key
+from sklpf.models.rbm.learning._weights import Layouts, Parameters, RunningAverage, zeros
+
+_VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
+
+
+class Trainer:
+    """The weights of a model, their average, the chains, the data, and the place in the random
+    stream.
+
+    Parameters
+    ----------
+    model : BernoulliRBM
+        With `components_`, both intercepts and `h_samples_`. Where these weights are an average,
+        training goes on from those after the last update, which the model keeps beside them.
+    X : ndarray or CSR matrix of shape (n_samples, n_features)
+    batch_size : int
+        Rows in a minibatch; the last one is shorter if need be.
+    rng : RandomState
+        One number is drawn from it.
+    n_passes : int, default=1
+        After which the rate of a linear schedule would be 0.
+    """
+
+    def __init__(self, model, X, batch_size: int, rng: np.random.RandomState, n_passes: int = 1):
+        kept = vars(model)
+        shown = Parameters(model.components_, model.intercept_visible_, model.intercept_hidden_)
+        self.weights = Layouts.of(Parameters(*kept.get("_last_parameters", shown)))
+        averaged = Layouts.of(shown) if model.average else self.weights
+        self.average = RunningAverage(
+            model.average, averaged, kept.get("_n_rows_trained", 0), kept.get("_n_averaged", 0)
+        )
+        self.h = np.array(model.h_samples_ != 0, dtype=np.uint8, order="C")
+        self.X = X
+        self.batch_size = min(int(batch_size), X.shape[0])
+        n_components, n_features = shown.components.shape
+        self.scratch = (
+            zeros(len(self.h), n_features),
+            zeros(self.batch_size + len(self.h), n_components),
+        )
+
+        self.learning_rate = float(model.learning_rate)
+        self.weight_decay = float(model.weight_decay)
+        self.balanced = model.n_chains is not None
+        linear = model.learning_rate_schedule == "linear"
+        self.n_updates = n_passes * -(-X.shape[0] // self.batch_size) if linear else np.inf
+        self.step = 0
+        self.key = stream_key(draw_seed(rng))
+
+        at_once = max(1, _VALUES_AT_ONCE // (self.batch_size * n_features)) * self.batch_size
+        self.chunks = list(gen_batches(X.shape[0], at_once))
+        self.lists: tuple | None = None
+
+    def run(self) -> None:
+        """Make one pass over the data."""
+        from sklpf.models.rbm.learning._training_kernels import train
+
+        for rows in self.chunks:
+            if self.lists is None or len(self.chunks) > 1:
+                self.lists = _lists(self.X[rows])
+            updates = self._updates(rows.stop - rows.start)
+            train(
+                *self.weights,
+                self.h,
+                *self.scratch,
+                *self.lists,
+                updates,
+                *self.average.layouts,
+                *self.key,
+                self.step,
+            )
+            self.step += len(updates.rates)
+
+    def _updates(self, n_rows: int):
+        """The updates by as many rows."""
+        from sklpf.models.rbm.learning._training_kernels import Updates
+
+        edges = np.array([*range(0, n_rows, self.batch_size), n_rows])
+        batches = np.diff(edges)
+        number = np.arange(self.step, self.step + len(batches))
+        rate = self.learning_rate * (1 - number / self.n_updates)
+        # As in scikit-learn, the sum over the chains is divided by the rows of the batch unless
+        # n_chains is given.
+        n_chains = len(self.h) if self.balanced else batches
+        rates = np.column_stack([rate / batches, rate / n_chains])
+        shrinkages = np.minimum(self.weight_decay * rate, 1.0).astype(np.float32)
+        return Updates(edges, rates, self.average.shares(batches), shrinkages)
+
+    @property
+    def parameters(self) -> Parameters:
+        """The weights, averaged once an average has begun; ValueError if training has diverged."""
+        if not np.all(np.isfinite(self.weights.by_hidden)):
+            raise ValueError(
+                "training diverged: the weights are no longer finite; lower learning_rate or"
+                " rescale X"
+            )
+        return self.average.parameters if self.average.n_averaged else self.weights.parameters
+
+    def snapshot(self) -> tuple:
+        """A copy of what `restore` goes back to."""
+        return copy.deepcopy((self.weights, self.average, self.h))
+
+    def restore(self, snapshot: tuple) -> None:
+        """Go back to a snapshot."""
+        self.weights, self.average, self.h = snapshot
+
+    def store(self, model) -> None:
+        """Write weights and chains to the model, in its dtype; ValueError if training has
+        diverged.
+        """
+        dtype = model.components_.dtype
+        parameters = (np.array(part, dtype=dtype, order="C") for part in self.parameters)
+        model.components_, model.intercept_visible_, model.intercept_hidden_ = parameters
+        model.h_samples_ = self.h.astype(dtype)
+        model._n_rows_trained = self.average.n_rows
+        model._n_averaged = self.average.n_averaged
+        if self.average.n_averaged:
+            model._last_parameters = tuple(part.copy() for part in self.weights.parameters)
+        else:
+            vars(model).pop("_last_parameters", None)
+
+
+def _lists(X):
+    """Non-zero values of X by row: indptr (int64), indices (int32), values (float32)."""
+    if sp.issparse(X):
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        with np.errstate(over="ignore"):  # infinite values make training diverge, which is reported
+            return X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data.astype(np.float32)
+    from sklpf.models.rbm.learning._training_kernels import compress
+
+    n_values = np.count_nonzero(X)
+    lists = (
+        np.zeros(len(X) + 1, np.int64),
+        np.empty(n_values, np.int32),
+        np.empty(n_values, np.float32),
+    )
+    X = np.asarray(X).view()
+    X.setflags(write=False)
+    compress(X, *lists)
+    return lists

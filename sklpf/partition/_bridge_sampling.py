@@ -1,0 +1,531 @@
+"""BridgeSampling: log Z from draws of the target that somebody already has."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit
+
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.random import stream_key
+from sklpf._utils.sklearn import StrOptions
+from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._fitted_proposals import FITS, FittedProposal
+from sklpf.partition._posterior_draws import posterior_draws
+from sklpf.paths import Gaussian, GeometricPath
+from sklpf.readings import Reading, conclude
+from sklpf.readings._diagnostics import Diagnostic
+from sklpf.reweighting import bar, effective_sample_size, overlap
+from sklpf.runs import Draws, Run
+from sklpf.uncertainty import (
+    effective_draws,
+    log_mean_exp,
+    pareto_shape,
+    rank_normalised,
+    split_r_hat,
+)
+
+_DRAWS = 1  # random stream
+_CHECKED_BY = {"normal": "warp3", "t": "warp3", "warp3": "t", "mixture": "t"}
+_FEWEST_POINTS = 20  # draws, below which there is nothing to fit
+_LARGEST_R_HAT = 1.05
+_FEWEST_EFFECTIVE = 100.0  # draws of a coordinate, or of what the bridge averages
+_FEWEST_SHARED = 25.0  # draws
+_HEAVY = 0.7  # Pareto shape
+_LARGE_TERM = 10.0  # times the mean: no tail matters whose terms are smaller
+_TILT = 2.0  # of the log odds of a bridge that leans
+_LARGEST_Z = 3.29  # of a difference: 0.1 % by chance
+_MATERIAL = 0.01  # nats
+
+
+class Bridge(NamedTuple):
+    """log f - log g at draws of a proposal g, and at draws of the target f.
+
+    Attributes
+    ----------
+    at_proposal : ndarray of shape (n,)
+        In nats.
+    at_target : ndarray of shape (n_chains, n_draws)
+        In nats, each chain in its order.
+    """
+
+    at_proposal: NDArray[np.float64]
+    at_target: NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class BridgeRun(Run):
+    """Log weights between the draws of a target and proposals that were fitted to them.
+
+    Attributes
+    ----------
+    bridges : tuple of Bridge
+        Of the second half of the draws with the proposal that was fitted to the first, and of the
+        first half with the other.
+    checks : tuple of Bridge
+        The same draws with a proposal of another kind.
+    r_hat, effective_draws : ndarray of shape (d + 1,)
+        Of every coordinate, and of log f.
+    n_divergent : int or None
+        Divergent transitions of the sampler; None where nobody counted.
+    n_evaluations : int
+        Points at which log f was computed.
+    """
+
+    bridges: tuple[Bridge, ...]
+    checks: tuple[Bridge, ...]
+    r_hat: NDArray[np.float64]
+    effective_draws: NDArray[np.float64]
+    n_divergent: int | None
+    n_evaluations: int
+
+
+class BridgeSampling(PartitionEstimator):
+    """Bridge sampling (Meng & Wong 1996) between draws of the target and a proposal fitted to them.
+
+    For posteriors that were sampled already, by whichever program: the draws and the log density
+    are enough. The proposal is fitted to one half of the chains and meets the other half, and then
+    with the halves exchanged; the estimate is the mean of both. Each is the optimal bridge,
+    Bennett's acceptance ratio with the effective number of the draws (Gronau et al. 2017).
+
+    Parameters
+    ----------
+    proposal : {"warp3", "normal", "t", "mixture"}, default="warp3"
+        "normal" has the draws' mean and covariance. "warp3" takes the same for the target without
+        its skewness (Meng & Schilling 2002), at twice the evaluations. "t" is a t distribution by
+        maximum likelihood, for heavy tails; "mixture" has as many Gaussians as the Bayesian
+        information criterion asks for, for several modes.
+    random_state : int, RandomState or None, default=None
+        Seed of the proposal's draws.
+    verbose : int, default=0
+        As in `AIS`.
+
+    Attributes
+    ----------
+    log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
+        See `PartitionEstimator`. The standard error is that of Frühwirth-Schnatter (2004): the
+        variance of the terms that the bridge averages, over the number of the proposal's draws and
+        over the effective number of the target's, which counts autocorrelations and differences
+        between chains. Errors from the target's draws are taken as common to both halves, which
+        makes it up to a fifth too large. ``result_.diagnostics`` holds ``half_log_partition`` of
+        both halves, ``check_log_partition`` by another kind of proposal, ``r_hat`` and
+        ``effective_draws`` of the worst coordinate or of log f, ``effective_terms`` (of what is
+        averaged over the target's draws), ``overlap`` of the target's and the proposal's draws (0
+        to 1), the tails ``target_pareto_shape`` and ``proposal_pareto_shape``, and
+        ``n_evaluations`` of log f.
+
+    Raises
+    ------
+    TypeError
+        If draws are missing or unknown, or the path is not to a density on R^d.
+    ValueError
+        If draws have other names or dimensions than the path, if there are fewer than 20, or if
+        log f is not finite at one.
+
+    Notes
+    -----
+    Not converged if chains disagree (R-hat above 1.05), if the sampler reported divergences, if
+    fewer than 100 draws are effective, if the tail of the averaged terms is heavy on either side
+    (Pareto shape above 0.7) or the two sets of draws hardly overlap, and if the halves, two kinds
+    of proposals, or bridges that lean to either side differ by more than 0.01 nats and chance: then
+    the draws are not of this density, or too few. A mode that no chain has visited raises no alarm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import BridgeSampling
+    >>> draws = np.random.default_rng(0).normal(size=(4, 1000, 2))  # by any sampler
+    >>> bridge = BridgeSampling(random_state=0)
+    >>> bridge = bridge.fit(lambda x: -np.sum(x**2, axis=1) / 2, draws=draws)
+    >>> bool(abs(bridge.log_partition_ - np.log(2 * np.pi)) < 0.01)
+    True
+    """
+
+    _parameter_constraints = {
+        "proposal": [StrOptions(set(FITS))],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        proposal: str = "warp3",
+        *,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ):
+        self.proposal = proposal
+        self.random_state = random_state
+        self.verbose = verbose
+
+    _diagnostics = {
+        "half_log_partition": Diagnostic("log Z by each half of the draws (nats)"),
+        "check_log_partition": Diagnostic("log Z by another kind of proposal (nats)"),
+        "r_hat": Diagnostic("R-hat of the chains, worst coordinate", "low"),
+        "effective_draws": Diagnostic("effective number of draws, worst coordinate", "high"),
+        "effective_terms": Diagnostic("effective number of terms of the bridge", "high"),
+        "overlap": Diagnostic("overlap of draws and proposal (1: full)", "high"),
+        "target_pareto_shape": Diagnostic("Pareto shape at the draws (heavy from 0.7)", "low"),
+        "proposal_pareto_shape": Diagnostic(
+            "Pareto shape at the proposal's draws (heavy from 0.7)", "low"
+        ),
+        "n_evaluations": Diagnostic("evaluations of the density"),
+    }
+    _run_class = BridgeRun
+
+    def fit(self, path, y=None, *, draws: Any = None) -> Self:
+        """Estimate the log partition function from draws of the target.
+
+        Parameters
+        ----------
+        path : GeometricPath, callable or BridgeRun
+            The target; its base is not used. A function is the log density of points (n, d),
+            giving (n,) in nats. A run, ``run_`` of another `BridgeSampling`, is only read anew.
+        y : ignored
+            Not used; there for scikit-learn's conventions.
+        draws : object
+            Draws of the target: points (n_chains, n_draws, d), or (n, d) of one chain, in the
+            coordinates of the path and in the order in which they were drawn. Or named parameters,
+            of a path that has `unconstrain`: an ArviZ ``InferenceData`` or an xarray ``DataTree``
+            with a group ``posterior``, an xarray ``Dataset``, or a dict of arrays (n_chains,
+            n_draws, ...). Or a run that kept draws, its result, or the estimator that made it.
+
+        Returns
+        -------
+        self
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the result should not be trusted.
+        """
+        self._given_draws = draws
+        try:
+            return super().fit(path)
+        finally:
+            del self._given_draws
+
+    def _as_path(self, path):
+        if callable(path) and not hasattr(path, "path"):
+            points = np.asarray(self._given_draws, dtype=np.float64)
+            path = GeometricPath(path, base=Gaussian.fit(points.reshape(-1, points.shape[-1])))
+        path = super()._as_path(path)
+        if not isinstance(path, GeometricPath) or hasattr(path, "rows"):
+            raise TypeError(
+                "BridgeSampling needs a GeometricPath, a density on R^d, got a"
+                f" {type(path).__name__}"
+            )
+        if self._given_draws is None:
+            raise TypeError("fit needs draws of the target: fit(path, draws=...)")
+        path = copy.copy(path)
+        path.tail_alarms = ()  # those of the base, from which nothing is drawn here
+        return path
+
+    def _sample(self, path, seed) -> BridgeRun:
+        points, n_divergent = posterior_draws(self._given_draws, path)
+        if points[..., 0].size < _FEWEST_POINTS:
+            raise ValueError(
+                f"draws must be at least {_FEWEST_POINTS}, got {points[..., 0].size}: better are"
+                " thousands"
+            )
+        density = _CountedDensity(path)
+        log_f = density(points.reshape(-1, path.n_dimensions)).reshape(points.shape[:2])
+        if not np.isfinite(log_f).all():
+            first = points[~np.isfinite(log_f)][0]
+            raise ValueError(
+                f"log_density is -inf at the draw {first}: draws must be of this density, in the"
+                " coordinates of the path"
+            )
+
+        rng = np.random.default_rng(stream_key(seed, _DRAWS))
+        halves = _halves(points, log_f)
+        bridges = _both_ways(FITS[self.proposal], halves, density, rng)
+        checks = _both_ways(FITS[_CHECKED_BY[self.proposal]], halves, density, rng)
+        described = np.concatenate([points, log_f[..., np.newaxis]], axis=2)
+        chains = np.repeat(np.arange(len(points)), points.shape[1])
+        every = Draws(points.reshape(-1, path.n_dimensions), np.zeros(log_f.size), chains)
+        return BridgeRun(
+            bridges=bridges,
+            checks=checks,
+            r_hat=split_r_hat(described),
+            effective_draws=effective_draws(rank_normalised(described)),
+            n_divergent=n_divergent,
+            n_evaluations=density.n_evaluations,
+            draws=every.thinned(),
+        )
+
+    @classmethod
+    def _reading(cls, run) -> Reading:
+        halves = [_bridge_estimate(bridge) for bridge in run.bridges]
+        others = [_bridge_estimate(bridge) for bridge in run.checks]
+        by_half = np.array([half.log_ratio for half in halves])
+        std_error = np.sqrt(_variance_of_halves([half.variances for half in halves]))
+        diagnostics = {
+            "half_log_partition": by_half,
+            "check_log_partition": float(np.mean([other.log_ratio for other in others])),
+            "r_hat": float(run.r_hat.max()),
+            "effective_draws": float(run.effective_draws.min()),
+            "effective_terms": min(half.n_effective for half in halves),
+            "overlap": min(half.overlap for half in halves),
+            "target_pareto_shape": max(half.target_shape for half in halves),
+            "proposal_pareto_shape": max(half.proposal_shape for half in halves),
+            "n_evaluations": run.n_evaluations,
+        }
+        alarms = [
+            *_chain_alarms(run, diagnostics),
+            *_overlap_alarms(halves, diagnostics),
+            *_difference_alarms(run, halves, others),
+        ]
+        return conclude(
+            run,
+            "BridgeSampling",
+            float(by_half.mean()),
+            float(std_error),
+            diagnostics["effective_terms"],
+            alarms=alarms,
+            diagnostics=diagnostics,
+        )
+
+
+# -- sampling
+
+
+class _CountedDensity:
+    """log f of points (n, d), 0 outside of the path's box, and how many points it was asked for."""
+
+    def __init__(self, path: GeometricPath) -> None:
+        self._path = path
+        self.n_evaluations = 0
+
+    def __call__(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        inside = np.ones(len(points), dtype=bool)
+        if self._path.bounds is not None:
+            low, high = self._path.bounds
+            inside = np.all((points >= low) & (points <= high), axis=1)
+        values = np.full(len(points), -np.inf)
+        if inside.any():
+            values[inside] = self._path._target(points[inside])
+        self.n_evaluations += int(inside.sum())
+        return values
+
+
+class _Half(NamedTuple):
+    """Draws (n_chains, n_draws, d) and log f there."""
+
+    points: NDArray[np.float64]
+    log_f: NDArray[np.float64]
+
+
+def _halves(points: NDArray, log_f: NDArray) -> tuple[_Half, _Half]:
+    """Half of the chains and the others; of one chain its first half and its second."""
+    if len(points) == 1:
+        middle = points.shape[1] // 2
+        return (
+            _Half(points[:, :middle], log_f[:, :middle]),
+            _Half(points[:, middle:], log_f[:, middle:]),
+        )
+    middle = len(points) // 2
+    return _Half(points[:middle], log_f[:middle]), _Half(points[middle:], log_f[middle:])
+
+
+def _both_ways(
+    fit: Callable[..., FittedProposal], halves, density, rng: np.random.Generator
+) -> tuple[Bridge, ...]:
+    """The bridge of each half with what was fitted to the other."""
+    first, second = halves
+    return (_bridge(fit, first, second, density, rng), _bridge(fit, second, first, density, rng))
+
+
+def _bridge(fit, fitted_to: _Half, met: _Half, density, rng: np.random.Generator) -> Bridge:
+    n_dimensions = met.points.shape[2]
+    n_effective = min(float(effective_draws(fitted_to.log_f)), fitted_to.log_f.size)
+    proposal = fit(fitted_to.points.reshape(-1, n_dimensions), n_effective, rng)
+    drawn = proposal.density.sample(met.log_f.size, rng)
+    at_proposal = proposal.log_weights(density, drawn, density(drawn))
+    points = met.points.reshape(-1, n_dimensions)
+    at_target = proposal.log_weights(density, points, met.log_f.ravel())
+    return Bridge(at_proposal, at_target.reshape(met.log_f.shape))
+
+
+# -- reading
+
+
+class _Estimate(NamedTuple):
+    """What a bridge says.
+
+    The terms are what it averages over the draws of either side, in units of their mean: the
+    estimate rises as the proposal's mean and falls as the target's, to first order.
+    """
+
+    log_ratio: float
+    proposal_terms: NDArray[np.float64]  # (n,)
+    target_terms: NDArray[np.float64]  # (n_chains, n_draws)
+    n_effective: float  # of the target's terms
+    overlap: float
+    n_shared: float  # effective draws where both have mass
+    proposal_shape: float  # of the tails of the terms
+    target_shape: float
+    proposal_largest: float  # that a term can be
+    target_largest: float
+
+    @property
+    def variances(self) -> _Variances:
+        return _variances(self.proposal_terms, self.target_terms)
+
+
+def _bridge_estimate(bridge: Bridge, tilt: float = 0.0) -> _Estimate:
+    """The optimal bridge, or one that leans towards either side by a tilt of the log odds."""
+    at_proposal = bridge.at_proposal
+    at_target = bridge.at_target.ravel()
+    n_target = min(float(effective_draws(bridge.at_target)), at_target.size)
+    log_odds = float(np.log(n_target / at_proposal.size)) + tilt
+    log_ratio = bar(at_proposal, -at_target, log_odds=log_odds)
+
+    # The probability of a draw to be of the other kind, given where it lies.
+    log_of_target = log_expit(at_proposal - log_ratio + log_odds)
+    log_of_proposal = log_expit(log_ratio - log_odds - bridge.at_target)
+    log_mean_of_target = float(log_mean_exp(log_of_target))
+    log_mean_of_proposal = float(log_mean_exp(log_of_proposal.ravel()))
+    target_terms = np.exp(log_of_proposal - log_mean_of_proposal)
+    shared = overlap(at_proposal, -at_target, log_ratio)
+    return _Estimate(
+        log_ratio=log_ratio,
+        proposal_terms=np.exp(log_of_target - log_mean_of_target),
+        target_terms=target_terms,
+        n_effective=float(effective_draws(target_terms)),
+        overlap=shared,
+        n_shared=shared * min(n_target, effective_sample_size(log_of_target)),
+        proposal_shape=pareto_shape(log_of_target),
+        target_shape=pareto_shape(log_of_proposal.ravel()),
+        proposal_largest=np.exp(-log_mean_of_target),
+        target_largest=np.exp(-log_mean_of_proposal),
+    )
+
+
+class _Variances(NamedTuple):
+    """Of the means of terms over independent draws of the proposal, and over correlated ones of the
+    target.
+    """
+
+    of_proposal: float
+    of_target: float
+
+
+def _variances(proposal_terms: NDArray, target_terms: NDArray) -> _Variances:
+    """By the effective number of correlated draws (Frühwirth-Schnatter 2004)."""
+    return _Variances(
+        float(proposal_terms.var() / proposal_terms.size),
+        float(target_terms.var() / effective_draws(target_terms)),
+    )
+
+
+def _variance_of_halves(halves: list[_Variances]) -> float:
+    """Variance of the mean over both halves.
+
+    Their errors from the target's draws are taken as one. They nearly are where the target is like
+    the proposal's family: then each half's error is the product of what both halves, the one that
+    is fitted and the one that is met, happen to differ by from the target.
+    """
+    of_proposal = np.sum([half.of_proposal for half in halves]) / len(halves) ** 2
+    of_target = np.mean([np.sqrt(half.of_target) for half in halves]) ** 2
+    return float(of_proposal + of_target)
+
+
+def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
+    """What the draws say against themselves."""
+    alarms = []
+    if run.n_divergent:
+        seen = f"the sampler reports {run.n_divergent} divergent transitions"
+        remedy = "the draws miss narrow parts of the posterior; sample it in other coordinates"
+        alarms.append(Alarm("divergences", seen, remedy))
+    if diagnostics["r_hat"] > _LARGEST_R_HAT:
+        where = _which(int(run.r_hat.argmax()), run)
+        seen = (
+            f"chains disagree: R-hat is {diagnostics['r_hat']:.3f} for {where} (at most"
+            f" {_LARGEST_R_HAT:g})"
+        )
+        alarms.append(Alarm("chains-disagree", seen, "draw longer chains"))
+    fewest = min(diagnostics["effective_draws"], diagnostics["effective_terms"])
+    if fewest < _FEWEST_EFFECTIVE:
+        seen = f"only {fewest:.0f} draws are effective (at least {_FEWEST_EFFECTIVE:g} needed)"
+        alarms.append(Alarm("few-effective-draws", seen, "draw longer chains"))
+    return alarms
+
+
+def _which(index: int, run: BridgeRun) -> str:
+    return "the log density" if index == len(run.r_hat) - 1 else f"coordinate {index}"
+
+
+def _overlap_alarms(halves: list[_Estimate], diagnostics: dict[str, Any]) -> list[Alarm]:
+    """What the weights of draws and proposal say against the proposal."""
+    remedy = 'draw more, or take another proposal ("warp3", "t" or "mixture")'
+    alarms = []
+    for side in ("target", "proposal"):
+        shape = diagnostics[f"{side}_pareto_shape"]
+        largest = max(getattr(half, f"{side}_largest") for half in halves)
+        if shape > _HEAVY and largest > _LARGE_TERM:
+            seen = (
+                f"at draws of the {side} the bridge's terms have a tail of Pareto shape {shape:.2f}"
+            )
+            alarms.append(Alarm("heavy-terms", f"{seen} (at most {_HEAVY:g})", remedy))
+    shared = min(half.n_shared for half in halves)
+    if shared < _FEWEST_SHARED:
+        seen = (
+            f"only {shared:.1f} effective draws lie where target and proposal overlap (at least"
+            f" {_FEWEST_SHARED:g} needed)"
+        )
+        alarms.append(Alarm("few-shared-draws", seen, remedy))
+    return alarms
+
+
+def _difference_alarms(
+    run: BridgeRun, halves: list[_Estimate], others: list[_Estimate]
+) -> list[Alarm]:
+    """An alarm for each two numbers that should be one and aren't."""
+    alarms = []
+    first, second = halves
+    apart = first.log_ratio - second.log_ratio
+    if _differs(apart, sum(first.variances) + sum(second.variances)):
+        seen = f"the two halves of the draws differ by {apart:+.3f} nats"
+        alarms.append(Alarm("halves-disagree", seen, "draw longer chains"))
+
+    remedy = "draw longer chains, and check that the draws are of this density"
+    to_draws = [_bridge_estimate(bridge, tilt=-_TILT) for bridge in run.bridges]
+    to_proposal = [_bridge_estimate(bridge, tilt=_TILT) for bridge in run.bridges]
+    apart = _mean_difference(to_draws, to_proposal)
+    changes = [
+        _variances(one.proposal_terms - two.proposal_terms, one.target_terms - two.target_terms)
+        for one, two in zip(to_draws, to_proposal)
+    ]
+    if _differs(apart, _variance_of_halves(changes)):
+        seen = f"bridges that lean to draws and to proposal differ by {apart:+.3f} nats"
+        alarms.append(Alarm("bridges-disagree", seen, remedy))
+
+    if min(other.n_shared for other in others) < _FEWEST_SHARED:
+        return alarms  # a proposal that doesn't fit says nothing
+    apart = _mean_difference(halves, others)
+    changes = [
+        _Variances(
+            one.variances.of_proposal + two.variances.of_proposal,
+            _variances(one.proposal_terms, one.target_terms - two.target_terms).of_target,
+        )
+        for one, two in zip(halves, others)
+    ]
+    if _differs(apart, _variance_of_halves(changes)):
+        seen = f"two kinds of proposals differ by {apart:+.3f} nats from the same draws"
+        alarms.append(Alarm("proposals-disagree", seen, remedy))
+    return alarms
+
+
+def _mean_difference(some: list[_Estimate], others: list[_Estimate]) -> float:
+    """Over the halves, in nats."""
+    return float(np.mean([one.log_ratio - two.log_ratio for one, two in zip(some, others)]))
+
+
+def _differs(apart: float, variance: float) -> bool:
+    return abs(apart) > max(_LARGEST_Z * np.sqrt(variance), _MATERIAL)

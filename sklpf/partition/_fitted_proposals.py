@@ -1,0 +1,136 @@
+"""Densities that are fitted to draws of a posterior: what a bridge connects the posterior with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from sklpf.paths import Gaussian, StudentT
+
+Points = NDArray[np.float64]
+LogDensity = Callable[[Points], NDArray[np.float64]]
+
+_DEGREES_OF_FREEDOM = (100.0, 30.0, 15.0, 8.0, 5.0, 3.0, 2.0, 1.0)
+_N_EM_STEPS = 5  # with each
+_MOST_COMPONENTS = 10
+_PER_NUMBER = 5  # coordinates of effective points that each fitted number needs
+_PATIENCE = 2  # larger mixtures without a better criterion, after which none is tried
+
+
+class FittedProposal(NamedTuple):
+    """A normalised density g to draw from, and whether the target is made symmetric about its
+    center first: f(x) becomes (f(x) + f(2 center - x)) / 2, with the same integral.
+    """
+
+    density: Any
+    symmetric: bool = False
+
+    def log_weights(
+        self, log_density: LogDensity, points: Points, log_target: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return log f - log g at points (n, d), where log f is log_target: (n,), in nats."""
+        if self.symmetric:
+            mirrored = log_density(2 * self.density.center - points)
+            log_target = np.logaddexp(log_target, mirrored) - np.log(2)
+        return log_target - self.density.log_density(points)
+
+
+class _Mixture:
+    """A mixture of Gaussians."""
+
+    def __init__(self, shares: NDArray[np.float64], parts: list[Gaussian]) -> None:
+        self._shares = shares
+        self._parts = parts
+
+    def sample(self, n: int, rng: np.random.Generator) -> Points:
+        """Return n independent draws, shape (n, d)."""
+        numbers = rng.multinomial(n, self._shares)
+        drawn = [part.sample(m, rng) for part, m in zip(self._parts, numbers)]
+        return rng.permutation(np.concatenate(drawn))
+
+    def log_density(self, x: Points) -> NDArray[np.float64]:
+        """Return the log density at points (n, d), shape (n,), in nats."""
+        of_parts = [part.log_density(x) for part in self._parts]
+        return logsumexp(np.transpose(of_parts), b=self._shares, axis=1)
+
+
+def fit_normal(points: Points, n_effective: float, rng: np.random.Generator) -> FittedProposal:
+    """A Gaussian with the mean and the covariance of the points."""
+    return FittedProposal(Gaussian.fit(points))
+
+
+def fit_warp3(points: Points, n_effective: float, rng: np.random.Generator) -> FittedProposal:
+    """The same Gaussian for the target without its skewness (Meng & Schilling 2002, Warp-III)."""
+    return FittedProposal(Gaussian.fit(points), symmetric=True)
+
+
+def fit_t(points: Points, n_effective: float, rng: np.random.Generator) -> FittedProposal:
+    """A t distribution by maximum likelihood, with degrees of freedom from 1 to 100."""
+    start = Gaussian.fit(points)
+    density = StudentT(start.mean, start.covariance, _DEGREES_OF_FREEDOM[0])
+    best, highest = density, -np.inf
+    for df in _DEGREES_OF_FREEDOM:
+        density = _em_steps(density, df, points, start.covariance)
+        log_likelihood = density.log_density(points).mean()
+        if log_likelihood > highest:
+            best, highest = density, log_likelihood
+    return FittedProposal(best)
+
+
+def _em_steps(density: StudentT, df: float, points: Points, prior: Points) -> StudentT:
+    """Steps of the EM algorithm for location and scale matrix; a prior matrix (d, d) counts as d
+    points, so that there is always an inverse.
+    """
+    n, n_dimensions = points.shape
+    for _ in range(_N_EM_STEPS):
+        squares = density._whiten(points)[1]
+        weights = (df + n_dimensions) / (df + squares)
+        mean = weights @ points / weights.sum()
+        apart = points - mean
+        scatter = (weights[:, np.newaxis] * apart).T @ apart + n_dimensions * prior
+        scale = scatter / (n + n_dimensions)
+        density = StudentT(mean, (scale + scale.T) / 2, df)
+    return density
+
+
+def fit_mixture(points: Points, n_effective: float, rng: np.random.Generator) -> FittedProposal:
+    """A mixture of at most 10 Gaussians, as many as the Bayesian information criterion asks for."""
+    from sklearn.mixture import GaussianMixture  # slow to import
+
+    whole = Gaussian.fit(points)
+    scaled = (points - whole.mean) / whole.scale
+    n_dimensions = points.shape[1]
+    n_numbers = (n_dimensions + 1) * (n_dimensions + 2) / 2  # share, mean and covariance of a part
+    most = int(min(_MOST_COMPONENTS, n_effective * n_dimensions / (_PER_NUMBER * n_numbers)))
+    tried: list[Any] = []
+    criteria: list[float] = []
+    for n_components in range(1, most + 1):
+        seed = int(rng.integers(2**31))
+        tried.append(GaussianMixture(n_components, random_state=seed).fit(scaled))
+        log_likelihood = n_effective * tried[-1].score(scaled)
+        criteria.append(log_likelihood - 0.5 * n_components * n_numbers * np.log(n_effective))
+        if n_components - 1 - np.argmax(criteria) == _PATIENCE:
+            break
+    if most <= 1 or np.argmax(criteria) == 0:
+        return FittedProposal(whole)  # with its shrinkage
+    best = tried[int(np.argmax(criteria))]
+
+    units = np.outer(whole.scale, whole.scale)
+    parts = [
+        Gaussian(whole.mean + whole.scale * mean, covariance * units)
+        for mean, covariance in zip(best.means_, best.covariances_)
+    ]
+    return FittedProposal(_Mixture(best.weights_ / best.weights_.sum(), parts))
+
+
+# Of points (n, d), how many independent ones they are worth, and a generator.
+FITS: dict[str, Callable[[Points, float, np.random.Generator], FittedProposal]] = {
+    "normal": fit_normal,
+    "t": fit_t,
+    "warp3": fit_warp3,
+    "mixture": fit_mixture,
+}

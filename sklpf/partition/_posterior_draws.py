@@ -1,0 +1,99 @@
+"""Draws of a posterior as users have them: arrays, arrays by name, ArviZ's and xarray's objects,
+and the draws of our own runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._utils.numbers import as_float64
+from sklpf.paths import Unconstrain
+from sklpf.paths._capabilities import has
+from sklpf.readings import PartitionResult
+from sklpf.runs import Draws, Run
+
+
+class PosteriorDraws(NamedTuple):
+    """Points (n_chains, n_draws, d) in the path's coordinates, each chain in its order, and the
+    number of divergent transitions; None where nobody counted.
+    """
+
+    points: NDArray[np.float64]
+    n_divergent: int | None = None
+
+
+def posterior_draws(draws: Any, path: Any) -> PosteriorDraws:
+    """Return draws in the coordinates of a path.
+
+    Raises
+    ------
+    TypeError
+        If they are nothing that is known.
+    ValueError
+        If they have other names or dimensions than the path, or hold NaN or infinity.
+    """
+    source = getattr(draws, "result_", draws)  # of a fitted estimator
+    kept = source if isinstance(source, Draws) else getattr(source, "draws", None)
+    if isinstance(kept, Draws):
+        points = kept.resample().points[np.newaxis]
+        return PosteriorDraws(_checked(points, path.n_dimensions))
+    if isinstance(source, (PartitionResult, Run)):
+        raise ValueError("draws must be those of a run that kept its draws, and this kept none")
+
+    n_divergent = _count_divergent(draws)
+    posterior = getattr(draws, "posterior", draws)
+    if hasattr(posterior, "data_vars"):
+        draws = {str(name): _by_chain(values) for name, values in posterior.data_vars.items()}
+    points = _from_names(draws, path) if isinstance(draws, Mapping) else as_float64(draws, "draws")
+    if points.ndim == 2:
+        points = points[np.newaxis]
+    return PosteriorDraws(_checked(points, path.n_dimensions), n_divergent)
+
+
+def _by_chain(values: Any) -> NDArray:
+    """The array of a variable of xarray with chains and draws first."""
+    return np.asarray(values.transpose("chain", "draw", ...).values)
+
+
+def _count_divergent(data: Any) -> int | None:
+    """How many transitions the sampler called divergent."""
+    statistics = getattr(data, "sample_stats", None)
+    if statistics is None or "diverging" not in getattr(statistics, "data_vars", ()):
+        return None
+    return int(np.sum(statistics["diverging"].values))
+
+
+def _from_names(values: Mapping[str, Any], path: Any) -> NDArray[np.float64]:
+    """Points of named parameters, each (n_chains, n_draws, ...)."""
+    arrays = {name: as_float64(array, f"draws[{name!r}]") for name, array in values.items()}
+    if not has(path, Unconstrain):
+        if len(arrays) == 1:
+            return next(iter(arrays.values()))
+        raise ValueError(
+            f"draws have the names {', '.join(arrays)}, and the path doesn't say which coordinates"
+            " these are: give an array (n_chains, n_draws, d) of points of the path, or a path with"
+            " a method unconstrain"
+        )
+    leading = {array.shape[:2] for array in arrays.values()}
+    if len(leading) > 1 or any(array.ndim < 2 for array in arrays.values()):
+        raise ValueError(
+            "draws by name must have the same shape (n_chains, n_draws) before their own, got"
+            f" {sorted(array.shape for array in arrays.values())}"
+        )
+    flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in arrays.items()}
+    return path.unconstrain(flat).reshape(*leading.pop(), -1)
+
+
+def _checked(points: NDArray[np.float64], n_dimensions: int) -> NDArray[np.float64]:
+    if points.ndim != 3 or points.shape[2] != n_dimensions:
+        raise ValueError(
+            f"draws must have shape (n_chains, n_draws, {n_dimensions}) or (n, {n_dimensions}), the"
+            f" dimensions of the path, got {points.shape}"
+        )
+    if not np.isfinite(points).all():
+        raise ValueError("draws hold NaN or infinity: leave out warm-up draws that failed")
+    return points

@@ -1,0 +1,299 @@
+"""What the temperature is at every sweep: on a schedule, with a global distribution, or one
+distribution a datum.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from sklearn.utils import gen_batches
+
+_DATA_AT_ONCE = 4096  # whose distributions over the temperatures are held at a time
+
+
+# -- temperatures
+def temperature_schedule(
+    schedule: str | ArrayLike, initial: float = 10.0, n_sweeps: int = 100
+) -> NDArray[np.float64]:
+    """Return the temperature of every annealed sweep; T = 1 comes after them.
+
+    Parameters
+    ----------
+    schedule : {"constant", "linear", "geometric"} or array-like of shape (n,)
+        How T goes from `initial` to 1, which it would reach one sweep after the last; or the
+        temperatures themselves.
+    initial : float, default=10.0
+        First temperature, at least 1.
+    n_sweeps : int, default=100
+        Number of annealed sweeps, where the schedule is named.
+
+    Returns
+    -------
+    temperatures : ndarray of shape (n_sweeps,) or (n,)
+    """
+    if not isinstance(schedule, str):
+        return _check(schedule, "schedule")
+    if not (np.isfinite(initial) and initial >= 1):
+        raise ValueError(f"initial must be a temperature of at least 1, got {initial}")
+    if n_sweeps < 0:
+        raise ValueError(f"n_sweeps must not be negative, got {n_sweeps}")
+    if schedule == "constant":
+        return np.full(n_sweeps, float(initial))
+    if schedule not in ("linear", "geometric"):
+        raise ValueError(
+            f'schedule must be "constant", "linear", "geometric" or temperatures, got {schedule!r}'
+        )
+    space = np.linspace if schedule == "linear" else np.geomspace
+    return space(initial, 1.0, n_sweeps, endpoint=False)
+
+
+def temperature_ladder(highest: float, n_temperatures: int = 100) -> NDArray[np.float64]:
+    """Return temperatures T_1 = 1 < … < T_M = `highest` in equal ratios, the support of a learned
+    temperature.
+
+    Parameters
+    ----------
+    highest : float
+        Above 1.
+    n_temperatures : int, default=100
+        At least 2.
+
+    Returns
+    -------
+    temperatures : ndarray of shape (n_temperatures,)
+    """
+    if not (np.isfinite(highest) and highest > 1):
+        raise ValueError(f"highest must be a temperature above 1, got {highest}")
+    if n_temperatures < 2:
+        raise ValueError(f"n_temperatures must be at least 2, got {n_temperatures}")
+    return np.geomspace(1.0, highest, n_temperatures)
+
+
+def temperature_posterior(
+    expected_log_joint: ArrayLike,
+    temperatures: NDArray[np.float64],
+    log_partition: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return E_q[1 / T] and the temperature's part of the bound, at the best q(T) under a uniform
+    prior (equation 9).
+
+    q(T_m) = r_m is proportional to exp(U / T_m - log C(T_m)). The part of the bound is what it
+    holds beside b U: sum_m r_m (log(1 / M) - log r_m - log C(T_m)).
+
+    Parameters
+    ----------
+    expected_log_joint : float or array-like of shape (n,)
+        U = E_q[log p(x, z | globals)] of all data, or of each datum with a temperature of its own.
+    temperatures : ndarray of shape (M,)
+        The T_m.
+    log_partition : ndarray of shape (M,) or (n, M)
+        log C(T_m), of all data or of one.
+
+    Returns
+    -------
+    inverse : ndarray of shape () or (n,)
+        b = sum_m r_m / T_m.
+    term : ndarray of shape () or (n,)
+        In nats.
+    """
+    values = np.asarray(expected_log_joint, dtype=np.float64)
+    scores = values[..., None] / temperatures - log_partition - np.log(len(temperatures))
+    log_norm = logsumexp(scores, axis=-1)
+    inverse = np.exp(scores - log_norm[..., None]) @ (1 / temperatures)
+    return inverse, log_norm - inverse * values
+
+
+# -- a sequence of temperatures
+class Tempering:
+    """The temperature of a run, from sweep to sweep.
+
+    Attributes
+    ----------
+    inverse : float or ndarray of shape (n,)
+        b = E_q[1 / T] of the next sweep, one for all data or one a datum.
+    term : float
+        What the bound holds beside the model's own terms and b U, in nats.
+    per_datum : bool
+        Whether every datum has a temperature of its own.
+    n_sweeps : int
+        Most sweeps before the last phase at T = 1.
+    stops_early : bool
+        Whether that phase may begin as soon as the bound no longer rises.
+
+    Examples
+    --------
+    >>> from sklpf.variational import Tempering
+    >>> Tempering().inverse  # T = 1 throughout
+    1.0
+    """
+
+    inverse: float | NDArray[np.float64] = 1.0
+    term: float = 0.0
+    per_datum: bool = False
+    n_sweeps: int = 0
+    stops_early: bool = False
+
+    def advance(self, expected_log_joint) -> None:
+        """Set `inverse` and `term` for the next sweep.
+
+        Parameters
+        ----------
+        expected_log_joint : float or ndarray of shape (n,)
+            U in nats, of each datum if `per_datum`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define advance(expected_log_joint)")
+
+
+class Annealed(Tempering):
+    """Temperatures on a schedule (equation 4).
+
+    Parameters
+    ----------
+    temperatures : array-like of shape (n_sweeps,)
+        Of every sweep, such as `temperature_schedule` gives.
+
+    Examples
+    --------
+    >>> from sklpf.variational import Annealed, temperature_schedule
+    >>> Annealed(temperature_schedule("linear", initial=3.0, n_sweeps=2)).temperatures
+    array([3., 2.])
+    """
+
+    def __init__(self, temperatures: ArrayLike):
+        self.temperatures = _check(temperatures, "temperatures")
+        self.n_sweeps = len(self.temperatures)
+        self._set(0)
+
+    def advance(self, expected_log_joint) -> None:
+        self._set(self._sweep + 1)
+
+    def _set(self, sweep: int) -> None:
+        """Go to this sweep's temperature."""
+        self._sweep = sweep
+        self.inverse = 1 / self.temperatures[sweep] if sweep < self.n_sweeps else 1.0
+
+
+class GlobalTempering(Tempering):
+    """One learned temperature for all data (equation 9), uniformly distributed in the first sweep.
+
+    Parameters
+    ----------
+    temperatures : array-like of shape (M,)
+        Increasing from 1.
+    log_partition : array-like of shape (M,)
+        log C(T_m) of all data, in nats: 0 at T = 1.
+    n_sweeps : int, default=100
+        Most sweeps with a learned temperature.
+    monotone : bool, default=False
+        Whether q(T) stays as it is where the update would raise the temperature. The bound rises
+        all the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.variational import GlobalTempering
+    >>> tempering = GlobalTempering([1.0, 2.0], log_partition=np.zeros(2))
+    >>> tempering.inverse  # E[1 / T], both temperatures equally probable
+    0.75
+    >>> tempering.advance(2.0)
+    >>> round(float(tempering.inverse), 3)
+    0.866
+    """
+
+    stops_early = True
+
+    def __init__(
+        self,
+        temperatures: ArrayLike,
+        log_partition: ArrayLike,
+        n_sweeps: int = 100,
+        *,
+        monotone: bool = False,
+    ):
+        self.temperatures = _check(temperatures, "temperatures")
+        self.log_partition = _check_log_partition(log_partition, self.temperatures)
+        self.n_sweeps = n_sweeps
+        self.monotone = monotone
+        self.inverse = float(np.mean(1 / self.temperatures))
+        self.term = -float(np.mean(self.log_partition))
+
+    def advance(self, expected_log_joint) -> None:
+        inverse, term = temperature_posterior(
+            expected_log_joint, self.temperatures, self.log_partition
+        )
+        if not (self.monotone and inverse < self.inverse):
+            self.inverse = float(inverse)
+            self.term = float(term)
+
+
+class LocalTempering(Tempering):
+    """A learned temperature for every datum, uniformly distributed in the first sweep.
+
+    Parameters
+    ----------
+    temperatures : array-like of shape (M,)
+        Increasing from 1.
+    log_partition : array-like of shape (M,)
+        log C(T_m) of a single datum, in nats. Exact where C does not depend on the global
+        variables.
+    n_data : int
+        Number of data.
+    n_sweeps : int, default=100
+        Most sweeps with learned temperatures.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.variational import LocalTempering
+    >>> tempering = LocalTempering([1.0, 2.0], log_partition=np.zeros(2), n_data=2)
+    >>> tempering.advance(np.array([0.0, 2.0]))
+    >>> tempering.inverse.round(3)
+    array([0.75 , 0.866])
+    """
+
+    per_datum = True
+    stops_early = True
+
+    def __init__(
+        self, temperatures: ArrayLike, log_partition: ArrayLike, n_data: int, n_sweeps: int = 100
+    ):
+        self.temperatures = _check(temperatures, "temperatures")
+        self.log_partition = _check_log_partition(log_partition, self.temperatures)
+        self.n_sweeps = n_sweeps
+        self.inverse = np.full(n_data, np.mean(1 / self.temperatures))
+        self.term = -n_data * float(np.mean(self.log_partition))
+
+    def advance(self, expected_log_joint) -> None:
+        inverse = np.empty(len(expected_log_joint))
+        term = np.empty(len(expected_log_joint))
+        for rows in gen_batches(len(inverse), _DATA_AT_ONCE):
+            inverse[rows], term[rows] = temperature_posterior(
+                expected_log_joint[rows], self.temperatures, self.log_partition
+            )
+        self.inverse = inverse
+        self.term = float(term.sum())
+
+
+def _check(temperatures: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return temperatures (n,), or raise ValueError."""
+    temperatures = np.array(temperatures, dtype=np.float64)
+    if temperatures.ndim != 1 or not np.all(np.isfinite(temperatures) & (temperatures >= 1)):
+        raise ValueError(f"{name} must be a sequence of finite temperatures of at least 1")
+    return temperatures
+
+
+def _check_log_partition(
+    log_partition: ArrayLike, temperatures: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return log C(T) of every temperature, or raise ValueError."""
+    log_partition = np.array(log_partition, dtype=np.float64)
+    if (
+        len(temperatures) == 0
+        or log_partition.shape != temperatures.shape
+        or not np.all(np.isfinite(log_partition))
+    ):
+        raise ValueError(
+            "log_partition must hold one finite log C(T) for every one of the temperatures"
+        )
+    return log_partition

@@ -1,0 +1,147 @@
+"""A likelihood with a prior transform: its evidence, its names, and errors."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import betaln, ndtri
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import SMC, BridgeSampling, Gaussian, ParallelTempering
+from sklpf.interop import from_prior_transform
+from sklpf.paths import Stream, stream_key
+from sklpf.testing import check_path
+
+Y = np.array([1.2, 0.4, 2.1, 1.5, 0.9])
+TAU, SIGMA = 2.0, 0.7
+
+
+def transform(u):
+    """A mean ~ N(0, TAU^2)."""
+    return TAU * ndtri(u)
+
+
+def log_likelihood(mean):
+    return stats.norm.logpdf(Y, mean[0], SIGMA).sum()
+
+
+def transform_all(u):
+    return TAU * ndtri(u)
+
+
+def log_likelihood_all(means):
+    return stats.norm.logpdf(Y, means, SIGMA).sum(axis=1)
+
+
+EVIDENCE = stats.multivariate_normal(
+    np.zeros(5), SIGMA**2 * np.eye(5) + TAU**2 * np.ones((5, 5))
+).logpdf(Y)
+
+
+def coin_transform(u):
+    u *= 1.0  # dynesty's users change what they are given
+    return np.array([u[0], 4 * u[1]])
+
+
+def coin_likelihood(x):
+    """5 heads of 20, and a rate that data say nothing about."""
+    return stats.binom.logpmf(5, 20, x[0])
+
+
+@pytest.mark.parametrize("estimator", [SMC(random_state=0), ParallelTempering(random_state=0)])
+def test_evidence_of_a_normal_mean(estimator):
+    """4 standard errors: two false alarms in 1e4, or few more by Student's t."""
+    path = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
+    estimator.fit(path)
+    assert estimator.converged_
+    assert abs(estimator.log_partition_ - EVIDENCE) < 4 * estimator.log_partition_std_error_ < 0.2
+
+
+def test_a_uniform_prior_has_no_walls():
+    path = from_prior_transform(coin_likelihood, coin_transform, 2, names=["p", "rate"])
+    smc = SMC(random_state=0).fit(path)
+    truth = -np.log(21)  # the beta-binomial with a uniform prior
+    assert truth == pytest.approx(betaln(6, 16) + np.log(15504))
+    assert abs(smc.log_partition_ - truth) < 4 * smc.log_partition_std_error_ < 0.3
+    parameters = path.constrain(smc.result_.draws.points)
+    assert list(parameters) == ["p", "rate"]
+    assert np.all((parameters["p"] > 0) & (parameters["p"] < 1))
+    weights = np.exp(smc.result_.draws.log_weights)
+    mean = weights @ parameters["p"] / weights.sum()
+    assert mean == pytest.approx(6 / 22, abs=0.03)
+    assert parameters["rate"].max() > 3
+
+
+def test_bridge_from_draws():
+    """Of the conjugate posterior; 4 standard errors."""
+    precision = 1 / TAU**2 + len(Y) / SIGMA**2
+    rng = np.random.default_rng(0)
+    means = rng.normal(Y.sum() / SIGMA**2 / precision, precision**-0.5, size=(4, 500, 1))
+    path = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
+    bridge = BridgeSampling(random_state=0).fit(path, draws=means / TAU)
+    assert bridge.converged_
+    assert abs(bridge.log_partition_ - EVIDENCE) < 4 * bridge.log_partition_std_error_ + 1e-9
+
+
+def test_draws_of_a_run_with_names():
+    xr = pytest.importorskip("xarray")
+    path = from_prior_transform(coin_likelihood, coin_transform, 2, names=["p", "rate"])
+    smc = SMC(20, 10, 10, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        draws = smc.fit(path).result_.draws
+    tree = draws.to_datatree(path, 300)
+    assert isinstance(tree, xr.DataTree)
+    posterior = tree["posterior"]
+    assert set(posterior.data_vars) == {"p", "rate"}
+    assert dict(posterior.sizes) == {"chain": 1, "draw": 300}
+    equal = path.constrain(draws.resample(300).points)
+    np.testing.assert_array_equal(posterior["p"].values[0], equal["p"])
+    points = draws.to_datatree()["posterior"]["x"]
+    assert points.dims == ("chain", "draw", "x_dim_0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        bridged = [
+            BridgeSampling("normal", random_state=0).fit(path, draws=given).log_partition_
+            for given in (draws.to_datatree(), draws)
+        ]
+    assert bridged[0] == bridged[1]
+
+
+def test_one_point_and_many_are_the_same():
+    one = from_prior_transform(log_likelihood, transform, 1)
+    many = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
+    z = np.linspace(-40, 40, 9)[:, np.newaxis]
+    np.testing.assert_allclose(one.raw_log_density(z), many.raw_log_density(z), rtol=1e-12)
+    assert np.isfinite(one.raw_log_density(z)).all()
+
+
+def test_it_is_a_path():
+    path = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
+    check_path(path)
+    again = pickle.loads(pickle.dumps(path))
+    state = again.sample_base(5, Stream(stream_key(0)))
+    prior = stats.norm.logpdf(state.position[:, 0])
+    np.testing.assert_allclose(path.ends(state)[0], prior)
+    nearer = path.with_base(Gaussian(0.5, 0.1))
+    assert nearer.parameter_shapes == path.parameter_shapes
+    assert nearer.base_log_partition == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "sentence"),
+    [
+        ({"log_likelihood": 3}, TypeError, "log_likelihood must be a function"),
+        ({"n_dimensions": 0}, ValueError, "positive whole number"),
+        ({"names": ["a", "b"]}, ValueError, "names must name each of the 1 parameters"),
+        ({"log_likelihood": lambda x: x}, ValueError, "a number for each point"),
+        ({"transform": lambda u: 0.5}, ValueError, "parameters of each point"),
+        ({"log_likelihood": lambda x: np.nan}, ValueError, "must be a number or -inf"),
+    ],
+)
+def test_errors(options, error, sentence):
+    given = {"log_likelihood": log_likelihood, "transform": transform, "n_dimensions": 1} | options
+    with pytest.raises(error, match=sentence):
+        from_prior_transform(**given)

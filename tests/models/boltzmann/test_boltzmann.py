@@ -1,0 +1,213 @@
+"""BoltzmannMachine: its densities, moves and log Z against enumeration and closed forms."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from lattices import CRITICAL_COUPLING, kaufman, lattice
+from scipy.special import logsumexp
+
+from sklpf import AIS, RTS, SMC, BoltzmannMachine, Exact, ParallelTempering
+from sklpf.models import BoltzmannPath
+from sklpf.testing import check_path, check_transition
+from sklpf.transitions import Gibbs
+
+Z_BOUND = 4.5  # of one estimate: a false alarm in 150,000
+
+
+def random_model(n_features=8, seed=0, scale=1.0, **parameters):
+    rng = np.random.default_rng(seed)
+    couplings = np.triu(rng.normal(scale=scale, size=(n_features, n_features)), 1)
+    intercept = rng.normal(size=n_features)
+    return BoltzmannMachine.from_parameters(
+        couplings + couplings.T, intercept, random_state=seed, **parameters
+    )
+
+
+def all_rows(n_features):
+    return np.array(list(itertools.product([0.0, 1.0], repeat=n_features)))
+
+
+def log_f_by_hand(model, X):
+    pairs = 0.5 * np.einsum("ri,ij,rj->r", X, model.couplings_, X)
+    return X @ model.intercept_ + pairs + model.offset_
+
+
+# -- densities
+def test_enumeration_agrees_with_sums_by_hand():
+    for n_features in (1, 2, 8, 16):  # of 16 units there are four blocks
+        model = random_model(n_features)
+        log_f = log_f_by_hand(model, all_rows(n_features))
+        assert model.estimate_log_partition().log_partition_ == pytest.approx(
+            logsumexp(log_f), abs=1e-9
+        )
+        rows = all_rows(n_features)[:: max(1, 2**n_features // 50)]
+        np.testing.assert_allclose(
+            model.score_samples(rows),
+            log_f[:: max(1, 2**n_features // 50)] - logsumexp(log_f),
+            rtol=0,
+            atol=1e-9,
+        )
+
+
+def test_levels_between_are_enumerated_too():
+    path = random_model(6).path().with_ladder([0.0, 0.3, 1.0])
+    state = path.state_from_rows(all_rows(6))
+    levels = np.ones(64, dtype=np.int64)
+    blocks = path.enumerate_block(0, 1)
+    assert logsumexp(path.log_f(state, levels)) == pytest.approx(logsumexp(blocks), abs=1e-10)
+    assert logsumexp(path.log_f(state, 0 * levels)) == pytest.approx(0.0, abs=1e-10)
+
+
+def test_spins_and_units_are_one_model():
+    rng = np.random.default_rng(1)
+    couplings = np.triu(rng.normal(size=(6, 6)), 1)
+    fields = rng.normal(size=6)
+    model = BoltzmannMachine.from_spins(couplings + couplings.T, fields, random_state=0)
+    spins = 2 * all_rows(6) - 1
+    log_f = np.einsum("ri,ij,rj->r", spins, couplings, spins) + spins @ fields
+    np.testing.assert_allclose(log_f_by_hand(model, all_rows(6)), log_f, rtol=0, atol=1e-10)
+    assert model.estimate_log_partition().log_partition_ == pytest.approx(logsumexp(log_f))
+
+
+def test_path_and_gibbs_sweeps_keep_the_contract():
+    torus = BoltzmannPath(sp.csr_array(0.8 * lattice(3, 3)), np.zeros(9), np.full(9, 0.4))
+    for path in (random_model(5).path(), torus):
+        check_path(path)
+        path = path.with_ladder(np.linspace(0, 1, 9))
+        check_transition(path, Gibbs(), variables=lambda state: state.x)
+
+
+def test_sweeps_sum_the_energy_that_rows_have():
+    path = random_model(30).path()
+    state = path.sample_base(40, _stream())
+    for step in range(1, 4):
+        state = path.gibbs(state, np.ones(40, np.int64), _stream().at(step), reverse=step == 2)
+    fresh = path.state_from_rows(state.x)
+    np.testing.assert_allclose(state.log_base, fresh.log_base, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(state.gain, fresh.gain, rtol=0, atol=1e-11)
+
+
+def _stream():
+    from sklpf.paths import Stream, stream_key
+
+    return Stream(stream_key(0))
+
+
+# -- log Z
+@pytest.mark.parametrize(("n", "m"), [(3, 3), (3, 4), (4, 4)])
+def test_kaufmans_formula_is_enumerated(n, m):
+    for coupling in (0.2, CRITICAL_COUPLING, 0.8):
+        model = BoltzmannMachine.from_spins(coupling * lattice(n, m))
+        found = model.estimate_log_partition().log_partition_
+        assert found == pytest.approx(kaufman(n, m, coupling), abs=1e-9)
+
+
+def test_sixteen_by_sixteen_at_the_critical_point():
+    """Within 0.1 nats and Z_BOUND standard errors of Kaufman's log Z."""
+    model = BoltzmannMachine.from_spins(CRITICAL_COUPLING * lattice(16, 16), random_state=0)
+    result = model.estimate_log_partition().partition_estimator_.result_
+    error = abs(result.log_partition - kaufman(16, 16, CRITICAL_COUPLING))
+    assert result.converged
+    assert error < 0.1
+    assert error < Z_BOUND * result.std_error
+
+
+@pytest.mark.parametrize("estimator", [AIS(), SMC(), ParallelTempering(), RTS()], ids=str)
+def test_samplers_agree_with_enumeration(estimator):
+    """Z_BOUND standard errors each: a false alarm in 150,000."""
+    model = random_model(10, seed=3)
+    exact = Exact().fit(model).log_partition_
+    estimator.set_params(random_state=0).fit(model)
+    assert estimator.converged_
+    assert abs(estimator.log_partition_ - exact) < Z_BOUND * estimator.log_partition_std_error_
+
+
+def test_bound_draws_are_unbiased():
+    """Their ten independent means have the expectation Z: Student t with 9 degrees of freedom,
+    beyond 7 once in 30,000.
+    """
+    path = random_model(8, seed=2).path()
+    ratios = np.exp(path.bound_draws(_stream()) - Exact().fit(path).log_partition_).mean(axis=1)
+    assert abs(ratios.mean() - 1) < 7 * ratios.std(ddof=1) / np.sqrt(10)
+
+
+def test_entropy_of_few_and_of_many_units():
+    """95 % intervals that are three times as wide miss once in 10^8."""
+    model = random_model(10, seed=4)
+    log_p = log_f_by_hand(model, all_rows(10))
+    log_p -= logsumexp(log_p)
+    entropy = -np.exp(log_p) @ log_p
+    for estimator in (None, ParallelTempering(random_state=0)):
+        model.set_params(partition_estimator=estimator)
+        found = model.entropy_interval(2000, random_state=0)
+        low, high = found.combined
+        assert low < found.mean < high
+        assert abs(found.mean - entropy) < 1.5 * (high - low)
+
+
+# -- learning
+def test_pseudo_likelihood_is_the_sum_of_conditionals():
+    model, X = random_model(5), all_rows(5)
+    log_f = log_f_by_hand(model, X)
+    total = np.zeros(len(X))
+    for i in range(5):
+        flipped = X.copy()
+        flipped[:, i] = 1 - X[:, i]
+        total += log_f - np.logaddexp(log_f, log_f_by_hand(model, flipped))
+    np.testing.assert_allclose(model.pseudo_log_likelihood(X), total, rtol=0, atol=1e-10)
+
+
+def test_both_algorithms_find_the_model_that_made_the_rows():
+    """The mean log-likelihood of the truth less that of a fit is about 36 / (2 n) = .002 nats on
+    new rows, where 36 is the number of parameters; ten times that is refused.
+    """
+    truth = random_model(8, seed=5, scale=0.5)
+    X, new = truth.sample(9000, random_state=0), truth.sample(20_000, random_state=1)
+    for algorithm in ("pl", "pcd"):
+        model = BoltzmannMachine(algorithm, random_state=0).fit(X)
+        loss = np.mean(truth.score_samples(new) - model.score_samples(new))
+        assert -0.005 < loss < 0.02
+
+
+def test_persistent_chains_match_the_moments():
+    """Maximum likelihood matches all means and products; a chain's own error is below 0.02."""
+    X = random_model(8, seed=6).sample(2000, random_state=0)
+    model = BoltzmannMachine("pcd", alpha=0.0, random_state=0).fit(X)
+    rows = all_rows(8)
+    weights = np.exp(model.score_samples(rows))
+    np.testing.assert_allclose((rows.T * weights) @ rows, X.T @ X / len(X), rtol=0, atol=0.02)
+
+
+def test_couplings_off_the_graph_are_zero():
+    X = random_model(6, seed=7).sample(500, random_state=0)
+    graph = np.eye(6, k=1) + np.eye(6, k=-1)
+    for algorithm in ("pl", "pcd"):
+        for form in (graph, sp.csr_array(graph)):
+            model = BoltzmannMachine(algorithm, graph=form, max_iter=20, random_state=0).fit(X)
+            np.testing.assert_array_equal(model.couplings_ != 0, graph != 0)
+
+
+def test_an_l1_penalty_makes_couplings_zero_and_finds_the_ring():
+    ring = np.roll(np.eye(8), 1, axis=0) + np.roll(np.eye(8), -1, axis=0)
+    X = BoltzmannMachine.from_spins(0.5 * ring).sample(2000, random_state=0)
+    model = BoltzmannMachine(alpha=0.05, l1_ratio=1.0).fit(X)
+    np.testing.assert_array_equal(model.couplings_ != 0, ring != 0)
+
+
+def test_penalised_pseudo_likelihood_is_at_its_maximum():
+    """The objective's slope is 0 where a coupling is not, and at most the penalty elsewhere."""
+    X = random_model(6, seed=8).sample(300, random_state=0)
+    for l1_ratio in (0.0, 0.5, 1.0):
+        model = BoltzmannMachine(alpha=0.1, l1_ratio=l1_ratio, tol=0.0, max_iter=200).fit(X)
+        fields = X @ model.couplings_ + model.intercept_
+        residuals = X - 1 / (1 + np.exp(-fields))
+        slopes = (X.T @ residuals + residuals.T @ X) / len(X)
+        slopes -= 0.1 * (1 - l1_ratio) * model.couplings_
+        pairs = np.triu_indices(6, 1)
+        slope, coupling = slopes[pairs], model.couplings_[pairs]
+        on = coupling != 0
+        np.testing.assert_allclose(slope[on], 0.1 * l1_ratio * np.sign(coupling[on]), atol=1e-4)
+        assert np.all(np.abs(slope[~on]) <= 0.1 * l1_ratio + 1e-4)
+        np.testing.assert_allclose(residuals.mean(axis=0), 0, atol=1e-4)

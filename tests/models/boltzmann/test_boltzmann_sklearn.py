@@ -1,0 +1,113 @@
+"""BoltzmannMachine as a scikit-learn estimator."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer
+from sklearn.utils import estimator_checks as checks
+
+from sklpf import BoltzmannMachine
+
+SMALL = BoltzmannMachine(alpha=0.1, random_state=0)
+BINARY = (np.random.default_rng(0).random((60, 5)) < 0.4).astype(float)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:X holds values outside"),
+    pytest.mark.filterwarnings("ignore:.*rows of X have no likelihood"),
+    pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names"),
+]
+
+
+@checks.parametrize_with_checks([SMALL, BoltzmannMachine("pcd", alpha=0.1, max_iter=2, n_chains=9)])
+@pytest.mark.filterwarnings("ignore:the pseudo-likelihood has not settled")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "check", [checks.check_param_validation, checks.check_dataframe_column_names_consistency]
+)
+def test_checks_that_third_parties_call_themselves(check):
+    check("BoltzmannMachine", SMALL)
+
+
+def test_grid_search_over_a_pipeline():
+    """Of two columns that agree nine times in ten, the coupling is worth keeping."""
+    rng = np.random.default_rng(1)
+    first = rng.random(400)
+    second = np.where(rng.random(400) < 0.9, first, 1 - first)
+    pipeline = make_pipeline(Binarizer(threshold=0.5), BoltzmannMachine(random_state=0))
+    grid = {"boltzmannmachine__alpha": [1e-3, 10.0]}
+    search = GridSearchCV(pipeline, grid, cv=3).fit(np.column_stack([first, second]))
+    assert search.best_params_ == {"boltzmannmachine__alpha": 1e-3}
+
+
+def test_the_same_seed_gives_the_same_bits_for_any_number_of_jobs():
+    model = BoltzmannMachine("pcd", max_iter=5, n_chains=20, random_state=0)
+    first = clone(model).fit(BINARY)
+    second = clone(model).set_params(n_jobs=2).fit(BINARY)
+    np.testing.assert_array_equal(first.couplings_, second.couplings_)
+    np.testing.assert_array_equal(first.score_samples(BINARY), second.score_samples(BINARY))
+    other = clone(model).set_params(random_state=1).fit(BINARY)
+    assert not np.array_equal(first.couplings_, other.couplings_)
+
+
+def test_verbose_prints_the_pseudo_likelihood(capsys):
+    model = BoltzmannMachine(verbose=1).fit(BINARY)
+    lines = capsys.readouterr().out.splitlines()
+    mean = model.pseudo_log_likelihood(BINARY).mean()
+    assert len(lines) == model.n_iter_
+    assert f"pseudo-likelihood = {mean:.3f}" in lines[-1]
+
+
+def test_pseudo_likelihood_that_has_not_settled_says_so():
+    with pytest.warns(ConvergenceWarning, match="pseudo-likelihood has not settled after 1 pass"):
+        BoltzmannMachine(max_iter=1).fit(BINARY)
+
+
+def test_rows_of_other_values_have_no_likelihood():
+    model = BoltzmannMachine(random_state=0).fit(BINARY)
+    X = BINARY.copy()
+    X[3, 1] = 0.5
+    with pytest.warns(ConvergenceWarning, match="1 of 60 rows of X have no likelihood"):
+        model.score_samples(X)
+    values = model.set_params(on_nonconvergence="nan").score_samples(X)
+    assert np.flatnonzero(np.isnan(values)).tolist() == [3]
+    with pytest.warns(UserWarning, match=r"X holds values outside \[0, 1\]"):
+        BoltzmannMachine(alpha=1.0, max_iter=50).fit(2 * BINARY)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([[0, 1], [2, 0]],), "couplings must be symmetric: give J"),
+        (([[1.0]],), "couplings must have zeros on the diagonal"),
+        ((np.zeros((2, 3)),), r"couplings must have the shape \(n_units, n_units\)"),
+        ((np.full((2, 2), np.nan),), "couplings must be finite"),
+        ((np.zeros((2, 2)), [0.0]), "intercept must have shape"),
+        ((np.zeros((2, 2)), [0.0, np.inf]), "intercept contains infinity"),
+    ],
+)
+def test_parameters_that_make_no_model_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        BoltzmannMachine.from_parameters(*arguments)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match=r"graph must have the shape \(5, 5\) to match X"):
+        BoltzmannMachine(graph=np.eye(3)).fit(BINARY)
+    with pytest.raises(ValueError, match="graph must be symmetric"):
+        BoltzmannMachine(graph=np.triu(np.ones((5, 5)))).fit(BINARY)
+    with pytest.raises(ValueError, match="training diverged"):
+        BoltzmannMachine("pcd", learning_rate=1e308, alpha=0.5).fit(BINARY)
+    model = BoltzmannMachine.from_parameters(sp.csr_array((2, 2)), mean=[0.5, 0.5])
+    with pytest.raises(ValueError, match='base must be "data", "uniform" or an array of means'):
+        model.path("prior")
+    with pytest.raises(ValueError, match="base_mean must lie strictly between 0 and 1"):
+        model.path([0.0, 0.5])
+    with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
+        model.sample(0)

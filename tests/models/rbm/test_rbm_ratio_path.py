@@ -1,0 +1,219 @@
+"""The path from one RBM to another against brute force, its kernels against the plain loops, and
+the log ratio.
+"""
+
+import copy
+import itertools
+
+import numpy as np
+import pytest
+from fused_programs import (
+    assert_annealing_equals_the_loop,
+    assert_derivatives_equal_finite_differences,
+    assert_exchange_equals_the_loop,
+)
+from scipy.special import logsumexp
+from scipy.stats import t as student_t
+
+from sklpf import BernoulliRBM, Exact, ParallelTempering
+from sklpf.models.rbm._ratio_path import EndParameters, RBMRatioPath, align, match_units
+from sklpf.paths import Stream, stream_key
+from sklpf.testing import check_path, check_transition
+from sklpf.transitions import Gibbs
+
+LADDER = (0.0, 0.25, 0.6, 1.0)
+V = np.array(list(itertools.product([0, 1], repeat=6)))
+
+
+def random_parameters(rng, n_hidden, n_visible=6):
+    return EndParameters(
+        rng.normal(size=(n_hidden, n_visible)),
+        rng.normal(size=n_visible),
+        rng.normal(size=n_hidden),
+    )
+
+
+def log_f(model, v=V):
+    return v @ model.visible + np.logaddexp(0, v @ model.weights.T + model.hidden).sum(axis=1)
+
+
+def exact_draws(model, rng, shape):
+    log_density = log_f(model)
+    return V[rng.choice(len(V), size=shape, p=np.exp(log_density - logsumexp(log_density)))]
+
+
+def make_path(n_a=3, n_b=5, seed=0, n_draws=50, ladder=LADDER):
+    rng = np.random.default_rng(seed)
+    a, b = random_parameters(rng, n_a), random_parameters(rng, n_b)
+    draws = (exact_draws(model, rng, (3, n_draws)) for model in (a, b))
+    return a, b, RBMRatioPath(a, b, *draws, ladder)
+
+
+def log_f_between(path, n_a=3, n_b=5):
+    """The formula of the class's docstring, of all rows."""
+
+    def at(beta):
+        blend = [(1 - beta) * x[0] + beta * x[1] for x in (path.weights, path.visible, path.hidden)]
+        n = path.hidden.shape[1]
+        return log_f(EndParameters(*blend)) - np.log(2) * (
+            (1 - beta) * (n - n_a) + beta * (n - n_b)
+        )
+
+    return at
+
+
+def states(path):
+    return path.state_from_rows(V, np.zeros(len(V), dtype=int))
+
+
+def test_the_ends_are_the_models_and_levels_lie_between():
+    a, b, path = make_path()
+    ladder = path.log_f_ladder(states(path))
+    np.testing.assert_allclose(ladder[:, 0], log_f(a), atol=1e-5)
+    np.testing.assert_allclose(ladder[:, -1], log_f(b), atol=1e-5)
+    assert 5 <= path.hidden.shape[1] <= 8
+    for k, beta in enumerate(LADDER):
+        expected = log_f_between(path)(beta)
+        np.testing.assert_allclose(ladder[:, k], expected, atol=1e-5)
+        np.testing.assert_allclose(
+            path.log_f(states(path), np.full(len(V), k)), expected, atol=1e-5
+        )
+
+
+def test_contracts():
+    path = make_path(n_draws=20_000)[2]
+    check_path(path)
+    check_transition(path, Gibbs(), variables=lambda state: state.v)
+    assert_derivatives_equal_finite_differences(path, states(path), log_f_between(path), rtol=1e-4)
+
+
+def test_kernels_do_what_the_plain_loops_do():
+    path = make_path()[2]
+    assert_annealing_equals_the_loop(path, reverse=False)
+    assert_annealing_equals_the_loop(path, reverse=True)
+    assert_exchange_equals_the_loop(path)
+
+
+def test_ends_are_renewed_by_the_ladders_own_draws():
+    a, b, _ = make_path()
+    draws = np.repeat(np.eye(6)[:3, np.newaxis], 4, axis=1)  # unit i is on in all draws of ladder i
+    path = RBMRatioPath(a, b, draws, 1 - draws, LADDER)
+    for ladder in range(3):
+        stream = Stream(stream_key(0), chain=4 * ladder)
+        state = path.sample_base(4, stream)
+        np.testing.assert_array_equal(state.v, draws[ladder])
+        state = path.gibbs(
+            path.state_from_rows(np.zeros((4, 6)), state.ladder),
+            np.array([0, 1, 2, 3]),
+            stream.at(8),
+        )
+        np.testing.assert_array_equal(state.v[[0, 3]], [draws[ladder, 0], 1 - draws[ladder, 0]])
+        kept = path.gibbs(state, np.array([0, 1, 2, 3]), stream.at(9))
+        assert kept.v[0].sum() != 1 or kept.v[3].sum() != 5  # an ordinary sweep
+
+
+def test_draws_that_differ_between_ladders_are_doubted():
+    a, b, path = make_path(n_draws=500)
+    assert path.doubts == ()
+    stuck = np.repeat(np.eye(6)[:3, np.newaxis], 500, axis=1)
+    (doubt,) = RBMRatioPath(a, b, path.draws[0], stuck).doubts
+    assert "draws of the second model differ between ladders" in doubt
+
+
+# ---- units that do the same
+def test_permuted_units_are_matched():
+    rng = np.random.default_rng(0)
+    weights, order = rng.normal(size=(8, 20)), rng.permutation(8)
+    pairs = match_units(
+        weights, weights[order] + rng.normal(scale=0.1, size=(8, 20)), np.full(20, 0.2)
+    )
+    np.testing.assert_array_equal(order[pairs[:, 1]], pairs[:, 0])
+    assert len(pairs) == 8
+    assert len(match_units(weights, -weights, np.full(20, 0.2))) < 8
+
+
+def test_units_of_one_model_alone_get_a_counterpart_of_zeros():
+    rng = np.random.default_rng(0)
+    a, b = random_parameters(rng, 2), random_parameters(rng, 3)
+    weights, hidden = align(a, b, np.array([[1, 2]]))
+    np.testing.assert_array_equal(
+        weights[0], [a.weights[1], a.weights[0], np.zeros(6), np.zeros(6)]
+    )
+    np.testing.assert_array_equal(
+        weights[1], [b.weights[2], np.zeros(6), b.weights[0], b.weights[1]]
+    )
+    np.testing.assert_array_equal(
+        hidden, [[a.hidden[1], a.hidden[0], 0, 0], [b.hidden[2], 0, b.hidden[0], b.hidden[1]]]
+    )
+
+
+# ---- the log ratio
+def models(scale, n_a=4, n_b=6, seed=0):
+    """Two models of 12 visible units; where they share hidden units, these differ by a tenth."""
+    rng = np.random.default_rng(seed)
+    shared, other = rng.normal(size=(6, 12)), rng.normal(size=(6, 12))
+    return tuple(
+        BernoulliRBM.from_parameters(
+            scale * weights[:n],
+            scale * rng.normal(size=12),
+            np.zeros(n),
+            random_state=seed,
+            partition_estimator=Exact(),
+        )
+        for weights, n in ((shared, n_a), (shared + 0.1 * other, n_b))
+    )
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.0])
+@pytest.mark.parametrize("tempered", [False, True])
+def test_ratio_of_enumerable_models(scale, tempered):
+    a, b = models(scale)
+    truth = b.estimate_log_partition().log_partition_ - a.estimate_log_partition().log_partition_
+    if tempered:
+        for model in (a, b):
+            model.set_params(partition_estimator=ParallelTempering(n_sweeps=1024))
+    path = a._ratio_path(b)
+    result = ParallelTempering(n_sweeps=1024, random_state=0).fit(path).result_
+    # t with 9 degrees of freedom: 1e-5 false alarms each
+    assert abs(result.log_partition - truth) < student_t.isf(5e-6, 9) * result.std_error
+    assert result.converged
+    assert result.std_error < 0.1
+
+
+def test_the_interval_covers():
+    a, b = models(1.0)
+    truth = b.estimate_log_partition().log_partition_ - a.estimate_log_partition().log_partition_
+    covered = 0
+    for seed in range(30):
+        a._partition_seed = seed  # other draws
+        low, high = (
+            ParallelTempering(n_sweeps=256, random_state=seed)
+            .fit(a._ratio_path(b))
+            .log_partition_interval_
+        )
+        covered += low <= truth <= high
+    assert covered >= 23  # Binomial(30, 0.95): fewer with probability 8e-5
+
+
+def test_a_model_against_itself_has_no_error():
+    a = models(1.0)[0]
+    result = (
+        ParallelTempering(n_sweeps=64, random_state=0).fit(a._ratio_path(copy.deepcopy(a))).result_
+    )
+    assert result.log_partition == pytest.approx(0, abs=1e-5)
+    assert result.std_error == pytest.approx(0, abs=1e-5)
+
+
+def test_jobs_do_not_change_the_bits():
+    a, b = models(1.0)
+    path = a._ratio_path(b)
+    np.testing.assert_array_equal(path.draws, a._ratio_path(b).draws)
+    one, two = (ParallelTempering(n_sweeps=128, random_state=0, n_jobs=n).fit(path) for n in (1, 2))
+    assert one.log_partition_ == two.log_partition_
+
+
+def test_there_is_no_path_between_models_of_different_units():
+    a, b = models(1.0)
+    other = BernoulliRBM.from_parameters(np.zeros((2, 3)), np.zeros(3), np.zeros(2))
+    assert a._ratio_path(other) is None
+    assert a._ratio_path(object()) is None

@@ -1,0 +1,176 @@
+"""The path from one density on R^d to another against closed forms, and what `compare`
+makes of it.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import t as student_t
+
+from sklpf import HAIS, MeanCovarianceRBM, ParallelTempering, ProductOfExperts, compare
+from sklpf.models._density_ratio_path import DensityRatioPath
+from sklpf.models._direct_ratio import ratio_result
+from sklpf.paths import Stream, stream_key
+from sklpf.testing import check_transition
+from sklpf.transitions import HMC
+
+D = 3
+
+
+def product(seed, heavy=False, n_components=D, **options):
+    """Near the one with seed 0, of other mean."""
+    rng = np.random.default_rng(seed)
+    filters = np.eye(n_components, D) + 0.3 + 0.1 * rng.standard_normal((n_components, D))
+    exponents = np.linspace(2, 3, n_components) if heavy else None
+    options = {"partition_estimator": HAIS(n_temperatures=300), "random_state": seed} | options
+    return ProductOfExperts.from_parameters(
+        filters, exponents, 0.1 * rng.standard_normal(D), **options
+    )
+
+
+def units(seed):
+    rng = np.random.default_rng(seed)
+    arrays = (
+        rng.standard_normal((4, D)),
+        np.abs(rng.standard_normal((4, 2))),
+        0.5 * rng.standard_normal((2, D)),
+    )
+    mean, scale = 0.1 * rng.standard_normal(D), 1.5
+    return MeanCovarianceRBM.from_parameters(*arrays, mean=mean, scale=scale, random_state=seed)
+
+
+def closed(a, b):
+    return b.path().closed_log_partition() - a.path().closed_log_partition()
+
+
+def tempered(model):
+    return model.set_params(partition_estimator=ParallelTempering(n_sweeps=1024))
+
+
+@pytest.mark.parametrize(
+    "models", [(product(0), product(1, heavy=True)), (product(0, heavy=True), units(0))]
+)
+def test_the_ends_are_the_models(models):
+    path = tempered(models[0])._ratio_path(tempered(models[1]))
+    draws = [
+        path.sample_base(20, Stream(stream_key(0))),
+        path.sample_target(20, Stream(stream_key(0))),
+    ]
+    a, b = (model.path() for model in models)
+    for state in draws:
+        rows = a.rows(a.at(path.position(state)))
+        volume = a.raw_log_density(path.position(state)) - models[0]._log_density(
+            rows
+        )  # of a's coordinates
+        log_f = path.log_f_ladder(state)
+        np.testing.assert_allclose(log_f[:, 0] - volume, models[0]._log_density(rows), atol=1e-10)
+        np.testing.assert_allclose(log_f[:, -1] - volume, models[1]._log_density(rows), atol=1e-10)
+        np.testing.assert_allclose(volume, volume[0], atol=1e-10)
+
+
+def test_moves_leave_every_level_invariant():
+    a, b = product(0), product(1)
+    draws = (model.sample(20_000, random_state=0).reshape(10, 2000, D) for model in (a, b))
+    path = DensityRatioPath(a.path(), b.path(), *draws).with_ladder(np.linspace(0, 1, 4))
+    check_transition(path, HMC().tune(path, stream_key(0)), variables=path.position)
+
+
+@pytest.mark.parametrize("make", [lambda m: m, tempered])
+@pytest.mark.parametrize("heavy", [(False, False), (True, True), (True, False)])
+def test_ratio_of_complete_products(make, heavy):
+    a, b = make(product(0, heavy[0])), make(product(1, heavy[1]))
+    result = ratio_result(a, b)
+    # t with 9 degrees of freedom: 1e-5 false alarms each
+    assert abs(result.log_partition - closed(a, b)) < student_t.isf(5e-6, 9) * result.std_error
+    assert result.std_error < 0.03
+    assert result.degrees_of_freedom == 9
+
+
+def test_products_of_different_size():
+    """Two experts of half the weight are one of the whole."""
+    a, b = product(0, heavy=True), product(1, heavy=True)
+    twice = np.repeat(b.components_, 2, axis=0), np.repeat(b.exponents_ / 2, 2), b.mean_
+    split = ProductOfExperts.from_parameters(*twice, random_state=1)
+    result = ratio_result(a, split)
+    assert abs(result.log_partition - closed(a, b)) < student_t.isf(5e-6, 9) * result.std_error
+    assert result.std_error < 0.02
+
+
+def test_ratio_of_mean_covariance_models():
+    """Against quadrature: the grid's error is far below the standard error."""
+    a, b = units(0), units(1)
+    grid = np.linspace(-12, 12, 81)
+    points = np.stack(np.meshgrid(*D * [grid], indexing="ij"), axis=-1).reshape(-1, D)
+    truth = [np.logaddexp.reduce(model._log_density(points)) for model in (a, b)]
+    result = ratio_result(a, b)
+    assert (
+        abs(result.log_partition - (truth[1] - truth[0]))
+        < student_t.isf(5e-6, 9) * result.std_error
+    )
+    assert result.std_error < 0.1
+
+
+def test_a_model_against_itself_has_no_error():
+    a = product(0)
+    result = ratio_result(a, product(0))
+    assert result.log_partition == pytest.approx(0, abs=1e-10)
+    assert result.std_error == pytest.approx(0, abs=1e-10)
+
+
+def test_the_error_is_that_between_groups():
+    """Draws that are one point in each group: an error of independent chains would be far too
+    small.
+    """
+    a, b = product(0), product(1)
+    path, rng = a._ratio_path(b), np.random.default_rng(0)
+    stuck = [
+        np.repeat(model.sample(10, random_state=rng.integers(99))[:, np.newaxis], 100, axis=1)
+        for model in (a, b)
+    ]
+    same = DensityRatioPath(a.path(), b.path(), *stuck)
+    errors = [
+        p.default_estimator().set_params(random_state=0).fit(p).log_partition_std_error_
+        for p in (path, same)
+    ]
+    assert errors[1] > 2 * errors[0]
+    assert len(same.doubts) == 2
+    assert "draws of the second model differ between ladders" in same.doubts[1]
+
+
+def test_jobs_do_not_change_the_bits():
+    path = product(0)._ratio_path(product(1))
+    one, two = (
+        path.default_estimator().set_params(random_state=0, n_jobs=n).fit(path) for n in (1, 2)
+    )
+    assert one.log_partition_ == two.log_partition_
+
+
+def test_there_is_no_path_between_other_spaces():
+    other = ProductOfExperts.from_parameters(np.eye(2))
+    assert product(0)._ratio_path(other) is None
+    assert product(0)._ratio_path(object()) is None
+
+
+def test_draws_that_tempering_does_not_vouch_for_are_not_used():
+    a = product(0).set_params(partition_estimator=ParallelTempering(n_sweeps=32))
+    assert a._ratio_path(product(1)) is None
+
+
+# ---- compare
+def test_of_densities_that_differ_little_the_ratio_is_direct():
+    a, b = product(0, heavy=True), product(1, heavy=True)
+    X = a.sample(200, random_state=5)
+    direct, difference = compare(a, b, X), compare(a, b, X, ratio="difference")
+    assert (direct.method, difference.method) == ("direct", "difference")
+    assert direct.converged
+    width = np.diff(direct.partition)[0]
+    assert width < 0.5 * np.diff(difference.partition)[0]
+    truth = np.mean(a._log_density(X) - b._log_density(X)) + closed(a, b)
+    # 99.999 % of a t with 9 degrees of freedom: 3.8 times as far as 95 %
+    assert abs(direct.mean - truth) < 3.8 * width / 2
+    assert direct.mean == compare(a, b, X).mean  # the same bits
+
+
+def test_densities_with_closed_log_z_are_not_sampled(monkeypatch):
+    monkeypatch.setattr(ProductOfExperts, "_ratio_path", None)  # would raise where it is called
+    a, b = (product(seed, partition_estimator=None) for seed in (0, 1))
+    assert compare(a, b, a.sample(50, random_state=0)).method == "difference"

@@ -1,0 +1,310 @@
+"""BridgeSampling: right numbers from draws of every origin, and alarms where they don't do."""
+
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import HAIS, SMC, BernoulliRBM, BridgeSampling, Gaussian, GeometricPath, StudentT
+from sklpf.partition._fitted_proposals import FITS
+from sklpf.testing import make_density_problem
+from sklpf.uncertainty import effective_draws
+
+LOG_2PI = np.log(2 * np.pi)
+
+
+def exact(kind, n_chains=4, n_draws=500, seed=0):
+    problem = make_density_problem(kind)
+    rng = np.random.default_rng(seed)
+    points = problem.path.draw(n_chains * n_draws, rng)
+    return problem, points.reshape(n_chains, n_draws, -1)
+
+
+def fitted(path, draws, proposal="warp3", seed=0):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return BridgeSampling(proposal, random_state=seed).fit(path, draws=draws)
+
+
+def kinds(bridge):
+    return {alarm.kind for alarm in bridge.result_.alarms}
+
+
+@pytest.mark.parametrize("proposal", FITS)
+@pytest.mark.parametrize(
+    "kind", ["gaussian 20-D, condition 100", "laplace 6-D", "funnel", "linear regression"]
+)
+def test_log_partition_from_exact_draws(kind, proposal):
+    """16 numbers within 4.5 standard errors: a false alarm in 1.1e-4 of normal ones."""
+    problem, draws = exact(kind)
+    bridge = fitted(problem.path, draws, proposal)
+    assert bridge.converged_
+    assert 0 < bridge.log_partition_std_error_ < 0.1
+    off = bridge.log_partition_ - problem.log_partition
+    assert abs(off) < 4.5 * bridge.log_partition_std_error_
+
+
+def test_it_is_the_bridge_of_meng_and_wong():
+    """Their iteration, as Gronau et al. (2017) write it, from the log weights of the run."""
+    problem, draws = exact("laplace 6-D")
+    bridge = fitted(problem.path, draws, "normal")
+    for log_partition, one in zip(
+        bridge.result_.diagnostics["half_log_partition"], bridge.run_.bridges
+    ):
+        l1, l2 = np.exp(one.at_target.ravel()), np.exp(one.at_proposal)
+        n1, n2 = min(effective_draws(one.at_target), l1.size), l2.size
+        s1, s2 = n1 / (n1 + n2), n2 / (n1 + n2)
+        r = 1.0
+        for _ in range(1000):
+            r = np.mean(l2 / (s1 * l2 + s2 * r)) / np.mean(1 / (s1 * l1 + s2 * r))
+        assert log_partition == pytest.approx(np.log(r), abs=1e-9)
+
+
+def test_heavy_tails_want_a_t():
+    problem, draws = exact("student-t 6-D")
+    assert "heavy-terms" in kinds(fitted(problem.path, draws, "normal"))
+    bridge = fitted(problem.path, draws, "t")
+    assert bridge.converged_
+    assert abs(bridge.log_partition_ - problem.log_partition) < 0.06  # 3.5 standard errors
+
+
+def test_modes_want_a_mixture():
+    problem, draws = exact("two gaussians 10-D")
+    normal, mixture = (
+        fitted(problem.path, draws, name).log_partition_std_error_ for name in ("normal", "mixture")
+    )
+    assert mixture < 0.3 * normal
+
+
+def test_fitted_proposals_are_normalised_and_close():
+    """Each is the density of its own draws, and its moments are those of the points."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((4000, 2)) @ [[1.0, 0.5], [0.0, 0.3]] + [3.0, -2.0]
+    for fit in FITS.values():
+        density = fit(points, 4000, rng).density
+        drawn = density.sample(20_000, rng)
+        np.testing.assert_allclose(drawn.mean(axis=0), points.mean(axis=0), atol=0.05)
+        np.testing.assert_allclose(np.cov(drawn.T), np.cov(points.T), atol=0.06)
+        wide = Gaussian(points.mean(axis=0), 3 * np.cov(points.T))
+        at = wide.sample(20_000, rng)
+        weights = np.exp(density.log_density(at) - wide.log_density(at))
+        assert weights.mean() == pytest.approx(1, abs=5 * weights.std() / np.sqrt(20_000))
+
+
+def test_degrees_of_freedom_are_found():
+    points = StudentT([1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]], 3).sample(
+        5000, np.random.default_rng(0)
+    )
+    density = FITS["t"](points, 5000, np.random.default_rng(0)).density
+    assert density.df == 3
+    np.testing.assert_allclose(density.mean, [1, 2], atol=0.1)
+    np.testing.assert_allclose(density.scale_matrix, [[2, 0.5], [0.5, 1]], atol=0.15)
+
+
+def test_seeds_runs_and_functions():
+    problem, draws = exact("linear regression")
+    first, again, other = (fitted(problem.path, draws, seed=seed) for seed in (0, 0, 1))
+    assert first.log_partition_ == again.log_partition_ != other.log_partition_
+    reread = BridgeSampling().fit(first.run_)
+    assert reread.log_partition_ == first.log_partition_
+    assert reread.log_partition_std_error_ == first.log_partition_std_error_
+    assert fitted(problem.path.log_density, draws).log_partition_ == first.log_partition_
+    assert len(first.result_.draws.points) == 1000
+    assert len(np.unique(first.result_.draws.groups)) == 4
+    assert "R-hat" in first.result_.summary()
+
+
+def test_units_do_not_matter():
+    problem, draws = exact("laplace 6-D")
+    units = np.geomspace(1e-4, 1e4, 6)
+    path = GeometricPath(
+        lambda x: problem.path.log_density(x / units), base=Gaussian(np.zeros(6), units**2)
+    )
+    for proposal in FITS:
+        apart = (
+            fitted(path, draws * units, proposal).log_partition_
+            - fitted(problem.path, draws, proposal).log_partition_
+            - np.log(units).sum()
+        )
+        assert abs(apart) < 1e-6
+
+
+def test_one_chain_and_bounds():
+    """3.5 standard errors each."""
+    problem, draws = exact("box gaussian")
+    for given in (draws, draws.reshape(-1, 10), draws[:3]):
+        bridge = fitted(problem.path, given, "normal")
+        off = bridge.log_partition_ - problem.log_partition
+        assert abs(off) < 3.5 * bridge.log_partition_std_error_ < 0.2
+
+
+# -- draws of every origin
+class LogScale(GeometricPath):
+    """x = log of rates a ~ gamma(3), of shape (2,), and b ~ gamma(3), with the Jacobian."""
+
+    parameter_shapes = {"a": (2,), "b": ()}
+
+    def __init__(self):
+        super().__init__(lambda x: np.sum(3 * x - np.exp(x), axis=1), base=Gaussian([1, 1, 1], 1.0))
+
+    def constrain(self, position):
+        return {"a": np.exp(position[:, :2]), "b": np.exp(position[:, 2])}
+
+    def unconstrain(self, values):
+        if values.keys() != self.parameter_shapes.keys():
+            raise ValueError(f"parameters are a, b, got {', '.join(values)}")
+        return np.log(np.column_stack([values["a"], values["b"]]))
+
+
+def named_draws():
+    rates = np.random.default_rng(0).gamma(3, size=(4, 500, 3))
+    return {"b": rates[..., 2], "a": rates[..., :2]}
+
+
+def test_names_are_put_in_order():
+    values = named_draws()
+    bridge = fitted(LogScale(), values)
+    assert abs(bridge.log_partition_ - 3 * gammaln(3)) < 0.03
+    unconstrained = np.log(np.concatenate([values["a"], values["b"][..., np.newaxis]], axis=2))
+    assert fitted(LogScale(), unconstrained).log_partition_ == bridge.log_partition_
+
+
+@pytest.mark.parametrize("origin", ["Dataset", "DataTree", "InferenceData"])
+def test_labelled_draws(origin):
+    xr = pytest.importorskip("xarray")
+    values = named_draws()
+    posterior = xr.Dataset(
+        {
+            "a": (("draw", "chain", "i"), np.swapaxes(values["a"], 0, 1)),
+            "b": (("chain", "draw"), values["b"]),
+        }
+    )
+    diverging = np.zeros((4, 500), dtype=bool)
+    diverging[1, 7] = True
+    statistics = xr.Dataset({"diverging": (("chain", "draw"), diverging)})
+    given = {
+        "Dataset": posterior,
+        "DataTree": xr.DataTree.from_dict({"posterior": posterior, "sample_stats": statistics}),
+        "InferenceData": SimpleNamespace(posterior=posterior, sample_stats=statistics),
+    }[origin]
+    bridge = fitted(LogScale(), given)
+    assert bridge.log_partition_ == fitted(LogScale(), values).log_partition_
+    assert ("divergences" in kinds(bridge)) == (origin != "Dataset")
+
+
+def test_one_variable_needs_no_names():
+    xr = pytest.importorskip("xarray")
+    problem, draws = exact("linear regression")
+    data = xr.Dataset({"w": (("chain", "draw", "i"), draws)})
+    assert fitted(problem.path, data).log_partition_ == fitted(problem.path, draws).log_partition_
+    data["v"] = data["w"]
+    with pytest.raises(ValueError, match="the path doesn't say which coordinates"):
+        fitted(problem.path, data)
+
+
+@pytest.mark.parametrize("estimator", [HAIS(200, 200, random_state=0), SMC(random_state=0)])
+def test_draws_of_our_own_runs(estimator):
+    """Weighted ones; 4 standard errors."""
+    path = GeometricPath(
+        lambda x: -np.sum(np.abs(x), axis=1), grad=lambda x: -np.sign(x), base=Gaussian([0, 0], 4.0)
+    )
+    estimator.fit(path)
+    found = [
+        fitted(path, given).log_partition_
+        for given in (estimator, estimator.run_, estimator.result_, estimator.result_.draws)
+    ]
+    assert len(set(found)) == 1
+    error = fitted(path, estimator).log_partition_std_error_
+    assert abs(found[0] - 2 * np.log(2)) < 4 * error < 0.3
+
+
+def test_resampled_draws_have_equal_weights():
+    hais = HAIS(50, 200, random_state=0).fit(make_density_problem("laplace 6-D").path)
+    draws = hais.result_.draws
+    equal = draws.resample(5000)
+    assert np.all(equal.log_weights == 0)
+    weights = np.exp(draws.log_weights - draws.log_weights.max())
+    mean = weights @ draws.points / weights.sum()
+    np.testing.assert_allclose(equal.points.mean(axis=0), mean, atol=0.01)
+    assert np.all(np.diff(equal.groups) >= 0)
+    other = draws.resample(5000, random_state=1).points
+    assert not np.array_equal(other, equal.points)
+    with pytest.raises(ValueError, match="n must be positive"):
+        draws.resample(0)
+
+
+# -- alarms
+def test_chains_in_different_modes():
+    problem, draws = exact("two gaussians 2-D", n_draws=2000)
+    direction = problem.path.log_density.constants[0]
+    pool = draws.reshape(-1, 2)
+    in_first = pool @ direction > 0
+    stuck = np.stack([pool[in_first][:500], pool[~in_first][:500]] * 2)
+    assert "chains-disagree" in kinds(fitted(problem.path, stuck, "mixture"))
+
+
+def test_slow_chains_are_too_few_draws():
+    noise = np.random.default_rng(0).standard_normal((4, 500, 5))
+    x = noise.copy()
+    for t in range(1, 500):
+        x[:, t] = 0.99 * x[:, t - 1] + np.sqrt(1 - 0.99**2) * noise[:, t]
+    bridge = fitted(lambda x: -np.sum(x**2, axis=1) / 2, x)
+    assert "few-effective-draws" in kinds(bridge)
+
+
+def test_draws_of_another_density():
+    """20 % too wide in 10 dimensions: proposals agree, as they are too wide as well."""
+    draws = 1.2 * np.random.default_rng(0).standard_normal((4, 500, 10))
+    bridge = fitted(lambda x: -np.sum(x**2, axis=1) / 2, draws)
+    assert "bridges-disagree" in kinds(bridge)
+
+
+def test_alarm_sentences():
+    problem, draws = exact("student-t 6-D")
+    with pytest.warns(ConvergenceWarning, match="Pareto shape"):
+        BridgeSampling("normal", random_state=0).fit(problem.path, draws=draws)
+
+
+# -- errors
+@pytest.mark.parametrize(
+    ("draws", "error", "sentence"),
+    [
+        (None, TypeError, "fit needs draws"),
+        (np.zeros((4, 100, 3)), ValueError, r"draws must have shape \(n_chains, n_draws, 8\)"),
+        (np.full((100, 8), np.nan), ValueError, "NaN or infinity"),
+        (np.zeros((3, 8)), ValueError, "at least 20"),
+        ("posterior", TypeError, "draws must be real numbers"),
+        (BernoulliRBM(), TypeError, "draws must be real numbers"),
+    ],
+)
+def test_draws_that_are_none(draws, error, sentence):
+    path = make_density_problem("linear regression").path
+    with pytest.raises(error, match=sentence):
+        BridgeSampling().fit(path, draws=draws)
+
+
+def test_missing_and_surplus_names():
+    values = named_draws()
+    with pytest.raises(ValueError, match="parameters are a, b"):
+        fitted(LogScale(), {"a": values["a"]})
+    with pytest.raises(ValueError, match="parameters are a, b"):
+        fitted(LogScale(), values | {"c": values["b"]})
+    with pytest.raises(ValueError, match="the same shape"):
+        fitted(LogScale(), {"a": values["a"], "b": values["b"][:2]})
+
+
+def test_draws_outside_of_the_support():
+    problem, draws = exact("box gaussian")
+    draws = draws.copy()
+    draws[0, 0, 0] = 1.5
+    with pytest.raises(ValueError, match="log_density is -inf at the draw"):
+        fitted(problem.path, draws)
+
+
+def test_no_points_of_r_d():
+    rbm = BernoulliRBM.from_parameters(np.ones((2, 3)), np.zeros(3), np.zeros(2))
+    with pytest.raises(TypeError, match="needs a GeometricPath"):
+        BridgeSampling().fit(rbm, draws=np.zeros((4, 100, 3)))
