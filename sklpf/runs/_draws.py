@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from sklpf.paths import Continuous, DataRows
+from sklpf.paths._capabilities import has
 from sklpf.runs._resampling import systematic
 
 MOST_DRAWS = 1000  # that a run keeps
@@ -114,12 +116,12 @@ def no_draws(path: Any, state: Any) -> Draws:
 
 def has_points(path: Any) -> bool:
     """Whether a path says where its chains are, in rows or in R^d."""
-    return hasattr(path, "rows") or hasattr(path, "position")
+    return has(path, DataRows) or has(path, Continuous)
 
 
 def points_of(path: Any, state: Any) -> NDArray:
     """Rows or points of chains, (n, d)."""
-    return path.rows(state) if hasattr(path, "rows") else path.position(state)
+    return path.rows(state) if has(path, DataRows) else path.position(state)
 
 
 def pieces(begin: int, end: int, length: int) -> Iterator[tuple[int, int]]:

@@ -10,8 +10,9 @@ import numpy as np
 from sklpf._utils.limits import LARGEST_KICK
 from sklpf._utils.random import ACCEPT, Stream
 from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.paths import Continuous, Gradients
+from sklpf.paths import Compiled, Continuous, Gradients
 from sklpf.paths._base import map_state
+from sklpf.paths._capabilities import has
 from sklpf.paths._kernel_path import read_only
 from sklpf.transitions._pilot import TunedTransition, choose, reflect, stream_normals
 
@@ -116,7 +117,7 @@ class HMC(TunedTransition):
 
     def compiled(self, path):
         """Return the move for compiled programs, where the path has compiled functions."""
-        density = getattr(path, "packed", None)
+        density = path.packed if has(path, Compiled) else None
         if density is None:
             return None
         from sklpf.transitions._hmc_kernels import HMCModel, Move
