@@ -57,10 +57,11 @@ class DensityWithGradient(NamedTuple):
 
 @inlined
 def _copy_checked(given, log_density):
+    """Points where the density is NaN are treated as if they lay outside of its support."""
     for c in range(given.shape[0]):
-        if np.isnan(given[c]) or given[c] == np.inf:
-            raise BadValue("log_density gave NaN or +inf")
-        log_density[c] = given[c]
+        if given[c] == np.inf:
+            raise BadValue("log_density gave +inf")
+        log_density[c] = -np.inf if np.isnan(given[c]) else given[c]
 
 
 @implements(evaluate_density, LogDensity)
@@ -76,12 +77,8 @@ def _with_gradient(density, position, log_density, slope):
     given = density.grad(position)
     n, d = slope.shape
     for c in range(n):
-        not_finite = 0.0  # NaN as soon as one number is not
         for j in range(d):
-            slope[c, j] = given[c, j]
-            not_finite += 0.0 * given[c, j]
-        if np.isnan(not_finite) and log_density[c] > -np.inf:
-            raise BadValue("grad is not finite where log_density is")
+            slope[c, j] = given[c, j] if np.isfinite(given[c, j]) else 0.0
 
 
 # ---- bases

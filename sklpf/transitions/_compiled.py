@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from sklpf.paths import Compiled
+from sklpf.paths._capabilities import has
 from sklpf.paths._kernel_path import read_only
 
 
@@ -14,7 +16,7 @@ def moved_density(path: Any, transition: Any, move_class: type, *parameters: Any
 
     The move is move_class(steps, *parameters); None where the path has no compiled density.
     """
-    density = getattr(path, "packed", None)
+    density = path.packed if has(path, Compiled) else None
     if density is None:
         return None
     from sklpf.transitions._continuous_kernels import MovedDensity, Steps

@@ -93,6 +93,7 @@ def _forms(row, z, fields):
 # ---- one sweep
 @inlined
 def _uniform64(bits):
+    """A uniform number of double precision."""
     return (np.float64(bits) + 0.5) * 2.0**-32
 
 

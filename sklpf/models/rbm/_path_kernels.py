@@ -84,6 +84,7 @@ def _list_active(units, off, n, indices, signs):
 
 @inlined
 def _count_active(units, n):
+    """Number of units that are on."""
     total = 0
     for j in range(n):
         total += np.int64(units[j])

@@ -21,9 +21,8 @@ class Ends(NamedTuple):
     """Two RBMs of the same M visible units and J hidden units, and draws of both; read-only."""
 
     weights: np.ndarray  # (2, J, M) float32
-    by_visible: (
-        np.ndarray
-    )  # (M, 2 J) float32: the same, the first model's units before the second's
+    # (M, 2 J) float32: the same, the first model's units before the second's
+    by_visible: np.ndarray
     hidden: np.ndarray  # (2 J,) float32
     visible: np.ndarray  # (2, M) float32
     constants: np.ndarray  # (2,) of log f at the ends
@@ -41,6 +40,7 @@ def refresh(model, v, inputs, linear):
 
 @inlined
 def _refresh_chain(model, v, inputs, linear):
+    """`refresh` of one chain."""
     first, second = model.constants[0], model.constants[1]
     for j in range(inputs.shape[0]):
         inputs[j] = model.hidden[j]
@@ -89,6 +89,7 @@ def _softplus_sum(ends, beta, n, work):
 
 @inlined
 def _log_f(model, state, c, beta, work):
+    """log f_beta of one chain."""
     linear = state.linear[c]
     n = model.weights.shape[1]
     return (
