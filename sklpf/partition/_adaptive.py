@@ -1,4 +1,4 @@
-"""What SAMS and WangLandau share: simulated tempering whose weights adapt before they are frozen."""
+"""What SAMS and WangLandau share: simulated tempering whose weights adapt, then are frozen."""
 
 from __future__ import annotations
 
