@@ -499,7 +499,7 @@ class Gaussians(Path):
 def peak_memory(path, n_temperatures):
     tracemalloc.start()
     try:
-        fit(path, n_chains=160, n_temperatures=n_temperatures)
+        fit(path, n_chains=40, n_temperatures=n_temperatures)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -82,14 +82,17 @@ class GeometricPath(TemperedPath):
     Raises
     ------
     ValueError
-        If a function gives wrong shapes, NaN or +inf, if `grad` disagrees with differences of
-        `log_density` at five draws of the base (relative 1e-4), if the base draws points outside
-        `bounds`, or if it can't be a base there.
+        If a function gives wrong shapes or +inf, or at five draws of the base NaN, if `grad`
+        disagrees there with differences of `log_density` (relative 1e-4), if the log density is
+        random, if the base draws points outside `bounds`, or if it can't be a base there.
     TypeError
         If something is no function, or no base.
 
     Notes
     -----
+    Where chains propose a point at which the log density is NaN they stay, and the result is not
+    converged if that is often. Where the gradient is not finite `HMC` goes straight on.
+
     A base with lighter tails than the target's makes weights wrong without that they show it.
     Before they sample, estimators therefore compare how fast both densities fall at 1 to 1e10
     scales of the base, along rays from its center: in random directions, along its axes, and
@@ -201,7 +204,8 @@ class GeometricPath(TemperedPath):
 
     def at(self, position: NDArray[np.float64]) -> Points:
         """Return the state of chains at some points (n, d)."""
-        log_base, log_target = _log_base(self.base, position), self._target(position)
+        log_base = _log_base(self.base, position)
+        log_target = self._target(position, nan_is_zero=True)
         nowhere = (log_base == -np.inf) & (log_target > -np.inf)
         if nowhere.any():
             raise ValueError(
@@ -334,7 +338,11 @@ class GeometricPath(TemperedPath):
         base, target = np.zeros_like(state.position), np.zeros_like(state.position)
         if inside.any():
             position = state.position[inside]
-            target[inside] = _slope("grad", self._target_gradient(position), position)
+            slope = np.asarray(self._target_gradient(position), dtype=np.float64)
+            # Leapfrog steps with any force are reversible, so that moves stay exact with none
+            # where the gradient is not finite.
+            slope = np.where(np.isfinite(slope), slope, 0.0)
+            target[inside] = _slope("grad", slope, position)
             base[inside] = _slope("grad_base", self._base_gradient(position), position)
         return base, target - base
 
@@ -345,9 +353,15 @@ class GeometricPath(TemperedPath):
             return function(position)
         return np.array([function(point) for point in position])
 
-    def _target(self, position):
+    def _target(self, position, nan_is_zero=False):
+        """Log densities (n,); NaN is an error, or a density of 0: `tail_alarms` counts how often it
+        comes.
+        """
         hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
-        return _checked("log_density", self._call(self.log_density, position), position, hint)
+        values = np.asarray(self._call(self.log_density, position), dtype=np.float64)
+        if nan_is_zero:
+            values = np.where(np.isnan(values), -np.inf, values)
+        return _checked("log_density", values, position, hint)
 
     def _target_gradient(self, position):
         return self._call(self.grad, position)
@@ -372,6 +386,7 @@ class GeometricPath(TemperedPath):
                 " high)"
             )
         try:
+            self._target(draws)
             self.at(draws)
         except Exception as error:
             if self.vectorized:

@@ -10,7 +10,10 @@ from scipy import linalg, optimize
 from sklpf.paths._base_numbers import Array
 
 Function = Callable[[Array], Array]
-_INSTEAD = "give another start, or the base itself as Gaussian(mean, covariance)"
+_INSTEAD = (
+    "give another start, or the base itself as Gaussian(mean, covariance), such as the prior; a"
+    " hierarchy may have a mode in its non-centred form"
+)
 _DIFFERENCE = 1e-3  # steps of numerical derivatives, in standard deviations
 
 

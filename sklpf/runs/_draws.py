@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from sklpf._utils.tables import import_xarray
+from sklpf.paths import Parameters
+from sklpf.paths._capabilities import has
 from sklpf.runs._resampling import systematic
 
 MOST_DRAWS = 1000  # that a run keeps
@@ -75,6 +78,40 @@ class Draws(NamedTuple):
         uniform = 0.5 if random_state is None else check_random_state(random_state).random_sample()
         index = systematic(self.log_weights, n, uniform)
         return Draws(self.points[index], np.zeros(n), self.groups[index])
+
+    def to_datatree(self, path: Any = None, n: int | None = None, random_state: Any = None) -> Any:
+        """Return draws of equal weight with the names of their parameters, as ArviZ takes them.
+
+        Parameters
+        ----------
+        path : Path or None, default=None
+            That the draws are of. One with `parameter_shapes` names them, such as that of
+            `sklpf.interop.from_prior_transform`; of others, and without, the points are called "x".
+        n, random_state
+            As in `resample`.
+
+        Returns
+        -------
+        xarray.DataTree
+            With a group ``posterior``, of one chain. ArviZ before 1.0 takes it as
+            ``arviz.InferenceData(posterior=tree["posterior"].to_dataset())``.
+
+        Raises
+        ------
+        ImportError
+            If xarray is not installed.
+        """
+        xr = import_xarray("to_datatree")
+
+        points = self.resample(n, random_state).points
+        named = path is not None and has(path, Parameters)
+        values = path.constrain(points) if named else {"x": points}
+        variables = {}
+        for name, array in values.items():
+            own = [f"{name}_dim_{i}" for i in range(array.ndim - 1)]
+            variables[name] = (("chain", "draw", *own), array[np.newaxis])
+        numbers = {"chain": [0], "draw": np.arange(len(points))}
+        return xr.DataTree.from_dict({"posterior": xr.Dataset(variables, coords=numbers)})
 
     def thinned(self) -> Draws | None:
         """Return at most a thousand of them; None if there is none with a weight.

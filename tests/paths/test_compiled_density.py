@@ -189,7 +189,7 @@ def broken(x):
     values = -0.5 * (x * x).sum(axis=1)
     for c in range(x.shape[0]):
         if x[c, 0] > 2.5:
-            values[c] = np.nan
+            values[c] = np.inf
     return values
 
 
@@ -200,7 +200,7 @@ def broken_grad(x):
 
 def test_a_number_that_is_none_is_shown_with_its_point():
     path = GeometricPath(broken, grad=broken_grad, base=Gaussian(np.zeros(2), 1.0))
-    with pytest.raises(ValueError, match=r"log_density is nan at \[ *[23]\."):
+    with pytest.raises(ValueError, match=r"log_density is inf at \[ *[23]\."):
         HAIS(50, 100, random_state=0).fit(path)
 
 

@@ -51,7 +51,7 @@ def test_the_slope_of_a_closed_log_partition(heavy):
     assert np.isfinite(value)
 
 
-@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize("heavy", [False, pytest.param(True, marks=pytest.mark.large)])
 def test_compiled_programs_are_the_plain_loops(heavy):
     path = model(7, 4, heavy).path()
     assert_kernel_writes_all_values(path)
