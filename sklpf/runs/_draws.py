@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from sklpf._utils.tables import import_xarray
-from sklpf.paths import Parameters
+from sklpf.paths import Continuous, DataRows, Parameters
 from sklpf.paths._capabilities import has
 from sklpf.runs._resampling import systematic
 
@@ -151,12 +151,12 @@ def no_draws(path: Any, state: Any) -> Draws:
 
 def has_points(path: Any) -> bool:
     """Whether a path says where its chains are, in rows or in R^d."""
-    return hasattr(path, "rows") or hasattr(path, "position")
+    return has(path, DataRows) or has(path, Continuous)
 
 
 def points_of(path: Any, state: Any) -> NDArray:
     """Rows or points of chains, (n, d)."""
-    return path.rows(state) if hasattr(path, "rows") else path.position(state)
+    return path.rows(state) if has(path, DataRows) else path.position(state)
 
 
 def pieces(begin: int, end: int, length: int) -> Iterator[tuple[int, int]]:
