@@ -46,6 +46,7 @@ def from_numpyro(
     """
     try:
         import jax
+        import numpyro
         from jax.flatten_util import ravel_pytree
         from numpyro.infer.util import initialize_model, unconstrain_fn
     except ImportError as error:
@@ -55,10 +56,11 @@ def from_numpyro(
             "JAX computes in 32 bits, too few for log densities: call"
             ' jax.config.update("jax_enable_x64", True) before the data become JAX arrays'
         )
+    seeded = numpyro.handlers.seed(model, 0)
+    _check_sites(numpyro.handlers.trace(seeded).get_trace(*args, **kwargs))
     info = initialize_model(
         jax.random.PRNGKey(0), model, model_args=args, model_kwargs=kwargs, dynamic_args=False
     )
-    _check_sites(info.model_trace)
     start, unravel = ravel_pytree(info.param_info.z)
     names = list(info.param_info.z)
 

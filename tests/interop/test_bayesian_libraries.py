@@ -91,7 +91,7 @@ def test_evidence(path):
 
 def test_bridge_from_named_draws(path):
     """Draws of the run as a sampler would give them; 4 standard errors."""
-    hais = HAIS(100, 400, transition=HMC(metric="dense"), random_state=1).fit(path)
+    hais = HAIS(500, 100, transition=HMC(metric="dense"), random_state=1).fit(path)
     tree = hais.result_.draws.to_datatree(path)
     bridge = BridgeSampling("t", random_state=0).fit(path, draws=tree)
     assert abs(bridge.log_partition_ - evidence()) < 4 * bridge.log_partition_std_error_ < 0.3
