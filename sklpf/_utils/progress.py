@@ -144,11 +144,11 @@ def stage(name: str, n_tasks: int | None) -> Iterator[Callable[..., None]]:
         progress.end()
 
 
-def said(text: str) -> None:
-    """Say a line of the current fit where it has `verbose`."""
+def said(line: Callable[[], str]) -> None:
+    """Say a line of the current fit where it has `verbose`; it is made only if somebody listens."""
     progress = _CURRENT.get()
     if progress is not None:
-        progress.say(text)
+        progress.say(line())
 
 
 def round_done(

@@ -36,17 +36,17 @@ def random_bits(out, n, key0, key1, step, chain, purpose):
     that it vectorises.
     """
     quarter = (n + 3) // 4
-    c1, c2, c3 = np.uint64(step) & _MASK32, np.uint64(chain) & _MASK32, np.uint64(purpose)
+    c1 = np.uint64(step) & _MASK32
+    c2 = np.uint64(chain) & _MASK32
+    c3 = np.uint64(purpose)
     for i in range(quarter):
         first, second, third, fourth = _philox(
             np.uint64(i), c1, c2, c3, np.uint64(key0), np.uint64(key1)
         )
-        out[i], out[quarter + i], out[2 * quarter + i], out[3 * quarter + i] = (
-            first,
-            second,
-            third,
-            fourth,
-        )
+        out[i] = first
+        out[quarter + i] = second
+        out[2 * quarter + i] = third
+        out[3 * quarter + i] = fourth
 
 
 @inlined
@@ -104,9 +104,11 @@ def _cos_sin(bits):
     c = c * t + 1.0
     odd = (q & np.uint32(1)) != 0
     cosine, sine = (s, c) if odd else (c, s)
-    return -cosine if ((q + np.uint32(1)) & np.uint32(2)) != 0 else cosine, -sine if (
-        q & np.uint32(2)
-    ) != 0 else sine
+    if ((q + np.uint32(1)) & np.uint32(2)) != 0:
+        cosine = -cosine
+    if (q & np.uint32(2)) != 0:
+        sine = -sine
+    return cosine, sine
 
 
 @inlined
@@ -114,14 +116,14 @@ def chains_bits(out, quarter, keys, purpose):
     """What `random_bits` gives for 4 quarter words of n chains, out (4 quarter, n); vectorises over
     chains.
     """
-    c1, c3, chain = np.uint64(keys.step) & _MASK32, np.uint64(purpose), np.uint64(keys.chain)
+    c1 = np.uint64(keys.step) & _MASK32
+    c3 = np.uint64(purpose)
+    chain = np.uint64(keys.chain)
     for i in range(quarter):
-        first, second, third, fourth = (
-            out[i],
-            out[quarter + i],
-            out[2 * quarter + i],
-            out[3 * quarter + i],
-        )
+        first = out[i]
+        second = out[quarter + i]
+        third = out[2 * quarter + i]
+        fourth = out[3 * quarter + i]
         for c in range(out.shape[1]):
             first[c], second[c], third[c], fourth[c] = _philox(
                 np.uint64(i),
@@ -150,7 +152,8 @@ def normals(keys, purpose, out):
     """
     n, d = out.shape
     quarter = (d + 3) // 4
-    bits, drawn = np.empty((4 * quarter, n), np.uint32), np.empty((4 * quarter, n))
+    bits = np.empty((4 * quarter, n), np.uint32)
+    drawn = np.empty((4 * quarter, n))
     chains_bits(bits, quarter, keys, purpose)
     half = 2 * quarter
     for j in range(half):

@@ -118,7 +118,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 result = self._estimate_path(self._as_path(path))
         described = self._diagnostics | result.described
         self._keep(replace(result, seconds=time.perf_counter() - started, described=described))
-        _progress.said(in_a_line(self.result_))
+        _progress.said(lambda: in_a_line(self.result_))
         if not result.converged:
             warn(
                 f"{result.method} did not converge: " + "; ".join(result.reasons),

@@ -15,7 +15,8 @@ from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.partition._base import BOUND, WALLS, PartitionEstimator
 from sklpf.partition._options import ANNEALING, log_prior_of
 from sklpf.partition._walls import first_ratio
-from sklpf.paths._capabilities import require_base
+from sklpf.paths import Endpoints
+from sklpf.paths._capabilities import has, require_base
 from sklpf.readings import Reading
 from sklpf.readings._bound import lower_bound
 from sklpf.readings._diagnostics import CURVE, LEVEL, PAIR, PLAIN_BOUND, ROUNDS, Diagnostic
@@ -473,7 +474,7 @@ def _check_continuous(path, rao_blackwell: bool, tol: float | None) -> None:
     """Raise ValueError unless RTS with these parameters can temper a path at continuous inverse
     temperatures.
     """
-    if not hasattr(path, "ends"):
+    if not has(path, Endpoints):
         raise ValueError(
             "continuous=True needs a path with log f_beta = log f_0 + beta (log f_1 - log f_0), a"
             f" TemperedPath or GeometricPath; {type(path).__name__} has no method ends(state): take"

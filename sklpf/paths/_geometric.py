@@ -52,8 +52,8 @@ class GeometricPath(TemperedPath):
     log_density : callable
         The whole unnormalised log density in nats, of points (n, d), giving (n,). -inf is a density
         of 0. If it and `grad` are compiled by numba (and the base is one of this package) `HMC`
-        runs in compiled programs, made once in a process and not kept on disk; the numbers are
-        those of the uncompiled form but for rounding.
+        and `RandomWalk` run in compiled programs, made once in a process and not kept on disk; the
+        numbers are those of the uncompiled form but for rounding.
     grad : callable or None, default=None
         Its gradient, of points (n, d), giving (n, d). None leaves `RandomWalk` and `Slice` as
         moves.
@@ -82,14 +82,17 @@ class GeometricPath(TemperedPath):
     Raises
     ------
     ValueError
-        If a function gives wrong shapes, NaN or +inf, if `grad` disagrees with differences of
-        `log_density` at five draws of the base (relative 1e-4), if the base draws points outside
-        `bounds`, or if it can't be a base there.
+        If a function gives wrong shapes or +inf, or at five draws of the base NaN, if `grad`
+        disagrees there with differences of `log_density` (relative 1e-4), if the log density is
+        random, if the base draws points outside `bounds`, or if it can't be a base there.
     TypeError
         If something is no function, or no base.
 
     Notes
     -----
+    Where chains propose a point at which the log density is NaN they stay, and the result is not
+    converged if that is often. Where the gradient is not finite `HMC` goes straight on.
+
     A base with lighter tails than the target's makes weights wrong without that they show it.
     Before they sample, estimators therefore compare how fast both densities fall at 1 to 1e10
     scales of the base, along rays from its center: in random directions, along its axes, and
@@ -137,12 +140,10 @@ class GeometricPath(TemperedPath):
         }.items():
             if not callable(function) and (function is not None or name == "log_density"):
                 raise TypeError(f"{name} must be a function of points (n, d), got {function!r}")
-        self.log_density, self.grad, self.grad_base, self.vectorized = (
-            log_density,
-            grad,
-            grad_base,
-            vectorized,
-        )
+        self.log_density = log_density
+        self.grad = grad
+        self.grad_base = grad_base
+        self.vectorized = vectorized
         self.base = as_base(base)
         self.n_dimensions: int = self.base.n_dimensions
         if self.n_dimensions < 1:
@@ -201,7 +202,8 @@ class GeometricPath(TemperedPath):
 
     def at(self, position: NDArray[np.float64]) -> Points:
         """Return the state of chains at some points (n, d)."""
-        log_base, log_target = _log_base(self.base, position), self._target(position)
+        log_base = _log_base(self.base, position)
+        log_target = self._target(position, nan_is_zero=True)
         nowhere = (log_base == -np.inf) & (log_target > -np.inf)
         if nowhere.any():
             raise ValueError(
@@ -272,19 +274,16 @@ class GeometricPath(TemperedPath):
         """What compiled programs run on, or None: functions compiled by numba, and a base that they
         know.
         """
-        functions = self.log_density, self.grad
-        if (
-            self.grad_base is not None
-            or not all(hasattr(f, "py_func") for f in functions)
-            or not self.vectorized
-        ):
-            return None
+        functions = [f for f in (self.log_density, self.grad) if f is not None]
+        are_compiled = self.vectorized and all(hasattr(f, "py_func") for f in functions)
         base = getattr(self.base, "packed", None)
-        if base is None:
+        if not are_compiled or base is None or self.grad_base is not None:
             return None
-        from sklpf.paths._density_kernels import Compiled
+        from sklpf.paths._density_kernels import DensityWithGradient, Interpolation, LogDensity
 
-        return Compiled(*functions, base)
+        if self.grad is None:
+            return Interpolation(LogDensity(self.log_density), base)
+        return Interpolation(DensityWithGradient(self.log_density, self.grad), base)
 
     @property
     def n_summaries(self) -> int:
@@ -308,7 +307,8 @@ class GeometricPath(TemperedPath):
 
         if self.log_density not in _COMPILED:
             _COMPILED.add(self.log_density)
-            logger, density = logging.getLogger("sklpf"), _name(self.log_density)
+            logger = logging.getLogger("sklpf")
+            density = _name(self.log_density)
             logger.info("compiling programs for %s, once in this process, about 10 s", density)
         return getattr(_programs, name)
 
@@ -334,7 +334,11 @@ class GeometricPath(TemperedPath):
         base, target = np.zeros_like(state.position), np.zeros_like(state.position)
         if inside.any():
             position = state.position[inside]
-            target[inside] = _slope("grad", self._target_gradient(position), position)
+            slope = np.asarray(self._target_gradient(position), dtype=np.float64)
+            # Leapfrog steps with any force are reversible, so that moves stay exact with none
+            # where the gradient is not finite.
+            slope = np.where(np.isfinite(slope), slope, 0.0)
+            target[inside] = _slope("grad", slope, position)
             base[inside] = _slope("grad_base", self._base_gradient(position), position)
         return base, target - base
 
@@ -345,9 +349,15 @@ class GeometricPath(TemperedPath):
             return function(position)
         return np.array([function(point) for point in position])
 
-    def _target(self, position):
+    def _target(self, position, nan_is_zero=False):
+        """Log densities (n,); NaN is an error, or a density of 0: `tail_alarms` counts how often it
+        comes.
+        """
         hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
-        return _checked("log_density", self._call(self.log_density, position), position, hint)
+        values = np.asarray(self._call(self.log_density, position), dtype=np.float64)
+        if nan_is_zero:
+            values = np.where(np.isnan(values), -np.inf, values)
+        return _checked("log_density", values, position, hint)
 
     def _target_gradient(self, position):
         return self._call(self.grad, position)
@@ -359,7 +369,8 @@ class GeometricPath(TemperedPath):
         return getattr(self.base, "grad_log_density", None)
 
     def _check_functions(self) -> None:
-        rng, d = np.random.default_rng(0), self.n_dimensions
+        rng = np.random.default_rng(0)
+        d = self.n_dimensions
         draws = np.asarray(self.base.sample(_N_CHECKED, rng), dtype=np.float64)
         if draws.shape != (_N_CHECKED, d):
             raise ValueError(
@@ -372,6 +383,7 @@ class GeometricPath(TemperedPath):
                 " high)"
             )
         try:
+            self._target(draws)
             self.at(draws)
         except Exception as error:
             if self.vectorized:

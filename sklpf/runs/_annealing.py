@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
+from sklpf.paths import Completion
 from sklpf.paths._base import concatenate, n_chains
+from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_finite, equal_blocks, segments
 from sklpf.runs._run import Run
@@ -130,7 +132,7 @@ def _from_base(path, key, first, n):
 
 def _from_starts(path, key, starts, n_chains_per_start, first, n):
     state = path.take(starts, (first + np.arange(n)) // n_chains_per_start)
-    if hasattr(path, "complete"):
+    if has(path, Completion):
         return path.complete(state, len(path.ladder) - 1, Stream(key, first))
     return state
 

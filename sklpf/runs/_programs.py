@@ -11,6 +11,7 @@ import numpy as np
 from sklpf._utils.limits import BadValue
 from sklpf.paths._base import map_state, n_chains
 from sklpf.runs import _plain
+from sklpf.runs._plain import Exchanged, Tempered
 
 
 def anneal(path, transition, state, memory, levels, stream, reverse=False):
@@ -26,7 +27,9 @@ def anneal(path, transition, state, memory, levels, stream, reverse=False):
     return _plain.anneal(path, transition, state, memory, levels, stream, reverse)
 
 
-def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream, stride=0):
+def exchange(
+    path, transition, state, memory, levels, ends, shift, n_scans, stream, stride=0
+) -> Exchanged:
     """See the plain loop of this name."""
     model = transition.compiled(path)
     if model is not None:
@@ -59,7 +62,20 @@ def _exchange(path, model, state, memory, levels, ends, shift, n_scans, stream, 
     path.kernel("exchange")(
         model, moving, levels, ends, path.ladder, shift, n_scans, stream.keys, sums
     )
-    return *_parts(moving, memory), levels, ends, *sums[:4], *sums[5:]
+    state, memory = _parts(moving, memory)
+    return Exchanged(
+        state=state,
+        memory=memory,
+        levels=levels,
+        ends=ends,
+        pair_sums=sums.pairs,
+        level_sums=sums.levels,
+        summaries=sums.summaries,
+        trips=sums.trips,
+        vectors=sums.vectors,
+        slopes=sums.slopes,
+        vector_levels=sums.vector_levels,
+    )
 
 
 def temper(
@@ -74,7 +90,7 @@ def temper(
     stride,
     stream,
     first=None,
-):
+) -> Tempered:
     """See the plain loop of this name."""
     model, order = transition.compiled(path), (n_redraws, sweeps_per_redraw, stride)
     if model is not None and (first is None or len(first) == 2):
@@ -117,19 +133,19 @@ def _temper(
     )
     with np.errstate(divide="ignore"):
         log_q_sums = np.log(sums.q) - Q_OFFSET
-    level_sums, pair_sums, summaries = (
-        array[np.newaxis] for array in (sums.levels, sums.pairs, sums.summaries)
-    )
-    kept = sums.vectors, sums.vector_levels, sums.slopes
-    return (
-        *_parts(moving, memory),
-        levels,
-        log_q_sums,
-        sums.counts,
-        level_sums,
-        *kept,
-        pair_sums,
-        summaries,
+    state, memory = _parts(moving, memory)
+    return Tempered(
+        state=state,
+        memory=memory,
+        levels=levels,
+        log_q_sums=log_q_sums,
+        counts=sums.counts,
+        level_sums=sums.levels[np.newaxis],
+        pair_sums=sums.pairs[np.newaxis],
+        summaries=sums.summaries[np.newaxis],
+        vectors=sums.vectors,
+        slopes=sums.slopes,
+        vector_levels=sums.vector_levels,
     )
 
 

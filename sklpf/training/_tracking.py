@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sklpf._utils.random import stream_key
+from sklpf.paths import Interpolation
+from sklpf.paths._capabilities import has
 from sklpf.training._particles import Estimate, Particles, TemperedChains
 from sklpf.uncertainty import jackknife, log_mean_exp, t_bound
 
@@ -162,7 +164,7 @@ class LogPartitionTracker:
         self.spent += n_steps * (self.chains.n_chains + _PATH_COST)
 
     def _n_steps(self) -> int:
-        if not hasattr(self.path, "between"):
+        if not has(self.path, Interpolation):
             return 1
         if self.method == "rts":
             return _PASS_STEPS

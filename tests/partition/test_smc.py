@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from convergence import may_not_converge, quietly
 from interruption import saves
+from reference_data import shared_data
 from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -14,7 +15,6 @@ from sklpf.testing import (
     hidden_mode_problem,
     make_density_problem,
     make_rbm_problem,
-    shared_data,
 )
 from sklpf.uncertainty import log_mean_exp
 

@@ -183,8 +183,17 @@ def running_sums(builder, values):
     return values
 
 
+def lanes_below(builder, prefix, share):
+    """A share of a register's last number, and how many of its lanes (16 bits) are below that."""
+    last = builder.extract_element(prefix, ir.Constant(ir.IntType(32), LANES - 1))
+    threshold = builder.fmul(share, last)
+    below = builder.fcmp_ordered("<", prefix, spread(builder, threshold))
+    return threshold, builder.ctpop(builder.bitcast(below, ir.IntType(LANES)))
+
+
 # ---- four rows
 def _pointers(context, builder, signature, arguments):
+    """Arguments with the data of arrays in their place."""
     return [
         context.make_array(kind)(context, builder, value).data
         if isinstance(kind, types.Array)
@@ -194,6 +203,7 @@ def _pointers(context, builder, signature, arguments):
 
 
 def _lanes(signature):
+    """Numbers of the first argument's type in a register."""
     return LANES // 2 if signature.args[0].dtype == types.float64 else LANES
 
 
@@ -270,6 +280,7 @@ def _emit_add_four(builder, lanes, weights, rows, starts, first, width, out):
 
 
 def _begins(builder, rows, starts, first):
+    """Numbers of four rows, and where they begin."""
     indices = [builder.add(first, ir.Constant(ir.IntType(64), j)) for j in range(4)]
     return indices, [
         builder.gep(rows, [builder.load(builder.gep(starts, [index]))]) for index in indices
@@ -277,14 +288,17 @@ def _begins(builder, rows, starts, first):
 
 
 def _place(loop, begin, vector):
+    """Where a loop stands in an array, as a pointer to a register."""
     return loop.builder.bitcast(loop.builder.gep(begin, [loop.k]), vector.as_pointer())
 
 
 def _load(loop, begin, vector):
+    """The register at which a loop stands."""
     return loop.builder.load(_place(loop, begin, vector), align=4)
 
 
 def _multiply_add(builder, first, second, third):
+    """first * second + third, in one operation where there is one."""
     return builder.fadd(
         builder.fmul(first, second, flags=("contract",)), third, flags=("contract",)
     )
