@@ -77,7 +77,7 @@ MOVES = [
     params=[
         "diagonal",
         "full",
-        "box",
+        pytest.param("box", marks=pytest.mark.large),
         pytest.param("heavy", marks=pytest.mark.large),
         pytest.param("half", marks=pytest.mark.large),
     ],
