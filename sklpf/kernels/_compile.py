@@ -32,7 +32,7 @@ OPTIONS: dict[str, Any] = {
 SUMS: dict[str, Any] = {"fastmath": {*OPTIONS["fastmath"], "reassoc"}}
 
 
-def njit(function, folder: Path | None = None, **options):
+def njit(function, *, folder: Path | None = None, **options):
     """Compile `function` without the GIL, cached on disk where a cache directory is writable.
 
     numba's cache knows the time and size of the function's own file alone, and would go on using

@@ -20,7 +20,7 @@ from sklpf._utils.saving import Versioned
 from sklpf._utils.sklearn import CallbackSupportMixin
 from sklpf._utils.unfitted import FittedAttributes
 from sklpf._utils.warnings import warn
-from sklpf.partition._rows import each_row, estimate_rows
+from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._tails import tail_alarms
 from sklpf.paths import GeometricPath, Path
 from sklpf.readings import Diagnostic, PartitionResult, Reading, read

@@ -4,6 +4,7 @@ acceptance ratio.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -73,7 +74,9 @@ class MarkovMixture(PartitionEstimator):
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
         See `PartitionEstimator`. The standard error is a jackknife over the ladders of the model's
-        draws, given the centres; the interval uses Student t with G - 1 degrees of freedom.
+        draws, given the centres, and to its square comes that of 1 / `n_centres`: what fewer than
+        one centre stands for is not seen, and where all agree their spread says nothing. The
+        interval uses Student t with G - 1 degrees of freedom.
         ``result_.diagnostics`` holds ``effective_share`` (of the mixture's draws), ``overlap`` of
         the two kinds of draws, the ``one_sided`` estimate from the mixture's draws alone, and
         ``tempering``, that of the tempering run.
@@ -173,6 +176,8 @@ class MarkovMixture(PartitionEstimator):
         log_partition, std_error = jackknife(
             lambda keep: bar(drawn[keep].ravel(), -others[keep].ravel()), n_groups
         )
+        # Centres that agree say nothing of the mass that fewer than one of them stands for.
+        error = math.hypot(float(std_error), 1 / drawn.size)
         before = read(run.tempering).result
         diagnostics = {
             "effective_share": effective_sample_size(drawn.ravel()) / drawn.size,
@@ -184,7 +189,7 @@ class MarkovMixture(PartitionEstimator):
             run,
             "MarkovMixture",
             float(log_partition),
-            float(std_error),
+            error,
             n_groups - 1,
             alarms=_alarms(diagnostics)
             + [replace(alarm, seen=f"the tempering run: {alarm.seen}") for alarm in before.alarms],

@@ -57,7 +57,8 @@ class ThermodynamicIntegration(ReweightingEstimator):
         ``right_log_partition``, between which log Z lies, but for noise, where log f is linear in
         beta; and ``quadrature_error``, the difference from `BAR` or `LevelProcess` on the same run,
         which have none, or from the corrected rule, which has less: from the one where it has the
-        smallest standard error.
+        smallest standard error. It is part of `log_partition_std_error_`, which is the square root
+        of the sum of its square and that of the jackknife's, ``curve_std_error[-1]``.
 
     Notes
     -----

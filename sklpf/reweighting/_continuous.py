@@ -243,7 +243,8 @@ def between_nodes(
     cell, t = places
     widths = np.diff(ladder)[places.cell]
     tilt = np.diff(log_weights)[cell]
-    here, there = log_shares[cell], log_shares[cell + 1]
+    here = log_shares[cell]
+    there = log_shares[cell + 1]
     left, right = (tilt + widths * slopes[cell + side] for side in (0, 1))
     rise = there - here
     value = here + t * (rise + (1 - t) * ((1 - t) * (left - rise) - t * (right - rise)))

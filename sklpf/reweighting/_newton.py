@@ -51,7 +51,9 @@ def minimise(
                 new_value, new_extra = evaluate(x + step)
                 break
             new_value, new_extra = evaluate(x + size * step)
-        x, value, extra = x + size * step, new_value, new_extra
+        x = x + size * step
+        value = new_value
+        extra = new_extra
         if np.abs(size * step).max() < tol:
             break
     return x

@@ -276,7 +276,8 @@ def _advance(
     pair_sums = carry.pair_sums.copy()
     level_sums = carry.level_sums.copy()
     part = int(bounds[segment] >= half)
-    records, at_target = [], []
+    records = []
+    at_target = []
     for begin, end in pieces(bounds[segment], bounds[segment + 1], pause):
         stream = Stream(key, int(first[block]) * len(path.ladder), first_scan + begin)
         standing = carry.state, carry.memory, carry.levels, carry.ends

@@ -98,7 +98,8 @@ def exchange(
         The scans at steps that it divides are recorded; 0 records none.
     """
     n_levels = len(path.ladder)
-    levels, ends = levels.reshape(-1, n_levels).copy(), ends.reshape(-1, n_levels).copy()
+    levels = levels.reshape(-1, n_levels).copy()
+    ends = ends.reshape(-1, n_levels).copy()
     rows = np.arange(len(levels))[:, np.newaxis]
     ladder_of = np.repeat(np.arange(len(levels)), n_levels)
     pair_sums = np.zeros((len(levels), n_levels - 1, 5))
@@ -173,7 +174,8 @@ def temper(
         First chain of every group, and the end; None is one group.
     """
     levels = levels.copy()
-    n, chains = len(levels), np.arange(len(levels))
+    n = len(levels)
+    chains = np.arange(len(levels))
     first = [0, n] if first is None else first
     groups = list(zip(first, first[1:]))
     group_of = np.repeat(np.arange(len(groups)), np.diff(first))
@@ -199,7 +201,8 @@ def temper(
         threshold = now.uniform(n, REDRAW) * cumulative[:, -1]
         levels = np.sum(cumulative[:, :-1] < threshold[:, np.newaxis], axis=1)
         counts[chains, levels] += 1
-        summary, weights = path.summary(state), np.exp(log_q[:, -1])
+        summary = path.summary(state)
+        weights = np.exp(log_q[:, -1])
         summaries += [
             weighted_sums(weights[start:end], summary[start:end]) for start, end in groups
         ]
@@ -260,7 +263,8 @@ def slopes(path, state):
     """d log f / d beta of every chain at every level, shape (n, K); (n, 0) where the path has no
     derivatives.
     """
-    n, n_levels = n_chains(state), len(path.ladder)
+    n = n_chains(state)
+    n_levels = len(path.ladder)
     if not has(path, Derivatives):
         return np.empty((n, 0))
     ends = [path.derivatives(state, np.full(n, k)) for k in (0, n_levels - 1)]
@@ -276,13 +280,12 @@ class Records:
     """
 
     def __init__(self, path, state):
-        n, n_levels = n_chains(state), len(path.ladder)
+        n = n_chains(state)
+        n_levels = len(path.ladder)
         n_slopes = n_levels if has(path, Derivatives) else 0
-        vectors, slopes, levels = (
-            np.empty((0, n, n_levels)),
-            np.empty((0, n, n_slopes)),
-            np.empty((0, n), np.int64),
-        )
+        vectors = np.empty((0, n, n_levels))
+        slopes = np.empty((0, n, n_slopes))
+        levels = np.empty((0, n), np.int64)
         self._parts: list[list[NDArray]] = [[vectors], [slopes], [levels]]
 
     def add(self, *arrays):

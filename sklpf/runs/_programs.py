@@ -19,7 +19,8 @@ def anneal(path, transition, state, memory, levels, stream, reverse=False):
     model = transition.compiled(path)
     if model is not None:
         with contextlib.suppress(BadValue):  # the plain loop says where
-            moving, log_weights = _copies(state, memory), np.zeros(n_chains(state))
+            moving = _copies(state, memory)
+            log_weights = np.zeros(n_chains(state))
             path.kernel("anneal")(
                 model, moving, path.ladder[levels], reverse, stream.keys, log_weights
             )
@@ -45,7 +46,9 @@ def exchange(
 def _exchange(path, model, state, memory, levels, ends, shift, n_scans, stream, stride):
     from sklpf.kernels._programs import ExchangeSums
 
-    moving, levels, ends = _copies(state, memory), np.array(levels), np.array(ends)
+    moving = _copies(state, memory)
+    levels = np.array(levels)
+    ends = np.array(ends)
     n_levels = len(path.ladder)
     n = len(levels) // n_levels
     n_records = len(range(-stream.step % stride, n_scans, stride)) if stride else 0
@@ -92,7 +95,8 @@ def temper(
     first=None,
 ) -> Tempered:
     """See the plain loop of this name."""
-    model, order = transition.compiled(path), (n_redraws, sweeps_per_redraw, stride)
+    model = transition.compiled(path)
+    order = (n_redraws, sweeps_per_redraw, stride)
     if model is not None and (first is None or len(first) == 2):
         with contextlib.suppress(BadValue):
             return _temper(path, model, state, memory, levels, log_pseudo_prior, *order, stream)
@@ -116,8 +120,11 @@ def _temper(
     from sklpf.kernels._programs import Q_OFFSET, TemperSums
 
     order = n_redraws, sweeps_per_redraw, stride
-    moving, levels = _copies(state, memory), np.array(levels)
-    n, n_levels, n_records = len(levels), len(path.ladder), -(-n_redraws // stride)
+    moving = _copies(state, memory)
+    levels = np.array(levels)
+    n = len(levels)
+    n_levels = len(path.ladder)
+    n_records = -(-n_redraws // stride)
     sums = TemperSums(
         q=np.zeros((n, n_levels)),
         counts=np.zeros((n, n_levels), dtype=np.int64),

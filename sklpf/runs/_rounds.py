@@ -55,7 +55,8 @@ class Setup(NamedTuple):
 
     def base_chains(self, stage: int, group: int) -> tuple[Any, tuple, NDArray[np.int64]]:
         """Base draws of a group, at level 0; only where the target has mass."""
-        n, stream = int(self.first[group + 1] - self.first[group]), self.stream(stage, group)
+        n = int(self.first[group + 1] - self.first[group])
+        stream = self.stream(stage, group)
         state = (
             self.path.sample_base(n, stream)
             if self.first_ratio is None
@@ -101,7 +102,8 @@ def run_round(
     pause = 0  # redraws from one look at the states to the next
     if with_draws and has_points(setup.path):
         pause = stride * -(-n_redraws * n_chains // (_LOOKED_AT * stride))
-    thinning, blocks = (stride, every if n_kept else 0, pause), setup.blocks
+    thinning = (stride, every if n_kept else 0, pause)
+    blocks = setup.blocks
     carries = run_segments(
         functools.partial(_begin, setup, blocks, chains),
         functools.partial(_advance, setup, blocks, name, log_pseudo_prior, thinning, half, bounds),
@@ -209,7 +211,8 @@ def _advance(
     first = setup.first[blocks[block]]
     stride, every, pause = thinning
     part = int(bounds[segment] >= half)
-    records, states = [], []
+    records = []
+    states = []
     for begin, end in pieces(bounds[segment], bounds[segment + 1], pause):
         left = programs.temper(
             setup.path,

@@ -169,11 +169,10 @@ class HMC(TunedTransition):
 
 
 def _kick(kick):
-    """The kicks of a half step; where one is so large that no trajectory would be accepted, there
-    is none.
+    """The kicks of a half step, without those so large that no trajectory would be accepted.
 
-    A kick that depends on the position alone keeps volumes and can be reversed, whatever it is.
-    Without kicks the dynamics is a random walk, which leaves places where a force has no bound,
-    such as the walls of log x.
+    Any kick that depends on the position alone conserves volume and is reversible, so that this is
+    allowed. Without kicks the dynamics is a random walk, which leaves places where the force is
+    unbounded, such as the boundary of the support of log x.
     """
     return np.where(np.abs(kick) < LARGEST_KICK, kick, 0.0)

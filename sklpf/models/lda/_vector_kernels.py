@@ -11,40 +11,12 @@ from numba import types
 from numba.extending import intrinsic
 
 from sklpf._utils.layout import LANES
-from sklpf.kernels import bitcast, exp64, inlined, njit
+from sklpf.kernels import exp64, inlined, log64, njit
 
 FLUSH = 1e-18  # smaller factors count as 0: products of two would be subnormal in float32, and slow
 
-_as_int64 = bitcast(types.float64, types.int64, ir.IntType(64))
-_as_float64 = bitcast(types.int64, types.float64, ir.DoubleType())
-
 
 # ---- digamma
-@inlined
-def log64(x):
-    """log of a normal float64 above 0; 2e-15 relative or absolute, vectorises."""
-    bits = _as_int64(x)
-    exponent = (bits >> 52) - 1023
-    mantissa = _as_float64((bits & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000)
-    large = mantissa > 1.4142135623730951
-    mantissa = 0.5 * mantissa if large else mantissa
-    exponent = exponent + 1 if large else exponent
-    s = (mantissa - 1.0) / (mantissa + 1.0)
-    z = s * s
-    p = 1 / 21
-    p = p * z + 1 / 19
-    p = p * z + 1 / 17
-    p = p * z + 1 / 15
-    p = p * z + 1 / 13
-    p = p * z + 1 / 11
-    p = p * z + 1 / 9
-    p = p * z + 1 / 7
-    p = p * z + 1 / 5
-    p = p * z + 1 / 3
-    p = p * z + 1.0
-    return exponent * 0.6931471805599453 + 2.0 * s * p
-
-
 @inlined
 def _shifted(x):
     """(u, r) with digamma(x) = log u - r for x > 0.

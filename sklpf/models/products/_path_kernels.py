@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf.kernels import SUMS, implements
+from sklpf.kernels import SUMS, implements, log64
 from sklpf.kernels._densities import evaluate_density
-from sklpf.kernels._random import log64
 
 
 class LaplaceExperts(NamedTuple):

@@ -41,10 +41,17 @@ def rough_losses(monkeypatch):
 
 
 @pytest.mark.usefixtures("rough_losses")
-@checks.parametrize_with_checks(
-    [SMALL, clone(SMALL).set_params(algorithm="mpf", n_factors=3, n_covariance=2, n_mean=1)]
-)
+@checks.parametrize_with_checks([SMALL])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.large
+@pytest.mark.usefixtures("rough_losses")
+@checks.parametrize_with_checks(
+    [clone(SMALL).set_params(algorithm="mpf", n_factors=3, n_covariance=2, n_mean=1)]
+)
+def test_scikit_learn_checks_of_other_options(estimator, check):
     check(estimator)
 
 
