@@ -56,8 +56,11 @@ def from_numpyro(
             "JAX computes in 32 bits, too few for log densities: call"
             ' jax.config.update("jax_enable_x64", True) before the data become JAX arrays'
         )
-    seeded = numpyro.handlers.seed(model, 0)
-    _check_sites(numpyro.handlers.trace(seeded).get_trace(*args, **kwargs))
+    handlers = numpyro.handlers
+    started = handlers.substitute(  # an improper prior has no draws
+        handlers.seed(model, 0), substitute_fn=numpyro.infer.init_to_uniform
+    )
+    _check_sites(handlers.trace(started).get_trace(*args, **kwargs))
     info = initialize_model(
         jax.random.PRNGKey(0), model, model_args=args, model_kwargs=kwargs, dynamic_args=False
     )
