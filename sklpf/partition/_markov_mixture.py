@@ -173,11 +173,11 @@ class MarkovMixture(PartitionEstimator):
     def _reading(cls, run) -> Reading:
         drawn, others = run.mixture_draws, run.model_draws
         n_groups = len(others)
-        log_partition, std_error = jackknife(
+        log_partition, jackknifed = jackknife(
             lambda keep: bar(drawn[keep].ravel(), -others[keep].ravel()), n_groups
         )
         # Centres that agree say nothing of the mass that fewer than one of them stands for.
-        std_error = math.hypot(std_error, 1 / drawn.size)
+        std_error = math.hypot(float(jackknifed), 1 / drawn.size)
         before = read(run.tempering).result
         diagnostics = {
             "effective_share": effective_sample_size(drawn.ravel()) / drawn.size,
