@@ -135,8 +135,11 @@ def _emit_add_rows(builder, n_registers, accumulator, rows, row_length, indices,
         builder.store(total, slot, align=4)
 
 
-_add_rows_16, _add_rows_8, _add_rows_4 = _row_adder(16), _row_adder(8), _row_adder(4)
-_add_rows_2, _add_rows_1 = _row_adder(2), _row_adder(1)
+_add_rows_16 = _row_adder(16)
+_add_rows_8 = _row_adder(8)
+_add_rows_4 = _row_adder(4)
+_add_rows_2 = _row_adder(2)
+_add_rows_1 = _row_adder(1)
 
 
 @njit
@@ -153,17 +156,9 @@ def add_rows(accumulators, rows, indices, signs, counts):
     column = 0
     while column < width:
         left = width - column
-        tile = (
-            256
-            if left >= 256
-            else 128
-            if left >= 128
-            else 64
-            if left >= 64
-            else 32
-            if left >= 32
-            else 16
-        )
+        tile = 16
+        while tile < 256 and 2 * tile <= left:
+            tile *= 2
         for c in range(n):
             target = accumulators.ctypes.data + c * accumulators.strides[0] + 4 * column
             source = rows.ctypes.data + 4 * column

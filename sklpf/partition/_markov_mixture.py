@@ -173,11 +173,11 @@ class MarkovMixture(PartitionEstimator):
     def _reading(cls, run) -> Reading:
         drawn, others = run.mixture_draws, run.model_draws
         n_groups = len(others)
-        log_partition, jackknifed = jackknife(
+        log_partition, std_error = jackknife(
             lambda keep: bar(drawn[keep].ravel(), -others[keep].ravel()), n_groups
         )
         # Centres that agree say nothing of the mass that fewer than one of them stands for.
-        std_error = math.hypot(float(jackknifed), 1 / drawn.size)
+        error = math.hypot(float(std_error), 1 / drawn.size)
         before = read(run.tempering).result
         diagnostics = {
             "effective_share": effective_sample_size(drawn.ravel()) / drawn.size,
@@ -189,7 +189,7 @@ class MarkovMixture(PartitionEstimator):
             run,
             "MarkovMixture",
             float(log_partition),
-            std_error,
+            error,
             n_groups - 1,
             alarms=_alarms(diagnostics)
             + [replace(alarm, seen=f"the tempering run: {alarm.seen}") for alarm in before.alarms],

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.partition._adaptive import AdaptiveTempering
-from sklpf.partition._rts import RTS
+from sklpf.partition._options import PRIOR, log_prior_of
 from sklpf.transitions import Transition
 
 # the gain settles when no level's share of the visits is off by more than 1 - _EVEN of itself
@@ -111,11 +111,8 @@ class SAMS(AdaptiveTempering):
     """
 
     _parameter_constraints = {
-        **{
-            name: rule
-            for name, rule in RTS._parameter_constraints.items()
-            if name not in ("rao_blackwell", "init")
-        },
+        **AdaptiveTempering._parameter_constraints,
+        "prior": PRIOR,
         "update": [StrOptions({"rao-blackwell", "binary"})],
         "exponent": [Interval(Real, 0.5, 1, closed="neither")],
     }
@@ -156,6 +153,13 @@ class SAMS(AdaptiveTempering):
         self.verbose = verbose
 
     _unsettled = "levels were not visited evenly while the weights adapted"
+
+    @property
+    def _visits_are_probabilities(self):
+        return self.update == "rao-blackwell"
+
+    def _log_prior(self, ladder):
+        return log_prior_of(self.prior, ladder)
 
     def _rule(self, log_prior):
         return TwoStageGain(np.exp(log_prior), self.exponent)

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._adaptive import AdaptiveTempering
-from sklpf.partition._rts import RTS
 from sklpf.transitions import Transition
 
 
@@ -97,11 +96,7 @@ class WangLandau(AdaptiveTempering):
     """
 
     _parameter_constraints = {
-        **{
-            name: rule
-            for name, rule in RTS._parameter_constraints.items()
-            if name not in ("rao_blackwell", "init", "prior")
-        },
+        **AdaptiveTempering._parameter_constraints,
         "flatness": [Interval(Real, 0, 1, closed="left")],
     }
 
@@ -136,7 +131,6 @@ class WangLandau(AdaptiveTempering):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    prior, update = "uniform", "binary"
     _unsettled = "gamma did not come down to K / t while the weights adapted"
 
     def _rule(self, log_prior):

@@ -52,8 +52,8 @@ class GeometricPath(TemperedPath):
     log_density : callable
         The whole unnormalised log density in nats, of points (n, d), giving (n,). -inf is a density
         of 0. If it and `grad` are compiled by numba (and the base is one of this package) `HMC`
-        runs in compiled programs, made once in a process and not kept on disk; the numbers are
-        those of the uncompiled form but for rounding.
+        and `RandomWalk` run in compiled programs, made once in a process and not kept on disk; the
+        numbers are those of the uncompiled form but for rounding.
     grad : callable or None, default=None
         Its gradient, of points (n, d), giving (n, d). None leaves `RandomWalk` and `Slice` as
         moves.
@@ -140,12 +140,10 @@ class GeometricPath(TemperedPath):
         }.items():
             if not callable(function) and (function is not None or name == "log_density"):
                 raise TypeError(f"{name} must be a function of points (n, d), got {function!r}")
-        self.log_density, self.grad, self.grad_base, self.vectorized = (
-            log_density,
-            grad,
-            grad_base,
-            vectorized,
-        )
+        self.log_density = log_density
+        self.grad = grad
+        self.grad_base = grad_base
+        self.vectorized = vectorized
         self.base = as_base(base)
         self.n_dimensions: int = self.base.n_dimensions
         if self.n_dimensions < 1:
@@ -276,19 +274,16 @@ class GeometricPath(TemperedPath):
         """What compiled programs run on, or None: functions compiled by numba, and a base that they
         know.
         """
-        functions = self.log_density, self.grad
-        if (
-            self.grad_base is not None
-            or not all(hasattr(f, "py_func") for f in functions)
-            or not self.vectorized
-        ):
-            return None
+        functions = [f for f in (self.log_density, self.grad) if f is not None]
+        are_compiled = self.vectorized and all(hasattr(f, "py_func") for f in functions)
         base = getattr(self.base, "packed", None)
-        if base is None:
+        if not are_compiled or base is None or self.grad_base is not None:
             return None
-        from sklpf.paths._density_kernels import Compiled
+        from sklpf.paths._density_kernels import DensityWithGradient, Interpolation, LogDensity
 
-        return Compiled(*functions, base)
+        if self.grad is None:
+            return Interpolation(LogDensity(self.log_density), base)
+        return Interpolation(DensityWithGradient(self.log_density, self.grad), base)
 
     @property
     def n_summaries(self) -> int:
@@ -312,7 +307,8 @@ class GeometricPath(TemperedPath):
 
         if self.log_density not in _COMPILED:
             _COMPILED.add(self.log_density)
-            logger, density = logging.getLogger("sklpf"), _name(self.log_density)
+            logger = logging.getLogger("sklpf")
+            density = _name(self.log_density)
             logger.info("compiling programs for %s, once in this process, about 10 s", density)
         return getattr(_programs, name)
 
@@ -373,7 +369,8 @@ class GeometricPath(TemperedPath):
         return getattr(self.base, "grad_log_density", None)
 
     def _check_functions(self) -> None:
-        rng, d = np.random.default_rng(0), self.n_dimensions
+        rng = np.random.default_rng(0)
+        d = self.n_dimensions
         draws = np.asarray(self.base.sample(_N_CHECKED, rng), dtype=np.float64)
         if draws.shape != (_N_CHECKED, d):
             raise ValueError(

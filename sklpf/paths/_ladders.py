@@ -72,7 +72,8 @@ def respace(ladder: ArrayLike, costs: ArrayLike, n_temperatures: int) -> NDArray
     -------
     ndarray of shape (n_temperatures,)
     """
-    ladder, costs = np.asarray(ladder, dtype=float), np.asarray(costs, dtype=float)
+    ladder = np.asarray(ladder, dtype=float)
+    costs = np.asarray(costs, dtype=float)
     floor = (
         1e-3 * costs.sum() + 1e-12
     )  # keeps the cumulative cost invertible where nothing was rejected

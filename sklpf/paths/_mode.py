@@ -60,7 +60,8 @@ def mode_and_widths(
     """A mode and the widths there, found in rounds until the widths suit the steps that
     were made.
     """
-    mode, widths = start, np.ones_like(start)
+    mode = start
+    widths = np.ones_like(start)
     for _ in range(10):
         mode, previous = _climb(log_density, grad, mode, widths), widths
         widths = _widths(log_density, mode, widths)

@@ -16,10 +16,11 @@ from sklpf.runs._history import NO_ROUNDS
 
 ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
 _PILOT_SHARE = 20  # a pilot has so many times fewer levels
-_FEWEST_BLOCKS, _MOST_CHAINS = (
-    4,
-    1000,
-)  # of plain loops, in which calls of NumPy cost more than what they compute
+# Plain loops: calls of NumPy cost more than what they compute, so chains move in one block of at
+# most so many; functions of one point gain nothing from it and keep blocks for processes.
+_MOST_CHAINS = 1000
+_FEWEST_BLOCKS = 1
+_FEWEST_BLOCKS_OF_POINTS = 4
 _MOST_DRAWS = 1000  # of some chains, until all are where the target has mass
 
 
@@ -32,12 +33,14 @@ def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
 
 
 def side_by_side(path, transition, n_groups: int, n_chains: int) -> NDArray[np.int64]:
-    """First group of every block, and the end: one in each where programs are compiled, else a
-    quarter of them.
+    """First group of every block, and the end: one in each where programs are compiled, else all
+    in as few blocks as memory allows.
     """
     n_blocks = n_groups
     if transition.compiled(path) is None:
-        n_blocks = min(n_blocks, max(_FEWEST_BLOCKS, n_chains // _MOST_CHAINS))
+        vectorized = getattr(path, "vectorized", True)
+        fewest = _FEWEST_BLOCKS if vectorized else _FEWEST_BLOCKS_OF_POINTS
+        n_blocks = min(n_blocks, max(fewest, n_chains // _MOST_CHAINS))
     return np.linspace(0, n_groups, n_blocks + 1).astype(np.int64)
 
 

@@ -19,8 +19,11 @@ from sklearn.base import clone
 from sklpf._utils.random import Stream, stream_key
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.paths._base import check_ladder, map_state, n_chains
+from sklpf.reweighting import effective_sample_size
 from sklpf.testing._problems import Problem
 from sklpf.transitions import Transition
+
+_FEWEST_EFFECTIVE = 50  # chains at a level, for which z-scores are normal
 
 
 def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
@@ -42,7 +45,8 @@ def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
         With a sentence that says what is broken.
     """
     check_ladder(path.ladder)
-    stream, n = Stream(stream_key(random_state)), 7
+    stream = Stream(stream_key(random_state))
+    n = 7
     state = path.sample_base(n, stream)
     _require(
         n_chains(state) == n,
@@ -68,7 +72,8 @@ def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
 
 def _check_densities(path, state, rtol):
     n, n_levels = n_chains(state), len(path.ladder)
-    before, matrix = map_state(np.copy, state), path.log_f_ladder(state)
+    before = map_state(np.copy, state)
+    matrix = path.log_f_ladder(state)
     _require(
         np.shape(matrix) == (n, n_levels),
         f"log_f_ladder must have shape {(n, n_levels)}, got {np.shape(matrix)}",
@@ -146,8 +151,10 @@ def check_transition(
         If the transition is wrong, never moves, changes its input or ignores its stream.
     """
     transition.check(path)
-    stream, n_levels = Stream(stream_key(random_state)), len(path.ladder)
-    state, log_weights = path.sample_base(n, stream), np.zeros(n)
+    stream = Stream(stream_key(random_state))
+    n_levels = len(path.ladder)
+    state = path.sample_base(n, stream)
+    log_weights = np.zeros(n)
     memory = transition.init(path, state, stream.aside())
     _check_purity(path, transition, state, memory, stream.at(1))
     flat = functools.partial(_flat, variables, transition)
@@ -191,12 +198,13 @@ def _check_purity(path, transition, state, memory, stream):
 
 
 def _weights(log_weights: NDArray, level: int) -> NDArray:
-    weights = np.exp(log_weights - log_weights.max())
-    effective = weights.sum() ** 2 / np.sum(weights**2)
-    if not effective >= 50:
+    effective = effective_sample_size(log_weights)
+    if not effective >= _FEWEST_EFFECTIVE:
         raise ValueError(
-            f"at level {level} only {effective:.0f} weights count: check a ladder with more levels"
+            f"at level {level} the effective sample size is {effective:.0f} (at least"
+            f" {_FEWEST_EFFECTIVE} needed): check a ladder with more levels"
         )
+    weights = np.exp(log_weights - log_weights.max())
     return weights / weights.sum()
 
 

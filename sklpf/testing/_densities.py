@@ -25,7 +25,8 @@ class _Function:
     """A function of points (n, d) and of constants: it can be pickled, and compiled by numba."""
 
     def __init__(self, function: Callable[..., Array], *constants: Any) -> None:
-        self.function, self.constants = function, constants
+        self.function = function
+        self.constants = constants
 
     def __call__(self, x: Array) -> Array:
         return self.function(x, *self.constants)
@@ -306,7 +307,8 @@ def _rotation(d, rng):
 
 
 def _make_gaussian(d, condition, rng):
-    rotation, scales = _rotation(d, rng), np.geomspace(1, condition**-0.5, d)
+    rotation = _rotation(d, rng)
+    scales = np.geomspace(1, condition**-0.5, d)
     mean = np.zeros(d)
     functions = _both(_gaussian, _gaussian_grad, mean, rotation / scales)
     draw = functools.partial(_draw_gaussian, mean, rotation * scales)
@@ -317,7 +319,8 @@ def _make_gaussian(d, condition, rng):
 def _filters(scales, rng):
     """W = diag(scales) Q S Q' with S from 0.7 to 1.4: W, its inverse and log |det W|."""
     d = len(scales)
-    rotation, shape = _rotation(d, rng), _rotation(d, rng)
+    rotation = _rotation(d, rng)
+    shape = _rotation(d, rng)
     W = scales[:, np.newaxis] * (rotation @ (shape * np.geomspace(0.7, 1.4, d)) @ shape.T)
     return W, np.linalg.inv(W), float(np.linalg.slogdet(W)[1])
 
@@ -384,7 +387,10 @@ def _make_funnel(heavy, rng):
 
 
 def _make_regression(rng):
-    n, d, prior, noise = 50, 8, 1.0, 0.25
+    n = 50
+    d = 8
+    prior = 1.0
+    noise = 0.25
     X = rng.standard_normal((n, d)) @ (0.5 * rng.standard_normal((d, d)) + 1)
     y = X @ rng.standard_normal(d) + np.sqrt(noise) * rng.standard_normal(n)
     covariance = np.linalg.inv(X.T @ X / noise + np.eye(d) / prior)

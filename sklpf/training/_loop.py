@@ -51,7 +51,8 @@ def train(
             if progress is not None:
                 progress.begin("pass", 0)
             trainer.run()
-            ended, stop = [callback(trainer, iteration) for callback in callbacks], False
+            ended = [callback(trainer, iteration) for callback in callbacks]
+            stop = False
             if progress is not None:
                 if progress.verbose:
                     words = None if report is None else report(trainer, iteration)

@@ -30,17 +30,18 @@ def test_it_keeps_the_contract_of_an_estimator(weights):
     )
 
 
-def test_converged_intervals_cover():
-    """Over 10 seeds of each; fails in 1e-4 of the cases where intervals cover 94 %."""
+@pytest.mark.parametrize("n_seeds", [4, pytest.param(10, marks=pytest.mark.large)])
+def test_converged_intervals_cover(n_seeds):
+    """Over seeds of each; fails in 1e-4 of the cases where intervals cover 94 %."""
     converged, covered = 0, 0
     for kind in ("easy", "medium", "digits"):
         problem = make_rbm_problem(kind)
-        for seed in range(10):
+        for seed in range(n_seeds):
             fitted = fit(problem.path, seed)
             low, high = fitted.log_partition_interval_
             converged += fitted.converged_
             covered += fitted.converged_ and low <= problem.log_partition <= high
-    assert converged >= 18  # of 30: flagging everything is no way out
+    assert converged >= 0.6 * 3 * n_seeds  # flagging everything is no way out
     assert covered >= binom.ppf(1e-4, converged, 0.94)
 
 

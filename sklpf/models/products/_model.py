@@ -216,9 +216,11 @@ class ProductOfExperts(EnergyBasedModel):
                 'algorithm="ml" needs n_components = n_features, for which log Z is closed: choose'
                 ' "pcd"'
             )
-        self.mean_, self._whitening = X.mean(axis=0), _whitening(X, min(n_components, n_features))
+        self.mean_ = X.mean(axis=0)
+        self._whitening = _whitening(X, min(n_components, n_features))
         self._log_volume = 0.5 * float(np.linalg.slogdet(self._whitening.T @ self._whitening)[1])
-        self._n_features_out, self._heavy = n_components, self.expert == "student_t"
+        self._n_features_out = n_components
+        self._heavy = self.expert == "student_t"
         if n_components < n_features:
             warn(self._improper_reason(n_components, n_features))
         d = self._whitening.shape[1]
