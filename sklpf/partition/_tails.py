@@ -65,13 +65,13 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
         if path.bounds is None
         else np.isinf(path.bounds).any(axis=0)
     )
+    if not is_open.any():
+        return ()
     rng, d = np.random.default_rng(key), int(is_open.sum())
     with np.errstate(all="ignore"):  # far out anything may happen
         axes, drawn = _directions(path, rng)
         pilot = _pilot(path, rng)
         alarms = _not_a_number(pilot.nan_share)
-        if not d:
-            return alarms
         rays = _rays(
             path, np.concatenate([drawn, pilot.position[:_N_PILOT] - path.base.center]), axes
         )
