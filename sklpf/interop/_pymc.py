@@ -79,7 +79,8 @@ class _Functions:
         point = model.initial_point()
         values: dict[Any, Any] = {}
         at = 0
-        x, points = pt.dvector("x"), pt.dmatrix("points")
+        x = pt.dvector("x")
+        points = pt.dmatrix("points")
         for variable in model.value_vars:
             shape = np.shape(point[variable.name])
             size = int(np.prod(shape))

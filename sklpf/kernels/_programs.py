@@ -88,7 +88,8 @@ def tempered(model_class):
 
     @implements(log_ladder, model_class)
     def _log_ladder(model, state, c, ladder, work, out):
-        base, gain = log_base(model, state, c), log_gain(model, state, c)
+        base = log_base(model, state, c)
+        gain = log_gain(model, state, c)
         for k in range(ladder.shape[0]):
             out[k] = base + ladder[k] * gain
 
@@ -161,10 +162,13 @@ class TemperSums(NamedTuple):
 @program
 def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
     """Replica exchange in place on independent ladders of K consecutive chains."""
-    n, n_levels = levels.shape[0], ladder.shape[0]
+    n = levels.shape[0]
+    n_levels = ladder.shape[0]
     work = scratch(model, state)
     betas = np.empty(n)
-    up, down, chain_at = np.empty(n), np.empty(n), np.empty(n_levels, np.int64)
+    up = np.empty(n)
+    down = np.empty(n)
+    chain_at = np.empty(n_levels, np.int64)
     summary = np.empty(sums.summaries.shape[2])
     record = 0
     for t in range(n_scans):
@@ -201,7 +205,8 @@ def temper(
     model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
 ):
     """Simulated tempering in place."""
-    n, n_levels = levels.shape[0], ladder.shape[0]
+    n = levels.shape[0]
+    n_levels = ladder.shape[0]
     work = scratch(model, state)
     betas = np.empty(n)
     bits = np.empty(4, np.uint32)
@@ -279,7 +284,8 @@ def write_slopes(model, state, c, ladder, work, out):
     first, first_bend = derivatives(model, state, c, ladder[0], work)
     final, final_bend = derivatives(model, state, c, ladder[last], work)
     linear = first == final and first_bend == 0.0 and final_bend == 0.0
-    out[0], out[last] = first, final
+    out[0] = first
+    out[last] = final
     for k in range(1, last):
         out[k] = first
         if not linear:
@@ -338,7 +344,8 @@ def swap_levels(up, down, levels, ends, shift, start, keys, chain_at, sums):
         chain_at[levels[c]] = c
     for k in range(n_levels - 1):
         low, high = chain_at[k], chain_at[k + 1]
-        u, r = up[low], down[high]
+        u = up[low]
+        r = down[high]
         accept = exp64(min(0.0, u + r))
         pair = sums[k]
         forward, reverse = (
@@ -353,7 +360,8 @@ def swap_levels(up, down, levels, ends, shift, start, keys, chain_at, sums):
         if (k + keys.step) % 2 == 0:
             random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + low, SWAP)
             if uniform(bits[0]) < accept:
-                levels[low], levels[high] = k + 1, k
+                levels[low] = k + 1
+                levels[high] = k
     for c in range(start, start + n_levels):
         if levels[c] == 0:
             trips += ends[c] == 1

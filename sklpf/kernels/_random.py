@@ -9,18 +9,24 @@ from sklpf.kernels._exponentials import log64
 
 _SHIFT32 = np.uint64(32)
 _MASK32 = np.uint64(0xFFFFFFFF)
-_PHILOX_M0, _PHILOX_M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_PHILOX_W0, _PHILOX_W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+_PHILOX_M0 = np.uint64(0xD2511F53)
+_PHILOX_M1 = np.uint64(0xCD9E8D57)
+_PHILOX_W0 = np.uint64(0x9E3779B9)
+_PHILOX_W1 = np.uint64(0xBB67AE85)
 
 
 @inlined
 def _philox(x0, x1, x2, x3, k0, k1):
     """Philox4x32-10 (Salmon et al. 2011) of one counter: four words of 32 bits."""
     for _ in range(10):
-        p0, p1 = _PHILOX_M0 * x0, _PHILOX_M1 * x2
-        x0, x1 = ((p1 >> _SHIFT32) ^ x1 ^ k0) & _MASK32, p1 & _MASK32
-        x2, x3 = ((p0 >> _SHIFT32) ^ x3 ^ k1) & _MASK32, p0 & _MASK32
-        k0, k1 = (k0 + _PHILOX_W0) & _MASK32, (k1 + _PHILOX_W1) & _MASK32
+        p0 = _PHILOX_M0 * x0
+        p1 = _PHILOX_M1 * x2
+        x0 = ((p1 >> _SHIFT32) ^ x1 ^ k0) & _MASK32
+        x1 = p1 & _MASK32
+        x2 = ((p0 >> _SHIFT32) ^ x3 ^ k1) & _MASK32
+        x3 = p0 & _MASK32
+        k0 = (k0 + _PHILOX_W0) & _MASK32
+        k1 = (k1 + _PHILOX_W1) & _MASK32
     return np.uint32(x0), np.uint32(x1), np.uint32(x2), np.uint32(x3)
 
 
@@ -131,11 +137,15 @@ def normals(keys, purpose, out):
     chains_bits(bits, quarter, keys, purpose)
     half = 2 * quarter
     for j in range(half):
-        lengths, angles, cosines, sines = bits[j], bits[half + j], drawn[j], drawn[half + j]
+        lengths = bits[j]
+        angles = bits[half + j]
+        cosines = drawn[j]
+        sines = drawn[half + j]
         for c in range(n):
             radius = math.sqrt(-2.0 * log64((np.float64(lengths[c]) + 0.5) * 2.0**-32))
             cosine, sine = _cos_sin(angles[c])
-            cosines[c], sines[c] = radius * cosine, radius * sine
+            cosines[c] = radius * cosine
+            sines[c] = radius * sine
     for c in range(n):
         for j in range(d):
             out[c, j] = drawn[j, c]

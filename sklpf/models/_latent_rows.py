@@ -34,7 +34,8 @@ class LatentRowsPath(CompiledPrograms, TemperedPath):
     n_features: int
 
     def __init__(self, X: ArrayLike, ladder: ArrayLike):
-        self.X, self.ladder = _check_rows(X, self.n_features), check_ladder(ladder)
+        self.X = _check_rows(X, self.n_features)
+        self.ladder = check_ladder(ladder)
         self.n_rows: int | None = len(self.X)
 
     # -- rows
@@ -52,7 +53,8 @@ class LatentRowsPath(CompiledPrograms, TemperedPath):
 
     def _alone(self, x):
         row = copy.copy(self)
-        row.X, row.n_rows = np.array(x), None
+        row.X = np.array(x)
+        row.n_rows = None
         row._at_row()
         return row
 

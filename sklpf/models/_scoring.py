@@ -235,7 +235,8 @@ def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval
     """
     values, below, above, reasons, unit, scatter = scored
     check_interval(len(values), level)
-    mean, n = float(values.mean()), len(values)
+    mean = float(values.mean())
+    n = len(values)
     if not np.isfinite(mean):
         reasons = reasons or (f"the mean is {mean}, since some rows have the likelihood 0",)
         return ScoreInterval(

@@ -73,7 +73,8 @@ class AdaptiveTempering(SimulatedTempering):
     @classmethod
     def _reading(cls, run) -> Reading:
         reading = super()._reading(run)
-        result, adaptation = reading.result, run.adaptation
+        result = reading.result
+        adaptation = run.adaptation
         alarms = []
         if not adaptation.settled:
             seen = f"{cls._unsettled} (evenness {adaptation.evenness[-1]:.2f})"

@@ -27,7 +27,9 @@ from sklpf.runs import ExchangeRun, Run
 from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
-_STATES, _DRAWS = 1, 2  # random streams
+# random streams
+_STATES = 1
+_DRAWS = 2
 _FEWEST = 0.1  # share of weights that count
 
 
@@ -152,10 +154,8 @@ class MarkovMixture(PartitionEstimator):
         )
         state, run = tempering._draw(path, 2 * n, np.random.default_rng(stream_key(seed, _STATES)))
         ladder = np.arange(2 * n) % (2 * n_groups)
-        centres, rng = (
-            path.take(state, np.flatnonzero(ladder < n_groups)),
-            np.random.default_rng(stream_key(seed, _DRAWS)),
-        )
+        centres = path.take(state, np.flatnonzero(ladder < n_groups))
+        rng = np.random.default_rng(stream_key(seed, _DRAWS))
         drawn = path.mixture_log_weights(centres, path.draw_conditional(centres, rng))
         others = path.mixture_log_weights(
             centres, path.take(state, np.flatnonzero(ladder >= n_groups))
@@ -171,7 +171,8 @@ class MarkovMixture(PartitionEstimator):
 
     @classmethod
     def _reading(cls, run) -> Reading:
-        drawn, others = run.mixture_draws, run.model_draws
+        drawn = run.mixture_draws
+        others = run.model_draws
         n_groups = len(others)
         log_partition, std_error = jackknife(
             lambda keep: bar(drawn[keep].ravel(), -others[keep].ravel()), n_groups
@@ -199,7 +200,8 @@ class MarkovMixture(PartitionEstimator):
 
 def _alarms(diagnostics) -> list[Alarm]:
     """An alarm if the centres don't cover the model."""
-    share, shared = diagnostics["effective_share"], diagnostics["overlap"]
+    share = diagnostics["effective_share"]
+    shared = diagnostics["overlap"]
     if min(share, shared) >= _FEWEST:
         return []
     seen = (

@@ -154,7 +154,8 @@ class RAISE(PartitionEstimator):
         n_pilot_chains = self.n_starts * self.n_chains_per_start
         path, transition, n_pilot, _ = self._plan(path, seed, n_pilot_chains)
         starts, kind = find_starts(self, path, self.n_starts, seed)
-        key, m = stream_key(seed, _DOWN), self.n_chains_per_start
+        key = stream_key(seed, _DOWN)
+        m = self.n_chains_per_start
         down = anneal_down(path, transition, starts, m, key, self.n_jobs, checkpoint)
         n_sweeps = n_pilot + down.size * (len(path.ladder) - 1)
         return AnnealingRun(

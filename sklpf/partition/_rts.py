@@ -33,7 +33,8 @@ from sklpf.runs._rounds import START, run_round
 from sklpf.transitions import Transition
 
 _SHORTEST_ROUND = 8  # redraws of the first burn-in round
-_PAPER_ROUNDS, _PAPER_SWEEPS = 10, 50
+_PAPER_ROUNDS = 10
+_PAPER_SWEEPS = 50
 _NOISE = 3.0  # burn-in ends when log Z_k moves by less than this many standard errors
 
 
@@ -247,7 +248,8 @@ class RTS(SimulatedTempering):
             doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)
         ):
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
-            old, estimate = estimate, self._pool(setup, last)
+            old = estimate
+            estimate = self._pool(setup, last)
             used += n_redraws * setup.sweeps_per_redraw
             history = self._with_round(
                 history, setup, f"burn-in {i + 1}", at_target(estimate), used
@@ -269,7 +271,8 @@ class RTS(SimulatedTempering):
         for i in range(min(_PAPER_ROUNDS, self.n_sweeps // (2 * length))):
             chains = setup.with_fresh_levels(chains, i)
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
-            estimate, used = self._pool(setup, last), used + length
+            estimate = self._pool(setup, last)
+            used = used + length
             history = self._with_round(
                 history, setup, f"burn-in {i + 1}", at_target(estimate), used
             )

@@ -24,15 +24,19 @@ class TwoStageGain:
     """
 
     def __init__(self, prior, exponent):
-        self.prior, self.exponent = prior, exponent
-        self.visits, self.n_draws, self.settled_at = np.zeros(len(prior)), 0, None
+        self.prior = prior
+        self.exponent = exponent
+        self.visits = np.zeros(len(prior))
+        self.n_draws = 0
+        self.settled_at = None
 
     @property
     def settled(self) -> bool:
         return self.settled_at is not None
 
     def gain(self, n_draws):
-        t, t0 = self.n_draws + n_draws, self.settled_at
+        t = self.n_draws + n_draws
+        t0 = self.settled_at
         slow = t**-self.exponent if t0 is None else 1 / (t - t0 + t0**self.exponent)
         return n_draws * min(self.prior.min(), slow)
 

@@ -202,12 +202,14 @@ class SimulatedTempering(PartitionEstimator):
                 n_kept,
                 self._keeps_draws,
             )
-            rounds, previous = [*(earlier.thinned() for earlier in rounds), last], estimate
+            rounds = [*(earlier.thinned() for earlier in rounds), last]
+            previous = estimate
             used += n_redraws * setup.sweeps_per_redraw
             if self.tol is None:
                 break
             verdict = judge(setup.first, rounds, previous, self._averages)
-            estimate, curve = verdict.pooled, verdict.pooled(ALL)
+            estimate = verdict.pooled
+            curve = verdict.pooled(ALL)
             n_redraws = min(
                 sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw
             )

@@ -17,7 +17,10 @@ _RADII = 10.0 ** np.arange(
 )  # in scales of the base: power laws that start within 1e7 of them are found
 _FARTHER = 1e10 * _RADII  # where a density still rises
 _FEWEST_RADII = 5  # that must be finite, else nothing is said
-_N_RANDOM, _MOST_AXES, _N_PILOT = 16, 100, 16  # rays
+# rays
+_N_RANDOM = 16
+_MOST_AXES = 100
+_N_PILOT = 16
 # of s within two decades; a power law has none, exp(-r^a) has 100^a - 1, exp(-log^2 r) has .27
 _GROWTH = 0.1
 _FLAT = 1e-3  # s that counts as 0
@@ -30,7 +33,11 @@ _LARGEST_POWER = 20.0
 # the side has 2 % of the mass and 0.07 if it has 0.1 %
 _MOST_NAN = 0.1
 _MOST_DF = 8.0  # that are recommended
-_N_CHAINS, _N_LEVELS, _N_MOVES, _N_LAST_MOVES = 64, 20, 3, 40  # of the pilot
+# of the pilot
+_N_CHAINS = 64
+_N_LEVELS = 20
+_N_MOVES = 3
+_N_LAST_MOVES = 40
 _LONGEST_MOVE = 10.0  # in standard deviations of its points
 
 
@@ -67,7 +74,8 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     )
     if not is_open.any():
         return ()
-    rng, d = np.random.default_rng(key), int(is_open.sum())
+    rng = np.random.default_rng(key)
+    d = int(is_open.sum())
     with np.errstate(all="ignore"):  # far out anything may happen
         axes, drawn = _directions(path, rng)
         pilot = _pilot(path, rng)
@@ -141,7 +149,8 @@ def _not_a_number(share: float) -> tuple[Alarm, ...]:
 
 def _directions(path, rng) -> tuple[NDArray, NDArray]:
     """The base's axes, and directions that are drawn at random and their opposites, (n, d)."""
-    base, d = path.base, path.n_dimensions
+    base = path.base
+    d = path.n_dimensions
     scale = np.asarray(base.scale)
     axes = getattr(base, "axes", None)
     axes = np.diag(scale) if axes is None else np.asarray(axes).T
@@ -219,7 +228,8 @@ def _level(values, last) -> tuple[NDArray, NDArray]:
     """Whether s no longer grows before some of the radii, and what it is there, both (n_rays,)."""
     s = -np.diff(values, axis=0) / np.diff(np.log(_RADII))[:, np.newaxis]
     rays = np.arange(values.shape[1])
-    before, there = s[last - 3, rays], s[last - 1, rays]
+    before = s[last - 3, rays]
+    there = s[last - 1, rays]
     return there <= before + _GROWTH * np.abs(before) + _FLAT, there
 
 
@@ -235,7 +245,9 @@ class _Pilot(NamedTuple):
 def _pilot(path, rng) -> _Pilot:
     """Base draws that are moved and resampled at a few inverse temperatures."""
     position = np.asarray(path.base.sample(_N_CHAINS, rng), dtype=np.float64)
-    ends, beta, step = _at(path, position), 0.0, 2.4 / np.sqrt(path.n_dimensions)
+    ends = _at(path, position)
+    beta = 0.0
+    step = 2.4 / np.sqrt(path.n_dimensions)
     nan_shares = [np.mean(np.isnan(ends[1]))]
     for level in range(_N_LEVELS):
         gain = np.where(np.isfinite(ends).all(axis=0), ends[1] - ends[0], -np.inf)
@@ -245,7 +257,9 @@ def _pilot(path, rng) -> _Pilot:
             break
         weights = np.exp(log_weights - log_weights.max())
         chosen = rng.choice(_N_CHAINS, size=_N_CHAINS, p=weights / weights.sum())
-        beta, position, ends = new, position[chosen], ends[:, chosen]
+        beta = new
+        position = position[chosen]
+        ends = ends[:, chosen]
         for _ in range(_N_MOVES if beta < 1 else _N_LAST_MOVES):
             position, ends, rate, nan_share = _move(path, position, ends, beta, step, rng)
             nan_shares.append(nan_share)

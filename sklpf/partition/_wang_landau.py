@@ -19,8 +19,12 @@ class HalvingGain:
     """
 
     def __init__(self, n_levels, flatness):
-        self.n_levels, self.flatness = n_levels, flatness
-        self.gamma, self.n_draws, self.settled, self.histogram = 1.0, 0, False, np.zeros(n_levels)
+        self.n_levels = n_levels
+        self.flatness = flatness
+        self.gamma = 1.0
+        self.n_draws = 0
+        self.settled = False
+        self.histogram = np.zeros(n_levels)
 
     def gain(self, n_draws):
         gamma = self.n_levels / (self.n_draws + n_draws) if self.settled else self.gamma

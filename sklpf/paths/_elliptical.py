@@ -126,7 +126,8 @@ class Gaussian(_Elliptical):
             raise ValueError(
                 f"points must have shape (n, d) with n >= 3 and d >= 1, got {array.shape}"
             )
-        mean, spread = array.mean(axis=0), array.std(axis=0)
+        mean = array.mean(axis=0)
+        spread = array.std(axis=0)
         constant = np.flatnonzero(spread <= 1e-13 * np.abs(array).max(axis=0))
         if len(constant):
             raise ValueError(

@@ -331,7 +331,8 @@ class GeometricPath(TemperedPath):
 
     def _gradients(self, state):
         inside = state.gain > -np.inf
-        base, target = np.zeros_like(state.position), np.zeros_like(state.position)
+        base = np.zeros_like(state.position)
+        target = np.zeros_like(state.position)
         if inside.any():
             position = state.position[inside]
             slope = np.asarray(self._target_gradient(position), dtype=np.float64)
@@ -408,7 +409,8 @@ class GeometricPath(TemperedPath):
         """Raise if the log density is random, or if functions that compiled programs call change
         their argument.
         """
-        once, again = self._target(draws), self._target(draws)
+        once = self._target(draws)
+        again = self._target(draws)
         with np.errstate(invalid="ignore"):
             differs = ~(np.abs(once - again) <= _NOISE * (1 + np.abs(once))) & (once != again)
         if differs.any():
@@ -470,11 +472,13 @@ def _check_gradient(name, of, gradient, log_density, points, steps) -> None:
     differ as well.
     """
     here = np.isfinite(log_density(points))
-    points, steps = points[here], steps[here]
+    points = points[here]
+    steps = steps[here]
     if not len(points):
         return
     slopes = _slope(name, gradient(points), points) * steps
-    slope, size = slopes.sum(axis=1), np.sqrt(np.sum(slopes**2, axis=1))
+    slope = slopes.sum(axis=1)
+    size = np.sqrt(np.sum(slopes**2, axis=1))
     differences = []
     for width in _WIDTHS:
         ends = [log_density(points + sign * width * steps) for sign in (1, -1)]

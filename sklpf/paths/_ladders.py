@@ -83,7 +83,8 @@ def respace(ladder: ArrayLike, costs: ArrayLike, n_temperatures: int) -> NDArray
             "levels can't be told apart: the target is too steep; check the model's parameters"
         )
     beta = PchipInterpolator(cumulative, ladder)(np.linspace(0, cumulative[-1], n_temperatures))
-    beta[0], beta[-1] = ladder[0], ladder[-1]
+    beta[0] = ladder[0]
+    beta[-1] = ladder[-1]
     if not np.all(np.diff(beta) > 0):
         raise ValueError(
             "levels can't be told apart: the base is much too narrow or too wide for the target;"

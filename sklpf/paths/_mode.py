@@ -63,7 +63,8 @@ def mode_and_widths(
     mode = start
     widths = np.ones_like(start)
     for _ in range(10):
-        mode, previous = _climb(log_density, grad, mode, widths), widths
+        mode = _climb(log_density, grad, mode, widths)
+        previous = widths
         widths = _widths(log_density, mode, widths)
         if np.all(np.abs(np.log(widths / previous)) < 0.5):
             break

@@ -71,7 +71,8 @@ def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
 
 
 def _check_densities(path, state, rtol):
-    n, n_levels = n_chains(state), len(path.ladder)
+    n = n_chains(state)
+    n_levels = len(path.ladder)
     before = map_state(np.copy, state)
     matrix = path.log_f_ladder(state)
     _require(
@@ -92,7 +93,8 @@ def _check_densities(path, state, rtol):
     _require(
         np.all(close), "log_f(state, levels) must agree with log_f_ladder(state) at the levels"
     )
-    index, last = np.array([3, 0]), np.full(n, n_levels - 1)
+    index = np.array([3, 0])
+    last = np.full(n, n_levels - 1)
     taken = path.log_f(path.take(state, index), last[index])
     _require(
         np.array_equal(taken, path.log_f(state, last)[index]),
@@ -180,11 +182,13 @@ def check_transition(
             f"{type(transition).__name__} does not leave level {level} of {type(path).__name__}"
             f" invariant, or its reversal is wrong: |z| = {z.max():.1f} exceeds {bound:.1f}",
         )
-        state, memory = moved, new_memory
+        state = moved
+        memory = new_memory
 
 
 def _check_purity(path, transition, state, memory, stream):
-    before, remembered = map_state(np.copy, state), map_state(np.copy, memory)
+    before = map_state(np.copy, state)
+    remembered = map_state(np.copy, memory)
     levels = np.zeros(n_chains(state), dtype=int)
     moved, new_memory = transition.move(path, state, memory, levels, stream)
     _require(_equal(state, before), "move must not change the state that it is given")

@@ -202,12 +202,14 @@ def _independent_grad(x, mean, inverse_scale):
 
 
 def _funnel(x, log_norm):
-    v, squares = x[:, 0], np.sum(x[:, 1:] ** 2, axis=1)
+    v = x[:, 0]
+    squares = np.sum(x[:, 1:] ** 2, axis=1)
     return log_norm - 0.5 * v**2 - 0.5 * (x.shape[1] - 1) * v - 0.5 * np.exp(-v) * squares
 
 
 def _funnel_grad(x, log_norm):
-    v, precision = x[:, 0], np.exp(-x[:, 0])
+    v = x[:, 0]
+    precision = np.exp(-x[:, 0])
     grad = -precision.reshape(-1, 1) * x
     grad[:, 0] = -v - 0.5 * (x.shape[1] - 1) + 0.5 * precision * np.sum(x[:, 1:] ** 2, axis=1)
     return grad
@@ -217,7 +219,8 @@ def _regression(x, design, y, constants):
     """Prior N(0, constants[0]), noise variance constants[1], log normaliser constants[2]; design
     (d, n).
     """
-    prior, noise = constants[0], constants[1]
+    prior = constants[0]
+    noise = constants[1]
     return (
         constants[2]
         - 0.5 * np.sum((y - x @ design) ** 2, axis=1) / noise
@@ -367,7 +370,8 @@ def _make_box_exponential(rng):
 
 
 def _make_box_gaussian(rng):
-    mean, scale = rng.random(10), rng.permutation(np.geomspace(0.03, 1, 10))
+    mean = rng.random(10)
+    scale = rng.permutation(np.geomspace(0.03, 1, 10))
     functions = _both(_independent, _independent_grad, mean, 1 / scale)
     mass = ndtr((1 - mean) / scale) - ndtr(-mean / scale)
     log_partition = 5 * _LOG_2PI + float(np.log(scale * mass).sum())
@@ -408,7 +412,8 @@ def _make_regression(rng):
 
 
 def _make_beta(a, b, base, rng):
-    n, k = 20, 5
+    n = 20
+    k = 5
     log_norm = float(np.log(comb(n, k)) - betaln(a, b))
     functions = _both(_beta, _beta_grad, np.array([k + a - 1.0, n - k + b - 1.0]), log_norm)
     target = _Target(

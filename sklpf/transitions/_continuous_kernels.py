@@ -61,7 +61,8 @@ def _log_gain(model, state, c):
 
 @implements(programs.log_ratio, MovedDensity, forceinline=True)
 def _log_ratio(model, state, c, old, new, work):
-    log_base, gain = state[0].log_base[c], state[0].gain[c]
+    log_base = state[0].log_base[c]
+    gain = state[0].gain[c]
     here = log_density(new, log_base, gain)
     return here if here == -np.inf else here - log_density(old, log_base, gain)
 
@@ -137,7 +138,9 @@ def set_steps(steps, betas, chains):
     first, lengths, sizes, knots = chains
     for c in range(betas.shape[0]):
         if c > 0 and betas[c] == betas[c - 1]:
-            first[c], sizes[c], knots[c] = first[c - 1], sizes[c - 1], knots[c - 1]
+            first[c] = first[c - 1]
+            sizes[c] = sizes[c - 1]
+            knots[c] = knots[c - 1]
             continue
         at = sizes[c : c + 1], lengths[c]
         knots[c] = _interpolate(steps.betas, steps.log_steps, steps.scales, betas[c], *at)
@@ -167,16 +170,19 @@ def rotate(matrices, knots, vectors, transpose, out):
 def reflect(low, high, position, velocity):
     """Fold a point (d,) back into the box; the velocity turns at every side that is met."""
     for j in range(position.shape[0]):
-        x, turned = position[j], False
+        x = position[j]
+        turned = False
         if math.isfinite(low[j]) and math.isfinite(high[j]):
             width = high[j] - low[j]
             lap = (x - low[j]) % (2.0 * width)
             turned = lap > width
             x = min(max(low[j] + (2.0 * width - lap if turned else lap), low[j]), high[j])
         elif x < low[j]:
-            x, turned = 2.0 * low[j] - x, True
+            x = 2.0 * low[j] - x
+            turned = True
         elif x > high[j]:
-            x, turned = 2.0 * high[j] - x, True
+            x = 2.0 * high[j] - x
+            turned = True
         position[j] = x
         if turned:
             velocity[j] = -velocity[j]

@@ -70,11 +70,13 @@ def _refresh(move, velocity, keys, work):
     sizes = work.steps.sizes
     normals(keys, FIRST, drawn)
     time = move.n_leapfrog / move.half_life if move.half_life > 0 else 0.0
-    kept, renewed = 0.0, 1.0
+    kept = 0.0
+    renewed = 1.0
     for c in range(velocity.shape[0]):
         if time > 0 and first[c] == c:
             share = -math.expm1(-sizes[c] * time * math.log(2.0))
-            kept, renewed = -math.sqrt(1.0 - share), math.sqrt(share)
+            kept = -math.sqrt(1.0 - share)
+            renewed = math.sqrt(share)
         for j in range(velocity.shape[1]):
             velocity[c, j] = kept * velocity[c, j] + renewed * drawn[c, j]
 
@@ -173,7 +175,8 @@ def _decide(points, memory, betas, keys, work):
         accepted[c] += rates[c]
     for c in range(betas.shape[0]):
         if uniform(bits[0, c]) < rates[c]:
-            log_base[c], gain[c] = new_log_base[c], new_gain[c]
+            log_base[c] = new_log_base[c]
+            gain[c] = new_gain[c]
             copy_row(end, position, c)
             copy_row(new_base_slope, base_slope, c)
             copy_row(new_gain_slope, gain_slope, c)

@@ -67,7 +67,8 @@ class BilinearPath(LatentRowsPath):
         noise_std: float,
         ladder: ArrayLike = (0.0, 1.0),
     ):
-        self.components, self.noise_std = check_components(components), check_noise_std(noise_std)
+        self.components = check_components(components)
+        self.noise_std = check_noise_std(noise_std)
         self.content_weights = _check_weights(
             content_weights, len(self.components), "content_weights"
         )
@@ -114,7 +115,8 @@ class BilinearPath(LatentRowsPath):
         return (content * style) @ self.components
 
     def _factors(self, position):
-        c, d = position[:, : self.n_content], position[:, self.n_content :]
+        c = position[:, : self.n_content]
+        d = position[:, self.n_content :]
         return c @ self.content_weights.T, d @ self.style_weights.T
 
     def default_estimator(self) -> PartitionEstimator:

@@ -93,10 +93,8 @@ class BilinearLatents:
     def _parts(self, position):
         """Content and style as the components see them, and the slope of log p(x | a) by a."""
         components, theta, psi = self.parameters
-        content, style = (
-            position[:, : self._n_content] @ theta.T,
-            position[:, self._n_content :] @ psi.T,
-        )
+        content = position[:, : self._n_content] @ theta.T
+        style = position[:, self._n_content :] @ psi.T
         residual = (self.X - (content * style) @ components) / self.noise_std
         return content, style, residual
 

@@ -94,7 +94,8 @@ def _sweep(model, state, betas, reverse, keys, work):
     for step in range(n_units):
         i = n_units - 1 - step if reverse else step
         units = work.units[i]
-        intercept, base_logit = model.intercept[i], model.base_logit[i]
+        intercept = model.intercept[i]
+        base_logit = model.base_logit[i]
         _add_neighbours(model, work.units, model.starts[i], model.middles[i], work.before)
         _add_neighbours(model, work.units, model.middles[i], model.starts[i + 1], work.after)
         _draw_unit(work.before, work.after, intercept, base_logit, betas, work.uniforms[i], units)

@@ -69,7 +69,8 @@ class LinearPath(LatentRowsPath):
         prior: Literal["laplace", "gaussian"] = "laplace",
         ladder: ArrayLike = (0.0, 1.0),
     ):
-        self.components, self.noise_std = check_components(components), check_noise_std(noise_std)
+        self.components = check_components(components)
+        self.noise_std = check_noise_std(noise_std)
         if prior not in ("laplace", "gaussian"):
             raise ValueError(f'prior must be "laplace" or "gaussian", got {prior!r}')
         self.prior: Literal["laplace", "gaussian"] = prior

@@ -19,7 +19,9 @@ from sklpf.paths._kernel_path import values_at
 
 _STEP = 0.5  # of the natural gradient
 _SHARE = 0.95  # of the variance that the independent components keep beside more of them
-_SPARSE_TOL, _SPARSE_SWEEPS = 1e-10, 10_000  # of coordinate descent
+# of coordinate descent
+_SPARSE_TOL = 1e-10
+_SPARSE_SWEEPS = 10_000
 
 
 def gaussian_components(X: NDArray, n_components: int, noise_std: float) -> NDArray[np.float64]:
@@ -31,7 +33,8 @@ def gaussian_components(X: NDArray, n_components: int, noise_std: float) -> NDAr
     """
     _, values, right = _svd(X)
     variances = np.maximum((values / np.sqrt(len(X))) ** 2 - noise_std**2, 0)
-    components, n = np.zeros((n_components, X.shape[1])), min(n_components, len(values))
+    components = np.zeros((n_components, X.shape[1]))
+    n = min(n_components, len(values))
     components[:n] = np.sqrt(variances[:n, np.newaxis]) * right[:n]
     return components
 

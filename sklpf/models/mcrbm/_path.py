@@ -17,7 +17,9 @@ from sklpf.paths._kernel_path import CompiledPrograms
 from sklpf.uncertainty import log_mean_exp
 
 _N_LEVELS = 5000  # of the default estimator
-_CENTRES, _CENTRE_SWEEPS, _BOUND_GROUPS = 100, 50, 10
+_CENTRES = 100
+_CENTRE_SWEEPS = 50
+_BOUND_GROUPS = 10
 
 
 class MeanCovariancePath(CompiledPrograms, GeometricPath):

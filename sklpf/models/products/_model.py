@@ -189,11 +189,9 @@ class ProductOfExperts(EnergyBasedModel):
         expert = "laplace" if exponents is None else "student_t"
         model = cls(**{"n_components": n_components, "expert": expert, **parameters})
         model._validate_params()
-        model.components_, model.n_features_in_, model._n_features_out = (
-            components,
-            n_features,
-            n_components,
-        )
+        model.components_ = components
+        model.n_features_in_ = n_features
+        model._n_features_out = n_components
         model.exponents_ = check_vector(
             np.ones(n_components) if exponents is None else exponents, n_components, "exponents"
         )
