@@ -40,6 +40,15 @@ class Points(NamedTuple):
     gain: NDArray[np.float64]  # (n,): log f_1 - log f_0
 
 
+class SlopedPoints(NamedTuple):
+    """Points with the gradient of the log density, where one function gives both."""
+
+    position: NDArray[np.float64]  # (n, d)
+    log_base: NDArray[np.float64]  # (n,): log f_0
+    gain: NDArray[np.float64]  # (n,): log f_1 - log f_0
+    slope: NDArray[np.float64]  # (n, d): gradient of log f_1, of any value where f_1 is 0
+
+
 class GeometricPath(TemperedPath):
     """log f_beta = (1 - beta) log f_0 + beta log f: from a base f_0 to a density f on R^d, or on a
     box.
@@ -57,6 +66,10 @@ class GeometricPath(TemperedPath):
     grad : callable or None, default=None
         Its gradient, of points (n, d), giving (n, d). None leaves `RandomWalk` and `Slice` as
         moves.
+    value_and_grad : callable or None, default=None
+        Instead of `grad`: gives log density and gradient of points (n, d) in one call, a pair of
+        arrays (n,) and (n, d). `HMC` then calls it once a step, where it would call `log_density`
+        and `grad`, which pays where both share work. It always runs uncompiled.
     base : object
         Where chains start: `Gaussian`, `StudentT`, `Uniform`, any object with `sample`,
         `log_density`, `n_dimensions`, `normalised`, `center` and `scale` (`grad_log_density` too,
@@ -83,8 +96,9 @@ class GeometricPath(TemperedPath):
     ------
     ValueError
         If a function gives wrong shapes, NaN or +inf, if `grad` disagrees with differences of
-        `log_density` at five draws of the base (relative 1e-4), if the base draws points outside
-        `bounds`, or if it can't be a base there.
+        `log_density` at five draws of the base (relative 1e-4), if `value_and_grad` gives another
+        log density than `log_density` there or comes together with `grad`, if the base draws
+        points outside `bounds`, or if it can't be a base there.
     TypeError
         If something is no function, or no base.
 
@@ -124,6 +138,7 @@ class GeometricPath(TemperedPath):
         log_density: Callable[[Any], Any],
         *,
         grad: Callable[[Any], Any] | None = None,
+        value_and_grad: Callable[[Any], tuple[Any, Any]] | None = None,
         base: Any,
         grad_base: Callable[[Any], Any] | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
@@ -133,16 +148,20 @@ class GeometricPath(TemperedPath):
         for name, function in {
             "log_density": log_density,
             "grad": grad,
+            "value_and_grad": value_and_grad,
             "grad_base": grad_base,
         }.items():
             if not callable(function) and (function is not None or name == "log_density"):
                 raise TypeError(f"{name} must be a function of points (n, d), got {function!r}")
-        self.log_density, self.grad, self.grad_base, self.vectorized = (
-            log_density,
-            grad,
-            grad_base,
-            vectorized,
-        )
+        if value_and_grad is not None:
+            if grad is not None:
+                raise ValueError("give grad or value_and_grad, not both")
+            grad = functools.partial(_second, value_and_grad)
+        self.log_density = log_density
+        self.grad = grad
+        self.value_and_grad = value_and_grad
+        self.grad_base = grad_base
+        self.vectorized = vectorized
         self.base = as_base(base)
         self.n_dimensions: int = self.base.n_dimensions
         if self.n_dimensions < 1:
@@ -153,11 +172,11 @@ class GeometricPath(TemperedPath):
         self._check_functions()
 
     def __repr__(self) -> str:
-        functions = (
-            [_name(self.log_density)]
-            if self.grad is None
-            else [_name(self.log_density), _name(self.grad)]
-        )
+        functions = [_name(self.log_density)]
+        if self.value_and_grad is not None:
+            functions.append(_name(self.value_and_grad))
+        elif self.grad is not None:
+            functions.append(_name(self.grad))
         return (
             f"{type(self).__name__}({', '.join(functions)}, base={self.base!r},"
             f" n_levels={len(self.ladder)})"
@@ -179,7 +198,8 @@ class GeometricPath(TemperedPath):
         bounds = None if self.bounds is None else (self.bounds[0], self.bounds[1])
         return GeometricPath(
             self.log_density,
-            grad=self.grad,
+            grad=self.grad if self.value_and_grad is None else None,
+            value_and_grad=self.value_and_grad,
             base=base,
             bounds=bounds,
             vectorized=self.vectorized,
@@ -191,7 +211,7 @@ class GeometricPath(TemperedPath):
         """0.0 where the base is normalised, else None."""
         return 0.0 if self.base.normalised else None
 
-    def sample_base(self, n: int, stream: Stream) -> Points:
+    def sample_base(self, n: int, stream: Stream) -> Any:
         """Return n exact draws from the base."""
         return self.at(self.base.sample(n, stream.generator()))
 
@@ -199,9 +219,13 @@ class GeometricPath(TemperedPath):
         """Return the points, shape (n, d)."""
         return state.position
 
-    def at(self, position: NDArray[np.float64]) -> Points:
+    def at(self, position: NDArray[np.float64]) -> Any:
         """Return the state of chains at some points (n, d)."""
-        log_base, log_target = _log_base(self.base, position), self._target(position)
+        log_base = _log_base(self.base, position)
+        if self.value_and_grad is None:
+            log_target = self._target(position)
+        else:
+            log_target, slope = self._target_and_slope(position)
         nowhere = (log_base == -np.inf) & (log_target > -np.inf)
         if nowhere.any():
             raise ValueError(
@@ -209,9 +233,10 @@ class GeometricPath(TemperedPath):
                 f"{log_target[nowhere][0]:.4g}: give a base that covers the target, or bounds"
             )
         with np.errstate(invalid="ignore"):
-            return Points(
-                position, log_base, np.where(log_target == -np.inf, -np.inf, log_target - log_base)
-            )
+            gain = np.where(log_target == -np.inf, -np.inf, log_target - log_base)
+        if self.value_and_grad is None:
+            return Points(position, log_base, gain)
+        return SlopedPoints(position, log_base, gain, slope)
 
     def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
@@ -275,6 +300,7 @@ class GeometricPath(TemperedPath):
         functions = self.log_density, self.grad
         if (
             self.grad_base is not None
+            or self.value_and_grad is not None
             or not all(hasattr(f, "py_func") for f in functions)
             or not self.vectorized
         ):
@@ -334,7 +360,11 @@ class GeometricPath(TemperedPath):
         base, target = np.zeros_like(state.position), np.zeros_like(state.position)
         if inside.any():
             position = state.position[inside]
-            target[inside] = _slope("grad", self._target_gradient(position), position)
+            if self.value_and_grad is None:
+                slope = self._target_gradient(position)
+            else:
+                slope = state.slope[inside]
+            target[inside] = _slope("grad", slope, position)
             base[inside] = _slope("grad_base", self._base_gradient(position), position)
         return base, target - base
 
@@ -348,6 +378,25 @@ class GeometricPath(TemperedPath):
     def _target(self, position):
         hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
         return _checked("log_density", self._call(self.log_density, position), position, hint)
+
+    def _target_and_slope(self, position):
+        """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
+        assert self.value_and_grad is not None  # said by the caller
+        position_copy = position.copy(order="K")
+        if self.vectorized:
+            found = self.value_and_grad(position_copy)
+        else:
+            found = tuple(zip(*[self.value_and_grad(point) for point in position_copy]))
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise ValueError("value_and_grad must give a pair: log densities and gradients")
+        log_target = np.array(found[0], dtype=np.float64)
+        slope = np.array(found[1], dtype=np.float64)
+        if slope.shape != position.shape:
+            raise ValueError(
+                f"value_and_grad must give gradients of shape {position.shape} for as many points,"
+                f" got {slope.shape}"
+            )
+        return _checked("value_and_grad", log_target, position), slope
 
     def _target_gradient(self, position):
         return self._call(self.grad, position)
@@ -381,6 +430,8 @@ class GeometricPath(TemperedPath):
                 )
             raise
         self._check_pure(draws)
+        if self.value_and_grad is not None:
+            self._check_same_values(draws)
         steps = np.asarray(self.base.scale) * rng.choice([-1.0, 1.0], size=draws.shape)
         if self.grad is not None:
             _check_gradient(
@@ -390,6 +441,20 @@ class GeometricPath(TemperedPath):
             log_base = functools.partial(_log_base, self.base)
             _check_gradient(
                 "grad_base", "the base's log_density", self._base_gradient, log_base, draws, steps
+            )
+
+    def _check_same_values(self, draws) -> None:
+        """Raise if value_and_grad has another log density."""
+        alone = self._target(draws)
+        together = self._target_and_slope(draws)[0]
+        with np.errstate(invalid="ignore"):
+            differs = ~(np.abs(alone - together) <= _NOISE * (1 + np.abs(alone)))
+        differs &= alone != together
+        if differs.any():
+            c = int(differs.argmax())
+            raise ValueError(
+                f"value_and_grad disagrees with log_density at {_show(draws[c])}:"
+                f" {together[c]:.8g} and {alone[c]:.8g}"
             )
 
     def _check_pure(self, draws) -> None:
@@ -412,6 +477,11 @@ class GeometricPath(TemperedPath):
             function(given if self.vectorized else given[0])
             if not np.array_equal(given, draws):
                 raise ValueError(f"{name} changes the points that it is given: let it copy them")
+
+
+def _second(value_and_grad, position):
+    """The gradient alone."""
+    return value_and_grad(position)[1]
 
 
 def _name(function) -> str:
