@@ -383,6 +383,7 @@ class GeometricPath(TemperedPath):
         """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
         assert self.value_and_grad is not None  # said by the caller
         position_copy = position.copy(order="K")
+        found: Any
         if self.vectorized:
             found = self.value_and_grad(position_copy)
         else:
