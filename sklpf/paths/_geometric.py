@@ -495,7 +495,10 @@ def _log_base(base, position):
 
 def _checked(name, values, position, hint=""):
     """Log densities (n,) or a ValueError that shows what can't be used."""
-    values = np.asarray(values, dtype=np.float64)
+    try:
+        values = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must give numbers, got {values!r:.80}") from error
     if values.shape != (len(position),):
         raise ValueError(
             f"{name} must give shape {(len(position),)} for as many points, got"

@@ -786,3 +786,8 @@ def test_hmc_calls_value_and_grad_alone():
 def test_value_and_grad_is_checked(options, message):
     with pytest.raises(ValueError, match=message):
         make(**options)
+
+
+def test_a_log_density_that_gives_text_is_refused():
+    with pytest.raises(ValueError, match="log_density must give numbers, got"):
+        make(lambda x: np.array(["high"] * len(x)))
