@@ -26,6 +26,7 @@ from sklpf import (
 )
 from sklpf._utils import progress as _progress
 from sklpf._utils.progress import in_words, say
+from sklpf.training import _loop, train
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((60, 8)) < 0.4).astype(float)
@@ -324,3 +325,36 @@ def test_lines_go_to_logging_where_it_shows_them_and_are_printed_elsewhere(logge
 )
 def test_durations_in_words(seconds, words):
     assert in_words(seconds) == words
+
+
+def test_lines_about_passes_come_once_a_second_and_after_the_last(monkeypatch, capsys):
+    """On a clock that goes on by 0.4 s with every pass."""
+    seconds = [0.0]
+    monkeypatch.setattr(_loop, "clock", lambda: seconds[0])
+
+    class Trainer:
+        def run(self):
+            seconds[0] += 0.4
+
+    class Model:
+        verbose = 1
+
+        @_progress.reporting
+        def fit(self, X=None, y=None):
+            train(Trainer(), 8)
+            return self
+
+    Model().fit()
+    said = [int(line.split()[2]) for line in capsys.readouterr().out.splitlines()]
+    assert said == [1, 4, 7, 8]
+
+
+def test_verbose_must_be_one_number():
+    with pytest.raises(ValueError, match="'verbose' parameter of BernoulliRBM"):
+        BernoulliRBM(verbose=np.array([1, 2])).fit(np.eye(2))
+
+
+@pytest.mark.parametrize("model", [BernoulliRBM(n_jobs=0), BernoulliRBM(n_jobs=True)])
+def test_n_jobs_must_count_jobs(model):
+    with pytest.raises(ValueError, match="'n_jobs' parameter of BernoulliRBM"):
+        model.fit(np.eye(2))

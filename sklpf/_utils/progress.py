@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from sklpf._utils.sklearn import AutoPropagatedCallback, with_callbacks
 from sklpf._utils.tables import with_error
 
@@ -77,7 +79,10 @@ def reporting(fit: _Method) -> _Method:
 
     @functools.wraps(fit)
     def reported(self, *args, **kwargs):
-        if getattr(self, "_skl_callbacks", None) or getattr(self, "verbose", 0):
+        verbose = getattr(self, "verbose", 0)
+        if np.ndim(verbose):  # refused by the fit's own validation
+            verbose = 0
+        if getattr(self, "_skl_callbacks", None) or verbose:
             return _reported(self, fit, args, kwargs)
         with _as_current(None):
             return fit(self, *args, **kwargs)

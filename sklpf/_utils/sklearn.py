@@ -1,5 +1,7 @@
 """Every private scikit-learn import of the package, in one place."""
 
+from numbers import Integral
+
 import numpy as np
 from sklearn.utils import _param_validation
 from sklearn.utils import _safe_indexing as safe_indexing
@@ -28,6 +30,13 @@ class Interval(_param_validation.Interval):
 
     def is_satisfied_by(self, val):
         return not isinstance(val, (bool, np.bool_)) and super().is_satisfied_by(val)
+
+
+N_JOBS = [
+    Interval(Integral, None, -1, closed="right"),
+    Interval(Integral, 1, None, closed="left"),
+    None,
+]
 
 
 class Instance(HasMethods):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import warnings
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.progress import hand_on
-from sklpf._utils.sklearn import Instance, StrOptions
+from sklpf._utils.sklearn import N_JOBS, Instance, StrOptions
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas
 from sklpf._utils.warnings import warn
 from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
@@ -40,7 +40,7 @@ SCORING: dict[str, Any] = {  # rules for the parameters that all models share
         None,
     ],
     "on_nonconvergence": [StrOptions({"warn", "nan", "raise"})],
-    "n_jobs": [Integral, None],
+    "n_jobs": N_JOBS,
 }
 
 

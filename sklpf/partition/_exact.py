@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from sklpf._utils.parallel import parallel_map
+from sklpf._utils.sklearn import N_JOBS
 from sklpf.partition._base import PartitionEstimator
 from sklpf.paths import ClosedForm, EnumeratedDraws, EnumeratedRows, Enumeration
 from sklpf.paths._capabilities import has, require
@@ -60,7 +61,7 @@ class Exact(PartitionEstimator):
     3.465736
     """
 
-    _parameter_constraints = {"n_jobs": [None, int], "verbose": ["verbose"]}
+    _parameter_constraints = {"n_jobs": N_JOBS, "verbose": ["verbose"]}
 
     _diagnostics = {"n_states": Diagnostic("states that were enumerated")}
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 
-from sklpf._utils.sklearn import Instance, Interval, StrOptions
+from sklpf._utils.sklearn import N_JOBS, Instance, Interval, StrOptions
 from sklpf.runs._plan import ADAPTIVE_LADDERS
 from sklpf.transitions import Transition
 
@@ -17,7 +17,7 @@ SAMPLING: dict[str, Any] = {
     "transition": [Instance(Transition, "a move (such as HMC())"), None],
     "checkpoint": [str, os.PathLike, None],
     "random_state": ["random_state"],
-    "n_jobs": [Integral, None],
+    "n_jobs": N_JOBS,
     "verbose": ["verbose"],
 }
 ANNEALING: dict[str, Any] = {

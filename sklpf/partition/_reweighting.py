@@ -5,7 +5,6 @@ own.
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.base import clone
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import one_blas_thread
-from sklpf._utils.sklearn import Instance
+from sklpf._utils.sklearn import N_JOBS, Instance
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._parallel_tempering import ParallelTempering
 from sklpf.partition._rts import RTS
@@ -68,7 +67,7 @@ class ReweightingEstimator(PartitionEstimator):
     _parameter_constraints = {
         "sampler": [Instance((ParallelTempering, RTS), "a ParallelTempering() or an RTS()"), None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
     _diagnostics = {

@@ -40,6 +40,15 @@ class Points(NamedTuple):
     gain: NDArray[np.float64]  # (n,): log f_1 - log f_0
 
 
+class SlopedPoints(NamedTuple):
+    """Points with the gradient of the log density, where one function gives both."""
+
+    position: NDArray[np.float64]  # (n, d)
+    log_base: NDArray[np.float64]  # (n,): log f_0
+    gain: NDArray[np.float64]  # (n,): log f_1 - log f_0
+    slope: NDArray[np.float64]  # (n, d): gradient of log f_1, of any value where f_1 is 0
+
+
 class GeometricPath(TemperedPath):
     """log f_beta = (1 - beta) log f_0 + beta log f: from a base f_0 to a density f on R^d, or on a
     box.
@@ -57,6 +66,10 @@ class GeometricPath(TemperedPath):
     grad : callable or None, default=None
         Its gradient, of points (n, d), giving (n, d). None leaves `RandomWalk` and `Slice` as
         moves.
+    value_and_grad : callable or None, default=None
+        Instead of `grad`: gives log density and gradient of points (n, d) in one call, a pair of
+        arrays (n,) and (n, d). `HMC` then calls it once a step, where it would call `log_density`
+        and `grad`, which pays where both share work. It always runs uncompiled.
     base : object
         Where chains start: `Gaussian`, `StudentT`, `Uniform`, any object with `sample`,
         `log_density`, `n_dimensions`, `normalised`, `center` and `scale` (`grad_log_density` too,
@@ -83,8 +96,9 @@ class GeometricPath(TemperedPath):
     ------
     ValueError
         If a function gives wrong shapes or +inf, or at five draws of the base NaN, if `grad`
-        disagrees there with differences of `log_density` (relative 1e-4), if the log density is
-        random, if the base draws points outside `bounds`, or if it can't be a base there.
+        disagrees there with differences of `log_density` (relative 1e-4), if `value_and_grad` gives
+        another log density there or comes together with `grad`, if the log density is random, if
+        the base draws points outside `bounds`, or if it can't be a base there.
     TypeError
         If something is no function, or no base.
 
@@ -127,6 +141,7 @@ class GeometricPath(TemperedPath):
         log_density: Callable[[Any], Any],
         *,
         grad: Callable[[Any], Any] | None = None,
+        value_and_grad: Callable[[Any], tuple[Any, Any]] | None = None,
         base: Any,
         grad_base: Callable[[Any], Any] | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
@@ -136,12 +151,18 @@ class GeometricPath(TemperedPath):
         for name, function in {
             "log_density": log_density,
             "grad": grad,
+            "value_and_grad": value_and_grad,
             "grad_base": grad_base,
         }.items():
             if not callable(function) and (function is not None or name == "log_density"):
                 raise TypeError(f"{name} must be a function of points (n, d), got {function!r}")
+        if value_and_grad is not None:
+            if grad is not None:
+                raise ValueError("give grad or value_and_grad, not both")
+            grad = functools.partial(_second, value_and_grad)
         self.log_density = log_density
         self.grad = grad
+        self.value_and_grad = value_and_grad
         self.grad_base = grad_base
         self.vectorized = vectorized
         self.base = as_base(base)
@@ -154,11 +175,11 @@ class GeometricPath(TemperedPath):
         self._check_functions()
 
     def __repr__(self) -> str:
-        functions = (
-            [_name(self.log_density)]
-            if self.grad is None
-            else [_name(self.log_density), _name(self.grad)]
-        )
+        functions = [_name(self.log_density)]
+        if self.value_and_grad is not None:
+            functions.append(_name(self.value_and_grad))
+        elif self.grad is not None:
+            functions.append(_name(self.grad))
         return (
             f"{type(self).__name__}({', '.join(functions)}, base={self.base!r},"
             f" n_levels={len(self.ladder)})"
@@ -180,7 +201,8 @@ class GeometricPath(TemperedPath):
         bounds = None if self.bounds is None else (self.bounds[0], self.bounds[1])
         return GeometricPath(
             self.log_density,
-            grad=self.grad,
+            grad=self.grad if self.value_and_grad is None else None,
+            value_and_grad=self.value_and_grad,
             base=base,
             bounds=bounds,
             vectorized=self.vectorized,
@@ -192,7 +214,7 @@ class GeometricPath(TemperedPath):
         """0.0 where the base is normalised, else None."""
         return 0.0 if self.base.normalised else None
 
-    def sample_base(self, n: int, stream: Stream) -> Points:
+    def sample_base(self, n: int, stream: Stream) -> Any:
         """Return n exact draws from the base."""
         return self.at(self.base.sample(n, stream.generator()))
 
@@ -200,10 +222,13 @@ class GeometricPath(TemperedPath):
         """Return the points, shape (n, d)."""
         return state.position
 
-    def at(self, position: NDArray[np.float64]) -> Points:
+    def at(self, position: NDArray[np.float64]) -> Any:
         """Return the state of chains at some points (n, d)."""
         log_base = _log_base(self.base, position)
-        log_target = self._target(position, nan_is_zero=True)
+        if self.value_and_grad is None:
+            log_target = self._target(position, nan_is_zero=True)
+        else:
+            log_target, slope = self._target_and_slope(position)
         nowhere = (log_base == -np.inf) & (log_target > -np.inf)
         if nowhere.any():
             raise ValueError(
@@ -211,9 +236,10 @@ class GeometricPath(TemperedPath):
                 f"{log_target[nowhere][0]:.4g}: give a base that covers the target, or bounds"
             )
         with np.errstate(invalid="ignore"):
-            return Points(
-                position, log_base, np.where(log_target == -np.inf, -np.inf, log_target - log_base)
-            )
+            gain = np.where(log_target == -np.inf, -np.inf, log_target - log_base)
+        if self.value_and_grad is None:
+            return Points(position, log_base, gain)
+        return SlopedPoints(position, log_base, gain, slope)
 
     def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
@@ -276,6 +302,7 @@ class GeometricPath(TemperedPath):
         """
         functions = [f for f in (self.log_density, self.grad) if f is not None]
         are_compiled = self.vectorized and all(hasattr(f, "py_func") for f in functions)
+        are_compiled = are_compiled and self.value_and_grad is None
         base = getattr(self.base, "packed", None)
         if not are_compiled or base is None or self.grad_base is not None:
             return None
@@ -335,7 +362,10 @@ class GeometricPath(TemperedPath):
         target = np.zeros_like(state.position)
         if inside.any():
             position = state.position[inside]
-            slope = np.asarray(self._target_gradient(position), dtype=np.float64)
+            if self.value_and_grad is None:
+                slope = np.asarray(self._target_gradient(position), dtype=np.float64)
+            else:
+                slope = state.slope[inside]
             # Leapfrog steps with any force are reversible, so that moves stay exact with none
             # where the gradient is not finite.
             slope = np.where(np.isfinite(slope), slope, 0.0)
@@ -355,10 +385,27 @@ class GeometricPath(TemperedPath):
         comes.
         """
         hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
-        values = np.asarray(self._call(self.log_density, position), dtype=np.float64)
-        if nan_is_zero:
-            values = np.where(np.isnan(values), -np.inf, values)
-        return _checked("log_density", values, position, hint)
+        values = self._call(self.log_density, position)
+        return _checked("log_density", values, position, hint, nan_is_zero)
+
+    def _target_and_slope(self, position):
+        """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
+        assert self.value_and_grad is not None  # said by the caller
+        position_copy = position.copy(order="K")
+        found: Any
+        if self.vectorized:
+            found = self.value_and_grad(position_copy)
+        else:
+            found = tuple(zip(*[self.value_and_grad(point) for point in position_copy]))
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise ValueError("value_and_grad must give a pair: log densities and gradients")
+        slope = np.array(found[1], dtype=np.float64)
+        if slope.shape != position.shape:
+            raise ValueError(
+                f"value_and_grad must give gradients of shape {position.shape} for as many points,"
+                f" got {slope.shape}"
+            )
+        return _checked("value_and_grad", found[0], position, nan_is_zero=True), slope
 
     def _target_gradient(self, position):
         return self._call(self.grad, position)
@@ -394,6 +441,8 @@ class GeometricPath(TemperedPath):
                 )
             raise
         self._check_pure(draws)
+        if self.value_and_grad is not None:
+            self._check_same_values(draws)
         steps = np.asarray(self.base.scale) * rng.choice([-1.0, 1.0], size=draws.shape)
         if self.grad is not None:
             _check_gradient(
@@ -403,6 +452,20 @@ class GeometricPath(TemperedPath):
             log_base = functools.partial(_log_base, self.base)
             _check_gradient(
                 "grad_base", "the base's log_density", self._base_gradient, log_base, draws, steps
+            )
+
+    def _check_same_values(self, draws) -> None:
+        """Raise if value_and_grad has another log density."""
+        alone = self._target(draws)
+        together = self._target_and_slope(draws)[0]
+        with np.errstate(invalid="ignore"):
+            differs = ~(np.abs(alone - together) <= _NOISE * (1 + np.abs(alone)))
+        differs &= alone != together
+        if differs.any():
+            c = int(differs.argmax())
+            raise ValueError(
+                f"value_and_grad disagrees with log_density at {_show(draws[c])}:"
+                f" {together[c]:.8g} and {alone[c]:.8g}"
             )
 
     def _check_pure(self, draws) -> None:
@@ -428,6 +491,11 @@ class GeometricPath(TemperedPath):
                 raise ValueError(f"{name} changes the points that it is given: let it copy them")
 
 
+def _second(value_and_grad, position):
+    """The gradient alone."""
+    return value_and_grad(position)[1]
+
+
 def _name(function) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
@@ -436,14 +504,21 @@ def _log_base(base, position):
     return _checked("the base's log_density", base.log_density(position), position)
 
 
-def _checked(name, values, position, hint=""):
-    """Log densities (n,) or a ValueError that shows what can't be used."""
-    values = np.asarray(values, dtype=np.float64)
+def _checked(name, values, position, hint="", nan_is_zero=False):
+    """Log densities (n,) or a ValueError that shows what can't be used; with `nan_is_zero` NaN is a
+    density of 0.
+    """
+    try:
+        values = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must give numbers, got {values!r:.80}") from error
     if values.shape != (len(position),):
         raise ValueError(
             f"{name} must give shape {(len(position),)} for as many points, got"
             f" {values.shape}{hint}"
         )
+    if nan_is_zero:
+        values = np.where(np.isnan(values), -np.inf, values)
     bad = np.isnan(values) | (values == np.inf)
     if bad.any():
         raise ValueError(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -214,9 +215,9 @@ class PartitionResult(Readable):
         low, high : float or ndarray of shape (T,)
             In nats.
         """
-        if not 0 < level < 1:
+        if not isinstance(level, Real) or not 0 < level < 1:
             raise ValueError(
-                f"level must lie strictly between 0 and 1, got {level}: a 95 % interval has"
+                f"level must lie strictly between 0 and 1, got {level!r}: a 95 % interval has"
                 " level=0.95"
             )
         below, above = self._margins(level)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from sklpf._utils.progress import clock, in_words, passes
+
+_SILENCE = 1.0  # seconds between two lines, but for the last
 
 
 def train(
@@ -29,8 +32,9 @@ def train(
         Most passes.
     report : callable or None, default=None
         Says in words what the trainer has arrived at after the pass (from 1). It is only called
-        within `fit` of a model with `verbose`, whose line also says how long the pass took and how
-        long all others may take.
+        within `fit` of a model with `verbose`, after the first and the last pass and at most once a
+        second between them. The line also says how long the pass took and how long all others may
+        take.
     callbacks : iterable of callable, default=()
         All called with the trainer and the pass, after it and before the line. One that returns
         true ends training.
@@ -45,6 +49,7 @@ def train(
     ended : bool
         Whether one of `callbacks` ended it.
     """
+    said = -math.inf
     with passes(n_passes) as progress:
         for iteration in range(1, n_passes + 1):
             began = clock()
@@ -54,7 +59,9 @@ def train(
             ended = [callback(trainer, iteration) for callback in callbacks]
             stop = False
             if progress is not None:
-                if progress.verbose:
+                is_last = any(ended) or iteration == n_passes
+                if progress.verbose and (is_last or clock() - said > _SILENCE):
+                    said = clock()
                     words = None if report is None else report(trainer, iteration)
                     progress.say(_line(iteration, n_passes, words, clock() - began))
                 stop = progress.end(store)

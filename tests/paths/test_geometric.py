@@ -740,3 +740,88 @@ def test_levels_that_float64_cannot_tell_apart_are_named():
     path = make(lambda x: -np.sum(x**2, axis=1) / 2, base=Gaussian([0.0, 0.0], 1e-18))
     with pytest.raises(ValueError, match="levels can't be told apart"):
         AIS(n_temperatures=50, ladder="adaptive", transition=RandomWalk(), random_state=0).fit(path)
+
+
+def log_and_grad(x):
+    """Both at once."""
+    return log_correlated(x), grad_correlated(x)
+
+
+def log_and_grad_of_a_point(x):
+    """Both of one point."""
+    values, slopes = log_and_grad(x[np.newaxis])
+    return values[0], slopes[0]
+
+
+@pytest.mark.parametrize("bounds", [None, (-1.0, np.inf)])
+def test_value_and_grad_gives_the_same_bits(bounds):
+    estimator = HAIS(n_temperatures=30, n_chains=20, random_state=0)
+    apart = estimator.fit(make(grad=grad_correlated, bounds=bounds)).log_partition_
+    path = make(value_and_grad=log_and_grad, bounds=bounds)
+    together = estimator.fit(path).log_partition_
+    assert together == apart
+    assert estimator.fit(pickle.loads(pickle.dumps(path))).log_partition_ == apart
+    assert "log_correlated, log_and_grad" in repr(path)
+    assert path.with_base(BASE).value_and_grad is log_and_grad
+
+
+def test_value_and_grad_of_one_point_gives_the_same_numbers():
+    x = np.random.default_rng(0).normal(size=(4, 2))
+    alone = make(
+        lambda x: log_correlated(x[np.newaxis])[0],
+        value_and_grad=log_and_grad_of_a_point,
+        vectorized=False,
+    )
+    together = make(value_and_grad=log_and_grad)
+    for part, other in zip(alone.gradients(alone.at(x)), together.gradients(together.at(x))):
+        np.testing.assert_allclose(part, other, rtol=1e-13)
+
+
+def test_hmc_calls_value_and_grad_alone():
+    calls = {"value": 0, "both": 0}
+
+    def value(x):
+        calls["value"] += 1
+        return log_correlated(x)
+
+    def both(x):
+        calls["both"] += 1
+        return log_and_grad(x)
+
+    path = make(value, value_and_grad=both)
+    before = dict(calls)
+    state = path.at(np.zeros((3, 2)))
+    path.gradients(state)
+    assert calls == {"value": before["value"], "both": before["both"] + 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"grad": grad_correlated, "value_and_grad": log_and_grad},
+            "grad or value_and_grad, not both",
+        ),
+        ({"value_and_grad": grad_correlated}, "must give a pair"),
+        (
+            {"value_and_grad": lambda x: (log_correlated(x) + 1, grad_correlated(x))},
+            "disagrees with log_density at",
+        ),
+        (
+            {"value_and_grad": lambda x: (log_correlated(x), grad_correlated(x)[0])},
+            re.escape("must give gradients of shape (5, 2)"),
+        ),
+        (
+            {"value_and_grad": lambda x: (log_correlated(x), 2 * grad_correlated(x))},
+            "disagrees with log_density at",
+        ),
+    ],
+)
+def test_value_and_grad_is_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        make(**options)
+
+
+def test_a_log_density_that_gives_text_is_refused():
+    with pytest.raises(ValueError, match="log_density must give numbers, got"):
+        make(lambda x: np.array(["high"] * len(x)))

@@ -60,7 +60,7 @@ def test_verbose_prints_the_pseudo_likelihood(capsys):
     model = BoltzmannMachine(verbose=1).fit(BINARY)
     lines = capsys.readouterr().out.splitlines()
     mean = model.pseudo_log_likelihood(BINARY).mean()
-    assert len(lines) == model.n_iter_
+    assert 1 <= len(lines) <= model.n_iter_
     assert f"pseudo-likelihood = {mean:.3f}" in lines[-1]
 
 
