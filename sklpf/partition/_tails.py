@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf.transitions._pilot import reflect
+from sklpf.uncertainty import effective_sample_size
 
 _RADII = 10.0 ** np.arange(
     11
@@ -274,8 +275,8 @@ def _step(gain, longest) -> float:
     effective.
     """
     steps = longest * 0.5 ** np.arange(50)
-    weights = np.exp(steps[:, np.newaxis] * (gain - gain.max()))
-    enough = weights.sum(axis=1) ** 2 >= 0.5 * np.sum(gain > -np.inf) * np.sum(weights**2, axis=1)
+    effective = effective_sample_size(steps[:, np.newaxis] * (gain - gain.max()), axis=1)
+    enough = effective >= 0.5 * np.sum(gain > -np.inf)
     return float(steps[enough.argmax()])
 
 

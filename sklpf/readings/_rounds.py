@@ -25,7 +25,14 @@ from sklpf.reweighting import (
 )
 from sklpf.runs import Round, TemperingRun
 from sklpf.runs._tempering import pool_groups
-from sklpf.uncertainty import Difference, between_groups, jackknife, t_bound, t_ratio
+from sklpf.uncertainty import (
+    Difference,
+    between_groups,
+    effective_sample_size,
+    jackknife,
+    t_bound,
+    t_ratio,
+)
 
 N_GROUPS = 10
 ALL = np.arange(N_GROUPS)
@@ -164,8 +171,7 @@ def between_target_states(summaries: NDArray, log_weights: NDArray) -> float:
 
     NaN where few groups have nearly all of the weight, which can't show where the others are.
     """
-    weights = np.exp(log_weights - log_weights.max())
-    if not weights.sum() ** 2 > _COMPARED * len(weights) * (weights**2).sum():
+    if not effective_sample_size(log_weights) > _COMPARED * len(log_weights):
         return np.nan
     return between_groups(summaries[:, 0], summaries[:, 1], np.exp(log_weights))
 

@@ -13,7 +13,6 @@ from sklpf.reweighting._continuous import (
 )
 from sklpf.reweighting._importance import (
     MeanWeight,
-    effective_sample_size,
     mean_weight,
     population_seen_from_target,
     seen_from_target,
@@ -31,6 +30,7 @@ from sklpf.reweighting._rts import (
     with_first_ratio,
 )
 from sklpf.reweighting._thermodynamic import RULES, integrate, level_moments, reweighted_slopes
+from sklpf.uncertainty import effective_sample_size
 
 __all__ = [
     "RULES",

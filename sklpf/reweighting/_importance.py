@@ -132,20 +132,3 @@ def population_seen_from_target(
         growth[g] = np.sum(np.log1p((relative - 1) / n_particles), axis=1)
     with np.errstate(over="ignore"):
         return float(np.expm1(max(float(log_mean_exp(growth)), 0.0)))
-
-
-def effective_sample_size(log_weights: NDArray[np.float64]) -> float:
-    """Return (sum w)^2 / sum w^2.
-
-    Parameters
-    ----------
-    log_weights : ndarray of shape (n,)
-        Logs of the weights.
-
-    Returns
-    -------
-    float
-        From 1 to n.
-    """
-    weights = np.exp(log_weights - np.max(log_weights))
-    return float(np.sum(weights) ** 2 / np.sum(weights**2))

@@ -17,9 +17,10 @@ from sklpf.paths._base import n_chains, take
 from sklpf.runs import _programs as programs
 from sklpf.runs._plain import weighted_summaries
 from sklpf.runs._plan import check_finite, equal_blocks, segments
-from sklpf.runs._resampling import mean_and_size, systematic
+from sklpf.runs._resampling import systematic
 from sklpf.runs._run import Run
 from sklpf.runs._waste_free import waste_free_fall, waste_free_step
+from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 _LARGEST_BLOCK = 32  # of chains that go down
 
@@ -151,8 +152,8 @@ def _step(path, transition, resample_at, stream, level, population) -> tuple[Pop
     with np.errstate(invalid="ignore"):  # inf - inf: reported here
         moved = programs.anneal(path, transition, state, memory, levels, stream)
     log_weights = log_weights + check_finite(moved[2], allow_zero=path.has_walls)
-    mean, effective = mean_and_size(log_weights)
-    total = log_mean + mean
+    effective = effective_sample_size(log_weights)
+    total = log_mean + log_mean_exp(log_weights)
     resample = 0 < effective < resample_at * n
     if resample:
         chosen = systematic(log_weights, n, float(stream.aside().uniform(1, REDRAW)[0]))

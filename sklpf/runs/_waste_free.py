@@ -11,8 +11,8 @@ from sklpf._utils.random import REDRAW, Stream
 from sklpf.paths._base import concatenate, n_chains, take
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_finite
-from sklpf.runs._resampling import mean_and_size, systematic
-from sklpf.uncertainty import log_mean_exp
+from sklpf.runs._resampling import systematic
+from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 
 def waste_free_step(path, transition, chain_length, key, level, block, population):
@@ -23,8 +23,8 @@ def waste_free_step(path, transition, chain_length, key, level, block, populatio
     """
     n = len(population.ancestors)
     rises = log_rises(path, population.state, level)
-    mean, effective = mean_and_size(rises)
-    log_mean = population.log_mean + mean
+    effective = effective_sample_size(rises)
+    log_mean = population.log_mean + log_mean_exp(rises)
     starts = np.arange(n // chain_length)
     stream = Stream(key, block * n, 1 + level * chain_length)
     if effective > 0:

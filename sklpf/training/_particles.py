@@ -21,7 +21,7 @@ from sklpf.runs._plan import check_finite, plan_run
 from sklpf.runs._resampling import systematic
 from sklpf.runs._rounds import Setup, run_round
 from sklpf.transitions import default_move
-from sklpf.uncertainty import jackknife, log_mean_exp
+from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 
 _PILOT, _TUNE, _ANNEAL, _FOLLOW = range(4)  # what random streams are for
 # after so many levels of the ladder particles may be resampled
@@ -163,17 +163,14 @@ class Particles:
     def _weigh(self, gain) -> None:
         """Multiply the weights, and see how many particles count by this step alone."""
         self.log_weights = check_finite(self.log_weights + gain, allow_zero=self.path.has_walls)
-        weights = np.exp(gain - gain.max())
-        self.fewest = min(self.fewest, float(weights.mean() ** 2 / np.mean(weights**2)))
+        self.fewest = min(self.fewest, effective_sample_size(gain) / len(gain))
 
     def _resample(self, stream) -> None:
         """Resample the groups in which too few particles count (systematically)."""
         by_group = self.log_weights.reshape(_N_GROUPS, -1)
         n = by_group.shape[1]
-        largest = by_group.max(axis=1)
-        weights = np.exp(by_group - largest[:, np.newaxis])
-        totals = weights.sum(axis=1)
-        poor = np.flatnonzero(totals**2 < n / 2 * (weights**2).sum(axis=1))
+        effective = effective_sample_size(by_group, axis=1)
+        poor = np.flatnonzero((effective > 0) & (effective < n / 2))
         if not len(poor):
             return
         index = np.arange(self.n_chains).reshape(by_group.shape)
@@ -182,7 +179,7 @@ class Particles:
             index[g] = g * n + systematic(by_group[g], n, uniforms[g])
         self.log_means = self.log_means.copy()
         by_group = by_group.copy()
-        self.log_means[poor] += largest[poor] + np.log(totals[poor] / n)
+        self.log_means[poor] += log_mean_exp(by_group[poor], axis=1)
         by_group[poor] = 0.0
         self.log_weights = by_group.ravel()
         chosen = index.ravel()

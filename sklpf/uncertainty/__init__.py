@@ -11,6 +11,7 @@ from sklpf.uncertainty._disagreement import (
     t_bound,
     t_ratio,
 )
+from sklpf.uncertainty._effective import effective_sample_size
 from sklpf.uncertainty._jackknife import jackknife, log_mean_exp
 from sklpf.uncertainty._pareto import ParetoTail, pareto_shape, pareto_tail
 
@@ -20,6 +21,7 @@ __all__ = [
     "ParetoTail",
     "between_groups",
     "difference",
+    "effective_sample_size",
     "effective_draws",
     "jackknife",
     "log_mean_exp",

@@ -13,9 +13,10 @@ from sklpf.models import RBMPath
 from sklpf.paths import Path, stream_key
 from sklpf.runs._annealing import anneal_up
 from sklpf.runs._populations import climb, descend, family_weights, target_summaries
-from sklpf.runs._resampling import mean_and_size, systematic
+from sklpf.runs._resampling import systematic
 from sklpf.testing import make_rbm_problem
 from sklpf.transitions import Gibbs
+from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 Z_BOUND = 4.5
 KEY = stream_key(0)
@@ -55,10 +56,12 @@ def test_systematic_resampling_at_the_ends_takes_no_dead_particle(uniform):
 def test_mean_and_effective_size():
     log_weights = np.array([-1000.0, -1001.0, -np.inf])
     weights = np.array([1, np.exp(-1), 0])
-    mean, size = mean_and_size(log_weights)
+    mean = log_mean_exp(log_weights)
+    size = effective_sample_size(log_weights)
     assert mean == pytest.approx(np.log(weights.mean()) - 1000)
     assert size == pytest.approx(weights.sum() ** 2 / np.sum(weights**2))
-    assert mean_and_size(np.full(3, -np.inf)) == (-np.inf, 0.0)
+    assert log_mean_exp(np.full(3, -np.inf)) == -np.inf
+    assert effective_sample_size(np.full(3, -np.inf)) == 0.0
 
 
 # ---- estimates
