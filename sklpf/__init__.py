@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import ThermodynamicIntegration as ThermodynamicIntegration
     from sklpf.partition import WangLandau as WangLandau
     from sklpf.partition import compare_estimates as compare_estimates
+    from sklpf.partition import compare_evidence as compare_evidence
     from sklpf.paths import Gaussian as Gaussian
     from sklpf.paths import GeometricPath as GeometricPath
     from sklpf.paths import Path as Path
@@ -102,6 +103,7 @@ _PUBLIC = {
     "WangLandau": "sklpf.partition",
     "compare": "sklpf.models",
     "compare_estimates": "sklpf.partition",
+    "compare_evidence": "sklpf.partition",
     "compare_fits": "sklpf.models",
     "compare_models": "sklpf.models",
     "importance_resample": "sklpf._utils.sampling",

@@ -34,6 +34,8 @@ NO_ALARMS = (
     "choose AIS, RTS or ParallelTempering",
     "an estimator of log Z (such as",
     "compiling kernels, once",
+    "compiles what it needs at its first use",
+    "log Z is not estimated, but",
     "a ParallelTempering() or an RTS()",
     "a move (such as HMC())",
     "say vectorized=False",

@@ -88,6 +88,7 @@ def test_partitions_of_a_dask_array_have_the_scores_of_one_array():
     np.testing.assert_allclose(scores, rbm.score_samples(rows), rtol=1e-13)
 
 
+@pytest.mark.large
 def test_partitions_of_a_dask_frame_of_texts_have_the_bits_of_one_frame():
     import dask.dataframe as dd
 

@@ -64,6 +64,7 @@ def test_readme_prints_what_it_says():
         assert agree(a, b), f"README.md says\n{a}\nbut its code prints\n{b}"
 
 
+@pytest.mark.large
 def test_readme_says_what_its_example_prints(tmp_path, monkeypatch):
     script, said = re.search(
         r"```bash\n[^`]*?(examples/\w+\.py)\n```\n\n```text\n(.*?)```", text("README.md"), re.S

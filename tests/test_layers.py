@@ -71,6 +71,14 @@ def test_imports_follow_the_order(module):
     assert against_the_order(module, (ROOT / module).read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.parametrize("module", [m for m in MODULES if "learning" in m.parts], ids=str)
+def test_what_learns_knows_no_path(module):
+    code = (ROOT / module).read_text(encoding="utf-8")
+    names = {name for _, name in imports(code)}
+    paths = ("sklpf.paths", "sklpf.partition")
+    assert not {name for name in names if "._path" in name or name.startswith(paths)}
+
+
 @pytest.mark.parametrize(
     ("module", "code", "found"),
     [

@@ -419,7 +419,10 @@ def wait_for_files(folder, process, n=8):
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("stop", "n_jobs"), [(signal.SIGKILL, 1), (signal.SIGINT, 2)])
+@pytest.mark.parametrize(
+    ("stop", "n_jobs"),
+    [pytest.param(signal.SIGKILL, 1, marks=pytest.mark.large), (signal.SIGINT, 2)],
+)
 def test_a_stopped_process_goes_on_with_the_same_bits(tmp_path, uninterrupted, stop, n_jobs):
     process = start_run(tmp_path, n_jobs)
     wait_for_files(tmp_path, process)
@@ -499,7 +502,7 @@ class Gaussians(Path):
 def peak_memory(path, n_temperatures):
     tracemalloc.start()
     try:
-        fit(path, n_chains=160, n_temperatures=n_temperatures)
+        fit(path, n_chains=40, n_temperatures=n_temperatures)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

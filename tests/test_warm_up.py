@@ -69,7 +69,7 @@ def estimators(**parameters):
 
 
 def use_rbm(X):
-    model = BernoulliRBM(22, n_iter=1, random_state=0, partition_estimator=AIS(4, 10)).fit(X)
+    model = BernoulliRBM(17, n_iter=1, random_state=0, partition_estimator=AIS(4, 10)).fit(X)
     model.score(X)
     model.pseudo_log_likelihood(X)
     for weights in ("marginal", "joint"):
@@ -108,7 +108,7 @@ def use_mixture(X):
         {"covariance": "diag", "tempering": "global"},
         {"tempering": "local", "n_tempered": 3},
     ):
-        model = FactorialMixture(4, max_iter=3, random_state=0, **options).fit(X)
+        model = FactorialMixture(4, max_iter=3, n_moves=1, random_state=0, **options).fit(X)
         model.transform(X)
         model.score(X[:3])
     for estimator in estimators(weights=None)[:5]:

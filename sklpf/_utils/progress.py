@@ -149,11 +149,11 @@ def stage(name: str, n_tasks: int | None) -> Iterator[Callable[..., None]]:
         progress.end()
 
 
-def said(text: str) -> None:
-    """Say a line of the current fit where it has `verbose`."""
+def said(line: Callable[[], str]) -> None:
+    """Say a line of the current fit where it has `verbose`; it is made only if somebody listens."""
     progress = _CURRENT.get()
     if progress is not None:
-        progress.say(text)
+        progress.say(line())
 
 
 def round_done(
@@ -194,7 +194,8 @@ class Progress:
     """
 
     def __init__(self, estimator: Any, X: Any = None, y: Any = None, **ignored: Any):
-        self.estimator, self.verbose = estimator, bool(getattr(estimator, "verbose", 0))
+        self.estimator = estimator
+        self.verbose = bool(getattr(estimator, "verbose", 0))
         self._arguments = {"estimator": estimator, "X": X, "y": y}
         self._has_callbacks = bool(getattr(estimator, "_skl_callbacks", None))
         self._open: list[Any] = []  # contexts of scikit-learn, the whole fit's first
@@ -254,7 +255,8 @@ class Progress:
         """As the function of that name. The first round tells no speed: what goes before it takes
         time as well.
         """
-        now, left = clock(), ""
+        now = clock()
+        left = ""
         if self._last is not None and n_left > 0:
             seconds = n_left * (now - self._last[1]) / (n_sweeps - self._last[0])
             left = f", about {in_words(seconds)} left"
@@ -279,7 +281,10 @@ class _Stage:
     """Counts the tasks of a stage that are done."""
 
     def __init__(self, progress: Progress, name: str, n_tasks: int | None):
-        self.progress, self.name, self.n_tasks, self.n_done = progress, name, n_tasks, 0
+        self.progress = progress
+        self.name = name
+        self.n_tasks = n_tasks
+        self.n_done = 0
         self.began = self.said = clock()
 
     def __call__(

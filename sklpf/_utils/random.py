@@ -118,13 +118,20 @@ def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint
     """Philox4x32-10 (Salmon et al. 2011) of the counters (n, 4): 4 words of 32 bits each, as
     uint64.
     """
-    mask, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
+    mask = np.uint64(0xFFFFFFFF)
+    shift = np.uint64(32)
     x0, x1, x2, x3 = (np.asarray(counter, dtype=np.uint64).T) & mask
-    k0, k1 = np.uint64(key[0]), np.uint64(key[1])
+    k0 = np.uint64(key[0])
+    k1 = np.uint64(key[1])
     for _ in range(10):
-        p0, p1 = np.uint64(0xD2511F53) * x0, np.uint64(0xCD9E8D57) * x2
-        x0, x1, x2, x3 = (p1 >> shift) ^ x1 ^ k0, p1 & mask, (p0 >> shift) ^ x3 ^ k1, p0 & mask
-        k0, k1 = (k0 + np.uint64(0x9E3779B9)) & mask, (k1 + np.uint64(0xBB67AE85)) & mask
+        p0 = np.uint64(0xD2511F53) * x0
+        p1 = np.uint64(0xCD9E8D57) * x2
+        x0 = (p1 >> shift) ^ x1 ^ k0
+        x1 = p1 & mask
+        x2 = (p0 >> shift) ^ x3 ^ k1
+        x3 = p0 & mask
+        k0 = (k0 + np.uint64(0x9E3779B9)) & mask
+        k1 = (k1 + np.uint64(0xBB67AE85)) & mask
     return np.stack([x0, x1, x2, x3], axis=1)
 
 

@@ -53,7 +53,8 @@ def inverse_cdf_sample(
             "quantile must be a function of numbers in (0, 1), such as scipy.stats.norm.ppf, got"
             f" {quantile!r}"
         )
-    n, rng = _count(n), check_random_state(random_state)
+    n = _count(n)
+    rng = check_random_state(random_state)
     uniforms = np.maximum(
         rng.random_sample(n), np.finfo(float).tiny
     )  # 0 comes once in 2^53 numbers
@@ -105,7 +106,8 @@ def importance_resample(
     >>> importance_resample(["a", "b", "c"], [0.0, -np.inf, 0.0], 4, random_state=1)
     array(['a', 'c', 'a', 'a'], dtype='<U1')
     """
-    samples, log_weights = np.asarray(samples), as_float64(log_weights, "log_weights")
+    samples = np.asarray(samples)
+    log_weights = as_float64(log_weights, "log_weights")
     if (
         log_weights.ndim != 1
         or samples.ndim == 0
@@ -121,7 +123,8 @@ def importance_resample(
             "log_weights must be numbers or -inf, and at least one of them a number: check the"
             " densities"
         )
-    n, rng = _count(n), check_random_state(random_state)
+    n = _count(n)
+    rng = check_random_state(random_state)
     return samples[rng.choice(len(samples), size=n, p=shares(log_weights))]
 
 

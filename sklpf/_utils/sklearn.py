@@ -44,7 +44,8 @@ class Instance(HasMethods):
 
     def __init__(self, kind: type | tuple[type, ...], words: str):
         super().__init__(["fit"])
-        self.kind, self.words = kind, words
+        self.kind = kind
+        self.words = words
 
     def is_satisfied_by(self, val):
         return isinstance(val, self.kind)

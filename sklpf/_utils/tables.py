@@ -93,9 +93,9 @@ def html_table(rows: Iterable[Sequence[str]], caption: str = "", header: Sequenc
     return f"<table>{''.join(parts)}{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
 
-def import_xarray() -> Any:
+def import_xarray(method: str = "to_xarray") -> Any:
     """Return the module xarray, or raise ImportError with what to do."""
-    return _import("xarray", "to_xarray")
+    return _import("xarray", method)
 
 
 def import_pandas() -> Any:

@@ -28,7 +28,9 @@ def _caller_level() -> int:
     """`stacklevel` of the innermost line outside the packages, as counted by the function that
     calls this one.
     """
-    frame, level = sys._getframe(1), 1
+    frame = sys._getframe(1)
+    level = 1
     while frame.f_code.co_filename.startswith(_PACKAGES) and frame.f_back is not None:
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level = level + 1
     return level

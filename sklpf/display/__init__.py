@@ -5,6 +5,7 @@ scikit-learn's.
 from sklpf.display._comparison import ComparisonDisplay
 from sklpf.display._components import ComponentsDisplay
 from sklpf.display._convergence import ConvergenceDisplay
+from sklpf.display._evidence import EvidenceDisplay
 from sklpf.display._fit_comparison import FitComparisonDisplay
 from sklpf.display._log_partition import LogPartitionDisplay
 from sklpf.display._tempering import TemperingDisplay
@@ -16,6 +17,7 @@ __all__ = [
     "ComparisonDisplay",
     "ComponentsDisplay",
     "ConvergenceDisplay",
+    "EvidenceDisplay",
     "FitComparisonDisplay",
     "LogPartitionDisplay",
     "TemperingDisplay",

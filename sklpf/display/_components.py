@@ -134,7 +134,8 @@ class ComponentsDisplay(Display):
         )
         mosaic = _mosaic(images, n_columns)
         (axes,) = self._panels(ax, size=_size(mosaic, n_columns))
-        limit, signed = np.abs(images).max() or 1.0, images.min() < 0
+        limit = np.abs(images).max() or 1.0
+        signed = images.min() < 0
         cmap = cmap or ("RdBu_r" if signed else "gray_r")
         drawn = axes.imshow(
             mosaic, cmap=cmap, vmin=-limit if signed else 0, vmax=limit, interpolation="nearest"
@@ -167,7 +168,8 @@ def _mosaic(images, n_columns):
     zoom = -(-_GAP // max(images.shape[1:]))
     images = images.repeat(zoom, axis=1).repeat(zoom, axis=2)
     n, height, width = images.shape
-    n_rows, gap = -(-n // n_columns), max(height, width) // _GAP
+    n_rows = -(-n // n_columns)
+    gap = max(height, width) // _GAP
     placed = np.full((n_rows * n_columns, height + gap, width + gap), np.nan)
     placed[:n, :height, :width] = images
     placed = placed.reshape(n_rows, n_columns, height + gap, width + gap).swapaxes(1, 2)

@@ -48,7 +48,8 @@ class Display:
         figure of a size in inches. Options are those of ``subplots``: height_ratios, sharex and the
         like.
         """
-        name, n = type(self).__name__, n_rows * n_columns
+        name = type(self).__name__
+        n = n_rows * n_columns
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
@@ -240,10 +241,8 @@ def _divide(ax, n_rows, n_columns, apart, options):
         ax.figure.get_layout_engine() is None
     ):  # else that makes room for what stands between the panels
         inches = place.get_position(ax.figure).size * ax.figure.get_size_inches()
-        ratios["wspace"], ratios["hspace"] = (
-            _gap(apart, inches[0], n_columns),
-            _gap(apart, inches[1], n_rows),
-        )
+        ratios["wspace"] = _gap(apart, inches[0], n_columns)
+        ratios["hspace"] = _gap(apart, inches[1], n_rows)
     return place.subgridspec(n_rows, n_columns, **ratios).subplots(squeeze=False, **options)
 
 

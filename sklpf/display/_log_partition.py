@@ -92,7 +92,8 @@ class LogPartitionDisplay(ResultDisplay):
         check_has(
             result, curve is not None, cls.__name__, "log Z at the levels", {"curve_std_error"}
         )
-        half, errors = half_width(result, level), result.diagnostics.get("curve_std_error")
+        half = half_width(result, level)
+        errors = result.diagnostics.get("curve_std_error")
         known = (
             half is not None and errors is not None and errors[-1] > 0 and np.isfinite(errors).all()
         )
@@ -129,7 +130,8 @@ class LogPartitionDisplay(ResultDisplay):
             upper.legend()
         if self.half_width is not None:
             area = {"color": line.get_color(), "alpha": 0.3}
-            curve, half = np.asarray(self.log_partition_curve), np.asarray(self.half_width)
+            curve = np.asarray(self.log_partition_curve)
+            half = np.asarray(self.half_width)
             upper.fill_between(self.ladder, curve - half, curve + half, **area)
             lower.fill_between(self.ladder, -half, half, **area)
             lower.axhline(0, color="0.4", linewidth=0.8)

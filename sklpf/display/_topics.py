@@ -120,7 +120,8 @@ class TopicsDisplay(Display):
         -------
         self
         """
-        words, p = np.asarray(self.words), np.asarray(self.probabilities)
+        words = np.asarray(self.words)
+        p = np.asarray(self.probabilities)
         n_columns = n_columns or min(5, len(words))
         n_rows = -(-len(words) // n_columns)
         size = 2.4 * n_columns, (0.7 + 0.2 * words.shape[1]) * n_rows

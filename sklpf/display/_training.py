@@ -11,7 +11,8 @@ from sklpf.display._drawing import Display, last_step
 from sklpf.models._energy_based import EnergyBasedModel
 
 _LEVEL = 0.95
-_ROWS, _TRAINING = "mean log-likelihood of validation rows", "mean log-likelihood of training rows"
+_ROWS = "mean log-likelihood of validation rows"
+_TRAINING = "mean log-likelihood of training rows"
 _LOSS = "minus the training loss"
 _ELBO = "evidence lower bound of all training rows"
 

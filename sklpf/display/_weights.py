@@ -105,7 +105,8 @@ class WeightsDisplay(ResultDisplay):
         log_weights = self._check()
         (axes,) = self._panels(ax)
         self._fit(log_weights)
-        n, there = len(self.weights_), self.weights_ > 0
+        n = len(self.weights_)
+        there = self.weights_ > 0
         label = (
             f"{n} weights" if there.all() else f"{there.sum()} weights, and {n - there.sum()} of 0"
         )

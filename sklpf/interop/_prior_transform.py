@@ -52,6 +52,8 @@ class PriorTransformPath(GeometricPath):
         Names of the parameters, each a number.
     """
 
+    tail_alarms = ()  # beyond the smallest uniform number the likelihood is constant
+
     def __init__(
         self,
         posterior: _Posterior,

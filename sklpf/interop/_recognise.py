@@ -77,7 +77,8 @@ def columns(words: Sequence[Any], vocabulary: Iterable[str] | None, function: st
     """
     if vocabulary is None:
         return list(range(len(words)))
-    places, wanted = {word: i for i, word in enumerate(words)}, in_order(vocabulary, "vocabulary")
+    places = {word: i for i, word in enumerate(words)}
+    wanted = in_order(vocabulary, "vocabulary")
     unknown = [word for word in wanted if word not in places]
     missing = places.keys() - wanted
     if unknown or missing or len(wanted) != len(words):

@@ -2,21 +2,23 @@
 imported lazily.
 """
 
-from sklpf.kernels._compile import OPTIONS, inlined, njit
-from sklpf.kernels._exponentials import bitcast, exp32, exp64
-from sklpf.kernels._programs import implements, program, tempered
+from sklpf.kernels._compile import OPTIONS, SUMS, inlined, njit
+from sklpf.kernels._exponentials import exp32, exp64, log64
+from sklpf.kernels._programs import compiled, implements, program, tempered
 from sklpf.kernels._random import random_bits, uniform
 from sklpf.kernels._rows import add_rows, list_differences
 
 __all__ = [
     "OPTIONS",
+    "SUMS",
     "add_rows",
-    "bitcast",
+    "compiled",
     "exp32",
     "exp64",
     "implements",
     "inlined",
     "list_differences",
+    "log64",
     "njit",
     "program",
     "random_bits",

@@ -28,19 +28,22 @@ OPTIONS: dict[str, Any] = {
     "fastmath": {"contract", "nsz"},
     "no_cfunc_wrapper": True,
 }
+# Of functions whose sums may be taken in another order, so that they vectorise.
+SUMS: dict[str, Any] = {"fastmath": {*OPTIONS["fastmath"], "reassoc"}}
 
 
-def njit(function, **options):
+def njit(function, *, folder: Path | None = None, **options):
     """Compile `function` without the GIL, cached on disk where a cache directory is writable.
 
     numba's cache knows the time and size of the function's own file alone, and would go on using
     machine code that includes a former version of a function in another file. The name under which
     it is kept therefore ends in a digest of what it may include: the shared kernels, those of moves
-    and of its own folder and the one above with the states they work on, and the constants that
-    these take from elsewhere.
+    and of a folder (by default its own) and the one above with the states they work on, and the
+    constants that these take from elsewhere.
     """
     options = OPTIONS | options
-    function.__qualname__ += "_" + _digest(Path(function.__code__.co_filename).parent)
+    folder = Path(function.__code__.co_filename).parent if folder is None else folder
+    function.__qualname__ += "_" + _digest(folder)
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba found no writable cache directory
@@ -62,15 +65,19 @@ def inlined(function):
 
 @functools.cache
 def _digest(folder: Path) -> str:
-    """Of the files with kernels in a folder and the one above, of the moves', of this package, and
-    of what is built in.
+    """Of the kernels of a folder and the one above, of the shared ones, those of bases and of
+    moves, and of constants.
     """
-    shared = Path(__file__).parent
-    constants = [shared.parent / "_utils" / f"{name}.py" for name in ("layout", "limits", "random")]
-    states = [*folder.glob("*_path.py"), *folder.glob("_bases.py")]
-    own = [*folder.glob("*kernels.py"), *folder.parent.glob("*kernels.py")]
-    moves = (shared.parent / "transitions").glob("*kernels.py")
-    files = [*shared.glob("*.py"), *constants, *moves, *own, *states]
+    package = Path(__file__).parent.parent
+    files = [
+        *(package / "kernels").glob("*.py"),
+        *(package / "_utils" / f"{name}.py" for name in ("layout", "limits", "random")),
+        *(package / "paths" / f"{name}.py" for name in ("_bases", "_density_kernels")),
+        *(package / "transitions").glob("*kernels.py"),
+        *folder.parent.glob("*kernels.py"),
+        *folder.glob("*kernels.py"),
+        *folder.glob("*_path.py"),  # with the states that kernels work on
+    ]
     content = b"".join(file.read_bytes() for file in sorted(set(files)))
     return hashlib.blake2b(content, digest_size=5).hexdigest()
 
@@ -82,7 +89,9 @@ class _Announcer(event.Listener):
     """
 
     def __init__(self):
-        self.depth, self.began, self.announced = 0, 0.0, set()
+        self.depth = 0
+        self.began = 0.0
+        self.announced = set()
 
     def on_start(self, event):
         module = event.data["dispatcher"].py_func.__module__ or ""

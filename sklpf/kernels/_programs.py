@@ -1,19 +1,21 @@
 """The programs that move chains, each written once over hooks that a model's kernels implement.
 
 A hook is a stub; `implements` gives it a body for the models that are instances of one NamedTuple.
-numba keeps compiled programs by the file of the outermost function, so the programs here are not
-cached themselves: every model's kernel file has a cached shell around each, which an edit of that
-file recompiles.
+`compiled` gives a program for the models of one module of kernels.
 
 `runs/_plain.py` has the same programs as plain loops, which specify what they do.
 """
 
+import functools
+import importlib
 import math
-from typing import NamedTuple
+import types
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba import types
+from numba.core.types import BaseNamedTuple
 from numba.extending import overload
 
 from sklpf._utils.limits import MAX_EXPONENT, RECORD_EVERY
@@ -23,7 +25,7 @@ from sklpf.kernels._exponentials import exp64
 from sklpf.kernels._random import random_bits, uniform
 
 Q_OFFSET = 600.0  # q(level | x) is summed as exp(log q + 600), which keeps terms down to e^-1300
-program = numba.njit(**OPTIONS, inline="always")  # compiled within the shells alone
+program = numba.njit(**OPTIONS, inline="always")  # a part of what calls it
 
 
 # ---- hooks
@@ -61,23 +63,13 @@ def summarise(model, state, c, out):
     """Write what tells the modes of the target apart, of chain c, to out (S,)."""
 
 
-def evaluate(density, position, values):
-    """Of a density on R^d: write log f_0, log f_1 - log f_0 and their gradients at points (n, d) to
-    `values`.
-    """
-
-
-def add_base(base, position, values):
-    """Of a base density on R^d: write log f_0 and its gradient at points (n, d) to `values`."""
-
-
 def implements(hook, model_class, **options):
     """Decorator: the body of a hook for models that are instances of one NamedTuple."""
 
     def register(body):
         @overload(hook, jit_options=OPTIONS | {"no_cpython_wrapper": True} | options, strict=False)
         def choose(model, *arguments):
-            if isinstance(model, types.BaseNamedTuple) and model.instance_class is model_class:
+            if isinstance(model, BaseNamedTuple) and model.instance_class is model_class:
                 return body
 
         return body
@@ -96,13 +88,28 @@ def tempered(model_class):
 
     @implements(log_ladder, model_class)
     def _log_ladder(model, state, c, ladder, work, out):
-        base, gain = log_base(model, state, c), log_gain(model, state, c)
+        base = log_base(model, state, c)
+        gain = log_gain(model, state, c)
         for k in range(ladder.shape[0]):
             out[k] = base + ladder[k] * gain
 
     @implements(derivatives, model_class, forceinline=True)
     def _derivatives(model, state, c, beta, work):
         return log_gain(model, state, c), 0.0
+
+
+@functools.cache
+def compiled(written: Any, module: str) -> Any:
+    """A program for the models of a module of kernels, which implements their hooks.
+
+    numba keeps machine code by the file of the outermost function, here this one, and would miss an
+    edit of a hook in another file. Each module therefore gets a copy of the program, kept under the
+    digest of the module's folder.
+    """
+    function = written.py_func
+    copied = types.FunctionType(function.__code__, function.__globals__, function.__name__)
+    copied.__module__ = module
+    return njit(copied, folder=Path(importlib.import_module(module).__file__).parent)
 
 
 # ---- programs
@@ -155,17 +162,23 @@ class TemperSums(NamedTuple):
 @program
 def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
     """Replica exchange in place on independent ladders of K consecutive chains."""
-    n, n_levels = levels.shape[0], ladder.shape[0]
-    work, betas = scratch(model, state), np.empty(n)
-    up, down, chain_at = np.empty(n), np.empty(n), np.empty(n_levels, np.int64)
-    summary, record = np.empty(sums.summaries.shape[2]), 0
+    n = levels.shape[0]
+    n_levels = ladder.shape[0]
+    work = scratch(model, state)
+    betas = np.empty(n)
+    up = np.empty(n)
+    down = np.empty(n)
+    chain_at = np.empty(n_levels, np.int64)
+    summary = np.empty(sums.summaries.shape[2])
+    record = 0
     for t in range(n_scans):
         now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
         for c in range(n):
             betas[c] = ladder[levels[c]]
         sweep(model, state, betas, False, now, work)
         for c in range(n):
-            level, beta = levels[c], betas[c]
+            level = levels[c]
+            beta = betas[c]
             if level + 1 < n_levels:
                 up[c] = log_ratio(model, state, c, beta, ladder[level + 1], work)
             if level > 0:
@@ -192,13 +205,14 @@ def temper(
     model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
 ):
     """Simulated tempering in place."""
-    n, n_levels = levels.shape[0], ladder.shape[0]
-    work, betas, bits = scratch(model, state), np.empty(n), np.empty(4, np.uint32)
-    log_densities, cumulative, summary = (
-        np.empty(n_levels),
-        np.empty(n_levels),
-        np.empty(sums.summaries.shape[1]),
-    )
+    n = levels.shape[0]
+    n_levels = ladder.shape[0]
+    work = scratch(model, state)
+    betas = np.empty(n)
+    bits = np.empty(4, np.uint32)
+    log_densities = np.empty(n_levels)
+    cumulative = np.empty(n_levels)
+    summary = np.empty(sums.summaries.shape[1])
     for t in range(n_redraws):
         now = keys
         for c in range(n):
@@ -270,7 +284,8 @@ def write_slopes(model, state, c, ladder, work, out):
     first, first_bend = derivatives(model, state, c, ladder[0], work)
     final, final_bend = derivatives(model, state, c, ladder[last], work)
     linear = first == final and first_bend == 0.0 and final_bend == 0.0
-    out[0], out[last] = first, final
+    out[0] = first
+    out[last] = final
     for k in range(1, last):
         out[k] = first
         if not linear:
@@ -322,13 +337,15 @@ def swap_levels(up, down, levels, ends, shift, start, keys, chain_at, sums):
     level, above and below, less that at its own. Adds to sums (K - 1, 5) what the plain loop says;
     chain_at (K,) is work space.
     """
-    n_levels, trips = chain_at.shape[0], 0
+    n_levels = chain_at.shape[0]
+    trips = 0
     bits = np.empty(4, np.uint32)
     for c in range(start, start + n_levels):
         chain_at[levels[c]] = c
     for k in range(n_levels - 1):
         low, high = chain_at[k], chain_at[k + 1]
-        u, r = up[low], down[high]
+        u = up[low]
+        r = down[high]
         accept = exp64(min(0.0, u + r))
         pair = sums[k]
         forward, reverse = (
@@ -343,7 +360,8 @@ def swap_levels(up, down, levels, ends, shift, start, keys, chain_at, sums):
         if (k + keys.step) % 2 == 0:
             random_bits(bits, 1, keys.key0, keys.key1, keys.step, keys.chain + low, SWAP)
             if uniform(bits[0]) < accept:
-                levels[low], levels[high] = k + 1, k
+                levels[low] = k + 1
+                levels[high] = k
     for c in range(start, start + n_levels):
         if levels[c] == 0:
             trips += ends[c] == 1

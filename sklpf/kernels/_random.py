@@ -3,28 +3,30 @@
 import math
 
 import numpy as np
-from llvmlite import ir
-from numba import types
 
 from sklpf.kernels._compile import inlined, njit
-from sklpf.kernels._exponentials import bitcast
+from sklpf.kernels._exponentials import log64
 
 _SHIFT32 = np.uint64(32)
 _MASK32 = np.uint64(0xFFFFFFFF)
-_PHILOX_M0, _PHILOX_M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_PHILOX_W0, _PHILOX_W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
-_as_bits = bitcast(types.float64, types.int64, ir.IntType(64))
-_as_float = bitcast(types.int64, types.float64, ir.DoubleType())
+_PHILOX_M0 = np.uint64(0xD2511F53)
+_PHILOX_M1 = np.uint64(0xCD9E8D57)
+_PHILOX_W0 = np.uint64(0x9E3779B9)
+_PHILOX_W1 = np.uint64(0xBB67AE85)
 
 
 @inlined
 def _philox(x0, x1, x2, x3, k0, k1):
     """Philox4x32-10 (Salmon et al. 2011) of one counter: four words of 32 bits."""
     for _ in range(10):
-        p0, p1 = _PHILOX_M0 * x0, _PHILOX_M1 * x2
-        x0, x1 = ((p1 >> _SHIFT32) ^ x1 ^ k0) & _MASK32, p1 & _MASK32
-        x2, x3 = ((p0 >> _SHIFT32) ^ x3 ^ k1) & _MASK32, p0 & _MASK32
-        k0, k1 = (k0 + _PHILOX_W0) & _MASK32, (k1 + _PHILOX_W1) & _MASK32
+        p0 = _PHILOX_M0 * x0
+        p1 = _PHILOX_M1 * x2
+        x0 = ((p1 >> _SHIFT32) ^ x1 ^ k0) & _MASK32
+        x1 = p1 & _MASK32
+        x2 = ((p0 >> _SHIFT32) ^ x3 ^ k1) & _MASK32
+        x3 = p0 & _MASK32
+        k0 = (k0 + _PHILOX_W0) & _MASK32
+        k1 = (k1 + _PHILOX_W1) & _MASK32
     return np.uint32(x0), np.uint32(x1), np.uint32(x2), np.uint32(x3)
 
 
@@ -36,17 +38,17 @@ def random_bits(out, n, key0, key1, step, chain, purpose):
     that it vectorises.
     """
     quarter = (n + 3) // 4
-    c1, c2, c3 = np.uint64(step) & _MASK32, np.uint64(chain) & _MASK32, np.uint64(purpose)
+    c1 = np.uint64(step) & _MASK32
+    c2 = np.uint64(chain) & _MASK32
+    c3 = np.uint64(purpose)
     for i in range(quarter):
         first, second, third, fourth = _philox(
             np.uint64(i), c1, c2, c3, np.uint64(key0), np.uint64(key1)
         )
-        out[i], out[quarter + i], out[2 * quarter + i], out[3 * quarter + i] = (
-            first,
-            second,
-            third,
-            fourth,
-        )
+        out[i] = first
+        out[quarter + i] = second
+        out[2 * quarter + i] = third
+        out[3 * quarter + i] = fourth
 
 
 @inlined
@@ -55,28 +57,6 @@ def uniform(bits):
     is exact.
     """
     return np.float32(bits >> np.uint32(9)) * np.float32(2.0**-23) + np.float32(2.0**-24)
-
-
-@inlined
-def log64(x):
-    """log of a positive normal float64; 1e-15 relative, vectorises (2 artanh, with the coefficients
-    of fdlibm).
-    """
-    bits = _as_bits(x)
-    mantissa = _as_float((bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000)  # in [1, 2)
-    large = mantissa > 1.4142135623730951
-    exponent = np.float64((bits >> 52) - 1023) + (1.0 if large else 0.0)
-    mantissa *= 0.5 if large else 1.0
-    s = (mantissa - 1.0) / (mantissa + 1.0)
-    t = s * s
-    p = 1.479819860511658591e-01
-    p = p * t + 1.531383769920937332e-01
-    p = p * t + 1.818357216161805012e-01
-    p = p * t + 2.222219843214978396e-01
-    p = p * t + 2.857142874366239149e-01
-    p = p * t + 3.999999999940941908e-01
-    p = p * t + 6.666666666666735130e-01
-    return exponent * 0.6931471805599453 + (2.0 * s + s * t * p)
 
 
 @inlined
@@ -104,9 +84,11 @@ def _cos_sin(bits):
     c = c * t + 1.0
     odd = (q & np.uint32(1)) != 0
     cosine, sine = (s, c) if odd else (c, s)
-    return -cosine if ((q + np.uint32(1)) & np.uint32(2)) != 0 else cosine, -sine if (
-        q & np.uint32(2)
-    ) != 0 else sine
+    if ((q + np.uint32(1)) & np.uint32(2)) != 0:
+        cosine = -cosine
+    if (q & np.uint32(2)) != 0:
+        sine = -sine
+    return cosine, sine
 
 
 @inlined
@@ -114,14 +96,14 @@ def chains_bits(out, quarter, keys, purpose):
     """What `random_bits` gives for 4 quarter words of n chains, out (4 quarter, n); vectorises over
     chains.
     """
-    c1, c3, chain = np.uint64(keys.step) & _MASK32, np.uint64(purpose), np.uint64(keys.chain)
+    c1 = np.uint64(keys.step) & _MASK32
+    c3 = np.uint64(purpose)
+    chain = np.uint64(keys.chain)
     for i in range(quarter):
-        first, second, third, fourth = (
-            out[i],
-            out[quarter + i],
-            out[2 * quarter + i],
-            out[3 * quarter + i],
-        )
+        first = out[i]
+        second = out[quarter + i]
+        third = out[2 * quarter + i]
+        fourth = out[3 * quarter + i]
         for c in range(out.shape[1]):
             first[c], second[c], third[c], fourth[c] = _philox(
                 np.uint64(i),
@@ -150,15 +132,20 @@ def normals(keys, purpose, out):
     """
     n, d = out.shape
     quarter = (d + 3) // 4
-    bits, drawn = np.empty((4 * quarter, n), np.uint32), np.empty((4 * quarter, n))
+    bits = np.empty((4 * quarter, n), np.uint32)
+    drawn = np.empty((4 * quarter, n))
     chains_bits(bits, quarter, keys, purpose)
     half = 2 * quarter
     for j in range(half):
-        lengths, angles, cosines, sines = bits[j], bits[half + j], drawn[j], drawn[half + j]
+        lengths = bits[j]
+        angles = bits[half + j]
+        cosines = drawn[j]
+        sines = drawn[half + j]
         for c in range(n):
             radius = math.sqrt(-2.0 * log64((np.float64(lengths[c]) + 0.5) * 2.0**-32))
             cosine, sine = _cos_sin(angles[c])
-            cosines[c], sines[c] = radius * cosine, radius * sine
+            cosines[c] = radius * cosine
+            sines[c] = radius * sine
     for c in range(n):
         for j in range(d):
             out[c, j] = drawn[j, c]

@@ -14,7 +14,8 @@ def _mask_maker(width):
     """An intrinsic: bit i of the result is set where byte i of two rows of `width` bytes
     differs.
     """
-    word, byte = ir.IntType(width), ir.IntType(8)
+    word = ir.IntType(width)
+    byte = ir.IntType(8)
 
     @intrinsic
     def differing(typing_context, first, second):
@@ -31,7 +32,8 @@ def _mask_maker(width):
     return differing
 
 
-_differing_64, _differing_16 = _mask_maker(64), _mask_maker(16)
+_differing_64 = _mask_maker(64)
+_differing_16 = _mask_maker(16)
 
 
 @intrinsic
@@ -56,7 +58,8 @@ def list_differences(first, second, n, indices):
     """Write the j < n where first[j] != second[j] (uint8) to indices; returns how many. Cost goes
     with their number.
     """
-    a, b = first.ctypes.data, second.ctypes.data
+    a = first.ctypes.data
+    b = second.ctypes.data
     count = j = np.int64(0)  # of one type from the first use on, so that nothing is compiled twice
     while j + 64 <= n:
         count = _list_bits(_differing_64(a + j, b + j), j, count, indices)
@@ -93,7 +96,9 @@ def _row_adder(n_registers):
 
 
 def _emit_add_rows(builder, n_registers, accumulator, rows, row_length, indices, signs, count):
-    float32, int32, int64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+    float32 = ir.FloatType()
+    int32 = ir.IntType(32)
+    int64 = ir.IntType(64)
     vector = ir.VectorType(float32, LANES)
     offsets = [ir.Constant(int64, register) for register in range(n_registers)]
     accumulator = builder.inttoptr(accumulator, vector.as_pointer())
@@ -135,8 +140,11 @@ def _emit_add_rows(builder, n_registers, accumulator, rows, row_length, indices,
         builder.store(total, slot, align=4)
 
 
-_add_rows_16, _add_rows_8, _add_rows_4 = _row_adder(16), _row_adder(8), _row_adder(4)
-_add_rows_2, _add_rows_1 = _row_adder(2), _row_adder(1)
+_add_rows_16 = _row_adder(16)
+_add_rows_8 = _row_adder(8)
+_add_rows_4 = _row_adder(4)
+_add_rows_2 = _row_adder(2)
+_add_rows_1 = _row_adder(1)
 
 
 @njit
@@ -153,17 +161,9 @@ def add_rows(accumulators, rows, indices, signs, counts):
     column = 0
     while column < width:
         left = width - column
-        tile = (
-            256
-            if left >= 256
-            else 128
-            if left >= 128
-            else 64
-            if left >= 64
-            else 32
-            if left >= 32
-            else 16
-        )
+        tile = 16
+        while tile < 256 and 2 * tile <= left:
+            tile *= 2
         for c in range(n):
             target = accumulators.ctypes.data + c * accumulators.strides[0] + 4 * column
             source = rows.ctypes.data + 4 * column

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from sklpf._utils.random import Stream, stream_key
-from sklpf.models._direct_ratio import N_GROUPS
+from sklpf.models._direct_ratio import N_GROUPS, draw_alarms
 from sklpf.partition import BDMC, ParallelTempering
 from sklpf.paths import GeometricPath, TargetDraws
 from sklpf.paths._capabilities import has
 from sklpf.paths._geometric import Points
 from sklpf.readings import read
-from sklpf.uncertainty import MOST_BETWEEN, between_groups
+from sklpf.uncertainty import between_groups
 
 Array = NDArray[np.float64]
 _N_DRAWS = 100  # of each model in every group, one for each chain
@@ -89,15 +89,10 @@ class DensityRatioPath(GeometricPath):
         return BetweenDraws(N_GROUPS * _N_DRAWS, _N_LEVELS, ladder="adaptive")
 
     @property
-    def doubts(self) -> tuple[str, ...]:
-        """Why the draws are not to be trusted, in sentences."""
+    def draw_alarms(self) -> tuple[str, ...]:
+        """Alarms about the draws, in sentences."""
         shares = [between_groups(y.sum(axis=1), (y**2).sum(axis=1), y.shape[1]) for y in self.draws]
-        return tuple(
-            f"draws of the {name} model differ between ladders ({share:.0%} of the variance lies"
-            " between them)"
-            for name, share in zip(("first", "second"), shares)
-            if share > MOST_BETWEEN
-        )
+        return draw_alarms(shares)
 
 
 class _Drawn:
@@ -132,17 +127,15 @@ def _solve(root, x):
 # ---- from models
 def energy_ratio_path(model_a: Any, model_b: Any) -> DensityRatioPath | None:
     """Return the path from one fitted `EnergyBasedModel` to another, with draws of both; None if
-    these have doubts.
+    a run that draws has not converged.
     """
     seeds = (model_a._partition_seed, model_b._partition_seed)
     paths = (model_a.path(), model_b.path())
-    draws_a, draws_b = (
-        _draws(m, path, (*seeds, end))
-        for end, (m, path) in enumerate(zip((model_a, model_b), paths))
-    )
-    return (
-        None if draws_a is None or draws_b is None else DensityRatioPath(*paths, draws_a, draws_b)
-    )
+    draws_a = _draws(model_a, paths[0], (*seeds, 0))
+    draws_b = _draws(model_b, paths[1], (*seeds, 1))
+    if draws_a is None or draws_b is None:
+        return None
+    return DensityRatioPath(*paths, draws_a, draws_b)
 
 
 def _draws(model, path, seed) -> Array | None:

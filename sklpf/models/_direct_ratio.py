@@ -4,6 +4,7 @@ what it says.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from sklpf.models._scoring import fit_quietly
 from sklpf.partition import PartitionResult
+from sklpf.uncertainty import MOST_BETWEEN
 
 N_GROUPS = 10  # of independent chains, each with draws of the two models of its own
 # nats; beyond, the difference of two log Z has the smaller error (doc/benchmarks/compare.md)
@@ -43,13 +45,25 @@ def ratio_result(model_a: Any, model_b: Any) -> PartitionResult | None:
     not trusted.
     """
     path = model_a._ratio_path(model_b)
-    if path is None or path.doubts:
+    if path is None or path.draw_alarms:
         return None
     estimator = path.default_estimator().set_params(
         random_state=model_a._partition_seed, n_jobs=model_a.n_jobs
     )
     result = fit_quietly(estimator, path).result_
     return result if result.converged else None
+
+
+def draw_alarms(shares: Sequence[float]) -> tuple[str, ...]:
+    """Alarms about draws of the two models, in sentences, from the shares of their variance that
+    lie between ladders.
+    """
+    return tuple(
+        f"draws of the {name} model differ between ladders ({share:.0%} of the variance lies"
+        " between them)"
+        for name, share in zip(("first", "second"), shares)
+        if share > MOST_BETWEEN
+    )
 
 
 def disagreement(direct: PartitionResult, a: Any, b: Any) -> str | None:

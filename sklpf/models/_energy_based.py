@@ -152,7 +152,8 @@ class EnergyBasedModel(
             if not hasattr(self, "_pcd"):
                 trainer, rows = self._trainer(X, "pcd")
             else:
-                trainer, rows = copy.deepcopy(self._pcd), self._coordinates(self._validate(X))
+                trainer = copy.deepcopy(self._pcd)
+                rows = self._coordinates(self._validate(X))
                 trainer.learning_rate = self.learning_rate
             trainer.step(rows)
         _check_finite(trainer.parameters)
@@ -163,10 +164,8 @@ class EnergyBasedModel(
         """Store what was learned, and the chains that `partial_fit` goes on with; no rows."""
         self._store(trainer.family, trainer.parameters)
         if not isinstance(trainer, PersistentContrastiveDivergence):
-            start, rng = (
-                np.resize(rows, (self.n_chains, rows.shape[1])),
-                np.random.default_rng(self._partition_seed),
-            )
+            start = np.resize(rows, (self.n_chains, rows.shape[1]))
+            rng = np.random.default_rng(self._partition_seed)
             trainer = self._contrastive(trainer.family, trainer.parameters, rows, start, rng)
         trainer.X = rows[:0].copy()
         self._pcd = trainer
@@ -232,7 +231,8 @@ class EnergyBasedModel(
         """
         check_is_fitted(self)
         check_n_samples(n_samples)
-        path, seed = self.path(), draw_seed(random_state)
+        path = self.path()
+        seed = draw_seed(random_state)
         rng = np.random.default_rng(seed)
         if has(path, TargetDraws):
             return path.rows(path.sample_target(n_samples, Stream(stream_key(seed))))

@@ -112,11 +112,9 @@ class GenerativeModel(
         """
         em = EM(latents, position, rng, tol=self.tol, **options)
         em.fit(self.max_iter)
-        self.loss_curve_, self.n_iter_, self.converged_ = (
-            np.array(em.losses),
-            len(em.losses),
-            em.converged,
-        )
+        self.loss_curve_ = np.array(em.losses)
+        self.n_iter_ = len(em.losses)
+        self.converged_ = em.converged
         if not em.converged:
             warn(
                 f"training has not settled after {self.max_iter} passes: raise max_iter or tol",

@@ -15,7 +15,7 @@ from sklpf._utils.random import Stream
 from sklpf.paths import TemperedPath
 from sklpf.paths._base import check_ladder
 from sklpf.paths._geometric import Points
-from sklpf.paths._kernel_path import CompiledPrograms
+from sklpf.paths._kernel_path import CompiledPrograms, values_at
 
 
 class LatentRowsPath(CompiledPrograms, TemperedPath):
@@ -24,8 +24,7 @@ class LatentRowsPath(CompiledPrograms, TemperedPath):
     Chains live in coordinates of their own, in which the base is easy to draw from. A subclass
     names its kernels' module in `_kernels`, sets `n_dimensions` and `n_features`, and defines
     `_at_row` (computes what all chains of a row share), `simulate` (draws rows from the model),
-    `_pack` (the NamedTuple that the kernels work on), and of a row's path `sample_base`, `at` and
-    `gradients`.
+    `_pack` (a row's compiled density, with `evaluate`) and `sample_base`.
     """
 
     base_log_partition = 0.0
@@ -35,7 +34,8 @@ class LatentRowsPath(CompiledPrograms, TemperedPath):
     n_features: int
 
     def __init__(self, X: ArrayLike, ladder: ArrayLike):
-        self.X, self.ladder = _check_rows(X, self.n_features), check_ladder(ladder)
+        self.X = _check_rows(X, self.n_features)
+        self.ladder = check_ladder(ladder)
         self.n_rows: int | None = len(self.X)
 
     # -- rows
@@ -53,7 +53,8 @@ class LatentRowsPath(CompiledPrograms, TemperedPath):
 
     def _alone(self, x):
         row = copy.copy(self)
-        row.X, row.n_rows = np.array(x), None
+        row.X = np.array(x)
+        row.n_rows = None
         row._at_row()
         return row
 
@@ -65,6 +66,16 @@ class LatentRowsPath(CompiledPrograms, TemperedPath):
         raise NotImplementedError(f"{type(self).__name__} must define simulate(n, rng)")
 
     # -- states
+    def at(self, position: NDArray[np.float64]) -> Points:
+        """Return the state of chains at some points (n, n_dimensions)."""
+        values = values_at(self.packed, position)
+        return Points(position, values.log_base, values.gain)
+
+    def gradients(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the gradients of log f_0 and of log f_1 - log f_0, both (n, n_dimensions)."""
+        values = values_at(self.packed, state.position)
+        return values.base_slope, values.gain_slope
+
     def position(self, state: Points) -> NDArray[np.float64]:
         """Return the points, shape (n, n_dimensions)."""
         return state.position

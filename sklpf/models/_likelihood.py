@@ -93,7 +93,8 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
     def _partition(self) -> PartitionEstimator:
         """The fitted partition estimator, fitted now if none is kept."""
         self._validate_params()
-        digest, kept = self._digest(), self.__dict__.get("_kept_partition")
+        digest = self._digest()
+        kept = self.__dict__.get("_kept_partition")
         if kept is None or kept[0] != digest:
             path = self.path() if self.partition_estimator is None else self
             kept = digest, fit_quietly(configured_estimator(self, path), path)
@@ -182,7 +183,8 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         if level is not None:
             check_interval(len(values), level)
         result = self._partition().result_
-        reason, reasons = distrust(result), []
+        reason = distrust(result)
+        reasons = []
         if reason is not None:
             reasons.append(f"log Z is not to be trusted: {reason}")
         elif self._discrete and possible.any():

@@ -182,7 +182,8 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
 
     def _trust(self, path, result: PartitionResult) -> tuple[NDArray[np.bool_], str | None]:
         """Which rows are trusted, and why the others are not."""
-        trusted, reason = result.diagnostics["converged"], distrust(result)
+        trusted = result.diagnostics["converged"]
+        reason = distrust(result)
         if not is_estimate(result):
             return np.zeros_like(trusted), reason
         groups = self._exclusive(path)

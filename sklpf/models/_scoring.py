@@ -23,6 +23,8 @@ from sklpf._utils.sklearn import N_JOBS, Instance, StrOptions
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas
 from sklpf._utils.warnings import warn
 from sklpf.partition import ParallelTempering, PartitionEstimator, PartitionResult
+from sklpf.paths import DefaultEstimator
+from sklpf.paths._capabilities import has
 
 # by how many standard errors, and by how many nats of rounding more, probabilities may exceed 1
 _IMPOSSIBLE_ERRORS = 4.0
@@ -233,7 +235,8 @@ def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval
     """
     values, below, above, reasons, unit, scatter = scored
     check_interval(len(values), level)
-    mean, n = float(values.mean()), len(values)
+    mean = float(values.mean())
+    n = len(values)
     if not np.isfinite(mean):
         reasons = reasons or (f"the mean is {mean}, since some rows have the likelihood 0",)
         return ScoreInterval(
@@ -268,7 +271,7 @@ def default_estimator(path: Any) -> PartitionEstimator:
     """Return what ``partition_estimator=None`` stands for: the path's own word, else
     `ParallelTempering`.
     """
-    return path.default_estimator() if hasattr(path, "default_estimator") else ParallelTempering()
+    return path.default_estimator() if has(path, DefaultEstimator) else ParallelTempering()
 
 
 def configured_estimator(model: Any, path: Any) -> PartitionEstimator:

@@ -116,6 +116,13 @@ def check_indices(X) -> None:
         )
 
 
+def rows_without(X: sp.csr_matrix, entries: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which rows hold none of some entries, shape (n,), given which of the stored ones they are."""
+    rows = np.ones(X.shape[0], dtype=bool)
+    rows[np.searchsorted(X.indptr, np.flatnonzero(entries), side="right") - 1] = False
+    return rows
+
+
 def _first_entry(rows):
     """The first entry of the first row; of a list of texts the first of them."""
     entry = getattr(rows, "values", rows)  # of a data frame

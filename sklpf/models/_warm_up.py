@@ -30,6 +30,7 @@ from sklpf.partition import (
     PartitionEstimator,
 )
 
+# one for each compiled program: anneal, temper and exchange, and SMC's moves
 _SAMPLERS: tuple[PartitionEstimator, ...] = (
     AIS(2, 3, random_state=0),
     RTS(10, 3, 16, sweeps_per_redraw=1, random_state=0),

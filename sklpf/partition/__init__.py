@@ -7,6 +7,11 @@ from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._bdmc import BDMC
 from sklpf.partition._bridge_sampling import BridgeSampling
 from sklpf.partition._compare_estimates import compare_estimates
+from sklpf.partition._compare_evidence import (
+    EvidenceComparison,
+    ModelEvidence,
+    compare_evidence,
+)
 from sklpf.partition._exact import Exact
 from sklpf.partition._hais import HAIS
 from sklpf.partition._importance_sampling import ImportanceSampling
@@ -32,6 +37,7 @@ __all__ = [
     "BAR",
     "BDMC",
     "BridgeSampling",
+    "EvidenceComparison",
     "Exact",
     "HAIS",
     "ImportanceSampling",
@@ -39,6 +45,7 @@ __all__ = [
     "LevelProcess",
     "MBAR",
     "MarkovMixture",
+    "ModelEvidence",
     "ParallelTempering",
     "PartitionEstimator",
     "PartitionResult",
@@ -51,4 +58,5 @@ __all__ = [
     "ThermodynamicIntegration",
     "WangLandau",
     "compare_estimates",
+    "compare_evidence",
 ]

@@ -1,6 +1,4 @@
-"""What SAMS and WangLandau share: weights that adapt, then rounds of RTS with these
-weights frozen.
-"""
+"""What SAMS and WangLandau share: simulated tempering whose weights adapt, then are frozen."""
 
 from __future__ import annotations
 
@@ -9,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from sklpf._utils.alarm import Alarm
-from sklpf.partition._rts import RTS, Start
+from sklpf.partition._simulated_tempering import SimulatedTempering, Start
 from sklpf.readings import PartitionResult, Reading
 from sklpf.readings._diagnostics import Diagnostic
 from sklpf.readings._rounds import ALL, at_target, pool_rounds
-from sklpf.runs import TemperingRun
 from sklpf.runs._adaptive import GainRule, adapt
 from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._tempering import Adaptation
@@ -22,22 +19,22 @@ from sklpf.runs._tempering import Adaptation
 _LARGEST_ERROR = 1.0
 
 
-class AdaptiveTempering(RTS):
+class AdaptiveTempering(SimulatedTempering):
     """Simulated tempering whose weights follow the visits of the chains until they are frozen.
 
-    A subclass says how far (`_rule`), whether visits are probabilities or drawn levels (`update`),
-    and what it means where the gain has not settled (`_unsettled`).
+    A subclass says how far (`_rule`), whether visits are probabilities or drawn levels
+    (`_visits_are_probabilities`), and what it means where the gain has not settled (`_unsettled`).
     """
 
-    rao_blackwell = True  # in the frozen rounds
-    continuous = False
-    _diagnostics = RTS._diagnostics | {
+    _diagnostics = SimulatedTempering._diagnostics | {
         f"adaptive_{name}": Diagnostic(dimensions=("update",))
         for name in ("n_draws", "gain", "evenness", "log_partition")
     }
-    _run_class = TemperingRun
-    update: str
     _unsettled: str
+
+    @property
+    def _visits_are_probabilities(self) -> bool:
+        return False
 
     def _rule(self, log_prior) -> GainRule:
         raise NotImplementedError
@@ -47,7 +44,7 @@ class AdaptiveTempering(RTS):
         n_redraws = max(1, self.n_sweeps // 4 // setup.sweeps_per_redraw)
         rule = self._rule(log_prior)
         adapted = adapt(
-            setup, chains, log_prior, pilot(ALL), n_redraws, rule, self.update == "rao-blackwell"
+            setup, chains, log_prior, pilot(ALL), n_redraws, rule, self._visits_are_probabilities
         )
         sizes = np.array([float(r.n_redraws) for r in adapted.recent])
         estimate = pool_rounds(
@@ -76,7 +73,8 @@ class AdaptiveTempering(RTS):
     @classmethod
     def _reading(cls, run) -> Reading:
         reading = super()._reading(run)
-        result, adaptation = reading.result, run.adaptation
+        result = reading.result
+        adaptation = run.adaptation
         alarms = []
         if not adaptation.settled:
             seen = f"{cls._unsettled} (evenness {adaptation.evenness[-1]:.2f})"

@@ -99,7 +99,9 @@ class AdaptiveRejection(PartitionEstimator):
         """Return a state of n chains, exact and independent draws from the target of such
         a path.
         """
-        hull, drawn, missing = _hull(path), [], n
+        hull = _hull(path)
+        drawn = []
+        missing = n
         hull.refine(max(self.tol, 1e-3))  # one draw in a thousand is rejected
         pieces, _ = hull.upper()
         shares = softmax(pieces.log_masses())

@@ -142,7 +142,8 @@ class AIS(PartitionEstimator):
         checkpoint = self._checkpoint(path, seed)
         path, transition, n_pilot, history = self._plan(path, seed, n)
         bound = lower_bound(path, stream_key(seed, BOUND))
-        key, checks = stream_key(seed, _MAIN), stream_key(seed, _CHECK)
+        key = stream_key(seed, _MAIN)
+        checks = stream_key(seed, _CHECK)
         up, state, acceptance = anneal_up(path, transition, n, key, self.n_jobs, checkpoint)
         ends = path.take(state, _going_back(up, Stream(checks).generator()))
         down = anneal_down(

@@ -20,7 +20,7 @@ from sklpf._utils.saving import Versioned
 from sklpf._utils.sklearn import CallbackSupportMixin
 from sklpf._utils.unfitted import FittedAttributes
 from sklpf._utils.warnings import warn
-from sklpf.partition._rows import each_row, estimate_rows
+from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._tails import tail_alarms
 from sklpf.paths import GeometricPath, Path
 from sklpf.readings import Diagnostic, PartitionResult, Reading, read
@@ -118,7 +118,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 result = self._estimate_path(self._as_path(path))
         described = self._diagnostics | result.described
         self._keep(replace(result, seconds=time.perf_counter() - started, described=described))
-        _progress.said(in_a_line(self.result_))
+        _progress.said(lambda: in_a_line(self.result_))
         if not result.converged:
             warn(
                 f"{result.method} did not converge: " + "; ".join(result.reasons),

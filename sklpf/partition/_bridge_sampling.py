@@ -17,7 +17,8 @@ from sklpf._utils.sklearn import StrOptions
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._fitted_proposals import FITS, FittedProposal
 from sklpf.partition._posterior_draws import posterior_draws
-from sklpf.paths import Gaussian, GeometricPath
+from sklpf.paths import DataRows, Gaussian, GeometricPath
+from sklpf.paths._capabilities import has
 from sklpf.readings import Reading, conclude
 from sklpf.readings._diagnostics import Diagnostic
 from sklpf.reweighting import bar, effective_sample_size, overlap
@@ -215,7 +216,7 @@ class BridgeSampling(PartitionEstimator):
             points = np.asarray(self._given_draws, dtype=np.float64)
             path = GeometricPath(path, base=Gaussian.fit(points.reshape(-1, points.shape[-1])))
         path = super()._as_path(path)
-        if not isinstance(path, GeometricPath) or hasattr(path, "rows"):
+        if not isinstance(path, GeometricPath) or has(path, DataRows):
             raise TypeError(
                 "BridgeSampling needs a GeometricPath, a density on R^d, got a"
                 f" {type(path).__name__}"

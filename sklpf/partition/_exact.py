@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from sklpf._utils.parallel import parallel_map
 from sklpf._utils.sklearn import N_JOBS
 from sklpf.partition._base import PartitionEstimator
-from sklpf.paths import ClosedForm, Enumeration
+from sklpf.paths import ClosedForm, EnumeratedDraws, EnumeratedRows, Enumeration
 from sklpf.paths._capabilities import has, require
 from sklpf.readings import PartitionResult
 from sklpf.readings._diagnostics import Diagnostic
@@ -76,7 +76,7 @@ class Exact(PartitionEstimator):
         return _enumerated(path, float(logsumexp(self._block_sums(path))))
 
     def _estimate_rows(self, path, rows, seeds) -> Iterator[PartitionResult]:
-        if not hasattr(path, "enumerate_rows"):
+        if not has(path, EnumeratedRows):
             return super()._estimate_rows(path, rows, seeds)
         check_enumerable(path)
         return (
@@ -93,6 +93,7 @@ class Exact(PartitionEstimator):
         path.
         """
         check_enumerable(path)
+        require(path, EnumeratedDraws, "Exact.sample")
         return path.sample_enumerated(self._block_sums(path), n, rng)
 
 

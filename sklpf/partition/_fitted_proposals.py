@@ -72,12 +72,14 @@ def fit_t(points: Points, n_effective: float, rng: np.random.Generator) -> Fitte
     """A t distribution by maximum likelihood, with degrees of freedom from 1 to 100."""
     start = Gaussian.fit(points)
     density = StudentT(start.mean, start.covariance, _DEGREES_OF_FREEDOM[0])
-    best, highest = density, -np.inf
+    best = density
+    highest = -np.inf
     for df in _DEGREES_OF_FREEDOM:
         density = _em_steps(density, df, points, start.covariance)
         log_likelihood = density.log_density(points).mean()
         if log_likelihood > highest:
-            best, highest = density, log_likelihood
+            best = density
+            highest = log_likelihood
     return FittedProposal(best)
 
 

@@ -42,7 +42,8 @@ class Pieces(NamedTuple):
         the log there.
         """
         left, right, log_left, log_right, slope = (array[piece] for array in self)
-        fall, uniforms = np.abs(log_right - log_left), rng.random(len(piece))
+        fall = np.abs(log_right - log_left)
+        uniforms = rng.random(len(piece))
         with np.errstate(divide="ignore", invalid="ignore"):
             steep = -np.log1p(uniforms * np.expm1(-fall)) / np.abs(slope)
             depth = np.where(fall > 1e-8, steep, uniforms * (right - left))  # from the higher end
@@ -77,8 +78,12 @@ class Hull:
         center: float,
         scale: float,
     ):
-        self._log_density, self.low, self.high, self.n_evaluations = log_density, low, high, 0
-        self.x, self.h = np.empty(0), np.empty(0)
+        self._log_density = log_density
+        self.low = low
+        self.high = high
+        self.n_evaluations = 0
+        self.x = np.empty(0)
+        self.h = np.empty(0)
         grid = np.clip(center + scale * np.linspace(-8, 8, 17), low, high)
         self._add(np.append(grid, [side for side in (low, high) if np.isfinite(side)]))
         self._bracket()
@@ -89,9 +94,11 @@ class Hull:
         """
         points = np.setdiff1d(points, self.x)
         self.n_evaluations += len(points)
-        x, h = np.append(self.x, points), np.append(self.h, self._log_density(points))
+        x = np.append(self.x, points)
+        h = np.append(self.h, self._log_density(points))
         order = np.argsort(x)
-        x, h = x[order], h[order]
+        x = x[order]
+        h = h[order]
         inside = np.flatnonzero(h > -np.inf)
         if not len(inside):
             raise ValueError(
@@ -107,11 +114,13 @@ class Hull:
             )
         self.low = max(self.low, x[first - 1]) if first > 0 else self.low
         self.high = min(self.high, x[last + 1]) if last + 1 < len(x) else self.high
-        self.x, self.h = x[inside], h[inside]
+        self.x = x[inside]
+        self.h = h[inside]
         self._check_concave()
 
     def _check_concave(self) -> None:
-        x, h = self.x, self.h
+        x = self.x
+        h = self.h
         share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
         chord = h[:-2] + share * (h[2:] - h[:-2])
         below = chord - h[1:-1] > _ROUNDING * np.maximum(
@@ -128,7 +137,8 @@ class Hull:
     def _bracket(self) -> None:
         """Add points until there are three, and log f falls to either side that is open."""
         for _ in range(_MOST_STEPS):
-            x, h = self.x, self.h
+            x = self.x
+            h = self.h
             if len(x) < 3:
                 wanted = [
                     x[0] - 0.5 * _reach(x[0] - self.low),
@@ -152,9 +162,12 @@ class Hull:
         """The lines above log f, and the interval of each: those from the left of every one, then
         from the right.
         """
-        x, h, slope = self.x, self.h, np.diff(self.h) / np.diff(self.x)
+        x = self.x
+        h = self.h
+        slope = np.diff(self.h) / np.diff(self.x)
         left, right = np.r_[self.low, x], np.r_[x, self.high]
-        from_left, from_right = np.r_[0.0, 0.0, slope], np.r_[slope, 0.0, 0.0]
+        from_left = np.r_[0.0, 0.0, slope]
+        from_right = np.r_[slope, 0.0, 0.0]
         meet = np.r_[left[:2], x[1:-2] + np.diff(x)[1:-1] * self._shares(slope), right[-2:]]
         with np.errstate(invalid="ignore"):  # 0 * inf: lines that aren't there
             at_left = np.where(meet > left, np.r_[0.0, h] + from_left * (meet - left), -np.inf)
@@ -174,7 +187,9 @@ class Hull:
         """Where the continued chords meet in the intervals that have two, as shares of their
         widths.
         """
-        before, own, after = slope[:-2], slope[1:-1], slope[2:]
+        before = slope[:-2]
+        own = slope[1:-1]
+        after = slope[2:]
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.clip(
                 np.where(before > after, (own - after) / (before - after), 0.5), 0.0, 1.0
@@ -182,7 +197,8 @@ class Hull:
 
     def lower_log_masses(self) -> Array:
         """Log of the integral of exp of the chords, which lie below log f, by interval (n + 1,)."""
-        x, h = self.x, self.h
+        x = self.x
+        h = self.h
         chords = Pieces(x[:-1], x[1:], h[:-1], h[1:], np.diff(h) / np.diff(x))
         return np.r_[-np.inf, chords.log_masses(), -np.inf]
 
@@ -213,7 +229,8 @@ class Hull:
         """A point in each interval: near where the lines meet, or 2 lengths of decay out into an
         open tail.
         """
-        x, slope = self.x, np.diff(self.h) / np.diff(self.x)
+        x = self.x
+        slope = np.diff(self.h) / np.diff(self.x)
         shares = np.r_[0.5, np.clip(self._shares(slope), _NEAREST, 1 - _NEAREST), 0.5]
         first = x[0] - 2 / slope[0] if np.isinf(self.low) else (self.low + x[0]) / 2
         last = x[-1] - 2 / slope[-1] if np.isinf(self.high) else (x[-1] + self.high) / 2

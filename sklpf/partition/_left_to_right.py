@@ -28,7 +28,10 @@ from sklpf.runs import AnnealingRun
 _MAX_SPREAD = (
     2.0  # nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
 )
-_GUIDING, _PILOTS, _PILOT_PARTICLES = 4, 8, 16  # filters of either pilot, and their particles
+# filters of either pilot, and their particles
+_GUIDING = 4
+_PILOTS = 8
+_PILOT_PARTICLES = 16
 _FEWEST, _MOST = (
     32,
     1000,

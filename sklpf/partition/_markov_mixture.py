@@ -4,6 +4,7 @@ acceptance ratio.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -26,7 +27,9 @@ from sklpf.runs import ExchangeRun, Run
 from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
-_STATES, _DRAWS = 1, 2  # random streams
+# random streams
+_STATES = 1
+_DRAWS = 2
 _FEWEST = 0.1  # share of weights that count
 
 
@@ -73,7 +76,9 @@ class MarkovMixture(PartitionEstimator):
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
         See `PartitionEstimator`. The standard error is a jackknife over the ladders of the model's
-        draws, given the centres; the interval uses Student t with G - 1 degrees of freedom.
+        draws, given the centres, and to its square comes that of 1 / `n_centres`: what fewer than
+        one centre stands for is not seen, and where all agree their spread says nothing. The
+        interval uses Student t with G - 1 degrees of freedom.
         ``result_.diagnostics`` holds ``effective_share`` (of the mixture's draws), ``overlap`` of
         the two kinds of draws, the ``one_sided`` estimate from the mixture's draws alone, and
         ``tempering``, that of the tempering run.
@@ -149,10 +154,8 @@ class MarkovMixture(PartitionEstimator):
         )
         state, run = tempering._draw(path, 2 * n, np.random.default_rng(stream_key(seed, _STATES)))
         ladder = np.arange(2 * n) % (2 * n_groups)
-        centres, rng = (
-            path.take(state, np.flatnonzero(ladder < n_groups)),
-            np.random.default_rng(stream_key(seed, _DRAWS)),
-        )
+        centres = path.take(state, np.flatnonzero(ladder < n_groups))
+        rng = np.random.default_rng(stream_key(seed, _DRAWS))
         drawn = path.mixture_log_weights(centres, path.draw_conditional(centres, rng))
         others = path.mixture_log_weights(
             centres, path.take(state, np.flatnonzero(ladder >= n_groups))
@@ -168,11 +171,14 @@ class MarkovMixture(PartitionEstimator):
 
     @classmethod
     def _reading(cls, run) -> Reading:
-        drawn, others = run.mixture_draws, run.model_draws
+        drawn = run.mixture_draws
+        others = run.model_draws
         n_groups = len(others)
         log_partition, std_error = jackknife(
             lambda keep: bar(drawn[keep].ravel(), -others[keep].ravel()), n_groups
         )
+        # Centres that agree say nothing of the mass that fewer than one of them stands for.
+        error = math.hypot(float(std_error), 1 / drawn.size)
         before = read(run.tempering).result
         diagnostics = {
             "effective_share": effective_sample_size(drawn.ravel()) / drawn.size,
@@ -184,7 +190,7 @@ class MarkovMixture(PartitionEstimator):
             run,
             "MarkovMixture",
             float(log_partition),
-            float(std_error),
+            error,
             n_groups - 1,
             alarms=_alarms(diagnostics)
             + [replace(alarm, seen=f"the tempering run: {alarm.seen}") for alarm in before.alarms],
@@ -194,7 +200,8 @@ class MarkovMixture(PartitionEstimator):
 
 def _alarms(diagnostics) -> list[Alarm]:
     """An alarm if the centres don't cover the model."""
-    share, shared = diagnostics["effective_share"], diagnostics["overlap"]
+    share = diagnostics["effective_share"]
+    shared = diagnostics["overlap"]
     if min(share, shared) >= _FEWEST:
         return []
     seen = (

@@ -67,7 +67,8 @@ class MBAR(ReweightingEstimator):
         return mbar_curve(run)
 
     def _alarms(self, run, curve, diagnostics, std_error):
-        samples, zeta = run.samples, curve(np.arange(run.n_groups))
+        samples = run.samples
+        zeta = curve(np.arange(run.n_groups))
         matrix = overlap_matrix(samples.vectors, samples.counts, zeta)
         pairs = np.array([_pair_overlap(samples, zeta, k) for k in range(len(zeta) - 1)])
         second = float(np.linalg.eigvalsh(matrix)[-2]) if len(matrix) > 1 else np.nan

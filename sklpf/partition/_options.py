@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,11 @@ ANNEALING: dict[str, Any] = {
     "n_temperatures": [Interval(Integral, 2, None, closed="left")],
     "ladder": [StrOptions(set(ADAPTIVE_LADDERS)), "array-like"],
 }
+PRIOR: list[Any] = [
+    StrOptions({"uniform"}),
+    Interval(Real, None, None, closed="neither"),
+    "array-like",
+]
 
 
 def log_prior_of(prior, ladder):

@@ -40,7 +40,9 @@ from sklpf.runs._plan import check_ends, doubling, n_tuning_moves
 from sklpf.transitions import Transition
 
 _SHORTEST_ROUND = 16
-_FEWEST, _MOST = 6, 60  # levels that "auto" chooses between
+# levels that "auto" chooses between
+_FEWEST = 6
+_MOST = 60
 _MOST_KEPT = 20_000  # states of which a round keeps vectors
 
 
@@ -223,17 +225,15 @@ class ParallelTempering(PartitionEstimator):
         checkpoint = self._checkpoint(path, seed)
         path, move = self._first_ladder(path), self._transition(path)
         transition = move.tune(path, stream_key(seed, TUNE))
-        lengths, bound = (
-            doubling(self.n_sweeps, _SHORTEST_ROUND),
-            lower_bound(path, stream_key(seed, BOUND)),
-        )
+        lengths = doubling(self.n_sweeps, _SHORTEST_ROUND)
+        bound = lower_bound(path, stream_key(seed, BOUND))
         ladders = start_ladders(path, transition, self.n_ladders, stream_key(seed, 0))
-        shift, n_sweeps, precise = (
-            np.zeros(len(path.ladder) - 1),
-            n_tuning_moves(move, transition),
-            0,
-        )
-        i, repeated, history = 0, False, NO_ROUNDS
+        shift = np.zeros(len(path.ladder) - 1)
+        n_sweeps = n_tuning_moves(move, transition)
+        precise = 0
+        i = 0
+        repeated = False
+        history = NO_ROUNDS
         while i < len(lengths):
             n_scans = lengths[i]
             key = stream_key(seed, 1, i)
@@ -309,10 +309,8 @@ def _rough_ratios(ladders, run, ratios) -> NDArray[np.float64]:
     """References log Z_(k+1) / Z_k for the next round, finite where this one's sums are cut off: by
     its last states.
     """
-    path, nearest = (
-        ladders.path,
-        np.clip(np.nan_to_num(ratios - run.shift), -MOST_SHIFTED, MOST_SHIFTED),
-    )
+    path = ladders.path
+    nearest = np.clip(np.nan_to_num(ratios - run.shift), -MOST_SHIFTED, MOST_SHIFTED)
     steps = []
     for state, _, levels in ladders.chains:
         with np.errstate(invalid="ignore"):  # -inf - (-inf) behind walls

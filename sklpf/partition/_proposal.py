@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.random import Stream
-from sklpf.paths import GeometricPath
+from sklpf.paths import DataRows, GeometricPath
 from sklpf.paths._as_base import as_base
-from sklpf.paths._capabilities import require_base
+from sklpf.paths._capabilities import has, require_base
 from sklpf.runs._plan import check_finite
 from sklpf.transitions._pilot import reflect
 
@@ -58,9 +58,8 @@ def proposing(path: Any, proposal: Any) -> Any:
     """
     if proposal is None:
         return path
-    if not isinstance(path, GeometricPath) or hasattr(
-        path, "rows"
-    ):  # a model's path has coordinates of its own
+    if not isinstance(path, GeometricPath) or has(path, DataRows):
+        # a model's path has coordinates of its own
         raise TypeError(
             f"proposal must be None for a {type(path).__name__}: proposals are for a GeometricPath,"
             " a density on R^d; give the path or the model another base"

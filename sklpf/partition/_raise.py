@@ -18,7 +18,7 @@ from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.paths import DataStarts, TargetDraws
+from sklpf.paths import DataStarts, EnumeratedDraws, TargetDraws
 from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base
 from sklpf.readings import Reading, conclude
@@ -154,7 +154,8 @@ class RAISE(PartitionEstimator):
         n_pilot_chains = self.n_starts * self.n_chains_per_start
         path, transition, n_pilot, _ = self._plan(path, seed, n_pilot_chains)
         starts, kind = find_starts(self, path, self.n_starts, seed)
-        key, m = stream_key(seed, _DOWN), self.n_chains_per_start
+        key = stream_key(seed, _DOWN)
+        m = self.n_chains_per_start
         down = anneal_down(path, transition, starts, m, key, self.n_jobs, checkpoint)
         n_sweeps = n_pilot + down.size * (len(path.ladder) - 1)
         return AnnealingRun(
@@ -221,7 +222,7 @@ def find_starts(estimator: PartitionEstimator, path, n: int, seed: int) -> tuple
     if has(path, TargetDraws):
         return path.sample_target(n, Stream(key)), "exact"
     rng = np.random.default_rng(key)
-    if hasattr(path, "sample_enumerated") and path.log2_states <= MAX_LOG2_STATES:
+    if has(path, EnumeratedDraws) and path.log2_states <= MAX_LOG2_STATES:
         return Exact(n_jobs=estimator.n_jobs).sample(path, n, rng), "exact"
     tempering = ParallelTempering(
         transition=estimator.transition, checkpoint=estimator.checkpoint, n_jobs=estimator.n_jobs

@@ -20,7 +20,10 @@ from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
 from sklpf.runs import Run
 from sklpf.runs._draws import has_points, points_of
 
-_DRAWS, _ACCEPTS, _COVER = 1, 2, 3  # random streams
+# random streams
+_DRAWS = 1
+_ACCEPTS = 2
+_COVER = 3
 _FEWEST = 10  # accepted draws
 _ROUNDING = 1e-9  # by which log f may exceed the bound, relative to its size
 
@@ -165,7 +168,8 @@ class RejectionSampling(PartitionEstimator):
 
     @classmethod
     def _reading(cls, run) -> Reading:
-        k, n = run.n_accepted, run.n_samples
+        k = run.n_accepted
+        n = run.n_samples
         diagnostics: dict[str, Any] = {"acceptance": k / n, "n_accepted": k}
         log_bound = run.base_log_partition + run.log_bound
         if k == 0:

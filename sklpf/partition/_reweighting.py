@@ -160,6 +160,10 @@ class ReweightingEstimator(PartitionEstimator):
             "difference_std_error": float(errors[-1]),
         }
         alarms = [*own.result.alarms, *self._alarms(run, curve_of, diagnostics, std_error)]
+        # The error of a quadrature is the same in all groups, so that the jackknife can't see it.
+        quadrature = diagnostics.get("quadrature_error", 0.0)
+        if np.isfinite(quadrature) and "approximate" not in diagnostics:
+            std_error = float(np.hypot(std_error, quadrature))
         if not np.isfinite([log_partition, std_error]).all():
             alarms.append(_missing_states(run))
         elif between.alarms(run.n_groups):

@@ -3,66 +3,42 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sklpf._utils.progress import round_done
 from sklpf._utils.random import stream_key
-from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf.partition._base import BOUND, WALLS, PartitionEstimator
-from sklpf.partition._options import ANNEALING, log_prior_of
-from sklpf.partition._walls import first_ratio
-from sklpf.paths._capabilities import require_base
-from sklpf.readings import Reading
+from sklpf._utils.sklearn import StrOptions
+from sklpf.partition._base import BOUND
+from sklpf.partition._options import PRIOR, log_prior_of
+from sklpf.partition._simulated_tempering import SimulatedTempering, Start
+from sklpf.paths import Endpoints
+from sklpf.paths._capabilities import has, require_base
 from sklpf.readings._bound import lower_bound
-from sklpf.readings._diagnostics import CURVE, LEVEL, PAIR, PLAIN_BOUND, ROUNDS, Diagnostic
 from sklpf.readings._rounds import (
     ALL,
     CROSSED,
     N_GROUPS,
     TOLERANCE,
     at_target,
-    judge,
     largest_move,
-    pool_rounds,
 )
-from sklpf.readings._tempering import read_tempering
 from sklpf.reweighting import Pooled
-from sklpf.runs import ContinuousRun, ExchangeRun, Round, TemperingRun
+from sklpf.runs import ContinuousRun, Run, TemperingRun
 from sklpf.runs._continuous import check_mass, temper_continuously
-from sklpf.runs._history import NO_ROUNDS, with_round
-from sklpf.runs._pilot import run_pilot
+from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import doubling
-from sklpf.runs._rounds import START, Setup, run_round
-from sklpf.runs._tempering import Adaptation, pool_groups
+from sklpf.runs._rounds import START, run_round
 from sklpf.transitions import Transition
 
 _SHORTEST_ROUND = 8  # redraws of the first burn-in round
-_PAPER_ROUNDS, _PAPER_SWEEPS = 10, 50
-_MOST_SWEEPS_PER_REDRAW = 3
+_PAPER_ROUNDS = 10
+_PAPER_SWEEPS = 50
 _NOISE = 3.0  # burn-in ends when log Z_k moves by less than this many standard errors
-_MAX_VECTORS = 5_000
 
 
-class Start(NamedTuple):
-    """What production begins with.
-
-    Chains, weights log Z_k - log Z_0 (K,), an estimate of them, a chain's sweeps, and of every
-    round until then log Z / Z_0, its standard error and a chain's sweeps (R, 3).
-    """
-
-    chains: list[tuple[Any, tuple, NDArray[np.int64]]]
-    curve: NDArray[np.float64]
-    estimate: Pooled
-    used: int
-    history: NDArray[np.float64]
-    adaptation: Adaptation | None = None
-
-
-class RTS(PartitionEstimator):
+class RTS(SimulatedTempering):
     """Rao-Blackwellised tempered sampling (Carlson et al. 2016).
 
     Every chain walks up and down the ladder: after some sweeps at its level k its next level is
@@ -200,19 +176,10 @@ class RTS(PartitionEstimator):
     """
 
     _parameter_constraints = {
-        **ANNEALING,
-        "n_chains": [Interval(Integral, N_GROUPS, None, closed="left")],
-        "n_sweeps": [Interval(Integral, 16, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither"), None],
-        "max_sweeps": [Interval(Integral, 1, None, closed="left"), None],
-        "prior": [
-            StrOptions({"uniform"}),
-            Interval(Real, None, None, closed="neither"),
-            "array-like",
-        ],
+        **SimulatedTempering._parameter_constraints,
+        "prior": PRIOR,
         "rao_blackwell": ["boolean"],
         "init": [StrOptions({"adaptive", "paper"})],
-        "sweeps_per_redraw": [Interval(Integral, 1, None, closed="left"), None],
         "continuous": ["boolean"],
     }
 
@@ -253,126 +220,36 @@ class RTS(PartitionEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _diagnostics = {
-        **CURVE,
-        "between_groups": Diagnostic("share of the variance between groups of chains", "low"),
-        "effective_draws": Diagnostic("effective number of independent draws of a chain", "high"),
-        "overlap": Diagnostic("overlap of neighbouring levels, lowest (1: full)", "high", PAIR),
-        "mbar_log_partition": Diagnostic("log Z_target - log Z_base by MBAR (nats)"),
-        "bar_log_partition": Diagnostic("log Z_target - log Z_base by BAR (nats)"),
-        **PLAIN_BOUND,
-        "crossed": Diagnostic("share of chains that crossed the ladder, by group", "", ("group",)),
-        "n_rounds": Diagnostic("rounds of production"),
-        "shares": Diagnostic(dimensions=LEVEL),
-        "log_pseudo_prior": Diagnostic(dimensions=LEVEL),
-        **ROUNDS,
-    }
-    _run_class: type | tuple[type, ...] = (TemperingRun, ContinuousRun)
+    _run_class = (TemperingRun, ContinuousRun)
     _read_options = ("rao_blackwell", "tol")
 
-    @classmethod
-    def _reading(cls, run) -> Reading:
-        return read_tempering(run)
+    @property
+    def _averages(self):
+        return self.rao_blackwell
 
-    def _as_path(self, path):
-        if isinstance(path, ExchangeRun):
-            raise ValueError(
-                "path must be a run of RTS: one of ParallelTempering has equally many states at"
-                " every level, which makes averaged level probabilities look far more certain than"
-                " they are; take BAR or MBAR"
-            )
-        return super()._as_path(path)
+    def _log_prior(self, ladder):
+        return log_prior_of(self.prior, ladder)
 
-    def _sample(self, path, seed) -> TemperingRun | ContinuousRun:
+    def _sample(self, path, seed) -> Run:
         if self.continuous:
-            _check_continuous(path, self.rao_blackwell, self.tol)
-        base_log_partition = require_base(path, type(self).__name__)
-        checkpoint = self._checkpoint(path, seed)
-        path, transition, n_moves, _ = self._plan(path, seed, self.n_chains)
-        first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
-        options = {"n_jobs": self.n_jobs, "checkpoint": checkpoint}
-        # a base with draws outside of the target is refused below where beta is continuous
-        known = None
-        if not self.continuous:
-            known = first_ratio(
-                path, self.n_chains * self.n_sweeps, self.tol, stream_key(seed, WALLS)
-            )
-        ratio, n_draws, alarms = known or (None, 0, ())
-        setup = Setup(path, transition, first, seed, self._sweeps_per_redraw(path), options, ratio)
-        log_prior = log_prior_of(self.prior, path.ladder)
-        bound, redraws = lower_bound(path, stream_key(seed, BOUND)), setup.sweeps_per_redraw
-        if self.continuous:
-            check_mass(setup)
-            weights, (betas, gains, summaries), previous, n_sweeps, history = (
-                self._produce_continuously(setup, log_prior)
-            )
-            return ContinuousRun(
-                ladder=path.ladder,
-                base_log_partition=base_log_partition,
-                n_sweeps=n_moves + n_sweeps * self.n_chains,
-                history=history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves],
-                bound=bound,
-                first=first,
-                log_pseudo_prior=weights,
-                betas=betas,
-                gains=gains,
-                summaries=summaries,
-                previous=previous,
-                sweeps_per_redraw=redraws,
-            )
-        start = self._initialise(setup, log_prior)
-        rounds, previous, n_sweeps, history = self._produce(setup, log_prior, start)
-        return TemperingRun(
-            ladder=path.ladder,
-            base_log_partition=base_log_partition,
-            n_sweeps=n_moves + n_draws + n_sweeps * self.n_chains,
-            history=history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves + n_draws],
-            bound=bound,
-            known=alarms,
-            first_ratio=ratio,
-            draws=rounds[-1].draws,
-            first=first,
-            rounds=rounds,
-            previous=previous,
-            sweeps_per_redraw=redraws,
-            adaptation=start.adaptation,
-        )
+            return self._temper_continuously(path, seed)
+        return super()._sample(path, seed)
 
-    def _sweeps_per_redraw(self, path) -> int:
-        n = self.sweeps_per_redraw
-        if n is None:
-            n = int(np.clip(np.ceil(4 * path.ladder_cost), 1, _MOST_SWEEPS_PER_REDRAW))
-        if self.n_sweeps < 16 * n:
-            raise ValueError(
-                f"n_sweeps must be at least {16 * n} with {n} sweeps per redraw, got"
-                f" {self.n_sweeps}"
-            )
-        return int(n)
-
-    # -- initialisation
     def _initialise(self, setup, log_prior) -> Start:
-        return (self._paper_rounds if self.init == "paper" else self._pilot_and_burn_in)(
-            setup, log_prior
-        )
+        if self.init == "paper":
+            return self._paper_rounds(setup, log_prior)
+        return self._pilot_and_burn_in(setup, log_prior)
 
-    def _pilot(self, setup, log_prior):
-        """The groups' chains, the estimate of the curve and a chain's sweeps."""
-        used = self.n_sweeps // 4
-        chains, log_weights = run_pilot(setup, log_prior, used)
-        sums = pool_groups(setup.first, log_weights, axis=0)
-        estimate = Pooled(
-            np.zeros((1, len(log_prior))), sums[np.newaxis], first_ratio=setup.first_ratio
-        )
-        return chains, estimate, used
-
-    def _pilot_and_burn_in(self, setup, log_prior):
+    def _pilot_and_burn_in(self, setup, log_prior) -> Start:
+        """Annealed chains give the first weights; rounds of doubling length improve them."""
         chains, estimate, used = self._pilot(setup, log_prior)
         history = self._with_round(NO_ROUNDS, setup, "pilot", at_target(estimate), used)
         for i, n_redraws in enumerate(
             doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)
         ):
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
-            old, estimate = estimate, self._pool(setup, last)
+            old = estimate
+            estimate = self._pool(setup, last)
             used += n_redraws * setup.sweeps_per_redraw
             history = self._with_round(
                 history, setup, f"burn-in {i + 1}", at_target(estimate), used
@@ -381,8 +258,11 @@ class RTS(PartitionEstimator):
                 break
         return Start(chains, estimate(ALL), estimate, used, history)
 
-    def _paper_rounds(self, setup, log_prior):
-        n_levels, used, history = len(log_prior), 0, NO_ROUNDS
+    def _paper_rounds(self, setup, log_prior) -> Start:
+        """Short rounds from base draws until visits are even, as Carlson et al. do."""
+        n_levels = len(log_prior)
+        used = 0
+        history = NO_ROUNDS
         chains = [setup.base_chains(START, group) for group in range(setup.n_groups)]
         sums = np.zeros((1, N_GROUPS, n_levels))
         estimate = Pooled(np.zeros((1, n_levels)), sums, first_ratio=setup.first_ratio)
@@ -391,7 +271,8 @@ class RTS(PartitionEstimator):
         for i in range(min(_PAPER_ROUNDS, self.n_sweeps // (2 * length))):
             chains = setup.with_fresh_levels(chains, i)
             chains, last = run_round(setup, (0, i), chains, log_prior - estimate(ALL), n_redraws)
-            estimate, used = self._pool(setup, last), used + length
+            estimate = self._pool(setup, last)
+            used = used + length
             history = self._with_round(
                 history, setup, f"burn-in {i + 1}", at_target(estimate), used
             )
@@ -400,72 +281,33 @@ class RTS(PartitionEstimator):
                 break
         return Start(chains, estimate(ALL), estimate, used, history)
 
-    def _with_round(self, history, setup, name, value, used, n_redraws=None):
-        """The history with one more round, said where somebody listens; production goes on for so
-        many redraws.
-        """
-        n_left = self.n_sweeps - used if n_redraws is None else n_redraws * setup.sweeps_per_redraw
-        log_partition = setup.path.base_log_partition + value[0]
-        round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
-        return with_round(history, value[0], value[1], used)
-
-    def _pool(self, setup, last) -> Pooled:
-        return pool_rounds(setup.first, [last], self.rao_blackwell, first_ratio=setup.first_ratio)
-
-    # -- production
-    def _produce(self, setup, log_prior, start):
-        """One round, or with `tol` as many as it takes; returns them, the last one's estimate,
-        sweeps and history.
-        """
-        most = max(
-            self.n_sweeps, 50 * self.n_sweeps if self.max_sweeps is None else self.max_sweeps
-        )
-        chains, curve, estimate, used, history, _ = start
-        n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
-        rounds: list[Round] = []
-        while True:
-            n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
-            chains, last = run_round(
-                setup,
-                (1, len(rounds)),
-                chains,
-                log_prior - curve,
-                n_redraws,
-                n_kept,
-                self._keeps_draws,
-            )
-            rounds, previous = [*(earlier.thinned() for earlier in rounds), last], estimate
-            used += n_redraws * setup.sweeps_per_redraw
-            if self.tol is None:
-                break
-            verdict = judge(setup.first, rounds, previous, self.rao_blackwell)
-            estimate, curve = verdict.pooled, verdict.pooled(ALL)
-            n_redraws = min(
-                sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw
-            )
-            if (verdict.std_error <= self.tol and not verdict.alarms) or n_redraws < 2:
-                break
-            value = float(curve[-1]), verdict.std_error
-            history = self._with_round(
-                history, setup, f"round {len(rounds)}", value, used, n_redraws
-            )
-        parts = previous.log_pseudo_prior, previous.log_sums, previous.sizes, previous.log_extra
-        return tuple(rounds), parts, used, history
-
-    def _produce_continuously(self, setup, log_prior):
-        """One round; returns its weights, what it left, the estimate before it, a chain's sweeps
-        and the history.
-        """
+    def _temper_continuously(self, path, seed) -> ContinuousRun:
+        """Production is one round, whose inverse temperatures are drawn from [0, 1]."""
+        _check_continuous(path, self.rao_blackwell, self.tol)
+        base_log_partition = require_base(path, type(self).__name__)
+        checkpoint = self._checkpoint(path, seed)
+        path, transition, n_moves, _ = self._plan(path, seed, self.n_chains)
+        setup = self._setup(path, transition, seed, checkpoint)
+        log_prior = self._log_prior(path.ladder)
+        bound = lower_bound(path, stream_key(seed, BOUND))
+        check_mass(setup)
         chains, curve, estimate, used, history, _ = self._initialise(setup, log_prior)
         n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
-        records = temper_continuously(setup, chains, log_prior - curve, n_redraws)
-        previous = estimate.log_pseudo_prior, estimate.log_sums, estimate.sizes
-        return (
-            log_prior - curve,
-            records,
-            previous,
-            used + n_redraws * setup.sweeps_per_redraw,
-            history,
+        betas, gains, summaries = temper_continuously(setup, chains, log_prior - curve, n_redraws)
+        used += n_redraws * setup.sweeps_per_redraw
+        return ContinuousRun(
+            ladder=path.ladder,
+            base_log_partition=base_log_partition,
+            n_sweeps=n_moves + used * self.n_chains,
+            history=history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves],
+            bound=bound,
+            first=setup.first,
+            log_pseudo_prior=log_prior - curve,
+            betas=betas,
+            gains=gains,
+            summaries=summaries,
+            previous=(estimate.log_pseudo_prior, estimate.log_sums, estimate.sizes),
+            sweeps_per_redraw=setup.sweeps_per_redraw,
         )
 
 
@@ -473,7 +315,7 @@ def _check_continuous(path, rao_blackwell: bool, tol: float | None) -> None:
     """Raise ValueError unless RTS with these parameters can temper a path at continuous inverse
     temperatures.
     """
-    if not hasattr(path, "ends"):
+    if not has(path, Endpoints):
         raise ValueError(
             "continuous=True needs a path with log f_beta = log f_0 + beta (log f_1 - log f_0), a"
             f" TemperedPath or GeometricPath; {type(path).__name__} has no method ends(state): take"

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.partition._adaptive import AdaptiveTempering
-from sklpf.partition._rts import RTS
+from sklpf.partition._options import PRIOR, log_prior_of
 from sklpf.transitions import Transition
 
 # the gain settles when no level's share of the visits is off by more than 1 - _EVEN of itself
@@ -24,15 +24,19 @@ class TwoStageGain:
     """
 
     def __init__(self, prior, exponent):
-        self.prior, self.exponent = prior, exponent
-        self.visits, self.n_draws, self.settled_at = np.zeros(len(prior)), 0, None
+        self.prior = prior
+        self.exponent = exponent
+        self.visits = np.zeros(len(prior))
+        self.n_draws = 0
+        self.settled_at = None
 
     @property
     def settled(self) -> bool:
         return self.settled_at is not None
 
     def gain(self, n_draws):
-        t, t0 = self.n_draws + n_draws, self.settled_at
+        t = self.n_draws + n_draws
+        t0 = self.settled_at
         slow = t**-self.exponent if t0 is None else 1 / (t - t0 + t0**self.exponent)
         return n_draws * min(self.prior.min(), slow)
 
@@ -111,11 +115,8 @@ class SAMS(AdaptiveTempering):
     """
 
     _parameter_constraints = {
-        **{
-            name: rule
-            for name, rule in RTS._parameter_constraints.items()
-            if name not in ("rao_blackwell", "init")
-        },
+        **AdaptiveTempering._parameter_constraints,
+        "prior": PRIOR,
         "update": [StrOptions({"rao-blackwell", "binary"})],
         "exponent": [Interval(Real, 0.5, 1, closed="neither")],
     }
@@ -156,6 +157,13 @@ class SAMS(AdaptiveTempering):
         self.verbose = verbose
 
     _unsettled = "levels were not visited evenly while the weights adapted"
+
+    @property
+    def _visits_are_probabilities(self):
+        return self.update == "rao-blackwell"
+
+    def _log_prior(self, ladder):
+        return log_prior_of(self.prior, ladder)
 
     def _rule(self, log_prior):
         return TwoStageGain(np.exp(log_prior), self.exponent)

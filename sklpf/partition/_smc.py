@@ -188,9 +188,12 @@ class SMC(PartitionEstimator):
 
     def _sample(self, path, seed) -> PopulationRun:
         run, plan, populations = self._climb(path, seed)
-        chain_length, n_moves = run.chain_length, (run.chain_length or 2) - 1
-        checkpoint, n_back = self._checkpoint(path, seed), max(_FEWEST_BACK, run.n_starts)
-        settling, key = stream_key(seed, _SETTLE), stream_key(seed, _DOWN)
+        chain_length = run.chain_length
+        n_moves = (run.chain_length or 2) - 1
+        checkpoint = self._checkpoint(path, seed)
+        n_back = max(_FEWEST_BACK, run.n_starts)
+        settling = stream_key(seed, _SETTLE)
+        key = stream_key(seed, _DOWN)
         ends = self._at_target(
             plan, populations, n_back, Stream(key).generator(), settling, checkpoint
         )
@@ -226,7 +229,8 @@ class SMC(PartitionEstimator):
         return draws_of(path, state, _log_weights(populations), groups)
 
     def _climb(self, path, seed):
-        base_log_partition, chain_length = require_base(path, "SMC"), self._chain_length()
+        base_log_partition = require_base(path, "SMC")
+        chain_length = self._chain_length()
         checkpoint = self._checkpoint(path, seed)
         plan = self._plan(path, seed, self.n_particles)
         bound = lower_bound(plan.path, stream_key(seed, BOUND))
@@ -271,7 +275,8 @@ class SMC(PartitionEstimator):
     @classmethod
     def _reading(cls, run) -> Reading:
         by_population = log_mean_exp(run.log_weights, axis=1)
-        groups, families = mean_weight(by_population), mean_weight(run.log_weights.ravel())
+        groups = mean_weight(by_population)
+        families = mean_weight(run.log_weights.ravel())
         log_partition = run.base_log_partition + groups.log_mean
         std_error = groups.std_error
         alive = by_population > -np.inf
@@ -341,7 +346,8 @@ def _between_populations(run, alive) -> float:
 def _alarms(run, diagnostics) -> list[Alarm]:
     n_all = run.log_weights.size
     needed = min(_ENOUGH_FAMILIES, _LARGE_SHARE * n_all)
-    here, there = diagnostics["effective_families"], diagnostics["effective_families_from_target"]
+    here = diagnostics["effective_families"]
+    there = diagnostics["effective_families_from_target"]
     what = (
         "effective number of ancestors"
         if run.chain_length is None
@@ -358,10 +364,8 @@ def _alarms(run, diagnostics) -> list[Alarm]:
             " needed)"
         )
         alarms.append(Alarm("few-effective-particles-from-target", seen, remedy))
-    between, most = (
-        diagnostics["between_populations"],
-        max(MOST_BETWEEN, _INDEPENDENT / run.n_starts),
-    )
+    between = diagnostics["between_populations"]
+    most = max(MOST_BETWEEN, _INDEPENDENT / run.n_starts)
     alarms += modes_alarms("populations", between, "raise n_particles or n_temperatures", most)
     if run.chain_length is not None and run.bound is None:
         seen = (

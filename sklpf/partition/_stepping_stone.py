@@ -67,7 +67,8 @@ class SteppingStone(ReweightingEstimator):
 
     def _curve(self, run):
         pair_sums, counts = run.pairs()
-        both, known = stepping_stones(pair_sums, run.shift, counts), known_ratio(run)
+        both = stepping_stones(pair_sums, run.shift, counts)
+        known = known_ratio(run)
         first = max(first_pair(run), len(known))
         weights = {"forward": (1.0, 0.0), "reverse": (0.0, 1.0), "both": (0.5, 0.5)}[self.direction]
 

@@ -15,8 +15,12 @@ from sklpf.transitions._pilot import reflect
 _RADII = 10.0 ** np.arange(
     11
 )  # in scales of the base: power laws that start within 1e7 of them are found
+_FARTHER = 1e10 * _RADII  # where a density still rises
 _FEWEST_RADII = 5  # that must be finite, else nothing is said
-_N_RANDOM, _MOST_AXES, _N_PILOT = 16, 100, 16  # rays
+# rays
+_N_RANDOM = 16
+_MOST_AXES = 100
+_N_PILOT = 16
 # of s within two decades; a power law has none, exp(-r^a) has 100^a - 1, exp(-log^2 r) has .27
 _GROWTH = 0.1
 _FLAT = 1e-3  # s that counts as 0
@@ -25,8 +29,15 @@ _FLAT = 1e-3  # s that counts as 0
 _MARGIN = 0.25
 # for every dimension; above, a power law and a normal base give errors < .005 nats, and cover
 _LARGEST_POWER = 20.0
+# of the points that a pilot tries with wide steps: where a side of a normal density is NaN, 0.14 if
+# the side has 2 % of the mass and 0.07 if it has 0.1 %
+_MOST_NAN = 0.1
 _MOST_DF = 8.0  # that are recommended
-_N_CHAINS, _N_LEVELS, _N_MOVES, _N_LAST_MOVES = 64, 20, 3, 40  # of the pilot
+# of the pilot
+_N_CHAINS = 64
+_N_LEVELS = 20
+_N_MOVES = 3
+_N_LAST_MOVES = 40
 _LONGEST_MOVE = 10.0  # in standard deviations of its points
 
 
@@ -48,7 +59,8 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
 
     Compares s(r) = -d log f / d log r of both at radii from 1 to 1e10 along rays from the base's
     center: in random directions, along its axes, and through the points of a crude pilot. s levels
-    off where f falls as a power of r.
+    off where f falls as a power of r. A ray along which f still rises is followed to 1e20; nothing
+    is said of it where that gives no numbers.
 
     Raises
     ------
@@ -62,11 +74,24 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     )
     if not is_open.any():
         return ()
-    rng, d = np.random.default_rng(key), int(is_open.sum())
+    rng = np.random.default_rng(key)
+    d = int(is_open.sum())
     with np.errstate(all="ignore"):  # far out anything may happen
-        rays = _rays(path, rng)
-        base, target = _log_densities(path, rays)
+        axes, drawn = _directions(path, rng)
+        pilot = _pilot(path, rng)
+        alarms = _not_a_number(pilot.nan_share)
+        rays = _rays(
+            path, np.concatenate([drawn, pilot.position[:_N_PILOT] - path.base.center]), axes
+        )
+        base, target = _log_densities(path, rays, _RADII)
         levels, exponent, base_exponent = _exponents(base, target)
+        # Where it still rises it may yet fall: along log sigma of a regression, say, only once the
+        # residuals of a slightly tilted ray are explained.
+        rising = levels & (exponent < -_FLAT)
+        if rising.any():
+            chosen = Rays(rays.direction[rising], rays.drawn[rising])
+            farther = _log_densities(path, chosen, _FARTHER)
+            levels[rising], exponent[rising], base_exponent[rising] = _exponents(*farther)
     size = np.where(rays.drawn, d, 1)
     improper = levels & rays.drawn & (exponent <= d + _FLAT)
     if improper.any():
@@ -77,8 +102,8 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
         & levels
     )
     if not heavier.any():
-        return ()
-    return (_heavy(exponent[heavier], (exponent - size)[heavier]),)
+        return alarms
+    return (*alarms, _heavy(exponent[heavier], (exponent - size)[heavier]))
 
 
 def _fall(exponent) -> str:
@@ -111,16 +136,34 @@ def _heavy(exponents, indices) -> Alarm:
     return Alarm("heavy-tails", seen, f"give a StudentT base of {df} degrees of freedom")
 
 
-def _rays(path, rng) -> Rays:
-    base, d = path.base, path.n_dimensions
-    center, scale = np.asarray(base.center), np.asarray(base.scale)
+def _not_a_number(share: float) -> tuple[Alarm, ...]:
+    """An alarm if a log density is NaN at many of the points that chains try."""
+    if share <= _MOST_NAN:
+        return ()
+    seen = (
+        f"log_density is NaN at {100 * share:.2g} % of the points that a pilot tried, which count"
+        " as points of density 0"
+    )
+    return (Alarm("not-a-number", seen, "mend the function there, or let it give -inf"),)
+
+
+def _directions(path, rng) -> tuple[NDArray, NDArray]:
+    """The base's axes, and directions that are drawn at random and their opposites, (n, d)."""
+    base = path.base
+    d = path.n_dimensions
+    scale = np.asarray(base.scale)
     axes = getattr(base, "axes", None)
     axes = np.diag(scale) if axes is None else np.asarray(axes).T
     axes = axes[rng.permutation(d)[:_MOST_AXES]] * rng.choice(
         [-1.0, 1.0], size=(min(d, _MOST_AXES), 1)
     )
     drawn = scale * rng.standard_normal((_N_RANDOM // 2, d))
-    drawn = np.concatenate([drawn, -drawn, _pilot(path, rng)[:_N_PILOT] - center])
+    return axes, np.concatenate([drawn, -drawn])
+
+
+def _rays(path, drawn, axes) -> Rays:
+    """Rays from directions that were drawn and from axes."""
+    scale = np.asarray(path.base.scale)
     direction = _inwards(np.concatenate([drawn, axes]), path.bounds)
     length = np.linalg.norm(direction / scale, axis=1, keepdims=True)
     there = length[:, 0] > 0
@@ -139,10 +182,10 @@ def _inwards(direction, bounds):
     )
 
 
-def _log_densities(path, rays) -> tuple[NDArray, NDArray]:
+def _log_densities(path, rays, radii) -> tuple[NDArray, NDArray]:
     """Log densities of base and target, both (n_radii, n_rays); NaN where they can't be had."""
-    values = np.full((2, len(_RADII), len(rays.direction)), np.nan)
-    for i, radius in enumerate(_RADII):
+    values = np.full((2, len(radii), len(rays.direction)), np.nan)
+    for i, radius in enumerate(radii):
         position = path.base.center + radius * rays.direction
         inside = np.ones(len(position), bool)
         if path.bounds is not None:
@@ -185,16 +228,27 @@ def _level(values, last) -> tuple[NDArray, NDArray]:
     """Whether s no longer grows before some of the radii, and what it is there, both (n_rays,)."""
     s = -np.diff(values, axis=0) / np.diff(np.log(_RADII))[:, np.newaxis]
     rays = np.arange(values.shape[1])
-    before, there = s[last - 3, rays], s[last - 1, rays]
+    before = s[last - 3, rays]
+    there = s[last - 1, rays]
     return there <= before + _GROWTH * np.abs(before) + _FLAT, there
 
 
-def _pilot(path, rng) -> NDArray:
-    """Points near the target's mass: base draws that are moved and resampled at a few inverse
-    temperatures.
+class _Pilot(NamedTuple):
+    """Points near the target's mass (n, d), and at which share of all that were tried log f was
+    NaN.
     """
+
+    position: NDArray[np.float64]
+    nan_share: float
+
+
+def _pilot(path, rng) -> _Pilot:
+    """Base draws that are moved and resampled at a few inverse temperatures."""
     position = np.asarray(path.base.sample(_N_CHAINS, rng), dtype=np.float64)
-    ends, beta, step = _at(path, position), 0.0, 2.4 / np.sqrt(path.n_dimensions)
+    ends = _at(path, position)
+    beta = 0.0
+    step = 2.4 / np.sqrt(path.n_dimensions)
+    nan_shares = [np.mean(np.isnan(ends[1]))]
     for level in range(_N_LEVELS):
         gain = np.where(np.isfinite(ends).all(axis=0), ends[1] - ends[0], -np.inf)
         new = 1.0 if level == _N_LEVELS - 1 else beta + _step(gain, 1 - beta)
@@ -203,13 +257,16 @@ def _pilot(path, rng) -> NDArray:
             break
         weights = np.exp(log_weights - log_weights.max())
         chosen = rng.choice(_N_CHAINS, size=_N_CHAINS, p=weights / weights.sum())
-        beta, position, ends = new, position[chosen], ends[:, chosen]
+        beta = new
+        position = position[chosen]
+        ends = ends[:, chosen]
         for _ in range(_N_MOVES if beta < 1 else _N_LAST_MOVES):
-            position, ends, rate = _move(path, position, ends, beta, step, rng)
+            position, ends, rate, nan_share = _move(path, position, ends, beta, step, rng)
+            nan_shares.append(nan_share)
             step = min(_LONGEST_MOVE, step * (1.3 if rate > 0.3 else 0.7))
         if beta == 1:
             break
-    return position
+    return _Pilot(position, float(np.mean(nan_shares)))
 
 
 def _step(gain, longest) -> float:
@@ -223,7 +280,9 @@ def _step(gain, longest) -> float:
 
 
 def _move(path, position, ends, beta, step, rng):
-    """A Gaussian step with Metropolis's rule, and the share of the chains that made it."""
+    """A Gaussian step with Metropolis's rule, the share of the chains that made it, and that of
+    proposals at which log f is NaN.
+    """
     moves = step * position.std(axis=0) * rng.standard_normal(position.shape)
     proposal, _ = reflect(path.bounds, position + moves, moves)
     there = _at(path, proposal)
@@ -233,4 +292,5 @@ def _move(path, position, ends, beta, step, rng):
         np.where(accept[:, np.newaxis], proposal, position),
         np.where(accept, there, ends),
         accept.mean(),
+        np.mean(np.isnan(there[1])),
     )

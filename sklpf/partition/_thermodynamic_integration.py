@@ -57,7 +57,8 @@ class ThermodynamicIntegration(ReweightingEstimator):
         ``right_log_partition``, between which log Z lies, but for noise, where log f is linear in
         beta; and ``quadrature_error``, the difference from `BAR` or `LevelProcess` on the same run,
         which have none, or from the corrected rule, which has less: from the one where it has the
-        smallest standard error.
+        smallest standard error. It is part of `log_partition_std_error_`, which is the square root
+        of the sum of its square and that of the jackknife's, ``curve_std_error[-1]``.
 
     Notes
     -----
@@ -141,7 +142,8 @@ class ThermodynamicIntegration(ReweightingEstimator):
         return lambda keep: integrate(run.ladder, moments(keep), self.rule)
 
     def _moments(self, run):
-        samples, sums = run.samples, run.level_sums.sum(axis=0)
+        samples = run.samples
+        sums = run.level_sums.sum(axis=0)
         if not samples.slopes.shape[1]:
             raise ValueError(
                 "run must come from a path with the method derivatives(state, levels): take BAR"
@@ -156,7 +158,8 @@ class ThermodynamicIntegration(ReweightingEstimator):
         zeta = mbar_curve(run) if isinstance(run, ExchangeRun) else None
 
         def moments(keep):
-            chosen, own = samples.of(keep), level_moments(sums[keep].sum(axis=0), run.ladder)
+            chosen = samples.of(keep)
+            own = level_moments(sums[keep].sum(axis=0), run.ladder)
             mixture = (
                 -np.r_[0.0, np.cumsum(run.shift)]
                 if zeta is None
@@ -169,7 +172,8 @@ class ThermodynamicIntegration(ReweightingEstimator):
     def _alarms(self, run, curve, diagnostics, std_error):
         if self.rule == "continuous":
             return []
-        moments, everything = self._moments(run), np.arange(run.n_groups)
+        moments = self._moments(run)
+        everything = np.arange(run.n_groups)
         for side in ("left", "right"):
             value = run.base_log_partition + integrate(run.ladder, moments(everything), side)[-1]
             diagnostics[f"{side}_log_partition"] = float(value)

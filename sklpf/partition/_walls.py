@@ -51,7 +51,8 @@ def first_ratio(
     """
     if not path.has_walls:
         return None
-    stream, parts = Stream(key), [_log_weights(path, Stream(key))]
+    stream = Stream(key)
+    parts = [_log_weights(path, Stream(key))]
     if np.mean(parts[0] == -np.inf) < _MATERIAL:
         return None
     check_alive(parts[0])

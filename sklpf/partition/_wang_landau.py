@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._adaptive import AdaptiveTempering
-from sklpf.partition._rts import RTS
 from sklpf.transitions import Transition
 
 
@@ -20,8 +19,12 @@ class HalvingGain:
     """
 
     def __init__(self, n_levels, flatness):
-        self.n_levels, self.flatness = n_levels, flatness
-        self.gamma, self.n_draws, self.settled, self.histogram = 1.0, 0, False, np.zeros(n_levels)
+        self.n_levels = n_levels
+        self.flatness = flatness
+        self.gamma = 1.0
+        self.n_draws = 0
+        self.settled = False
+        self.histogram = np.zeros(n_levels)
 
     def gain(self, n_draws):
         gamma = self.n_levels / (self.n_draws + n_draws) if self.settled else self.gamma
@@ -97,11 +100,7 @@ class WangLandau(AdaptiveTempering):
     """
 
     _parameter_constraints = {
-        **{
-            name: rule
-            for name, rule in RTS._parameter_constraints.items()
-            if name not in ("rao_blackwell", "init", "prior")
-        },
+        **AdaptiveTempering._parameter_constraints,
         "flatness": [Interval(Real, 0, 1, closed="left")],
     }
 
@@ -136,7 +135,6 @@ class WangLandau(AdaptiveTempering):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    prior, update = "uniform", "binary"
     _unsettled = "gamma did not come down to K / t while the weights adapted"
 
     def _rule(self, log_prior):

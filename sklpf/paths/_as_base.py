@@ -16,7 +16,8 @@ class _Independent(Base):
     """A frozen univariate distribution of SciPy for every coordinate."""
 
     def __init__(self, parts: tuple[Any, ...]) -> None:
-        self.n_dimensions, self._parts = len(parts), parts
+        self.n_dimensions = len(parts)
+        self._parts = parts
         quartiles = [
             np.asarray(part.ppf([0.25, 0.5, 0.75]))
             for part in parts

@@ -15,11 +15,8 @@ class Path:
 
     Subclass it to bring your own density. Required: `log_f`. For annealing and tempering from base
     draws also `sample_base` and a declared `base_log_partition`; and one kind of move: `gibbs` or
-    `propose`. What else a path may offer is listed, in groups, by the protocols of `sklpf.paths`:
-    `Base`, `GibbsMove`, `Proposal`, `Continuous`, `Gradients`, `Derivatives`, `TargetDraws`,
-    `BoundDraws`, `ConditionalDraws`, `ConditionalModes`, `DataStarts`, `Enumeration`, `ClosedForm`,
-    `Rows`, `SimulatedRows`, `Filters`. ``default_estimator()``, where it is defined, returns what a
-    model's ``partition_estimator=None`` stands for.
+    `propose`. What else a path may offer is listed, in groups, by the protocols of `sklpf.paths`
+    (`Base`, `Continuous`, `Rows` and others).
 
     Attributes
     ----------
@@ -40,6 +37,8 @@ class Path:
     n_rows : int or None
         None: one log Z. An int: a log Z for each of so many rows of data; estimators then call
         `row` and give arrays.
+    gibbs_is_reversible : bool
+        False: `gibbs`, if there is one, takes a further argument ``reverse``.
     log_f_rounding : float
         Size of the rounding errors of `log_f` in nats, where they may matter.
 
@@ -74,6 +73,7 @@ class Path:
     has_walls: bool = False
     ladder_cost: float = 1.0
     n_rows: int | None = None
+    gibbs_is_reversible: bool = True
     log_f_rounding: float = 0.0
 
     def __repr__(self) -> str:

@@ -60,7 +60,8 @@ def vector_of(name: str, value: ArrayLike, d: int | None = None, infinite: bool 
 def box_of(low: ArrayLike, high: ArrayLike, d: int | None = None) -> tuple[Array, Array]:
     """Corners of a box; where d isn't known, the longer of both says what it is."""
     d = d or max(np.size(low), np.size(high))
-    lows, highs = vector_of("low", low, d, infinite=True), vector_of("high", high, d, infinite=True)
+    lows = vector_of("low", low, d, infinite=True)
+    highs = vector_of("high", high, d, infinite=True)
     if not np.all(lows < highs):
         i = int(np.argmin(lows < highs))
         raise ValueError(
@@ -147,7 +148,8 @@ def log_mass(low: Array, high: Array) -> Array:
     with np.errstate(all="ignore"):  # of the three, each fails where it isn't used
         both_sides = np.log((erf(b / np.sqrt(2)) - erf(a / np.sqrt(2))) / 2)
         far = log_ndtr(b) + np.log1p(-np.exp(log_ndtr(a) - log_ndtr(b)))
-        half, middle = (b - a) / 2, a + (b - a) / 2
+        half = (b - a) / 2
+        middle = a + (b - a) / 2
         t = half * nodes[:, np.newaxis]
         narrow = stats.norm.logpdf(middle) + np.log(
             half * (weights @ np.exp(-t * (middle + t / 2)))

@@ -168,7 +168,8 @@ class Uniform(Base):
                 "low and high of Uniform must be finite; take Gaussian or StudentT on an open range"
             )
         self.n_dimensions = len(width)
-        self.center, self.scale = frozen(self.low + 0.5 * width), frozen(0.5 * width)
+        self.center = frozen(self.low + 0.5 * width)
+        self.scale = frozen(0.5 * width)
         self._log_norm = float(-np.sum(np.log(width)))
 
     @property

@@ -23,9 +23,16 @@ class Base(Protocol):
         """Return the state of n chains, exact and independent draws from level 0."""
 
 
+class DefaultEstimator(Protocol):
+    """A model's ``partition_estimator=None`` has a meaning of its own on this path."""
+
+    def default_estimator(self) -> Any:
+        """Return a `PartitionEstimator`."""
+
+
 class GibbsMove(Protocol):
-    """A Gibbs sweep. One that is not reversible takes ``reverse`` and sets ``gibbs_is_reversible =
-    False``.
+    """A Gibbs sweep. One that is not reversible takes ``reverse``, and its path sets
+    ``gibbs_is_reversible = False`` (see `Path`).
     """
 
     def gibbs(self, state: Any, levels: NDArray[np.int64], stream: Stream) -> Any:
@@ -39,6 +46,22 @@ class Proposal(Protocol):
         self, state: Any, levels: NDArray[np.int64], stream: Stream
     ) -> tuple[Any, NDArray[np.float64]]:
         """Return a proposal and log q(state | proposal) - log q(proposal | state), shape (n,)."""
+
+
+class Compiled(Protocol):
+    """log f is compiled. None as `packed` says that it is not, whatever the class can do."""
+
+    packed: Any  # a NamedTuple of arrays, by whose type hooks of compiled programs are chosen
+
+    def kernel(self, name: str) -> Any:
+        """Return the compiled program of a name, such as "anneal"."""
+
+
+class Endpoints(Protocol):
+    """log f_beta = log f_0 + beta (log f_1 - log f_0), for any beta."""
+
+    def ends(self, state: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
 
 
 class Derivatives(Protocol):
@@ -141,25 +164,60 @@ class ConditionalModes(Protocol):
         """
 
 
+class Interpolation(Protocol):
+    """Parameters of two models of a kind can be mixed, for chains to follow training."""
+
+    def between(self, other: Any, share: float) -> Any:
+        """Return the path of a model whose parameters are `share` of the way to the other's."""
+
+
+class DataRows(Protocol):
+    """Chains stand for rows of data."""
+
+    def rows(self, state: Any) -> NDArray:
+        """Return the row of every chain, shape (n, n_features)."""
+
+
 class DataStarts(Protocol):
-    """Chains can start at rows of data. ``complete(state, level, stream)``, where it exists, draws
-    what such a start leaves open (latent variables) from its conditional distribution.
-    """
+    """Chains can start at rows of data."""
 
     def state_from_rows(self, rows: ArrayLike) -> Any:
         """Return the state of chains that start at rows of data."""
 
 
+class Completion(Protocol):
+    """A start leaves some variables open (latent ones), which can be drawn given the others."""
+
+    def complete(self, state: Any, level: int, stream: Stream) -> Any:
+        """Return the state with these variables drawn at a level."""
+
+
 class Enumeration(Protocol):
-    """The states can be enumerated in blocks. ``sample_enumerated(log_block_sums, n, rng)`` draws
-    from the target, ``enumerate_rows(rows)`` takes many rows in one call.
-    """
+    """The states can be enumerated in blocks."""
 
     log2_states: int
     n_enumeration_blocks: int
 
     def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
         """Return the log weights of one block of states at a level, in nats."""
+
+
+class EnumeratedDraws(Protocol):
+    """The target can be sampled exactly where its states were enumerated."""
+
+    log2_states: int
+
+    def sample_enumerated(
+        self, log_block_sums: NDArray[np.float64], n: int, rng: np.random.Generator
+    ) -> Any:
+        """Return the state of n chains, given the log of the sum of each block's weights."""
+
+
+class EnumeratedRows(Protocol):
+    """States of many rows can be enumerated in one call."""
+
+    def enumerate_rows(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """Return log Z of some rows in nats."""
 
 
 class ClosedForm(Protocol):
@@ -170,9 +228,7 @@ class ClosedForm(Protocol):
 
 
 class Rows(Protocol):
-    """One log Z for each of `n_rows` rows of data, which share the model. ``row_cost(rows)`` may
-    say what they cost.
-    """
+    """One log Z for each of `n_rows` rows of data, which share the model."""
 
     n_rows: int
 

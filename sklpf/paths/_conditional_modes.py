@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf.paths._capabilities import ConditionalModes, require
+from sklpf.paths._capabilities import ConditionalModes, DataStarts, has, require
 
 _MOST_PASSES = 10_000
 
@@ -65,7 +65,7 @@ def iterated_conditional_modes(path: Any, state: Any) -> Modes:
     if callable(getattr(path, "path", None)):
         raise TypeError(f"path must be a path, got a {type(path).__name__}: give its path()")
     require(path, ConditionalModes, "iterated_conditional_modes")
-    if isinstance(state, np.ndarray) and hasattr(path, "state_from_rows"):
+    if isinstance(state, np.ndarray) and has(path, DataStarts):
         raise TypeError(
             "state must be a state of the path, got an array: give path.state_from_rows(X)"
         )

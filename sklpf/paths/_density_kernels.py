@@ -1,6 +1,4 @@
-"""Compiled densities on R^d: a user's compiled functions and the base densities, as compiled moves
-call them.
-"""
+"""Compiled densities on R^d: from a base to a target, a user's functions, and the bases."""
 
 from typing import Any, NamedTuple
 
@@ -8,7 +6,7 @@ import numpy as np
 
 from sklpf._utils.limits import BadValue
 from sklpf.kernels import implements, inlined
-from sklpf.kernels._programs import add_base, evaluate
+from sklpf.kernels._densities import evaluate, evaluate_density
 from sklpf.paths._bases import (
     GaussianParameters,
     StudentTParameters,
@@ -17,43 +15,78 @@ from sklpf.paths._bases import (
 )
 
 
-class Compiled(NamedTuple):
-    """A path's functions, compiled by numba, and the parameters of its base."""
+class Interpolation(NamedTuple):
+    """log f_beta = (1 - beta) log base + beta log target, both with `evaluate_density`."""
 
-    log_density: Any
-    grad: Any
+    target: Any
     base: Any
 
 
-@implements(evaluate, Compiled)
-def _evaluate(density, position, values):
-    log_target, slope = density.log_density(position), density.grad(position)
-    add_base(density.base, position, values)
-    for c in range(position.shape[0]):
-        if np.isnan(log_target[c]) or log_target[c] == np.inf:
-            raise BadValue("log_density gave NaN or +inf")
-        outside = log_target[c] == -np.inf
-        if not outside and values.log_base[c] == -np.inf:
+@implements(evaluate, Interpolation)
+def _interpolate(density, position, values):
+    log_base, gain, base_slope, gain_slope = values
+    evaluate_density(density.base, position, log_base, base_slope)
+    evaluate_density(density.target, position, gain, gain_slope)
+    n, d = position.shape
+    for c in range(n):
+        if gain[c] == -np.inf:  # outside of the target's support, where moves need no slopes
+            for j in range(d):
+                base_slope[c, j] = 0.0
+                gain_slope[c, j] = 0.0
+            continue
+        if log_base[c] == -np.inf:
             raise BadValue("base has density 0 where the target has not")
-        values.gain[c] = -np.inf if outside else log_target[c] - values.log_base[c]
-        base_slope, gain_slope, steepness, given = (
-            values.base_slope[c],
-            values.gain_slope[c],
-            0.0,
-            slope[c],
-        )
-        for j in range(given.shape[0]):
-            gain_slope[j] = 0.0 if outside else given[j] - base_slope[j]
-            base_slope[j] = 0.0 if outside else base_slope[j]
-            steepness += 0.0 * gain_slope[j]
-        if steepness != 0.0:
-            raise BadValue("grad is not finite where log_density is")
+        gain[c] -= log_base[c]
+        for j in range(d):
+            gain_slope[c, j] -= base_slope[c, j]
+
+
+# ---- a user's functions
+class LogDensity(NamedTuple):
+    """A user's function of points, compiled by numba."""
+
+    log_density: Any
+
+
+class DensityWithGradient(NamedTuple):
+    """A user's functions of points, compiled by numba."""
+
+    log_density: Any
+    grad: Any
 
 
 @inlined
+def _copy_checked(given, log_density):
+    """Points where the density is NaN are treated as if they lay outside of its support."""
+    for c in range(given.shape[0]):
+        if given[c] == np.inf:
+            raise BadValue("log_density gave +inf")
+        log_density[c] = -np.inf if np.isnan(given[c]) else given[c]
+
+
+@implements(evaluate_density, LogDensity)
+def _without_gradient(density, position, log_density, slope):
+    """Such densities are moved on by moves that look at no slopes."""
+    _copy_checked(density.log_density(position), log_density)
+    slope[:] = 0.0
+
+
+@implements(evaluate_density, DensityWithGradient)
+def _with_gradient(density, position, log_density, slope):
+    _copy_checked(density.log_density(position), log_density)
+    given = density.grad(position)
+    n, d = slope.shape
+    for c in range(n):
+        for j in range(d):
+            slope[c, j] = given[c, j] if np.isfinite(given[c, j]) else 0.0
+
+
+# ---- bases
+@inlined
 def _whiten(base, position, c, z, slope):
     """z = R (x - mean); writes -R'z to the slope (d,) and returns |z|²."""
-    d, square = position.shape[1], 0.0
+    d = position.shape[1]
+    square = 0.0
     if base.is_diagonal:
         for j in range(d):
             z[j] = (position[c, j] - base.mean[j]) * base.diagonal[j]
@@ -72,44 +105,44 @@ def _whiten(base, position, c, z, slope):
     return square
 
 
-@implements(add_base, GaussianParameters)
-def _gaussian(base, position, values):
+@implements(evaluate_density, GaussianParameters)
+def _gaussian(base, position, log_density, slope):
     z = np.empty(position.shape[1])
     for c in range(position.shape[0]):
-        values.log_base[c] = base.log_norm - 0.5 * _whiten(
-            base, position, c, z, values.base_slope[c]
-        )
+        square = _whiten(base, position, c, z, slope[c])
+        log_density[c] = base.log_norm - 0.5 * square
 
 
-@implements(add_base, StudentTParameters)
-def _student_t(base, position, values):
+@implements(evaluate_density, StudentTParameters)
+def _student_t(base, position, log_density, slope):
     d = position.shape[1]
     z = np.empty(d)
     for c in range(position.shape[0]):
-        square = _whiten(base, position, c, z, values.base_slope[c])
-        values.log_base[c] = base.log_norm - 0.5 * (base.df + d) * np.log1p(square / base.df)
+        square = _whiten(base, position, c, z, slope[c])
+        log_density[c] = base.log_norm - 0.5 * (base.df + d) * np.log1p(square / base.df)
         for j in range(d):
-            values.base_slope[c, j] *= (base.df + d) / (base.df + square)
+            slope[c, j] *= (base.df + d) / (base.df + square)
 
 
-@implements(add_base, UniformParameters)
-def _uniform(base, position, values):
+@implements(evaluate_density, UniformParameters)
+def _uniform(base, position, log_density, slope):
     for c in range(position.shape[0]):
         inside = True
         for j in range(position.shape[1]):
             inside = inside and base.low[j] <= position[c, j] <= base.high[j]
-            values.base_slope[c, j] = 0.0
-        values.log_base[c] = base.log_norm if inside else -np.inf
+            slope[c, j] = 0.0
+        log_density[c] = base.log_norm if inside else -np.inf
 
 
-@implements(add_base, TruncatedParameters)
-def _truncated(base, position, values):
+@implements(evaluate_density, TruncatedParameters)
+def _truncated(base, position, log_density, slope):
     for c in range(position.shape[0]):
-        inside, square = True, 0.0
+        inside = True
+        square = 0.0
         for j in range(position.shape[1]):
             x = position[c, j]
             inside = inside and base.low[j] <= x <= base.high[j]
             z = (x - base.mean[j]) * base.diagonal[j]
             square += z * z
-            values.base_slope[c, j] = -z * base.diagonal[j]
-        values.log_base[c] = base.log_norm - 0.5 * square if inside else -np.inf
+            slope[c, j] = -z * base.diagonal[j]
+        log_density[c] = base.log_norm - 0.5 * square if inside else -np.inf

@@ -126,7 +126,8 @@ class Gaussian(_Elliptical):
             raise ValueError(
                 f"points must have shape (n, d) with n >= 3 and d >= 1, got {array.shape}"
             )
-        mean, spread = array.mean(axis=0), array.std(axis=0)
+        mean = array.mean(axis=0)
+        spread = array.std(axis=0)
         constant = np.flatnonzero(spread <= 1e-13 * np.abs(array).max(axis=0))
         if len(constant):
             raise ValueError(
@@ -170,7 +171,8 @@ class Gaussian(_Elliptical):
         >>> base.mean.round(4), base.scale.round(4)
         (array([3., 3.]), array([0.7071, 0.7071]))
         """
-        mode, factor = vector_of("start", start), positive_number("factor", factor)
+        mode = vector_of("start", start)
+        factor = positive_number("factor", factor)
         log_density = checked_function("log_density", log_density, mode, (1,))
         grad = None if grad is None else checked_function("grad", grad, mode, (1, len(mode)))
         with np.errstate(all="ignore"):  # far from the mode anything may happen
@@ -248,7 +250,8 @@ class _TruncatedGaussian(Base):
     """
 
     def __init__(self, gaussian: Gaussian, low: ArrayLike, high: ArrayLike) -> None:
-        self.n_dimensions, self._gaussian = gaussian.n_dimensions, gaussian
+        self.n_dimensions = gaussian.n_dimensions
+        self._gaussian = gaussian
         self.low, self.high = box_of(low, high, self.n_dimensions)
         self._lowest, self._highest = (
             frozen((x - gaussian.mean) / gaussian.scale) for x in (self.low, self.high)
@@ -319,7 +322,8 @@ class StudentT(_Elliptical):
 
     def __init__(self, mean: ArrayLike, scale: ArrayLike, df: float) -> None:
         super().__init__(mean, "scale", scale)
-        self.df, d = positive_number("df", df), self.n_dimensions
+        self.df = positive_number("df", df)
+        d = self.n_dimensions
         if self.df < 0.1:
             raise ValueError(f"df must be at least 0.1, as draws overflow with less, got {self.df}")
         log_gammas = gammaln(0.5 * d) - betaln(0.5 * self.df, 0.5 * d)

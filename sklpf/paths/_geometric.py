@@ -61,8 +61,8 @@ class GeometricPath(TemperedPath):
     log_density : callable
         The whole unnormalised log density in nats, of points (n, d), giving (n,). -inf is a density
         of 0. If it and `grad` are compiled by numba (and the base is one of this package) `HMC`
-        runs in compiled programs, made once in a process and not kept on disk; the numbers are
-        those of the uncompiled form but for rounding.
+        and `RandomWalk` run in compiled programs, made once in a process and not kept on disk; the
+        numbers are those of the uncompiled form but for rounding.
     grad : callable or None, default=None
         Its gradient, of points (n, d), giving (n, d). None leaves `RandomWalk` and `Slice` as
         moves.
@@ -95,15 +95,19 @@ class GeometricPath(TemperedPath):
     Raises
     ------
     ValueError
-        If a function gives wrong shapes, NaN or +inf, if `grad` disagrees with differences of
-        `log_density` at five draws of the base (relative 1e-4), if `value_and_grad` gives another
-        log density than `log_density` there or comes together with `grad`, if the base draws
-        points outside `bounds`, or if it can't be a base there.
+        If a function gives wrong shapes or +inf, or at five draws of the base NaN, if `grad`
+        disagrees there with differences of `log_density` (relative 1e-4), if `value_and_grad`
+        gives another log density than `log_density` there or comes together with `grad`, if the
+        log density is random, if the base draws points outside `bounds`, or if it can't be a base
+        there.
     TypeError
         If something is no function, or no base.
 
     Notes
     -----
+    Where chains propose a point at which the log density is NaN they stay, and the result is not
+    converged if that is often. Where the gradient is not finite `HMC` goes straight on.
+
     A base with lighter tails than the target's makes weights wrong without that they show it.
     Before they sample, estimators therefore compare how fast both densities fall at 1 to 1e10
     scales of the base, along rays from its center: in random directions, along its axes, and
@@ -223,7 +227,7 @@ class GeometricPath(TemperedPath):
         """Return the state of chains at some points (n, d)."""
         log_base = _log_base(self.base, position)
         if self.value_and_grad is None:
-            log_target = self._target(position)
+            log_target = self._target(position, nan_is_zero=True)
         else:
             log_target, slope = self._target_and_slope(position)
         nowhere = (log_base == -np.inf) & (log_target > -np.inf)
@@ -297,20 +301,16 @@ class GeometricPath(TemperedPath):
         """What compiled programs run on, or None: functions compiled by numba, and a base that they
         know.
         """
-        functions = self.log_density, self.grad
-        if (
-            self.grad_base is not None
-            or self.value_and_grad is not None
-            or not all(hasattr(f, "py_func") for f in functions)
-            or not self.vectorized
-        ):
-            return None
+        functions = [f for f in (self.log_density, self.grad) if f is not None]
+        are_compiled = self.vectorized and all(hasattr(f, "py_func") for f in functions)
         base = getattr(self.base, "packed", None)
-        if base is None:
+        if not are_compiled or base is None or self.grad_base is not None:
             return None
-        from sklpf.paths._density_kernels import Compiled
+        from sklpf.paths._density_kernels import DensityWithGradient, Interpolation, LogDensity
 
-        return Compiled(*functions, base)
+        if self.grad is None:
+            return Interpolation(LogDensity(self.log_density), base)
+        return Interpolation(DensityWithGradient(self.log_density, self.grad), base)
 
     @property
     def n_summaries(self) -> int:
@@ -334,7 +334,8 @@ class GeometricPath(TemperedPath):
 
         if self.log_density not in _COMPILED:
             _COMPILED.add(self.log_density)
-            logger, density = logging.getLogger("sklpf"), _name(self.log_density)
+            logger = logging.getLogger("sklpf")
+            density = _name(self.log_density)
             logger.info("compiling programs for %s, once in this process, about 10 s", density)
         return getattr(_programs, name)
 
@@ -357,13 +358,17 @@ class GeometricPath(TemperedPath):
 
     def _gradients(self, state):
         inside = state.gain > -np.inf
-        base, target = np.zeros_like(state.position), np.zeros_like(state.position)
+        base = np.zeros_like(state.position)
+        target = np.zeros_like(state.position)
         if inside.any():
             position = state.position[inside]
             if self.value_and_grad is None:
-                slope = self._target_gradient(position)
+                slope = np.asarray(self._target_gradient(position), dtype=np.float64)
             else:
                 slope = state.slope[inside]
+            # Leapfrog steps with any force are reversible, so that moves stay exact with none
+            # where the gradient is not finite.
+            slope = np.where(np.isfinite(slope), slope, 0.0)
             target[inside] = _slope("grad", slope, position)
             base[inside] = _slope("grad_base", self._base_gradient(position), position)
         return base, target - base
@@ -375,9 +380,15 @@ class GeometricPath(TemperedPath):
             return function(position)
         return np.array([function(point) for point in position])
 
-    def _target(self, position):
+    def _target(self, position, nan_is_zero=False):
+        """Log densities (n,); NaN is an error, or a density of 0: `tail_alarms` counts how often it
+        comes.
+        """
         hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
-        return _checked("log_density", self._call(self.log_density, position), position, hint)
+        values = _numbers("log_density", self._call(self.log_density, position))
+        if nan_is_zero:
+            values = np.where(np.isnan(values), -np.inf, values)
+        return _checked("log_density", values, position, hint)
 
     def _target_and_slope(self, position):
         """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
@@ -390,7 +401,8 @@ class GeometricPath(TemperedPath):
             found = tuple(zip(*[self.value_and_grad(point) for point in position_copy]))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise ValueError("value_and_grad must give a pair: log densities and gradients")
-        log_target = np.array(found[0], dtype=np.float64)
+        log_target = np.array(_numbers("value_and_grad", found[0]))
+        log_target[np.isnan(log_target)] = -np.inf  # as in `at` without it
         slope = np.array(found[1], dtype=np.float64)
         if slope.shape != position.shape:
             raise ValueError(
@@ -409,7 +421,8 @@ class GeometricPath(TemperedPath):
         return getattr(self.base, "grad_log_density", None)
 
     def _check_functions(self) -> None:
-        rng, d = np.random.default_rng(0), self.n_dimensions
+        rng = np.random.default_rng(0)
+        d = self.n_dimensions
         draws = np.asarray(self.base.sample(_N_CHECKED, rng), dtype=np.float64)
         if draws.shape != (_N_CHECKED, d):
             raise ValueError(
@@ -422,6 +435,7 @@ class GeometricPath(TemperedPath):
                 " high)"
             )
         try:
+            self._target(draws)
             self.at(draws)
         except Exception as error:
             if self.vectorized:
@@ -462,7 +476,8 @@ class GeometricPath(TemperedPath):
         """Raise if the log density is random, or if functions that compiled programs call change
         their argument.
         """
-        once, again = self._target(draws), self._target(draws)
+        once = self._target(draws)
+        again = self._target(draws)
         with np.errstate(invalid="ignore"):
             differs = ~(np.abs(once - again) <= _NOISE * (1 + np.abs(once))) & (once != again)
         if differs.any():
@@ -493,12 +508,17 @@ def _log_base(base, position):
     return _checked("the base's log_density", base.log_density(position), position)
 
 
-def _checked(name, values, position, hint=""):
-    """Log densities (n,) or a ValueError that shows what can't be used."""
+def _numbers(name, values):
+    """An array of float64, or a ValueError that shows what can't be one."""
     try:
-        values = np.asarray(values, dtype=np.float64)
+        return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must give numbers, got {values!r:.80}") from error
+
+
+def _checked(name, values, position, hint=""):
+    """Log densities (n,) or a ValueError that shows what can't be used."""
+    values = _numbers(name, values)
     if values.shape != (len(position),):
         raise ValueError(
             f"{name} must give shape {(len(position),)} for as many points, got"
@@ -532,11 +552,13 @@ def _check_gradient(name, of, gradient, log_density, points, steps) -> None:
     differ as well.
     """
     here = np.isfinite(log_density(points))
-    points, steps = points[here], steps[here]
+    points = points[here]
+    steps = steps[here]
     if not len(points):
         return
     slopes = _slope(name, gradient(points), points) * steps
-    slope, size = slopes.sum(axis=1), np.sqrt(np.sum(slopes**2, axis=1))
+    slope = slopes.sum(axis=1)
+    size = np.sqrt(np.sum(slopes**2, axis=1))
     differences = []
     for width in _WIDTHS:
         ends = [log_density(points + sign * width * steps) for sign in (1, -1)]

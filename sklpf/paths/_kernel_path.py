@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,9 @@ class CompiledPrograms:
         callable
             Compiled for this kind of path.
         """
-        return getattr(importlib.import_module(self._kernels), name)
+        from sklpf.kernels import _programs
+
+        return _programs.compiled(getattr(_programs, name), self._kernels)
 
 
 class KernelPath(CompiledPrograms, Path):
@@ -112,6 +113,35 @@ class KernelPath(CompiledPrograms, Path):
             self.packed, state, unweighted, reverse, stream.keys, np.zeros(len(betas))
         )
         return state
+
+
+def values_at(density: Any, position: NDArray[np.float64]) -> Any:
+    """Return log f_0, log f_1 - log f_0 and their gradients at points (n, d), of a compiled
+    density: (n,), (n,), (n, d) and (n, d), in nats.
+    """
+    from sklpf.kernels import compiled
+    from sklpf.kernels._densities import Values, write_values
+
+    n, d = position.shape
+    values = Values(np.empty(n), np.empty(n), np.empty((n, d)), np.empty((n, d)))
+    write = compiled(write_values, type(density).__module__)
+    write(density, read_only(position), values)
+    return values
+
+
+def density_at(density: Any, position: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
+    """Return log f and its gradient at points (n, d), of a compiled density: (n,) in nats, and
+    (n, d).
+    """
+    from sklpf.kernels import compiled
+    from sklpf.kernels._densities import write_density
+
+    n, d = position.shape
+    log_density = np.empty(n)
+    slope = np.empty((n, d))
+    write = compiled(write_density, type(density).__module__)
+    write(density, read_only(position), log_density, slope)
+    return log_density, slope
 
 
 def read_only(array, dtype=np.float64) -> NDArray:

@@ -72,7 +72,8 @@ def respace(ladder: ArrayLike, costs: ArrayLike, n_temperatures: int) -> NDArray
     -------
     ndarray of shape (n_temperatures,)
     """
-    ladder, costs = np.asarray(ladder, dtype=float), np.asarray(costs, dtype=float)
+    ladder = np.asarray(ladder, dtype=float)
+    costs = np.asarray(costs, dtype=float)
     floor = (
         1e-3 * costs.sum() + 1e-12
     )  # keeps the cumulative cost invertible where nothing was rejected
@@ -82,5 +83,11 @@ def respace(ladder: ArrayLike, costs: ArrayLike, n_temperatures: int) -> NDArray
             "levels can't be told apart: the target is too steep; check the model's parameters"
         )
     beta = PchipInterpolator(cumulative, ladder)(np.linspace(0, cumulative[-1], n_temperatures))
-    beta[0], beta[-1] = ladder[0], ladder[-1]
+    beta[0] = ladder[0]
+    beta[-1] = ladder[-1]
+    if not np.all(np.diff(beta) > 0):
+        raise ValueError(
+            "levels can't be told apart: the base is much too narrow or too wide for the target;"
+            " give another base"
+        )
     return check_ladder(beta)

@@ -10,7 +10,10 @@ from scipy import linalg, optimize
 from sklpf.paths._base_numbers import Array
 
 Function = Callable[[Array], Array]
-_INSTEAD = "give another start, or the base itself as Gaussian(mean, covariance)"
+_INSTEAD = (
+    "give another start, or the base itself as Gaussian(mean, covariance), such as the prior; a"
+    " hierarchy may have a mode in its non-centred form"
+)
 _DIFFERENCE = 1e-3  # steps of numerical derivatives, in standard deviations
 
 
@@ -57,9 +60,11 @@ def mode_and_widths(
     """A mode and the widths there, found in rounds until the widths suit the steps that
     were made.
     """
-    mode, widths = start, np.ones_like(start)
+    mode = start
+    widths = np.ones_like(start)
     for _ in range(10):
-        mode, previous = _climb(log_density, grad, mode, widths), widths
+        mode = _climb(log_density, grad, mode, widths)
+        previous = widths
         widths = _widths(log_density, mode, widths)
         if np.all(np.abs(np.log(widths / previous)) < 0.5):
             break

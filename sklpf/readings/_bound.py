@@ -38,7 +38,8 @@ def bound_alarms(
     """
     if bound is None:
         return []
-    mean, error = float(bound.mean()), float(bound.std(ddof=1) / np.sqrt(len(bound)))
+    mean = float(bound.mean())
+    error = float(bound.std(ddof=1) / np.sqrt(len(bound)))
     diagnostics.update(plain_bound=mean, plain_bound_std_error=error)
     if not mean - log_partition > max(
         _MATERIAL, _STD_ERRORS * float(np.hypot(error, std_error))

@@ -62,9 +62,11 @@ def continuous_integral(run: ContinuousRun):
     expectation is the same, and its noise no longer depends on the size of log f. p is the average
     of q, between nodes by interpolation.
     """
-    sums, widths = _sums(run), np.diff(run.ladder)
+    sums = _sums(run)
+    widths = np.diff(run.ladder)
     group_of = np.repeat(np.arange(run.n_groups), np.diff(run.first) * run.betas.shape[1])
-    places, gains = Places.on(run.ladder, run.betas.ravel()), run.gains.ravel()
+    places = Places.on(run.ladder, run.betas.ravel())
+    gains = run.gains.ravel()
     known = -np.diff(run.log_pseudo_prior)
 
     def curve(keep):
@@ -83,7 +85,8 @@ def local_difference(run: ContinuousRun, sums) -> Difference:
     """RTS minus the integral of the mean gain at each beta, which does not assume that chains have
     spread over beta.
     """
-    widths, n = np.diff(run.ladder), len(run.ladder) - 1
+    widths = np.diff(run.ladder)
+    n = len(run.ladder) - 1
     places = [
         Places.on(run.ladder, run.betas[a:b].ravel()) for a, b in zip(run.first, run.first[1:])
     ]

@@ -27,7 +27,10 @@ class Diagnostic(NamedTuple):
     per_chain: bool = False
 
 
-LEVEL, PAIR, ROUND = ("level",), ("pair",), ("round",)  # a pair is one of neighbouring levels
+# a pair is one of neighbouring levels
+LEVEL = ("level",)
+PAIR = ("pair",)
+ROUND = ("round",)
 
 CURVE = {"curve_std_error": Diagnostic(dimensions=LEVEL)}
 PLAIN_BOUND = {"plain_bound": Diagnostic("lower bound of log Z by plain chains, estimated (nats)")}

@@ -27,7 +27,8 @@ def read_exchange(run: ExchangeRun) -> Reading:
     """The reading of a run of `ParallelTempering`."""
     ratios = pair_ratios(run)
     curve, errors = level_curve(run)
-    log_partition, std_error = float(curve[-1]), float(errors[-1])
+    log_partition = float(curve[-1])
+    std_error = float(errors[-1])
     if np.isnan(std_error):  # levels that don't overlap: anything may be
         std_error = np.inf
 

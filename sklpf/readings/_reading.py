@@ -20,6 +20,7 @@ from sklpf.runs import Run
 Curve = Callable[[NDArray], NDArray]  # log Z_k - log Z_0 (K,) of the independent groups to use
 
 _MOST_ROUNDING = 0.05  # nats
+_LARGEST_ERROR = 10.0  # nats
 SAMPLERS: dict[
     str, Any
 ] = {}  # name -> class of every estimator that leaves runs: it registers itself
@@ -138,6 +139,10 @@ def conclude(
         With the alarms of the lower bound, of what was known before sampling and of rounding after
         the others.
     """
+    if statement == "estimate" and std_error > _LARGEST_ERROR:
+        seen = f"there is no usable estimate: the standard error is {std_error:.2g} nats"
+        remedy = "give a base that is closer to the target, or many more levels"
+        alarms = [*alarms, Alarm("no-usable-estimate", seen, remedy)]
     bounded = bound_alarms(run.bound, log_partition, std_error, diagnostics)
     result = PartitionResult(
         method=method,

@@ -79,11 +79,13 @@ def _numeric(value) -> bool:
 
 def _value(result) -> str:
     if np.ndim(result.log_partition):
-        value, error = result.diagnostics.get("mean"), result.diagnostics.get("mean_std_error")
+        value = result.diagnostics.get("mean")
+        error = result.diagnostics.get("mean_std_error")
         value = np.mean(result.log_partition) if value is None else value
         error = np.nan if error is None else error
     else:
-        value, error = result.log_partition, result.std_error
+        value = result.log_partition
+        error = result.std_error
     return with_error(value, error if error > 0 else 0.0)
 
 

@@ -11,7 +11,7 @@ from sklpf.runs._history import round_diagnostics
 
 def read_tempering(run: TemperingRun | ContinuousRun) -> Reading:
     """The reading of a run of `RTS`, at levels or at continuous inverse temperatures."""
-    rao_blackwell = run.options["rao_blackwell"]
+    rao_blackwell = run.options.get("rao_blackwell", True)
     if not isinstance(run, ContinuousRun):
         verdict = judge(run.first, run.rounds, started_from(run), rao_blackwell)
     elif rao_blackwell:

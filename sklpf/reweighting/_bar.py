@@ -87,10 +87,8 @@ def overlap(
     float
         From 0 to 1.
     """
-    u, r = (
-        np.asarray(forward_log_weights, dtype=float),
-        np.asarray(reverse_log_weights, dtype=float),
-    )
+    u = np.asarray(forward_log_weights, dtype=float)
+    r = np.asarray(reverse_log_weights, dtype=float)
     logits = np.concatenate([u, -r]) - log_ratio + np.log(len(r) / len(u))
     return float((1 / len(u) + 1 / len(r)) * np.sum(expit(logits) * expit(-logits)))
 
@@ -123,7 +121,9 @@ def _bracket(decreasing, one_end: float, other_end: float) -> tuple[float, float
         high - low, 1e-12 * max(abs(low), abs(high))
     )  # a step that changes the numbers, whatever their size
     while decreasing(low) < 0:
-        low, width = low - width, 2 * width
+        low = low - width
+        width = 2 * width
     while decreasing(high) > 0:
-        high, width = high + width, 2 * width
+        high = high + width
+        width = 2 * width
     return low, high

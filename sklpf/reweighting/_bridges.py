@@ -31,7 +31,8 @@ def bar_ratios(
     """
 
     def ratios(keep):
-        pooled, n = pair_sums[keep].sum(axis=0), counts[keep].sum(axis=0)
+        pooled = pair_sums[keep].sum(axis=0)
+        n = counts[keep].sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             return shift + np.log(pooled[:, 0]) - np.log(pooled[:, 1]) + np.log(n[1:] / n[:-1])
 
@@ -56,7 +57,8 @@ def stepping_stones(
     """
 
     def ratios(keep):
-        pooled, n = pair_sums[keep].sum(axis=0), counts[keep].sum(axis=0)
+        pooled = pair_sums[keep].sum(axis=0)
+        n = counts[keep].sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.stack(
                 [shift + np.log(pooled[:, 2] / n[:-1]), shift - np.log(pooled[:, 3] / n[1:])]
@@ -84,5 +86,6 @@ def neighbour_overlap(pair_sums: NDArray, counts: NDArray) -> NDArray[np.float64
     ndarray of shape (K - 1,)
         One a pair.
     """
-    pooled, n = pair_sums.sum(axis=0), np.maximum(counts.sum(axis=0), 1)
+    pooled = pair_sums.sum(axis=0)
+    n = np.maximum(counts.sum(axis=0), 1)
     return 2 * np.sqrt(pooled[:, 0] / n[:-1] * pooled[:, 1] / n[1:])

@@ -110,7 +110,8 @@ def draw_betas(
     ndarray of shape (n,)
         Inverse temperatures.
     """
-    log_q, rows = log_weights + ladder * gains[:, np.newaxis], np.arange(len(gains))
+    log_q = log_weights + ladder * gains[:, np.newaxis]
+    rows = np.arange(len(gains))
     masses = np.cumsum(np.exp(log_softmax(_log_masses(log_q), axis=1)), axis=1)
     cell = np.argmax(masses > uniforms[0, :, np.newaxis] * masses[:, -1:], axis=1)
     rise = log_q[rows, cell + 1] - log_q[rows, cell]
@@ -239,9 +240,11 @@ def between_nodes(
     value, slope : ndarray of shape (n,)
         Log of the density of t, and d log Z / dbeta.
     """
-    (cell, t), widths = places, np.diff(ladder)[places.cell]
+    cell, t = places
+    widths = np.diff(ladder)[places.cell]
     tilt = np.diff(log_weights)[cell]
-    here, there = log_shares[cell], log_shares[cell + 1]
+    here = log_shares[cell]
+    there = log_shares[cell + 1]
     left, right = (tilt + widths * slopes[cell + side] for side in (0, 1))
     rise = there - here
     value = here + t * (rise + (1 - t) * ((1 - t) * (left - rise) - t * (right - rise)))

@@ -89,7 +89,8 @@ def seen_from_target(
     SeenFromTarget
         ``variance``, relative, and the ``share`` of weights that count.
     """
-    up, inverse = float(log_mean_exp(log_weights)), float(log_mean_exp(-log_weights))
+    up = float(log_mean_exp(log_weights))
+    inverse = float(log_mean_exp(-log_weights))
     with np.errstate(over="ignore"):
         variance = float(np.expm1(max(up + inverse, 0.0) - np.log(alive)))
     return SeenFromTarget(variance, float(np.exp(min(log_mean - up, 0.0))))

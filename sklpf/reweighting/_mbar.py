@@ -94,7 +94,8 @@ def overlap_matrix(vectors: NDArray, counts: NDArray, zeta: NDArray) -> NDArray[
 
 
 def _check(vectors, counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    vectors, counts = as_float64(vectors, "vectors"), as_float64(counts, "counts")
+    vectors = as_float64(vectors, "vectors")
+    counts = as_float64(counts, "counts")
     if vectors.ndim != 2 or counts.shape != vectors.shape[1:]:
         raise ValueError(
             f"vectors must have the shape (N, K) and counts (K,), got {vectors.shape} and"

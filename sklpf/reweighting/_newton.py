@@ -38,18 +38,22 @@ def minimise(
     x = start
     value, extra = evaluate(x)
     for _ in range(_MAX_STEPS):
-        step, size = newton_step(x, extra), 1.0
+        step = newton_step(x, extra)
+        size = 1.0
         new_value, new_extra = evaluate(x + step)
         while new_value > value + 1e-12 * abs(value) and size > smallest:
             size /= 2
             if (
                 size < smallest and fallback is not None
             ):  # far off the Hessian may be nearly singular
-                step, size = fallback(x, extra), 1.0
+                step = fallback(x, extra)
+                size = 1.0
                 new_value, new_extra = evaluate(x + step)
                 break
             new_value, new_extra = evaluate(x + size * step)
-        x, value, extra = x + size * step, new_value, new_extra
+        x = x + size * step
+        value = new_value
+        extra = new_extra
         if np.abs(size * step).max() < tol:
             break
     return x

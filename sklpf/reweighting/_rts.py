@@ -63,7 +63,8 @@ def combine_rounds(
     -------
     ndarray of shape (K,)
     """
-    log_pseudo_prior, shares = np.asarray(log_pseudo_prior, dtype=float), np.exp(log_shares)
+    log_pseudo_prior = np.asarray(log_pseudo_prior, dtype=float)
+    shares = np.exp(log_shares)
     sizes = np.asarray(sizes, dtype=float) / np.max(sizes)
     zeta = rts_curve(log_pseudo_prior, log_shares)[-1]
     if len(log_pseudo_prior) == 1:
@@ -186,12 +187,10 @@ class Pooled:
     def __init__(
         self, log_pseudo_prior, log_sums, sizes=(1.0,), log_extra=-np.inf, first_ratio=None
     ):
-        self.log_pseudo_prior, self.log_sums, self.sizes, self.log_extra = (
-            log_pseudo_prior,
-            log_sums,
-            sizes,
-            log_extra,
-        )
+        self.log_pseudo_prior = log_pseudo_prior
+        self.log_sums = log_sums
+        self.sizes = sizes
+        self.log_extra = log_extra
         self.first_ratio = first_ratio
 
     @property

@@ -56,8 +56,11 @@ def adapt(
     The draws of all chains between two updates count together, as if chains took turns, but move no
     level by more than 1 nat. An update takes one redraw at first, later a tenth of those before it.
     """
-    prior, n_chains = np.exp(log_prior), int(setup.first[-1])
-    done, recent, records = 0, list[Round](), list[tuple[float, ...]]()
+    prior = np.exp(log_prior)
+    n_chains = int(setup.first[-1])
+    done = 0
+    recent = list[Round]()
+    records = list[tuple[float, ...]]()
     with stage("adaptation", n_redraws) as redraws_done:
         while done < n_redraws:
             n = min(max(1, done // _GROWTH), n_redraws - done)

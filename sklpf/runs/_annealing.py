@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
+from sklpf.paths import Completion
 from sklpf.paths._base import concatenate, n_chains
+from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
 from sklpf.runs._plan import check_finite, equal_blocks, segments
 from sklpf.runs._run import Run
@@ -87,7 +89,8 @@ def anneal_down(
     They make `n_settling` sweeps at the target before.
     """
     start = functools.partial(_from_starts, path, key, starts, n_chains_per_start)
-    n, last = n_chains(starts) * n_chains_per_start, len(path.ladder) - 1
+    n = n_chains(starts) * n_chains_per_start
+    last = len(path.ladder) - 1
     order = np.r_[np.full(n_settling, last), np.arange(last, -1, -1)]
     arrivals = _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=True)
     return arrivals.log_weights.reshape(-1, n_chains_per_start)
@@ -130,7 +133,7 @@ def _from_base(path, key, first, n):
 
 def _from_starts(path, key, starts, n_chains_per_start, first, n):
     state = path.take(starts, (first + np.arange(n)) // n_chains_per_start)
-    if hasattr(path, "complete"):
+    if has(path, Completion):
         return path.complete(state, len(path.ladder) - 1, Stream(key, first))
     return state
 
@@ -147,10 +150,8 @@ def _advance(path, transition, key, first, order, bounds, reverse, block, segmen
     state, memory, log_weights, accepted = carry
     passed = order[bounds[segment] : bounds[segment + 1] + 1]
     levels = np.repeat(passed[:, np.newaxis], len(log_weights), axis=1)
-    stream, before = (
-        Stream(key, int(first[block]), bounds[segment] + 1),
-        transition.accepted(memory),
-    )
+    stream = Stream(key, int(first[block]), bounds[segment] + 1)
+    before = transition.accepted(memory)
     with np.errstate(invalid="ignore"):  # inf - inf: reported here, after this segment
         state, memory, increments = programs.anneal(
             path, transition, state, memory, levels, stream, reverse

@@ -16,7 +16,9 @@ from sklpf.runs._plan import segments
 from sklpf.runs._rounds import Setup
 from sklpf.runs._run import Run
 
-CONTINUOUS, _CHECK = 10, 11  # what random streams are for
+# what random streams are for
+CONTINUOUS = 10
+_CHECK = 11
 _N_CHECKED = 10_000  # base draws that must lie where the target has mass
 
 
@@ -86,7 +88,8 @@ def temper_continuously(setup: Setup, chains: list, log_pseudo_prior: NDArray, n
 
 def _begin(setup, chains, group):
     state, memory, levels = chains[group]
-    none, summary = np.empty((0, len(levels))), setup.path.summary(setup.path.take(state, [0]))
+    none = np.empty((0, len(levels)))
+    summary = setup.path.summary(setup.path.take(state, [0]))
     return state, memory, setup.path.ladder[levels], none, none, np.zeros((2, summary.shape[1]))
 
 

@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from sklpf._utils.tables import import_xarray
+from sklpf.paths import Continuous, DataRows, Parameters
+from sklpf.paths._capabilities import has
 from sklpf.runs._resampling import systematic
 
 MOST_DRAWS = 1000  # that a run keeps
@@ -76,6 +79,40 @@ class Draws(NamedTuple):
         index = systematic(self.log_weights, n, uniform)
         return Draws(self.points[index], np.zeros(n), self.groups[index])
 
+    def to_datatree(self, path: Any = None, n: int | None = None, random_state: Any = None) -> Any:
+        """Return draws of equal weight with the names of their parameters, as ArviZ takes them.
+
+        Parameters
+        ----------
+        path : Path or None, default=None
+            That the draws are of. One with `parameter_shapes` names them, such as that of
+            `sklpf.interop.from_prior_transform`; of others, and without, the points are called "x".
+        n, random_state
+            As in `resample`.
+
+        Returns
+        -------
+        xarray.DataTree
+            With a group ``posterior``, of one chain. ArviZ before 1.0 takes it as
+            ``arviz.InferenceData(posterior=tree["posterior"].to_dataset())``.
+
+        Raises
+        ------
+        ImportError
+            If xarray is not installed.
+        """
+        xr = import_xarray("to_datatree")
+
+        points = self.resample(n, random_state).points
+        named = path is not None and has(path, Parameters)
+        values = path.constrain(points) if named else {"x": points}
+        variables = {}
+        for name, array in values.items():
+            own = [f"{name}_dim_{i}" for i in range(array.ndim - 1)]
+            variables[name] = (("chain", "draw", *own), array[np.newaxis])
+        numbers = {"chain": [0], "draw": np.arange(len(points))}
+        return xr.DataTree.from_dict({"posterior": xr.Dataset(variables, coords=numbers)})
+
     def thinned(self) -> Draws | None:
         """Return at most a thousand of them; None if there is none with a weight.
 
@@ -114,12 +151,12 @@ def no_draws(path: Any, state: Any) -> Draws:
 
 def has_points(path: Any) -> bool:
     """Whether a path says where its chains are, in rows or in R^d."""
-    return hasattr(path, "rows") or hasattr(path, "position")
+    return has(path, DataRows) or has(path, Continuous)
 
 
 def points_of(path: Any, state: Any) -> NDArray:
     """Rows or points of chains, (n, d)."""
-    return path.rows(state) if hasattr(path, "rows") else path.position(state)
+    return path.rows(state) if has(path, DataRows) else path.position(state)
 
 
 def pieces(begin: int, end: int, length: int) -> Iterator[tuple[int, int]]:

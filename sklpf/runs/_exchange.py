@@ -103,6 +103,23 @@ class Ladders(NamedTuple):
     chains: list[tuple[Any, tuple, NDArray[np.int64]]]
 
 
+class _Carry(NamedTuple):
+    """Where the ladders of a block stand, and what their scans have left so far."""
+
+    state: Any
+    memory: tuple
+    levels: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    pair_sums: NDArray[np.float64]  # of the first and the second half, as all sums over pairs
+    level_sums: NDArray[np.float64]  # likewise
+    summaries: NDArray[np.float64]
+    trips: NDArray[np.int64]
+    draws: Draws
+    log_q: NDArray[np.float32]
+    slopes: NDArray[np.floating]
+    vector_levels: NDArray[np.int64]
+
+
 def start_ladders(path, transition, n_ladders, key) -> Ladders:
     """Ladders whose chains are all drawn from the base, where the target has mass."""
     n_levels = len(path.ladder)
@@ -170,26 +187,28 @@ def run_round(
         checkpoint=checkpoint,
         stage=stage,
     )
-    _, _, _, _, pair_sums, level_sums, summaries, trips, draws, *kept = zip(*carries)
+    blocks: Any = _Carry._make(zip(*carries))
     log_q, all_slopes, vector_levels = (
-        [_by_ladder(part, len(path.ladder)) for part in parts] for parts in kept
+        [_by_ladder(part, len(path.ladder)) for part in parts]
+        for parts in (blocks.log_q, blocks.slopes, blocks.vector_levels)
     )
     slopes = fewest_columns(all_slopes)
     run = ExchangeRun(
         ladder=path.ladder,
-        draws=joined(draws).thinned(),
+        draws=joined(blocks.draws).thinned(),
         shift=shift,
-        pair_sums=check_finite(np.concatenate(pair_sums, axis=1)),
-        level_sums=np.concatenate(level_sums, axis=1),
-        summaries=np.concatenate(summaries),
+        pair_sums=check_finite(np.concatenate(blocks.pair_sums, axis=1)),
+        level_sums=np.concatenate(blocks.level_sums, axis=1),
+        summaries=np.concatenate(blocks.summaries),
         n_scans=n_scans,
-        round_trips=np.concatenate(trips),
+        round_trips=np.concatenate(blocks.trips),
         slopes=slopes,
         log_q=None if slopes.shape[-1] == 1 else np.concatenate(log_q),
         vector_levels=np.concatenate(vector_levels),
         has_walls=path.has_walls,
     )
-    return Ladders(path, [ladder for carry in carries for ladder in _split(path, *carry[:3])]), run
+    stand = [ladder for carry in carries for ladder in _split(path, *carry[:3])]
+    return Ladders(path, stand), run
 
 
 def _split(path, state, memory, levels):
@@ -198,35 +217,28 @@ def _split(path, state, memory, levels):
         yield path.take(state, chains), take(memory, chains), levels[chains]
 
 
-def _begin(ladders, first, block):
-    chains, n_levels = ladders.chains[first[block] : first[block + 1]], len(ladders.path.ladder)
-    state, memory, levels = (concatenate(parts) for parts in zip(*chains))
+def _begin(ladders, first, block) -> _Carry:
+    """The ladders of a block before any scan."""
+    chains = ladders.chains[first[block] : first[block + 1]]
     n_ladders = len(chains)
-    summaries = np.zeros(
-        (n_ladders, 2, ladders.path.summary(ladders.path.take(state, [0])).shape[1])
-    )
-    ends, pair_sums = (
-        np.zeros(len(levels), dtype=np.int64),
-        np.zeros((2, n_ladders, n_levels - 1, 5)),
-    )
-    level_sums, trips = np.zeros((2, n_ladders, n_levels, 4)), np.zeros(n_ladders, dtype=np.int64)
+    n_levels = len(ladders.path.ladder)
+    state, memory, levels = (concatenate(parts) for parts in zip(*chains))
+    n = len(levels)
+    n_summaries = ladders.path.summary(ladders.path.take(state, [0])).shape[1]
     n_slopes = n_levels if has(ladders.path, Derivatives) else 0
-    log_q, slopes = (
-        np.empty((0, len(levels), n_levels), np.float32),
-        np.empty((0, len(levels), n_slopes)),
-    )
-    kept = log_q, slopes, np.empty((0, len(levels)), dtype=np.int64)
-    return (
-        state,
-        memory,
-        levels,
-        ends,
-        pair_sums,
-        level_sums,
-        summaries,
-        trips,
-        no_draws(ladders.path, state),
-        *kept,
+    return _Carry(
+        state=state,
+        memory=memory,
+        levels=levels,
+        ends=np.zeros(n, dtype=np.int64),
+        pair_sums=np.zeros((2, n_ladders, n_levels - 1, 5)),
+        level_sums=np.zeros((2, n_ladders, n_levels, 4)),
+        summaries=np.zeros((n_ladders, 2, n_summaries)),
+        trips=np.zeros(n_ladders, dtype=np.int64),
+        draws=no_draws(ladders.path, state),
+        log_q=np.empty((0, n, n_levels), dtype=np.float32),
+        slopes=np.empty((0, n, n_slopes)),
+        vector_levels=np.empty((0, n), dtype=np.int64),
     )
 
 
@@ -259,32 +271,45 @@ def _advance(
     block,
     segment,
     carry,
-):
-    state, memory, levels, ends, pair_sums, level_sums, summaries, trips, draws, *kept = carry
-    pair_sums, level_sums = pair_sums.copy(), level_sums.copy()
+) -> _Carry:
+    """The ladders of a block after one segment of scans."""
+    pair_sums = carry.pair_sums.copy()
+    level_sums = carry.level_sums.copy()
     part = int(bounds[segment] >= half)
-    records, at_target = [], []
+    records = []
+    at_target = []
     for begin, end in pieces(bounds[segment], bounds[segment + 1], pause):
         stream = Stream(key, int(first[block]) * len(path.ladder), first_scan + begin)
-        state, memory, levels, ends, pairs, more, more_summaries, round_trips, *recorded = (
-            programs.exchange(
-                path, transition, state, memory, levels, ends, shift, end - begin, stream, stride
-            )
+        standing = carry.state, carry.memory, carry.levels, carry.ends
+        left = programs.exchange(path, transition, *standing, shift, end - begin, stream, stride)
+        pair_sums[part] += left.pair_sums
+        level_sums[part] += left.level_sums
+        carry = carry._replace(
+            state=left.state,
+            memory=left.memory,
+            levels=left.levels,
+            ends=left.ends,
+            summaries=carry.summaries + left.summaries,
+            trips=carry.trips + left.trips,
         )
-        pair_sums[part] += pairs
-        level_sums[part] += more
-        summaries, trips = summaries + more_summaries, trips + round_trips
-        if len(recorded[0]):
-            records.append(recorded)
+        if len(left.vectors):
+            records.append((left.vectors, left.slopes, left.vector_levels))
         if pause:
-            chains = np.flatnonzero(levels == len(path.ladder) - 1)
-            at_target.append((path.take(state, chains), first[block] + chains // len(path.ladder)))
+            chains = np.flatnonzero(left.levels == len(path.ladder) - 1)
+            ladders = first[block] + chains // len(path.ladder)
+            at_target.append((path.take(left.state, chains), ladders))
 
+    carry = carry._replace(pair_sums=pair_sums, level_sums=level_sums)
     if records:
-        vectors, *others = (np.concatenate(parts) for parts in zip(*records))
-        kept = [np.concatenate(parts) for parts in zip(kept, [_log_q(vectors, shift), *others])]
+        vectors, slopes, vector_levels = (np.concatenate(parts) for parts in zip(*records))
+        carry = carry._replace(
+            log_q=np.concatenate([carry.log_q, _log_q(vectors, shift)]),
+            slopes=np.concatenate([carry.slopes, slopes]),
+            vector_levels=np.concatenate([carry.vector_levels, vector_levels]),
+        )
     if at_target:
         states, ladders = zip(*at_target)
         points = points_of(path, concatenate(states))
-        draws = joined([draws, Draws(points, np.zeros(len(points)), np.concatenate(ladders))])
-    return state, memory, levels, ends, pair_sums, level_sums, summaries, trips, draws, *kept
+        draws = Draws(points, np.zeros(len(points)), np.concatenate(ladders))
+        carry = carry._replace(draws=joined([carry.draws, draws]))
+    return carry

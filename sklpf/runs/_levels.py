@@ -15,7 +15,8 @@ from sklpf.reweighting import mean_weight
 from sklpf.runs._annealing import anneal_up
 from sklpf.runs._history import NO_ROUNDS, with_round
 
-_FEWEST_LEVELS, _FEWEST_CHAINS = 10, 20
+_FEWEST_LEVELS = 10
+_FEWEST_CHAINS = 20
 # each pilot has so many times the levels of the one before; no pilot has more than a quarter of all
 _GROWTH = 4
 _MARGIN = 1.5  # the standard error is aimed so many times below tol, for the pilot's noise
@@ -39,8 +40,11 @@ def enough_levels(path, transition, n_chains, tol, seed, stage, n_jobs=None) -> 
     The variance of log weights falls in proportion to the number of moves. A pilot of few chains
     measures it with few levels, and with more of them until it need not be extrapolated far.
     """
-    ladder, n, n_sweeps = path.ladder, max(_FEWEST_CHAINS, n_chains // 4), 0
-    n_levels, history = min(_FEWEST_LEVELS, len(ladder)), NO_ROUNDS
+    ladder = path.ladder
+    n = max(_FEWEST_CHAINS, n_chains // 4)
+    n_sweeps = 0
+    n_levels = min(_FEWEST_LEVELS, len(ladder))
+    history = NO_ROUNDS
     for i in itertools.count():
         thin = path.with_ladder(_thinned(ladder, n_levels))
         up = anneal_up(thin, transition, n, stream_key(seed, stage, i), n_jobs).log_weights

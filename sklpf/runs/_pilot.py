@@ -30,7 +30,8 @@ def run_pilot(setup: Setup, log_prior: NDArray, n_sweeps: int) -> tuple[list, ND
         log f_k / f_0 accumulated by every chain on its way: the mean of its exponential over chains
         is Z_k / Z_0.
     """
-    bounds, blocks = segments(n_sweeps, setup.path.n_moves_per_segment), setup.blocks
+    bounds = segments(n_sweeps, setup.path.n_moves_per_segment)
+    blocks = setup.blocks
     carries = run_segments(
         functools.partial(_begin, setup, blocks, log_prior, n_sweeps),
         functools.partial(_advance, setup, blocks, bounds),
@@ -54,10 +55,8 @@ def _levels_passed(sweeps, n_sweeps, n_levels):
 def _begin(setup, blocks, log_prior, n_sweeps, block):
     groups = blocks[block][:-1]
     state, memory, levels = together([setup.base_chains(PILOT, group) for group in groups])
-    quantiles, n_levels = (
-        np.concatenate([_quantiles(setup, group) for group in groups]),
-        len(log_prior),
-    )
+    quantiles = np.concatenate([_quantiles(setup, group) for group in groups])
+    n_levels = len(log_prior)
     levels = np.minimum(np.searchsorted(np.cumsum(np.exp(log_prior)), quantiles), n_levels - 1)
     n_stops = min(n_sweeps, n_levels - 1)
     visited = _levels_passed(np.arange(n_stops + 1), n_stops, n_levels)
@@ -81,7 +80,9 @@ def _advance(setup, blocks, bounds, block, segment, carry):
     """
     state, memory, log_weights, first_state, first_memory, levels = carry
     log_weights = log_weights.copy()
-    begin, end, groups = bounds[segment], bounds[segment + 1], blocks[block][:-1]
+    begin = bounds[segment]
+    end = bounds[segment + 1]
+    groups = blocks[block][:-1]
     group_of = np.repeat(groups, np.diff(setup.first)[groups])
     at = _levels_passed(
         np.arange(begin, end + 2), bounds[-1], log_weights.shape[1]
@@ -103,10 +104,8 @@ def _advance(setup, blocks, bounds, block, segment, carry):
                 )
         leaving = stop == bounds[-1] or at[stop + 1 - begin] != new
         for group in groups if leaving else ():
-            own, here = (
-                np.flatnonzero(group_of == group),
-                np.flatnonzero((group_of == group) & (levels == new)),
-            )
+            own = np.flatnonzero(group_of == group)
+            here = np.flatnonzero((group_of == group) & (levels == new))
             if not len(here):
                 continue
             rng = setup.stream(RESAMPLE, group, stop).generator()

@@ -4,6 +4,8 @@ user's own path runs.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax
@@ -13,6 +15,43 @@ from sklpf._utils.random import REDRAW, SWAP
 from sklpf.paths import Derivatives
 from sklpf.paths._base import n_chains
 from sklpf.paths._capabilities import has
+
+
+class Exchanged(NamedTuple):
+    """What `exchange` leaves: where its n chains stand, sums over the scans, and the records."""
+
+    state: Any
+    memory: tuple
+    levels: NDArray[np.int64]  # (n,)
+    ends: NDArray[np.int64]  # (n,)
+    # (n_ladders, K - 1, 5): logistic(u - shift), logistic(r + shift), exp(u - shift),
+    # exp(r + shift) and the swap's rejection probability; u = log f_(k+1) - log f_k at level k,
+    # r its negative at level k + 1
+    pair_sums: NDArray[np.float64]
+    level_sums: NDArray[np.float64]  # (n_ladders, K, 4): `add_derivatives`, every fourth sweep
+    summaries: NDArray[np.float64]  # (n_ladders, 2, S): of target states, sums and those of squares
+    trips: NDArray[np.int64]  # (n_ladders,): round trips
+    vectors: NDArray[np.float64]  # (n_records, n, K): log f_k(x) after the moves of a scan
+    slopes: NDArray[np.float64]  # (n_records, n, K): d log f / d beta; (n_records, n, 0) without
+    vector_levels: NDArray[np.int64]  # (n_records, n): the level that each x was moved at
+
+
+class Tempered(NamedTuple):
+    """What `temper` leaves: where its n chains stand, sums over the redraws, and the records."""
+
+    state: Any
+    memory: tuple
+    levels: NDArray[np.int64]  # (n,)
+    log_q_sums: NDArray[np.float64]  # (n, K): log of the sum of q(k | x)
+    counts: NDArray[np.int64]  # (n, K): how often each level was drawn
+    level_sums: NDArray[np.float64]  # (G, K, 4): `add_derivatives`, before each redraw
+    vectors: NDArray[np.float64]  # (n_records, n, K): log f_k(x)
+    vector_levels: NDArray[np.int64]  # (n_records, n): the level of the move, before the redraw
+    slopes: NDArray[np.float64]  # (n_records, n, K): as in `Exchanged`
+    # (G, K - 1, 4): as the first four of `Exchanged`, before each redraw; the shift of a pair is
+    # minus the difference of its log pseudo-priors
+    pair_sums: NDArray[np.float64]
+    summaries: NDArray[np.float64]  # (G, 2, S): sums and those of squares, weighted by q(K - 1 | x)
 
 
 def anneal(path, transition, state, memory, levels, stream, reverse=False):
@@ -40,7 +79,9 @@ def anneal(path, transition, state, memory, levels, stream, reverse=False):
     return state, memory, log_weights
 
 
-def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream, stride=0):
+def exchange(
+    path, transition, state, memory, levels, ends, shift, n_scans, stream, stride=0
+) -> Exchanged:
     """Replica exchange of K consecutive chains a ladder, even and odd pairs in turn (Syed et al.
     2022).
 
@@ -55,38 +96,17 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
         Approximate log Z_(k+1) / Z_k.
     stride : int, default=0
         The scans at steps that it divides are recorded; 0 records none.
-
-    Returns
-    -------
-    state, memory, levels, ends
-    pair_sums : ndarray of shape (n_ladders, K - 1, 5)
-        Sums over the scans of logistic(u - shift), logistic(r + shift), exp(u - shift), exp(r +
-        shift) and of the swap's rejection probability; u = log f_(k+1) - log f_k at level k, r its
-        negative at level k + 1.
-    level_sums : ndarray of shape (n_ladders, K, 4)
-        As `add_derivatives` says, at every fourth sweep.
-    summaries : ndarray of shape (n_ladders, 2, S)
-        Sums of the target states' summaries and of their squares.
-    trips : ndarray of shape (n_ladders,)
-        Round trips.
-    vectors : ndarray of shape (n_records, n, K)
-        log f_k(x) after the moves of the recorded scans.
-    slopes : ndarray of shape (n_records, n, K)
-        d log f / d beta of these x at every level; (n_records, n, 0) where the path has no
-        derivatives.
-    vector_levels : ndarray of shape (n_records, n)
-        The level that each x was moved at.
     """
     n_levels = len(path.ladder)
-    levels, ends = levels.reshape(-1, n_levels).copy(), ends.reshape(-1, n_levels).copy()
+    levels = levels.reshape(-1, n_levels).copy()
+    ends = ends.reshape(-1, n_levels).copy()
     rows = np.arange(len(levels))[:, np.newaxis]
     ladder_of = np.repeat(np.arange(len(levels)), n_levels)
-    pair_sums, level_sums = (
-        np.zeros((len(levels), n_levels - 1, 5)),
-        np.zeros((len(levels), n_levels, 4)),
-    )
+    pair_sums = np.zeros((len(levels), n_levels - 1, 5))
+    level_sums = np.zeros((len(levels), n_levels, 4))
     summaries = np.zeros((len(levels), 2, path.summary(path.take(state, [0])).shape[1]))
-    trips, records = np.zeros(len(levels), dtype=np.int64), Records(path, state)
+    trips = np.zeros(len(levels), dtype=np.int64)
+    records = Records(path, state)
     for t in range(n_scans):
         now = stream.at(stream.step + t)
         state, memory = transition.move(path, state, memory, levels.ravel(), now)
@@ -115,16 +135,16 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
         trips += np.sum((levels == 0) & (ends == 1), axis=1)
         ends[(levels == n_levels - 1) & (ends == -1)] = 1
         ends[levels == 0] = -1
-    return (
-        state,
-        memory,
-        levels.ravel(),
-        ends.ravel(),
-        pair_sums,
-        level_sums,
-        summaries,
-        trips,
-        *records.arrays,
+    return Exchanged(
+        state=state,
+        memory=memory,
+        levels=levels.ravel(),
+        ends=ends.ravel(),
+        pair_sums=pair_sums,
+        level_sums=level_sums,
+        summaries=summaries,
+        trips=trips,
+        **records.arrays,
     )
 
 
@@ -140,7 +160,7 @@ def temper(
     stride,
     stream,
     first=None,
-):
+) -> Tempered:
     """Simulated tempering: moves, then a redraw of each level from q(level | x) (Carlson et al.
     2016, eq. 7).
 
@@ -152,42 +172,18 @@ def temper(
         Every `stride`-th redraw is recorded.
     first : ndarray of shape (G + 1,) or None, default=None
         First chain of every group, and the end; None is one group.
-
-    Returns
-    -------
-    state, memory, levels
-    log_q_sums : ndarray of shape (n, K)
-        Log of the sum of q(k | x) over the redraws.
-    counts : ndarray of shape (n, K)
-        How often each level was drawn.
-    level_sums : ndarray of shape (G, K, 4)
-        As `add_derivatives` says, of the states that levels are redrawn for.
-    vectors : ndarray of shape (n_records, n, K)
-        log f_k(x).
-    vector_levels : ndarray of shape (n_records, n)
-        The level that each x was moved at, before the redraw.
-    slopes : ndarray of shape (n_records, n, K)
-        As in `exchange`.
-    pair_sums : ndarray of shape (G, K - 1, 4)
-        As the first four in `exchange`, of the states that levels are redrawn for; the shift of a
-        pair is minus the difference of its log pseudo-priors.
-    summaries : ndarray of shape (G, 2, S)
-        Sums of the states' summaries and of their squares, weighted by q(K - 1 | x), which makes
-        them the target's.
     """
     levels = levels.copy()
-    n, chains = len(levels), np.arange(len(levels))
+    n = len(levels)
+    chains = np.arange(len(levels))
     first = [0, n] if first is None else first
-    groups, group_of = (
-        list(zip(first, first[1:])),
-        np.repeat(np.arange(len(first) - 1), np.diff(first)),
-    )
+    groups = list(zip(first, first[1:]))
+    group_of = np.repeat(np.arange(len(groups)), np.diff(first))
     log_q_sums = np.full((n, len(path.ladder)), -np.inf)
-    counts, level_sums = (
-        np.zeros(log_q_sums.shape, dtype=np.int64),
-        np.zeros((len(groups), len(path.ladder), 4)),
-    )
-    pair_sums, records = np.zeros((len(groups), len(path.ladder) - 1, 4)), Records(path, state)
+    counts = np.zeros(log_q_sums.shape, dtype=np.int64)
+    level_sums = np.zeros((len(groups), len(path.ladder), 4))
+    pair_sums = np.zeros((len(groups), len(path.ladder) - 1, 4))
+    records = Records(path, state)
     summaries = np.zeros((len(groups), 2, path.summary(path.take(state, [0])).shape[1]))
     for t in range(n_redraws):
         for s in range(sweeps_per_redraw):
@@ -205,13 +201,22 @@ def temper(
         threshold = now.uniform(n, REDRAW) * cumulative[:, -1]
         levels = np.sum(cumulative[:, :-1] < threshold[:, np.newaxis], axis=1)
         counts[chains, levels] += 1
-        summary, weights = path.summary(state), np.exp(log_q[:, -1])
+        summary = path.summary(state)
+        weights = np.exp(log_q[:, -1])
         summaries += [
             weighted_sums(weights[start:end], summary[start:end]) for start, end in groups
         ]
-    vectors, kept_slopes, vector_levels = records.arrays
-    kept = vectors, vector_levels, kept_slopes
-    return state, memory, levels, log_q_sums, counts, level_sums, *kept, pair_sums, summaries
+    return Tempered(
+        state=state,
+        memory=memory,
+        levels=levels,
+        log_q_sums=log_q_sums,
+        counts=counts,
+        level_sums=level_sums,
+        pair_sums=pair_sums,
+        summaries=summaries,
+        **records.arrays,
+    )
 
 
 def weighted_summaries(path, state, weights):
@@ -258,7 +263,8 @@ def slopes(path, state):
     """d log f / d beta of every chain at every level, shape (n, K); (n, 0) where the path has no
     derivatives.
     """
-    n, n_levels = n_chains(state), len(path.ladder)
+    n = n_chains(state)
+    n_levels = len(path.ladder)
     if not has(path, Derivatives):
         return np.empty((n, 0))
     ends = [path.derivatives(state, np.full(n, k)) for k in (0, n_levels - 1)]
@@ -274,13 +280,12 @@ class Records:
     """
 
     def __init__(self, path, state):
-        n, n_levels = n_chains(state), len(path.ladder)
+        n = n_chains(state)
+        n_levels = len(path.ladder)
         n_slopes = n_levels if has(path, Derivatives) else 0
-        vectors, slopes, levels = (
-            np.empty((0, n, n_levels)),
-            np.empty((0, n, n_slopes)),
-            np.empty((0, n), np.int64),
-        )
+        vectors = np.empty((0, n, n_levels))
+        slopes = np.empty((0, n, n_slopes))
+        levels = np.empty((0, n), np.int64)
         self._parts: list[list[NDArray]] = [[vectors], [slopes], [levels]]
 
     def add(self, *arrays):
@@ -290,5 +295,6 @@ class Records:
 
     @property
     def arrays(self):
-        """Vectors, slopes and levels, records first."""
-        return tuple(np.concatenate(parts) for parts in self._parts)
+        """The fields of `Exchanged` and `Tempered` that these are."""
+        names = "vectors", "slopes", "vector_levels"
+        return {name: np.concatenate(parts) for name, parts in zip(names, self._parts)}

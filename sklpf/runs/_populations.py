@@ -127,7 +127,8 @@ def _begin(path, transition, key, n, block) -> Population:
 def _advance(
     path, transition, key, resample_at, chain_length, bounds, block, segment, population
 ) -> Population:
-    n, records = len(population.ancestors), [population.records]
+    n = len(population.ancestors)
+    records = [population.records]
     for level in range(bounds[segment], bounds[segment + 1]):
         if chain_length is None:
             stream = Stream(key, block * n, level + 1)
@@ -151,14 +152,19 @@ def _step(path, transition, resample_at, stream, level, population) -> tuple[Pop
         moved = programs.anneal(path, transition, state, memory, levels, stream)
     log_weights = log_weights + check_finite(moved[2], allow_zero=path.has_walls)
     mean, effective = mean_and_size(log_weights)
-    total, resample = log_mean + mean, 0 < effective < resample_at * n
+    total = log_mean + mean
+    resample = 0 < effective < resample_at * n
     if resample:
         chosen = systematic(log_weights, n, float(stream.aside().uniform(1, REDRAW)[0]))
-        state, memory, ancestors = path.take(state, chosen), take(memory, chosen), ancestors[chosen]
-        log_weights, log_mean = np.zeros(n), total
+        state = path.take(state, chosen)
+        memory = take(memory, chosen)
+        ancestors = ancestors[chosen]
+        log_weights = np.zeros(n)
+        log_mean = total
         levels = np.full((2, n), level + 1)
         moved = programs.anneal(path, transition, state, memory, levels, stream)
-    before, after = transition.accepted(memory), transition.accepted(moved[1])
+    before = transition.accepted(memory)
+    after = transition.accepted(moved[1])
     rate = np.nan if before is None else np.sum(after - before) / n
     population = population._replace(
         state=moved[0],
@@ -199,7 +205,8 @@ def _begin_down(path, transition, starts, key, first, block):
 
 def _advance_down(path, transition, key, chain_length, first, bounds, block, segment, carry):
     state, memory, rises = carry
-    columns, start = [rises], int(first[block])
+    columns = [rises]
+    start = int(first[block])
     for step in range(bounds[segment], bounds[segment + 1]):
         if chain_length is None:
             state, memory, rise = _fall(

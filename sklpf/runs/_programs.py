@@ -11,6 +11,7 @@ import numpy as np
 from sklpf._utils.limits import BadValue
 from sklpf.paths._base import map_state, n_chains
 from sklpf.runs import _plain
+from sklpf.runs._plain import Exchanged, Tempered
 
 
 def anneal(path, transition, state, memory, levels, stream, reverse=False):
@@ -18,7 +19,8 @@ def anneal(path, transition, state, memory, levels, stream, reverse=False):
     model = transition.compiled(path)
     if model is not None:
         with contextlib.suppress(BadValue):  # the plain loop says where
-            moving, log_weights = _copies(state, memory), np.zeros(n_chains(state))
+            moving = _copies(state, memory)
+            log_weights = np.zeros(n_chains(state))
             path.kernel("anneal")(
                 model, moving, path.ladder[levels], reverse, stream.keys, log_weights
             )
@@ -26,7 +28,9 @@ def anneal(path, transition, state, memory, levels, stream, reverse=False):
     return _plain.anneal(path, transition, state, memory, levels, stream, reverse)
 
 
-def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stream, stride=0):
+def exchange(
+    path, transition, state, memory, levels, ends, shift, n_scans, stream, stride=0
+) -> Exchanged:
     """See the plain loop of this name."""
     model = transition.compiled(path)
     if model is not None:
@@ -42,7 +46,9 @@ def exchange(path, transition, state, memory, levels, ends, shift, n_scans, stre
 def _exchange(path, model, state, memory, levels, ends, shift, n_scans, stream, stride):
     from sklpf.kernels._programs import ExchangeSums
 
-    moving, levels, ends = _copies(state, memory), np.array(levels), np.array(ends)
+    moving = _copies(state, memory)
+    levels = np.array(levels)
+    ends = np.array(ends)
     n_levels = len(path.ladder)
     n = len(levels) // n_levels
     n_records = len(range(-stream.step % stride, n_scans, stride)) if stride else 0
@@ -59,7 +65,20 @@ def _exchange(path, model, state, memory, levels, ends, shift, n_scans, stream, 
     path.kernel("exchange")(
         model, moving, levels, ends, path.ladder, shift, n_scans, stream.keys, sums
     )
-    return *_parts(moving, memory), levels, ends, *sums[:4], *sums[5:]
+    state, memory = _parts(moving, memory)
+    return Exchanged(
+        state=state,
+        memory=memory,
+        levels=levels,
+        ends=ends,
+        pair_sums=sums.pairs,
+        level_sums=sums.levels,
+        summaries=sums.summaries,
+        trips=sums.trips,
+        vectors=sums.vectors,
+        slopes=sums.slopes,
+        vector_levels=sums.vector_levels,
+    )
 
 
 def temper(
@@ -74,9 +93,10 @@ def temper(
     stride,
     stream,
     first=None,
-):
+) -> Tempered:
     """See the plain loop of this name."""
-    model, order = transition.compiled(path), (n_redraws, sweeps_per_redraw, stride)
+    model = transition.compiled(path)
+    order = (n_redraws, sweeps_per_redraw, stride)
     if model is not None and (first is None or len(first) == 2):
         with contextlib.suppress(BadValue):
             return _temper(path, model, state, memory, levels, log_pseudo_prior, *order, stream)
@@ -100,8 +120,11 @@ def _temper(
     from sklpf.kernels._programs import Q_OFFSET, TemperSums
 
     order = n_redraws, sweeps_per_redraw, stride
-    moving, levels = _copies(state, memory), np.array(levels)
-    n, n_levels, n_records = len(levels), len(path.ladder), -(-n_redraws // stride)
+    moving = _copies(state, memory)
+    levels = np.array(levels)
+    n = len(levels)
+    n_levels = len(path.ladder)
+    n_records = -(-n_redraws // stride)
     sums = TemperSums(
         q=np.zeros((n, n_levels)),
         counts=np.zeros((n, n_levels), dtype=np.int64),
@@ -117,19 +140,19 @@ def _temper(
     )
     with np.errstate(divide="ignore"):
         log_q_sums = np.log(sums.q) - Q_OFFSET
-    level_sums, pair_sums, summaries = (
-        array[np.newaxis] for array in (sums.levels, sums.pairs, sums.summaries)
-    )
-    kept = sums.vectors, sums.vector_levels, sums.slopes
-    return (
-        *_parts(moving, memory),
-        levels,
-        log_q_sums,
-        sums.counts,
-        level_sums,
-        *kept,
-        pair_sums,
-        summaries,
+    state, memory = _parts(moving, memory)
+    return Tempered(
+        state=state,
+        memory=memory,
+        levels=levels,
+        log_q_sums=log_q_sums,
+        counts=sums.counts,
+        level_sums=sums.levels[np.newaxis],
+        pair_sums=sums.pairs[np.newaxis],
+        summaries=sums.summaries[np.newaxis],
+        vectors=sums.vectors,
+        slopes=sums.slopes,
+        vector_levels=sums.vector_levels,
     )
 
 

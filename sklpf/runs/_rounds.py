@@ -55,7 +55,8 @@ class Setup(NamedTuple):
 
     def base_chains(self, stage: int, group: int) -> tuple[Any, tuple, NDArray[np.int64]]:
         """Base draws of a group, at level 0; only where the target has mass."""
-        n, stream = int(self.first[group + 1] - self.first[group]), self.stream(stage, group)
+        n = int(self.first[group + 1] - self.first[group])
+        stream = self.stream(stage, group)
         state = (
             self.path.sample_base(n, stream)
             if self.first_ratio is None
@@ -101,7 +102,8 @@ def run_round(
     pause = 0  # redraws from one look at the states to the next
     if with_draws and has_points(setup.path):
         pause = stride * -(-n_redraws * n_chains // (_LOOKED_AT * stride))
-    thinning, blocks = (stride, every if n_kept else 0, pause), setup.blocks
+    thinning = (stride, every if n_kept else 0, pause)
+    blocks = setup.blocks
     carries = run_segments(
         functools.partial(_begin, setup, blocks, chains),
         functools.partial(_advance, setup, blocks, name, log_pseudo_prior, thinning, half, bounds),
@@ -110,26 +112,23 @@ def run_round(
         stage="round" + "-".join(map(str, name)),
         **setup.options,
     )
-    _, _, _, summaries, *sums = zip(*carries)
-    *sums, slopes, draws = sums
-    log_q_sums, counts, level_sums, pair_sums, log_q, vector_levels = (
-        np.concatenate(parts, axis=1) for parts in sums
-    )
+    parts: Any = _Carry._make(zip(*carries))  # every field of all blocks
+    log_q = np.concatenate(parts.log_q, axis=1)
+    vector_levels = np.concatenate(parts.vector_levels, axis=1)
     left = Round(
         log_pseudo_prior=log_pseudo_prior,
         n_redraws=n_redraws,
-        log_q_sums=np.maximum(log_q_sums, _LOWEST),
-        counts=counts,
-        level_sums=level_sums,
-        log_q=log_q.swapaxes(
-            0, 1
-        ).copy(),  # sums over it depend on its layout, which pickling would change
+        log_q_sums=np.maximum(np.concatenate(parts.log_q_sums, axis=1), _LOWEST),
+        counts=np.concatenate(parts.counts, axis=1),
+        level_sums=np.concatenate(parts.level_sums, axis=1),
+        # sums over it depend on its layout, which pickling would change
+        log_q=log_q.swapaxes(0, 1).copy(),
         vector_levels=vector_levels.swapaxes(0, 1).copy(),
-        slopes=fewest_columns([part.swapaxes(0, 1) for part in slopes]),
-        pair_sums=pair_sums,
-        summaries=np.concatenate(summaries),
+        slopes=fewest_columns([part.swapaxes(0, 1) for part in parts.slopes]),
+        pair_sums=np.concatenate(parts.pair_sums, axis=1),
+        summaries=np.concatenate(parts.summaries),
         origin=int(setup.first_ratio is not None),
-        draws=joined(draws).thinned(),
+        draws=joined(parts.draws).thinned(),
     )
     return apart(setup, blocks, [carry[:3] for carry in carries]), left
 
@@ -158,76 +157,109 @@ def _thinning(stride, longest):
     return longest, longest, -(-stride // longest)
 
 
-def _begin(setup, blocks, chains, block):
-    path, groups = setup.path, blocks[block][:-1]
-    (state, memory, levels), n_groups = together([chains[group] for group in groups]), len(groups)
-    n, n_levels = len(levels), len(path.ladder)
-    log_q_sums, counts = (
-        np.full((2, n, n_levels), -np.inf),
-        np.zeros((2, n, n_levels), dtype=np.int64),
-    )
-    log_q, vector_levels = (
-        np.empty((0, n, n_levels), dtype=np.float32),
-        np.empty((0, n), dtype=np.int64),
-    )
-    slopes = np.empty((0, n, n_levels if has(path, Derivatives) else 0))
-    level_sums, pair_sums = (
-        np.zeros((2, n_groups, n_levels, 4)),
-        np.zeros((2, n_groups, n_levels - 1, 4)),
-    )
-    summaries = np.zeros((n_groups, 2, path.summary(path.take(state, [0])).shape[1]))
-    sums, kept = (log_q_sums, counts, level_sums, pair_sums), (log_q, vector_levels, slopes)
-    return state, memory, levels, summaries, *sums, *kept, no_draws(path, state)
+class _Carry(NamedTuple):
+    """Where the groups of a block stand, and what their redraws have left so far; sums are of the
+    first and the second half of the round.
+    """
+
+    state: Any
+    memory: tuple
+    levels: NDArray[np.int64]
+    summaries: NDArray[np.float64]
+    log_q_sums: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    level_sums: NDArray[np.float64]
+    pair_sums: NDArray[np.float64]
+    log_q: NDArray[np.float32]
+    vector_levels: NDArray[np.int64]
+    slopes: NDArray[np.floating]
+    draws: Draws
 
 
-def _advance(setup, blocks, name, log_pseudo_prior, thinning, half, bounds, block, segment, carry):
-    state, memory, levels, summaries, *sums, log_q, vector_levels, slopes, draws = carry
-    log_q_sums, counts, level_sums, pair_sums = (a.copy() for a in sums)
+def _begin(setup, blocks, chains, block) -> _Carry:
+    """The groups of a block before any redraw."""
+    path = setup.path
+    groups = blocks[block][:-1]
+    state, memory, levels = together([chains[group] for group in groups])
+    n = len(levels)
+    n_levels = len(path.ladder)
+    n_summaries = path.summary(path.take(state, [0])).shape[1]
+    n_slopes = n_levels if has(path, Derivatives) else 0
+    return _Carry(
+        state=state,
+        memory=memory,
+        levels=levels,
+        summaries=np.zeros((len(groups), 2, n_summaries)),
+        log_q_sums=np.full((2, n, n_levels), -np.inf),
+        counts=np.zeros((2, n, n_levels), dtype=np.int64),
+        level_sums=np.zeros((2, len(groups), n_levels, 4)),
+        pair_sums=np.zeros((2, len(groups), n_levels - 1, 4)),
+        log_q=np.empty((0, n, n_levels), dtype=np.float32),
+        vector_levels=np.empty((0, n), dtype=np.int64),
+        slopes=np.empty((0, n, n_slopes)),
+        draws=no_draws(path, state),
+    )
+
+
+def _advance(
+    setup, blocks, name, log_pseudo_prior, thinning, half, bounds, block, segment, carry
+) -> _Carry:
+    """The groups of a block after one segment of redraws."""
+    log_q_sums, counts, level_sums, pair_sums = (
+        sums.copy() for sums in (carry.log_q_sums, carry.counts, carry.level_sums, carry.pair_sums)
+    )
     first = setup.first[blocks[block]]
     stride, every, pause = thinning
     part = int(bounds[segment] >= half)
-    records, states = [], []
+    records = []
+    states = []
     for begin, end in pieces(bounds[segment], bounds[segment + 1], pause):
-        stream = setup.stream(_ROUND, blocks[block][0], begin * setup.sweeps_per_redraw + 1, *name)
-        order = end - begin, setup.sweeps_per_redraw, stride
-        state, memory, levels, more_sums, drawn, derivatives, *recorded, pairs, more_summaries = (
-            programs.temper(
-                setup.path,
-                setup.transition,
-                state,
-                memory,
-                levels,
-                log_pseudo_prior,
-                *order,
-                stream,
-                first - first[0],
-            )
+        left = programs.temper(
+            setup.path,
+            setup.transition,
+            carry.state,
+            carry.memory,
+            carry.levels,
+            log_pseudo_prior,
+            end - begin,
+            setup.sweeps_per_redraw,
+            stride,
+            setup.stream(_ROUND, blocks[block][0], begin * setup.sweeps_per_redraw + 1, *name),
+            first - first[0],
         )
-        log_q_sums[part] = np.logaddexp(log_q_sums[part], check_finite(more_sums, allow_zero=True))
-        counts[part] += drawn
-        level_sums[part] += derivatives
-        pair_sums[part] += pairs
-        summaries = summaries + more_summaries
-        records.append(recorded)
+        more_q = check_finite(left.log_q_sums, allow_zero=True)
+        log_q_sums[part] = np.logaddexp(log_q_sums[part], more_q)
+        counts[part] += left.counts
+        level_sums[part] += left.level_sums
+        pair_sums[part] += left.pair_sums
+        carry = carry._replace(
+            state=left.state,
+            memory=left.memory,
+            levels=left.levels,
+            summaries=carry.summaries + left.summaries,
+        )
+        records.append((left.vectors, left.vector_levels, left.slopes))
         if pause:
-            states.append(state)
+            states.append(left.state)
 
+    carry = carry._replace(
+        log_q_sums=log_q_sums, counts=counts, level_sums=level_sums, pair_sums=pair_sums
+    )
     if every and segment % every == 0:
         vectors, more_levels, more_slopes = (np.concatenate(parts) for parts in zip(*records))
         more_log_q = log_softmax(vectors + log_pseudo_prior, axis=2).astype(np.float32)
-        log_q = np.concatenate([log_q, more_log_q])
-        vector_levels, slopes = (
-            np.concatenate([vector_levels, more_levels]),
-            np.concatenate([slopes, more_slopes]),
+        carry = carry._replace(
+            log_q=np.concatenate([carry.log_q, more_log_q]),
+            vector_levels=np.concatenate([carry.vector_levels, more_levels]),
+            slopes=np.concatenate([carry.slopes, more_slopes]),
         )
     if states:
         group_of = np.repeat(blocks[block][:-1], np.diff(first))
         seen = _seen_at_target(
             setup.path, log_pseudo_prior, concatenate(states), np.tile(group_of, len(states))
         )
-        draws = joined([draws, seen])
-    sums, kept = (log_q_sums, counts, level_sums, pair_sums), (log_q, vector_levels, slopes)
-    return state, memory, levels, summaries, *sums, *kept, draws
+        carry = carry._replace(draws=joined([carry.draws, seen]))
+    return carry
 
 
 def _seen_at_target(path, log_pseudo_prior, state, groups) -> Draws:

@@ -126,7 +126,9 @@ class LevelRun(Run):
         ImportError
             If xarray is not installed.
         """
-        xarray, samples, levels = import_xarray(), self.samples, self.vector_levels
+        xarray = import_xarray()
+        samples = self.samples
+        levels = self.vector_levels
         variables: dict[str, Any] = {
             "log_f": (("chain", "draw", "level"), samples.vectors.reshape(*levels.shape, -1)),
             "moved_at": (("chain", "draw"), levels),

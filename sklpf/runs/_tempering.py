@@ -140,7 +140,8 @@ class Round(Fields):
         counts : ndarray of shape (G, K)
             States of every level in them.
         """
-        sums, counts = self.pair_sums, self.level_sums[..., 0]
+        sums = self.pair_sums
+        counts = self.level_sums[..., 0]
         return (
             (sums.sum(axis=0), counts.sum(axis=0)) if half is None else (sums[half], counts[half])
         )
@@ -237,7 +238,8 @@ class TemperingRun(LevelRun):
     @property
     def samples(self) -> Samples:
         """The states that were kept."""
-        last, n_levels = self.rounds[-1], len(self.ladder)
+        last = self.rounds[-1]
+        n_levels = len(self.ladder)
         slopes = last.slopes.reshape(last.vector_levels.size, last.slopes.shape[-1])
         groups = np.repeat(
             np.arange(self.n_groups), np.diff(self.first) * last.vector_levels.shape[1]

@@ -24,13 +24,15 @@ def waste_free_step(path, transition, chain_length, key, level, block, populatio
     n = len(population.ancestors)
     rises = log_rises(path, population.state, level)
     mean, effective = mean_and_size(rises)
-    log_mean, starts = population.log_mean + mean, np.arange(n // chain_length)
+    log_mean = population.log_mean + mean
+    starts = np.arange(n // chain_length)
     stream = Stream(key, block * n, 1 + level * chain_length)
     if effective > 0:
         starts = systematic(rises, len(starts), float(stream.aside().uniform(1, REDRAW)[0]))
     first = path.take(population.state, starts), take(population.memory, starts)
     chain = [first, *_walk(path, transition, first, level + 1, chain_length - 1, stream)]
-    before, after = transition.accepted(chain[0][1]), transition.accepted(chain[-1][1])
+    before = transition.accepted(chain[0][1])
+    after = transition.accepted(chain[-1][1])
     rate = np.nan if before is None else np.sum(after - before) / (n - len(starts))
     states, memories = zip(*chain)
     population = population._replace(
@@ -50,7 +52,8 @@ def waste_free_fall(path, transition, chain_length, key, first, step, state, mem
     A particle at level k + 1 was one of P in a chain at level k, any of them: some moves lead back
     to the start of that chain, and the others on to its end.
     """
-    level, stream = len(path.ladder) - 2 - step, Stream(key, first, 1 + step * chain_length)
+    level = len(path.ladder) - 2 - step
+    stream = Stream(key, first, 1 + step * chain_length)
     n_back = int(stream.aside().uniform(1, REDRAW)[0] * chain_length)
     here = state, memory
     back = _walk(path, transition, here, level, n_back, stream, reverse=True)

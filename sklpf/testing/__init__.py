@@ -1,7 +1,7 @@
 """What tests of sklpf, and of your own paths, transitions and estimators, are built from."""
 
 from sklpf.testing._checks import check_partition_estimator, check_path, check_transition
-from sklpf.testing._data import find_shared_data, shared_data
+from sklpf.testing._data import find_shared_data
 from sklpf.testing._densities import DENSITY_PROBLEMS, make_density_problem
 from sklpf.testing._problems import (
     RBM_PROBLEMS,
@@ -26,5 +26,4 @@ __all__ = [
     "make_density_problem",
     "make_rbm_problem",
     "make_rows_problem",
-    "shared_data",
 ]

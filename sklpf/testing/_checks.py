@@ -19,8 +19,11 @@ from sklearn.base import clone
 from sklpf._utils.random import Stream, stream_key
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.paths._base import check_ladder, map_state, n_chains
+from sklpf.reweighting import effective_sample_size
 from sklpf.testing._problems import Problem
 from sklpf.transitions import Transition
+
+_FEWEST_EFFECTIVE = 50  # chains at a level, for which z-scores are normal
 
 
 def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
@@ -42,7 +45,8 @@ def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
         With a sentence that says what is broken.
     """
     check_ladder(path.ladder)
-    stream, n = Stream(stream_key(random_state)), 7
+    stream = Stream(stream_key(random_state))
+    n = 7
     state = path.sample_base(n, stream)
     _require(
         n_chains(state) == n,
@@ -67,8 +71,10 @@ def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
 
 
 def _check_densities(path, state, rtol):
-    n, n_levels = n_chains(state), len(path.ladder)
-    before, matrix = map_state(np.copy, state), path.log_f_ladder(state)
+    n = n_chains(state)
+    n_levels = len(path.ladder)
+    before = map_state(np.copy, state)
+    matrix = path.log_f_ladder(state)
     _require(
         np.shape(matrix) == (n, n_levels),
         f"log_f_ladder must have shape {(n, n_levels)}, got {np.shape(matrix)}",
@@ -87,7 +93,8 @@ def _check_densities(path, state, rtol):
     _require(
         np.all(close), "log_f(state, levels) must agree with log_f_ladder(state) at the levels"
     )
-    index, last = np.array([3, 0]), np.full(n, n_levels - 1)
+    index = np.array([3, 0])
+    last = np.full(n, n_levels - 1)
     taken = path.log_f(path.take(state, index), last[index])
     _require(
         np.array_equal(taken, path.log_f(state, last)[index]),
@@ -146,8 +153,10 @@ def check_transition(
         If the transition is wrong, never moves, changes its input or ignores its stream.
     """
     transition.check(path)
-    stream, n_levels = Stream(stream_key(random_state)), len(path.ladder)
-    state, log_weights = path.sample_base(n, stream), np.zeros(n)
+    stream = Stream(stream_key(random_state))
+    n_levels = len(path.ladder)
+    state = path.sample_base(n, stream)
+    log_weights = np.zeros(n)
     memory = transition.init(path, state, stream.aside())
     _check_purity(path, transition, state, memory, stream.at(1))
     flat = functools.partial(_flat, variables, transition)
@@ -173,11 +182,13 @@ def check_transition(
             f"{type(transition).__name__} does not leave level {level} of {type(path).__name__}"
             f" invariant, or its reversal is wrong: |z| = {z.max():.1f} exceeds {bound:.1f}",
         )
-        state, memory = moved, new_memory
+        state = moved
+        memory = new_memory
 
 
 def _check_purity(path, transition, state, memory, stream):
-    before, remembered = map_state(np.copy, state), map_state(np.copy, memory)
+    before = map_state(np.copy, state)
+    remembered = map_state(np.copy, memory)
     levels = np.zeros(n_chains(state), dtype=int)
     moved, new_memory = transition.move(path, state, memory, levels, stream)
     _require(_equal(state, before), "move must not change the state that it is given")
@@ -191,12 +202,13 @@ def _check_purity(path, transition, state, memory, stream):
 
 
 def _weights(log_weights: NDArray, level: int) -> NDArray:
-    weights = np.exp(log_weights - log_weights.max())
-    effective = weights.sum() ** 2 / np.sum(weights**2)
-    if not effective >= 50:
+    effective = effective_sample_size(log_weights)
+    if not effective >= _FEWEST_EFFECTIVE:
         raise ValueError(
-            f"at level {level} only {effective:.0f} weights count: check a ladder with more levels"
+            f"at level {level} the effective sample size is {effective:.0f} (at least"
+            f" {_FEWEST_EFFECTIVE} needed): check a ladder with more levels"
         )
+    weights = np.exp(log_weights - log_weights.max())
     return weights / weights.sum()
 
 

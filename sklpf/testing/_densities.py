@@ -25,7 +25,8 @@ class _Function:
     """A function of points (n, d) and of constants: it can be pickled, and compiled by numba."""
 
     def __init__(self, function: Callable[..., Array], *constants: Any) -> None:
-        self.function, self.constants = function, constants
+        self.function = function
+        self.constants = constants
 
     def __call__(self, x: Array) -> Array:
         return self.function(x, *self.constants)
@@ -201,12 +202,14 @@ def _independent_grad(x, mean, inverse_scale):
 
 
 def _funnel(x, log_norm):
-    v, squares = x[:, 0], np.sum(x[:, 1:] ** 2, axis=1)
+    v = x[:, 0]
+    squares = np.sum(x[:, 1:] ** 2, axis=1)
     return log_norm - 0.5 * v**2 - 0.5 * (x.shape[1] - 1) * v - 0.5 * np.exp(-v) * squares
 
 
 def _funnel_grad(x, log_norm):
-    v, precision = x[:, 0], np.exp(-x[:, 0])
+    v = x[:, 0]
+    precision = np.exp(-x[:, 0])
     grad = -precision.reshape(-1, 1) * x
     grad[:, 0] = -v - 0.5 * (x.shape[1] - 1) + 0.5 * precision * np.sum(x[:, 1:] ** 2, axis=1)
     return grad
@@ -216,7 +219,8 @@ def _regression(x, design, y, constants):
     """Prior N(0, constants[0]), noise variance constants[1], log normaliser constants[2]; design
     (d, n).
     """
-    prior, noise = constants[0], constants[1]
+    prior = constants[0]
+    noise = constants[1]
     return (
         constants[2]
         - 0.5 * np.sum((y - x @ design) ** 2, axis=1) / noise
@@ -306,7 +310,8 @@ def _rotation(d, rng):
 
 
 def _make_gaussian(d, condition, rng):
-    rotation, scales = _rotation(d, rng), np.geomspace(1, condition**-0.5, d)
+    rotation = _rotation(d, rng)
+    scales = np.geomspace(1, condition**-0.5, d)
     mean = np.zeros(d)
     functions = _both(_gaussian, _gaussian_grad, mean, rotation / scales)
     draw = functools.partial(_draw_gaussian, mean, rotation * scales)
@@ -317,7 +322,8 @@ def _make_gaussian(d, condition, rng):
 def _filters(scales, rng):
     """W = diag(scales) Q S Q' with S from 0.7 to 1.4: W, its inverse and log |det W|."""
     d = len(scales)
-    rotation, shape = _rotation(d, rng), _rotation(d, rng)
+    rotation = _rotation(d, rng)
+    shape = _rotation(d, rng)
     W = scales[:, np.newaxis] * (rotation @ (shape * np.geomspace(0.7, 1.4, d)) @ shape.T)
     return W, np.linalg.inv(W), float(np.linalg.slogdet(W)[1])
 
@@ -364,7 +370,8 @@ def _make_box_exponential(rng):
 
 
 def _make_box_gaussian(rng):
-    mean, scale = rng.random(10), rng.permutation(np.geomspace(0.03, 1, 10))
+    mean = rng.random(10)
+    scale = rng.permutation(np.geomspace(0.03, 1, 10))
     functions = _both(_independent, _independent_grad, mean, 1 / scale)
     mass = ndtr((1 - mean) / scale) - ndtr(-mean / scale)
     log_partition = 5 * _LOG_2PI + float(np.log(scale * mass).sum())
@@ -384,7 +391,10 @@ def _make_funnel(heavy, rng):
 
 
 def _make_regression(rng):
-    n, d, prior, noise = 50, 8, 1.0, 0.25
+    n = 50
+    d = 8
+    prior = 1.0
+    noise = 0.25
     X = rng.standard_normal((n, d)) @ (0.5 * rng.standard_normal((d, d)) + 1)
     y = X @ rng.standard_normal(d) + np.sqrt(noise) * rng.standard_normal(n)
     covariance = np.linalg.inv(X.T @ X / noise + np.eye(d) / prior)
@@ -402,7 +412,8 @@ def _make_regression(rng):
 
 
 def _make_beta(a, b, base, rng):
-    n, k = 20, 5
+    n = 20
+    k = 5
     log_norm = float(np.log(comb(n, k)) - betaln(a, b))
     functions = _both(_beta, _beta_grad, np.array([k + a - 1.0, n - k + b - 1.0]), log_norm)
     target = _Target(

@@ -182,7 +182,8 @@ class HiddenModePath(TemperedPath):
     gibbs_is_reversible = False
 
     def __init__(self, n_units: int, mean: float, ladder=(0.0, 1.0)):
-        self.n_units, self.mean = n_units, mean
+        self.n_units = n_units
+        self.mean = mean
         self.ladder = check_ladder(ladder)
 
     def _gain_of_count(self) -> np.ndarray:

@@ -157,12 +157,11 @@ class LinearRowsPath(TemperedPath):
             raise ValueError(f'prior must be "gaussian" or "laplace", got {prior!r}')
         if base not in ("posterior", "prior"):
             raise ValueError(f'base must be "posterior" or "prior", got {base!r}')
-        self.X, self.mixing, self.noise = (
-            np.array(X, dtype=float),
-            np.array(mixing, dtype=float),
-            float(noise),
-        )
-        self.prior, self.base = prior, base
+        self.X = np.array(X, dtype=float)
+        self.mixing = np.array(mixing, dtype=float)
+        self.noise = float(noise)
+        self.prior = prior
+        self.base = base
         self.n_rows: int | None = len(self.X)
         self.n_dimensions = self.mixing.shape[1]
         self.ladder = check_ladder(ladder)
@@ -208,7 +207,9 @@ class LinearRowsPath(TemperedPath):
     def _alone(self, x):
         """The path of one row, with what all of its chains share."""
         row = copy.copy(self)
-        row.X, row.n_rows, row.center = x, None, np.zeros(self.n_dimensions)
+        row.X = x
+        row.n_rows = None
+        row.center = np.zeros(self.n_dimensions)
         row.constant = self._log_prior_constant() - len(x) * (np.log(self.noise) + _LOG_TAU / 2)
         if self.base == "posterior":
             row.center = self.root @ (self.root.T @ (self.mixing.T @ x)) / self.noise**2

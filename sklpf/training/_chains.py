@@ -71,8 +71,12 @@ class Chains:
         rescale=False,
     ):
         self.position = np.array(position, dtype=np.float64)
-        self.rng, self.n_leapfrog, self.step_size = rng, n_leapfrog, step_size
-        self.target_acceptance, self.bounds, self.acceptance = target_acceptance, bounds, np.nan
+        self.rng = rng
+        self.n_leapfrog = n_leapfrog
+        self.step_size = step_size
+        self.target_acceptance = target_acceptance
+        self.bounds = bounds
+        self.acceptance = np.nan
         self.rescale = rescale
 
     def move(self, log_density: Function, grad: Function) -> None:
@@ -139,7 +143,8 @@ class Chains:
         position, velocity : ndarray of shape (n, d)
             At the ends.
         """
-        position, half = self.position, 0.5 * self.step_size
+        position = self.position
+        half = 0.5 * self.step_size
         velocity = velocity + half * grad(position)
         for step in range(self.n_leapfrog):
             position, velocity = reflect(

@@ -9,7 +9,10 @@ import numpy as np
 from sklpf.training._chains import Chains
 from sklpf.training._family import Array, Family, projected
 
-_DECAY, _SQUARE_DECAY, _TINY = 0.9, 0.99, 1e-12  # of Adam's moments
+# of Adam's moments
+_DECAY = 0.9
+_SQUARE_DECAY = 0.99
+_TINY = 1e-12
 _FEWEST_STEPS = 50  # of a pass
 
 
@@ -67,18 +70,15 @@ class PersistentContrastiveDivergence:
     def __init__(
         self, family: Family, parameters: Array, X: Array, chains: Chains, batch_size, learning_rate
     ):
-        self.family, self.parameters, self.X, self.chains = (
-            family,
-            projected(family, parameters),
-            X,
-            chains,
-        )
-        self.batch_size, self.learning_rate = min(batch_size, len(X)), learning_rate
-        self.first, self.second, self.n_steps = (
-            np.zeros_like(parameters),
-            np.zeros_like(parameters),
-            0,
-        )
+        self.family = family
+        self.parameters = projected(family, parameters)
+        self.X = X
+        self.chains = chains
+        self.batch_size = min(batch_size, len(X))
+        self.learning_rate = learning_rate
+        self.first = np.zeros_like(parameters)
+        self.second = np.zeros_like(parameters)
+        self.n_steps = 0
 
     def run(self) -> None:
         """Make one pass over the rows in random order, or several if that is few steps."""
@@ -96,11 +96,10 @@ class PersistentContrastiveDivergence:
         rows : ndarray of shape (n, d)
             A minibatch.
         """
-        chains, family = self.chains, self.family
-        data, model = (
-            np.full(len(rows), 1 / len(rows)),
-            np.full(len(chains.position), 1 / len(chains.position)),
-        )
+        chains = self.chains
+        family = self.family
+        data = np.full(len(rows), 1 / len(rows))
+        model = np.full(len(chains.position), 1 / len(chains.position))
         ascent = family.grad_parameters(self.parameters, rows, data)
         ascent -= family.grad_parameters(self.parameters, chains.position, model)
         self.parameters = projected(family, self.parameters + self._adam(ascent))
@@ -114,8 +113,6 @@ class PersistentContrastiveDivergence:
         self.n_steps += 1
         self.first += (1 - _DECAY) * (ascent - self.first)
         self.second += (1 - _SQUARE_DECAY) * (ascent**2 - self.second)
-        mean, square = (
-            self.first / (1 - _DECAY**self.n_steps),
-            self.second / (1 - _SQUARE_DECAY**self.n_steps),
-        )
+        mean = self.first / (1 - _DECAY**self.n_steps)
+        square = self.second / (1 - _SQUARE_DECAY**self.n_steps)
         return self.learning_rate * mean / (np.sqrt(square) + _TINY)

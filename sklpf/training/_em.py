@@ -98,7 +98,8 @@ class EM:
     """
 
     def __init__(self, model: Any, position, rng, *, n_leapfrog=10, bounds=None, tol=0.01):
-        self.model, self.tol = model, tol
+        self.model = model
+        self.tol = tol
         self.losses: list[float] = []
         self.chains = Chains(position, rng, n_leapfrog=n_leapfrog, bounds=bounds)
         self._n_searching: int | None = None  # passes until the loss had settled

@@ -51,7 +51,9 @@ class MaximumLikelihood:
     """
 
     def __init__(self, family, parameters: Array, X: Array):
-        self.family, self.parameters, self.X = family, parameters, X
+        self.family = family
+        self.parameters = parameters
+        self.X = X
         self.weights = np.full(len(X), -1 / len(X))
 
     def run(self) -> None:

@@ -56,7 +56,8 @@ def train(
             if progress is not None:
                 progress.begin("pass", 0)
             trainer.run()
-            ended, stop = [callback(trainer, iteration) for callback in callbacks], False
+            ended = [callback(trainer, iteration) for callback in callbacks]
+            stop = False
             if progress is not None:
                 is_last = any(ended) or iteration == n_passes
                 if progress.verbose and (is_last or clock() - said > _SILENCE):

@@ -65,7 +65,9 @@ class MinimumProbabilityFlow:
     def __init__(
         self, family: Family, parameters: Array, X: Array, rng, n_leapfrog=10, n_iterations=3
     ):
-        self.family, self.parameters, self.X = family, projected(family, parameters), X
+        self.family = family
+        self.parameters = projected(family, parameters)
+        self.X = X
         self.n_iterations = n_iterations
         self.chains = Chains(X, rng, n_leapfrog=n_leapfrog, step_size=0.5 * X.shape[1] ** -0.25)
 
@@ -99,7 +101,8 @@ class MinimumProbabilityFlow:
         return np.where(lost[:, np.newaxis], self.X, ends), np.where(lost, 0.0, change)
 
     def _flow(self, parameters, ends, change):
-        family, parameters = self.family, projected(self.family, parameters)
+        family = self.family
+        parameters = projected(self.family, parameters)
         rise = family.log_density(parameters, ends) - family.log_density(parameters, self.X)
         flow = np.exp(np.minimum((rise + change) / 2, _LARGEST)) / len(self.X)
         slope = family.grad_parameters(parameters, ends, flow / 2)

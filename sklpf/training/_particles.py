@@ -24,7 +24,9 @@ from sklpf.transitions import default_move
 from sklpf.uncertainty import jackknife, log_mean_exp
 
 _PILOT, _TUNE, _ANNEAL, _FOLLOW = range(4)  # what random streams are for
-_N_GROUPS, _LEVELS_AT_ONCE = 10, 5  # after so many levels of the ladder particles may be resampled
+# after so many levels of the ladder particles may be resampled
+_N_GROUPS = 10
+_LEVELS_AT_ONCE = 5
 _FEWEST, _MOST_APART = (
     0.5,
     1.0,
@@ -35,7 +37,9 @@ _N_CHAINS, _N_LEVELS, _SLOPE, _GAIN = (
     2.0,
     0.2,
 )  # of equation 24: r_k in proportion to exp(2 beta_k), alpha
-_SWEEPS, _PILOT_SWEEPS = 5, 400  # of every tempered chain after an update, and at the start
+# of every tempered chain after an update, and at the start
+_SWEEPS = 5
+_PILOT_SWEEPS = 400
 
 
 class Estimate(NamedTuple):
@@ -71,21 +75,26 @@ class Particles:
     """
 
     def __init__(self, seed: int, n_particles: int = 100, n_temperatures: int = 100):
-        self.seed, self.n_chains, self.n_temperatures = seed, n_particles, n_temperatures
-        self.n_updates, self.n_moves = 0, 0  # moves of all particles together
+        self.seed = seed
+        self.n_chains = n_particles
+        self.n_temperatures = n_temperatures
+        # moves of all particles together
+        self.n_updates = 0
+        self.n_moves = 0
 
     def start(self, path: Any) -> None:
         """Draw the particles from the path's base and anneal them to its target."""
-        base_log_partition, n = require_base(path, "The tracking of log Z"), self.n_chains
+        base_log_partition = require_base(path, "The tracking of log Z")
+        n = self.n_chains
         plan = plan_run(
             path, default_move(path), "adaptive", self.n_temperatures, n, self.seed, _PILOT, _TUNE
         )
-        self.path, self.transition, self.n_moves = plan.path, plan.transition, plan.n_sweeps
-        self.log_weights, self.log_means, self.fewest = (
-            np.zeros(n),
-            np.full(_N_GROUPS, base_log_partition),
-            1.0,
-        )
+        self.path = plan.path
+        self.transition = plan.transition
+        self.n_moves = plan.n_sweeps
+        self.log_weights = np.zeros(n)
+        self.log_means = np.full(_N_GROUPS, base_log_partition)
+        self.fewest = 1.0
         self.ancestors = np.arange(n)
         stream = Stream(stream_key(self.seed, _ANNEAL))
         self.state = self.path.sample_base(n, stream)
@@ -103,7 +112,8 @@ class Particles:
         the same.
         """
         gain, state = self._gain(path)
-        self.path, self.state = path, state
+        self.path = path
+        self.state = state
         self._weigh(gain)
         stream = Stream(stream_key(self.seed, _FOLLOW), 0, self.n_updates)
         self.memory = self.transition.init(path, state, stream.aside())
@@ -132,10 +142,8 @@ class Particles:
 
     def _gain(self, path):
         """log f_new - log f_old of every particle, and their state on the new path."""
-        state, last = (
-            carried(self.path, path, self.state),
-            np.full(self.n_chains, len(path.ladder) - 1),
-        )
+        state = carried(self.path, path, self.state)
+        last = np.full(self.n_chains, len(path.ladder) - 1)
         gain = path.log_f(state, last) - self.path.log_f(self.state, last)
         return check_finite(gain, allow_zero=path.has_walls), state
 
@@ -161,19 +169,19 @@ class Particles:
     def _resample(self, stream) -> None:
         """Resample the groups in which too few particles count (systematically)."""
         by_group = self.log_weights.reshape(_N_GROUPS, -1)
-        n, largest = by_group.shape[1], by_group.max(axis=1)
+        n = by_group.shape[1]
+        largest = by_group.max(axis=1)
         weights = np.exp(by_group - largest[:, np.newaxis])
         totals = weights.sum(axis=1)
         poor = np.flatnonzero(totals**2 < n / 2 * (weights**2).sum(axis=1))
         if not len(poor):
             return
-        index, uniforms = (
-            np.arange(self.n_chains).reshape(by_group.shape),
-            stream.uniform(_N_GROUPS, REDRAW),
-        )
+        index = np.arange(self.n_chains).reshape(by_group.shape)
+        uniforms = stream.uniform(_N_GROUPS, REDRAW)
         for g in poor:
             index[g] = g * n + systematic(by_group[g], n, uniforms[g])
-        self.log_means, by_group = self.log_means.copy(), by_group.copy()
+        self.log_means = self.log_means.copy()
+        by_group = by_group.copy()
         self.log_means[poor] += largest[poor] + np.log(totals[poor] / n)
         by_group[poor] = 0.0
         self.log_weights = by_group.ravel()
@@ -198,7 +206,9 @@ class TemperedChains:
     n_chains = _N_CHAINS
 
     def __init__(self, seed: int):
-        self.seed, self.n_updates, self.n_moves = seed, 0, 0
+        self.seed = seed
+        self.n_updates = 0
+        self.n_moves = 0
 
     def start(self, path: Any) -> None:
         """Anneal the chains from the path's base, which gives the first curve."""

@@ -48,9 +48,12 @@ class Settled:
     """
 
     def __init__(self, loss: Callable[[Any], float], tol: float, n_passes: int):
-        self.loss, self.tol, self.n_passes = loss, tol, n_passes
+        self.loss = loss
+        self.tol = tol
+        self.n_passes = n_passes
         self.curve: list[float] = []
-        self.n_rates, self.began = 1, 0
+        self.n_rates = 1
+        self.began = 0
 
     def __call__(self, trainer: Any, iteration: int) -> bool:
         self.curve.append(self.loss(trainer.parameters))

@@ -11,12 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sklpf._utils.random import stream_key
+from sklpf.paths import Interpolation
+from sklpf.paths._capabilities import has
 from sklpf.training._particles import Estimate, Particles, TemperedChains
 from sklpf.uncertainty import jackknife, log_mean_exp, t_bound
 
 # nats: spread of log f_new - log f_old over particles that one step between two passes should have
 _STEP = 0.03
-_MOST_STEPS, _FEWEST_TEMPERATURES, _MOST_TEMPERATURES = 100, 100, 1600
+_MOST_STEPS = 100
+_FEWEST_TEMPERATURES = 100
+_MOST_TEMPERATURES = 1600
 _PATH_COST = 100  # of a step's path and its states, in moves of a particle
 _PASS_STEPS = 25  # between two passes of chains that can't tell how many they need
 
@@ -96,16 +100,17 @@ class LogPartitionTracker:
         max_std_error: float = 0.05,
         n_moves: float = np.inf,
     ):
-        self.path_of, self.seed, self.method = path_of, seed, method
-        self.max_std_error, self.n_moves = max_std_error, n_moves
+        self.path_of = path_of
+        self.seed = seed
+        self.method = method
+        self.max_std_error = max_std_error
+        self.n_moves = n_moves
         self.estimates: list[Estimate] = []
         self.anchors: list[Anchor] = []
-        self.n_temperatures, self.allowed, self.spent, self.next_anchor = (
-            _FEWEST_TEMPERATURES,
-            0.0,
-            0,
-            1,
-        )
+        self.n_temperatures = _FEWEST_TEMPERATURES
+        self.allowed = 0.0
+        self.spent = 0
+        self.next_anchor = 1
 
     def __call__(self, trainer: Any, iteration: int) -> bool:
         """Estimate log Z after a pass; never ends training."""
@@ -120,7 +125,8 @@ class LogPartitionTracker:
         path : Path
             Of the model as it is now.
         """
-        self.path, estimate = path, None
+        self.path = path
+        estimate = None
         self.allowed += self.n_moves
         if self.estimates:
             self._follow()
@@ -147,8 +153,10 @@ class LogPartitionTracker:
             With the options of this one.
         """
         tracker = copy.copy(other)
-        tracker.path_of, tracker.n_moves = self.path_of, self.n_moves
-        tracker.estimates, tracker.anchors = list(other.estimates), list(other.anchors)
+        tracker.path_of = self.path_of
+        tracker.n_moves = self.n_moves
+        tracker.estimates = list(other.estimates)
+        tracker.anchors = list(other.anchors)
         tracker.chains = copy.copy(other.chains)
         return tracker
 
@@ -162,7 +170,7 @@ class LogPartitionTracker:
         self.spent += n_steps * (self.chains.n_chains + _PATH_COST)
 
     def _n_steps(self) -> int:
-        if not hasattr(self.path, "between"):
+        if not has(self.path, Interpolation):
             return 1
         if self.method == "rts":
             return _PASS_STEPS
@@ -268,11 +276,15 @@ class EarlyStopping:
     """
 
     def __init__(self, tracker, log_f, snapshot, tol: float, n_iter_no_change: int):
-        self.tracker, self.log_f, self.snapshot = tracker, log_f, snapshot
-        self.tol, self.n_iter_no_change = tol, n_iter_no_change
+        self.tracker = tracker
+        self.log_f = log_f
+        self.snapshot = snapshot
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
         self.scores: list[float] = []
         self.std_errors: list[float] = []
-        self.best_iteration, self.n_without = 0, 0
+        self.best_iteration = 0
+        self.n_without = 0
 
     def __call__(self, trainer: Any, iteration: int) -> bool:
         """Score the pass; true ends training."""
@@ -283,12 +295,15 @@ class EarlyStopping:
         if not np.isfinite(now.std_error):
             return False
         if self.best_iteration == 0:
-            self.best_score, self.best_groups = -np.inf, now.groups
+            self.best_score = -np.inf
+            self.best_groups = now.groups
         rise = score - self.best_score
         better = rise + _difference_error(now.groups, self.best_groups) >= self.tol
         self.n_without = 0 if better else self.n_without + 1
         if rise > 0:
-            self.best_score, self.best_groups, self.best_iteration = score, now.groups, iteration
+            self.best_score = score
+            self.best_groups = now.groups
+            self.best_iteration = iteration
             self.best = self.snapshot(trainer)
         return self.n_without >= self.n_iter_no_change
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sklpf.paths import GibbsMove
+from sklpf.paths import Compiled, GibbsMove
+from sklpf.paths._capabilities import has
 from sklpf.transitions._base import Transition
 
 
@@ -26,9 +27,9 @@ class Gibbs(Transition):
     requires = (GibbsMove,)
 
     def move(self, path, state, memory, levels, stream, reverse=False):
-        if reverse and not getattr(path, "gibbs_is_reversible", True):
+        if reverse and not path.gibbs_is_reversible:
             return path.gibbs(state, levels, stream, reverse=True), memory
         return path.gibbs(state, levels, stream), memory
 
     def compiled(self, path):
-        return getattr(path, "packed", None)
+        return path.packed if has(path, Compiled) else None

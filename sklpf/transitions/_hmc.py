@@ -12,7 +12,7 @@ from sklpf._utils.random import ACCEPT, Stream
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.paths import Continuous, Gradients
 from sklpf.paths._base import map_state
-from sklpf.paths._kernel_path import read_only
+from sklpf.transitions._compiled import moved_density
 from sklpf.transitions._pilot import TunedTransition, choose, reflect, stream_normals
 
 
@@ -116,30 +116,14 @@ class HMC(TunedTransition):
 
     def compiled(self, path):
         """Return the move for compiled programs, where the path has compiled functions."""
-        density = getattr(path, "packed", None)
-        if density is None:
-            return None
-        from sklpf.transitions._hmc_kernels import HMCModel, Move
+        from sklpf.transitions._hmc_kernels import HMCMove
 
-        pilot, d = self.frozen, path.n_dimensions
-        matrices, scales = np.empty((0, d, d)), pilot.roots
-        if pilot.roots.ndim == 3:
-            matrices, scales = pilot.roots / pilot.sizes[:, np.newaxis], pilot.sizes
-        box = np.empty((2, 0)) if path.bounds is None else path.bounds
-        move = Move(
-            betas=read_only(pilot.betas),
-            log_steps=read_only(pilot.log_steps),
-            scales=read_only(scales),
-            matrices=read_only(matrices),
-            n_leapfrog=int(self.n_leapfrog),
-            half_life=0.0 if self.half_life is None else float(self.half_life),
-            low=read_only(box[0]),
-            high=read_only(box[1]),
-        )
-        return HMCModel(density, move)
+        half_life = 0.0 if self.half_life is None else float(self.half_life)
+        return moved_density(path, self, HMCMove, int(self.n_leapfrog), half_life)
 
     def move(self, path, state, memory, levels, stream, reverse=False):
-        pilot, betas = self.frozen, path.ladder[levels]
+        pilot = self.frozen
+        betas = path.ladder[levels]
         step = pilot.step(betas)[:, np.newaxis]
         if reverse:
             memory = self._refresh(memory, step, stream)
@@ -151,7 +135,10 @@ class HMC(TunedTransition):
     def _trajectory(self, path, state, memory, levels, betas, step, pilot, stream):
         """Follow the dynamics, turn around, and accept or stay; it is its own reversal."""
         velocity, base, gain, accepted = memory
-        here, pace, slopes, lost = state, velocity, (base, gain), np.zeros(len(levels), dtype=bool)
+        here = state
+        pace = velocity
+        slopes = (base, gain)
+        lost = np.zeros(len(levels), dtype=bool)
         root = pilot.root(betas[:, 0])
         for _ in range(self.n_leapfrog):
             pace = pace + _kick(step / 2 * root(slopes[0] + betas * slopes[1], transpose=True))
@@ -182,11 +169,10 @@ class HMC(TunedTransition):
 
 
 def _kick(kick):
-    """The kicks of a half step; where one is so large that no trajectory would be accepted, there
-    is none.
+    """The kicks of a half step, without those so large that no trajectory would be accepted.
 
-    A kick that depends on the position alone keeps volumes and can be reversed, whatever it is.
-    Without kicks the dynamics is a random walk, which leaves places where a force has no bound,
-    such as the walls of log x.
+    Any kick that depends on the position alone conserves volume and is reversible, so that this is
+    allowed. Without kicks the dynamics is a random walk, which leaves places where the force is
+    unbounded, such as the boundary of the support of log x.
     """
     return np.where(np.abs(kick) < LARGEST_KICK, kick, 0.0)

@@ -15,7 +15,8 @@ from sklpf._utils.sampling import shares
 from sklpf.paths._base import n_chains, take
 from sklpf.transitions._base import Transition
 
-_FEWEST_CHAINS, _MOST_CHAINS = 64, 400
+_FEWEST_CHAINS = 64
+_MOST_CHAINS = 400
 _N_MOVES, _FEWEST_MOVES = 768, 6  # of all chains at a level; of each
 _N_FIRST_MOVES = 40  # at the base, where no step size is known yet
 _MOST_LEVELS = 200
@@ -63,7 +64,8 @@ class Pilot(NamedTuple):
         def apply(velocity, transpose=False):
             out = np.empty_like(velocity)
             for knot in np.unique(knots):
-                chosen, root = knots == knot, self.roots[knot]
+                chosen = knots == knot
+                root = self.roots[knot]
                 out[chosen] = velocity[chosen] @ (root if transpose else root.T)
             return sizes * out
 
@@ -106,14 +108,14 @@ def run_pilot(path: Any, transition: Any, key: tuple[int, int]) -> Pilot:
         if transition.metric is None
         else int(np.clip(2 * d, _FEWEST_CHAINS, _MOST_CHAINS))
     )
-    stream, rng = Stream(key), np.random.default_rng(key)
+    stream = Stream(key)
+    rng = np.random.default_rng(key)
     state = path.sample_base(n, stream)
     chains = state, transition.init(path, state, stream.aside())
-    root, log_step = (
-        _root([path.position(state)], [], transition.metric, None),
-        np.log(transition.first_step(d)),
-    )
-    beta, n_moves = 0.0, _N_FIRST_MOVES
+    root = _root([path.position(state)], [], transition.metric, None)
+    log_step = np.log(transition.first_step(d))
+    beta = 0.0
+    n_moves = _N_FIRST_MOVES
     records: list[tuple] = []
     while True:
         at = stream.at(1 + sum(record[-1] for record in records))
@@ -139,7 +141,8 @@ def run_pilot(path: Any, transition: Any, key: tuple[int, int]) -> Pilot:
         log_weights = (new - beta) * gain
         chosen = rng.choice(n, size=n, p=shares(log_weights))
         chains = path.take(chains[0], chosen), take(chains[1], chosen)
-        beta, n_moves = new, max(_N_MOVES // n, _FEWEST_MOVES)
+        beta = new
+        n_moves = max(_N_MOVES // n, _FEWEST_MOVES)
     *numbers, counts = zip(*records)
     pilot = _make_pilot(list(zip(*numbers)), n * sum(counts))
     return pilot._replace(log_steps=_smooth(pilot.log_steps))
@@ -345,7 +348,8 @@ def reflect(bounds, position, velocity):
         laps = np.where(
             two_sided, (position - low) % np.where(two_sided, 2 * width, 1.0), position - low
         )
-        upper, lower = two_sided & (laps > width), ~two_sided & np.isfinite(low) & (position < low)
+        upper = two_sided & (laps > width)
+        lower = ~two_sided & np.isfinite(low) & (position < low)
         position = np.where(two_sided, low + np.where(upper, 2 * width - laps, laps), position)
         position = np.where(lower, 2 * low - position, position)
         above = ~two_sided & np.isfinite(high) & (position > high)

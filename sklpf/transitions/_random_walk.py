@@ -10,6 +10,7 @@ from sklpf._utils.random import ACCEPT
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.paths import Continuous
 from sklpf.paths._base import map_state
+from sklpf.transitions._compiled import moved_density
 from sklpf.transitions._pilot import TunedTransition, choose, reflect, stream_normals
 
 
@@ -77,8 +78,16 @@ class RandomWalk(TunedTransition):
         """Sum of the acceptance probabilities of every chain."""
         return memory[0]
 
+    def compiled(self, path):
+        """Return the move for compiled programs, where the path has a compiled density."""
+        from sklpf.transitions._random_walk_kernels import RandomWalkMove
+
+        return moved_density(path, self, RandomWalkMove)
+
     def move(self, path, state, memory, levels, stream, reverse=False):
-        pilot, betas, old = self.frozen, path.ladder[levels], path.position(state)
+        pilot = self.frozen
+        betas = path.ladder[levels]
+        old = path.position(state)
         velocity = stream_normals(stream, np.empty_like(old))
         step = pilot.step(betas)[:, np.newaxis] * pilot.root(betas)(velocity)
         position, _ = reflect(path.bounds, old + step, step)

@@ -46,7 +46,9 @@ class Slice(TunedTransition):
     """
 
     requires = (Continuous,)
-    metric, step_size = "diag", "auto"  # what the pilot finds
+    # what the pilot finds
+    metric = "diag"
+    step_size = "auto"
     _parameter_constraints = {
         "width": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "max_steps": [Interval(Integral, 1, None, closed="left")],
@@ -73,7 +75,8 @@ class Slice(TunedTransition):
 
     def _coordinate(self, path, state, levels, j, rng):
         position = path.position(state)
-        n, here = len(position), position[:, j]
+        n = len(position)
+        here = position[:, j]
         with np.errstate(divide="ignore"):
             threshold = path.log_f(state, levels) + np.log(rng.random(n))
         left, right = self._interval(path, position, levels, j, threshold, rng)
@@ -86,7 +89,8 @@ class Slice(TunedTransition):
                 path, position[todo], levels[todo], j, drawn, threshold[todo]
             )
             state = _put(state, todo[inside], path.take(new, inside))
-            todo, drawn = todo[~inside], drawn[~inside]
+            todo = todo[~inside]
+            drawn = drawn[~inside]
             below = drawn < here[todo]
             left[todo], right[todo] = (
                 np.where(below, drawn, left[todo]),
@@ -96,7 +100,8 @@ class Slice(TunedTransition):
 
     def _interval(self, path, position, levels, j, threshold, rng):
         """Ends (n,) of the interval of every chain, stepped out within the path's bounds."""
-        n, here = len(position), position[:, j]
+        n = len(position)
+        here = position[:, j]
         width = self._widths(path.ladder[levels], j)
         left = here - width * rng.random(n)
         right = left + width

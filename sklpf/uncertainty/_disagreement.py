@@ -127,12 +127,12 @@ def between_groups(sums: NDArray, squares: NDArray, n: ArrayLike) -> float:
     float
         At least 0.
     """
-    n_groups, n = (
-        len(sums),
-        np.broadcast_to(np.asarray(n, dtype=float)[..., np.newaxis], (len(sums), 1)),
-    )
-    mean, mean_square = sums.sum(axis=0) / n.sum(), squares.sum(axis=0) / n.sum()
-    total, rounding = np.sum(mean_square - mean**2), 1e-12 * np.sum(mean_square)
+    n_groups = len(sums)
+    n = np.broadcast_to(np.asarray(n, dtype=float)[..., np.newaxis], (len(sums), 1))
+    mean = sums.sum(axis=0) / n.sum()
+    mean_square = squares.sum(axis=0) / n.sum()
+    total = np.sum(mean_square - mean**2)
+    rounding = 1e-12 * np.sum(mean_square)
     between = (
         np.sum((sums - n * mean) ** 2 / np.maximum(n, np.finfo(float).tiny))
         / n.sum()

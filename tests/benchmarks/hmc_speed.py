@@ -4,10 +4,11 @@
     blackjax]
 
 Chains go up a ladder of 100 levels by moves of one leapfrog step, in float64 and on one thread.
-"ours" is the program that HAIS runs on a model's path; "NumPy" the plain loops on it; "two
-functions", for products of experts, `GeometricPath` on a log density and a gradient that numba
-compiled, each with its own W x. What is compared is called in turn; a ratio is the median of the
-rounds' ratios with its quartiles. "products" are the matrix products of a step and nothing else.
+"ours" is the program that HAIS runs on a model's path; "NumPy" the plain loops on it, which
+call the same compiled density; "two functions", for products of experts, `GeometricPath` on a
+log density and a gradient that numba compiled, each with its own W x. What is compared is
+called in turn; a ratio is the median of the rounds' ratios with its quartiles. "products" are
+the matrix products of a step and nothing else.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from reference_data import shared_data
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_sample_images
 from sklearn.mixture import GaussianMixture
 
 from sklpf.datasets import make_patches
-from sklpf.testing import shared_data
 
 
 def smooth(n=3, shape=(64, 96), seed=0):

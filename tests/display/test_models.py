@@ -354,7 +354,7 @@ GRID = {
 LONG = "mean log-likelihood of validation rows"
 
 
-@pytest.mark.parametrize("layout", [None, "constrained"])
+@pytest.mark.parametrize("layout", [None, pytest.param("constrained", marks=pytest.mark.large)])
 @pytest.mark.parametrize("kind", GRID)
 def test_panels_of_one_axes_keep_their_labels_apart_and_to_themselves(kind, layout, tempering):
     figure, grid = plt.subplots(2, 2, figsize=(10, 8), layout=layout)

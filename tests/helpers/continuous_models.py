@@ -5,11 +5,10 @@ in the plane.
 import numpy as np
 
 from sklpf import HMC
-from sklpf.kernels import _programs as kernels
 from sklpf.kernels import njit
+from sklpf.kernels._densities import Values, evaluate
 from sklpf.paths import Stream
 from sklpf.runs import _plain, _programs
-from sklpf.transitions._hmc_kernels import Values
 
 
 def slopes(function, x, width=1e-6):
@@ -34,7 +33,7 @@ def assert_family_has_its_slopes(family, parameters, x, rng):
 
 @njit
 def _evaluate(density, position, values):
-    kernels.evaluate(density, position, values)
+    evaluate(density, position, values)
 
 
 def assert_kernel_writes_all_values(path, n=7):

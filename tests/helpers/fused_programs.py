@@ -42,22 +42,22 @@ def assert_exchange_equals_the_loop(path):
     fused = _programs.exchange(path, Gibbs(), state, (), *arguments, stride=3)
     plain = _plain.exchange(path, Gibbs(), state, (), *arguments, stride=3)
     same_state(state, before)
-    same_state(fused[0], plain[0])
-    assert fused[1] == ()
-    for a, b in zip(fused[2:4], plain[2:4]):
-        np.testing.assert_array_equal(a, b)
-    np.testing.assert_allclose(fused[4], plain[4], rtol=1e-9)
-    np.testing.assert_allclose(fused[5], plain[5], rtol=1e-9)
-    np.testing.assert_array_equal(fused[5][..., 0], 10)  # every fourth of 40 scans
-    np.testing.assert_allclose(fused[6], plain[6], rtol=1e-9)
-    assert fused[6].shape == (3, 2, path.n_summaries)
-    assert np.abs(fused[6]).sum() > 0
-    np.testing.assert_array_equal(fused[7], plain[7])
-    assert plain[7].sum() > 0  # the comparison saw round trips
-    assert len(fused[8]) in (13, 14)  # every third of 40 scans
-    for i in (8, 9):
-        np.testing.assert_allclose(fused[i], plain[i], rtol=1e-10)
-    np.testing.assert_array_equal(fused[10], plain[10])
+    same_state(fused.state, plain.state)
+    assert fused.memory == ()
+    np.testing.assert_array_equal(fused.levels, plain.levels)
+    np.testing.assert_array_equal(fused.ends, plain.ends)
+    np.testing.assert_allclose(fused.pair_sums, plain.pair_sums, rtol=1e-9)
+    np.testing.assert_allclose(fused.level_sums, plain.level_sums, rtol=1e-9)
+    np.testing.assert_array_equal(fused.level_sums[..., 0], 10)  # every fourth of 40 scans
+    np.testing.assert_allclose(fused.summaries, plain.summaries, rtol=1e-9)
+    assert fused.summaries.shape == (3, 2, path.n_summaries)
+    assert np.abs(fused.summaries).sum() > 0
+    np.testing.assert_array_equal(fused.trips, plain.trips)
+    assert plain.trips.sum() > 0  # the comparison saw round trips
+    assert len(fused.vectors) in (13, 14)  # every third of 40 scans
+    for name in ("vectors", "slopes"):
+        np.testing.assert_allclose(getattr(fused, name), getattr(plain, name), rtol=1e-10)
+    np.testing.assert_array_equal(fused.vector_levels, plain.vector_levels)
 
 
 def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride):
@@ -65,20 +65,20 @@ def assert_tempering_equals_the_loop(path, sweeps_per_redraw, stride):
     arguments = (np.arange(8) % 4, log_prior, 30, sweeps_per_redraw, stride, STREAM.at(6))
     fused = _programs.temper(path, Gibbs(), state, (), *arguments)
     plain = _plain.temper(path, Gibbs(), state, (), *arguments)
-    same_state(fused[0], plain[0])
-    assert fused[1] == ()
-    for i in (2, 4, 7):
-        np.testing.assert_array_equal(fused[i], plain[i])
-    np.testing.assert_allclose(fused[3], plain[3], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(fused[5], plain[5], rtol=1e-9)
-    assert fused[5][..., 0].sum() == 30 * 8
-    for i in (6, 8):
-        np.testing.assert_allclose(fused[i], plain[i], rtol=1e-10)
-    np.testing.assert_allclose(fused[9], plain[9], rtol=1e-9)
-    assert plain[9].min() > 0
-    np.testing.assert_allclose(fused[10], plain[10], rtol=1e-8)
-    assert fused[10].shape == (1, 2, path.n_summaries)
-    assert np.abs(fused[10]).sum() > 0
+    same_state(fused.state, plain.state)
+    assert fused.memory == ()
+    for name in ("levels", "counts", "vector_levels"):
+        np.testing.assert_array_equal(getattr(fused, name), getattr(plain, name))
+    np.testing.assert_allclose(fused.log_q_sums, plain.log_q_sums, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(fused.level_sums, plain.level_sums, rtol=1e-9)
+    assert fused.level_sums[..., 0].sum() == 30 * 8
+    for name in ("vectors", "slopes"):
+        np.testing.assert_allclose(getattr(fused, name), getattr(plain, name), rtol=1e-10)
+    np.testing.assert_allclose(fused.pair_sums, plain.pair_sums, rtol=1e-9)
+    assert plain.pair_sums.min() > 0
+    np.testing.assert_allclose(fused.summaries, plain.summaries, rtol=1e-8)
+    assert fused.summaries.shape == (1, 2, path.n_summaries)
+    assert np.abs(fused.summaries).sum() > 0
 
 
 def assert_derivatives_equal_finite_differences(path, state, log_f, rtol):

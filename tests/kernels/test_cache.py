@@ -15,7 +15,7 @@ from numba.core.caching import NullCache
 from numba.core.registry import CPUDispatcher
 
 import sklpf
-from sklpf.kernels import _compile
+from sklpf.kernels import _compile, _programs
 
 ROOT = Path(sklpf.__file__).parent
 FILES = [*sorted((ROOT / "kernels").glob("_*.py")), *sorted(ROOT.glob("*/**/*kernels.py"))]
@@ -40,7 +40,17 @@ def test_cached_functions_carry_the_digest(file):
     assert all(function.py_func.__qualname__.endswith("_" + digest) for function in cached)
     if file.name.endswith("kernels.py"):
         assert cached == own  # nothing of a model is compiled anew in every process
-        assert cached
+
+
+@pytest.mark.parametrize("name", ["anneal", "exchange", "temper", "log_f"])
+@pytest.mark.parametrize(
+    "file", sorted(ROOT.glob("models/*/_path_kernels.py")), ids=lambda file: file.parent.name
+)
+def test_programs_carry_the_digest_of_their_model(file, name):
+    """Machine code of a program holds the hooks of the model that it was compiled for."""
+    program = _programs.compiled(getattr(_programs, name), module_of(file).__name__)
+    assert not isinstance(program._cache, NullCache)
+    assert program.py_func.__qualname__ == f"{name}_{_compile._digest(file.parent)}"
 
 
 def digested(folder):

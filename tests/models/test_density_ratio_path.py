@@ -132,8 +132,8 @@ def test_the_error_is_that_between_groups():
         for p in (path, same)
     ]
     assert errors[1] > 2 * errors[0]
-    assert len(same.doubts) == 2
-    assert "draws of the second model differ between ladders" in same.doubts[1]
+    assert len(same.draw_alarms) == 2
+    assert "draws of the second model differ between ladders" in same.draw_alarms[1]
 
 
 def test_jobs_do_not_change_the_bits():

@@ -242,7 +242,7 @@ def test_converged_intervals_cover(kind, n_seeds):
 
 # ---- alarms
 @pytest.mark.parametrize("name", ["two modes", "far mode"])
-@pytest.mark.parametrize("sweeps", [60, 300])
+@pytest.mark.parametrize("sweeps", [60, pytest.param(300, marks=pytest.mark.large)])
 def test_runs_that_miss_a_mode_are_flagged(kind, name, sweeps):
     """3 seeds each: an honest estimate is 3 standard errors off in less than 1.2 % of the runs."""
     problem = make_rbm_problem(name)

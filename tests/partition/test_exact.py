@@ -4,6 +4,7 @@ import warnings
 import numpy as np
 import pytest
 from joblib import parallel_config
+from reference_data import shared_data
 from scipy.special import expit, logsumexp
 from scipy.stats import chi2
 from sklearn import decomposition, neural_network
@@ -18,7 +19,6 @@ from sklpf.testing import (
     check_partition_estimator,
     hidden_mode_problem,
     make_rbm_problem,
-    shared_data,
 )
 
 

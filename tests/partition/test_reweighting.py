@@ -438,3 +438,13 @@ def test_bad_parameters_are_named(exchange):
             method.fit(exchange.run_)
     with pytest.raises(ValueError, match="'sampler' parameter"):
         BAR(AIS()).fit(exchange.run_)
+
+
+def test_the_error_of_quadrature_is_in_the_standard_error(exchange):
+    """All groups share it, so that their jackknife does not see it."""
+    integral = quietly(ThermodynamicIntegration(rule="trapezoid"), exchange.run_)
+    diagnostics = integral.result_.diagnostics
+    assert integral.result_.statement == "estimate"
+    assert abs(diagnostics["quadrature_error"]) > 0
+    expected = np.hypot(diagnostics["curve_std_error"][-1], diagnostics["quadrature_error"])
+    assert integral.log_partition_std_error_ == pytest.approx(expected, rel=1e-12)

@@ -15,7 +15,7 @@ from sklpf import AIS, BDMC, RAISE, Exact, ParallelTempering
 from sklpf._utils.parallel import Checkpoint
 from sklpf.models import FactorialPath
 from sklpf.partition import Alarm, PartitionEstimator, PartitionResult
-from sklpf.partition._rows import cut_by_cost
+from sklpf.partition._path_rows import cut_by_cost
 from sklpf.paths import Path
 from sklpf.testing import check_path
 

@@ -101,6 +101,7 @@ def test_gibbs_on_a_path_of_binary_units():
     np.testing.assert_allclose(rts.result_.diagnostics["shares"] * 9, 1, atol=0.1)
 
 
+@pytest.mark.large
 def test_agrees_with_many_levels(problem, fitted):
     levels = RTS(n_chains=50, n_temperatures=60, n_sweeps=600, random_state=1).fit(problem.path)
     error = np.hypot(levels.log_partition_std_error_, fitted.log_partition_std_error_)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from convergence import may_not_converge, quietly
 from interruption import saves
+from reference_data import shared_data
 from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -14,7 +15,6 @@ from sklpf.testing import (
     hidden_mode_problem,
     make_density_problem,
     make_rbm_problem,
-    shared_data,
 )
 from sklpf.uncertainty import log_mean_exp
 
@@ -102,19 +102,20 @@ def test_without_resampling_it_is_annealed_importance_sampling():
     assert not smc.run_.resampled.any()
 
 
-def test_converged_intervals_cover():
-    """Over 20 runs on each of three models; fails in 1e-4 of the cases where intervals
+@pytest.mark.parametrize("n_seeds", [5, pytest.param(20, marks=pytest.mark.large)])
+def test_converged_intervals_cover(n_seeds):
+    """Over runs on each of three models; fails in 1e-4 of the cases where intervals
     cover 94 %.
     """
     converged = covered = 0
     for kind in ("easy", "medium", "digits"):
         problem = make_rbm_problem(kind)
-        for seed in range(20):
+        for seed in range(n_seeds):
             smc = quietly(SMC(100, 25, random_state=seed), problem.path)
             low, high = smc.log_partition_interval_
             converged += smc.converged_
             covered += smc.converged_ and low <= problem.log_partition <= high
-    assert converged >= 48  # of 60: flagging everything is no way out
+    assert converged >= 0.8 * 3 * n_seeds  # flagging everything is no way out
     assert covered >= binom.ppf(1e-4, converged, 0.94)
 
 

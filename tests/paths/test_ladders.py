@@ -49,6 +49,11 @@ def test_respace_equalises_the_cost():
     np.testing.assert_allclose(costs, costs.mean(), rtol=0.03)  # interpolation between 41 points
 
 
+def test_respace_refuses_levels_that_rounding_makes_equal():
+    with pytest.raises(ValueError, match="the target is too steep"):
+        respace([0, np.nextafter(1, 0), 1], [1.0, 0.0], 5)
+
+
 def test_respace_survives_intervals_without_cost():
     for costs in (np.zeros(4), [0, 1, 0, 0], [1e-300, 0, 0, 1]):
         new = respace([0, 0.2, 0.4, 0.6, 1], costs, 12)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from reference_data import shared_data
 
 from sklpf.partition import Alarm, Exact, PartitionEstimator, PartitionResult
 from sklpf.testing import (
@@ -15,7 +16,6 @@ from sklpf.testing import (
     find_shared_data,
     hidden_mode_problem,
     make_rbm_problem,
-    shared_data,
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -12,7 +14,8 @@ from sklpf.paths._geometric import Points
 from sklpf.paths._kernel_path import read_only
 
 _LOG_TAU = np.log(2 * np.pi)
-_N_TEMPERATURES, _TOL = 30_000, 0.2
+_N_TEMPERATURES = 30_000
+_TOL = 0.2
 
 
 class BilinearPath(LatentRowsPath):
@@ -64,12 +67,14 @@ class BilinearPath(LatentRowsPath):
         noise_std: float,
         ladder: ArrayLike = (0.0, 1.0),
     ):
-        self.components, self.noise_std = check_components(components), check_noise_std(noise_std)
+        self.components = check_components(components)
+        self.noise_std = check_noise_std(noise_std)
         self.content_weights = _check_weights(
             content_weights, len(self.components), "content_weights"
         )
         self.style_weights = _check_weights(style_weights, len(self.components), "style_weights")
-        self.n_features, self.n_content = self.components.shape[1], self.content_weights.shape[1]
+        self.n_features = self.components.shape[1]
+        self.n_content = self.content_weights.shape[1]
         self.n_dimensions = self.n_content + self.style_weights.shape[1]
         self.bounds = np.stack(
             [np.full(self.n_dimensions, -np.inf), np.full(self.n_dimensions, np.inf)]
@@ -110,7 +115,8 @@ class BilinearPath(LatentRowsPath):
         return (content * style) @ self.components
 
     def _factors(self, position):
-        c, d = position[:, : self.n_content], position[:, self.n_content :]
+        c = position[:, : self.n_content]
+        d = position[:, self.n_content :]
         return c @ self.content_weights.T, d @ self.style_weights.T
 
     def default_estimator(self) -> PartitionEstimator:
@@ -129,35 +135,29 @@ class BilinearPath(LatentRowsPath):
         """Return n exact draws from the prior."""
         return self.at(self._prior(n, stream.generator()))
 
-    def at(self, position: NDArray[np.float64]) -> Points:
-        """Return the state of chains at some points (n, n_dimensions)."""
-        log_base = -np.abs(position).sum(axis=1) - self.n_content * np.log(2)
-        residual = (self.X - self.means(position)) / self.noise_std
-        return Points(position, log_base, self.log_norm - 0.5 * np.sum(residual**2, axis=1))
-
-    def gradients(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the gradients of log f_0 and of log f_1 - log f_0, both (n, n_dimensions)."""
-        content, style = self._factors(state.position)
-        slope = (
-            (self.X - (content * style) @ self.components) @ self.components.T / self.noise_std**2
-        )
-        parts = (slope * style) @ self.content_weights, (slope * content) @ self.style_weights
-        base = -np.where(state.position > 0, 1.0, -1.0)
-        base[:, self.n_content :] = -1.0
-        return base, np.concatenate(parts, axis=1)
-
     def _pack(self):
-        from sklpf.models.bilinear._path_kernels import Row
+        parameters = self.components, self.content_weights, self.style_weights
+        return pack_row(self.X[np.newaxis], parameters, self.noise_std, self.log_norm)
 
-        return Row(
-            x=read_only(self.X),
-            components=read_only(self.components),
-            content_weights=read_only(self.content_weights),
-            style_weights=read_only(self.style_weights),
-            precision=self.noise_std**-2,
-            log_norm=float(self.log_norm),
-            log_base_norm=float(-self.n_content * np.log(2)),
-        )
+
+def pack_row(X: NDArray, parameters: tuple, noise_std: float, log_norm: float) -> Any:
+    """Return the density of content and style, of a row (1, n_features) or of one for every chain
+    (n, n_features), as compiled programs take it.
+
+    `parameters` are components, content_weights and style_weights; log_norm is the likelihood's.
+    """
+    from sklpf.models.bilinear._path_kernels import Row
+
+    components, content_weights, style_weights = (read_only(matrix) for matrix in parameters)
+    return Row(
+        x=read_only(X),
+        components=components,
+        content_weights=content_weights,
+        style_weights=style_weights,
+        precision=noise_std**-2,
+        log_norm=float(log_norm),
+        log_base_norm=float(-content_weights.shape[1] * np.log(2)),
+    )
 
 
 def _check_weights(weights, n_components, name):

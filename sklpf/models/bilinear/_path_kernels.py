@@ -1,19 +1,17 @@
-"""Numba kernels of the bilinear generative model's path: the density of one row's content and
-style.
-"""
+"""The density of the bilinear generative model's content and style, compiled."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from sklpf.kernels import OPTIONS, implements, njit
-from sklpf.kernels import _programs as programs
+from sklpf.kernels import SUMS, implements
+from sklpf.kernels._densities import evaluate
 
 
 class Row(NamedTuple):
-    """One row and the model, read-only."""
+    """A row that all chains share, or one for each chain, and the model; read-only."""
 
-    x: np.ndarray  # (D,)
+    x: np.ndarray  # (1, D) or (n, D)
     components: np.ndarray  # (K, D)
     content_weights: np.ndarray  # (K, C)
     style_weights: np.ndarray  # (K, S)
@@ -22,17 +20,18 @@ class Row(NamedTuple):
     log_base_norm: float
 
 
-@implements(
-    programs.evaluate, Row, fastmath={*OPTIONS["fastmath"], "reassoc"}
-)  # sums that vectorise
+@implements(evaluate, Row, **SUMS)
 def _evaluate(row, position, values):
-    precision, n_content, x = row.precision, row.content_weights.shape[1], row.x
+    precision = row.precision
+    n_content = row.content_weights.shape[1]
     content = np.dot(np.ascontiguousarray(position[:, :n_content]), row.content_weights.T)
     style = np.dot(np.ascontiguousarray(position[:, n_content:]), row.style_weights.T)
     residual = np.dot(content * style, row.components)
     n, d = position.shape
     for c in range(n):
-        square, length = 0.0, 0.0
+        x = row.x[c if row.x.shape[0] > 1 else 0]
+        square = 0.0
+        length = 0.0
         for j in range(residual.shape[1]):
             r = x[j] - residual[c, j]
             square += r * r
@@ -46,36 +45,9 @@ def _evaluate(row, position, values):
     slope = np.dot(residual, row.components.T)
     for c in range(n):
         for k in range(slope.shape[1]):
-            u, s = content[c, k], slope[c, k]
+            u = content[c, k]
+            s = slope[c, k]
             content[c, k] = s * style[c, k]
             style[c, k] = s * u
     values.gain_slope[:, :n_content] = np.dot(content, row.content_weights)
     values.gain_slope[:, n_content:] = np.dot(style, row.style_weights)
-
-
-@njit
-def anneal(model, state, betas, reverse, keys, log_weights):
-    programs.anneal(model, state, betas, reverse, keys, log_weights)
-
-
-@njit
-def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
-    programs.exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums)
-
-
-@njit
-def temper(
-    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
-):
-    programs.temper(
-        model,
-        state,
-        levels,
-        ladder,
-        log_pseudo_prior,
-        n_redraws,
-        sweeps_per_redraw,
-        stride,
-        keys,
-        sums,
-    )

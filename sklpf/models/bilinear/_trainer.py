@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from sklpf.models.bilinear._path import pack_row
 from sklpf.models.linear._path import WIDTH
 from sklpf.models.linear._trainer import independent_components
+from sklpf.paths._kernel_path import values_at
 
 _STEP = 0.2  # of the natural gradients
 _STYLE_SHARE = 0.3  # of it, for the style, whose draws can't follow
@@ -35,7 +37,8 @@ def starting_parameters(X: NDArray, sizes: Sequence[int], rng: np.random.RandomS
     them all alike.
     """
     n_components, n_content, n_style = sizes
-    content, n = np.zeros((n_components, n_content)), min(n_components, n_content)
+    content = np.zeros((n_components, n_content))
+    n = min(n_components, n_content)
     share = _SHARE if n_content > n_components else 1.0
     content[:n, :n] = np.sqrt(share) * np.eye(n)
     content[:, n:] = rng.standard_normal((n_components, n_content - n))
@@ -66,7 +69,9 @@ class BilinearLatents:
     """
 
     def __init__(self, X, parameters, noise_std):
-        self.X, self.parameters, self.noise_std = X, parameters, noise_std
+        self.X = X
+        self.parameters = parameters
+        self.noise_std = noise_std
         self._n_content = parameters.content_weights.shape[1]
 
     @property
@@ -88,32 +93,33 @@ class BilinearLatents:
     def _parts(self, position):
         """Content and style as the components see them, and the slope of log p(x | a) by a."""
         components, theta, psi = self.parameters
-        content, style = (
-            position[:, : self._n_content] @ theta.T,
-            position[:, self._n_content :] @ psi.T,
-        )
+        content = position[:, : self._n_content] @ theta.T
+        style = position[:, self._n_content :] @ psi.T
         residual = (self.X - (content * style) @ components) / self.noise_std
         return content, style, residual
 
     def log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return log p(x, c, d) of every chain up to a constant, shape (n,)."""
-        residual = self._parts(position)[2]
-        return -0.5 * np.einsum("ij,ij->i", residual, residual) - np.abs(position).sum(axis=1)
+        values = self._values(position)
+        return values.log_base + values.gain
 
     def grad(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return its gradient, shape (n, n_content + n_style)."""
-        content, style, residual = self._parts(position)
-        components, theta, psi = self.parameters
-        slope = residual @ components.T / self.noise_std
-        prior = -np.sign(position)
-        return prior + np.concatenate([(slope * style) @ theta, (slope * content) @ psi], axis=1)
+        values = self._values(position)
+        return values.base_slope + values.gain_slope
+
+    def _values(self, position):
+        return values_at(pack_row(self.X, self.parameters, self.noise_std, 0.0), position)
 
     def maximise(self, position: NDArray[np.float64], rate: float) -> None:
         """Move all three matrices along their natural gradients."""
         content, style, residual = self._parts(position)
         components, theta, psi = self.parameters
-        n, c, d = len(position), position[:, : self._n_content], position[:, self._n_content :]
-        slope, a = residual @ components.T / self.noise_std, content * style
+        n = len(position)
+        c = position[:, : self._n_content]
+        d = position[:, self._n_content :]
+        slope = residual @ components.T / self.noise_std
+        a = content * style
         of_content = rate * _limited(np.sign(c).T @ c / n - np.eye(self._n_content))
         of_style = rate * _STYLE_SHARE * _limited(((slope * content) @ psi).T @ d / n)
         change = np.linalg.lstsq(a.T @ a, a.T @ residual, rcond=None)[0] * self.noise_std

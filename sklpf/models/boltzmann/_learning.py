@@ -78,14 +78,17 @@ class PseudoLikelihood:
     """
 
     def __init__(self, X, pairs: Pairs, penalty: Penalty):
-        self.X, self.pairs, self.penalty = X, pairs, penalty
+        self.X = X
+        self.pairs = pairs
+        self.penalty = penalty
         mean = X.mean(axis=0).clip(0.5 / len(X), 1 - 0.5 / len(X))
         self.parameters = Parameters(np.log(mean / (1 - mean)), np.zeros(len(pairs.first)))
         self.objectives: list[float] = []
 
     def run(self) -> None:
         """Make some iterations of L-BFGS."""
-        n_units, couplings = self.pairs.n_units, self.parameters.couplings
+        n_units = self.pairs.n_units
+        couplings = self.parameters.couplings
         parts = [self.parameters.intercept, couplings]
         bounds = None
         if self.penalty.l1 > 0:
@@ -112,7 +115,8 @@ class PseudoLikelihood:
 
     def _loss(self, values):
         parameters = self._unpack(values)
-        X, couplings = self.X, parameters.couplings
+        X = self.X
+        couplings = parameters.couplings
         fields = X @ self.pairs.matrix(couplings) + parameters.intercept
         loss = -log_expit(np.where(X > 0, fields, -fields)).sum() / len(X)
         residuals = (expit(fields) - X) / len(X)
@@ -151,10 +155,16 @@ class PersistentChains:
     def __init__(
         self, X, pairs, penalty, start, base_mean, n_chains, learning_rate, n_passes, stream
     ):
-        self.pairs, self.penalty, self.base_mean = pairs, penalty, base_mean
-        self.current, self.average, self.n_averaged = start, start, 0
-        self.learning_rate, self.n_updates = learning_rate, n_passes * _STEPS
-        self.step, self.stream = 0, stream
+        self.pairs = pairs
+        self.penalty = penalty
+        self.base_mean = base_mean
+        self.current = start
+        self.average = start
+        self.n_averaged = 0
+        self.learning_rate = learning_rate
+        self.n_updates = n_passes * _STEPS
+        self.step = 0
+        self.stream = stream
         self.mean, self.products = self._moments(X)
         self.state = self._path().sample_base(n_chains, stream.aside())
 

@@ -17,7 +17,9 @@ from sklpf.uncertainty import log_mean_exp
 
 _MAX_EXACT = 20  # 2^20 states take about a second
 _UNITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
-_CENTRES, _CENTRE_SWEEPS, _BOUND_GROUPS = 100, 50, 10
+_CENTRES = 100
+_CENTRE_SWEEPS = 50
+_BOUND_GROUPS = 10
 _WORK_PER_SEGMENT = 2e9  # couplings times sweeps of one block, about a second
 
 
@@ -245,10 +247,12 @@ class BoltzmannPath(KernelPath):
         fields = linear[:n_low] + couplings[:n_low, n_low:] @ high
 
         # One more unit doubles the states: with it they have its field, from the units before it.
-        log_f, inputs = np.array([constant]), fields[:, np.newaxis]
+        log_f = np.array([constant])
+        inputs = fields[:, np.newaxis]
         for i in range(n_low):
             log_f = np.concatenate([log_f, log_f + inputs[0]])
-            rest, added = inputs[1:], couplings[i + 1 : n_low, i, np.newaxis]
+            rest = inputs[1:]
+            added = couplings[i + 1 : n_low, i, np.newaxis]
             inputs = np.concatenate([rest, rest + added], axis=1)
         return log_f
 

@@ -94,7 +94,8 @@ def _sweep(model, state, betas, reverse, keys, work):
     for step in range(n_units):
         i = n_units - 1 - step if reverse else step
         units = work.units[i]
-        intercept, base_logit = model.intercept[i], model.base_logit[i]
+        intercept = model.intercept[i]
+        base_logit = model.base_logit[i]
         _add_neighbours(model, work.units, model.starts[i], model.middles[i], work.before)
         _add_neighbours(model, work.units, model.middles[i], model.starts[i + 1], work.after)
         _draw_unit(work.before, work.after, intercept, base_logit, betas, work.uniforms[i], units)
@@ -126,51 +127,3 @@ def _summarise(model, state, c, out):
     """The units."""
     for i in range(out.shape[0]):
         out[i] = np.float64(state.x[c, i])
-
-
-@njit
-def anneal(model, state, betas, reverse, keys, log_weights):
-    programs.anneal(model, state, betas, reverse, keys, log_weights)
-
-
-@njit
-def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
-    programs.exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums)
-
-
-@njit
-def temper(
-    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
-):
-    programs.temper(
-        model,
-        state,
-        levels,
-        ladder,
-        log_pseudo_prior,
-        n_redraws,
-        sweeps_per_redraw,
-        stride,
-        keys,
-        sums,
-    )
-
-
-@njit
-def log_f(model, state, betas, out):
-    programs.log_f(model, state, betas, out)
-
-
-@njit
-def log_f_ladder(model, state, ladder, out):
-    programs.log_f_ladder(model, state, ladder, out)
-
-
-@njit
-def log_f_derivatives(model, state, betas, out):
-    programs.log_f_derivatives(model, state, betas, out)
-
-
-@njit
-def summaries(model, state, out):
-    programs.summaries(model, state, out)

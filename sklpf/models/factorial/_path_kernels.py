@@ -93,6 +93,7 @@ def _forms(row, z, fields):
 # ---- one sweep
 @inlined
 def _uniform64(bits):
+    """A uniform number of double precision."""
     return (np.float64(bits) + 0.5) * 2.0**-32
 
 
@@ -187,54 +188,6 @@ def _log_gain(model, state, c):
 def _summarise(model, state, c, out):
     for k in range(out.shape[0]):
         out[k] = np.float64(state.z[c, k])
-
-
-@njit
-def anneal(model, state, betas, reverse, keys, log_weights):
-    programs.anneal(model, state, betas, reverse, keys, log_weights)
-
-
-@njit
-def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
-    programs.exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums)
-
-
-@njit
-def temper(
-    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
-):
-    programs.temper(
-        model,
-        state,
-        levels,
-        ladder,
-        log_pseudo_prior,
-        n_redraws,
-        sweeps_per_redraw,
-        stride,
-        keys,
-        sums,
-    )
-
-
-@njit
-def log_f(model, state, betas, out):
-    programs.log_f(model, state, betas, out)
-
-
-@njit
-def log_f_ladder(model, state, ladder, out):
-    programs.log_f_ladder(model, state, ladder, out)
-
-
-@njit
-def log_f_derivatives(model, state, betas, out):
-    programs.log_f_derivatives(model, state, betas, out)
-
-
-@njit
-def summaries(model, state, out):
-    programs.summaries(model, state, out)
 
 
 # ---- exact enumeration

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklpf._utils.warnings import warn
+from sklpf.models._validation import rows_without
 
 _LONGEST = 10**9  # of a document: NumPy's hypergeometric numbers end there
 _MOST_TOKENS = 1e18  # that can be counted
@@ -50,10 +51,7 @@ def rounded(X: sp.csr_matrix) -> sp.csr_matrix:
 
 def whole_rows(X: sp.csr_matrix) -> NDArray[np.bool_]:
     """Which documents have whole counts, (n,)."""
-    fractional = np.flatnonzero(np.rint(X.data) != X.data)
-    rows = np.ones(X.shape[0], dtype=bool)
-    rows[np.searchsorted(X.indptr, fractional, side="right") - 1] = False
-    return rows
+    return rows_without(X, np.rint(X.data) != X.data)
 
 
 def check_tokens(X: sp.csr_matrix, n_corpus: float) -> None:

@@ -71,7 +71,10 @@ def _add_token_in_logs(previous, weights, table, counts, n_tokens, out):
     counts[0] = n_tokens
     last = counts.shape[0] - 1
     for rank in range(out.shape[0]):
-        below, above, b, total = rank, 0, n_tokens, -np.inf
+        below = rank
+        above = 0
+        b = n_tokens
+        total = -np.inf
         for t in range(last, -1, -1):
             if counts[t] > 0:
                 a = b - counts[t]

@@ -48,6 +48,7 @@ _draw_topics: Any = intrinsic(_topics_maker)
 
 
 def _emit_topics(builder, counts, alpha, row, sums, n_topics, bits, out):
+    """Emit running sums of the weights, then the number of them below the threshold."""
     float32 = ir.FloatType()
     vector = ir.VectorType(float32, LANES)
     integers = ir.VectorType(ir.IntType(32), LANES)
@@ -131,11 +132,9 @@ def _predict(particle_weights, counts, topics, prior, urn, sums):
             c = topics[k + 2]
             d = topics[k + 3]
             for j in range(LANES):
-                first, second = (
-                    counts[g, k, j] * a + counts[g, k + 1, j] * b,
-                    counts[g, k + 2, j] * c,
-                )
-                sums[j] += first + (second + counts[g, k + 3, j] * d)
+                first = counts[g, k, j] * a + counts[g, k + 1, j] * b
+                second = counts[g, k + 2, j] * c + counts[g, k + 3, j] * d
+                sums[j] += first + second
         for k in range(whole, topics.shape[0]):
             for j in range(LANES):
                 sums[j] += counts[g, k, j] * topics[k]

@@ -134,9 +134,9 @@ class LatentDirichletAllocation(
         How log p(document) is computed. None is `LeftToRight`, which takes the least time for its
         error. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score`, `score_samples` and `perplexity` do with documents whose estimate is not to be
-        trusted, and with those whose counts are no whole numbers: a warning and the value of the
-        nearest whole counts, NaN, or an error.
+        What `score`, `score_samples` and `perplexity` do with documents whose estimate is not
+        trusted, and with those whose counts are not whole numbers: warn and return the value (of
+        the nearest whole counts), return NaN, or raise an error.
 
     Attributes
     ----------
@@ -147,8 +147,8 @@ class LatentDirichletAllocation(
     doc_topic_prior_ : float, or ndarray of shape (n_components,) if given so or learned
     topic_word_prior_ : float
     bound_, elbo_ : float
-        Perplexity and nats of the evidence lower bound of the training documents at T = 1; not
-        after `partial_fit`, nor after Gibbs sampling.
+        Evidence lower bound of the training documents at T = 1, as a perplexity and in nats; not
+        set by `partial_fit` and Gibbs sampling.
     log_joint_ : ndarray of shape (n_values,)
         After Gibbs sampling: log p(words, topics) of the training documents at the start and every
         fifth pass, in nats.
@@ -164,18 +164,17 @@ class LatentDirichletAllocation(
 
     Notes
     -----
-    Counts may be fractions in `fit`, `transform` and the bounds, where they weigh the words. A
-    likelihood is one of whole tokens: of other counts there is none, and `on_nonconvergence` says
-    what becomes of such documents. `completion_score` rounds to the nearest whole counts and warns.
-    Empty documents have likelihood 1 and the topics of the prior. A word that all topics of a
-    document give less than 2e-16 has no say in its topics, as in scikit-learn.
+    Counts may be fractions in `fit`, `transform` and the bounds, where they weight the words. Only
+    whole tokens have a likelihood; `on_nonconvergence` says what happens to other documents.
+    `completion_score` rounds to the nearest whole counts and warns. Empty documents have likelihood
+    1 and the topic shares of the prior. A word with a probability below 2e-16 under the topics of a
+    document does not influence them, as in scikit-learn.
 
     Gibbs sampling draws the topic of every token given those of all others, `max_iter` times.
-    `components_` are the prior and the counts of words in topics, averaged over the last fifth of
-    the passes. It needs whole tokens, to which `fit` then rounds, takes no tempering, and leaves no
-    `partial_fit`. What is learned is better than the variational topics where both may take some
-    time; a warning says where log p(words, topics) still rose at the end, or passes were fewer than
-    50.
+    `components_` are the prior plus the counts of words in topics, averaged over the last fifth of
+    the passes. Gibbs sampling needs whole tokens, to which `fit` rounds, and supports neither
+    tempering nor `partial_fit`. Given enough time its topics are better than the variational ones.
+    It warns if log p(words, topics) still rose at the end, or after fewer than 50 passes.
 
     The state of `partial_fit` is the topics and one batch: a stream of documents goes through it in
     constant memory.
@@ -524,7 +523,7 @@ class LatentDirichletAllocation(
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         sub_sampling : bool, default=False
-            Ignored: a value per token needs no correction for a sample.
+            Ignored: a value per token needs no correction for the size of a sample.
 
         Returns
         -------

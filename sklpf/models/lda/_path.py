@@ -49,8 +49,8 @@ class LDAPath(KernelPath):
     where p(z | doc_topic_prior) is a Polya urn. log Z of the target is the log-likelihood log
     p(w_1, …, w_N) of the tokens in any one order. The base's tokens are independent, so that it is
     drawn exactly and its normaliser is known. Tempering the likelihood instead, from draws of the
-    urn, takes tens of times as many sweeps: such a draw has few topics, mostly wrong ones, and
-    single tokens must bring in the others.
+    urn, takes tens of times as many sweeps: such a draw has few topics, mostly wrong ones, and the
+    others must be reached one token at a time.
 
     There is a log Z for each document: estimators run on ``path.row(t)`` and give arrays of shape
     (n_rows,). An empty document has log Z = 0.

@@ -25,7 +25,7 @@ from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
 from sklpf.kernels import _programs as programs
 from sklpf.kernels import exp64, implements, inlined, njit, random_bits, uniform
-from sklpf.models.lda._vector_kernels import Loop, aligned, repeated, running_sums, spread
+from sklpf.models.lda._vector_kernels import Loop, aligned, lanes_below, repeated, running_sums
 
 # typed, since numba compiles a function anew for each literal number that it is given
 _Z = np.int64(_random.FIRST)
@@ -38,14 +38,12 @@ class Document(NamedTuple):
 
     word: np.ndarray  # (N,) int32: which of the distinct words a token is
     log_base: np.ndarray  # (U, K) float64: log m_k topics[k, w]
-    likelihoods: (
-        np.ndarray
-    )  # (U, K padded to 16) float32: topics[k, w] over the largest of w, 0 in the padding
+    # (U, K padded to 16) float32: topics[k, w] over the largest of w, 0 in the padding
+    likelihoods: np.ndarray
     mean: np.ndarray  # (K,) float64: m
     alpha: np.ndarray  # (K,) float64
-    log_urn: (
-        np.ndarray
-    )  # (1 or K, N + 2) float64: sum_(j < c) log (alpha_k + j) / m_k; one row for equal alpha
+    # (1 or K, N + 2) float64: sum_(j < c) log (alpha_k + j) / m_k; one row for equal alpha
+    log_urn: np.ndarray
     log_denominator: float  # log A (A + 1) … (A + N - 1)
 
 
@@ -53,9 +51,8 @@ class Scratch(NamedTuple):
     """Work space of n chains."""
 
     counts: np.ndarray  # (n, K) int32: tokens of every topic
-    weights: (
-        np.ndarray
-    )  # (n, padded K) float32: the topics' prior weights at the chain's beta, 0 in the padding
+    # (n, padded K) float32: the topics' prior weights at the chain's beta, 0 in the padding
+    weights: np.ndarray
     sums: np.ndarray  # (padded K,) float32: see `_lane`
     bits: np.ndarray  # (n, N + 4) uint32
 
@@ -78,6 +75,7 @@ _lane: Any = intrinsic(_lane_maker)
 
 
 def _emit_lane(builder, first, second, sums, n_vectors, u):
+    """Emit running sums of the lanes, then the number of lanes below the threshold."""
     vector = ir.VectorType(ir.FloatType(), LANES)
     first, second, out = (
         builder.inttoptr(address, vector.as_pointer()) for address in (first, second, sums)
@@ -92,13 +90,8 @@ def _emit_lane(builder, first, second, sums, n_vectors, u):
         loop.next([before], [total])
     prefix = running_sums(builder, total)
     builder.store(prefix, builder.gep(out, [loop.k]), align=4)
-    threshold = builder.fmul(
-        u, builder.extract_element(prefix, ir.Constant(ir.IntType(32), LANES - 1))
-    )
-    below = builder.bitcast(
-        builder.fcmp_ordered("<", prefix, spread(builder, threshold)), ir.IntType(LANES)
-    )
-    return builder.zext(builder.ctpop(below), ir.IntType(64))
+    _, lane = lanes_below(builder, prefix, u)
+    return builder.zext(lane, ir.IntType(64))
 
 
 @inlined
@@ -120,9 +113,12 @@ def _draw(first, second, sums, n_topics, u):
 
 
 @inlined
-def _weight(plain, mean, log_ratio, beta):
-    """Prior weight m_k ((alpha_k + c_k) / m_k)^beta of a topic; `plain` is the one at beta = 1."""
-    return np.float32(plain if beta == 1.0 else mean * exp64(beta * log_ratio))
+def _weight(document, k, count, beta):
+    """Prior weight m_k ((alpha_k + count) / m_k)^beta of topic k with so many other tokens."""
+    if beta == 1.0:
+        return np.float32(document.alpha[k] + count)
+    log_urn = document.log_urn[k if document.log_urn.shape[0] > 1 else 0]
+    return np.float32(document.mean[k] * exp64(beta * (log_urn[count + 1] - log_urn[count])))
 
 
 @njit
@@ -200,10 +196,6 @@ def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scra
     """
     n = z.shape[0]
     n_topics = document.alpha.shape[0]
-    alpha = document.alpha
-    mean = document.mean
-    log_urn = document.log_urn
-    distinct = 1 if log_urn.shape[0] > 1 else 0
     counts = scratch.counts
     weights = scratch.weights
     sums = scratch.sums
@@ -217,11 +209,7 @@ def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scra
         random_bits(bits[c], n_tokens, keys.key0, keys.key1, step, keys.chain + c, _Z)
         counts[c, z[c, n_tokens - 1 if reverse else 0]] -= 1
         for k in range(n_topics):
-            m = counts[c, k]
-            r = distinct * k
-            weights[c, k] = _weight(
-                alpha[k] + m, mean[k], log_urn[r, m + 1] - log_urn[r, m], betas[c]
-            )
+            weights[c, k] = _weight(document, k, counts[c, k], betas[c])
     for j in range(n_tokens):
         i = n_tokens - 1 - j if reverse else j
         row = rows + words[i] * row_bytes
@@ -229,22 +217,14 @@ def _sweep_tokens(document, words, z, n_tokens, betas, reverse, keys, step, scra
         for c in range(n):
             topic = _draw(chains + c * row_bytes, row, sums, n_topics, uniform(bits[c, i]))
             z[c, i] = topic
-            m = counts[c, topic] + 1
-            r = distinct * topic
-            counts[c, topic] = m
-            weights[c, topic] = _weight(
-                alpha[topic] + m, mean[topic], log_urn[r, m + 1] - log_urn[r, m], betas[c]
-            )
-            if (
-                j + 1 < n_tokens
-            ):  # leaves now: a vector that is read soon after a store into it would wait for it
+            counts[c, topic] += 1
+            weights[c, topic] = _weight(document, topic, counts[c, topic], betas[c])
+            if j + 1 < n_tokens:
+                # The next token leaves its topic now: a vector that is read soon after a store into
+                # it would wait for it.
                 old = z[c, following]
-                m = counts[c, old] - 1
-                r = distinct * old
-                counts[c, old] = m
-                weights[c, old] = _weight(
-                    alpha[old] + m, mean[old], log_urn[r, m + 1] - log_urn[r, m], betas[c]
-                )
+                counts[c, old] -= 1
+                weights[c, old] = _weight(document, old, counts[c, old], betas[c])
 
 
 # ---- what the programs need
@@ -280,51 +260,3 @@ def _summarise(model, state, c, out):
     out[:] = 0.0
     for i in range(state.z.shape[1]):
         out[state.z[c, i]] += 1.0
-
-
-@njit
-def anneal(model, state, betas, reverse, keys, log_weights):
-    programs.anneal(model, state, betas, reverse, keys, log_weights)
-
-
-@njit
-def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
-    programs.exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums)
-
-
-@njit
-def temper(
-    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
-):
-    programs.temper(
-        model,
-        state,
-        levels,
-        ladder,
-        log_pseudo_prior,
-        n_redraws,
-        sweeps_per_redraw,
-        stride,
-        keys,
-        sums,
-    )
-
-
-@njit
-def log_f(model, state, betas, out):
-    programs.log_f(model, state, betas, out)
-
-
-@njit
-def log_f_ladder(model, state, ladder, out):
-    programs.log_f_ladder(model, state, ladder, out)
-
-
-@njit
-def log_f_derivatives(model, state, betas, out):
-    programs.log_f_derivatives(model, state, betas, out)
-
-
-@njit
-def summaries(model, state, out):
-    programs.summaries(model, state, out)

@@ -11,40 +11,12 @@ from numba import types
 from numba.extending import intrinsic
 
 from sklpf._utils.layout import LANES
-from sklpf.kernels import bitcast, exp64, inlined, njit
+from sklpf.kernels import exp64, inlined, log64, njit
 
 FLUSH = 1e-18  # smaller factors count as 0: products of two would be subnormal in float32, and slow
 
-_as_int64 = bitcast(types.float64, types.int64, ir.IntType(64))
-_as_float64 = bitcast(types.int64, types.float64, ir.DoubleType())
-
 
 # ---- digamma
-@inlined
-def log64(x):
-    """log of a normal float64 above 0; 2e-15 relative or absolute, vectorises."""
-    bits = _as_int64(x)
-    exponent = (bits >> 52) - 1023
-    mantissa = _as_float64((bits & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000)
-    large = mantissa > 1.4142135623730951
-    mantissa = 0.5 * mantissa if large else mantissa
-    exponent = exponent + 1 if large else exponent
-    s = (mantissa - 1.0) / (mantissa + 1.0)
-    z = s * s
-    p = 1 / 21
-    p = p * z + 1 / 19
-    p = p * z + 1 / 17
-    p = p * z + 1 / 15
-    p = p * z + 1 / 13
-    p = p * z + 1 / 11
-    p = p * z + 1 / 9
-    p = p * z + 1 / 7
-    p = p * z + 1 / 5
-    p = p * z + 1 / 3
-    p = p * z + 1.0
-    return exponent * 0.6931471805599453 + 2.0 * s * p
-
-
 @inlined
 def _shifted(x):
     """(u, r) with digamma(x) = log u - r for x > 0.
@@ -183,8 +155,17 @@ def running_sums(builder, values):
     return values
 
 
+def lanes_below(builder, prefix, share):
+    """A share of a register's last number, and how many of its lanes (16 bits) are below that."""
+    last = builder.extract_element(prefix, ir.Constant(ir.IntType(32), LANES - 1))
+    threshold = builder.fmul(share, last)
+    below = builder.fcmp_ordered("<", prefix, spread(builder, threshold))
+    return threshold, builder.ctpop(builder.bitcast(below, ir.IntType(LANES)))
+
+
 # ---- four rows
 def _pointers(context, builder, signature, arguments):
+    """Arguments with the data of arrays in their place."""
     return [
         context.make_array(kind)(context, builder, value).data
         if isinstance(kind, types.Array)
@@ -194,6 +175,7 @@ def _pointers(context, builder, signature, arguments):
 
 
 def _lanes(signature):
+    """Numbers of the first argument's type in a register."""
     return LANES // 2 if signature.args[0].dtype == types.float64 else LANES
 
 
@@ -270,6 +252,7 @@ def _emit_add_four(builder, lanes, weights, rows, starts, first, width, out):
 
 
 def _begins(builder, rows, starts, first):
+    """Numbers of four rows, and where they begin."""
     indices = [builder.add(first, ir.Constant(ir.IntType(64), j)) for j in range(4)]
     return indices, [
         builder.gep(rows, [builder.load(builder.gep(starts, [index]))]) for index in indices
@@ -277,14 +260,17 @@ def _begins(builder, rows, starts, first):
 
 
 def _place(loop, begin, vector):
+    """Where a loop stands in an array, as a pointer to a register."""
     return loop.builder.bitcast(loop.builder.gep(begin, [loop.k]), vector.as_pointer())
 
 
 def _load(loop, begin, vector):
+    """The register at which a loop stands."""
     return loop.builder.load(_place(loop, begin, vector), align=4)
 
 
 def _multiply_add(builder, first, second, third):
+    """first * second + third, in one operation where there is one."""
     return builder.fadd(
         builder.fmul(first, second, flags=("contract",)), third, flags=("contract",)
     )

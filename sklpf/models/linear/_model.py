@@ -144,18 +144,15 @@ class LinearGenerativeModel(GenerativeModel):
     def _fit_gaussian(self, X):
         self.components_ = gaussian_components(X, self._n_features_out, self.noise_std)
         log_likelihood = GaussianPosterior(self.components_, self.noise_std, 1.0).log_likelihood(X)
-        self.loss_curve_, self.n_iter_, self.converged_ = (
-            np.array([-log_likelihood.mean()]),
-            1,
-            True,
-        )
+        self.loss_curve_ = np.array([-log_likelihood.mean()])
+        self.n_iter_ = 1
+        self.converged_ = True
 
     def _fit_laplace(self, X, rng):
-        start, rows = independent_components(X, self._n_features_out, rng), self._repeated(X)
-        causes, draws = (
-            LaplaceCauses(rows, start, self.noise_std),
-            np.random.default_rng(draw_seed(rng)),
-        )
+        start = independent_components(X, self._n_features_out, rng)
+        rows = self._repeated(X)
+        causes = LaplaceCauses(rows, start, self.noise_std)
+        draws = np.random.default_rng(draw_seed(rng))
         self._train(causes, draws.standard_normal((len(rows), len(start))), draws)
         self.components_ = causes.components
 

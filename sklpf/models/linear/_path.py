@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,7 +69,8 @@ class LinearPath(LatentRowsPath):
         prior: Literal["laplace", "gaussian"] = "laplace",
         ladder: ArrayLike = (0.0, 1.0),
     ):
-        self.components, self.noise_std = check_components(components), check_noise_std(noise_std)
+        self.components = check_components(components)
+        self.noise_std = check_noise_std(noise_std)
         if prior not in ("laplace", "gaussian"):
             raise ValueError(f'prior must be "laplace" or "gaussian", got {prior!r}')
         self.prior: Literal["laplace", "gaussian"] = prior
@@ -80,10 +81,8 @@ class LinearPath(LatentRowsPath):
         )
 
     def _at_row(self):
-        self.center, self.constant = (
-            self.posterior.center(self.X),
-            float(self.posterior.log_likelihood(self.X)),
-        )
+        self.center = self.posterior.center(self.X)
+        self.constant = float(self.posterior.log_likelihood(self.X))
         if self.prior == "laplace":
             self.constant += self.n_dimensions * (0.5 * (_LOG_TAU + np.log(WIDTH)) - np.log(2))
 
@@ -134,34 +133,28 @@ class LinearPath(LatentRowsPath):
         """
         return self.center + position @ self.posterior.root
 
-    def at(self, position: NDArray[np.float64]) -> Points:
-        """Return the state of chains at some points (n, n_components)."""
-        log_base = -0.5 * np.sum(position**2, axis=1) - self.n_dimensions / 2 * _LOG_TAU
-        if self.prior == "gaussian":
-            return Points(position, log_base, np.full(len(position), self.constant))
-        causes = self.causes(position)
-        gain = self.constant + np.sum(causes**2 / (2 * WIDTH) - np.abs(causes), axis=1)
-        return Points(position, log_base, gain)
-
-    def gradients(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the gradients of log f_0 and of log f_1 - log f_0, both (n, n_components)."""
-        if self.prior == "gaussian":
-            return -state.position, np.zeros_like(state.position)
-        causes = self.causes(state.position)
-        return -state.position, (causes / WIDTH - np.sign(causes)) @ self.posterior.root
-
     def _pack(self):
-        from sklpf.models.linear._path_kernels import Row
-
-        is_laplace = self.prior == "laplace"
-        return Row(
-            root=read_only(self.posterior.root),
-            center=read_only(self.center),
-            constant=float(self.constant),
-            log_norm=float(-self.n_dimensions / 2 * _LOG_TAU),
-            absolute=1.0 if is_laplace else 0.0,
-            square=1 / (2 * WIDTH) if is_laplace else 0.0,
+        return pack_causes(
+            self.posterior, self.center[np.newaxis], self.constant, self.prior == "laplace"
         )
+
+
+def pack_causes(
+    posterior: GaussianPosterior, center: NDArray, constant: float, is_laplace: bool
+) -> Any:
+    """Return the density of causes in coordinates y, for a row's center (1, n_components) or that
+    of every chain (n, n_components), as compiled programs take it.
+    """
+    from sklpf.models.linear._path_kernels import Row
+
+    return Row(
+        root=read_only(posterior.root),
+        center=read_only(center),
+        constant=float(constant),
+        log_norm=-len(posterior.root) / 2 * _LOG_TAU,
+        absolute=1.0 if is_laplace else 0.0,
+        square=1 / (2 * WIDTH) if is_laplace else 0.0,
+    )
 
 
 class GaussianPosterior:
@@ -177,7 +170,9 @@ class GaussianPosterior:
 
     def __init__(self, components: NDArray[np.float64], noise_std: float, width: float):
         left, self._values, self._right = np.linalg.svd(components, full_matrices=False)
-        self._noise_std, self._width, self._n_features = noise_std, width, components.shape[1]
+        self._noise_std = noise_std
+        self._width = width
+        self._n_features = components.shape[1]
         with np.errstate(over="ignore"):
             self._scales = np.hypot(
                 np.sqrt(width) * self._values, noise_std

@@ -1,39 +1,39 @@
-"""Numba kernels of the linear generative model's path: the density of one row's causes, and the
-programs on it.
-"""
+"""The density of the linear generative model's causes, compiled."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from sklpf.kernels import OPTIONS, implements, njit
-from sklpf.kernels import _programs as programs
+from sklpf.kernels import SUMS, implements
+from sklpf.kernels._densities import evaluate
 
 
 class Row(NamedTuple):
-    """What is known of one row. log f_1 - log f_0 is constant + the sum over causes of square a² -
-    absolute |a|.
+    """A row that all chains share, or one for each chain. log f_1 - log f_0 is constant + the sum
+    over causes of square a² - absolute |a|.
     """
 
     root: np.ndarray  # (M, M), symmetric
-    center: np.ndarray  # (M,)
+    center: np.ndarray  # (1, M) or (n, M)
     constant: float
     log_norm: float  # of the base
     absolute: float
     square: float
 
 
-@implements(
-    programs.evaluate, Row, fastmath={*OPTIONS["fastmath"], "reassoc"}
-)  # sums that vectorise
+@implements(evaluate, Row, **SUMS)
 def _evaluate(row, position, values):
+    absolute = row.absolute
+    square = row.square
     causes = np.dot(position, row.root)
-    center, absolute, square = row.center, row.absolute, row.square
     n, d = causes.shape
     for c in range(n):
-        gain, length = 0.0, 0.0
+        center = row.center[c if row.center.shape[0] > 1 else 0]
+        gain = 0.0
+        length = 0.0
         for j in range(d):
-            a, y = causes[c, j] + center[j], position[c, j]
+            a = causes[c, j] + center[j]
+            y = position[c, j]
             gain += (square * a) * a - absolute * abs(a)
             length += y * y
             values.base_slope[c, j] = -y
@@ -41,31 +41,3 @@ def _evaluate(row, position, values):
         values.log_base[c] = row.log_norm - 0.5 * length
         values.gain[c] = row.constant + gain
     np.dot(causes, row.root, values.gain_slope)
-
-
-@njit
-def anneal(model, state, betas, reverse, keys, log_weights):
-    programs.anneal(model, state, betas, reverse, keys, log_weights)
-
-
-@njit
-def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
-    programs.exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums)
-
-
-@njit
-def temper(
-    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
-):
-    programs.temper(
-        model,
-        state,
-        levels,
-        ladder,
-        log_pseudo_prior,
-        n_redraws,
-        sweeps_per_redraw,
-        stride,
-        keys,
-        sums,
-    )

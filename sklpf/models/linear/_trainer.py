@@ -14,11 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 from sklearn.utils.extmath import svd_flip
 
-from sklpf.models.linear._path import WIDTH, GaussianPosterior
+from sklpf.models.linear._path import WIDTH, GaussianPosterior, pack_causes
+from sklpf.paths._kernel_path import values_at
 
 _STEP = 0.5  # of the natural gradient
 _SHARE = 0.95  # of the variance that the independent components keep beside more of them
-_SPARSE_TOL, _SPARSE_SWEEPS = 1e-10, 10_000  # of coordinate descent
+# of coordinate descent
+_SPARSE_TOL = 1e-10
+_SPARSE_SWEEPS = 10_000
 
 
 def gaussian_components(X: NDArray, n_components: int, noise_std: float) -> NDArray[np.float64]:
@@ -30,7 +33,8 @@ def gaussian_components(X: NDArray, n_components: int, noise_std: float) -> NDAr
     """
     _, values, right = _svd(X)
     variances = np.maximum((values / np.sqrt(len(X))) ** 2 - noise_std**2, 0)
-    components, n = np.zeros((n_components, X.shape[1])), min(n_components, len(values))
+    components = np.zeros((n_components, X.shape[1]))
+    n = min(n_components, len(values))
     components[:n] = np.sqrt(variances[:n, np.newaxis]) * right[:n]
     return components
 
@@ -117,25 +121,28 @@ class LaplaceCauses:
     """
 
     def __init__(self, X, components, noise_std):
-        self.X, self.noise_std = X, noise_std
+        self.X = X
+        self.noise_std = noise_std
         self._set(components)
 
     def _set(self, components):
         self.components = components
         self._posterior = GaussianPosterior(components, self.noise_std, WIDTH)
         self._center = self._posterior.center(self.X)
+        self._density = pack_causes(self._posterior, self._center, 0.0, is_laplace=True)
 
     def _causes(self, position):
         return self._center + position @ self._posterior.root
 
     def log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return log p(x, a) of every chain up to a constant, shape (n,)."""
-        return _gain(self._causes(position)) - 0.5 * np.einsum("ij,ij->i", position, position)
+        values = values_at(self._density, position)
+        return values.log_base + values.gain
 
     def grad(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return its gradient, shape (n, n_components)."""
-        causes = self._causes(position)
-        return (causes / WIDTH - np.sign(causes)) @ self._posterior.root - position
+        values = values_at(self._density, position)
+        return values.base_slope + values.gain_slope
 
     def maximise(self, position: NDArray[np.float64], rate: float) -> None:
         """Move the components along the natural gradient."""
@@ -160,12 +167,8 @@ class LaplaceCauses:
             ratio
         )  # E |a| at the base
         at_base = np.sum((self._center**2 + spread**2) / (2 * WIDTH) - length, axis=1)
-        at_target = _gain(self._causes(position))
+        at_target = values_at(self._density, position).gain
         log_base = self._posterior.log_likelihood(self.X) + n_components * (
             0.5 * np.log(2 * np.pi * WIDTH) - np.log(2)
         )
         return -float(np.mean(log_base + 0.5 * (at_base + at_target)))
-
-
-def _gain(causes):
-    return np.einsum("ij,ij->i", causes, causes) / (2 * WIDTH) - np.abs(causes).sum(axis=1)

@@ -4,12 +4,13 @@ peak of short rows.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from sklpf.models.mcrbm._units import OFFSET, Units, sigmoid
-from sklpf.paths._kernel_path import read_only
+from sklpf.paths._kernel_path import density_at, read_only
 
 Array = NDArray[np.float64]
 
@@ -52,20 +53,20 @@ class PeakMixture:
         draws = rng.standard_normal((n, self.n_dimensions)) / np.sqrt(self.precisions[part])
         return draws + np.where(part[:, np.newaxis] == 0, self.center, 0.0)
 
+    @property
+    def packed(self) -> Any:
+        """The mixture as a compiled density."""
+        from sklpf.models.mcrbm._path_kernels import PackedMixture
+
+        return PackedMixture(self.center, self.precisions, self.log_norms)
+
     def log_density(self, x: Array) -> Array:
         """Return the log density at points (n, d), shape (n,), in nats."""
-        return logsumexp(self._parts(x), axis=1)
+        return density_at(self.packed, x)[0]
 
     def grad_log_density(self, x: Array) -> Array:
         """Return the gradient of `log_density` at points (n, d), shape (n, d)."""
-        parts = self._parts(x)
-        shares = np.exp(parts - logsumexp(parts, axis=1, keepdims=True))
-        return shares[:, :1] * self.precisions[0] * self.center - (shares @ self.precisions) * x
-
-    def _parts(self, x):
-        exponents = x**2 @ self.precisions.T
-        exponents[:, 0] = (x - self.center) ** 2 @ self.precisions[0]
-        return self.log_norms - 0.5 * exponents
+        return density_at(self.packed, x)[1]
 
 
 def curvature(units: Units) -> Array:

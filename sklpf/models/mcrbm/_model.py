@@ -17,8 +17,13 @@ from sklpf.models.mcrbm._path import MeanCovariancePath
 from sklpf.models.mcrbm._units import Units, UnitsFamily, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
 
-_FACTOR_LENGTH, _MEAN_COMPONENT, _POOLING = 0.2, 0.05, 0.01  # scales of what training starts from
-_COVARIANCE, _MEAN = 2.0, -2.0  # intercepts to start from: covariance units are on, mean units off
+# Scales of what training starts from.
+_FACTOR_LENGTH = 0.2
+_MEAN_COMPONENT = 0.05
+_POOLING = 0.01
+# Intercepts to start from: covariance units are on, mean units off.
+_COVARIANCE = 2.0
+_MEAN = -2.0
 _COUNT = [Interval(Integral, 1, None, closed="left"), None]
 
 
@@ -234,7 +239,8 @@ class MeanCovarianceRBM(EnergyBasedModel):
             for name, array in arrays.items()
         )
         n_factors, n_features = factors.shape
-        n_covariance, n_mean = pooling.shape[1], len(filters)
+        n_covariance = pooling.shape[1]
+        n_mean = len(filters)
         _check_shape("pooling", pooling, (n_factors, n_covariance))
         _check_shape("mean_components", filters, (n_mean, n_features))
         if not np.all(pooling >= 0):
@@ -255,8 +261,10 @@ class MeanCovarianceRBM(EnergyBasedModel):
             _vector("intercept_visible", intercept_visible, n_features),
             float(noise_std),
         )
-        model.n_features_in_, model._n_features_out = n_features, n_covariance + n_mean
-        model.mean_, model.scale_ = _vector("mean", mean, n_features), float(scale)
+        model.n_features_in_ = n_features
+        model._n_features_out = n_covariance + n_mean
+        model.mean_ = _vector("mean", mean, n_features)
+        model.scale_ = float(scale)
         model._keep(units)
         model._partition_seed = draw_seed(model.random_state)
         return model
@@ -268,7 +276,8 @@ class MeanCovarianceRBM(EnergyBasedModel):
             n_features if n is None else n for n in (self.n_factors, self.n_covariance, self.n_mean)
         )
         n_factors, n_covariance, n_mean = sizes
-        self.mean_, self.scale_ = X.mean(axis=0), _spread(X)
+        self.mean_ = X.mean(axis=0)
+        self.scale_ = _spread(X)
         self._log_volume = -n_features * float(np.log(self.scale_))
         self._n_features_out = n_covariance + n_mean
         family = UnitsFamily(n_factors, n_covariance, n_mean, n_features)

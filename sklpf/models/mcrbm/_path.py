@@ -9,15 +9,17 @@ from numpy.typing import NDArray
 
 from sklpf._utils.random import Stream
 from sklpf.models.mcrbm._base import PeakMixture, curvature
-from sklpf.models.mcrbm._units import OFFSET, Units, sigmoid
+from sklpf.models.mcrbm._units import Units, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import GeometricPath
 from sklpf.paths._geometric import Points
-from sklpf.paths._kernel_path import CompiledPrograms, read_only
+from sklpf.paths._kernel_path import CompiledPrograms
 from sklpf.uncertainty import log_mean_exp
 
 _N_LEVELS = 5000  # of the default estimator
-_CENTRES, _CENTRE_SWEEPS, _BOUND_GROUPS = 100, 50, 10
+_CENTRES = 100
+_CENTRE_SWEEPS = 50
+_BOUND_GROUPS = 10
 
 
 class MeanCovariancePath(CompiledPrograms, GeometricPath):
@@ -50,7 +52,9 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
     def __init__(self, units: Units, mean: NDArray[np.float64], scale: float):
         axes = np.linalg.eigh(curvature(units))[1]
         turned = {name: getattr(units, name) @ axes for name in ("factors", "filters", "intercept")}
-        self.units, self.mean, self.axes = units._replace(**turned), mean, scale * axes
+        self.units = units._replace(**turned)
+        self.mean = mean
+        self.axes = scale * axes
         self.constant = len(mean) * float(np.log(scale))
         super().__init__(self._log_density, grad=self.units.grad, base=PeakMixture(self.units))
 
@@ -86,14 +90,17 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
         log_weights : ndarray of shape (10, 100)
             In nats; the mean weight of each of the ten rows is unbiased for Z.
         """
-        units, rng = self.units, stream.generator()
-        variance, d = units.noise_std**2, self.n_dimensions
+        units = self.units
+        rng = stream.generator()
+        variance = units.noise_std**2
+        d = self.n_dimensions
         on = rng.random((_CENTRES, len(units.filters))) < rng.random((_CENTRES, 1))
         for _ in range(_CENTRE_SWEEPS):
             z = variance * (units.intercept + on @ units.filters)
             z += units.noise_std * rng.standard_normal(z.shape)
             on = rng.random(on.shape) < sigmoid(units.intercept_mean + z @ units.filters.T)
-        centres, log_weights = variance * (units.intercept + on @ units.filters), []
+        centres = variance * (units.intercept + on @ units.filters)
+        log_weights = []
         for _ in range(_BOUND_GROUPS):
             z = centres + units.noise_std * rng.standard_normal((_CENTRES, d))
             parts = (z @ centres.T - 0.5 * np.sum(centres**2, axis=1)) / variance
@@ -118,19 +125,7 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
 
     @property
     def packed(self) -> Any:
-        """The units as compiled programs take them."""
-        from sklpf.models.mcrbm._path_kernels import PackedUnits
+        """The units and the base as compiled programs take them."""
+        from sklpf.paths._density_kernels import Interpolation
 
-        units, base = self.units, self.base
-        constant = self.constant + 0.5 * float(base.center @ units.intercept)
-        return PackedUnits(
-            read_only(np.concatenate([units.factors, units.filters])),
-            read_only(units.pooling),
-            read_only(units.intercept_covariance),
-            read_only(units.intercept_mean),
-            base.center,
-            base.precisions,
-            base.log_norms,
-            OFFSET,
-            constant,
-        )
+        return Interpolation(self.units.packed(self.constant), self.base.packed)

@@ -1,4 +1,4 @@
-"""Mean and covariance units for the compiled programs, in float64."""
+"""Mean and covariance units and their base as compiled densities, in float64."""
 
 import functools
 import math
@@ -6,29 +6,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf.kernels import OPTIONS, exp64, implements, njit
-from sklpf.kernels import _programs as programs
+from sklpf.kernels import SUMS, exp64, implements, njit
+from sklpf.kernels._densities import evaluate_density
 
-_SUMS = {"fastmath": {*OPTIONS["fastmath"], "reassoc"}}  # sums that vectorise
 _AT_ONCE = 512  # factors of 1 to 2 whose product is no overflow
 
 
 class PackedUnits(NamedTuple):
-    """Units of y, from a mixture of Gaussians of which the first is what is left without units."""
+    """log f is constant + the softplus functions of all units - precision |z - center|² / 2."""
 
     filters: np.ndarray  # (F + J, d): factors, then filters of the mean units
     pooling: np.ndarray  # (F, K)
     intercept_covariance: np.ndarray  # (K,)
     intercept_mean: np.ndarray  # (J,)
-    center: np.ndarray  # (d,), of the first
-    precisions: np.ndarray  # (S, d)
-    log_norms: np.ndarray  # (S,)
+    center: np.ndarray  # (d,)
+    precision: float
     offset: float  # of the mean square that rows are normalised by
-    # log f is this, the first Gaussian's exponent, and the softplus functions of all units
     constant: float
 
 
-@functools.partial(njit, forceinline=True, **_SUMS)
+class PackedMixture(NamedTuple):
+    """A mixture of Gaussians, the first around the center and the others around 0."""
+
+    center: np.ndarray  # (d,)
+    precisions: np.ndarray  # (S, d)
+    log_norms: np.ndarray  # (S,)
+
+
+@functools.partial(njit, forceinline=True, **SUMS)
 def _switch(inputs):
     """The sum of softplus(inputs); replaces these by their sigmoids.
 
@@ -36,7 +41,8 @@ def _switch(inputs):
     """
     total = 0.0
     for first in range(0, inputs.shape[0], _AT_ONCE):
-        product, block = 1.0, inputs[first : first + _AT_ONCE]
+        product = 1.0
+        block = inputs[first : first + _AT_ONCE]
         for k in range(block.shape[0]):
             a = block[k]
             small = exp64(-abs(a))
@@ -47,27 +53,32 @@ def _switch(inputs):
     return total
 
 
-@implements(programs.evaluate, PackedUnits, **_SUMS)
-def _units(density, position, values):
+@implements(evaluate_density, PackedUnits, **SUMS)
+def _units(units, position, log_density, slope):
     n, d = position.shape
-    n_factors, n_covariance = density.pooling.shape
-    gain, slopes, base_slopes = values.gain, values.gain_slope, values.base_slope
-    outputs = np.dot(position, density.filters.T)
-    squares, roots = np.empty((n, n_factors)), np.empty(n)
+    n_factors, n_covariance = units.pooling.shape
+    center = units.center
+    precision = units.precision
+    outputs = np.dot(position, units.filters.T)
+    squares = np.empty((n, n_factors))
+    roots = np.empty(n)
     for c in range(n):
         square = 0.0
         for j in range(d):
             square += position[c, j] * position[c, j]
-        roots[c] = 1.0 / math.sqrt(square / d + density.offset)
+        roots[c] = 1.0 / math.sqrt(square / d + units.offset)
         for f in range(n_factors):
             outputs[c, f] *= roots[c]
             squares[c, f] = outputs[c, f] * outputs[c, f]
-    covariance = np.dot(squares, density.pooling)
+
+    covariance = np.dot(squares, units.pooling)
     for c in range(n):
         for k in range(n_covariance):
-            covariance[c, k] = density.intercept_covariance[k] - 0.5 * covariance[c, k]
-        gain[c] = density.constant + _switch(covariance[c])
-    forces = np.dot(covariance, density.pooling.T)
+            covariance[c, k] = units.intercept_covariance[k] - 0.5 * covariance[c, k]
+        log_density[c] = units.constant + _switch(covariance[c])
+
+    # From here on `outputs` holds the slopes by the outputs of all filters.
+    forces = np.dot(covariance, units.pooling.T)
     for c in range(n):
         along = 0.0
         for f in range(n_factors):
@@ -75,71 +86,47 @@ def _units(density, position, values):
             outputs[c, f] *= -roots[c] * forces[c, f]
         mean = outputs[c, n_factors:]
         for j in range(mean.shape[0]):
-            mean[j] += density.intercept_mean[j]
-        gain[c] += _switch(mean)
+            mean[j] += units.intercept_mean[j]
+        log_density[c] += _switch(mean)
         roots[c] *= roots[c] * along / d
-    np.dot(outputs, density.filters, slopes)
-    center, precisions, precision = density.center, density.precisions, density.precisions[0, 0]
-    shares, pull = np.empty(precisions.shape[0]), np.empty(d)
+
+    np.dot(outputs, units.filters, slope)
     for c in range(n):
-        z, off = position[c], 0.0
+        off = 0.0
         for j in range(d):
-            off += (z[j] - center[j]) * (z[j] - center[j])
-        values.log_base[c] = _mix(density, z, precision * off, shares)
-        gain[c] -= 0.5 * precision * off + values.log_base[c]
-        for j in range(d):
-            pull[j] = 0.0
-        for s in range(shares.shape[0]):
-            for j in range(d):
-                pull[j] += shares[s] * precisions[s, j]
-        for j in range(d):
-            base_slopes[c, j] = shares[0] * precision * center[j] - pull[j] * z[j]
-            slopes[c, j] += roots[c] * z[j] - precision * (z[j] - center[j]) - base_slopes[c, j]
+            away = position[c, j] - center[j]
+            off += away * away
+            slope[c, j] += roots[c] * position[c, j] - precision * away
+        log_density[c] -= 0.5 * precision * off
 
 
-@functools.partial(njit, forceinline=True, **_SUMS)
-def _mix(density, z, off, shares):
-    """The log density of the mixture at a point, and the shares of its parts."""
-    largest, total = -np.inf, 0.0
-    for s in range(shares.shape[0]):
-        exponent = off
-        if s > 0:
+@implements(evaluate_density, PackedMixture, **SUMS)
+def _mixture(base, position, log_density, slope):
+    n, d = position.shape
+    n_parts = base.precisions.shape[0]
+    shares = np.empty(n_parts)
+    pull = np.empty(d)
+    for c in range(n):
+        z = position[c]
+        largest = -np.inf
+        for s in range(n_parts):
             exponent = 0.0
-            for j in range(z.shape[0]):
-                exponent += density.precisions[s, j] * z[j] * z[j]
-        shares[s] = density.log_norms[s] - 0.5 * exponent
-        largest = max(largest, shares[s])
-    for s in range(shares.shape[0]):
-        shares[s] = exp64(shares[s] - largest)
-        total += shares[s]
-    for s in range(shares.shape[0]):
-        shares[s] /= total
-    return largest + math.log(total)
+            for j in range(d):
+                away = z[j] - base.center[j] if s == 0 else z[j]
+                exponent += base.precisions[s, j] * away * away
+            shares[s] = base.log_norms[s] - 0.5 * exponent
+            largest = max(largest, shares[s])
 
+        total = 0.0
+        for s in range(n_parts):
+            shares[s] = exp64(shares[s] - largest)
+            total += shares[s]
+        log_density[c] = largest + math.log(total)
 
-@njit
-def anneal(model, state, betas, reverse, keys, log_weights):
-    programs.anneal(model, state, betas, reverse, keys, log_weights)
-
-
-@njit
-def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
-    programs.exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums)
-
-
-@njit
-def temper(
-    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
-):
-    programs.temper(
-        model,
-        state,
-        levels,
-        ladder,
-        log_pseudo_prior,
-        n_redraws,
-        sweeps_per_redraw,
-        stride,
-        keys,
-        sums,
-    )
+        pull[:] = 0.0
+        for s in range(n_parts):
+            shares[s] /= total
+            for j in range(d):
+                pull[j] += shares[s] * base.precisions[s, j]
+        for j in range(d):
+            slope[c, j] = shares[0] * base.precisions[0, j] * base.center[j] - pull[j] * z[j]

@@ -4,10 +4,12 @@ trains it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sklpf.paths._kernel_path import density_at, read_only
 
 Array = NDArray[np.float64]
 
@@ -29,25 +31,29 @@ class Units(NamedTuple):
     intercept: Array  # (d,)
     noise_std: float
 
+    def packed(self, constant: float = 0.0) -> Any:
+        """The units, with a constant added to log f, as a compiled density."""
+        from sklpf.models.mcrbm._path_kernels import PackedUnits
+
+        center = self.noise_std**2 * self.intercept
+        return PackedUnits(
+            filters=read_only(np.concatenate([self.factors, self.filters])),
+            pooling=read_only(self.pooling),
+            intercept_covariance=read_only(self.intercept_covariance),
+            intercept_mean=read_only(self.intercept_mean),
+            center=read_only(center),
+            precision=float(self.noise_std) ** -2,
+            offset=OFFSET,
+            constant=float(constant + 0.5 * center @ self.intercept),
+        )
+
     def log_density(self, z: Array) -> Array:
         """Return log f at points (n, d), shape (n,), in nats."""
-        covariance, mean = self.inputs(z)
-        outside = z @ self.intercept - np.einsum("ij,ij->i", z, z) / (2 * self.noise_std**2)
-        return _softplus(covariance).sum(axis=1) + _softplus(mean).sum(axis=1) + outside
+        return density_at(self.packed(), z)[0]
 
     def grad(self, z: Array) -> Array:
         """Return the gradient of log f at points (n, d), shape (n, d)."""
-        norms, u, covariance, mean = self._forward(z)
-        forces = (
-            u * (sigmoid(covariance) @ self.pooling.T) / norms
-        )  # of the factors' outputs, downwards
-        along = np.einsum("ij,ij->i", forces, u)[:, np.newaxis] / (z.shape[1] * norms)
-        return (
-            self.intercept
-            + sigmoid(mean) @ self.filters
-            - forces @ self.factors
-            + z * (along - self.noise_std**-2)
-        )
+        return density_at(self.packed(), z)[1]
 
     def inputs(self, z: Array) -> tuple[Array, Array]:
         """Return what goes into the covariance units (n, K) and into the mean units (n, J)."""
@@ -63,10 +69,6 @@ class Units(NamedTuple):
 def sigmoid(a: Array) -> Array:
     """Return 1 / (1 + exp(-a)), to 1e-16 absolute."""
     return 0.5 * np.tanh(0.5 * a) + 0.5
-
-
-def _softplus(a):
-    return np.maximum(a, 0.0) + np.log1p(np.exp(-np.abs(a)))
 
 
 class UnitsFamily:
@@ -116,7 +118,8 @@ class UnitsFamily:
 
     def grad_parameters(self, parameters: Array, x: Array, weights: Array) -> Array:
         """Return the gradient of weights @ log f by the parameters, shape (P,)."""
-        units, roots = self.unpack(parameters), self._parts(parameters)[1]
+        units = self.unpack(parameters)
+        roots = self._parts(parameters)[1]
         norms, u, covariance, mean = units._forward(x)
         covariance, mean = (
             sigmoid(inputs) * weights[:, np.newaxis] for inputs in (covariance, mean)

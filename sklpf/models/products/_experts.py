@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import digamma, erfcx, gammaln
+
+from sklpf.paths._kernel_path import density_at, read_only
 
 Array = NDArray[np.float64]
 
@@ -28,16 +30,23 @@ class Experts(NamedTuple):
     exponents: Array | None  # (K,), of Student-t experts
     constant: float = 0.0
 
+    @property
+    def packed(self) -> Any:
+        """The experts as a compiled density."""
+        from sklpf.models.products._path_kernels import LaplaceExperts, StudentTExperts
+
+        filters = read_only(self.filters)
+        if self.exponents is None:
+            return LaplaceExperts(filters, self.constant)
+        return StudentTExperts(filters, read_only(self.exponents), self.constant)
+
     def log_density(self, x: Array) -> Array:
         """Return log f at points (n, d), shape (n,), in nats."""
-        u = x @ self.filters.T
-        if self.exponents is None:
-            return self.constant - np.abs(u).sum(axis=1)
-        return self.constant - np.log1p(u**2) @ self.exponents
+        return density_at(self.packed, x)[0]
 
     def grad(self, x: Array) -> Array:
         """Return the gradient of log f at points (n, d), shape (n, d)."""
-        return -self.forces(x @ self.filters.T) @ self.filters
+        return density_at(self.packed, x)[1]
 
     def forces(self, u: Array) -> Array:
         """Return dE / du of every expert, of filter outputs (n, K)."""
@@ -126,7 +135,9 @@ class ProductFamily:
     """
 
     def __init__(self, n_components: int, n_features: int, heavy: bool):
-        self.n_components, self.n_features, self.heavy = n_components, n_features, heavy
+        self.n_components = n_components
+        self.n_features = n_features
+        self.heavy = heavy
 
     def pack(self, experts: Experts) -> Array:
         """Return the vector of some experts."""

@@ -189,11 +189,9 @@ class ProductOfExperts(EnergyBasedModel):
         expert = "laplace" if exponents is None else "student_t"
         model = cls(**{"n_components": n_components, "expert": expert, **parameters})
         model._validate_params()
-        model.components_, model.n_features_in_, model._n_features_out = (
-            components,
-            n_features,
-            n_components,
-        )
+        model.components_ = components
+        model.n_features_in_ = n_features
+        model._n_features_out = n_components
         model.exponents_ = check_vector(
             np.ones(n_components) if exponents is None else exponents, n_components, "exponents"
         )
@@ -216,9 +214,11 @@ class ProductOfExperts(EnergyBasedModel):
                 'algorithm="ml" needs n_components = n_features, for which log Z is closed: choose'
                 ' "pcd"'
             )
-        self.mean_, self._whitening = X.mean(axis=0), _whitening(X, min(n_components, n_features))
+        self.mean_ = X.mean(axis=0)
+        self._whitening = _whitening(X, min(n_components, n_features))
         self._log_volume = 0.5 * float(np.linalg.slogdet(self._whitening.T @ self._whitening)[1])
-        self._n_features_out, self._heavy = n_components, self.expert == "student_t"
+        self._n_features_out = n_components
+        self._heavy = self.expert == "student_t"
         if n_components < n_features:
             warn(self._improper_reason(n_components, n_features))
         d = self._whitening.shape[1]

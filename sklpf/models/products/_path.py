@@ -20,7 +20,7 @@ from sklpf.models.products._experts import (
 from sklpf.partition import HAIS, Exact, PartitionEstimator
 from sklpf.paths import Gaussian, GeometricPath, StudentT
 from sklpf.paths._geometric import Points
-from sklpf.paths._kernel_path import CompiledPrograms, read_only
+from sklpf.paths._kernel_path import CompiledPrograms
 
 _MOST_DF = 8.0  # of the base
 # of the default estimator: with 1000, two in five runs on 72 experts with heavy tails don't
@@ -131,20 +131,11 @@ class ProductPath(CompiledPrograms, GeometricPath):
 
     @property
     def packed(self) -> Any:
-        """The experts as compiled programs take them."""
-        from sklpf.models.products._path_kernels import LaplaceExperts, StudentTExperts
+        """The experts and the base as compiled programs take them."""
+        from sklpf.paths._density_kernels import Interpolation
 
         base: Any = self.base
-        filters, constant, packed = (
-            read_only(self.experts.filters),
-            self.experts.constant,
-            base.packed,
-        )
-        if self.experts.exponents is None:
-            return LaplaceExperts(filters, constant, packed.log_norm)
-        return StudentTExperts(
-            filters, read_only(self.experts.exponents), constant, packed.df, packed.log_norm
-        )
+        return Interpolation(self.experts.packed, base.packed)
 
 
 def _alarms(alpha) -> tuple[Alarm, ...]:

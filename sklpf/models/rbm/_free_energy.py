@@ -9,6 +9,8 @@ from scipy.special import expit
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
+from sklpf.models._validation import rows_without
+
 _ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
 _LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
 
@@ -58,10 +60,7 @@ def binary_rows(X) -> NDArray[np.bool_]:
     """Which rows hold nothing but 0 and 1, (n,)."""
     if not sp.issparse(X):
         return np.all((X == 0) | (X == 1), axis=1)
-    other = np.flatnonzero((X.data != 0) & (X.data != 1))
-    rows = np.ones(X.shape[0], dtype=bool)
-    rows[np.searchsorted(X.indptr, other, side="right") - 1] = False
-    return rows
+    return rows_without(X, (X.data != 0) & (X.data != 1))
 
 
 def short_run_mean(model) -> NDArray[np.float64]:

@@ -43,6 +43,7 @@ def _log_product_of_sums(off, on, factors, most, terms):
 
 @njit
 def _log_sigmoid(x):
+    """log(1 / (1 + exp(-x))), for any finite x."""
     return min(x, 0.0) - math.log1p(math.exp(-abs(x)))
 
 

@@ -62,7 +62,8 @@ class BernoulliRBM(
         Passes over the data.
     verbose : int, default=0
         Whether to say, after every pass, the mean `pseudo_log_likelihood` of some evenly spaced
-        rows and how long the others may take, and how far the estimation of log Z is; see `AIS`.
+        rows and how long the remaining passes may take, and how far the estimation of log Z is; see
+        `AIS`.
     random_state : int, RandomState or None, default=None
         Weights, chains and the estimate of log Z depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
@@ -70,7 +71,7 @@ class BernoulliRBM(
         `ParallelTempering`. A `random_state` or `n_jobs` that it leaves at None are taken from the
         model.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z is not to be trusted, and with rows of other
+        What `score` and `score_samples` do when log Z is not trusted, and with rows that hold other
         values than 0 and 1: return the number with a ConvergenceWarning, return NaN and log why
         (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
@@ -89,16 +90,17 @@ class BernoulliRBM(
         Strength of an L2 penalty, per row of data, on the weights but not on the biases: every
         update multiplies them by 1 - learning_rate * weight_decay.
     early_stopping : bool, default=False
-        Whether to set rows aside, score them after every pass, end training when they get no
-        better, and keep the weights of the best pass. They must be rows of 0 and 1. It implies
-        ``track_log_partition="particles"``.
+        Whether to set rows aside, score them after every pass, end training when their score no
+        longer improves, and keep the weights of the best pass. They must be rows of 0 and 1. It
+        implies ``track_log_partition="particles"``.
     validation_fraction : float, default=0.1
         Share of the rows that `early_stopping` sets aside.
     n_iter_no_change : int, default=5
-        Passes in a row that must bring nothing before `early_stopping` ends training.
+        Passes in a row without an improvement after which `early_stopping` ends training.
     tol : float, default=1e-4
-        What a pass must bring, in nats of the mean log-likelihood; it brings nothing if its score
-        plus the standard error of its distance to the best one is not higher than that by `tol`.
+        Minimum improvement of the mean log-likelihood per pass, in nats. A pass is one without an
+        improvement if its score, plus the standard error of its difference to the best score, does
+        not exceed that by `tol`.
     track_log_partition : {False, "particles", "rts"}, default=False
         Whether to estimate log Z after every pass of `fit` and after every `partial_fit`, which
         changes no other number. "particles" weights and moves particles along from pass to pass,
@@ -472,7 +474,7 @@ class BernoulliRBM(
         return log_f(self, X), binary_rows(X)
 
     def _ratio_path(self, other):
-        """The path from this model to another of the same visible units, None if there is none."""
+        """The path to another model of the same visible units, None for models of other kinds."""
         from sklpf.models.rbm._ratio_path import ratio_path
 
         if not isinstance(other, BernoulliRBM) or other.n_features_in_ != self.n_features_in_:
@@ -543,7 +545,7 @@ class BernoulliRBM(
         )
 
     def _report(self, trainer, iteration) -> str:
-        """What is said after a pass: the pseudo-likelihood of some rows."""
+        """The line that `verbose` prints after a pass: the pseudo-likelihood of some rows."""
         trainer.store(self)
         X = trainer.X
         n_rows = int(np.clip(_VERBOSE_WORK / (self.components_.size * X.shape[1]), 10, X.shape[0]))

@@ -22,6 +22,7 @@ from sklpf.uncertainty import log_mean_exp
 _LOG2 = np.log(2.0)
 _MAX_EXACT = 20  # 2^20 states take about a second
 _UNITS_PER_BLOCK = 14  # an enumeration block holds 2^14 states
+# Of the mixture that bounds log Z from below.
 _CENTRES = 100
 _CENTRE_SWEEPS = 50
 _BOUND_GROUPS = 10
@@ -149,10 +150,10 @@ class RBMPath(KernelPath):
         """
         path = copy.copy(other)
         ends = (self.packed, other.packed)
-        names = ("by_visible", "by_hidden", "hidden_bias", "visible_bias")
-        mixed = {
-            name: _mixed(getattr(ends[0], name), getattr(ends[1], name), share) for name in names
-        }
+        mixed = {}
+        for name in ("by_visible", "by_hidden", "hidden_bias", "visible_bias"):
+            start, end = (getattr(packed, name) for packed in ends)
+            mixed[name] = _mixed(start, end, share)
         path.components = mixed["by_hidden"][:, : len(self.intercept_visible)]
         path.intercept_visible = mixed["visible_bias"][0, : len(self.intercept_visible)]
         path.intercept_hidden = mixed["hidden_bias"][0, : len(self.intercept_hidden)]
@@ -263,13 +264,15 @@ class RBMPath(KernelPath):
         other does not.
         """
         rng = stream.generator()
-        visible = rng.random((_CENTRES // 2, len(self.intercept_visible))) < 0.5
-        means = expit(self._visible_fields(rng.random((_CENTRES // 2, len(self.components))) < 0.5))
-        state = self.state_from_rows(np.concatenate([visible, rng.random(means.shape) < means]))
+        n_visible = len(self.intercept_visible)
+        n_half = _CENTRES // 2
+        visible = rng.random((n_half, n_visible)) < 0.5
+        hidden = rng.random((n_half, len(self.components))) < 0.5
+        from_hidden = rng.random((n_half, n_visible)) < expit(self._visible_fields(hidden))
+        state = self.state_from_rows(np.concatenate([visible, from_hidden]))
         betas = np.ones((_CENTRE_SWEEPS + 1, _CENTRES))
-        self.kernel("anneal")(
-            self.packed, state, betas, False, stream.at(1).keys, np.zeros(_CENTRES)
-        )
+        keys = stream.at(1).keys
+        self.kernel("anneal")(self.packed, state, betas, False, keys, np.zeros(_CENTRES))
         draws = (self.draw_conditional(state, rng) for _ in range(_BOUND_GROUPS))
         return np.array([self.mixture_log_weights(state, drawn) for drawn in draws])
 
@@ -371,9 +374,9 @@ class RBMPath(KernelPath):
         units = np.empty((n, self.log2_states), dtype=np.uint8)
         for block in np.unique(blocks):
             chosen = blocks == block
-            codes = rng.choice(
-                1 << n_low, size=chosen.sum(), p=softmax(self.enumerate_block(block, level))
-            )
+            shares = softmax(self.enumerate_block(block, level))
+            codes = rng.choice(1 << n_low, size=chosen.sum(), p=shares)
+            # `enumerate_block` goes through the states in Gray-code order.
             states = (codes ^ (codes >> 1)) | (block << n_low)
             units[chosen] = states[:, np.newaxis] >> np.arange(self.log2_states) & 1
         if len(self.components) > self.components.shape[1]:
@@ -399,18 +402,20 @@ def _check_parameters(components, intercept_visible, intercept_hidden, base_mean
             f"components must have the shape (n_hidden, n_visible), got {components.shape}"
         )
     n_hidden, n_visible = components.shape
-    arrays = {
+    vectors = {
         "intercept_visible": (intercept_visible, n_visible),
         "intercept_hidden": (intercept_hidden, n_hidden),
+        "base_mean": (base_mean, n_visible),
     }
-    for name, (array, n) in {**arrays, "base_mean": (base_mean, n_visible)}.items():
-        if array.shape != (n,):
+    for name, (vector, n) in vectors.items():
+        if vector.shape != (n,):
             raise ValueError(
-                f"{name} must have the shape ({n},) to match components, got {array.shape}"
+                f"{name} must have the shape ({n},) to match components, got {vector.shape}"
             )
     for name, array in {
         "components": components,
-        **{name: array for name, (array, _) in arrays.items()},
+        "intercept_visible": intercept_visible,
+        "intercept_hidden": intercept_hidden,
     }.items():
         if not np.all(np.isfinite(array)):
             raise ValueError(f"{name} must be finite; it holds NaN or infinity: fit the model anew")

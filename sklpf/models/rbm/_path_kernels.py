@@ -84,6 +84,7 @@ def _list_active(units, off, n, indices, signs):
 
 @inlined
 def _count_active(units, n):
+    """Number of units that are on."""
     total = 0
     for j in range(n):
         total += np.int64(units[j])
@@ -379,51 +380,3 @@ def _summarise(model, state, c, out):
     """
     for j in range(out.shape[0]):
         out[j] = 1.0 / (1.0 + np.float64(exp32(-state.hidden_field[c, j])))
-
-
-@njit
-def anneal(model, state, betas, reverse, keys, log_weights):
-    programs.anneal(model, state, betas, reverse, keys, log_weights)
-
-
-@njit
-def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
-    programs.exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums)
-
-
-@njit
-def temper(
-    model, state, levels, ladder, log_pseudo_prior, n_redraws, sweeps_per_redraw, stride, keys, sums
-):
-    programs.temper(
-        model,
-        state,
-        levels,
-        ladder,
-        log_pseudo_prior,
-        n_redraws,
-        sweeps_per_redraw,
-        stride,
-        keys,
-        sums,
-    )
-
-
-@njit
-def log_f(model, state, betas, out):
-    programs.log_f(model, state, betas, out)
-
-
-@njit
-def log_f_ladder(model, state, ladder, out):
-    programs.log_f_ladder(model, state, ladder, out)
-
-
-@njit
-def log_f_derivatives(model, state, betas, out):
-    programs.log_f_derivatives(model, state, betas, out)
-
-
-@njit
-def summaries(model, state, out):
-    programs.summaries(model, state, out)

@@ -11,12 +11,12 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
 from sklpf._utils.random import Stream
-from sklpf.models._direct_ratio import N_GROUPS
+from sklpf.models._direct_ratio import N_GROUPS, draw_alarms
 from sklpf.models._scoring import default_estimator
 from sklpf.partition import ParallelTempering
 from sklpf.paths._base import check_ladder
 from sklpf.paths._kernel_path import KernelPath, read_only
-from sklpf.uncertainty import MOST_BETWEEN, between_groups
+from sklpf.uncertainty import between_groups
 
 _N_SWEEPS = 4096
 _N_DRAWS = 128  # of each model, for every ladder
@@ -120,16 +120,11 @@ class RBMRatioPath(KernelPath):
         return ParallelTempering(N_GROUPS, n_sweeps=_N_SWEEPS)
 
     @property
-    def doubts(self) -> tuple[str, ...]:
-        """Why the draws are not to be trusted, in sentences."""
+    def draw_alarms(self) -> tuple[str, ...]:
+        """Alarms about the draws, in sentences."""
         sums = self.draws.sum(axis=2, dtype=np.float64)
         shares = [between_groups(ladders, ladders, self.draws.shape[2]) for ladders in sums]
-        return tuple(
-            f"draws of the {name} model differ between ladders ({share:.0%} of the variance lies"
-            " between them)"
-            for name, share in zip(("first", "second"), shares)
-            if share > MOST_BETWEEN
-        )
+        return draw_alarms(shares)
 
     def state_from_rows(self, v: NDArray, ladder: NDArray[np.int64]) -> RatioState:
         """Return chains at visible rows v (n, M), of given ladders (n,)."""
@@ -206,10 +201,8 @@ def align(a: EndParameters, b: EndParameters, pairs: NDArray[np.int64]) -> tuple
 def ratio_path(model_a: Any, model_b: Any) -> RBMRatioPath:
     """Return the path from one fitted `BernoulliRBM` to another, with draws of both."""
     seeds = model_a._partition_seed, model_b._partition_seed
-    draws_a, draws_b = (
-        _draws(model, np.random.default_rng([*seeds, end]))
-        for end, model in enumerate((model_a, model_b))
-    )
+    draws_a = _draws(model_a, np.random.default_rng([*seeds, 0]))
+    draws_b = _draws(model_b, np.random.default_rng([*seeds, 1]))
     return RBMRatioPath(_parameters(model_a), _parameters(model_b), draws_a, draws_b)
 
 
@@ -225,9 +218,10 @@ def _draws(model, rng) -> NDArray[np.uint8]:
     """
     path = model.path()
     estimator = model.partition_estimator
-    estimator = (
-        clone(estimator) if isinstance(estimator, ParallelTempering) else default_estimator(path)
-    )
+    if isinstance(estimator, ParallelTempering):
+        estimator = clone(estimator)
+    else:
+        estimator = default_estimator(path)
     if isinstance(estimator, ParallelTempering):
         estimator.set_params(n_ladders=N_GROUPS, n_jobs=model.n_jobs, checkpoint=None)
     v = estimator.sample(path, N_GROUPS * _N_DRAWS, rng).v

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sklpf._utils import random as _random
-from sklpf.kernels import OPTIONS, exp32, implements, inlined, njit, random_bits, uniform
+from sklpf.kernels import SUMS, exp32, implements, inlined, njit, random_bits, uniform
 from sklpf.kernels import _programs as programs
 
 _HIDDEN = np.int64(_random.FIRST)
@@ -15,18 +15,14 @@ _VISIBLE = np.int64(_random.SECOND)
 _DRAW = np.int64(_random.ACCEPT)
 _RENEW_EVERY = 4  # sweeps
 _FOLDED = 512  # factors in [1, 2] whose product is far from overflow
-_reordered = functools.partial(
-    njit, fastmath={*OPTIONS["fastmath"], "reassoc"}
-)  # sums that vectorise
 
 
 class Ends(NamedTuple):
     """Two RBMs of the same M visible units and J hidden units, and draws of both; read-only."""
 
     weights: np.ndarray  # (2, J, M) float32
-    by_visible: (
-        np.ndarray
-    )  # (M, 2 J) float32: the same, the first model's units before the second's
+    # (M, 2 J) float32: the same, the first model's units before the second's
+    by_visible: np.ndarray
     hidden: np.ndarray  # (2 J,) float32
     visible: np.ndarray  # (2, M) float32
     constants: np.ndarray  # (2,) of log f at the ends
@@ -44,6 +40,7 @@ def refresh(model, v, inputs, linear):
 
 @inlined
 def _refresh_chain(model, v, inputs, linear):
+    """`refresh` of one chain."""
     first, second = model.constants[0], model.constants[1]
     for j in range(inputs.shape[0]):
         inputs[j] = model.hidden[j]
@@ -74,7 +71,7 @@ def _blend(ends, beta, n, out):
         out[j] = low * ends[j] + high * ends[n + j]
 
 
-@_reordered
+@functools.partial(njit, fastmath=SUMS["fastmath"])
 def _softplus_sum(ends, beta, n, work):
     """Sum over j of log(1 + e^x_j), x = (1 - beta) ends[:n] + beta ends[n:]."""
     _blend(ends, beta, n, work)
@@ -92,6 +89,7 @@ def _softplus_sum(ends, beta, n, work):
 
 @inlined
 def _log_f(model, state, c, beta, work):
+    """log f_beta of one chain."""
     linear = state.linear[c]
     n = model.weights.shape[1]
     return (
@@ -185,33 +183,3 @@ def _summarise(model, state, c, out):
     n = model.weights.shape[1]
     for j in range(n):
         out[j] = 1.0 / (1.0 + np.float64(exp32(-state.inputs[c, n + j])))
-
-
-@njit
-def anneal(model, state, betas, reverse, keys, log_weights):
-    programs.anneal(model, state, betas, reverse, keys, log_weights)
-
-
-@njit
-def exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums):
-    programs.exchange(model, state, levels, ends, ladder, shift, n_scans, keys, sums)
-
-
-@njit
-def log_f(model, state, betas, out):
-    programs.log_f(model, state, betas, out)
-
-
-@njit
-def log_f_ladder(model, state, ladder, out):
-    programs.log_f_ladder(model, state, ladder, out)
-
-
-@njit
-def log_f_derivatives(model, state, betas, out):
-    programs.log_f_derivatives(model, state, betas, out)
-
-
-@njit
-def summaries(model, state, out):
-    programs.summaries(model, state, out)

@@ -133,6 +133,7 @@ def test_bad_parameters_are_refused():
         clone(SMALL).fit([[np.nan, 1.0]])
 
 
+@pytest.mark.large
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, before the sentence
 def test_rows_whose_densities_are_too_large_are_refused():
     X = 1e100 * np.random.default_rng(0).normal(size=(20, 2))

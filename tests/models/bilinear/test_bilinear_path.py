@@ -14,7 +14,6 @@ from sklpf.paths._base import map_state
 from sklpf.runs import _plain, _programs
 from sklpf.testing import check_path
 from sklpf.transitions import HMC
-from sklpf.transitions._hmc_kernels import Values
 
 
 def model(sizes=(3, 2, 4), n_features=3, n_rows=3, noise_std=0.5, seed=0):
@@ -58,7 +57,7 @@ def test_a_row_has_the_density_of_the_model():
 
 def test_kernels_do_what_the_plain_methods_say():
     from sklpf.kernels import njit
-    from sklpf.kernels._programs import evaluate
+    from sklpf.kernels._densities import Values, evaluate
 
     @njit
     def call(density, position, values):

@@ -19,6 +19,7 @@ from fused_programs import (
     log_f_at,
     same_state,
 )
+from reference_data import shared_data
 from scipy.special import gammaln, logsumexp
 from sklearn.decomposition import LatentDirichletAllocation
 
@@ -26,7 +27,7 @@ from sklpf import AIS, RTS, Exact, LeftToRight, ParallelTempering
 from sklpf.models import LDAPath
 from sklpf.models._scoring import default_estimator
 from sklpf.paths import Stream, stream_key
-from sklpf.testing import check_path, check_transition, shared_data
+from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
 LADDER = np.array([0.0, 0.2, 0.55, 1.0])

@@ -96,7 +96,7 @@ def test_a_seed_gives_the_topics_of_scikit_learn(method, make):
 
 
 @pytest.mark.parametrize("prior", [0.01, 0.2, 1.0])
-@pytest.mark.parametrize("n_components", [3, 12, 60])
+@pytest.mark.parametrize("n_components", [3, 12, pytest.param(60, marks=pytest.mark.large)])
 def test_the_same_topics_give_documents_the_same_gamma(n_components, prior):
     X = corpus()
     theirs = Reference(n_components, doc_topic_prior=prior, random_state=0).fit(X)

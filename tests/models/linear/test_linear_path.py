@@ -14,7 +14,6 @@ from sklpf.paths._base import map_state
 from sklpf.runs import _plain, _programs
 from sklpf.testing import check_path, make_rows_problem
 from sklpf.transitions import HMC
-from sklpf.transitions._hmc_kernels import Values
 
 PRIORS = ("laplace", "gaussian")
 
@@ -63,7 +62,7 @@ def test_a_row_has_the_density_of_the_model(prior, n_components, n_features):
 @pytest.mark.parametrize("n_components", [3, 8])
 def test_kernels_do_what_the_plain_methods_say(prior, n_components):
     from sklpf.kernels import njit
-    from sklpf.kernels._programs import evaluate
+    from sklpf.kernels._densities import Values, evaluate
 
     @njit
     def call(density, position, values):

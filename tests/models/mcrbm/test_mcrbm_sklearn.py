@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks as checks
 from third_party_checks import third_party_checks
 
-from sklpf import HAIS, MeanCovarianceRBM
+from sklpf import HAIS, HMC, MeanCovarianceRBM
 from sklpf.models import MeanCovariancePath
 from sklpf.paths import Gaussian
 
@@ -35,15 +35,23 @@ def contrasts(n_samples, n_features=3, seed=0):
 
 @pytest.fixture
 def rough_losses(monkeypatch):
-    """log Z after every pass from 20 chains over 20 levels, which is fast."""
-    monkeypatch.setattr(MeanCovarianceRBM, "_monitor", HAIS(20, 20, random_state=0))
+    """log Z after every pass from 20 chains over 20 levels without a pilot, which is fast."""
+    monitor = HAIS(20, 20, transition=HMC(0.3), random_state=0)
+    monkeypatch.setattr(MeanCovarianceRBM, "_monitor", monitor)
 
 
 @pytest.mark.usefixtures("rough_losses")
-@checks.parametrize_with_checks(
-    [SMALL, clone(SMALL).set_params(algorithm="mpf", n_factors=3, n_covariance=2, n_mean=1)]
-)
+@checks.parametrize_with_checks([SMALL])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.large
+@pytest.mark.usefixtures("rough_losses")
+@checks.parametrize_with_checks(
+    [clone(SMALL).set_params(algorithm="mpf", n_factors=3, n_covariance=2, n_mean=1)]
+)
+def test_scikit_learn_checks_of_other_options(estimator, check):
     check(estimator)
 
 

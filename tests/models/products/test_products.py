@@ -39,6 +39,16 @@ def test_slopes_are_those_of_differences(heavy):
         assert old is new if old is None else np.allclose(old, new, rtol=1e-15)
 
 
+def test_the_density_is_that_of_the_experts():
+    """log f as the papers write it."""
+    filters, exponents, x = RNG.normal(size=(5, 3)), RNG.uniform(0.5, 2, 5), RNG.normal(size=(4, 3))
+    u = x @ filters.T
+    laplace = Experts(filters, None, 0.5).log_density(x)
+    np.testing.assert_allclose(laplace, 0.5 - np.abs(u).sum(axis=1), rtol=1e-13)
+    heavy = Experts(filters, exponents, 0.5).log_density(x)
+    np.testing.assert_allclose(heavy, 0.5 - np.log(1 + u**2) @ exponents, rtol=1e-13)
+
+
 @pytest.mark.parametrize("heavy", [False, True])
 def test_the_slope_of_a_closed_log_partition(heavy):
     family = ProductFamily(3, 3, heavy)
@@ -51,7 +61,7 @@ def test_the_slope_of_a_closed_log_partition(heavy):
     assert np.isfinite(value)
 
 
-@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize("heavy", [False, pytest.param(True, marks=pytest.mark.large)])
 def test_compiled_programs_are_the_plain_loops(heavy):
     path = model(7, 4, heavy).path()
     assert_kernel_writes_all_values(path)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference_data import shared_data
 from scipy.special import logsumexp
 from scipy.stats import chisquare
 from scipy.stats import t as student_t
@@ -27,7 +28,6 @@ from sklpf import (
 )
 from sklpf.models import ScoreInterval
 from sklpf.partition import Alarm
-from sklpf.testing import shared_data
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 

@@ -114,10 +114,10 @@ def test_ends_are_renewed_by_the_ladders_own_draws():
 
 def test_draws_that_differ_between_ladders_are_doubted():
     a, b, path = make_path(n_draws=500)
-    assert path.doubts == ()
+    assert path.draw_alarms == ()
     stuck = np.repeat(np.eye(6)[:3, np.newaxis], 500, axis=1)
-    (doubt,) = RBMRatioPath(a, b, path.draws[0], stuck).doubts
-    assert "draws of the second model differ between ladders" in doubt
+    (alarm,) = RBMRatioPath(a, b, path.draws[0], stuck).draw_alarms
+    assert "draws of the second model differ between ladders" in alarm
 
 
 # ---- units that do the same

@@ -146,6 +146,7 @@ def one_blas_thread():
         yield
 
 
+@pytest.mark.large
 @pytest.mark.usefixtures("one_blas_thread")
 def test_features_for_digit_classification_are_as_good_as_scikit_learns():
     """The recipe of scikit-learn's gallery: RBM features, then logistic regression; only the import

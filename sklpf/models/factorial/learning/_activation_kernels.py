@@ -17,9 +17,8 @@ from sklpf.kernels import exp64, inlined, njit
 
 _LANES = 32
 _MOST_FACTORS = 256  # of a product of numbers in [1, 2]
-_LARGEST_LOGIT = (
-    300.0  # beyond, products with the smaller probability would be subnormal, which is slow
-)
+# Beyond, products with the smaller probability would be subnormal, which is slow
+_LARGEST_LOGIT = 300.0
 # parts of the work array of a tile, one value a lane; in one array so that the compiler sees that
 # they don't overlap
 _FIELD, _FACTOR, _REST, _CHANGE, _INVERSE, _MOVING = range(0, 6 * _LANES, _LANES)
@@ -84,6 +83,7 @@ def _subtract_rows(typing_context, target, start, weights, rows, n):
 
 
 def _emit_subtract_rows(builder, target, start, weights, rows, n):
+    """The machine code of `_subtract_rows`."""
     target, start, rows = (
         builder.inttoptr(address, _VECTOR.as_pointer()) for address in (target, start, rows)
     )

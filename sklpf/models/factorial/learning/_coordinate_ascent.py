@@ -78,7 +78,7 @@ class Trainer:
         """Return the posterior that a random start leads to, and the sweeps on the way."""
         with stage("start", None) as done:
             posterior, steps = self._run(rng, done)
-        said(f"bound = {steps[-1].elbo:.6g} after {len(steps)} sweeps and moves")
+        said(lambda: f"bound = {steps[-1].elbo:.6g} after {len(steps)} sweeps and moves")
         return posterior, steps
 
     def _run(self, rng, done):

@@ -103,7 +103,8 @@ def _rotate(whitened, rng) -> NDArray[np.float64]:
         value = skewness * u**2 / 2 + kurtosis * u**3 / 6
         slope = np.mean(skewness * u + kurtosis * u**2 / 2, axis=0)
         left, _, right = np.linalg.svd(value.T @ whitened / n - slope[:, None] * rotation)
-        last, rotation = rotation, left @ right
+        last = rotation
+        rotation = left @ right
         if np.max(1 - np.abs(np.sum(rotation * last, axis=1))) < _ALIGNED:
             break
     return rotation

@@ -24,6 +24,7 @@ def _set_fields(bias, coupling, z, fields):
 
 @inlined
 def _flip(coupling, z, fields, k):
+    """Flip unit k of a row, and move the fields of all units along."""
     sign = 1.0 - 2.0 * z[k]
     z[k] = 1 - z[k]
     for j in range(len(z)):

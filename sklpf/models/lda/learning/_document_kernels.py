@@ -22,16 +22,15 @@ _REGISTER = 8  # gamma and the like go eight at a time
 _NARROW = 32
 _SMALL = 0.002  # sums of gamma whose exp(digamma) is nearly out of range
 _NOTHING = 1e-100  # gamma and alpha in the padding, where theta must be finite
-_EPSILON = (
-    2.0**-52
-)  # words that a document's topics explain with less than this have no say, as in scikit-learn
-_NEGLIGIBLE = (
-    1e-6  # tokens, or their share of a document of less than one, below which a topic is dropped
-)
+# Words that a document's topics explain with less than this have no say, as in scikit-learn
+_EPSILON = 2.0**-52
+# Tokens, or their share of a document of less than one, below which a topic is dropped
+_NEGLIGIBLE = 1e-6
 
 
 @inlined
 def _padded(n, multiple):
+    """The next multiple."""
     return (n + multiple - 1) // multiple * multiple
 
 
@@ -69,6 +68,7 @@ def _most_left(width):
 
 @njit
 def _scratch(n_words, n_topics, n_powers, like):
+    """Work space; the row of zeros in its place."""
     matrix = np.empty((_most_left(n_topics) + 1) * n_words, like.dtype)
     matrix[-n_words:] = 0
     return Scratch(
@@ -117,6 +117,7 @@ def _explain_topics(scratch, n_left, width):
 
 @njit
 def _divide(numerator, denominator, out):
+    """out = numerator / denominator; vectorises."""
     for i in range(numerator.shape[0]):
         out[i] = numerator[i] / denominator[i]
 
@@ -141,6 +142,7 @@ def _weigh_tempered(gamma, total, inverse, theta):
 
 @inlined
 def _set_theta(gamma, total, inverse, theta):
+    """theta = exp(inverse * E log theta), but for a factor."""
     if inverse == 1.0 and total > _SMALL:
         _weigh(gamma, total, theta)
     else:
@@ -188,6 +190,7 @@ def _drop(scratch, gamma, width):
 
 @njit
 def _pad(scratch, n, width):
+    """Set what lies behind n topics so that it changes no sum."""
     scratch.ones[:n] = 1.0
     scratch.ones[n:width] = 0.0
     scratch.gamma[n:width] = _NOTHING
@@ -337,6 +340,7 @@ def infer(
 
 @njit
 def _raise_words(scratch, log_rows, words, inverse, n_topics):
+    """Raise the rows of a document's words to its own inverse temperature."""
     padded = log_rows.shape[1]
     for i in range(words.shape[0]):
         begin = i * padded
@@ -406,12 +410,14 @@ def _expected_log_joint(scratch, rows, log_rows, words, gamma, width, turned):
 
 @njit
 def _add_logs(sums, row, log_row, ratio):
+    """Add what one word explains, times its E log beta."""
     for k in range(sums.shape[0]):
         sums[k] += np.float64(ratio * row[k]) * log_row[k]
 
 
 @njit
 def _add_turned_logs(sums, scratch, log_row, word):
+    """Like `_add_logs`, where the matrix has rows of topics."""
     for k in range(sums.shape[0]):
         if scratch.ones[k] > 0.0:
             power = scratch.matrix[scratch.topic_starts[k] + word]

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf._utils.layout import padded
 from sklpf._utils.parallel import parallel_map
 from sklpf._utils.progress import said
-from sklpf._utils.random import Keys, Stream, draw_seed, stream_key
+from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.warnings import warn
 from sklpf.models.lda._counts import whole_counts
 from sklpf.models.lda.learning._priors import fit_prior, fit_symmetric_prior
@@ -40,12 +40,10 @@ class Tokens(NamedTuple):
     @classmethod
     def of(cls, X: sp.csr_matrix) -> Tokens:
         """Those of whole counts (n, n_features)."""
-        indptr = np.concatenate([[0], np.cumsum(np.asarray(X.sum(axis=1)).ravel())]).astype(
-            np.int64
-        )
-        return cls(
-            np.repeat(X.indices.astype(np.int32), X.data.astype(np.int64)), indptr, X.shape[1]
-        )
+        n_tokens = np.asarray(X.sum(axis=1)).ravel()
+        indptr = np.concatenate([[0], np.cumsum(n_tokens)]).astype(np.int64)
+        words = np.repeat(X.indices.astype(np.int32), X.data.astype(np.int64))
+        return cls(words, indptr, X.shape[1])
 
 
 class Sampling(NamedTuple):
@@ -57,7 +55,7 @@ class Sampling(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """What a chain leaves."""
+    """Result of a chain."""
 
     counts: NDArray[np.float64]  # (K, V) n_wk, the mean over its last sweeps
     alpha: NDArray[np.float64]  # (K,)
@@ -72,8 +70,8 @@ class Chain(NamedTuple):
 
     @property
     def rise(self) -> float:
-        """How far that lies above the quarter before; 0 where it is less than the values spread
-        anyway.
+        """By how much that exceeds the mean of the quarter before; 0 if by less than the values'
+        standard deviation.
         """
         rise = self.level - float(self._quarter(2).mean())
         return rise if rise > self._quarter(1).std() else 0.0
@@ -86,8 +84,8 @@ class Chain(NamedTuple):
 
 
 def sample_topics(model, X: sp.csr_matrix) -> None:
-    """Run the model's chains on X and write what the best has found to the model; warns where it
-    still rises.
+    """Run the model's chains on X, write the result of the best one to the model, and warn if its
+    log p(words, topics) still rises.
 
     The best is the one with the highest log p(words, topics) given its priors.
     """
@@ -105,12 +103,15 @@ def sample_topics(model, X: sp.csr_matrix) -> None:
     else:
         chains = parallel_map(run, keys, n_jobs=model.n_jobs, stage="chain")
         for i, chain in enumerate(chains):
-            said(
-                f"chain {i + 1} of {len(chains)}: log p(words, topics) = {chain.log_joint[-1]:.4f}"
-            )
+            said(functools.partial(_line, chain, f"chain {i + 1} of {len(chains)}"))
     best = max(chains, key=lambda chain: chain.level)
     _store(best, sampling, X.dtype, model)
     _warn_if_unsettled(best.rise / X.sum(dtype=np.float64), best.n_sweeps)
+
+
+def _line(chain: Chain, name: str) -> str:
+    """The line that `verbose` prints for a finished chain."""
+    return f"{name}: log p(words, topics) = {chain.log_joint[-1]:.4f}"
 
 
 def _warn_if_unsettled(rise: float, n_sweeps: int) -> None:
@@ -139,8 +140,8 @@ def _store(chain: Chain, sampling: Sampling, dtype, model) -> None:
 
 
 def run_chain(corpus: Tokens, alpha, eta, sampling: Sampling, key, report: bool = False) -> Chain:
-    """A chain, whose sweeps but for the first are the passes of the current fit if it is to
-    `report`.
+    """Run a chain; with `report` its sweeps, but for the first, are the passes of the current
+    fit.
     """
     sweeps = Sweeps(State(corpus, alpha, eta, key), sampling)
     sweeps.run()  # the first draws all tokens given those before them
@@ -153,7 +154,7 @@ def run_chain(corpus: Tokens, alpha, eta, sampling: Sampling, key, report: bool 
 
 
 class Sweeps:
-    """A chain on its way: what it has counted over its last sweeps, and its values of log p(words,
+    """A running chain: the counts summed over its last sweeps, and its values of log p(words,
     topics).
     """
 
@@ -172,7 +173,7 @@ class Sweeps:
         sampling = self.sampling
         step = self.step
         state.sweep(step)
-        if self._is_looked_at(step):
+        if self._is_recorded(step):
             by_document = state.by_document()
             if step > 0 and sampling.learn_alpha:
                 state.alpha = fit_prior(state.alpha, state.alpha + by_document, _RATE)
@@ -184,25 +185,24 @@ class Sweeps:
             self.n_added += 1
         self.step += 1
 
-    def _is_looked_at(self, step: int) -> bool:
+    def _is_recorded(self, step: int) -> bool:
         """Whether the joint likelihood is computed after this sweep."""
         return step % _EVERY == 0 or step == self.sampling.n_sweeps
 
     def report(self, iteration: int) -> str:
-        """What is said of a sweep."""
+        """The line that `verbose` prints after a sweep."""
         last = self.step - 1
-        return f"log p(words, topics): {self.log_joint[-1]:.4f}" if self._is_looked_at(last) else ""
+        return f"log p(words, topics): {self.log_joint[-1]:.4f}" if self._is_recorded(last) else ""
 
     def chain(self) -> Chain:
-        """What the chain leaves; if it was ended early, the counts of its last sweep where none
-        were added.
+        """The chain's result; if it was ended before counts were summed, those of its last
+        sweep.
         """
-        alpha = self.state.alpha
-        total = self.total if self.n_added else self.state.by_word
-        counts = np.ascontiguousarray(total[:, : len(alpha)].T, dtype=np.float64) / max(
-            1, self.n_added
-        )
-        return Chain(counts, alpha, self.state.eta, np.array(self.log_joint), self.step - 1)
+        state = self.state
+        total = self.total if self.n_added else state.by_word
+        counts = np.ascontiguousarray(total[:, : len(state.alpha)].T, dtype=np.float64)
+        counts = counts / max(1, self.n_added)
+        return Chain(counts, state.alpha, state.eta, np.array(self.log_joint), self.step - 1)
 
 
 class State:
@@ -222,20 +222,9 @@ class State:
         from sklpf.models.lda.learning._gibbs_kernels import sweep
 
         words, indptr, _ = self.corpus
-        sweep(
-            words,
-            indptr,
-            self.alpha,
-            self.eta,
-            self.z,
-            self.by_word,
-            self.by_topic,
-            self.keys(step),
-        )
-
-    def keys(self, step: int) -> Keys:
-        """Of the random numbers of a sweep."""
-        return Stream(self.key, 0, step).keys
+        counts = (self.by_word, self.by_topic)
+        keys = Stream(self.key, 0, step).keys
+        sweep(words, indptr, self.alpha, self.eta, self.z, *counts, keys)
 
     def by_document(self) -> NDArray[np.float64]:
         """n_dk, (n, K)."""
@@ -249,14 +238,11 @@ class State:
         """log p(words, topics), in nats (Griffiths & Steyvers 2004, equations 2 and 3)."""
         from sklpf.models.lda.learning._gibbs_kernels import log_urns
 
-        whole = self.alpha.sum()
-        n_topics = len(self.alpha)
-        n_features = len(self.by_word)
-        value = log_urns(by_document, self.alpha) + log_urns(
-            self.by_word, np.full(self.by_word.shape[1], self.eta)
-        )
-        value -= np.sum(gammaln(np.diff(self.corpus.indptr) + whole) - gammaln(whole))
-        value -= np.sum(gammaln(self.by_topic + n_features * self.eta)) - n_topics * gammaln(
-            n_features * self.eta
-        )
+        alpha_sum = self.alpha.sum()
+        eta_sum = len(self.by_word) * self.eta
+        etas = np.full(self.by_word.shape[1], self.eta)
+        value = log_urns(by_document, self.alpha) + log_urns(self.by_word, etas)
+        n_tokens = np.diff(self.corpus.indptr)
+        value -= np.sum(gammaln(n_tokens + alpha_sum) - gammaln(alpha_sum))
+        value -= np.sum(gammaln(self.by_topic + eta_sum)) - len(self.alpha) * gammaln(eta_sum)
         return float(value)

@@ -21,6 +21,7 @@ from sklpf.kernels import inlined, njit, random_bits, uniform
 from sklpf.models.lda._vector_kernels import (
     Loop,
     aligned,
+    lanes_below,
     log_gamma,
     repeated,
     running_sums,
@@ -53,6 +54,7 @@ _topic: Any = intrinsic(_topic_maker)
 
 
 def _emit_topic(builder, counts, shares, eta, sums, n_vectors, u):
+    """Emit running sums of the lanes, the lane that is drawn, and the vector within it."""
     int32 = ir.IntType(32)
     vector = ir.VectorType(ir.FloatType(), LANES)
     integers = ir.VectorType(int32, LANES)
@@ -70,11 +72,8 @@ def _emit_topic(builder, counts, shares, eta, sums, n_vectors, u):
         loop.next([before], [total])
     prefix = running_sums(builder, total)
     last = ir.Constant(int32, LANES - 1)
-    threshold = builder.fmul(u, builder.extract_element(prefix, last))
-    below = builder.bitcast(
-        builder.fcmp_ordered("<", prefix, spread(builder, threshold)), ir.IntType(LANES)
-    )
-    lane = builder.zext(builder.ctpop(below), int32)
+    threshold, lane = lanes_below(builder, prefix, u)
+    lane = builder.zext(lane, int32)
     lane = builder.select(builder.icmp_signed("<", lane, last), lane, last)
     left = spread(
         builder, builder.fsub(threshold, builder.extract_element(shifted(builder, prefix, 1), lane))
@@ -92,6 +91,7 @@ def _emit_topic(builder, counts, shares, eta, sums, n_vectors, u):
 
 @inlined
 def _draw(counts, shares, eta, sums, n_topics, u):
+    """Draw a topic by `_topic`, within the range."""
     return min(
         _topic(counts, shares, eta, sums.ctypes.data, sums.shape[0] // LANES, u), n_topics - 1
     )
@@ -177,6 +177,7 @@ def count_by_document(indptr, z, out):
 
 @njit
 def _log_urns(counts, prior, offsets):
+    """Sum over topics of log Gamma(counts + prior) - log Gamma(prior)."""
     total = 0.0
     for k in range(counts.shape[0]):
         total += log_gamma(prior[k] + counts[k]) - offsets[k]

@@ -205,7 +205,8 @@ def _infer_block(documents, counts, alpha, settings, joint, block):
     from sklpf.models.lda.learning._document_kernels import infer
 
     d = documents
-    begin, end = d.indptr[block.start], d.indptr[block.stop]
+    begin = d.indptr[block.start]
+    end = d.indptr[block.stop]
     infer(
         d.local[begin:end],
         counts[begin:end],

@@ -33,21 +33,19 @@ def _log_step(alpha, counts):
     """Newton step of log alpha, at most a factor of e; positive curvature is left out."""
     from sklpf.models.lda.learning._word_kernels import mean_polygammas
 
+    total = alpha.sum()
     first, second = mean_polygammas(alpha, counts)
-    first_sum, second_sum = mean_polygammas(
-        np.array([alpha.sum()]), counts.sum(axis=1, keepdims=True)
-    )
-    slope = alpha * (first - psi(alpha) - first_sum + psi(alpha.sum()))
-    diagonal = (
-        alpha**2 * (second - polygamma(1, alpha))
-        + np.minimum(slope, 0)
-        - _SMALLEST_CURVATURE * alpha
-    )
-    common = polygamma(1, alpha.sum()) - second_sum[0]
-    with np.errstate(divide="ignore", over="ignore"):  # 0 where no document has words
+    sums = counts.sum(axis=1, keepdims=True)
+    first_sum, second_sum = mean_polygammas(np.array([total]), sums)
+    slope = alpha * (first - psi(alpha) - first_sum + psi(total))
+    curvature = alpha**2 * (second - polygamma(1, alpha))
+    diagonal = curvature + np.minimum(slope, 0) - _SMALLEST_CURVATURE * alpha
+    common = polygamma(1, total) - second_sum[0]
+
+    # The Hessian is diagonal plus common alpha alpha', which Sherman and Morrison invert.
+    with np.errstate(divide="ignore", over="ignore"):  # common is 0 where no document has words
         shared = np.sum(alpha * slope / diagonal) / (1 / common + np.sum(alpha**2 / diagonal))
-    step = -(slope - shared * alpha) / diagonal
-    return np.clip(step, -1.0, 1.0)
+    return np.clip(-(slope - shared * alpha) / diagonal, -1.0, 1.0)
 
 
 def fit_symmetric_prior(eta: float, counts, totals, rate: float) -> float:

@@ -152,20 +152,13 @@ def _dirichlet(rng, concentration, n):
 
 def _log_tokens(powers, topics, proportions, marginal):
     """Log c(theta, beta) for every power and theta, (M, n)."""
-    if marginal:
-        rows = [
-            proportions[i : i + _ROWS_AT_ONCE] @ topics
-            for i in range(0, len(proportions), _ROWS_AT_ONCE)
-        ]
-        return np.array(
-            [
-                np.log(np.concatenate([np.sum(part**power, axis=1) for part in rows]))
-                for power in powers
-            ]
-        )
-    return np.array(
-        [np.log(proportions**power @ np.sum(topics**power, axis=1)) for power in powers]
-    )
+    if not marginal:
+        tokens = [proportions**power @ np.sum(topics**power, axis=1) for power in powers]
+        return np.array([np.log(each) for each in tokens])
+    starts = range(0, len(proportions), _ROWS_AT_ONCE)
+    parts = [proportions[i : i + _ROWS_AT_ONCE] @ topics for i in starts]
+    tokens = [np.concatenate([np.sum(part**power, axis=1) for part in parts]) for power in powers]
+    return np.array([np.log(each) for each in tokens])
 
 
 def _log_documents(corpus, tokens):

@@ -51,8 +51,8 @@ class Steps(NamedTuple):
 
 
 class Trainer:
-    """Topics, alpha and temperature of a model on their way, its random stream, and the documents
-    of a pass.
+    """The state of training: topics, alpha, temperature and random stream, with the documents of a
+    pass.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class Evaluation:
         return settled
 
     def report(self, trainer: Trainer, iteration: int) -> str:
-        """What is said of a pass."""
+        """The line that `verbose` prints after a pass."""
         return "" if np.isnan(self.perplexity) else f"perplexity: {self.perplexity:.4f}"
 
 

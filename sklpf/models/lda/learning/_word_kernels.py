@@ -53,6 +53,7 @@ def fill_exp_rows(weights, words, base, scale, factors, out):
 
 @njit
 def _fill_exp_row(weights, base, scale, factors, out):
+    """Of one word."""
     for k in range(weights.shape[0]):
         value = exp_digamma(base + scale * np.float64(weights[k])) * factors[k]
         out[k] = value if value > FLUSH else 0.0
@@ -67,6 +68,7 @@ def fill_log_rows(weights, words, base, scale, offsets, out):
 
 @njit
 def _fill_log_row(weights, base, scale, offsets, out):
+    """Of one word."""
     for k in range(weights.shape[0]):
         out[k] = max(digamma(base + scale * np.float64(weights[k])) - offsets[k], _LOWEST)
 
@@ -81,6 +83,7 @@ def fill_powers(log_row, inverse, out):
 
 @njit
 def raise_rows(log_rows, inverse, n_topics, out):
+    """`fill_powers` for many rows."""
     for i in range(out.shape[0]):
         fill_powers(log_rows[i, :n_topics], inverse, out[i, :n_topics])
 
@@ -129,12 +132,14 @@ def add_local_statistics(
 
 @njit
 def _add_product_row(sums, first, second, factor):
+    """sums += factor * first * second."""
     for k in range(sums.shape[0]):
         sums[k] += factor * first[k] * second[k]
 
 
 @inlined
 def _add_products(weights, totals, first, second, factor):
+    """Add factor * first * second to the weights and to the totals."""
     for k in range(weights.shape[0]):
         more = factor * np.float64(first[k]) * np.float64(second[k])
         weights[k] += more
@@ -152,12 +157,14 @@ def _dirichlet_term(prior, value, offset):
 
 @njit
 def _document_terms(alpha, gamma, offset, out):
+    """`_dirichlet_term` of a document's topics."""
     for k in range(alpha.shape[0]):
         out[k] = _dirichlet_term(alpha[k], gamma[k], offset)
 
 
 @njit
 def _word_terms(prior, base, scale, weights, offsets, out):
+    """`_dirichlet_term` of a word's topics."""
     for k in range(offsets.shape[0]):
         out[k] = _dirichlet_term(prior, base + scale * np.float64(weights[k]), offsets[k])
 
@@ -187,6 +194,7 @@ def word_terms(prior, base, scale, weights, offsets):
 
 @njit
 def _expected_log_row(gamma, offset, out):
+    """out = digamma(gamma) - offset."""
     for k in range(gamma.shape[0]):
         out[k] = digamma(gamma[k]) - offset
 
@@ -202,6 +210,7 @@ def expected_log(gamma):
 
 @njit
 def _add_polygammas(prior, counts, first, second):
+    """Add digamma and trigamma of one document."""
     for k in range(prior.shape[0]):
         first[k] += digamma(prior[k] + counts[k])
         second[k] += trigamma(prior[k] + counts[k])
@@ -219,6 +228,7 @@ def mean_polygammas(prior, counts):
 # ---- moments
 @njit
 def _moment_row(base, scale, weights, power, out):
+    """Add what one word contributes."""
     for k in range(weights.shape[0]):
         value = base + scale * np.float64(weights[k])
         out[k] += exp64(log_gamma(value + power) - log_gamma(value))
@@ -237,6 +247,7 @@ def power_sums(base, scale, weights, power):
 
 @njit
 def _tempered_row(gamma, power, log_sums, out):
+    """The terms of one document at one power."""
     for k in range(gamma.shape[0]):
         out[k] = exp64(log_gamma(gamma[k] + power) - log_gamma(gamma[k]) + log_sums[k])
 

@@ -25,9 +25,8 @@ _VISIBLE = np.int64(_random.SECOND)
 _LONG_TILE = np.int64(256)
 _BLOCK_TILE = np.int64(128)
 _SHORT_TILE = np.int64(64)
-_BLOCK = (
-    64  # hidden units whose weights, _BLOCK_TILE columns at a time, stay in the first-level cache
-)
+# Hidden units whose weights, _BLOCK_TILE columns at a time, stay in the first-level cache
+_BLOCK = 64
 
 
 class Updates(NamedTuple):
@@ -52,6 +51,7 @@ class Lists(NamedTuple):
 
 @njit
 def _empty_lists(n, most):
+    """Lists of n accumulators with room for as many rows, coefficients 1."""
     return Lists(
         np.empty((n, most), np.int32), np.ones((n, most), np.float32), np.zeros(n, np.int64)
     )
@@ -139,12 +139,14 @@ def _draw_visible(field, bits, units):
 
 @njit
 def _draw_hidden(probability, bits, units):
+    """units ~ Bernoulli(probability)."""
     for j in range(units.shape[0]):
         units[j] = np.uint8(uniform(bits[j]) < probability[j])
 
 
 @njit
 def _to_probability(field, n):
+    """Replace inputs by their sigmoids."""
     one = np.float32(1.0)
     for j in range(n):
         field[j] = one / (one + exp32(-field[j]))

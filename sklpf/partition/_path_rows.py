@@ -28,7 +28,9 @@ from sklpf.readings import Diagnostic, PartitionResult
 from sklpf.runs._plan import n_tuning_moves
 
 _ROWS_PER_BLOCK = 64
-_SIMULATION, _TUNING = stream_key(0, 0), stream_key(0, 1)  # the same whatever is scored
+# the same whatever is scored
+_SIMULATION = stream_key(0, 0)
+_TUNING = stream_key(0, 1)
 _MOVES_JUDGED = 100  # acceptance is averaged over so many moves of all chains
 
 
@@ -129,7 +131,8 @@ def _judge_move(result, transition):
         or transition.step_size != "auto"
     ):
         return result
-    width, target = min(_MOVES_JUDGED, len(rates) - 1), transition.target_acceptance
+    width = min(_MOVES_JUDGED, len(rates) - 1)
+    target = transition.target_acceptance
     means = np.convolve(rates[1:], np.full(width, 1 / width), mode="valid")
     off = np.maximum(target / 2 - means, means - (1 - (1 - target) / 10))
     if off.max() <= 0:
@@ -160,7 +163,9 @@ def _start(bounds, block):
 
 
 def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
-    chosen, numbers, texts = slice(bounds[block], bounds[block + 1]), [], []
+    chosen = slice(bounds[block], bounds[block + 1])
+    numbers = []
+    texts = []
     for r in estimator._estimate_rows(
         path, rows[chosen].tolist(), seeds[chosen]
     ):  # holds one result at a time

@@ -1,0 +1,133 @@
+"""from_numpyro: the posterior of a NumPyro model as a path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sklpf._utils.warnings import warn
+from sklpf.interop._parameter_path import ParameterPath, Posterior, path_to
+
+
+def from_numpyro(
+    model: Callable[..., Any], *args: Any, base: Any = None, **kwargs: Any
+) -> ParameterPath:
+    """Return the path to the posterior of a NumPyro model; its log Z is the log evidence.
+
+    Parameters
+    ----------
+    model : callable
+        A NumPyro model, or one within handlers such as ``reparam``.
+    *args, **kwargs
+        Of the model: the data.
+    base : object or None, default=None
+        Where chains start, in unconstrained coordinates, as in `GeometricPath`. None: a Gaussian at
+        the mode, half as wide again as the curvature there says.
+
+    Returns
+    -------
+    ParameterPath
+        With gradients, names, ``constrain`` and ``unconstrain``.
+
+    Raises
+    ------
+    ImportError
+        If NumPyro is not installed.
+    ValueError
+        If JAX computes in 32 bits; or if the evidence is not defined: discrete parameters, improper
+        priors, ``numpyro.param``.
+
+    Warns
+    -----
+    UserWarning
+        If the data are subsampled, or the posterior has no mode for the base.
+    """
+    try:
+        import jax
+        import numpyro
+        from jax.flatten_util import ravel_pytree
+        from numpyro.infer.util import initialize_model, unconstrain_fn
+    except ImportError as error:
+        raise ImportError("from_numpyro needs the package numpyro: pip install numpyro") from error
+    if not jax.config.jax_enable_x64:
+        raise ValueError(
+            "JAX computes in 32 bits, too few for log densities: call"
+            ' jax.config.update("jax_enable_x64", True) before the data become JAX arrays'
+        )
+    handlers = numpyro.handlers
+    started = handlers.substitute(  # an improper prior has no draws
+        handlers.seed(model, 0), substitute_fn=numpyro.infer.init_to_uniform
+    )
+    _check_sites(handlers.trace(started).get_trace(*args, **kwargs))
+    info = initialize_model(
+        jax.random.PRNGKey(0), model, model_args=args, model_kwargs=kwargs, dynamic_args=False
+    )
+    start, unravel = ravel_pytree(info.param_info.z)
+    names = list(info.param_info.z)
+
+    def log_density(x):
+        return -info.potential_fn(unravel(x))
+
+    def constrain(x):
+        values = info.postprocess_fn(unravel(x))
+        return {name: values[name] for name in names}
+
+    def unconstrain(values):
+        return ravel_pytree(unconstrain_fn(model, args, kwargs, values))[0]
+
+    return path_to(
+        Posterior(
+            log_density=_over_points(jax, log_density),
+            grad=_over_points(jax, jax.grad(log_density)),
+            constrain=_over_points(jax, constrain),
+            unconstrain=_over_points(jax, unconstrain),
+            parameter_shapes={name: np.shape(value) for name, value in constrain(start).items()},
+            start=np.asarray(start, dtype=np.float64),
+        ),
+        base,
+    )
+
+
+def _over_points(jax, function):
+    """A function of one point as one of many, which takes and gives NumPy's arrays."""
+    compiled = jax.jit(jax.vmap(function))
+
+    def of_points(points):
+        return jax.tree_util.tree_map(np.array, compiled(points))
+
+    return of_points
+
+
+def _check_sites(trace) -> None:
+    """Raise ValueError unless the evidence is defined."""
+    for name, site in trace.items():
+        if site["type"] == "param":
+            raise ValueError(
+                f"{name} is a numpyro.param, a parameter without a prior, so that the evidence is"
+                " not defined: give it one by numpyro.sample"
+            )
+        if site["type"] != "sample":
+            continue
+        if site.get("scale") not in (None, 1, 1.0):
+            warn(
+                f"{name} is scaled by {site['scale']}, as of a subsample of the data: its evidence"
+                " is not that of all data",
+                UserWarning,
+            )
+        if site["is_observed"]:
+            continue
+        distribution = site["fn"]
+        while hasattr(distribution, "base_dist"):
+            distribution = distribution.base_dist
+        if getattr(site["fn"].support, "is_discrete", False):
+            raise ValueError(
+                f"{name} is a discrete parameter, for which there is no density: sum over it in the"
+                " model"
+            )
+        if type(distribution).__name__ == "ImproperUniform":
+            raise ValueError(
+                f"{name} has an improper prior, so that the evidence is not defined: give it a"
+                " proper one"
+            )

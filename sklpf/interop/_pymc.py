@@ -1,0 +1,158 @@
+"""from_pymc: the posterior of a PyMC model as a path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._utils.warnings import warn
+from sklpf.interop._parameter_path import ParameterPath, Posterior, Values, path_to
+
+_IMPROPER = ("FlatRV", "HalfFlatRV")
+
+
+def from_pymc(model: Any, *, base: Any = None) -> ParameterPath:
+    """Return the path to the posterior of a PyMC model; its log Z is the log evidence.
+
+    Parameters
+    ----------
+    model : pymc.Model
+        With continuous parameters.
+    base : object or None, default=None
+        Where chains start, in unconstrained coordinates, as in `GeometricPath`. None: a Gaussian at
+        the mode, half as wide again as the curvature there says.
+
+    Returns
+    -------
+    ParameterPath
+        With gradients, names, ``constrain`` and ``unconstrain``.
+
+    Raises
+    ------
+    ImportError
+        If PyMC is not installed.
+    TypeError
+        If `model` is none of PyMC's.
+    ValueError
+        If the evidence is not defined, by discrete parameters or improper priors; or if PyTensor
+        computes in 32 bits.
+
+    Warns
+    -----
+    UserWarning
+        If the model has potentials or minibatches, or the posterior has no mode for the base.
+    """
+    try:
+        import pymc
+    except ImportError as error:
+        raise ImportError("from_pymc needs the package pymc: pip install pymc") from error
+    if not isinstance(model, pymc.Model):
+        raise TypeError(f"from_pymc takes a pymc.Model, got {type(model).__name__}")
+    _check_model(model)
+    functions = _Functions(model)
+    start = model.initial_point()
+    return path_to(
+        Posterior(
+            log_density=functions.log_density,
+            grad=functions.grad,
+            constrain=functions.constrain,
+            unconstrain=functions.unconstrain,
+            parameter_shapes=functions.parameter_shapes,
+            start=np.concatenate([np.ravel(start[v.name]) for v in model.value_vars]).astype(float),
+        ),
+        base,
+    )
+
+
+class _Functions:
+    """The model's compiled functions, of many points (n, d) at once: its value variables in their
+    order.
+    """
+
+    def __init__(self, model: Any) -> None:
+        import pytensor
+        import pytensor.tensor as pt
+        from pytensor.graph.replace import clone_replace, vectorize_graph
+
+        point = model.initial_point()
+        values: dict[Any, Any] = {}
+        at = 0
+        x = pt.dvector("x")
+        points = pt.dmatrix("points")
+        for variable in model.value_vars:
+            shape = np.shape(point[variable.name])
+            size = int(np.prod(shape))
+            part = x[at : at + size].reshape(shape)
+            values[variable] = pt.specify_shape(part, variable.type.shape).astype(variable.dtype)
+            at += size
+
+        log_density = clone_replace([model.logp()], replace=values)
+        (log_densities,) = vectorize_graph(log_density, {x: points})
+        gradient = pytensor.grad(log_densities.sum(), points)
+        self.log_density = pytensor.function([points], log_densities)
+        self.grad = pytensor.function([points], gradient)
+
+        constrained = clone_replace(model.replace_rvs_by_values(model.free_RVs), replace=values)
+        self._constrain = pytensor.function(
+            [points], vectorize_graph(constrained, {x: points}), on_unused_input="ignore"
+        )
+        one = pytensor.function([x], constrained, on_unused_input="ignore")(np.zeros(at))
+        self._names = [rv.name for rv in model.free_RVs]
+        self.parameter_shapes = dict(zip(self._names, map(np.shape, one)))
+
+        # A transform may depend on other parameters, which are given here and not drawn.
+        given = {rv: rv.type(name=rv.name) for rv in model.free_RVs}
+        forward = [_forward(model, rv) for rv in model.free_RVs]
+        flat = pt.concatenate([part.ravel() for part in clone_replace(forward, replace=given)])
+        self._unconstrain = pytensor.function(list(given.values()), flat)
+
+    def constrain(self, points: NDArray) -> Values:
+        """Return the parameters, each (n, ...)."""
+        return dict(zip(self._names, self._constrain(points)))
+
+    def unconstrain(self, values: Values) -> NDArray[np.float64]:
+        """Return points (n, d)."""
+        each = zip(*(values[name] for name in self._names))
+        return np.array([self._unconstrain(*parameters) for parameters in each])
+
+
+def _forward(model: Any, rv: Any) -> Any:
+    """The value variable as a function of a parameter."""
+    transform = model.rvs_to_transforms[rv]
+    return rv if transform is None else transform.forward(rv, *rv.owner.inputs)
+
+
+def _check_model(model: Any) -> None:
+    """Raise ValueError unless the evidence is defined."""
+    discrete = [variable.name for variable in model.discrete_value_vars]
+    if discrete:
+        raise ValueError(
+            f"{', '.join(discrete)} are discrete parameters, for which there is no density: sum"
+            " over them, by pymc_extras.marginalize for instance"
+        )
+    improper = [rv.name for rv in model.free_RVs if type(rv.owner.op).__name__ in _IMPROPER]
+    if improper:
+        raise ValueError(
+            f"{', '.join(improper)} have improper priors, so that the evidence is not defined: give"
+            " them proper ones"
+        )
+    single = [value.name for value in model.value_vars if value.dtype == "float32"]
+    if single:
+        raise ValueError(
+            f"{', '.join(single)} have 32 bits, too few for log densities: set"
+            ' pytensor.config.floatX = "float64" before the model is made'
+        )
+    if model.potentials:
+        names = ", ".join(potential.name for potential in model.potentials)
+        warn(
+            f"{names} are potentials: they count as part of the density, and log Z is an evidence"
+            " only if they are log probabilities with all constants",
+            UserWarning,
+        )
+    if any(
+        rv.owner and type(rv.owner.op).__name__ == "MinibatchRandomVariable"
+        for rv in model.observed_RVs
+    ):
+        warn("the data are a minibatch: its evidence is not that of all data", UserWarning)

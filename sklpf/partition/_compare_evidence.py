@@ -1,0 +1,290 @@
+"""compare_evidence: Bayes factors and posterior probabilities of models, with their errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, log_softmax
+from scipy.stats import t as student_t
+
+from sklpf._utils.numbers import as_float64
+from sklpf._utils.tables import Readable, Rows, from_to, import_pandas, with_error
+from sklpf.readings import PartitionResult
+
+_CERTAIN = ("exact", "estimate", "enclosed")  # statements with an error to both sides
+
+
+class _Error(NamedTuple):
+    """A standard error in nats and its degrees of freedom."""
+
+    std_error: float
+    degrees_of_freedom: float
+
+    def half_width(self, level: float) -> float:
+        """How far an interval reaches to either side."""
+        if self.std_error == 0:
+            return 0.0
+        return float(student_t.ppf(0.5 + level / 2, self.degrees_of_freedom) * self.std_error)
+
+
+class ModelEvidence(NamedTuple):
+    """What is said of one model.
+
+    Attributes
+    ----------
+    log_evidence, std_error : float
+        In nats; the error is infinite where the number is no estimate.
+    difference, difference_std_error : float
+        Log evidence less that of the model with the highest: the log Bayes factor, and the error of
+        both together.
+    difference_interval : tuple of float
+        That covers the difference.
+    probability : float
+        Posterior probability of the model, if one of those compared is true.
+    probability_interval : tuple of float
+        That covers it, given the errors of all log evidences.
+    converged : bool
+        Whether its log evidence can be trusted.
+    """
+
+    log_evidence: float
+    std_error: float
+    difference: float
+    difference_std_error: float
+    difference_interval: tuple[float, float]
+    probability: float
+    probability_interval: tuple[float, float]
+    converged: bool
+
+
+@dataclass(frozen=True, repr=False)
+class EvidenceComparison(Readable):
+    """Models by their log evidence, the highest first; printed it is a table.
+
+    Attributes
+    ----------
+    models : dict of str to ModelEvidence
+        By name.
+    level : float
+        Of the intervals.
+    reasons : tuple of str
+        Why some of the log evidences should not be trusted.
+    """
+
+    models: dict[str, ModelEvidence]
+    level: float
+    reasons: tuple[str, ...]
+
+    @property
+    def converged(self) -> bool:
+        """Whether all numbers can be trusted."""
+        return not self.reasons
+
+    def to_frame(self) -> Any:
+        """Return a row for each model, the highest log evidence first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Log evidences and differences in nats.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pd = import_pandas()
+
+        rows = []
+        for model in self.models.values():
+            row = model._asdict()
+            for name in ("difference", "probability"):
+                row[f"{name}_low"], row[f"{name}_high"] = row.pop(f"{name}_interval")
+            rows.append(row)
+        frame = pd.DataFrame(rows, index=pd.Index(list(self.models), name="model"))
+        last = ["converged"]
+        return frame[[name for name in frame if name not in last] + last]
+
+    @property
+    def _header(self) -> tuple[str, ...]:  # type: ignore[override]
+        interval = f"{100 * self.level:.3g} % interval"
+        return ("model", "log evidence", "difference", "probability", interval, "")
+
+    def _table(self) -> Rows:
+        table = []
+        for name, model in self.models.items():
+            difference = "" if model.difference == 0 else _shown(model)
+            trust = "" if model.converged else "not converged"
+            probability = f"{model.probability:.3g}"
+            low, high = model.probability_interval
+            table.append(
+                (
+                    name,
+                    with_error(model.log_evidence, model.std_error),
+                    difference,
+                    probability,
+                    f"[{low:.3g}, {high:.3g}]",
+                    trust,
+                )
+            )
+        return table
+
+    def _line(self) -> str:
+        best = next(iter(self.models))
+        low, high = self.models[best].probability_interval
+        return f"{best} with probability {from_to(low, high)}"
+
+    def _title(self) -> str:
+        return f"log evidence of {len(self.models)} models (nats)"
+
+
+def compare_evidence(
+    fitted: Mapping[str, Any], *, prior: Mapping[str, float] | None = None, level: float = 0.95
+) -> EvidenceComparison:
+    """Compare models by their log evidences: Bayes factors and posterior probabilities, with
+    errors.
+
+    All log evidences must be of the same data, with all constants of likelihood and prior in them.
+
+    Parameters
+    ----------
+    fitted : dict of str to fitted estimator or PartitionResult
+        At least two, by name. Their errors are taken as independent.
+    prior : dict of str to float or None, default=None
+        Prior probabilities of the models, up to a constant; None: equal ones.
+    level : float, default=0.95
+        Probability with which each interval covers.
+
+    Returns
+    -------
+    EvidenceComparison
+
+    Raises
+    ------
+    TypeError
+        If something is neither a fitted estimator of log Z nor its result.
+    ValueError
+        If there are fewer than two, a result has a log Z for each row, or `prior` has other names
+        or numbers that are not positive.
+
+    Notes
+    -----
+    The log odds of a model against all others have, to first order, the variance SE_i^2 +
+    sum_j w_j^2 SE_j^2 with w_j the others' shares of their sum. Their interval, by Student's t with
+    Welch's degrees of freedom, gives that of the probability; of two models it is exact. It says
+    how well the probability has been computed. What the probability itself depends on, the priors
+    above all, is not in it.
+
+    Examples
+    --------
+    >>> from sklpf import PartitionResult, compare_evidence
+    >>> results = {
+    ...     "line": PartitionResult("HAIS", -104.2, 0.05),
+    ...     "parabola": PartitionResult("HAIS", -105.3, 0.06),
+    ... }
+    >>> print(compare_evidence(results).summary())
+    log evidence of 2 models (nats)
+      model     log evidence      difference      probability  95 % interval
+      line      -104.200 ± 0.050                  0.75         [0.72, 0.778]
+      parabola  -105.300 ± 0.060  -1.100 ± 0.078  0.25         [0.222, 0.28]
+    """
+    if not isinstance(fitted, Mapping) or len(fitted) < 2:
+        raise ValueError("fitted must be a dict of at least two fitted estimators or results")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie strictly between 0 and 1, got {level}")
+    results = {name: _result_of(name, one) for name, one in fitted.items()}
+    log_prior = _log_prior(prior, results)
+    names = sorted(results, key=lambda name: -results[name].log_partition)
+    errors = {name: _error_of(results[name]) for name in names}
+    best = names[0]
+
+    models = {}
+    for name in names:
+        result = results[name]
+        difference = float(result.log_partition - results[best].log_partition)
+        error = _Error(0.0, math.inf)
+        if name != best:
+            error = _combined([errors[name], errors[best]], [1.0, 1.0])
+        half = error.half_width(level)
+        log_odds, odds_error = _log_odds(name, results, errors, log_prior)
+        odds_half = odds_error.half_width(level)
+        low, high = expit([log_odds - odds_half, log_odds + odds_half])
+        models[name] = ModelEvidence(
+            log_evidence=float(result.log_partition),
+            std_error=errors[name].std_error,
+            difference=difference,
+            difference_std_error=error.std_error,
+            difference_interval=(difference - half, difference + half),
+            probability=float(expit(log_odds)),
+            probability_interval=(float(low), float(high)),
+            converged=result.converged and result.statement in _CERTAIN,
+        )
+    reasons = [f"{name}: {reason}" for name in names for reason in results[name].reasons]
+    for name in names:
+        if results[name].statement not in _CERTAIN:
+            reasons.append(f"{name}: log Z is not estimated, but {results[name].statement}")
+    return EvidenceComparison(models, level, tuple(reasons))
+
+
+def _shown(model: ModelEvidence) -> str:
+    return with_error(model.difference, model.difference_std_error)
+
+
+def _result_of(name: str, fitted: Any) -> PartitionResult:
+    result = getattr(fitted, "result_", fitted)
+    if not isinstance(result, PartitionResult):
+        raise TypeError(
+            f"fitted[{name!r}] must be a fitted estimator of log Z or its result_, got"
+            f" {type(fitted).__name__}"
+        )
+    if np.ndim(result.log_partition):
+        raise ValueError(
+            f"fitted[{name!r}] has a log Z for each of {len(result.log_partition)} rows, and models"
+            " are compared by one: see compare_models"
+        )
+    return result
+
+
+def _log_prior(
+    prior: Mapping[str, float] | None, results: Mapping[str, PartitionResult]
+) -> dict[str, float]:
+    if prior is None:
+        return dict.fromkeys(results, 0.0)
+    if prior.keys() != results.keys():
+        raise ValueError(f"prior must name the models {', '.join(results)}, got {', '.join(prior)}")
+    values = as_float64(list(prior.values()), "prior")
+    if not np.all((values > 0) & np.isfinite(values)):
+        raise ValueError("prior must hold positive numbers; leave out models that are impossible")
+    return dict(zip(prior, np.log(values)))
+
+
+def _error_of(result: PartitionResult) -> _Error:
+    if result.statement not in _CERTAIN or math.isnan(result.std_error):
+        return _Error(math.inf, math.inf)
+    return _Error(float(result.std_error), float(result.degrees_of_freedom))
+
+
+def _combined(errors: list[_Error], weights: Any) -> _Error:
+    """Of a sum of independent numbers with these weights, by Welch and Satterthwaite."""
+    variances = np.array([(w * e.std_error) ** 2 for w, e in zip(weights, errors)])
+    total = float(variances.sum())
+    if total == 0 or math.isinf(total):
+        return _Error(math.sqrt(total), math.inf)
+    degrees = np.array([error.degrees_of_freedom for error in errors])
+    return _Error(math.sqrt(total), float(total**2 / max(np.sum(variances**2 / degrees), 1e-300)))
+
+
+def _log_odds(name, results, errors, log_prior) -> tuple[float, _Error]:
+    """Of a model against all others together."""
+    others = [other for other in results if other != name]
+    weighted = {other: results[other].log_partition + log_prior[other] for other in results}
+    against = np.array([weighted[other] for other in others])
+    shares = np.exp(log_softmax(against))
+    log_odds = float(weighted[name] - np.logaddexp.reduce(against))
+    of_all = [errors[name], *(errors[other] for other in others)]
+    known = [1.0, *np.where(shares > 1e-300, shares, 1e-300)]
+    return log_odds, _combined(of_all, known)

@@ -1,0 +1,223 @@
+"""SimulatedTempering: what RTS, SAMS and WangLandau share. Chains walk up and down the ladder."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._utils.progress import round_done
+from sklpf._utils.random import stream_key
+from sklpf._utils.sklearn import Interval
+from sklpf.partition._base import BOUND, WALLS, PartitionEstimator
+from sklpf.partition._options import ANNEALING, log_prior_of
+from sklpf.partition._walls import first_ratio
+from sklpf.paths._capabilities import require_base
+from sklpf.readings import Reading
+from sklpf.readings._bound import lower_bound
+from sklpf.readings._diagnostics import CURVE, LEVEL, PAIR, PLAIN_BOUND, ROUNDS, Diagnostic
+from sklpf.readings._rounds import ALL, N_GROUPS, judge, pool_rounds
+from sklpf.readings._tempering import read_tempering
+from sklpf.reweighting import Pooled
+from sklpf.runs import ExchangeRun, Round, Run, TemperingRun
+from sklpf.runs._history import with_round
+from sklpf.runs._pilot import run_pilot
+from sklpf.runs._rounds import Setup, run_round
+from sklpf.runs._tempering import Adaptation, pool_groups
+
+_MOST_SWEEPS_PER_REDRAW = 3
+_MAX_VECTORS = 5_000
+
+
+class Start(NamedTuple):
+    """What production begins with.
+
+    Chains, weights log Z_k - log Z_0 (K,), an estimate of them, a chain's sweeps, and of every
+    round until then log Z / Z_0, its standard error and a chain's sweeps (R, 3).
+    """
+
+    chains: list[tuple[Any, tuple, NDArray[np.int64]]]
+    curve: NDArray[np.float64]
+    estimate: Pooled
+    used: int
+    history: NDArray[np.float64]
+    adaptation: Adaptation | None = None
+
+
+class SimulatedTempering(PartitionEstimator):
+    """Simulated tempering: burn-in finds weights of the levels, production runs with these fixed.
+
+    A subclass has the parameters below and `transition`, `checkpoint`, `random_state` and `n_jobs`,
+    and says how burn-in goes (`_initialise`); it may choose the levels' prior (`_log_prior`) and
+    how visits of levels are counted (`_averages`).
+    """
+
+    _parameter_constraints = {
+        **ANNEALING,
+        "n_chains": [Interval(Integral, N_GROUPS, None, closed="left")],
+        "n_sweeps": [Interval(Integral, 16, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither"), None],
+        "max_sweeps": [Interval(Integral, 1, None, closed="left"), None],
+        "sweeps_per_redraw": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    n_chains: int
+    n_sweeps: int
+    tol: float | None
+    max_sweeps: int | None
+    sweeps_per_redraw: int | None
+    n_jobs: int | None
+
+    _diagnostics = {
+        **CURVE,
+        "between_groups": Diagnostic("share of the variance between groups of chains", "low"),
+        "effective_draws": Diagnostic("effective number of independent draws of a chain", "high"),
+        "overlap": Diagnostic("overlap of neighbouring levels, lowest (1: full)", "high", PAIR),
+        "mbar_log_partition": Diagnostic("log Z_target - log Z_base by MBAR (nats)"),
+        "bar_log_partition": Diagnostic("log Z_target - log Z_base by BAR (nats)"),
+        **PLAIN_BOUND,
+        "crossed": Diagnostic("share of chains that crossed the ladder, by group", "", ("group",)),
+        "n_rounds": Diagnostic("rounds of production"),
+        "shares": Diagnostic(dimensions=LEVEL),
+        "log_pseudo_prior": Diagnostic(dimensions=LEVEL),
+        **ROUNDS,
+    }
+    _run_class: type | tuple[type, ...] = TemperingRun
+    _read_options: tuple[str, ...] = ("tol",)
+
+    def _initialise(self, setup: Setup, log_prior: NDArray[np.float64]) -> Start:
+        """Burn-in."""
+        raise NotImplementedError
+
+    @property
+    def _averages(self) -> bool:
+        """Whether visits of levels are counted as their probabilities, not as drawn."""
+        return True
+
+    def _log_prior(self, ladder) -> NDArray[np.float64]:
+        """log r_k, the share of draws that each level should have, normalised."""
+        return log_prior_of("uniform", ladder)
+
+    @classmethod
+    def _reading(cls, run) -> Reading:
+        return read_tempering(run)
+
+    def _as_path(self, path):
+        if isinstance(path, ExchangeRun):
+            raise ValueError(
+                "path must be a run of RTS: one of ParallelTempering has equally many states at"
+                " every level, which makes averaged level probabilities look far more certain than"
+                " they are; take BAR or MBAR"
+            )
+        return super()._as_path(path)
+
+    def _sample(self, path, seed) -> Run:
+        base_log_partition = require_base(path, type(self).__name__)
+        checkpoint = self._checkpoint(path, seed)
+        path, transition, n_moves, _ = self._plan(path, seed, self.n_chains)
+        ratio, n_draws, alarms = first_ratio(
+            path, self.n_chains * self.n_sweeps, self.tol, stream_key(seed, WALLS)
+        ) or (None, 0, ())
+        setup = self._setup(path, transition, seed, checkpoint, ratio)
+        log_prior = self._log_prior(path.ladder)
+        bound = lower_bound(path, stream_key(seed, BOUND))
+        start = self._initialise(setup, log_prior)
+        rounds, previous, n_sweeps, history = self._produce(setup, log_prior, start)
+        return TemperingRun(
+            ladder=path.ladder,
+            base_log_partition=base_log_partition,
+            n_sweeps=n_moves + n_draws + n_sweeps * self.n_chains,
+            history=history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_moves + n_draws],
+            bound=bound,
+            known=alarms,
+            first_ratio=ratio,
+            draws=rounds[-1].draws,
+            first=setup.first,
+            rounds=rounds,
+            previous=previous,
+            sweeps_per_redraw=setup.sweeps_per_redraw,
+            adaptation=start.adaptation,
+        )
+
+    def _setup(self, path, transition, seed, checkpoint, ratio=None) -> Setup:
+        """What all stages share: the groups of chains and how they are run."""
+        first = np.arange(N_GROUPS + 1) * self.n_chains // N_GROUPS
+        options = {"n_jobs": self.n_jobs, "checkpoint": checkpoint}
+        redraws = self._sweeps_per_redraw(path)
+        return Setup(path, transition, first, seed, redraws, options, ratio)
+
+    def _sweeps_per_redraw(self, path) -> int:
+        n = self.sweeps_per_redraw
+        if n is None:
+            n = int(np.clip(np.ceil(4 * path.ladder_cost), 1, _MOST_SWEEPS_PER_REDRAW))
+        if self.n_sweeps < 16 * n:
+            raise ValueError(
+                f"n_sweeps must be at least {16 * n} with {n} sweeps per redraw, got"
+                f" {self.n_sweeps}"
+            )
+        return int(n)
+
+    def _pilot(self, setup, log_prior):
+        """The groups' chains, the estimate of the curve and a chain's sweeps."""
+        used = self.n_sweeps // 4
+        chains, log_weights = run_pilot(setup, log_prior, used)
+        sums = pool_groups(setup.first, log_weights, axis=0)
+        estimate = Pooled(
+            np.zeros((1, len(log_prior))), sums[np.newaxis], first_ratio=setup.first_ratio
+        )
+        return chains, estimate, used
+
+    def _with_round(self, history, setup, name, value, used, n_redraws=None):
+        """The history with one more round, said where somebody listens; production goes on for so
+        many redraws.
+        """
+        n_left = self.n_sweeps - used if n_redraws is None else n_redraws * setup.sweeps_per_redraw
+        log_partition = setup.path.base_log_partition + value[0]
+        round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
+        return with_round(history, value[0], value[1], used)
+
+    def _pool(self, setup, last) -> Pooled:
+        return pool_rounds(setup.first, [last], self._averages, first_ratio=setup.first_ratio)
+
+    def _produce(self, setup, log_prior, start):
+        """One round, or with `tol` as many as it takes; returns them, the last one's estimate,
+        sweeps and history.
+        """
+        most = max(
+            self.n_sweeps, 50 * self.n_sweeps if self.max_sweeps is None else self.max_sweeps
+        )
+        chains, curve, estimate, used, history, _ = start
+        n_redraws = (self.n_sweeps - used) // setup.sweeps_per_redraw
+        rounds: list[Round] = []
+        while True:
+            n_kept = _MAX_VECTORS // 2 if rounds else _MAX_VECTORS
+            chains, last = run_round(
+                setup,
+                (1, len(rounds)),
+                chains,
+                log_prior - curve,
+                n_redraws,
+                n_kept,
+                self._keeps_draws,
+            )
+            rounds = [*(earlier.thinned() for earlier in rounds), last]
+            previous = estimate
+            used += n_redraws * setup.sweeps_per_redraw
+            if self.tol is None:
+                break
+            verdict = judge(setup.first, rounds, previous, self._averages)
+            estimate = verdict.pooled
+            curve = verdict.pooled(ALL)
+            n_redraws = min(
+                sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw
+            )
+            if (verdict.std_error <= self.tol and not verdict.alarms) or n_redraws < 2:
+                break
+            value = float(curve[-1]), verdict.std_error
+            history = self._with_round(
+                history, setup, f"round {len(rounds)}", value, used, n_redraws
+            )
+        parts = previous.log_pseudo_prior, previous.log_sums, previous.sizes, previous.log_extra
+        return tuple(rounds), parts, used, history

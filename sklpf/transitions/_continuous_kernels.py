@@ -1,0 +1,195 @@
+"""Moves on R^d as a part of the compiled programs.
+
+A move knows a density by the hook `evaluate` alone. It implements two hooks of its own:
+`move_chains` and `work_space`.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sklpf.kernels import _programs as programs
+from sklpf.kernels import implements, inlined, njit
+
+
+class MovedDensity(NamedTuple):
+    """A density and its move. A state is (points, memory), as the plain loops have them."""
+
+    density: Any
+    move: Any
+
+
+# ---- what a move implements
+def work_space(move, n, d):
+    """Arrays for n chains in d dimensions, which `move_chains` gets as `work`."""
+
+
+def move_chains(move, density, state, betas, reverse, keys, work):
+    """One move of every chain at its own inverse temperature, in place; `reverse` asks for the time
+    reversal.
+    """
+
+
+@implements(programs.scratch, MovedDensity)
+def _scratch(model, state):
+    n, d = state[0].position.shape
+    return work_space(model.move, n, d)
+
+
+@implements(programs.sweep, MovedDensity)
+def _sweep(model, state, betas, reverse, keys, work):
+    move_chains(model.move, model.density, state, betas, reverse, keys, work)
+
+
+# ---- densities at the chains
+@inlined
+def log_density(beta, log_base, gain):
+    """log f_beta, where log f_1 may be -inf."""
+    return log_base if beta == 0.0 and gain == -np.inf else log_base + beta * gain
+
+
+@implements(programs.log_base, MovedDensity)
+def _log_base(model, state, c):
+    return state[0].log_base[c]
+
+
+@implements(programs.log_gain, MovedDensity)
+def _log_gain(model, state, c):
+    return state[0].gain[c]
+
+
+@implements(programs.log_ratio, MovedDensity, forceinline=True)
+def _log_ratio(model, state, c, old, new, work):
+    log_base = state[0].log_base[c]
+    gain = state[0].gain[c]
+    here = log_density(new, log_base, gain)
+    return here if here == -np.inf else here - log_density(old, log_base, gain)
+
+
+@implements(programs.log_ladder, MovedDensity)
+def _log_ladder(model, state, c, ladder, work, out):
+    for k in range(ladder.shape[0]):
+        out[k] = log_density(ladder[k], state[0].log_base[c], state[0].gain[c])
+
+
+@implements(programs.derivatives, MovedDensity, forceinline=True)
+def _derivatives(model, state, c, beta, work):
+    return state[0].gain[c], 0.0
+
+
+@implements(programs.summarise, MovedDensity)
+def _summarise(model, state, c, out):
+    for j in range(out.shape[0]):
+        out[j] = state[0].position[c, j]
+
+
+# ---- steps
+class Steps(NamedTuple):
+    """Step sizes and metric as the pilot froze them, and the boundary of the support."""
+
+    betas: np.ndarray  # (J,)
+    log_steps: np.ndarray  # (J,)
+    scales: np.ndarray  # (J, 1) or (J, d): of matrices their size
+    matrices: np.ndarray  # (J, d, d), or empty: divided by their size
+    low: np.ndarray  # (d,), or empty without bounds
+    high: np.ndarray
+
+
+class ChainSteps(NamedTuple):
+    """Steps of n chains at their inverse temperatures."""
+
+    # Neighbours at one inverse temperature share the row of the first of them.
+    first: np.ndarray  # (n,): that chain
+    lengths: np.ndarray  # (n, d): step size times scale, in the rows of first chains
+    sizes: np.ndarray  # (n,): step sizes
+    knots: np.ndarray  # (n,): knots of the pilot below
+
+
+@inlined
+def chain_steps(n, d):
+    """Space for the steps of n chains."""
+    first = np.empty(n, np.int64)
+    knots = np.empty(n, np.int64)
+    return ChainSteps(first, np.empty((n, d)), np.empty(n), knots)
+
+
+@njit
+def _interpolate(betas, log_steps, scales, beta, size_at, lengths_at):
+    """Step size and scales (m,) at an inverse temperature; returns the knot below."""
+    last = betas.shape[0] - 1
+    upper = np.searchsorted(betas, beta, side="right")
+    knot = upper - 1
+    upper = min(max(upper, 1), last)
+    lower = max(upper - 1, 0)
+    width = betas[upper] - betas[lower] if upper > lower else 1.0
+    share = (beta - betas[lower]) / width
+    size_at[0] = math.exp(log_steps[lower] + share * (log_steps[upper] - log_steps[lower]))
+    for j in range(lengths_at.shape[0]):
+        i = j if scales.shape[1] > 1 else 0
+        low, high = scales[lower, i], scales[upper, i]
+        lengths_at[j] = 1.0 / math.sqrt((1.0 - share) / (low * low) + share / (high * high))
+    return knot
+
+
+@inlined
+def set_steps(steps, betas, chains):
+    """Write step sizes, scales and knots of all chains at their inverse temperatures."""
+    first, lengths, sizes, knots = chains
+    for c in range(betas.shape[0]):
+        if c > 0 and betas[c] == betas[c - 1]:
+            first[c] = first[c - 1]
+            sizes[c] = sizes[c - 1]
+            knots[c] = knots[c - 1]
+            continue
+        at = sizes[c : c + 1], lengths[c]
+        knots[c] = _interpolate(steps.betas, steps.log_steps, steps.scales, betas[c], *at)
+        first[c] = c
+        for j in range(lengths.shape[1]):
+            lengths[c, j] *= sizes[c]
+
+
+@njit
+def rotate(matrices, knots, vectors, transpose, out):
+    """Write matrix @ vector of every chain, or matrix.T @ vector, to out (n, d)."""
+    n = vectors.shape[0]
+    start = 0
+    while start < n:
+        end = start + 1
+        while end < n and knots[end] == knots[start]:
+            end += 1
+        root = matrices[knots[start]]
+        if transpose:
+            np.dot(vectors[start:end], root, out[start:end])
+        else:
+            np.dot(vectors[start:end], root.T, out[start:end])
+        start = end
+
+
+@njit
+def reflect(low, high, position, velocity):
+    """Fold a point (d,) back into the box; the velocity turns at every side that is met."""
+    for j in range(position.shape[0]):
+        x = position[j]
+        turned = False
+        if math.isfinite(low[j]) and math.isfinite(high[j]):
+            width = high[j] - low[j]
+            lap = (x - low[j]) % (2.0 * width)
+            turned = lap > width
+            x = min(max(low[j] + (2.0 * width - lap if turned else lap), low[j]), high[j])
+        elif x < low[j]:
+            x = 2.0 * low[j] - x
+            turned = True
+        elif x > high[j]:
+            x = 2.0 * high[j] - x
+            turned = True
+        position[j] = x
+        if turned:
+            velocity[j] = -velocity[j]
+
+
+@inlined
+def copy_row(source, target, c):
+    """Row c of an array (n, d)."""
+    for j in range(target.shape[1]):
+        target[c, j] = source[c, j]

@@ -1,0 +1,121 @@
+"""Bayes factors and posterior probabilities of models, with their errors."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import t as student_t
+
+from sklpf import HAIS, Gaussian, GeometricPath, PartitionResult, compare_evidence
+from sklpf.readings import Alarm
+
+
+def result(value, error=0.0, degrees=np.inf, **options):
+    return PartitionResult("HAIS", value, error, degrees, **options)
+
+
+def test_two_models_are_exact():
+    """The log odds are the difference, and its interval is that of the probability."""
+    found = compare_evidence({"b": result(-3.0, 0.3), "a": result(-2.0, 0.4)}).models
+    assert list(found) == ["a", "b"]
+    assert found["a"].difference == 0
+    assert found["b"].difference == pytest.approx(-1)
+    assert found["b"].difference_std_error == pytest.approx(0.5)
+    half = 1.959964 * 0.5
+    assert found["b"].difference_interval == pytest.approx((-1 - half, -1 + half), rel=1e-6)
+    assert found["a"].probability == pytest.approx(expit(1))
+    assert found["a"].probability_interval == pytest.approx(
+        (expit(1 - half), expit(1 + half)), rel=1e-6
+    )
+    other = found["b"].probability_interval
+    assert other == pytest.approx((expit(-1 - half), expit(-1 + half)), rel=1e-6)
+
+
+def test_degrees_of_freedom_are_welchs():
+    found = compare_evidence({"a": result(0, 0.3, 4), "b": result(-1, 0.4, 9)}).models["b"]
+    degrees = 0.25**2 / (0.09**2 / 4 + 0.16**2 / 9)
+    width = found.difference_interval[1] - found.difference
+    assert width == pytest.approx(student_t.ppf(0.975, degrees) * 0.5)
+
+
+def test_intervals_of_probabilities_cover():
+    """2000 sets of four estimates: each covers in 93 to 97 %, 4 standard errors around 95."""
+    truth = np.array([-10.0, -10.5, -11.0, -13.0])
+    errors = np.array([0.1, 0.2, 0.05, 0.3])
+    shares = np.exp(truth - np.logaddexp.reduce(truth))
+    rng = np.random.default_rng(0)
+    covered = np.zeros(4)
+    for _ in range(2000):
+        noisy = truth + errors * rng.standard_normal(4)
+        models = compare_evidence({str(i): result(noisy[i], errors[i]) for i in range(4)}).models
+        for i in range(4):
+            low, high = models[str(i)].probability_interval
+            covered[i] += low <= shares[i] <= high
+    assert np.all((covered > 0.93 * 2000) & (covered < 0.97 * 2000))
+
+
+def test_prior_probabilities():
+    results = {"a": result(-2.0), "b": result(-3.0)}
+    found = compare_evidence(results, prior={"b": 2.0, "a": 1.0}).models
+    assert found["a"].probability == pytest.approx(1 / (1 + 2 * np.exp(-1)))
+    assert found["a"].probability_interval == (found["a"].probability,) * 2
+    assert sum(model.probability for model in found.values()) == pytest.approx(1)
+
+
+def test_what_is_not_to_be_trusted():
+    results = {
+        "fine": result(0.0, 0.1),
+        "alarmed": result(-1.0, 0.1, alarms=(Alarm("kind", "seen", "remedy"),)),
+        "bound": result(-2.0, 0.1, statement="lower bound"),
+    }
+    comparison = compare_evidence(results)
+    assert not comparison.converged
+    assert comparison.reasons == (
+        "alarmed: seen: remedy",
+        "bound: log Z is not estimated, but lower bound",
+    )
+    assert [model.converged for model in comparison.models.values()] == [True, False, False]
+    assert comparison.models["fine"].probability_interval == (0.0, 1.0)
+    assert comparison.summary().count("not converged") == 2
+
+
+def test_far_apart_and_frame():
+    pytest.importorskip("pandas")
+    comparison = compare_evidence({"a": result(0.0, 1.0), "b": result(-2000.0, 1.0)})
+    assert comparison.models["b"].probability == 0
+    frame = comparison.to_frame()
+    assert list(frame.index) == ["a", "b"]
+    assert frame.loc["b", "difference"] == -2000
+    assert list(frame.columns)[-1] == "converged"
+    assert "probability_low" in frame
+    assert "a with probability" in repr(comparison)
+
+
+def test_fitted_estimators():
+    """Two Gaussians whose evidences differ by log 2; 4 standard errors."""
+    fitted = {}
+    for name, shift in {"one": 0.0, "half": np.log(0.5)}.items():
+        path = GeometricPath(
+            lambda x, shift=shift: shift - np.sum(x**2, axis=1) / 2,
+            grad=lambda x: -x,
+            base=Gaussian([0, 0], 2.0),
+        )
+        fitted[name] = HAIS(200, 50, random_state=0).fit(path)
+    found = compare_evidence(fitted).models["half"]
+    assert abs(found.difference + np.log(2)) < max(4 * found.difference_std_error, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("fitted", "options", "error", "sentence"),
+    [
+        ({"a": result(0.0)}, {}, ValueError, "at least two"),
+        ([result(0.0), result(1.0)], {}, ValueError, "at least two"),
+        ({"a": result(0.0), "b": 3}, {}, TypeError, r"fitted\['b'\] must be a fitted"),
+        ({"a": result(0.0), "b": result(np.zeros(3), np.ones(3))}, {}, ValueError, "3 rows"),
+        ({"a": result(0.0), "b": result(1.0)}, {"prior": {"a": 1}}, ValueError, "must name"),
+        ({"a": result(0.0), "b": result(1.0)}, {"prior": {"a": 1, "b": 0}}, ValueError, "positive"),
+        ({"a": result(0.0), "b": result(1.0)}, {"level": 2}, ValueError, "between 0 and 1"),
+    ],
+)
+def test_errors(fitted, options, error, sentence):
+    with pytest.raises(error, match=sentence):
+        compare_evidence(fitted, **options)
