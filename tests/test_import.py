@@ -87,11 +87,3 @@ print(hex(out[0]))
     output, errors = run(code, NUMBA_CACHE_DIR="/proc/no/such/folder")
     assert output == "0x6627e8d5\n"
     assert errors.count("no directory for numba's cache is writable") == 1
-
-
-def test_the_module_prints_what_a_bug_report_needs():
-    command = [sys.executable, "-m", "sklpf"]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    assert f"sklpf {sklpf.__version__}" in lines
-    assert any(line.startswith("numba ") for line in lines)
-    assert any("sklpf.models.rbm._path_kernels: " in line for line in lines)

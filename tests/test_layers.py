@@ -63,7 +63,7 @@ def against_the_order(module, code):
 
 def test_every_package_has_its_place():
     assert {folder.parent.name for folder in ROOT.glob("*/__init__.py")} == set(ORDER)
-    assert [file.name for file in ROOT.glob("*.py")] == ["__init__.py"]
+    assert [file.name for file in ROOT.glob("*.py")] == ["__init__.py", "__main__.py"]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)

@@ -96,9 +96,10 @@ class GeometricPath(TemperedPath):
     ------
     ValueError
         If a function gives wrong shapes or +inf, or at five draws of the base NaN, if `grad`
-        disagrees there with differences of `log_density` (relative 1e-4), if `value_and_grad` gives
-        another log density there or comes together with `grad`, if the log density is random, if
-        the base draws points outside `bounds`, or if it can't be a base there.
+        disagrees there with differences of `log_density` (relative 1e-4), if `value_and_grad`
+        gives another log density than `log_density` there or comes together with `grad`, if the
+        log density is random, if the base draws points outside `bounds`, or if it can't be a base
+        there.
     TypeError
         If something is no function, or no base.
 
@@ -302,7 +303,6 @@ class GeometricPath(TemperedPath):
         """
         functions = [f for f in (self.log_density, self.grad) if f is not None]
         are_compiled = self.vectorized and all(hasattr(f, "py_func") for f in functions)
-        are_compiled = are_compiled and self.value_and_grad is None
         base = getattr(self.base, "packed", None)
         if not are_compiled or base is None or self.grad_base is not None:
             return None
@@ -385,8 +385,10 @@ class GeometricPath(TemperedPath):
         comes.
         """
         hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
-        values = self._call(self.log_density, position)
-        return _checked("log_density", values, position, hint, nan_is_zero)
+        values = _numbers("log_density", self._call(self.log_density, position))
+        if nan_is_zero:
+            values = np.where(np.isnan(values), -np.inf, values)
+        return _checked("log_density", values, position, hint)
 
     def _target_and_slope(self, position):
         """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
@@ -399,13 +401,15 @@ class GeometricPath(TemperedPath):
             found = tuple(zip(*[self.value_and_grad(point) for point in position_copy]))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise ValueError("value_and_grad must give a pair: log densities and gradients")
+        log_target = np.array(_numbers("value_and_grad", found[0]))
+        log_target[np.isnan(log_target)] = -np.inf  # as in `at` without it
         slope = np.array(found[1], dtype=np.float64)
         if slope.shape != position.shape:
             raise ValueError(
                 f"value_and_grad must give gradients of shape {position.shape} for as many points,"
                 f" got {slope.shape}"
             )
-        return _checked("value_and_grad", found[0], position, nan_is_zero=True), slope
+        return _checked("value_and_grad", log_target, position), slope
 
     def _target_gradient(self, position):
         return self._call(self.grad, position)
@@ -504,21 +508,22 @@ def _log_base(base, position):
     return _checked("the base's log_density", base.log_density(position), position)
 
 
-def _checked(name, values, position, hint="", nan_is_zero=False):
-    """Log densities (n,) or a ValueError that shows what can't be used; with `nan_is_zero` NaN is a
-    density of 0.
-    """
+def _numbers(name, values):
+    """An array of float64, or a ValueError that shows what can't be one."""
     try:
-        values = np.asarray(values, dtype=np.float64)
+        return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must give numbers, got {values!r:.80}") from error
+
+
+def _checked(name, values, position, hint=""):
+    """Log densities (n,) or a ValueError that shows what can't be used."""
+    values = _numbers(name, values)
     if values.shape != (len(position),):
         raise ValueError(
             f"{name} must give shape {(len(position),)} for as many points, got"
             f" {values.shape}{hint}"
         )
-    if nan_is_zero:
-        values = np.where(np.isnan(values), -np.inf, values)
     bad = np.isnan(values) | (values == np.inf)
     if bad.any():
         raise ValueError(

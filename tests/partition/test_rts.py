@@ -52,7 +52,7 @@ def test_groups_of_a_density_that_is_not_compiled_have_the_same_bits_side_by_sid
         lambda x: -0.5 * ((x - 1.0) ** 2).sum(axis=1), base=Gaussian(np.zeros(2), 4.0)
     )
     rts, runs = RTS(33, 5, 128, transition=RandomWalk(1.0), random_state=0), []
-    for n_blocks in (10, 4):
+    for n_blocks in (10, 1):
         monkeypatch.setattr(_plan, "_FEWEST_BLOCKS", n_blocks)
         runs.append(rts.fit(path).run_)
     for part, other in zip(runs[0].previous, runs[1].previous):

@@ -708,40 +708,6 @@ def test_a_density_too_steep_to_be_tempered_is_refused_at_once():
     assert len(calls) < 1000
 
 
-def test_hmc_goes_straight_on_where_the_gradient_is_not_finite():
-    """4.8 standard errors as above."""
-
-    def grad(x):
-        return np.where(np.abs(x) > 3, np.inf, grad_correlated(x))
-
-    path = make(grad=grad, base=Gaussian([0.0, 0.0], 1.5))
-    fitted = HAIS(n_temperatures=200, random_state=0).fit(path)
-    assert_close(fitted, LOG_Z)
-
-
-def test_compiled_and_plain_moves_reject_nan_alike():
-    def log_density(x):
-        values = np.empty(len(x))
-        for c in range(len(x)):
-            inside = x[c, 0] < 3
-            values[c] = -0.5 * (x[c, 0] ** 2 + x[c, 1] ** 2) if inside else np.nan
-        return values
-
-    def grad(x):
-        return np.where(x < 3, -x, np.nan)
-
-    compiled = make(numba.njit(log_density), grad=numba.njit(grad), base=Gaussian([0, 0], 1.0))
-    plain = make(log_density, grad=grad, base=Gaussian([0, 0], 1.0))
-    fits = [HAIS(n_temperatures=50, random_state=0).fit(path) for path in (plain, compiled)]
-    np.testing.assert_allclose(fits[0].run_.up, fits[1].run_.up, atol=1e-8)
-
-
-def test_levels_that_float64_cannot_tell_apart_are_named():
-    path = make(lambda x: -np.sum(x**2, axis=1) / 2, base=Gaussian([0.0, 0.0], 1e-18))
-    with pytest.raises(ValueError, match="levels can't be told apart"):
-        AIS(n_temperatures=50, ladder="adaptive", transition=RandomWalk(), random_state=0).fit(path)
-
-
 def log_and_grad(x):
     """Both at once."""
     return log_correlated(x), grad_correlated(x)
@@ -825,3 +791,37 @@ def test_value_and_grad_is_checked(options, message):
 def test_a_log_density_that_gives_text_is_refused():
     with pytest.raises(ValueError, match="log_density must give numbers, got"):
         make(lambda x: np.array(["high"] * len(x)))
+
+
+def test_hmc_goes_straight_on_where_the_gradient_is_not_finite():
+    """4.8 standard errors as above."""
+
+    def grad(x):
+        return np.where(np.abs(x) > 3, np.inf, grad_correlated(x))
+
+    path = make(grad=grad, base=Gaussian([0.0, 0.0], 1.5))
+    fitted = HAIS(n_temperatures=200, random_state=0).fit(path)
+    assert_close(fitted, LOG_Z)
+
+
+def test_compiled_and_plain_moves_reject_nan_alike():
+    def log_density(x):
+        values = np.empty(len(x))
+        for c in range(len(x)):
+            inside = x[c, 0] < 3
+            values[c] = -0.5 * (x[c, 0] ** 2 + x[c, 1] ** 2) if inside else np.nan
+        return values
+
+    def grad(x):
+        return np.where(x < 3, -x, np.nan)
+
+    compiled = make(numba.njit(log_density), grad=numba.njit(grad), base=Gaussian([0, 0], 1.0))
+    plain = make(log_density, grad=grad, base=Gaussian([0, 0], 1.0))
+    fits = [HAIS(n_temperatures=50, random_state=0).fit(path) for path in (plain, compiled)]
+    np.testing.assert_allclose(fits[0].run_.up, fits[1].run_.up, atol=1e-8)
+
+
+def test_levels_that_float64_cannot_tell_apart_are_named():
+    path = make(lambda x: -np.sum(x**2, axis=1) / 2, base=Gaussian([0.0, 0.0], 1e-18))
+    with pytest.raises(ValueError, match="levels can't be told apart"):
+        AIS(n_temperatures=50, ladder="adaptive", transition=RandomWalk(), random_state=0).fit(path)
