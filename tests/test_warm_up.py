@@ -73,8 +73,8 @@ def use_rbm(X):
     model.score(X)
     model.pseudo_log_likelihood(X)
     for weights in ("marginal", "joint"):
-        for estimator in estimators(weights=weights):
-            estimator.fit(model)
+        for estimator in estimators():
+            estimator.fit(model.path(weights=weights))
     model.set_params(partition_estimator=None, n_jobs=2).sample(3)
     model.set_params(partition_estimator=ParallelTempering(n_sweeps=64))
     ParallelTempering(2, 4, 64, random_state=0).fit(model._ratio_path(model))

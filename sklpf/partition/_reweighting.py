@@ -16,7 +16,7 @@ from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.sklearn import N_JOBS, Instance
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.partition._rts import RTS
+from sklpf.partition._simulated_tempering import SimulatedTempering
 from sklpf.readings import PartitionResult, Reading, conclude, read
 from sklpf.readings._diagnostics import CURVE, PLAIN_BOUND, Diagnostic
 from sklpf.readings._levels import check_run, known_ratio
@@ -65,7 +65,10 @@ class ReweightingEstimator(PartitionEstimator):
     """
 
     _parameter_constraints = {
-        "sampler": [Instance((ParallelTempering, RTS), "a ParallelTempering() or an RTS()"), None],
+        "sampler": [
+            Instance((ParallelTempering, SimulatedTempering), "a ParallelTempering() or an RTS()"),
+            None,
+        ],
         "random_state": ["random_state"],
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],

@@ -291,7 +291,7 @@ def test_no_estimator_is_left_out_above():
     estimators = {
         kind for kind in public if isinstance(kind, type) and issubclass(kind, PartitionEstimator)
     }
-    assert given == estimators - {PartitionEstimator}
+    assert given == estimators - {PartitionEstimator, sklpf.BridgeSampling}  # which wants draws
 
 
 def test_arrays_of_an_estimator_of_ones_own_have_dimensions_of_their_own():

@@ -309,9 +309,9 @@ def test_extreme_values_stay_finite(noise, scale):
     parameters = means, covariance, noise, probability
     X = np.array([[0.0, 0.0, 0.0], [1.0, -1.0, 1.0]]) * scale
     path = FactorialPath(X, *parameters)
-    np.testing.assert_allclose(
-        Exact().fit(path).log_partition_, brute_force(X, *parameters), rtol=1e-6
-    )
+    with may_not_converge():  # squares of 1e21 are rounded by 100 nats, which is said
+        exact = Exact().fit(path)
+    np.testing.assert_allclose(exact.log_partition_, brute_force(X, *parameters), rtol=1e-6)
     with may_not_converge():
         sampled = AIS(30, 30, random_state=0).fit(path)
     assert np.all(np.isfinite(sampled.log_partition_))
