@@ -7,9 +7,9 @@ level to level. Their figures compare it, on densities with known log Z, with mo
 is drawn anew at every level and with Gaussian Metropolis steps. This page repeats the comparison:
 the error of log Z against the number of levels.
 
-- Two complete products of experts in 36 dimensions, Laplace and Student t (which starts at a
-Student-t base: a Gaussian
-  has lighter tails than the target and would be confidently wrong).
+- Two complete products of experts in 36 dimensions, Laplace and Student t
+  (which starts at a Student-t base: a Gaussian has lighter tails than the
+  target and would be confidently wrong).
 - The evidence of a stiff linear-Gaussian model, whose prior is the base.
 
 The paper's moves have a fixed step of 0.2; ``HMC()`` tunes its own.

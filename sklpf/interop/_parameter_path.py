@@ -33,10 +33,25 @@ class ParameterPath(GeometricPath):
 
     `from_numpyro` and `from_pymc` make it. Its log Z is the log evidence of the model.
 
+    Parameters
+    ----------
+    posterior : object
+        What those functions know of the model: its log density, gradient and transformations.
+    base : object
+        In the unconstrained coordinates, as the parameter of `GeometricPath`.
+    ladder : array-like of shape (K,), default=(0.0, 1.0)
+        Inverse temperatures, increasing in [0, 1].
+
     Attributes
     ----------
     parameter_shapes : dict of str to tuple of int
         Shapes of the parameters, by name.
+
+    Examples
+    --------
+    >>> from sklpf.interop import from_numpyro
+    >>> path = from_numpyro(model, data)  # doctest: +SKIP
+    >>> path.constrain(path.base.sample(10, rng))  # doctest: +SKIP
     """
 
     def __init__(self, posterior: Posterior, *, base: Any, ladder: ArrayLike = (0.0, 1.0)) -> None:

@@ -46,10 +46,28 @@ class PriorTransformPath(GeometricPath):
     """The path from the prior to a posterior in normal coordinates, as `from_prior_transform` makes
     it.
 
+    Parameters
+    ----------
+    posterior : callable
+        The log density of points (n, d) in normal coordinates, giving (n,), in nats.
+    names : sequence of str
+        Of the parameters, one for each dimension.
+    base : object
+        In the normal coordinates, as the parameter of `GeometricPath`.
+    ladder : array-like of shape (K,), default=(0.0, 1.0)
+        Inverse temperatures, increasing in [0, 1].
+
     Attributes
     ----------
     parameter_shapes : dict of str to tuple
         Names of the parameters, each a number.
+
+    Examples
+    --------
+    >>> from sklpf.interop import from_prior_transform
+    >>> path = from_prior_transform(lambda x: -x @ x, lambda u: 10 * u - 5, 2)
+    >>> list(path.parameter_shapes)
+    ['parameter_0', 'parameter_1']
     """
 
     tail_alarms = ()  # beyond the smallest uniform number the likelihood is constant

@@ -49,16 +49,16 @@ class EnergyBasedModel(
     A model has the parameters below, and defines
 
     - ``_begin(X, rng)``: sets what is learned from X once, returns a `Family` and the parameters to
-    start from;
+      start from;
     - ``_coordinates(X)``: rows in the coordinates that the family is trained in, ``_log_volume``
-    log |det| of these;
+      log |det| of these;
     - ``_family_path(family, parameters)``: the path to a density of the family, in these
-    coordinates;
+      coordinates;
     - ``_store(family, parameters)``: sets the fitted attributes;
     - ``_improper()``: why the model has no normaliser, or None;
     - ``_log_density(X)``: log f of the rows, (n,);
     - ``path()``, ``_fitted_arrays()`` as `LogLikelihoodMixin` says; the path's ``rows(state)``
-    gives x.
+      gives x.
     """
 
     partition_estimator: PartitionEstimator | None

@@ -36,7 +36,7 @@ class GenerativeModel(
 
     - ``_learn(X, rng)``: sets what is learned from centred rows, and `_n_features_out`;
     - ``_path(X)``: the path with one target for each of the centred rows X, which can ``simulate(n,
-    rng)``.
+      rng)``.
     """
 
     n_draws: int | None

@@ -75,14 +75,13 @@ class RAISE(PartitionEstimator):
         says it:
 
         - exact: "upper bound", log Z_0 - log mean w over all chains. log Z lies above it by more
-        than t nats with a
-          probability of at most e^-t, whatever the chains do; the interval is one-sided.
+          than t nats with a probability of at most e^-t, whatever the chains do; the interval is
+          one-sided.
         - tempered: "approximate", the same number. It is no bound, and there is no interval.
         - given: "conservative, not a bound", log Z_0 - mean over the starts of log mean w (the
-        chains of one
-          start). The mean of log f minus it over the same rows is, in expectation, at most their
-          log-likelihood under the model that annealing draws from. As a statement about log Z it
-          may err either way: no interval.
+          chains of one start). The mean of log f minus it over the same rows is, in expectation, at
+          most their log-likelihood under the model that annealing draws from. As a statement about
+          log Z it may err either way: no interval.
 
         The standard error is a jackknife over the starts. ``result_.diagnostics`` holds ``starts``
         ("exact", "tempered" or "given"), ``log_weights`` (n_starts, n_chains_per_start),

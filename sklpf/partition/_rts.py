@@ -106,24 +106,22 @@ class RTS(SimulatedTempering):
         log Z at all levels. ``result_.diagnostics`` holds
 
         - ``chain_std_error``, ``jackknife_std_error`` and ``bias`` (equation 15, not subtracted),
-        in nats;
+          in nats;
         - ``curve_std_error`` (K,), by the jackknife, of ``result_.log_partition_curve``;
         - ``shares`` (K,), the averages c_k of the last round, its ``log_pseudo_prior`` (K,), and
-        the ``overlap`` of
-          neighbouring levels (K - 1,);
+          the ``overlap`` of neighbouring levels (K - 1,);
         - ``crossed``, the share of chains that visited both ends of the ladder in production, for
-        every group (10,);
+          every group (10,);
         - ``effective_draws``, how many independent draws an average chain was worth;
         - ``mbar_log_partition``, MBAR's log Z_target - log Z_base from the same samples;
         - ``bar_log_partition`` and ``bar_std_error``, the same difference by `BAR` from all states
-        of the last round;
+          of the last round;
         - ``mbar_t``, ``drift_t``, ``largest_move`` and ``between_groups`` (the share of the target
-        states' variance
-          that lies between groups), the tests behind the alarms;
+          states' variance that lies between groups), the tests behind the alarms;
         - ``n_rounds`` of production and ``sweeps_per_redraw``;
         - ``round_log_partition``, ``round_std_error`` and ``round_sweeps``, log Z, its error by the
-        jackknife and the
-          sweeps of all chains after the pilot and each round, with the result at last.
+          jackknife and the sweeps of all chains after the pilot and each round, with the result at
+          last.
 
         ``run_.rounds`` hold about 5000 systematically thinned vectors log f_k(x) with the levels at
         which these x were moved and the slopes d log f / d beta: 4 MB at 100 levels. Reweighting

@@ -71,7 +71,7 @@ class WangLandau(AdaptiveTempering):
 
         - ``adaptive_n_draws``, the draws of all chains until then;
         - ``adaptive_gain``, by which K times the share of the visits was multiplied: gamma / K of
-        its draws together;
+          its draws together;
         - ``adaptive_evenness``, the smallest over the mean of the histogram;
         - ``adaptive_log_partition``, the estimate of log Z: no result, its error is unknown.
 

@@ -100,14 +100,14 @@ class Parameters(Protocol):
     parameter_shapes: Mapping[str, tuple[int, ...]]
 
     def constrain(self, position: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-        """Return the parameters of points (n, d), by name, each (n, *shape)."""
+        """Return the parameters of points (n, d), by name, each ``(n, *shape)``."""
 
 
 class Unconstrain(Protocol):
     """The points of named parameters are known."""
 
     def unconstrain(self, values: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
-        """Return the points (n, d) of parameters by name, each (n, *shape)."""
+        """Return the points (n, d) of parameters by name, each ``(n, *shape)``."""
 
 
 class Gradients(Protocol):

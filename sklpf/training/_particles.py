@@ -62,8 +62,8 @@ class Particles:
 
     `start` draws them from the base and takes them up a ladder; `update` weights them by log f_new
     - log f_old where they stand, and moves them. Both are steps of one sequential Monte Carlo
-    sampler (Jarzynski 1997; Del Moral et al. 2006): within a group particles are resampled when
-    fewer than half of them count. The 10 groups' estimates of Z are independent and unbiased.
+      sampler (Jarzynski 1997; Del Moral et al. 2006): within a group particles are resampled when
+      fewer than half of them count. The 10 groups' estimates of Z are independent and unbiased.
 
     Parameters
     ----------
