@@ -49,8 +49,8 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         there on, maximum likelihood by persistent chains (Younes 1989; Tieleman 2008).
     alpha : float, default=1e-4
         Strength of the penalty on couplings, per row of data: ``alpha * (l1_ratio * sum(abs(J)) +
-        (1 - l1_ratio) * sum(J**2) / 2)``, sums over pairs. With 0 couplings may be infinite, where one
-        column determines another.
+        (1 - l1_ratio) * sum(J**2) / 2)``, sums over pairs. With 0 couplings may be infinite, where
+        one column determines another.
     l1_ratio : float, default=0.0
         Share of the penalty that is L1, which makes couplings exactly 0 with "pl".
     graph : array-like or sparse matrix of shape (n_features, n_features) or None, default=None
