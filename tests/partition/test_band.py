@@ -35,7 +35,7 @@ def runs(estimator, problem, n_seeds):
     return np.array(rows).T
 
 
-@pytest.mark.parametrize("n_seeds", [15, pytest.param(60, marks=pytest.mark.large)])
+@pytest.mark.parametrize("n_seeds", [15, pytest.param(30, marks=pytest.mark.large)])
 @pytest.mark.parametrize(
     ("estimator", "fewest"),  # of 240 runs must converge: flagging everything is no way out
     [

@@ -255,7 +255,7 @@ def test_runs_are_kept_apart(problem, fitted):
         SAMS().fit(fitted.run_)
 
 
-@pytest.mark.parametrize("n_seeds", [8, pytest.param(40, marks=pytest.mark.large)])
+@pytest.mark.parametrize("n_seeds", [8, pytest.param(20, marks=pytest.mark.large)])
 @pytest.mark.parametrize("kind", ["gaussian 2-D, condition 1", "laplace 6-D"])
 def test_converged_intervals_cover(kind, n_seeds):
     """Each test fails in 1e-4 of the cases where intervals cover 94 %."""
