@@ -35,6 +35,7 @@ NO_ALARMS = (
     "an estimator of log Z (such as",
     "compiling kernels, once",
     "compiles what it needs at its first use",
+    "compiled kernels (others are",
     "log Z is not estimated, but",
     "a ParallelTempering() or an RTS()",
     "a move (such as HMC())",

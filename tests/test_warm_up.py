@@ -64,8 +64,8 @@ def signatures():
     }
 
 
-def estimators(**parameters):
-    return [estimator.set_params(random_state=0, **parameters) for estimator in ESTIMATORS]
+def estimators():
+    return [estimator.set_params(random_state=0) for estimator in ESTIMATORS]
 
 
 def use_rbm(X):
@@ -98,7 +98,7 @@ def use_topics(X):
         3, learning_method="gibbs", learn_topic_word_prior=True, max_iter=2, n_init=2
     )
     model.set_params(learn_doc_topic_prior=True, random_state=0).fit(X).transform(X)
-    for estimator in estimators(weights=None)[:5]:
+    for estimator in estimators()[:5]:
         estimator.fit(model.path(X[:2]))
 
 
@@ -111,7 +111,7 @@ def use_mixture(X):
         model = FactorialMixture(4, max_iter=3, n_moves=1, random_state=0, **options).fit(X)
         model.transform(X)
         model.score(X[:3])
-    for estimator in estimators(weights=None)[:5]:
+    for estimator in estimators()[:5]:
         estimator.fit(model.path(X[:2]))
 
 
