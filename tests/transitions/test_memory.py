@@ -198,7 +198,7 @@ def test_jobs_and_segments_do_not_show(name):
     assert not np.allclose(sums(fit(name, transition=Forgets())), whole, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("n_saved", [5, pytest.param(30, marks=pytest.mark.large)])
+@pytest.mark.parametrize("n_saved", [5, pytest.param(15, marks=pytest.mark.large)])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_an_interrupted_run_goes_on_with_the_same_bits(name, n_saved, tmp_path):
     path = Circle()
