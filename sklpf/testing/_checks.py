@@ -146,12 +146,17 @@ def check_transition(
     Raises
     ------
     TypeError
-        If the path lacks a capability that the transition needs.
+        If `transition` is no move, or the path lacks a capability that it needs.
     ValueError
         If the weights degenerate, so that the test would have no power: add levels.
     AssertionError
         If the transition is wrong, never moves, changes its input or ignores its stream.
     """
+    if not isinstance(transition, Transition):
+        raise TypeError(
+            f"transition must be a move such as HMC(), got {type(transition).__name__}: give"
+            " check_transition(path, transition)"
+        )
     transition.check(path)
     stream = Stream(stream_key(random_state))
     n_levels = len(path.ladder)
@@ -285,9 +290,16 @@ def check_partition_estimator(
 
     Raises
     ------
+    TypeError
+        If `estimator` is none.
     AssertionError
         With a sentence that says what is broken.
     """
+    if not isinstance(estimator, PartitionEstimator):
+        raise TypeError(
+            f"estimator must be an estimator of log Z such as AIS(), got"
+            f" {type(estimator).__name__}: give check_partition_estimator(estimator, problem)"
+        )
     name = f"{type(estimator).__name__} on {problem[0]}"
     fitted = _fit(estimator, problem[1], random_state)
     result = fitted.result_
