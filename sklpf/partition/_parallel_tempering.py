@@ -83,8 +83,9 @@ class ParallelTempering(PartitionEstimator):
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
         See `PartitionEstimator`. The interval uses Student t with G - 1 degrees of freedom. The
-        standard error is at least the median one of the last three rounds, each scaled to the
-        length of the last: a round that misses a rare mode is low and has a small error at once.
+        standard error is that of the last round, or the median of those of the last three, scaled
+        to its length, where that is larger: a round that hardly meets a rare mode is low and has a
+        small error of its own.
         ``result_.diagnostics`` holds ``rejection`` and ``overlap`` (K - 1,) of neighbouring levels,
         ``curve_std_error`` (K,) of ``result_.log_partition_curve``, ``barrier`` (Lambda),
         ``round_trips`` (G,), ``ladder_log_partitions`` (G,), ``between_ladders`` (the share of the
@@ -101,17 +102,13 @@ class ParallelTempering(PartitionEstimator):
     -----
     Not converged if a ladder of the last round has seen no round trip between the base and the
     target; if more than a tenth of the variance of the states at the target (``path.summary``) lies
-    between ladders, which then sit in different modes; if the two halves of the last round disagree,
-    or its forward and reverse stepping stones (with Bennett's ratio: if both disagree with it), by
+    between ladders, which then sit in different modes; if the two halves of the last round, or its
+    forward and reverse stepping stones, disagree (with Bennett's ratio: if both disagree with it) by
     more than 0.01 nats and with a false-alarm rate of 0.1 % each (a round that raises one of these
     is followed by another of its length, once); if neighbouring levels don't overlap (log Z may
     then come out infinite or NaN, with an infinite standard error); if the path has a lower bound
     of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded; or if `tol` is not
     reached. A mode that no chain has visited raises no alarm.
-
-    The standard error is that of the last round, or the median of those of the last three rounds,
-    scaled to its length, where that is larger: a round that hardly met a rare mode has a small
-    error of its own.
 
     Examples
     --------

@@ -118,11 +118,12 @@ def differences(run: ExchangeRun) -> tuple[Difference, Difference]:
         return drift, difference(lambda keep: np.subtract(*both(keep))[pair:].sum(), run.n_groups)
 
     ratios = pair_ratios(run)
+
+    def beside(side):
+        return difference(lambda keep: (ratios(keep) - both(keep)[side])[pair:].sum(), run.n_groups)
+
     with np.errstate(invalid="ignore"):  # levels that don't overlap
-        against = [
-            difference(lambda keep: (ratios(keep) - both(keep)[side])[pair:].sum(), run.n_groups)
-            for side in (0, 1)
-        ]
+        against = [beside(0), beside(1)]
     return drift, min(against, key=lambda one: abs(one.t))
 
 

@@ -6,8 +6,8 @@
 Every RBM is trained here, on data that are drawn here or on scikit-learn's digits, and has at most
 14 hidden units, so that its log Z is known. With --rare each has one unit more, a narrow mode that
 holds 1, 2, 5 or 10 % of the mass and that the base knows nothing of. The samplers run with their
-defaults and with fewer sweeps. Every run is appended to the results file as it ends, and an interrupted benchmark goes on
-where it stopped. Prints Markdown.
+defaults and with fewer sweeps. Every run is appended to the results file as it ends, and an
+interrupted benchmark goes on where it stopped. Prints Markdown.
 """
 
 from __future__ import annotations
