@@ -103,8 +103,8 @@ class ParallelTempering(PartitionEstimator):
     Not converged if a ladder of the last round has seen no round trip between the base and the
     target; if more than a tenth of the variance of the states at the target (``path.summary``) lies
     between ladders, which then sit in different modes; if the two halves of the last round, or its
-    forward and reverse stepping stones, disagree (with Bennett's ratio: if both disagree with it) by
-    more than 0.01 nats and with a false-alarm rate of 0.1 % each (a round that raises one of these
+    forward and reverse stepping stones, disagree (with Bennett's ratio: both with it) by more
+    than 0.01 nats and with a false-alarm rate of 0.1 % each (a round that raises one of these
     is followed by another of its length, once); if neighbouring levels don't overlap (log Z may
     then come out infinite or NaN, with an infinite standard error); if the path has a lower bound
     of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded; or if `tol` is not
