@@ -1,15 +1,15 @@
 """Do samplers say it when a region of an RBM that holds much of its mass was missed?
 
     python tests/benchmarks/missing_regions.py RESULTS [--models 24] [--first 0]
-    [--shares 0.05 0.1 0.2 0.4] [--kinds added weak row] [--estimators AIS ...] [--report]
+    [--shares 0.05 0.1 0.2 0.4] [--kinds added plain] [--estimators AIS ...] [--report]
 
 Every RBM is trained here, on data that are drawn here or on scikit-learn's digits, and has at most
 14 hidden units, so that its log Z is known.
 
 - added: one hidden unit more, with weights of +-3 in a random pattern, and the bias that gives its
   states the share; the base's mean is that of the mixture.
-- weak: eight weak units that hold such a pattern together, which random starts don't reach; a row
-  of the pattern is among those that training has left.
+- behind decoys: ten units more have hardly any mass, but rule random starts, so that none of these
+  leads to the pattern; a row of the pattern is among those that training has left.
 - plain: the RBM as it is.
 
 Every run is appended to the results as it ends, and an interrupted benchmark goes on where it
@@ -100,24 +100,23 @@ def problem(model: int, kind: str, share: float):
     rng = np.random.default_rng([78, model])
     if kind == "plain":
         return RBMPath(components, visible, hidden, mean, starts=rows), log_partition
-    n_weak = 1 if kind == "added" else 8
-    pattern = 2.0 * rng.integers(2, size=len(visible)) - 1
-    weights = np.full((n_weak, 1), 3 / n_weak) * pattern
-    wide = np.vstack([components, weights])
-
-    def log_z(bias):
-        return Exact().fit(RBMPath(wide, visible, np.r_[hidden, bias], mean)).log_partition_
-
-    # The units' states have weights exp(b k) for k units that are on: find b for the share.
-    with_all = RBMPath(components, visible + 3 * pattern, hidden, mean)
-    target = log_partition + np.log(share / (1 - share))
-    bias = np.full(n_weak, (target - Exact().fit(with_all).log_partition_) / n_weak)
-    hole = expit(visible + 3 * pattern)
-    mean = np.clip((1 - share) * mean + share * hole, 0.001, 0.999)
-    if kind == "weak":
-        rows = np.concatenate([rows, [pattern > 0]])
-    path = RBMPath(wide, visible, np.r_[hidden, bias], mean, starts=rows)
-    return path, log_z(bias)
+    n_decoys = 10 if kind == "behind decoys" else 0
+    patterns = 2.0 * rng.integers(2, size=(1 + n_decoys, len(visible))) - 1
+    weights = np.vstack([3 * patterns[:1], 30 * patterns[1:]])
+    log_odds = np.r_[np.log(share / (1 - share)), np.full(n_decoys, -12.0)]
+    alone = (RBMPath(components, visible + shift, hidden, mean) for shift in weights)
+    biases = log_odds + log_partition - [Exact().fit(path).log_partition_ for path in alone]
+    mean = (1 - share) * mean + share * expit(visible + weights[0])
+    if n_decoys:
+        rows = np.concatenate([rows, patterns[:1] > 0])
+    path = RBMPath(
+        np.vstack([components, weights]),
+        visible,
+        np.r_[hidden, biases],
+        np.clip(mean, 0.001, 0.999),
+        starts=rows,
+    )
+    return path, log_partition + np.log1p(np.exp(log_odds).sum())
 
 
 def run(model: int, kind: str, share: float, name: str, seed: int) -> dict:
@@ -195,7 +194,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--shares", nargs="*", type=float, default=[0.05, 0.1, 0.2, 0.4])
-    parser.add_argument("--kinds", nargs="*", default=["added", "weak", "plain"])
+    parser.add_argument("--kinds", nargs="*", default=["added", "behind decoys", "plain"])
     parser.add_argument("--estimators", nargs="*", default=ESTIMATORS)
     parser.add_argument("--report", action="store_true")
     args = parser.parse_args()

@@ -31,6 +31,7 @@ _ROWS_AT_ONCE = 1000
 # Of regions.
 _HIDDEN_OF_A_REGION = 16
 _REGION_DRAWS = 400
+_RADIUS_DRAWS = 100
 _SHARE_OF_A_REGION = 0.98
 _WORK_PER_SEGMENT = 2e10  # weights times sweeps of one block, about a second
 
@@ -310,13 +311,14 @@ class RBMPath(KernelPath):
         """The number of units that differ at most from the mode of the first p(v | h), and logs of
         estimates of the mass of that ball.
         """
-        which = rng.integers(len(fields), size=_REGION_DRAWS)
-        v = rng.random((_REGION_DRAWS, fields.shape[1])) < expit(fields[which])
-        distances = np.sum(v != (fields[0] > 0), axis=1)
-        radius = np.quantile(distances, _SHARE_OF_A_REGION)
+        mode = fields[0] > 0
+        v = _drawn(fields, _RADIUS_DRAWS, rng)  # of their own, else masses would be too large
+        radius = np.quantile(np.sum(v != mode, axis=1), _SHARE_OF_A_REGION)
+
+        v = _drawn(fields, _REGION_DRAWS, rng)
         log_norms = np.logaddexp(0, fields).sum(axis=1)
-        log_q = log_mean_exp(v @ fields.T - log_norms, axis=1)
-        log_weights = np.where(distances <= radius, self._log_f_of_rows(v) - log_q, -np.inf)
+        log_weights = self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1)
+        log_weights[np.sum(v != mode, axis=1) > radius] = -np.inf
         return float(radius), log_mean_exp(log_weights.reshape(_BOUND_GROUPS, -1), axis=1)
 
     def _random_rows(self, rng):
@@ -482,6 +484,12 @@ def _check_parameters(components, intercept_visible, intercept_hidden, base_mean
         raise ValueError(
             "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
         )
+
+
+def _drawn(fields, n, rng):
+    """Rows (n, n_visible) of bool from a mixture of independent units with these inputs."""
+    mean = expit(fields[rng.integers(len(fields), size=n)])
+    return rng.random(mean.shape) < mean
 
 
 def _at_mode(fields, units):
