@@ -30,8 +30,10 @@ _BOUND_GROUPS = 10
 _ROWS_AT_ONCE = 1000
 # Of regions.
 _HIDDEN_OF_A_REGION = 16
-_REGION_DRAWS = 400
-_RADIUS_DRAWS = 100
+_SCREENING_DRAWS = 40
+_MOST_REGIONS = 20
+_REGION_DRAWS = 200
+_RADIUS_DRAWS = 50
 _SHARE_OF_A_REGION = 0.98
 _WORK_PER_SEGMENT = 2e10  # weights times sweeps of one block, about a second
 
@@ -287,7 +289,8 @@ class RBMPath(KernelPath):
         random and at `starts`.
 
         A ball holds 98 % of the draws from a mixture of a few p(v | h), all of one chain, which are
-        weighted for its mass.
+        weighted for its mass. At most twenty are given, those with the most mass whose centres lie
+        in none of the others.
         """
         rng = stream.generator()
         rows = np.concatenate([self._random_rows(rng), self.starts])
@@ -301,21 +304,26 @@ class RBMPath(KernelPath):
         _, distinct = np.unique(fields[:, 0] > 0, axis=0, return_index=True)
         fields = fields[np.sort(distinct)]
 
-        radii = np.empty(len(fields))
-        log_masses = np.empty((len(fields), _BOUND_GROUPS))
-        for r, own in enumerate(fields):
-            radii[r], log_masses[r] = self._ball(own, rng)
-        return Regions((fields[:, 0] > 0).astype(np.uint8), np.sqrt(radii), log_masses)
+        modes = fields[:, 0] > 0
+        balls = [self._ball(own, _SCREENING_DRAWS, rng) for own in fields]
+        chosen: list[int] = []
+        for r in np.argsort([-np.logaddexp.reduce(masses) for _, masses in balls]):
+            apart = (np.sum(modes[r] != modes[k]) > balls[k][0] for k in chosen)
+            if all(apart) and len(chosen) < _MOST_REGIONS:
+                chosen.append(r)
+        balls = [self._ball(fields[r], _REGION_DRAWS, rng) for r in chosen]
+        radii, log_masses = map(np.array, zip(*balls))
+        return Regions(modes[chosen].astype(np.uint8), np.sqrt(radii), log_masses)
 
-    def _ball(self, fields, rng) -> tuple[float, NDArray[np.float64]]:
+    def _ball(self, fields, n, rng) -> tuple[float, NDArray[np.float64]]:
         """The number of units that differ at most from the mode of the first p(v | h), and logs of
-        estimates of the mass of that ball.
+        estimates of the mass of that ball, of n draws.
         """
         mode = fields[0] > 0
         v = _drawn(fields, _RADIUS_DRAWS, rng)  # of their own, else masses would be too large
         radius = np.quantile(np.sum(v != mode, axis=1), _SHARE_OF_A_REGION)
 
-        v = _drawn(fields, _REGION_DRAWS, rng)
+        v = _drawn(fields, n, rng)
         log_norms = np.logaddexp(0, fields).sum(axis=1)
         log_weights = self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1)
         log_weights[np.sum(v != mode, axis=1) > radius] = -np.inf
