@@ -30,7 +30,17 @@ class Regions(NamedTuple):
     factors: NDArray[np.float64] | None = None
 
     def contain(self, points: NDArray) -> NDArray[np.bool_]:
-        """Return which points (n, d) lie in each region, shape (n, R)."""
+        """Return which points lie in which regions.
+
+        Parameters
+        ----------
+        points : array-like of shape (n, d)
+            Rows, or points of R^d.
+
+        Returns
+        -------
+        inside : ndarray of bool of shape (n, R)
+        """
         points = np.asarray(points, dtype=np.float64)
         centres = np.asarray(self.centres, dtype=np.float64)
         if self.factors is None:

@@ -31,8 +31,9 @@ _ROWS_AT_ONCE = 1000
 # Of regions.
 _HIDDEN_OF_A_REGION = 16
 _SCREENING_DRAWS = 40
-_MOST_REGIONS = 20
-_REGION_DRAWS = 200
+_FEWEST_REGIONS = 20
+_REGION_WORK = int(2e9)  # multiplications by a weight, about 0.1 s
+_REGION_DRAWS = 400
 _RADIUS_DRAWS = 50
 _SHARE_OF_A_REGION = 0.98
 _WORK_PER_SEGMENT = 2e10  # weights times sweeps of one block, about a second
@@ -289,8 +290,8 @@ class RBMPath(KernelPath):
         random and at `starts`.
 
         A ball holds 98 % of the draws from a mixture of a few p(v | h), all of one chain, which are
-        weighted for its mass. At most twenty are given, those with the most mass whose centres lie
-        in none of the others.
+        weighted for its mass. Of two around nearly the same mode one is given, and of a large model
+        those with the most mass.
         """
         rng = stream.generator()
         rows = np.concatenate([self._random_rows(rng), self.starts])
@@ -306,10 +307,11 @@ class RBMPath(KernelPath):
 
         modes = fields[:, 0] > 0
         balls = [self._ball(own, _SCREENING_DRAWS, rng) for own in fields]
+        most = max(_FEWEST_REGIONS, _REGION_WORK // (self.components.size * _REGION_DRAWS))
         chosen: list[int] = []
         for r in np.argsort([-np.logaddexp.reduce(masses) for _, masses in balls]):
-            apart = (np.sum(modes[r] != modes[k]) > balls[k][0] for k in chosen)
-            if all(apart) and len(chosen) < _MOST_REGIONS:
+            apart = (np.sum(modes[r] != modes[k]) > min(balls[r][0], balls[k][0]) for k in chosen)
+            if len(chosen) < most and all(apart):
                 chosen.append(r)
         balls = [self._ball(fields[r], _REGION_DRAWS, rng) for r in chosen]
         radii, log_masses = map(np.array, zip(*balls))
