@@ -24,6 +24,7 @@ from sklpf.paths._capabilities import (
     GibbsMove,
     Gradients,
     Interpolation,
+    LocalMasses,
     Parameters,
     Proposal,
     Rows,
@@ -36,6 +37,7 @@ from sklpf.paths._conditional_modes import Modes, iterated_conditional_modes
 from sklpf.paths._elliptical import Gaussian, StudentT
 from sklpf.paths._geometric import GeometricPath
 from sklpf.paths._ladders import LADDERS, make_ladder
+from sklpf.paths._regions import Regions
 
 __all__ = [
     "LADDERS",
@@ -62,10 +64,12 @@ __all__ = [
     "GibbsMove",
     "Gradients",
     "Interpolation",
+    "LocalMasses",
     "Modes",
     "Parameters",
     "Path",
     "Proposal",
+    "Regions",
     "Rows",
     "SimulatedRows",
     "Stream",
