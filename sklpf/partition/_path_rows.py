@@ -1,4 +1,5 @@
-"""Many rows of data, one log Z for each: a row runs by itself, and blocks of rows run in parallel.
+"""Many rows of data, one log Z for each: a row runs by itself, or in turn with others whose
+densities are computed in the same call (`JointRows`), and blocks of rows run in parallel.
 
 A row's random numbers are keyed by (seed, the row's content) and no arithmetic mixes rows, so a
 row's result depends on neither the other rows nor their order. Equal rows are computed once. Moves
@@ -22,7 +23,8 @@ from numpy.typing import NDArray
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
-from sklpf.paths import Rows, SimulatedRows
+from sklpf._utils.turns import in_turn
+from sklpf.paths import JointRows, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
 from sklpf.readings import Diagnostic, PartitionResult
 from sklpf.runs._plan import n_tuning_moves
@@ -67,12 +69,27 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
 def each_row(
     estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]
 ) -> Iterator[PartitionResult]:
-    """Estimate one row after the other."""
+    """Estimate one row after the other, or side by side where they share their densities."""
+    if has(path, JointRows):
+        tasks = [
+            functools.partial(_estimate_asking, estimator, path, row, seed)
+            for row, seed in zip(rows, seeds)
+        ]
+        yield from in_turn(tasks, path.answer)
+        return
     for row, seed in zip(rows, seeds):
-        try:
-            yield estimator._estimate(path.row(row), seed)
-        except ValueError as error:
-            raise ValueError(f"row {row}: {error}") from error
+        yield _estimate_row(estimator, path.row(row), row, seed)
+
+
+def _estimate_asking(estimator, path, row, seed, ask) -> PartitionResult:
+    return _estimate_row(estimator, path.asking_row(row, ask), row, seed)
+
+
+def _estimate_row(estimator, path, row, seed) -> PartitionResult:
+    try:
+        return estimator._estimate(path, seed)
+    except ValueError as error:
+        raise ValueError(f"row {row}: {error}") from error
 
 
 def cut_by_cost(costs: NDArray[np.float64]) -> NDArray[np.int64]:
