@@ -49,7 +49,8 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
     _check(path)
     checkpoint = estimator._checkpoint(path, seed) if hasattr(estimator, "checkpoint") else None
     rows, row_of, seeds = _distinct(path, seed)
-    bounds = cut_by_cost(path.row_cost(rows))
+    # Rows of one block share their calls: there, few blocks are faster than many jobs.
+    bounds = cut_by_cost(path.row_cost(rows), 1 if has(path, JointRows) else 8)
     estimator, n_tuning = _tune_once(estimator, path)
     carries = run_segments(
         functools.partial(_start, bounds),
@@ -92,11 +93,11 @@ def _estimate_row(estimator, path, row, seed) -> PartitionResult:
         raise ValueError(f"row {row}: {error}") from error
 
 
-def cut_by_cost(costs: NDArray[np.float64]) -> NDArray[np.int64]:
+def cut_by_cost(costs: NDArray[np.float64], fewest_blocks: int = 8) -> NDArray[np.int64]:
     """First row of every block and the end: blocks of about equal cost, 8 or more where the rows
     allow.
     """
-    n_blocks = min(len(costs), max(8, -(-len(costs) // _ROWS_PER_BLOCK)))
+    n_blocks = min(len(costs), max(fewest_blocks, -(-len(costs) // _ROWS_PER_BLOCK)))
     total = np.cumsum(costs)
     inner = np.searchsorted(total, total[-1] * np.arange(1, n_blocks) / n_blocks * (1 - 1e-12)) + 1
     return np.unique(np.concatenate([[0], np.minimum(inner, len(costs)), [len(costs)]]))

@@ -217,12 +217,14 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
 def _widened(encode, n_latents, X):
     """Mean and standard deviations of the base of each row: what the encoder says, widened."""
     parts = [np.asarray(part, dtype=np.float64) for part in encode(X)]
-    shape = len(X), n_latents
-    for name, part in zip(("mean", "log variance"), parts, strict=True):
-        if part.shape != shape:
+    wanted = "encoder must give mean and log variance of the latent variables"
+    if len(parts) != 2:
+        raise ValueError(f"{wanted}, got {len(parts)} arrays")
+    for name, part in zip(("mean", "log variance"), parts):
+        if part.shape != (len(X), n_latents):
             raise ValueError(
-                f"encoder must give mean and log variance of the shape {shape} for {len(X)}"
-                f" rows, got a {name} of shape {part.shape}"
+                f"{wanted}, of shape {(len(X), n_latents)} for {len(X)} rows, got a {name} of shape"
+                f" {part.shape}"
             )
         if not np.isfinite(part).all():
             raise ValueError(f"encoder gave NaN or infinity as {name}")

@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from sklpf import HAIS, compare
 from sklpf._utils.parallel import Checkpoint
+from sklpf.partition import _path_rows
 from sklpf.testing import check_path
 from sklpf.transitions import HMC
 
@@ -56,6 +57,18 @@ def test_a_network_with_real_rows_agrees_with_a_grid():
     model = network.model(likelihood="gaussian", noise_std=0.3)
     rows = model.sample(25, random_state=2)
     assert_right(model, rows, network.log_likelihood(rows, 0.3))
+
+
+def test_an_encoder_changes_where_chains_start_and_not_what_is_estimated():
+    linear = Linear(3, 8, 0.2)
+    rows = linear.model().sample(25, random_state=2)
+    encoded = linear.model(encoder=linear.encoder)
+    assert_right(encoded, rows, linear.log_likelihood(rows))
+    path = encoded.path(rows)
+    mean, log_variance = linear.encoder(rows)
+    np.testing.assert_allclose(path.center, mean)
+    np.testing.assert_allclose(path.scale, 1.5 * np.exp(log_variance / 2))
+    check_path(path.row(0))
 
 
 def test_probabilities_of_all_binary_rows_sum_to_one():
@@ -126,34 +139,31 @@ def test_rows_share_calls_of_the_decoder():
     calls = []
 
     def decoder(z):
-        calls.append(len(z))
+        calls.append(z.shape)
         return NETWORK.decoder(z)
 
     watched = Layers([2, 20, 12], 2.0)
     watched.decoder = decoder
-    model = watched.model(partition_estimator=HAIS(20, 30, transition=HMC(0.2), random_state=3))
+    estimator = HAIS(20, 30, ladder="linear", transition=HMC(0.2), random_state=3)
+    model = watched.model(partition_estimator=estimator)
     counts = []
-    for rows in (X[:1], np.repeat(X[:1], 8, axis=0), X[:8]):
+    for rows in (X[:1], X[:12], np.repeat(X, 70, axis=0)):
         calls.clear()
         with may_not_converge():
             model.score_samples(rows)
         counts.append(len(calls))
-    # Equal rows are computed once; eight rows of 20 chains are at least eight blocks of one row.
-    assert counts[0] == counts[1] <= counts[2]
-    path = model.path(X[:8])
-    rows = [path.asking_row(t, None) for t in range(8)]
-    assert len({row.X.tobytes() for row in rows}) == 8
+    assert counts[0] == counts[1] == counts[2]  # 12 rows of 20 chains fit into 256 points
 
 
 def test_a_run_that_was_interrupted_goes_on_with_the_same_bits(tmp_path, monkeypatch):
-    network = NETWORK
-    path = network.model().path(X[:9])
+    path = MODEL.path(X[:6])
+    monkeypatch.setattr(_path_rows, "_ROWS_PER_BLOCK", 2)
     saved = []
 
     def save(self, *arguments, save=Checkpoint.save):
         save(self, *arguments)
         saved.append(None)
-        if len(saved) == 3:
+        if len(saved) == 1:
             raise KeyboardInterrupt
 
     estimator = clone(SHORT).set_params(checkpoint=tmp_path)
@@ -173,7 +183,7 @@ def test_the_path_of_a_row_is_one_as_others_are():
 
 
 def test_scores_and_intervals_are_those_of_the_rows():
-    model = NETWORK.model(partition_estimator=HAIS(50, 60))
+    model = NETWORK.model(partition_estimator=HAIS(40, 30))
     interval = model.score_interval(X)
     assert model.score(X) == interval.mean == model.score_samples(X).mean()
     low, high = interval.partition
@@ -206,6 +216,20 @@ def test_rows_that_do_not_suit_are_refused():
     with pytest.raises(ValueError, match="has 3 features, but the decoder gives 12"):
         MODEL.fit(X[:, :3])
     assert MODEL.path(X).n_rows == len(X)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "message"),
+    [
+        (lambda X: (X[:, :2], X[:, :3]), "log variance of shape"),
+        (lambda X: (X[:, :2],), "encoder must give mean and log variance"),
+        (lambda X: X[:, :2], "encoder must give mean and log variance"),
+        (lambda X: (X[:, :2] * np.nan, X[:, :2]), "NaN or infinity as mean"),
+    ],
+)
+def test_encoders_that_can_not_be_used_are_refused(encoder, message):
+    with pytest.raises(ValueError, match=message):
+        NETWORK.model(encoder=encoder).path(X)
 
 
 def test_a_network_that_turns_nan_far_out_says_where():
