@@ -177,7 +177,7 @@ def _on_one_job(estimator):
 
 
 def _start(bounds, block):
-    return np.empty((0, 5)), np.empty((0, 3), dtype="U1")
+    return np.empty((0, 6)), np.empty((0, 3), dtype="U1")
 
 
 def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
@@ -188,15 +188,16 @@ def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
         path, rows[chosen].tolist(), seeds[chosen]
     ):  # holds one result at a time
         r = _judge_move(r, getattr(estimator, "transition", None))
+        gap = r.diagnostics.get("gap", np.nan)
         numbers.append(
-            (r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps)
+            (r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps, gap)
         )
         texts.append((r.method, r.statement, json.dumps([astuple(alarm) for alarm in r.alarms])))
     return np.array(numbers, dtype=float), np.array(texts)
 
 
 def _combine(numbers, texts, row_of) -> PartitionResult:
-    log_partition, std_error, degrees_of_freedom, converged, _ = numbers[row_of].T.copy()
+    log_partition, std_error, degrees_of_freedom, converged, _, gaps = numbers[row_of].T.copy()
     counts = np.bincount(row_of)
     statements = {statement for _, statement, _ in texts}
     return PartitionResult(
@@ -206,16 +207,29 @@ def _combine(numbers, texts, row_of) -> PartitionResult:
         degrees_of_freedom=degrees_of_freedom,
         statement=_joint_statement(statements),
         alarms=_counted([alarms for _, _, alarms in texts], counts),
-        n_sweeps=int(numbers[:, -1].sum()),
+        n_sweeps=int(numbers[:, 4].sum()),
         diagnostics={
             "converged": converged.astype(bool),
             "n_distinct": len(numbers),
             "mean": float(log_partition.mean()),
             "mean_std_error": float(np.sqrt(np.sum((counts * numbers[:, 1]) ** 2)) / len(row_of)),
+            **_mean_gap(gaps),
         },
         bias=-(std_error**2) / 2,
         described={"n_distinct": Diagnostic("different rows")},
     )
+
+
+def _mean_gap(gaps) -> dict[str, float]:
+    """Mean over rows of the gap between two directions, of estimators that have one, and its
+    standard error over rows.
+    """
+    if len(gaps) < 2 or np.isnan(gaps).any():
+        return {}
+    return {
+        "gap": float(gaps.mean()),
+        "gap_std_error": float(gaps.std(ddof=1) / np.sqrt(len(gaps))),
+    }
 
 
 def _joint_statement(statements: set[str]) -> str:

@@ -124,6 +124,15 @@ class TargetDraws(Protocol):
         """Return the state of n chains, exact and independent draws from the last level."""
 
 
+class ExactStart(Protocol):
+    """One exact draw from the target is known, as of the latent variables of a row that was drawn
+    from a model.
+    """
+
+    def exact_start(self) -> Any:
+        """Return the state of one chain."""
+
+
 class BoundDraws(Protocol):
     """Z can be bounded from below without the path's base."""
 

@@ -46,8 +46,10 @@ class Layers:
         if noise_std is None:
             given = X @ a.T - np.logaddexp(0, a).sum(axis=1)
         else:
-            squares = ((X[:, np.newaxis] - a) ** 2).sum(axis=2) / noise_std**2
-            given = -0.5 * squares - X.shape[1] * np.log(noise_std * np.sqrt(2 * np.pi))
+            squares = np.sum(X**2, axis=1)[:, np.newaxis] - 2 * X @ a.T + np.sum(a**2, axis=1)
+            given = -0.5 * squares / noise_std**2 - X.shape[1] * np.log(
+                noise_std * np.sqrt(2 * np.pi)
+            )
         log_prior = -0.5 * np.sum(z**2, axis=1) - d / 2 * np.log(2 * np.pi)
         return logsumexp(given + log_prior, axis=1) + d * np.log(axis[1] - axis[0])
 

@@ -191,10 +191,33 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         path : DecoderPath
         """
         check_is_fitted(self)
+        return self._path(self._validate(X))
+
+    def simulated_path(self, n_rows: int, random_state=None) -> DecoderPath:
+        """Return the path of rows that are drawn from the model, of which `BDMC` knows exact draws.
+
+        The gap that it finds on such rows says whether settings are good enough for real ones (Wu
+        et al. 2017).
+
+        Parameters
+        ----------
+        n_rows : int
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        path : DecoderPath
+        """
+        check_is_fitted(self)
+        check_n_samples(n_rows)
+        latents, X = self._draw(n_rows, random_state)
+        return self._path(X, latents)
+
+    def _path(self, X, drawn=None):
         encode = None
         if self.encode is not None:
             encode = functools.partial(_widened, self.encode, self.n_latents)
-        return DecoderPath(self._validate(X), self._network(), self.n_latents, encode)
+        return DecoderPath(X, self._network(), self.n_latents, encode, drawn=drawn)
 
     def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
         """Draw independent rows from the model, exactly.
@@ -210,8 +233,13 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_n_samples(n_samples)
+        return self._draw(n_samples, random_state)[1]
+
+    def _draw(self, n, random_state):
+        """Latent variables (n, n_latents) and rows (n, n_features) drawn from the model."""
         rng = np.random.default_rng(draw_seed(random_state))
-        return self._network().draw(rng.standard_normal((n_samples, self.n_latents)), rng)
+        latents = rng.standard_normal((n, self.n_latents))
+        return latents, self._network().draw(latents, rng)
 
 
 def _widened(encode, n_latents, X):

@@ -44,6 +44,8 @@ class DecoderPath(TemperedPath):
         n_features). None: the base is the prior.
     ladder : array-like of shape (n_levels,), default=(0, 1)
         Inverse temperatures, increasing in [0, 1].
+    drawn : array-like of shape (n_rows, n_latents) or None, default=None
+        Of rows that were drawn from the model, the latent variables that they were drawn with.
 
     Attributes
     ----------
@@ -79,6 +81,7 @@ class DecoderPath(TemperedPath):
         n_latents: int,
         encode: Encode | None = None,
         ladder: ArrayLike = (0.0, 1.0),
+        drawn: ArrayLike | None = None,
     ):
         self.X = as_float64(X, "X", copy=True)
         self.network = network
@@ -86,6 +89,7 @@ class DecoderPath(TemperedPath):
         self.encode = encode
         self.ladder = check_ladder(ladder)
         self.n_rows: int | None = len(self.X)
+        self.drawn = None if drawn is None else as_float64(drawn, "drawn")
         # Of the base of each row, (n_rows, n_latents); of one row (1, n_latents).
         self.center = np.zeros((len(self.X), n_latents))
         self.scale = np.ones((len(self.X), n_latents))
@@ -118,6 +122,7 @@ class DecoderPath(TemperedPath):
         row.X = self.X[t : t + 1]
         row.center = self.center[t : t + 1]
         row.scale = self.scale[t : t + 1]
+        row.drawn = None if self.drawn is None else self.drawn[t : t + 1]
         row.n_rows = None
         row._ask = ask
         return row
@@ -133,6 +138,16 @@ class DecoderPath(TemperedPath):
     def sample_base(self, n: int, stream: Stream) -> SlopedPoints:
         """Return n exact draws from the base."""
         return self.at(stream.generator().standard_normal((n, self.n_dimensions)))
+
+    @property
+    def exact_start(self) -> Callable[[], SlopedPoints]:
+        """A function without arguments: the state of one chain at an exact draw from the target,
+        which only a row has that was drawn from the model.
+        """
+        drawn = self.drawn
+        if drawn is None:
+            raise AttributeError("the latent variables of a row that is given are not known")
+        return lambda: self.at((drawn - self.center) / self.scale)
 
     def latents(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the latent variables at points.

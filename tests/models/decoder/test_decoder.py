@@ -8,7 +8,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from sklpf import HAIS, compare
+from sklpf import BDMC, HAIS, compare
 from sklpf._utils.parallel import Checkpoint
 from sklpf.partition import _path_rows
 from sklpf.testing import check_path
@@ -89,6 +89,34 @@ def test_samples_have_the_moments_of_the_model():
     largest = 5 * np.sqrt(2 / 20_000) * np.outer(scale, scale)  # false alarms: 1e-5
     assert np.all(np.abs(np.cov(rows.T) - cov) < largest)
     assert set(np.unique(MODEL.sample(50, random_state=0))) == {0.0, 1.0}
+
+
+# ---- the gap on simulated rows
+def test_the_gap_on_simulated_rows_says_whether_settings_are_good_enough():
+    linear = Linear(3, 8, 0.5)
+    path = linear.model().simulated_path(30, random_state=1)
+    results = []
+    for n_levels in (10, 100):
+        bdmc = BDMC(40, n_levels, ladder="adaptive", random_state=0)
+        with may_not_converge():
+            results.append(bdmc.fit(path).result_)
+    gaps, errors = zip(*[(r.diagnostics["gap"], r.diagnostics["gap_std_error"]) for r in results])
+    assert gaps[0] > 4 * errors[0]
+    assert abs(gaps[1]) < gaps[0] / 3
+    result = results[1]
+    z = (result.log_partition - linear.log_likelihood(path.X)) / result.std_error
+    assert result.statement == "estimate"
+    assert abs(z.mean()) < 3.9 / np.sqrt(30) * 1.5  # false alarms: 1e-4
+    assert np.mean(z**2) < (1 + 3.9 * np.sqrt(2 / 30)) * 1.5
+
+
+def test_rows_that_are_given_have_no_exact_draw():
+    with pytest.raises(AttributeError, match="not known"):
+        MODEL.path(X).row(0).exact_start  # noqa: B018
+    simulated = MODEL.simulated_path(5, random_state=1)
+    np.testing.assert_array_equal(simulated.X, MODEL.sample(5, random_state=1))
+    start = simulated.row(2).exact_start()
+    np.testing.assert_allclose(simulated.row(2).latents(start.position), simulated.drawn[2:3])
 
 
 # ---- rows side by side
