@@ -60,7 +60,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate is not to be trusted.
     n_jobs : int or None, default=None
-        For blocks of rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise.
+        For blocks of up to 64 rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise.
         Never changes a number.
 
     Attributes
@@ -202,7 +202,9 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         Parameters
         ----------
         n_rows : int
+            Number of rows.
         random_state : int, RandomState or None, default=None
+            Of the latent variables and the rows.
 
         Returns
         -------
