@@ -60,8 +60,8 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate is not to be trusted.
     n_jobs : int or None, default=None
-        For blocks of up to 64 rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise.
-        Never changes a number.
+        For blocks of up to 64 rows of `score`, in threads unless ``joblib.parallel_config`` says
+        otherwise. Never changes a number.
 
     Attributes
     ----------
