@@ -67,7 +67,7 @@ def test_readme_prints_what_it_says():
 @pytest.mark.large
 def test_readme_says_what_its_example_prints(tmp_path, monkeypatch):
     script, said = re.search(
-        r"```bash\n[^`]*?(examples/\w+\.py)\n```\n\n```text\n(.*?)```", text("README.md"), re.S
+        r"```bash\n[^`]*?(examples/\w+/\w+\.py)\n```\n\n```text\n(.*?)```", text("README.md"), re.S
     ).groups()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [script])

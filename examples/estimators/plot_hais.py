@@ -1,11 +1,12 @@
 """
-Hamiltonian annealed importance sampling, figures 2 to 4
-========================================================
+How many levels do Hamiltonian moves save?
+==========================================
 
-Sohl-Dickstein and Culpepper (2012) anneal with Hamiltonian moves whose velocities are kept from
-level to level. Their figures compare it, on densities with known log Z, with moves whose velocity
-is drawn anew at every level and with Gaussian Metropolis steps. This page repeats the comparison:
-the error of log Z against the number of levels.
+Sohl-Dickstein and Culpepper (2012) anneal with Hamiltonian moves whose
+velocities are kept from level to level. Their figures compare it, on densities
+with known log Z, with moves whose velocity is drawn anew at every level and
+with Gaussian Metropolis steps. This page repeats the comparison: the error of
+log Z against the number of levels.
 
 - Two complete products of experts in 36 dimensions, Laplace and Student t
   (which starts at a Student-t base: a Gaussian has lighter tails than the
@@ -18,7 +19,8 @@ The paper's moves have a fixed step of 0.2; ``HMC()`` tunes its own.
 # %%
 # The densities
 # -------------
-# Their functions are compiled by numba, so that chains run in compiled programs.
+# Their functions are compiled by numba, so that chains run in compiled
+# programs.
 
 import os
 import warnings
@@ -36,7 +38,10 @@ from sklpf import AIS, HAIS, HMC, Gaussian, GeometricPath, RandomWalk, StudentT
 
 D, SHAPE = 36, 2.5
 rng = np.random.default_rng(0)
-W = np.linalg.qr(rng.normal(size=(D, D)))[0] * np.exp(rng.uniform(-0.3, 0.3, D))[:, np.newaxis]
+W = (
+    np.linalg.qr(rng.normal(size=(D, D)))[0]
+    * np.exp(rng.uniform(-0.3, 0.3, D))[:, np.newaxis]
+)
 WT = np.ascontiguousarray(W.T)
 
 
@@ -64,7 +69,8 @@ def student_grad(x):
 log_det = np.linalg.slogdet(W)[1]
 log_t = 0.5 * np.log(np.pi) + gammaln(SHAPE - 0.5) - gammaln(SHAPE)
 
-# One row y = A x + noise of standard deviation 0.3, x ~ N(0, I): the evidence is normal.
+# One row y = A x + noise of standard deviation 0.3, x ~ N(0, I): the evidence
+# is normal.
 SIGMA = 0.3
 A = rng.normal(size=(D, D)) / np.sqrt(D)
 y = A @ rng.normal(size=D) + SIGMA * rng.normal(size=D)
@@ -74,7 +80,11 @@ AT = np.ascontiguousarray(A.T)
 @numba.njit
 def linear(x):
     r = (y - x @ AT) / SIGMA
-    return -0.5 * (r * r).sum(axis=1) - 0.5 * (x * x).sum(axis=1) - D * np.log(2 * np.pi * SIGMA)
+    return (
+        -0.5 * (r * r).sum(axis=1)
+        - 0.5 * (x * x).sum(axis=1)
+        - D * np.log(2 * np.pi * SIGMA)
+    )
 
 
 @numba.njit
@@ -84,7 +94,8 @@ def linear_grad(x):
 
 covariance = A @ A.T + SIGMA**2 * np.eye(D)
 evidence = -0.5 * (
-    y @ np.linalg.solve(covariance, y) + np.linalg.slogdet(2 * np.pi * covariance)[1]
+    y @ np.linalg.solve(covariance, y)
+    + np.linalg.slogdet(2 * np.pi * covariance)[1]
 )
 prior = Gaussian(np.zeros(D), 1.0)
 
@@ -94,38 +105,50 @@ PROBLEMS = {
         D * np.log(2) - log_det,
     ),
     "product of Student t": (
-        GeometricPath(student, grad=student_grad, base=StudentT(np.zeros(D), 0.5, 2 * SHAPE - 1)),
+        GeometricPath(
+            student,
+            grad=student_grad,
+            base=StudentT(np.zeros(D), 0.5, 2 * SHAPE - 1),
+        ),
         D * log_t - log_det,
     ),
-    "linear Gaussian": (GeometricPath(linear, grad=linear_grad, base=prior), evidence),
+    "linear Gaussian": (
+        GeometricPath(linear, grad=linear_grad, base=prior),
+        evidence,
+    ),
 }
 
 # %%
 # Error against levels
 # --------------------
-# Root mean square and median absolute error over repeats of 200 chains on a linear ladder, as in
-# the paper.
+# Root mean square and median absolute error over repeats of 200 chains on a
+# linear ladder, as in the paper.
 
 full = os.environ.get("SKLPF_FULL") == "1"
-LEVELS, REPEATS = ([30, 100, 300, 1000, 3000, 10_000], 20) if full else ([30, 100, 300], 5)
+LEVELS, REPEATS = (
+    ([30, 100, 300, 1000, 3000, 10_000], 20) if full else ([30, 100, 300], 5)
+)
 
 
 def linear_hais(move):
-    return lambda k, seed: HAIS(200, k, ladder="linear", transition=move, random_state=seed)
+    return lambda k, seed: HAIS(
+        200, k, ladder="linear", transition=move, random_state=seed
+    )
 
 
 METHODS = {
     "HAIS, tuned": linear_hais(HMC()),
     "HAIS, step 0.2": linear_hais(HMC(0.2, half_life=1)),
     "full refresh, step 0.2": linear_hais(HMC(0.2, half_life=None)),
-    "Metropolis": lambda k, seed: AIS(200, k, transition=RandomWalk(), random_state=seed),
+    "Metropolis": lambda k, seed: AIS(
+        200, k, transition=RandomWalk(), random_state=seed
+    ),
 }
 
 errors = {}
 with warnings.catch_warnings():
-    warnings.simplefilter(
-        "ignore", ConvergenceWarning
-    )  # with few levels most runs say that they did not converge
+    # With few levels most runs say that they did not converge.
+    warnings.simplefilter("ignore", ConvergenceWarning)
     for problem, (path, truth) in PROBLEMS.items():
         print(f"\n{problem}: root mean square error (median absolute error)")
         print(f"{'levels':<24}" + "".join(f"{k:>16}" for k in LEVELS))
@@ -133,21 +156,32 @@ with warnings.catch_warnings():
             line = f"{method:<24}"
             for k in LEVELS:
                 off = np.array(
-                    [make(k, seed).fit(path).log_partition_ - truth for seed in range(REPEATS)]
+                    [
+                        make(k, seed).fit(path).log_partition_ - truth
+                        for seed in range(REPEATS)
+                    ]
                 )
-                errors[problem, method, k] = np.sqrt(np.mean(off**2))
-                line += f"{errors[problem, method, k]:>8.3f} ({np.median(np.abs(off)):.3f})"
+                rmse = np.sqrt(np.mean(off**2))
+                errors[problem, method, k] = rmse
+                line += f"{rmse:>8.3f} ({np.median(np.abs(off)):.3f})"
             print(line)
 
 # %%
-# Metropolis steps need many times the levels. Drawing every velocity anew makes the error at 300
-# levels two to three times as large on the products, whose scales are all alike, and more than four
-# times on the stiff model.
+# Metropolis steps need many times the levels. Drawing every velocity anew makes
+# the error at 300 levels two to three times as large on the products, whose
+# scales are all alike, and more than four times on the stiff model.
 
-fig, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained", sharey=True)
+fig, axes = plt.subplots(
+    1, 3, figsize=(12, 4), layout="constrained", sharey=True
+)
 for ax, problem in zip(axes, PROBLEMS):
     for method in METHODS:
-        ax.loglog(LEVELS, [errors[problem, method, k] for k in LEVELS], "o-", label=method)
+        ax.loglog(
+            LEVELS,
+            [errors[problem, method, k] for k in LEVELS],
+            "o-",
+            label=method,
+        )
     ax.set_title(problem)
     ax.set_xticks(LEVELS, LEVELS)
     ax.set_xticks([], minor=True)
