@@ -11,6 +11,7 @@ import tomllib
 import warnings
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 from docutils.nodes import SkipNode
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.ext import autosummary
@@ -104,6 +105,11 @@ def skip_others(app, what, name, member, skip, options):
 STRICT = contextlib.ExitStack()
 
 
+def colours(gallery_conf, file):
+    """Pictures in colours that colour-blind readers can tell apart."""
+    plt.style.use("tableau-colorblind10")
+
+
 def warnings_are_errors(gallery_conf, file, when):
     """Every warning in an example is an error, as with `python -W error`."""
     STRICT.close()
@@ -117,7 +123,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": "/plot_",
-    "reset_modules": ("matplotlib", warnings_are_errors),
+    "reset_modules": ("matplotlib", colours, warnings_are_errors),
     "reset_modules_order": "both",
     "parallel": True,  # as many processes as sphinx-build -j says
     "subsection_order": [

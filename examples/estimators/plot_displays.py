@@ -88,6 +88,7 @@ TemperingDisplay.from_estimator(rts).figure_.savefig(
 # The estimate after every round, against what it cost. The last round is the
 # result.
 
+# sphinx_gallery_thumbnail_number = 6
 ConvergenceDisplay.from_estimator(tempering).figure_.savefig(
     "display_convergence.png", dpi=100
 )

@@ -82,20 +82,19 @@ for seed, coupling in enumerate(couplings):
 # Errors beside the intervals that come with them
 # -----------------------------------------------
 
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(9, 3.6), layout="constrained"
-)
+_, left = plt.subplots(figsize=(5, 3.6), layout="constrained")
 left.errorbar(couplings, errors, half_widths, fmt="o", capsize=3)
 left.axhline(0, color="0.5", linewidth=1)
 left.axvline(CRITICAL, color="0.5", linewidth=1, linestyle="--")
 left.set(
     xlabel="coupling K",
     ylabel="log Z less exact log Z (nats)",
-    title="95 % intervals; the line is the critical coupling",
+    title="95 % intervals (dashed: critical coupling)",
 )
 
 critical = BoltzmannMachine.from_spins(CRITICAL * neighbours, random_state=0)
 draw = critical.sample(1, random_state=3).reshape(SIZE, SIZE)
+_, right = plt.subplots(figsize=(3.6, 3.6), layout="constrained")
 right.imshow(draw, cmap="gray_r")
 right.set(title="a draw at the critical coupling", xticks=[], yticks=[])
 

@@ -173,10 +173,8 @@ for name, values in found.items():
                 f" {int(right.sum()):2d} of {int(good.sum()):2d}"
             )
 
-figure, axes = plt.subplots(
-    1, 2, figsize=(9, 4), sharey=True, layout="constrained"
-)
-for axis, (name, values) in zip(axes, found.items()):
+for name, values in found.items():
+    figure, axis = plt.subplots(figsize=(5, 4), layout="constrained")
     for i, reading in enumerate(READINGS):
         axis.loglog(
             N_SWEEPS,
@@ -185,7 +183,8 @@ for axis, (name, values) in zip(axes, found.items()):
             ms=4,
             label=reading,
         )
-    axis.set(title=name, xlabel="sweeps of ten chains")
-axes[0].set_ylabel("RMSE of log Z (nats)")
-axes[1].legend(fontsize="small")
-figure.savefig("one_run.png", dpi=120)
+    axis.set(
+        title=name, xlabel="sweeps of ten chains", ylabel="RMSE of log Z (nats)"
+    )
+    axis.legend(fontsize="small", ncols=2)
+    figure.savefig(f"one_run_{name.replace(' ', '_')}.png", dpi=120)

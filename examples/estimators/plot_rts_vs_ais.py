@@ -142,12 +142,11 @@ for method in ("RTS", "ParallelTempering"):
     )
 
 # %%
-# The picture
-# -----------
+# The pictures
+# ------------
 
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(10, 4), layout="constrained"
-)
+_, right = plt.subplots(figsize=(5, 3.6), layout="constrained")
+_, left = plt.subplots(figsize=(5, 3.6), layout="constrained")
 for method in METHODS:
     means = [values[method, n].mean() for n in budgets]
     spread = [values[method, n].std(ddof=1) for n in budgets]
@@ -165,5 +164,6 @@ right.set(
     xlabel="sweeps of each of 100 chains",
     ylabel="RMSE (nats)",
 )
-left.legend()
-figure.savefig("plot_rts_vs_ais.png", dpi=110)
+for axis, name in ((left, "values"), (right, "errors")):
+    axis.legend()
+    axis.figure.savefig(f"rts_vs_ais_{name}.png", dpi=110)

@@ -85,7 +85,8 @@ EvidenceDisplay.from_result(comparison)
 # the transform they are the schools' effects, drawn towards each other where
 # they are related.
 
-figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
+# sphinx_gallery_thumbnail_number = 2
+figure, axes = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
 for place, name in enumerate(("unrelated", "related")):
     draws = fitted[name].result_.draws.resample().points
     theta = np.column_stack(list(paths[name].constrain(draws).values()))
@@ -100,7 +101,7 @@ for place, name in enumerate(("unrelated", "related")):
         label=name,
     )
 axes.plot(np.arange(8) + 0.12, effects, "k_", markersize=14, label="data")
-axes.set_xticks(np.arange(8), [f"school {letter}" for letter in "ABCDEFGH"])
-axes.set_ylabel("effect, 90 % of the posterior")
+axes.set_xticks(np.arange(8), list("ABCDEFGH"))
+axes.set(xlabel="school", ylabel="effect, 90 % of the posterior")
 axes.legend()
 plt.show()

@@ -59,10 +59,12 @@ print(
     "        model | test log-likelihood ± error |     log Z [95 % interval] |"
     " how"
 )
+intervals = {}
 for candidate in search.cv_results_["params"]:
     model = pipeline.set_params(**candidate).fit(X_train)
     fitted = model[-1]
     interval = fitted.score_interval(model[0].transform(X_test))
+    intervals[str(fitted.n_components)] = interval
     low, high = fitted.log_partition_interval_
     print(
         f"{fitted.n_components:>3} hidden"
@@ -76,6 +78,16 @@ print(
     f"* selected by {search.cv} folds of cross-validated log-likelihood,"
     f" {search.best_score_:.2f}"
     " nats per image"
+)
+
+_, axis = plt.subplots(figsize=(5, 3.6), layout="constrained")
+for units, interval in intervals.items():
+    axis.plot([units] * 2, interval.combined, "C0-", linewidth=2)
+    axis.plot(units, interval.mean, "C0o")
+axis.set(
+    xlabel="hidden units",
+    ylabel="test log-likelihood (nats per image)",
+    title="95 % intervals",
 )
 
 # %%

@@ -169,9 +169,8 @@ truth = LatentDirichletAllocation.from_topics(
 )
 print(compare_models({**models, "the truth": truth}, test))
 
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(10, 3.2), layout="constrained", sharey=True
-)
+_, right = plt.subplots(figsize=(5, 3), layout="constrained")
+_, left = plt.subplots(figsize=(5, 3), layout="constrained")
 places = np.arange(len(own))
 left.plot([all_ for all_, _ in own.values()], places, "o", label="50 documents")
 left.plot(
@@ -188,8 +187,6 @@ left.set(
 )
 left.set_xticks([10, 20, 50, 100, 200], labels=["10", "20", "50", "100", "200"])
 left.minorticks_off()
-left.set_yticks(places, own, fontsize=11)
-left.set_ylim(len(own) - 0.5, -0.5)
 left.legend(loc="upper right")
 for place, model in zip(places, models.values()):
     difference = compare(model, truth, test)
@@ -197,10 +194,13 @@ for place, model in zip(places, models.values()):
     right.plot(difference.mean, place, "C0o")
 right.axvline(0, color="0.5", ls="--")
 right.set(
-    xlabel="log-likelihood less that of the true topics, nats a document",
+    xlabel="log-likelihood less that of the true topics\n(nats a document)",
     title="The same 50 documents, one scale",
 )
-figure.savefig("four_libraries.png", dpi=110)
+for axis, name in ((left, "own"), (right, "one_scale")):
+    axis.set_yticks(places, own)
+    axis.set_ylim(len(own) - 0.5, -0.5)
+    axis.figure.savefig(f"four_libraries_{name}.png", dpi=110)
 
 # %%
 # The topics

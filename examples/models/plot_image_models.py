@@ -137,9 +137,8 @@ for expert, name in (("laplace", "Laplace"), ("student_t", "Student-t")):
 # Plots
 # -----
 
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(11, 4), layout="constrained"
-)
+_, left = plt.subplots(figsize=(5.5, 4), layout="constrained")
+_, right = plt.subplots(figsize=(5.5, 4), layout="constrained")
 means, errors = np.array(list(gains.values())).T
 left.barh(range(len(gains)), means, xerr=errors, color="tab:blue", alpha=0.8)
 left.set_yticks(range(len(gains)), list(gains))
@@ -162,4 +161,5 @@ right.set_xlabel("experts")
 right.set_ylabel("log-likelihood (nats a row)")
 # The legend stands above the panel, since lines are everywhere in it.
 right.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
-figure.savefig("image_models.png", dpi=120)
+left.figure.savefig("image_models_gains.png", dpi=120)
+right.figure.savefig("image_models_experts.png", dpi=120)

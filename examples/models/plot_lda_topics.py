@@ -79,12 +79,12 @@ print(
     " document"
 )
 
-figure, axes = plt.subplots(2, 1, figsize=(2 * size, 2.6), layout="constrained")
+figure, axes = plt.subplots(2, 1, figsize=(5, 4.6), layout="constrained")
 for axis, name, bars in zip(
     axes, ("true", "found"), (true_topics[true], topics[found])
 ):
     ComponentsDisplay(bars.reshape(-1, size, size)).plot(
-        axis, n_columns=2 * size, scale="each"
+        axis, n_columns=size, scale="each"
     )
     axis.set_title(name)
 figure.savefig("plot_lda_topics.png", dpi=110)

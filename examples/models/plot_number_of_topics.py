@@ -183,9 +183,8 @@ print("|---|---|---|---|")
 for i, n in enumerate(subsets):
     print(f"| {n} | {bounds[9][i]:.4g} | {bounds[16][i]:.4g} | {ours[i]:.4g} |")
 
-figure, (left, middle, right) = plt.subplots(
-    1, 3, figsize=(11, 3.4), layout="constrained"
-)
+axes = [plt.subplots(figsize=(5, 3.6), layout="constrained")[1] for _ in "123"]
+left, middle, right = axes
 means = np.array([intervals[n].mean for n in numbers])
 errors = np.abs(np.array([intervals[n].combined for n in numbers]).T - means)
 left.errorbar(numbers, means, errors, fmt="o-", capsize=3)
@@ -211,4 +210,5 @@ right.set(
     title="perplexity",
 )
 right.legend()
-figure.savefig("plot_number_of_topics.png", dpi=110)
+for axis, name in zip(axes, ("likelihood", "differences", "perplexity")):
+    axis.figure.savefig(f"number_of_topics_{name}.png", dpi=110)

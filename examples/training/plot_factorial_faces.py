@@ -152,42 +152,46 @@ for name in names:
 # Figure 3
 # --------
 
-figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+_, left = plt.subplots(figsize=(5, 3.6), layout="constrained")
+_, right = plt.subplots(figsize=(5, 3.6), layout="constrained")
 for i, name in enumerate(names):
     for j, (*_, scores) in enumerate(runs[name]):
-        axes[0].plot(
+        left.plot(
             scores[:, 0],
             scores[:, 1],
             color=f"C{i}",
             label=name if j == 0 else None,
         )
-    axes[1].plot(
+    right.plot(
         1 + np.arange(len(runs[name][0][1])),
         [step.temperature for step in runs[name][0][1]],
         color=f"C{i}",
+        label=name,
     )
+right.legend()
 lowest = min(
     scores[-1, 1] for several in runs.values() for _, _, scores in several
 )
 highest = max(
     scores[-1, 1] for several in runs.values() for _, _, scores in several
 )
-axes[0].set(
+left.set(
     xscale="log",
     ylim=(
         lowest - 2 * (highest - lowest) - 1,
         highest + 0.2 * (highest - lowest) + 1,
     ),
 )
-axes[0].set(xlabel="sweep", ylabel="held-out log-likelihood, nats an image")
-axes[1].set(
+left.set(xlabel="sweep", ylabel="held-out log-likelihood, nats an image")
+right.set(
     xscale="log",
     yscale="log",
     xlabel="sweep",
     ylabel="temperature 1 / E[1 / T]",
 )
-axes[0].legend(loc="lower right")
-figure.savefig("plot_factorial_faces.png", dpi=110)
+left.legend(loc="lower right")
+left.figure.savefig("factorial_faces_likelihood.png", dpi=110)
+right.figure.savefig("factorial_faces_temperature.png", dpi=110)
 
 # %%
 # Components

@@ -167,21 +167,16 @@ for (corpus, method), values in results.items():
     )
 
 # %%
-# The picture
-# -----------
+# The pictures
+# ------------
 
-figure, axes = plt.subplots(
-    len(corpora),
-    2,
-    figsize=(11, 4 * len(corpora)),
-    squeeze=False,
-    layout="constrained",
-)
-for (left, right), corpus in zip(axes, corpora):
+for corpus in corpora:
+    _, left = plt.subplots(figsize=(5, 3.6), layout="constrained")
+    _, right = plt.subplots(figsize=(5, 3.6), layout="constrained")
     seen = np.arange(1, n_points + 1) / n_points * n_passes
     for method in methods:
         values = results[corpus, method]
-        left.plot(seen, values.mean(axis=0))
+        left.plot(seen, values.mean(axis=0), label=method)
         curve = temperatures[corpus, method]
         right.plot(
             np.arange(1, len(curve) + 1) / len(curve) * n_passes,
@@ -200,5 +195,6 @@ for (left, right), corpus in zip(axes, corpora):
     right.set(
         xlabel="passes over the documents", ylabel="temperature", yscale="log"
     )
-axes[0, 1].legend(loc="center left", bbox_to_anchor=(1, 0.5))
-figure.savefig("plot_lda_tempering.png", dpi=110)
+    for axis, name in ((left, "likelihood"), (right, "temperature")):
+        axis.legend(fontsize="small")
+        axis.figure.savefig(f"lda_tempering_{corpus}_{name}.png", dpi=110)

@@ -110,9 +110,8 @@ tempered = retrained(n_passes, track_log_partition="rts")
 
 iterations = np.arange(1, n_passes + 1)
 mean_log_f = stopped.validation_scores_ + stopped.log_partition_curve_
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(10, 4), layout="constrained"
-)
+_, left = plt.subplots(figsize=(5, 4), layout="constrained")
+_, right = plt.subplots(figsize=(5, 4), layout="constrained")
 scores = stopped.validation_scores_
 errors = stopped.validation_score_std_errors_
 left.plot(iterations, scores, label="validation rows, particles")
@@ -152,7 +151,7 @@ left.axvline(
     stopped.best_iteration_, color="k", lw=0.8, ls=":", label="weights kept"
 )
 left.set(xlabel="pass", ylabel="mean log-likelihood (nats)")
-left.legend()
+left.legend(fontsize="small")
 right.errorbar(
     n,
     gap,
@@ -167,4 +166,5 @@ right.plot(
 right.axhline(0, color="k", lw=0.8)
 right.set(xlabel="pass", ylabel="log Z: tracked less AIS (nats)")
 right.legend()
-figure.savefig("plot_tracking.png", dpi=110)
+left.figure.savefig("tracking_likelihood.png", dpi=110)
+right.figure.savefig("tracking_log_partition.png", dpi=110)

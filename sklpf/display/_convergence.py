@@ -7,7 +7,14 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import t as student_t
 
-from sklpf.display._drawing import ResultDisplay, check_has, check_result, label_decades, title_of
+from sklpf.display._drawing import (
+    ResultDisplay,
+    check_has,
+    check_result,
+    label_decades,
+    legend_above,
+    title_of,
+)
 
 
 class ConvergenceDisplay(ResultDisplay):
@@ -119,5 +126,5 @@ class ConvergenceDisplay(ResultDisplay):
         )
         label_decades(axes, "x")
         if options["label"] is not None:
-            axes.legend()
+            legend_above(axes)
         return self
