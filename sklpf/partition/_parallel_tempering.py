@@ -82,7 +82,10 @@ class ParallelTempering(PartitionEstimator):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        See `PartitionEstimator`. The interval uses Student t with G - 1 degrees of freedom.
+        See `PartitionEstimator`. The interval uses Student t with G - 1 degrees of freedom. The
+        standard error is that of the last round, or the median of those of the last three, scaled
+        to its length, where that is larger: a round that hardly meets a rare mode is low and has a
+        small error of its own.
         ``result_.diagnostics`` holds ``rejection`` and ``overlap`` (K - 1,) of neighbouring levels,
         ``curve_std_error`` (K,) of ``result_.log_partition_curve``, ``barrier`` (Lambda),
         ``round_trips`` (G,), ``ladder_log_partitions`` (G,), ``between_ladders`` (the share of the
@@ -99,13 +102,13 @@ class ParallelTempering(PartitionEstimator):
     -----
     Not converged if a ladder of the last round has seen no round trip between the base and the
     target; if more than a tenth of the variance of the states at the target (``path.summary``) lies
-    between ladders, which then sit in different modes; if the two halves of the last round or its
-    forward and reverse stepping stones disagree, by more than 0.01 nats and with a false-alarm rate
-    of 0.1 % each (a round that raises one of these two is followed by another of its length, once);
-    if neighbouring levels don't overlap (log Z may then come out infinite or NaN, with an infinite
-    standard error); if the path has a lower bound of log Z that owes nothing to its base
-    (`BoundDraws`) and it is exceeded; or if `tol` is not reached. A mode that no chain has visited
-    raises no alarm.
+    between ladders, which then sit in different modes; if the two halves of the last round, or its
+    forward and reverse stepping stones, disagree (with Bennett's ratio: both with it) by more
+    than 0.01 nats and with a false-alarm rate of 0.1 % each (a round that raises one of these
+    is followed by another of its length, once); if neighbouring levels don't overlap (log Z may
+    then come out infinite or NaN, with an infinite standard error); if the path has a lower bound
+    of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded; or if `tol` is not
+    reached. A mode that no chain has visited raises no alarm.
 
     Examples
     --------

@@ -31,6 +31,8 @@ def read_exchange(run: ExchangeRun) -> Reading:
     std_error = float(errors[-1])
     if np.isnan(std_error):  # levels that don't overlap: anything may be
         std_error = np.inf
+    own_error = std_error
+    std_error = max(own_error, _typical_error(run, own_error))
 
     drift, direction = differences(run)
     between = between_groups(run.summaries[:, 0], run.summaries[:, 1], run.n_scans)
@@ -46,7 +48,7 @@ def read_exchange(run: ExchangeRun) -> Reading:
         "between_ladders": between,
         "drift_t": drift.t,
         "direction_t": direction.t,
-        **round_diagnostics(run, log_partition, std_error),
+        **round_diagnostics(run, log_partition, own_error),
     }
 
     alarms = _round_trip_alarms(run)
@@ -102,15 +104,41 @@ def cut_off(run: ExchangeRun) -> NDArray[np.bool_]:
 
 
 def differences(run: ExchangeRun) -> tuple[Difference, Difference]:
-    """First less second half of a round, and forward less reverse ratios."""
+    """First less second half of a round, and forward less reverse ratios.
+
+    Bennett's ratio may be right where one of the two stepping stones is not, as the variance of one
+    direction is often infinite. Then it is compared with both, and the smaller difference counts.
+    """
     first, second = (pair_ratios(run, half) for half in (0, 1))
     pair_sums, counts = run.pairs()
     both = stepping_stones(pair_sums, run.shift, counts)
     pair = first_pair(run)
-    return (
-        difference(lambda keep: first(keep).sum() - second(keep).sum(), run.n_groups),
-        difference(lambda keep: np.subtract(*both(keep))[pair:].sum(), run.n_groups),
-    )
+    drift = difference(lambda keep: first(keep).sum() - second(keep).sum(), run.n_groups)
+    if run.options["bridge"] == "stepping-stone":
+        return drift, difference(lambda keep: np.subtract(*both(keep))[pair:].sum(), run.n_groups)
+
+    ratios = pair_ratios(run)
+
+    def beside(side):
+        return difference(lambda keep: (ratios(keep) - both(keep)[side])[pair:].sum(), run.n_groups)
+
+    with np.errstate(invalid="ignore"):  # levels that don't overlap
+        against = [beside(0), beside(1)]
+    return drift, min(against, key=lambda one: abs(one.t))
+
+
+def _typical_error(run: ExchangeRun, own_error: float) -> float:
+    """The median standard error of the last three rounds, for as many sweeps as the last has.
+
+    A round in which hardly any ladder meets a rare mode is low, and its ladders agree, so that its
+    own error is small when it should be large. The rounds before know nothing of that, and the
+    variance of each is inversely proportional to its length.
+    """
+    errors = np.r_[run.history[:, 1], own_error]
+    lengths = np.diff(np.r_[0, run.history[:, 2], run.n_sweeps])
+    with np.errstate(invalid="ignore"):
+        scaled = (errors * np.sqrt(lengths / lengths[-1]))[-3:]
+    return float(np.median(scaled)) if np.all(np.isfinite(scaled)) else 0.0
 
 
 def _curve(run: ExchangeRun) -> Curve:

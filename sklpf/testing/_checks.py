@@ -41,9 +41,12 @@ def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
 
     Raises
     ------
+    TypeError
+        If it is no path.
     AssertionError
         With a sentence that says what is broken.
     """
+    _require_path(path, "check_path")
     check_ladder(path.ladder)
     stream = Stream(stream_key(random_state))
     n = 7
@@ -108,7 +111,7 @@ def check_transition(
     transition: Transition,
     *,
     variables: Callable[[Any], NDArray] | None = None,
-    n: int = 2000,
+    n: int = 5000,
     random_state: int = 0,
     false_alarm: float = 1e-4,
 ) -> None:
@@ -122,20 +125,27 @@ def check_transition(
 
     at every level if the transition T leaves it invariant and R is the reversal of T. Both are
     z-tested for ranks of log f and of random projections of the first, second, third and last
-    quarter of the variables, and of the memory that the transition keeps.
+    quarter of the variables, and of the memory that the transition keeps: at each level, and summed
+    over the levels so far. A wrong move soon brings the chains to its own distribution, which it
+    leaves invariant, so that little is left to see at any one level; the sums see what it has done
+    on all of the ladder.
+
+    No alarm of a run can see a move that is wrong and irreducible, since all of its chains agree.
+    Run this check before you estimate anything with a move or a `gibbs` of your own, on a system as
+    small as it can be made and on the next size.
 
     Parameters
     ----------
     path : Path
-        With `sample_base`, on a short ladder whose neighbours overlap (``path.with_ladder``). Few
-        variables that depend on each other strongly show a mistake best, most of all a wrong
-        reversal.
+        With `sample_base`, on a ladder of 10 to 30 levels whose neighbours overlap:
+        ``path.with_ladder(np.linspace(0, 1, 21))``. Few variables that depend on each other
+        strongly show a mistake best, most of all a wrong reversal.
     transition : Transition
         With its parameters as they are to be tested.
     variables : callable or None, default=None
         variables(state) -> array (n, ...): what f is a density of. None takes the state, which must
         then be one array or a tuple of arrays without auxiliary variables.
-    n : int, default=2000
+    n : int, default=5000
         Number of chains.
     random_state : int, default=0
         Seed of the check.
@@ -146,13 +156,29 @@ def check_transition(
     Raises
     ------
     TypeError
-        If the path lacks a capability that the transition needs.
+        If the path lacks a capability that the transition needs, or one is not what it should be.
     ValueError
-        If the weights degenerate, so that the test would have no power: add levels.
+        If the ladder is none, or if the weights degenerate, so that the test would have no power:
+        add levels.
     AssertionError
         If the transition is wrong, never moves, changes its input or ignores its stream.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.testing import check_transition, hidden_mode_problem
+    >>> from sklpf.transitions import Gibbs
+    >>> path = hidden_mode_problem(8, 0.9).path.with_ladder(np.linspace(0, 1, 21))
+    >>> check_transition(path, Gibbs())
     """
+    _require_path(path, "check_transition")
+    if not isinstance(transition, Transition):
+        raise TypeError(
+            "check_transition(path, transition) needs a Transition with its parameters, such as"
+            f" Gibbs() or HMC(0.5), got {transition!r}"
+        )
     transition.check(path)
+    check_ladder(path.ladder)
     stream = Stream(stream_key(random_state))
     n_levels = len(path.ladder)
     state = path.sample_base(n, stream)
@@ -164,6 +190,7 @@ def check_transition(
     n_auxiliary = _n_values(transition.auxiliary(memory), n)
     n_variables = n_all - n_auxiliary, n_auxiliary
     directions = _directions(*n_variables, np.random.default_rng(random_state))
+    so_far: Any = 0.0  # sums over the levels, a row for each chain
     for level in range(n_levels):
         levels = np.full(n, level)
         if level > 0:
@@ -175,15 +202,27 @@ def check_transition(
         moved, new_memory = transition.move(path, state, memory, levels, stream.at(2 * level + 1))
         back = transition.move(path, state, memory, levels, stream.at(2 * level + 2), reverse=True)
         features = _features(path, flat, directions, (state, memory), (moved, new_memory), back)
-        z = np.abs(_z_scores(_weights(log_weights, level), *features))
+        here = _weights(log_weights, level)[:, np.newaxis] * _differences(*features)
+        so_far = so_far + here
+        z = np.abs(_z_scores(np.column_stack([here, so_far])))
         bound = norm.isf(false_alarm / (2 * n_levels * len(z)))
         _require(
             z.max() < bound,
-            f"{type(transition).__name__} does not leave level {level} of {type(path).__name__}"
-            f" invariant, or its reversal is wrong: |z| = {z.max():.1f} exceeds {bound:.1f}",
+            f"{type(transition).__name__} does not leave level {level} of {type(path).__name__} (or"
+            " one below) invariant, or its reversal is wrong:"
+            f" |z| = {z.max():.1f} exceeds {bound:.1f}",
         )
         state = moved
         memory = new_memory
+
+
+def _require_path(path, who):
+    """Raise TypeError if the first argument is no path, perhaps since two were swapped."""
+    missing = [name for name in ("ladder", "log_f", "sample_base") if not hasattr(path, name)]
+    if isinstance(path, type) or missing:
+        raise TypeError(
+            f"{who} takes a path first, an object with ladder, log_f and sample_base, got {path!r}"
+        )
 
 
 def _check_purity(path, transition, state, memory, stream):
@@ -206,7 +245,8 @@ def _weights(log_weights: NDArray, level: int) -> NDArray:
     if not effective >= _FEWEST_EFFECTIVE:
         raise ValueError(
             f"at level {level} the effective sample size is {effective:.0f} (at least"
-            f" {_FEWEST_EFFECTIVE} needed): check a ladder with more levels"
+            f" {_FEWEST_EFFECTIVE} needed): check a ladder with more levels, as"
+            " path.with_ladder(np.linspace(0, 1, 21)) or a longer one, or a smaller system"
         )
     weights = np.exp(log_weights - log_weights.max())
     return weights / weights.sum()
@@ -251,11 +291,16 @@ def _features(path, flat, directions, *chains) -> list[NDArray]:
     return np.split(ranks, len(chains))
 
 
-def _z_scores(weights, here, moved, back) -> NDArray:
+def _differences(here, moved, back) -> NDArray:
+    """What has mean zero if the move is right, a row for each chain."""
     differences = list((moved - here).T)
     for a, b in permutations(range(here.shape[1]), 2):
         differences.append(here[:, a] * moved[:, b] - here[:, b] * back[:, a])
-    terms = weights[:, np.newaxis] * np.column_stack(differences)
+    return np.column_stack(differences)
+
+
+def _z_scores(terms: NDArray) -> NDArray:
+    """z of the sums over the chains (rows)."""
     spread = np.sqrt(np.sum(terms**2, axis=0))
     return np.divide(terms.sum(axis=0), spread, out=np.zeros(len(spread)), where=spread > 0)
 
@@ -285,9 +330,15 @@ def check_partition_estimator(
 
     Raises
     ------
+    TypeError
+        If it is no estimator.
     AssertionError
         With a sentence that says what is broken.
     """
+    if not isinstance(estimator, PartitionEstimator):
+        raise TypeError(
+            f"check_partition_estimator takes an estimator first, then a problem, got {estimator!r}"
+        )
     name = f"{type(estimator).__name__} on {problem[0]}"
     fitted = _fit(estimator, problem[1], random_state)
     result = fitted.result_

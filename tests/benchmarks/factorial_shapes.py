@@ -69,6 +69,23 @@ def band(rng, side):
     ).astype(float)
 
 
+def spectrum(rng, n_channels, n_peaks):
+    """Peaks of one width anywhere in a row of channels."""
+    heights = rng.uniform(0.5, 1, n_peaks)
+    centres = rng.uniform(0, n_channels - 1, n_peaks)
+    distances = (np.arange(n_channels) - centres[:, None]) / 4
+    return heights @ np.exp(-0.5 * distances**2)
+
+
+def gabor(rng, side):
+    """A wave under a bump."""
+    y, x = np.indices((side, side)) - rng.uniform(0.2, 0.8, 2)[:, None, None] * side
+    angle, phase = rng.uniform(0, np.pi, 2)
+    along = x * np.cos(angle) + y * np.sin(angle)
+    wave = np.cos(2 * np.pi * along / rng.uniform(3, 6) + phase)
+    return wave * np.exp(-(x**2 + y**2) / (2 * rng.uniform(1.2, 2.2) ** 2))
+
+
 def mask(rng, side, share):
     return (rng.random((side, side)) < share).astype(float)
 
@@ -88,20 +105,23 @@ class Family(NamedTuple):
     noise_variance: float
     probability: float
     seed: int
+    n_rows: int = 1500
 
-    def make(self, n):
+    def make(self):
         """Return rows, activations, components, and the hyperparameters that made them."""
         rng, images = np.random.default_rng(self.seed), []
         while len(images) < self.n_shapes:
             image = self.draw(rng)
-            if image.sum() > 1 and all(np.abs(image - other).max() > 0.3 for other in images):
+            if np.abs(image).sum() > 1 and all(
+                np.abs(image - other).max() > 0.3 for other in images
+            ):
                 images.append(image)
         components = np.array([image.ravel() for image in images]) * rng.uniform(
             0.5, 1, (len(images), 1)
         )
-        activations = (rng.random((n, len(images))) < self.probability).astype(float)
+        activations = (rng.random((self.n_rows, len(images))) < self.probability).astype(float)
         X = activations @ components + np.sqrt(self.noise_variance) * rng.normal(
-            size=(n, components.shape[1])
+            size=(self.n_rows, components.shape[1])
         )
         given = {
             "noise_variance": self.noise_variance,
@@ -124,6 +144,8 @@ FAMILIES = {
     "blobs 9 x 9, 12, noisy": Family(lambda rng: blob(rng, 9, 12), 12, 0.3, 0.25, 14),
     "ellipses 12 x 12, 16": Family(lambda rng: ellipse(rng, 12), 16, 0.1, 0.2, 15),
     "blobs 7 x 7, 14": Family(lambda rng: blob(rng, 7, 9), 14, 0.05, 0.3, 16),
+    "spectra 60, 14": Family(lambda rng: spectrum(rng, 60, 3), 14, 0.03, 0.2, 17, 600),
+    "gabors 10 x 10, 14": Family(lambda rng: gabor(rng, 10), 14, 0.03, 0.2, 18, 600),
 }
 DESIGN, VERIFY = (
     list(FAMILIES)[:6],

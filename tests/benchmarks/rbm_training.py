@@ -3,8 +3,13 @@ for it say.
 
 usage: python tests/benchmarks/rbm_training.py seeds RESULTS [--seeds 10] [--units 16 64 256] [DATA
 ...]
-       python tests/benchmarks/rbm_training.py mnist RESULTS [--seeds 3] [--passes 320]
+       python tests/benchmarks/rbm_training.py patient RESULTS [as above]
+       python tests/benchmarks/rbm_training.py mnist RESULTS [--seeds 3] [--passes 120]
+           [--rate 0.02] [--batch 20] [--chains 50] [--decay 0.0002]
        python tests/benchmarks/rbm_training.py table RESULTS
+
+patient: more passes with 500 chains and a learning rate that falls to 0. mnist: 784 x 500, all
+60,000 training rows, log Z by AIS with 100 chains and 10,000 temperatures.
 
 RESULTS is a file of JSON lines, to which every finished fit is appended; what it holds already is
 not fitted again.
@@ -24,7 +29,7 @@ from sklearn import neural_network
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from sklpf import BernoulliRBM
+from sklpf import AIS, BernoulliRBM
 from sklpf.testing import find_shared_data
 
 PASSES = {"digits": 60, "dna": 60, "mushrooms": 60, "nltcs": 20, "mnist": 5}
@@ -33,17 +38,20 @@ SETTINGS = {
     "average": {"learning_rate": 0.05, "average": True},
     "average, 50 chains": {"learning_rate": 0.05, "average": True, "n_chains": 50},
 }
-LONG = {
-    "learning_rate": 0.05,
-    "learning_rate_schedule": "linear",
-    "batch_size": 50,
-    "n_chains": 100,
-    "average": True,
+PATIENT_PASSES = {"digits": 180, "dna": 180, "mushrooms": 180, "nltcs": 60, "mnist": 20}
+PATIENT = {
+    "500 chains, falling rate": {
+        "learning_rate": 0.1,
+        "learning_rate_schedule": "linear",
+        "batch_size": 50,
+        "n_chains": 500,
+        "average": True,
+    }
 }
 
 
-def load(name):
-    """Training and test rows of a data set, float32; None where the reference data is absent."""
+def load(name, parts=("train", "test")):
+    """Rows of the parts of a data set, float32; None where the reference data is absent."""
     if name == "digits":
         return train_test_split(
             (load_digits().data > 7).astype(np.float32), test_size=0.25, random_state=0
@@ -53,10 +61,7 @@ def load(name):
         return None
     with np.load(file) as data:
         n = int(data["n_features"])
-        return [
-            np.unpackbits(data[part], axis=1)[:, :n].astype(np.float32)
-            for part in ("train", "test")
-        ]
+        return [np.unpackbits(data[part], axis=1)[:, :n].astype(np.float32) for part in parts]
 
 
 def quiet_score(model, X):
@@ -75,11 +80,13 @@ def fit_and_score(X, X_test, n_units, n_passes, seed, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         interval = model.score_interval(X_test)
+        training = float(model.score_samples(X).mean())
     return {
         "n_units": n_units,
         "n_passes": n_passes,
         "seed": seed,
         "seconds": seconds,
+        "training": training,
         "test": interval.mean,
         "half_width": (interval.combined[1] - interval.combined[0]) / 2,
         "converged": interval.converged,
@@ -101,7 +108,7 @@ def substitutes(model, X_test):
     }
 
 
-def measure_seeds(results, data, units, n_seeds):
+def measure_seeds(results, data, units, n_seeds, settings, passes):
     """Every setting on every data set and size with seeds 0, 1, ..., and as many passes
     for each.
     """
@@ -115,20 +122,33 @@ def measure_seeds(results, data, units, n_seeds):
         for n_units in units:
             BernoulliRBM(n_units, n_iter=3, random_state=0).fit(X)  # compiles
             for seed in range(n_seeds):
-                for setting, options in SETTINGS.items():
+                for setting, options in settings.items():
                     if (name, n_units, setting, seed) not in done:
-                        record = fit_and_score(X, X_test, n_units, PASSES[name], seed, **options)
+                        record = fit_and_score(X, X_test, n_units, passes[name], seed, **options)
                         append(results, {"data": name, "setting": setting} | record)
 
 
-def measure_mnist(results, n_seeds, n_passes):
-    """784 x 500 with a rate that falls to 0."""
-    X, X_test = load("mnist")
-    done = {(r["n_passes"], r["seed"]) for r in read(results) if r["setting"] == "long"}
+def measure_mnist(results, n_seeds, n_passes, options):
+    """784 x 500 with a rate that falls to 0; a setting is named by its options."""
+    X, X_valid, X_test = load("mnist", ("train", "valid", "test"))
+    X = np.vstack([X, X_valid])
+    setting = ", ".join(f"{name}={value}" for name, value in options.items())
+    done = {(r["setting"], r["n_passes"], r["seed"]) for r in read(results)}
     for seed in range(n_seeds):
-        if (n_passes, seed) not in done:
-            record = fit_and_score(X, X_test, 500, n_passes, seed, **LONG)
-            append(results, {"data": "mnist", "setting": "long"} | record)
+        if (setting, n_passes, seed) not in done:
+            estimator = AIS(n_chains=100, n_temperatures=10_000, random_state=seed)
+            record = fit_and_score(
+                X,
+                X_test,
+                500,
+                n_passes,
+                seed,
+                average=True,
+                learning_rate_schedule="linear",
+                partition_estimator=estimator,
+                **options,
+            )
+            append(results, {"data": "mnist", "setting": setting} | record)
 
 
 # ---- records
@@ -224,17 +244,28 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["seeds", "mnist", "table"])
+    parser.add_argument("what", choices=["seeds", "patient", "mnist", "table"])
     parser.add_argument("results")
     parser.add_argument("data", nargs="*", default=list(PASSES))
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--units", type=int, nargs="*", default=[16, 64, 256])
-    parser.add_argument("--passes", type=int, default=320)
+    parser.add_argument("--passes", type=int, default=120)
+    parser.add_argument("--rate", type=float, default=0.02)
+    parser.add_argument("--batch", type=int, default=20)
+    parser.add_argument("--chains", type=int, default=50)
+    parser.add_argument("--decay", type=float, default=2e-4)
     arguments = parser.parse_args()
-    if arguments.what == "seeds":
-        measure_seeds(arguments.results, arguments.data, arguments.units, arguments.seeds)
+    if arguments.what in ("seeds", "patient"):
+        plan = (SETTINGS, PASSES) if arguments.what == "seeds" else (PATIENT, PATIENT_PASSES)
+        measure_seeds(arguments.results, arguments.data, arguments.units, arguments.seeds, *plan)
     elif arguments.what == "mnist":
-        measure_mnist(arguments.results, arguments.seeds, arguments.passes)
+        options = {
+            "learning_rate": arguments.rate,
+            "batch_size": arguments.batch,
+            "n_chains": arguments.chains,
+            "weight_decay": arguments.decay,
+        }
+        measure_mnist(arguments.results, arguments.seeds, arguments.passes, options)
     print_table(arguments.results)
     print_substitutes(arguments.results)
 

@@ -1,13 +1,15 @@
 """log Z tracked while RBMs train: does the interval cover, how far off is it, what does it cost?
 
     python tests/benchmarks/tracking.py coverage [--seeds 200] [--first 0] [--folder tracking]
-    [--report] python tests/benchmarks/tracking.py cost
+                                                 [--report] [--average]
+    python tests/benchmarks/tracking.py cost [--average]
 
 coverage: 16 hidden units on scikit-learn's digits, four learning rates, 40 passes; log Z of every
 pass is enumerated. Each training has a seed of its own, the rates in turn: with one seed for four
 rates their errors would be correlated. Every training is appended to a file in the folder: an
 interrupted benchmark goes on where it stopped, --report prints the table of what is there. cost:
-784 visible and 500 hidden units on binarised MNIST, processor time with and without.
+784 visible and 500 hidden units on binarised MNIST, processor time with and without. --average
+follows averaged weights, BernoulliRBM(average=True).
 """
 
 from __future__ import annotations
@@ -36,13 +38,19 @@ WIDE, WIDER = student_t.ppf([0.975, 0.995], N_GROUPS - 1)
 
 
 # ---- coverage
-def watched(learning_rate, seed):
+def watched(learning_rate, seed, average):
     """What one training leaves: truth, tracked values, their groups and held-out log f of every
     pass.
     """
     X = (load_digits().data > 7).astype(np.float64)
-    options = {"early_stopping": True, "n_iter_no_change": 10**6, "learning_rate": learning_rate}
-    model = BernoulliRBM(N_HIDDEN, random_state=seed, **options)
+    model = BernoulliRBM(
+        N_HIDDEN,
+        learning_rate=learning_rate,
+        average=average,
+        early_stopping=True,
+        n_iter_no_change=10**6,
+        random_state=seed,
+    )
     rng = np.random.RandomState(seed)
     X, held_out = train_test_split(
         model._training_rows(X, reset=True), test_size=0.1, random_state=rng
@@ -138,7 +146,7 @@ def report(runs):
         )
 
 
-def coverage(seeds, first, folder, only_report):
+def coverage(seeds, first, folder, only_report, average):
     os.makedirs(folder, exist_ok=True)
     file = os.path.join(folder, "trainings.jsonl")
     runs = []
@@ -148,21 +156,25 @@ def coverage(seeds, first, folder, only_report):
     done = {run["seed"] for run in runs}
     for seed in range(first, first if only_report else first + seeds):
         if seed not in done:
-            runs.append(watched(RATES[seed % len(RATES)], seed))
+            runs.append(watched(RATES[seed % len(RATES)], seed, average))
             with open(file, "a", encoding="utf-8") as out:
                 out.write(json.dumps(runs[-1]) + "\n")
     report(runs)
 
 
 # ---- cost
-def cost():
+def cost(average):
     X = binary_mnist("train")
     table("rows", "batch_size", "passes", "seconds", "tracked", "more", "followed")
     for n_rows, batch_size in ((5000, 10), (20_000, 10), (20_000, 100)):
-        seconds, options = (
-            [],
-            {"learning_rate": 0.05, "batch_size": batch_size, "n_iter": 10, "random_state": 0},
-        )
+        seconds = []
+        options = {
+            "learning_rate": 0.05,
+            "batch_size": batch_size,
+            "n_iter": 10,
+            "average": average,
+            "random_state": 0,
+        }
         for method in (False, "particles"):
             model = BernoulliRBM(500, track_log_partition=method, **options)
             began = time.process_time()
@@ -190,11 +202,18 @@ def main():
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--folder", default="tracking")
     parser.add_argument("--report", action="store_true")
+    parser.add_argument("--average", action="store_true", help="follow averaged weights")
     arguments = parser.parse_args()
     if arguments.what == "cost":
-        cost()
+        cost(arguments.average)
     else:
-        coverage(arguments.seeds, arguments.first, arguments.folder, arguments.report)
+        coverage(
+            arguments.seeds,
+            arguments.first,
+            arguments.folder,
+            arguments.report,
+            arguments.average,
+        )
 
 
 if __name__ == "__main__":

@@ -237,3 +237,35 @@ def test_rounds_double_and_use_all_scans(n_scans):
     assert lengths[-1] >= n_scans / 2
     assert min(lengths) >= 16
     assert all(later >= earlier - 1 for earlier, later in zip(lengths, lengths[1:]))
+
+
+def test_a_stepping_stone_that_is_off_raises_no_alarm_on_bennetts_ratio():
+    """From a wide base to a narrow target in one step the reverse ratio has infinite variance."""
+    variance = 0.05
+    path = GeometricPath(
+        lambda x: -np.sum(x**2, axis=1) / 2 / variance, base=Gaussian(np.zeros(3), 1.0)
+    )
+    kinds = {}
+    for bridge in ("bar", "stepping-stone"):
+        with may_not_converge():
+            tempering = ParallelTempering(
+                n_temperatures=2, n_sweeps=1024, bridge=bridge, random_state=1
+            ).fit(path)
+        kinds[bridge] = [alarm.kind for alarm in tempering.result_.alarms]
+        if bridge == "bar":
+            exact = 1.5 * np.log(2 * np.pi * variance)
+            low, high = tempering.result_.interval(0.9999)  # false alarm 1e-4, fixed seed
+            assert low <= exact <= high
+    assert "directions-disagree" not in kinds["bar"]
+    assert "directions-disagree" in kinds["stepping-stone"]
+
+
+def test_the_standard_error_is_at_least_the_median_of_three_rounds():
+    path = make_rbm_problem("medium").path
+    for seed in range(4):
+        with may_not_converge():
+            result = ParallelTempering(n_sweeps=512, random_state=seed).fit(path).result_
+        errors = result.diagnostics["round_std_error"]
+        lengths = np.diff(np.r_[0, result.diagnostics["round_sweeps"]])
+        typical = np.median((errors * np.sqrt(lengths / lengths[-1]))[-3:])
+        assert np.isclose(result.std_error, max(errors[-1], typical), rtol=1e-12)

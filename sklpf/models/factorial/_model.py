@@ -136,8 +136,9 @@ class FactorialMixture(
     After the sweeps come moves, each followed by sweeps and kept where it has raised the bound: a
     few starts from the moments of X (projection pursuit), then components reborn where rows are
     badly explained, after which those that are needed least are dropped: dead ones, duplicates,
-    blends. From then on sweeps also look for better activations of every row by flips of up to
-    three components.
+    blends; and components replaced by their sum with another one, or their difference from it.
+    From then on sweeps also look for better activations of every row by flips of up to three
+    components.
 
     There is no intercept: centre X, or leave a component to be always on. What is learned stays at
     its starting value (half the mean variance of the features, 0.3, and a matching component
