@@ -7,7 +7,7 @@ more than ten times the Gibbs sweeps to match what Rao-Blackwellised tempered
 sampling (RTS) achieves with 1000. This page repeats the comparison: every
 method gets the same number of sweeps of 100 chains, everything included (RTS
 its pilot and burn-in, parallel tempering all its rounds), ten times over. The
-quarter of AIS's chains that go back down, for its error bar alone, is left out.
+reverse chains of AIS, which serve its error bar alone, are left out.
 
 By default the model is an RBM with 20 hidden units fitted to scikit-learn's
 digits, whose log Z is enumerated. With ``SKLPF_FULL=1`` and the reference data
