@@ -26,6 +26,7 @@ from sklpf.paths._capabilities import (
     Gradients,
     Interpolation,
     JointRows,
+    LocalMasses,
     Parameters,
     Proposal,
     Rows,
@@ -38,6 +39,7 @@ from sklpf.paths._conditional_modes import Modes, iterated_conditional_modes
 from sklpf.paths._elliptical import Gaussian, StudentT
 from sklpf.paths._geometric import GeometricPath
 from sklpf.paths._ladders import LADDERS, make_ladder
+from sklpf.paths._regions import Regions
 
 __all__ = [
     "LADDERS",
@@ -66,10 +68,12 @@ __all__ = [
     "Gradients",
     "Interpolation",
     "JointRows",
+    "LocalMasses",
     "Modes",
     "Parameters",
     "Path",
     "Proposal",
+    "Regions",
     "Rows",
     "SimulatedRows",
     "Stream",

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.random import Stream
+from sklpf.paths._regions import Regions
 
 
 class Base(Protocol):
@@ -142,6 +143,13 @@ class BoundDraws(Protocol):
 
         Each draw has the expectation Z, whatever that density misses.
         """
+
+
+class LocalMasses(Protocol):
+    """Regions of the target are known with the part of Z that lies in each, without the base."""
+
+    def regions(self, stream: Stream) -> Regions:
+        """Return some regions, such as balls around modes, with estimates of their masses."""
 
 
 class ConditionalDraws(Protocol):
