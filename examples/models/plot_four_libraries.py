@@ -1,11 +1,12 @@
 """
-Four libraries' topics on one scale
-===================================
+Which library fits the better topics?
+=====================================
 
-scikit-learn, gensim, tomotopy and this library all fit latent Dirichlet allocation, and each prints
-a perplexity. These are four different quantities. `sklpf.interop` takes over what the others
-fitted, so that the same held-out documents decide: the log-likelihood of a document, which depends
-on that document and the model alone.
+scikit-learn, gensim, tomotopy and this library all fit latent Dirichlet
+allocation, and each prints a perplexity. These are four different quantities.
+`sklpf.interop` takes over what the others fitted, so that the same held-out
+documents decide: the log-likelihood of a document, which depends on that
+document and the model alone.
 
 gensim and tomotopy are optional: this page shows those that are installed.
 """
@@ -13,8 +14,8 @@ gensim and tomotopy are optional: this page shows those that are installed.
 # %%
 # One corpus, and who fits it
 # ---------------------------
-# Documents about bars, whose topics are the rows and columns of a square of 25 words, with a few
-# other words.
+# Documents about bars, whose topics are the rows and columns of a square of 25
+# words, with a few other words.
 
 import importlib.util
 import warnings
@@ -25,7 +26,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.decomposition import LatentDirichletAllocation as TheirLatentDirichletAllocation
+from sklearn.decomposition import (
+    LatentDirichletAllocation as TheirLatentDirichletAllocation,
+)
 
 from sklpf import LatentDirichletAllocation, compare, compare_models
 from sklpf.datasets import make_bars_corpus
@@ -41,12 +44,15 @@ words = [f"word {i}" for i in range(X.shape[1])]
 
 def texts(X):
     """The words of every document, each as often as it occurs."""
-    return [[words[i] for i in np.repeat(row.indices, row.data.astype(int))] for row in X]
+    return [
+        [words[i] for i in np.repeat(row.indices, row.data.astype(int))]
+        for row in X
+    ]
 
 
 # %%
-# Every function below returns the model as this library sees it, and what the library itself says
-# about some documents.
+# Every function below returns the model as this library sees it, and what the
+# library itself says about some documents.
 
 
 def fit_sklearn():
@@ -118,7 +124,9 @@ fits = {
     "tomotopy": fit_tomotopy,
 }
 present = [
-    name for name in fits if name in ("sklpf", "scikit-learn") or importlib.util.find_spec(name)
+    name
+    for name in fits
+    if name in ("sklpf", "scikit-learn") or importlib.util.find_spec(name)
 ]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # the other libraries' own
@@ -132,13 +140,15 @@ models = {name: model for name, (model, _) in fitted.items()}
 # %%
 # What each library says
 # ----------------------
-# scikit-learn and gensim add the topics' share of a bound to that of the documents, so that their
-# figure grows without limit the fewer documents there are; and gensim, as in its log, raises 2 to
-# the power of nats. tomotopy's is a likelihood of the words with one draw of their topics. Only the
-# log-likelihood is a statement on a document, whoever comes with it.
+# scikit-learn and gensim add the topics' share of a bound to that of the
+# documents, so that their figure grows without limit the fewer documents there
+# are; and gensim, as in its log, raises 2 to the power of nats. tomotopy's is a
+# likelihood of the words with one draw of their topics. Only the log-likelihood
+# is a statement on a document, whoever comes with it.
 
 print(
-    "| library | perplexity by itself, 50 documents | the first 5 of them | by the log-likelihood,"
+    "| library | perplexity by itself, 50 documents | the first 5 of them | by"
+    " the log-likelihood,"
     " 50 | 5 |"
 )
 print("|---|---|---|---|---|")
@@ -150,21 +160,33 @@ for name, (all_, few) in own.items():
 # %%
 # On one scale
 # ------------
-# Documents are paired, so the differences are known far better than the scores. The topics that
-# made the documents are there too: no one can be better by more than chance.
+# Documents are paired, so the differences are known far better than the scores.
+# The topics that made the documents are there too: no one can be better by more
+# than chance.
 
-truth = LatentDirichletAllocation.from_topics(true_topics, alpha, random_state=0)
+truth = LatentDirichletAllocation.from_topics(
+    true_topics, alpha, random_state=0
+)
 print(compare_models({**models, "the truth": truth}, test))
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.2), layout="constrained", sharey=True)
+_, right = plt.subplots(figsize=(5, 3), layout="constrained")
+_, left = plt.subplots(figsize=(5, 3), layout="constrained")
 places = np.arange(len(own))
 left.plot([all_ for all_, _ in own.values()], places, "o", label="50 documents")
-left.plot([few for _, few in own.values()], places, "s", mfc="none", label="the first 5 of them")
-left.set(xscale="log", xlabel="perplexity, by the library itself", title="What each library says")
+left.plot(
+    [few for _, few in own.values()],
+    places,
+    "s",
+    mfc="none",
+    label="the first 5 of them",
+)
+left.set(
+    xscale="log",
+    xlabel="perplexity, by the library itself",
+    title="What each library says",
+)
 left.set_xticks([10, 20, 50, 100, 200], labels=["10", "20", "50", "100", "200"])
 left.minorticks_off()
-left.set_yticks(places, own, fontsize=11)
-left.set_ylim(len(own) - 0.5, -0.5)
 left.legend(loc="upper right")
 for place, model in zip(places, models.values()):
     difference = compare(model, truth, test)
@@ -172,10 +194,13 @@ for place, model in zip(places, models.values()):
     right.plot(difference.mean, place, "C0o")
 right.axvline(0, color="0.5", ls="--")
 right.set(
-    xlabel="log-likelihood less that of the true topics, nats a document",
+    xlabel="log-likelihood less that of the true topics\n(nats a document)",
     title="The same 50 documents, one scale",
 )
-figure.savefig("four_libraries.png", dpi=110)
+for axis, name in ((left, "own"), (right, "one_scale")):
+    axis.set_yticks(places, own)
+    axis.set_ylim(len(own) - 0.5, -0.5)
+    axis.figure.savefig(f"four_libraries_{name}.png", dpi=110)
 
 # %%
 # The topics
@@ -189,7 +214,10 @@ figure, axes = plt.subplots(
     layout="constrained",
     squeeze=False,
 )
-rows = {"truth": true_topics, **{name: models[name].components_ for name in own}}
+rows = {
+    "truth": true_topics,
+    **{name: models[name].components_ for name in own},
+}
 for row, (name, topics) in zip(axes, rows.items()):
     topics = topics / topics.sum(axis=1, keepdims=True)
     apart = np.abs(true_topics[:, np.newaxis] - topics).sum(axis=2) / 2

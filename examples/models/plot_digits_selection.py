@@ -1,6 +1,6 @@
 """
-Select a model of digits by its held-out log-likelihood
-=======================================================
+How many hidden units should an RBM of digits have?
+===================================================
 
 Restricted Boltzmann machines are fitted to scikit-learn's bundled digits. A
 grid search in a pipeline picks their size by the log-likelihood of held-out
@@ -35,7 +35,9 @@ from sklearn.preprocessing import Binarizer
 
 from sklpf import BernoulliRBM
 
-X_train, X_test = train_test_split(load_digits().data, test_size=0.25, random_state=0)
+X_train, X_test = train_test_split(
+    load_digits().data, test_size=0.25, random_state=0
+)
 rbm = BernoulliRBM(
     learning_rate=0.05,
     n_iter=60,
@@ -53,11 +55,16 @@ search = GridSearchCV(pipeline, sizes, cv=3).fit(X_train)
 # The sampling error over test rows and the error of log Z, which all rows
 # share, are combined in the ± column.
 
-print("        model | test log-likelihood ± error |     log Z [95 % interval] | how")
+print(
+    "        model | test log-likelihood ± error |     log Z [95 % interval] |"
+    " how"
+)
+intervals = {}
 for candidate in search.cv_results_["params"]:
     model = pipeline.set_params(**candidate).fit(X_train)
     fitted = model[-1]
     interval = fitted.score_interval(model[0].transform(X_test))
+    intervals[str(fitted.n_components)] = interval
     low, high = fitted.log_partition_interval_
     print(
         f"{fitted.n_components:>3} hidden"
@@ -68,8 +75,19 @@ for candidate in search.cv_results_["params"]:
         f" | {fitted.partition_estimator_.result_.method}"
     )
 print(
-    f"* selected by {search.cv} folds of cross-validated log-likelihood, {search.best_score_:.2f}"
+    f"* selected by {search.cv} folds of cross-validated log-likelihood,"
+    f" {search.best_score_:.2f}"
     " nats per image"
+)
+
+_, axis = plt.subplots(figsize=(5, 3.6), layout="constrained")
+for units, interval in intervals.items():
+    axis.plot([units] * 2, interval.combined, "C0-", linewidth=2)
+    axis.plot(units, interval.mean, "C0o")
+axis.set(
+    xlabel="hidden units",
+    ylabel="test log-likelihood (nats per image)",
+    title="95 % intervals",
 )
 
 # %%
@@ -105,7 +123,8 @@ n_better = np.sum(averaged[:, 1] > last[:, 1])
 n_misled = np.sum(last[:, 0] < averaged[:, 0])
 gain = np.mean(averaged[:, 1] - last[:, 1])
 print(
-    f"averaging gains {gain:.1f} nats per image, and wins with {n_better} of 10 "
+    f"averaging gains {gain:.1f} nats per image, and wins with {n_better} of 10"
+    " "
     f"seeds;\nthe reconstruction error prefers the last weights with {n_misled}"
 )
 
@@ -113,7 +132,9 @@ print(
 # The picture
 # -----------
 
-figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), width_ratios=[1, 1, 0.9], layout="constrained")
+figure, axes = plt.subplots(
+    1, 3, figsize=(9, 3.2), width_ratios=[1, 1, 0.9], layout="constrained"
+)
 panels = ("reconstruction error", "log-likelihood (nats per image)")
 better = ("lower is better", "higher is better")
 for column, (panel, label) in enumerate(zip(axes, panels)):
@@ -129,4 +150,6 @@ mosaic = mosaic.swapaxes(1, 2).reshape(50, 60)
 axes[2].imshow(mosaic, cmap="gray_r")
 axes[2].set_axis_off()
 axes[2].set_title("samples of the selected model", fontsize=10)
-figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "digits_log_likelihood.png", dpi=120)
+figure.savefig(
+    sys.argv[1] if len(sys.argv) > 1 else "digits_log_likelihood.png", dpi=120
+)

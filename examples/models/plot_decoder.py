@@ -1,14 +1,16 @@
 """
-The test likelihood of a variational autoencoder
-================================================
+How likely are test images under a variational autoencoder?
+===========================================================
 
-A variational autoencoder has no likelihood that can be computed: what training maximises is a
-bound, by an encoder that may be far off. `sklpf.interop.from_decoder` estimates the likelihood
-itself, with an error for every row, by annealed importance sampling with Hamiltonian moves (Wu et
-al. 2017), so that a decoder stands beside any other model of the same rows.
+A variational autoencoder has no likelihood that can be computed: what training
+maximises is a bound, by an encoder that may be far off.
+`sklpf.interop.from_decoder` estimates the likelihood itself, with an error for
+every row, by annealed importance sampling with Hamiltonian moves (Wu et al.
+2017), so that a decoder stands beside any other model of the same rows.
 
-The autoencoder is written in NumPy here, and trained on scikit-learn's digits in some seconds. A
-module of PyTorch or a function of JAX is given to `from_decoder` as it is, without `pullback`.
+The autoencoder is written in NumPy here, and trained on scikit-learn's digits
+in some seconds. A module of PyTorch or a function of JAX is given to
+`from_decoder` as it is, without `pullback`.
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +28,8 @@ X_train, X_test = train_test_split(X, test_size=30, random_state=0)
 # %%
 # An autoencoder of 64, 50 and 2 units
 # ------------------------------------
-# Encoder and decoder have a layer of 50 tanh units. Adam climbs the bound on log p(x), E_q log p(x
-# | z) - KL(q(z | x) || p(z)), with one draw of z a row.
+# Encoder and decoder have a layer of 50 tanh units. Adam climbs the bound on
+# log p(x), E_q log p(x | z) - KL(q(z | x) || p(z)), with one draw of z a row.
 
 rng = np.random.default_rng(0)
 n_features, n_hidden, n_latents = 64, 50, 2
@@ -77,7 +79,8 @@ def gradients(x):
     g_h_z = g_logits @ W_z.T * (1 - h_z**2)
     g_z = g_h_z @ V_z.T
     g_mean = g_z - mean
-    g_log_variance = (g_z * noise * np.exp(log_variance / 2) + 1 - np.exp(log_variance)) / 2
+    g_noise = g_z * noise * np.exp(log_variance / 2)
+    g_log_variance = (g_noise + 1 - np.exp(log_variance)) / 2
     g_code = np.hstack([g_mean, g_log_variance])
     g_h_x = g_code @ W_x.T * (1 - h_x**2)
     return [
@@ -111,20 +114,23 @@ for _ in range(n_epochs):
 # %%
 # Its likelihood
 # --------------
-# `score_samples` gives log p(x) of every test row. Chains start at the prior, or where the encoder
-# says: both must agree.
+# `score_samples` gives log p(x) of every test row. Chains start at the prior,
+# or where the encoder says: both must agree.
 
 vae = from_decoder(decoder, n_latents, pullback=pullback, random_state=0)
 from_prior = vae.score_samples(X_test)
 errors = vae.partition_estimator_.log_partition_std_error_
-encoded = from_decoder(decoder, n_latents, pullback=pullback, encoder=encoder, random_state=1)
+encoded = from_decoder(
+    decoder, n_latents, pullback=pullback, encoder=encoder, random_state=1
+)
 from_encoder = encoded.score_samples(X_test)
 difference = np.abs(from_encoder - from_prior)
 print(f"largest difference of both: {difference.max():.2f} nats")
 
 # %%
-# What is usually reported are two lower bounds in expectation: the bound of training, and the log
-# of a mean of 1000 importance weights of draws from the encoder.
+# What is usually reported are two lower bounds in expectation: the bound of
+# training, and the log of a mean of 1000 importance weights of draws from the
+# encoder.
 
 n_draws = 1000
 mean, log_variance = encoder(X_test)
@@ -139,21 +145,30 @@ importance = logsumexp(log_weights, axis=0) - np.log(n_draws)
 
 print(f"encoder's bound:       {bound.mean():.2f} nats a row")
 print(f"importance weighting:  {importance.mean():.2f}")
-print(f"from_decoder:          {from_prior.mean():.2f}, each row ± {errors.max():.2f}")
+print(
+    f"from_decoder:          {from_prior.mean():.2f}, each row ± {errors.max():.2f}"
+)
 
 # %%
 # Beside an RBM
 # -------------
 # Likelihoods of the same rows compare any two models.
 
-rbm = BernoulliRBM(50, learning_rate=0.05, n_iter=60, average=True, random_state=0).fit(X_train)
+rbm = BernoulliRBM(
+    50, learning_rate=0.05, n_iter=60, average=True, random_state=0
+).fit(X_train)
 print(rbm.score_interval(X_test))
 print(compare(vae, rbm, X_test))
 
 # %%
 fig, ax = plt.subplots()
 order = np.argsort(from_prior)
-ax.errorbar(np.arange(len(order)), from_prior[order], 2 * errors[order], label="from_decoder")
+ax.errorbar(
+    np.arange(len(order)),
+    from_prior[order],
+    2 * errors[order],
+    label="from_decoder",
+)
 ax.plot(importance[order], "^", label="importance weighting, 1000 draws")
 ax.plot(bound[order], ".", label="encoder's bound")
 ax.set(xlabel="test row", ylabel="log p(x), nats")

@@ -45,7 +45,7 @@ def kaufman(n, coupling):
     for half in (gamma[1::2], gamma[::2]):
         size = n * np.abs(half)
         logs += [np.logaddexp(size / 2, -size / 2).sum()]
-        with np.errstate(divide="ignore"):  # a factor of 0 at the critical point
+        with np.errstate(divide="ignore"):  # 0 at the critical point
             logs += [np.sum(size / 2 + np.log(-np.expm1(-size)))]
         signs += [1.0, np.prod(np.sign(half))]
     log_prefactor = n * n / 2 * np.log(2 * np.sinh(2 * coupling)) - np.log(2)
@@ -60,9 +60,12 @@ def kaufman(n, coupling):
 couplings = np.sort([*np.linspace(0.2, 0.6, 8), CRITICAL])
 neighbours = lattice(SIZE)
 errors, half_widths = [], []
-BoltzmannMachine.from_spins(0.1 * neighbours).estimate_log_partition()  # compile
+# The first run compiles, which is not timed.
+BoltzmannMachine.from_spins(0.1 * neighbours).estimate_log_partition()
 for seed, coupling in enumerate(couplings):
-    spins = BoltzmannMachine.from_spins(coupling * neighbours, random_state=seed)
+    spins = BoltzmannMachine.from_spins(
+        coupling * neighbours, random_state=seed
+    )
     began = time.perf_counter()
     spins.estimate_log_partition()
     seconds = time.perf_counter() - began
@@ -70,7 +73,8 @@ for seed, coupling in enumerate(couplings):
     errors.append(spins.log_partition_ - kaufman(SIZE, coupling))
     half_widths.append((high - low) / 2)
     print(
-        f"K = {coupling:.3f}: log Z = {spins.log_partition_:.3f} [{low:.3f}, {high:.3f}],"
+        f"K = {coupling:.3f}: log Z = {spins.log_partition_:.3f} [{low:.3f},"
+        f" {high:.3f}],"
         f" exact {kaufman(SIZE, coupling):.3f}, {seconds:.1f} s"
     )
 
@@ -78,18 +82,19 @@ for seed, coupling in enumerate(couplings):
 # Errors beside the intervals that come with them
 # -----------------------------------------------
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+_, left = plt.subplots(figsize=(5, 3.6), layout="constrained")
 left.errorbar(couplings, errors, half_widths, fmt="o", capsize=3)
 left.axhline(0, color="0.5", linewidth=1)
 left.axvline(CRITICAL, color="0.5", linewidth=1, linestyle="--")
 left.set(
     xlabel="coupling K",
     ylabel="log Z less exact log Z (nats)",
-    title="95 % intervals; the line is the critical coupling",
+    title="95 % intervals (dashed: critical coupling)",
 )
 
 critical = BoltzmannMachine.from_spins(CRITICAL * neighbours, random_state=0)
 draw = critical.sample(1, random_state=3).reshape(SIZE, SIZE)
+_, right = plt.subplots(figsize=(3.6, 3.6), layout="constrained")
 right.imshow(draw, cmap="gray_r")
 right.set(title="a draw at the critical coupling", xticks=[], yticks=[])
 
