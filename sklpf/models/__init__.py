@@ -11,6 +11,7 @@ from sklpf.models._searches import log_likelihood, log_likelihood_with_error
 from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
 from sklpf.models.boltzmann import BoltzmannMachine, BoltzmannPath
 from sklpf.models.factorial import FactorialMixture, FactorialPath, FactorialPosterior
+from sklpf.models.gaussian_rbm import GaussianRBM, GaussianRBMPath
 from sklpf.models.lda import LatentDirichletAllocation, LDAPath
 from sklpf.models.linear import LinearGenerativeModel, LinearPath
 from sklpf.models.mcrbm import MeanCovariancePath, MeanCovarianceRBM
@@ -28,6 +29,8 @@ __all__ = [
     "FactorialPosterior",
     "FitComparison",
     "FitInterval",
+    "GaussianRBM",
+    "GaussianRBMPath",
     "LDAPath",
     "LatentDirichletAllocation",
     "MeanCovariancePath",
