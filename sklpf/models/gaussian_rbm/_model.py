@@ -48,7 +48,7 @@ class GaussianRBM(
     ----------
     n_components : int, default=16
         Number of hidden units.
-    learning_rate : float, default=0.05
+    learning_rate : float, default=0.1
         Length of a step along the gradient. Columns are scaled to variance 1 while training, so
         that it depends on no units of the data.
     batch_size : int, default=100
@@ -69,10 +69,11 @@ class GaussianRBM(
         ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
         For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
-    average : bool or int, default=False
-        Whether the parameters are averages over the updates of training, as in `BernoulliRBM`:
-        with True the k-th update counts in proportion to k ** 2, with an int greater than 1 all
-        updates count alike once so many rows have been seen.
+    average : bool or int, default=True
+        Whether the parameters are averages over the updates of training, whose log-likelihood
+        scatters far less than that of the last ones: with True the k-th update counts in
+        proportion to k ** 2, with an int greater than 1 all updates count alike once so many rows
+        have been seen.
     learning_rate_schedule : {"constant", "linear"}, default="constant"
         "linear" lowers the learning rate with every update, to 0 after `n_iter` passes.
     n_chains : int or None, default=None
@@ -136,7 +137,7 @@ class GaussianRBM(
         self,
         n_components: int = 16,
         *,
-        learning_rate: float = 0.05,
+        learning_rate: float = 0.1,
         batch_size: int = 100,
         n_iter: int = 100,
         verbose: int = 0,
@@ -144,7 +145,7 @@ class GaussianRBM(
         partition_estimator: PartitionEstimator | None = None,
         on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
         n_jobs: int | None = None,
-        average: bool | int = False,
+        average: bool | int = True,
         learning_rate_schedule: Literal["constant", "linear"] = "constant",
         n_chains: int | None = None,
         variance_floor: float = 1e-3,

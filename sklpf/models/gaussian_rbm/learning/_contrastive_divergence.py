@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import expit
 
+from sklpf.models.gaussian_rbm.learning._hidden_chains import jump, sweep
 from sklpf.models.gaussian_rbm.learning._parameters import Array, Parameters
 from sklpf.models.rbm.learning._weights import RunningAverage
 
-_FIRST_WEIGHTS = 0.01  # standard deviation, in those of the data
+_FIRST_WEIGHTS = 0.1  # standard deviation, in those of the data
+_CURVATURE = 16.0  # |u|² at which the step of the weights is halved
 
 
 class Trainer:
     """Weights, their average and the chains, in coordinates where every column has variance 1.
 
     A step goes along the gradient by W, b, c and log s², in which that by a visible unit's weights
-    and bias is multiplied by its variance. Without that, steps would grow as variances fall.
+    and bias is multiplied by its variance. Without that, steps would grow as variances fall. The
+    curvature by the weights of a hidden unit grows with |u|², u = (v - b) / s, and their step is
+    divided by 1 + |u|² / 16. Each step is followed by three moves of the chains: a jump and a sweep
+    over the hidden units, and a Gibbs step to the visible ones and back.
 
     Parameters
     ----------
@@ -42,9 +49,12 @@ class Trainer:
             raise ValueError("X holds such large values that its variances overflow: rescale it")
         self.X = self._coordinates(X)
         self.current = self._start(model.n_components, start)
-        self.average = RunningAverage(model.average, self.current, 0, 0)
+        self.averaged = self.current
+        nothing: Any = None  # the layouts of another model's kernels
+        self.average = RunningAverage(model.average, nothing, 0, 0)
         n_chains = model.batch_size if model.n_chains is None else model.n_chains
-        self.h = self.rng.random((n_chains, len(self.current.components))) < 0.5
+        units = self.rng.random((n_chains, len(self.current.components))) < 0.5
+        self.h = units.astype(np.float64)
         self.n_updates = np.inf
         if model.learning_rate_schedule == "linear":
             self.n_updates = n_passes * -(-len(X) // model.batch_size)
@@ -75,7 +85,7 @@ class Trainer:
             raise ValueError(
                 "training diverged: the parameters are no longer finite; lower learning_rate"
             )
-        learned = self.average.layouts if self.average.n_averaged else self.current
+        learned = self.averaged if self.average.n_averaged else self.current
         return learned.rescaled(self.location, self.scale)
 
     @property
@@ -96,26 +106,28 @@ class Trainer:
     def _ascend(self, rows):
         here = self.current
         rate = self.learning_rate * (1 - self.step_number / self.n_updates)
-        noise = self.rng.standard_normal((len(self.h), rows.shape[1]))
-        v = here.visible_means(self.h) + np.sqrt(here.variances) * noise
-        self.h = self.rng.random(self.h.shape) < expit(here.hidden_fields(v))
+        h = sweep(here, jump(here, self.h, rows, self.rng), self.rng)
+        noise = self.rng.standard_normal((len(h), rows.shape[1]))
+        v = here.visible_means(h) + np.sqrt(here.variances) * noise
+        self.h = (self.rng.random(h.shape) < expit(here.hidden_fields(v))).astype(np.float64)
 
         data = gradient(here, rows)
         model = gradient(here, v)
         ascent = [rate * (first - second) for first, second in zip(data, model)]
-        floor = np.log(self.variance_floor)
+        square = np.mean((rows - here.intercept_visible) ** 2, axis=0) @ (1 / here.variances)
+        by_weights = here.variances / (1 + square / _CURVATURE)
         self.current = Parameters(
-            here.components + here.variances * ascent[0],
+            here.components + by_weights * ascent[0],
             here.intercept_visible + here.variances * ascent[1],
             here.intercept_hidden + ascent[2],
-            np.exp(np.maximum(np.log(here.variances) + ascent[3], floor)),
+            np.maximum(here.variances * np.exp(ascent[3]), self.variance_floor),
         )
         self.step_number += 1
 
         share = float(self.average.shares(np.array([len(rows)]))[0])
         if share > 0:
-            ends = zip(self.average.layouts, self.current)
-            self.average.layouts = Parameters(*(a + share * (b - a) for a, b in ends))
+            ends = zip(self.averaged, self.current)
+            self.averaged = Parameters(*(a + share * (b - a) for a, b in ends))
 
 
 def gradient(parameters: Parameters, v) -> tuple[Array, Array, Array, Array]:
