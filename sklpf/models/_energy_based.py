@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
@@ -22,7 +22,7 @@ from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, Scored, report
-from sklpf.models._validation import all_or_nothing, check_n_samples, named_by_model
+from sklpf.models._validation import all_or_nothing, check_fitted, check_n_samples, named_by_model
 from sklpf.partition import HAIS, Exact, ParallelTempering, PartitionEstimator
 from sklpf.paths import ClosedForm, Stream, TargetDraws, stream_key
 from sklpf.paths._capabilities import has
@@ -55,6 +55,7 @@ class EnergyBasedModel(
     - ``_family_path(family, parameters)``: the path to a density of the family, in these
       coordinates;
     - ``_store(family, parameters)``: sets the fitted attributes;
+    - ``_fitted_shapes``: dimensions of the fitted attributes;
     - ``_improper()``: why the model has no normaliser, or None;
     - ``_log_density(X)``: log f of the rows, (n,);
     - ``path()``, ``_fitted_arrays()`` as `LogLikelihoodMixin` says; the path's ``rows(state)``
@@ -152,6 +153,7 @@ class EnergyBasedModel(
             if not hasattr(self, "_pcd"):
                 trainer, rows = self._trainer(X, "pcd")
             else:
+                check_fitted(self)
                 trainer = copy.deepcopy(self._pcd)
                 rows = self._coordinates(self._validate(X))
                 trainer.learning_rate = self.learning_rate
@@ -209,7 +211,7 @@ class EnergyBasedModel(
         )
 
     def _validate(self, X):
-        check_is_fitted(self)
+        check_fitted(self)
         return validate_data(self, X, dtype=np.float64, reset=False)
 
     # -- use
@@ -229,7 +231,7 @@ class EnergyBasedModel(
         -------
         X : ndarray of shape (n_samples, n_features)
         """
-        check_is_fitted(self)
+        check_fitted(self)
         check_n_samples(n_samples)
         path = self.path()
         seed = draw_seed(random_state)

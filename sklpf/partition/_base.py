@@ -25,18 +25,15 @@ from sklpf.partition._tails import tail_alarms
 from sklpf.paths import GeometricPath, Path
 from sklpf.readings import Diagnostic, PartitionResult, Reading, read
 from sklpf.readings._reading import SAMPLERS
+from sklpf.readings._regions import known_regions
 from sklpf.readings._summary import in_a_line
 from sklpf.runs import Run
 from sklpf.runs._plan import Plan, plan_run
 from sklpf.transitions import Transition, default_move
 
-TUNE, BOUND, TAILS, WALLS = (
-    6,
-    8,
-    9,
-    10,
-)  # random streams: moves are tuned, bounds, rays with their pilot, and the
-# first ratio of levels are drawn
+# Random streams: moves are tuned, bounds, rays with their pilot, the first ratio of levels and
+# regions are drawn.
+TUNE, BOUND, TAILS, WALLS, REGIONS = 6, 8, 9, 10, 11
 
 
 class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, BaseEstimator):
@@ -188,8 +185,13 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         if known is None:
             known = tail_alarms(path, stream_key(seed, TAILS))
         run = self._sample(path, seed)
+        regions = known_regions(path, stream_key(seed, REGIONS)) if run.draws is not None else None
         return replace(
-            run, **self._made(), known=(*known, *run.known), log_f_rounding=path.log_f_rounding
+            run,
+            **self._made(),
+            known=(*known, *run.known),
+            log_f_rounding=path.log_f_rounding,
+            regions=regions,
         )
 
     def _read(self, run: Run) -> PartitionResult:

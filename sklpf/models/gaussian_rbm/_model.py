@@ -42,9 +42,9 @@ class GaussianRBM(
     `variances_`. This is the energy of Cho et al. (2011) but for v - b in place of v in the last
     term, which makes c independent of where the data lie. Given h, v is normal around b + h @ W
     with the variances s²: the model is a mixture of 2 ** n_components Gaussians with one common
-    covariance, whose means are sums of components. Its weights are proportional to exp(c @ h + sum_i
-    (h @ W)_i² / (2 s_i²)): hidden units are independent only where components are orthogonal in
-    units of s. The likelihood has local maxima: fits with several seeds are worth comparing by
+    covariance, whose means are sums of components. Its weights are proportional to exp(c @ h +
+    sum_i (h @ W)_i² / (2 s_i²)): hidden units are independent only where components are orthogonal
+    in units of s. The likelihood has local maxima: fits with several seeds are worth comparing by
     their scores.
 
     Parameters

@@ -8,11 +8,11 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval
 from sklpf.models._energy_based import EnergyBasedModel
+from sklpf.models._validation import check_fitted
 from sklpf.models.mcrbm._path import MeanCovariancePath
 from sklpf.models.mcrbm._units import Units, UnitsFamily, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
@@ -296,6 +296,18 @@ class MeanCovarianceRBM(EnergyBasedModel):
         self.factors_, self.pooling_, self.mean_components_, *intercepts, self.noise_std_ = units
         self.intercept_covariance_, self.intercept_mean_, self.intercept_visible_ = intercepts
 
+    _fitted_shapes = {
+        "factors_": ("n_factors", "n_features"),
+        "pooling_": ("n_factors", "n_covariance"),
+        "mean_components_": ("n_mean", "n_features"),
+        "intercept_covariance_": ("n_covariance",),
+        "intercept_mean_": ("n_mean",),
+        "intercept_visible_": ("n_features",),
+        "noise_std_": (),
+        "mean_": ("n_features",),
+        "scale_": (),
+    }
+
     # -- use
     def transform(self, X) -> NDArray[np.float64]:
         """Probabilities that hidden units are on, given the rows.
@@ -326,12 +338,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         ValueError
             If a fitted attribute holds NaN or infinity.
         """
-        check_is_fitted(self)
-        if not all(np.all(np.isfinite(part)) for part in self._fitted_arrays()):
-            raise ValueError(
-                "a fitted attribute holds NaN or infinity, so there is no likelihood; fit the model"
-                " anew"
-            )
+        check_fitted(self)
         return MeanCovariancePath(self._units(), self.mean_, self.scale_)
 
     def _units(self):

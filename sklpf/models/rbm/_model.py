@@ -12,7 +12,6 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
@@ -22,6 +21,7 @@ from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, default_estimator
 from sklpf.models._validation import (
     all_or_nothing,
+    check_fitted,
     check_indices,
     check_n_samples,
     check_vector,
@@ -36,6 +36,7 @@ from sklpf.training import train
 
 # Of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs.
 _SMALLEST_MEAN = 1e-3
+_MOST_STARTS = 50  # rows, and chains, of training that are kept to look for regions
 _ROUNDING = 1e-6  # of values scaled to [0, 1]
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
@@ -283,6 +284,8 @@ class BernoulliRBM(
         self._validate_params()
         self._check_learns_streams()
         first = not hasattr(self, "components_")
+        if not first:
+            check_fitted(self)
         X = self._training_rows(X, reset=first)
         rng = self._stream_of_numbers()
         if first:
@@ -356,7 +359,7 @@ class BernoulliRBM(
         -------
         h : ndarray of shape (n_samples, n_components)
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self._mean_hiddens(self._validate(X))
 
     def gibbs(self, v) -> NDArray[np.bool_]:
@@ -370,7 +373,7 @@ class BernoulliRBM(
         -------
         v_new : ndarray of bool of shape (n_samples, n_features)
         """
-        check_is_fitted(self)
+        check_fitted(self)
         dtypes = (self.components_.dtype, np.float64, np.float32)
         check_indices(v)
         v = check_array(v, accept_sparse="csr", dtype=dtypes, input_name="v")
@@ -402,13 +405,17 @@ class BernoulliRBM(
         -------
         path : RBMPath
         """
-        check_is_fitted(self)
+        check_fitted(self)
         if not isinstance(weights, str) or weights not in ("marginal", "joint"):
             raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
         mean = self._base_means(base)
-        self._check_finite()
         return RBMPath(
-            self.components_, self.intercept_visible_, self.intercept_hidden_, mean, weights=weights
+            self.components_,
+            self.intercept_visible_,
+            self.intercept_hidden_,
+            mean,
+            weights=weights,
+            starts=self._starts(),
         )
 
     def pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
@@ -461,6 +468,12 @@ class BernoulliRBM(
         return np.asarray(estimator.sample(path, n_samples, rng).v, dtype=self.components_.dtype)
 
     # -- what the likelihood asks for
+    _fitted_shapes = {
+        "components_": ("n_components", "n_features"),
+        "intercept_visible_": ("n_features",),
+        "intercept_hidden_": ("n_components",),
+        "visible_mean_": ("n_features",),
+    }
     _discrete = True
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
 
@@ -536,7 +549,10 @@ class BernoulliRBM(
         return self.random_state_
 
     def _count(self, X) -> None:
-        """Add rows to the means of the visible units."""
+        """Add rows to the means of the visible units, and keep some of them."""
+        some = np.linspace(0, X.shape[0] - 1, min(_MOST_STARTS, X.shape[0])).astype(int)
+        rows = X[some]
+        self._some_rows = (rows.toarray() if sp.issparse(rows) else rows) > 0.5
         self._n_seen += X.shape[0]
         self._visible_sum = self._visible_sum + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
         smallest = 1 / (self._n_seen + 2)
@@ -571,17 +587,17 @@ class BernoulliRBM(
 
     def _scorable(self, X):
         """X validated, of a model with finite parameters."""
-        check_is_fitted(self)
-        self._check_finite()
+        check_fitted(self)
         return self._validate(X)
 
-    def _check_finite(self) -> None:
-        """Raise ValueError if the weights are not finite."""
-        for name in ("components_", "intercept_visible_", "intercept_hidden_"):
-            if not np.all(np.isfinite(getattr(self, name))):
-                raise ValueError(
-                    f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew"
-                )
+    def _starts(self) -> NDArray | None:
+        """Rows that training has left, from which chains look for regions of the model: some of its
+        own, and the modes of p(v | h) of its chains; None without training.
+        """
+        if "_some_rows" not in self.__dict__:
+            return None
+        chains = self.h_samples_[:_MOST_STARTS] @ self.components_ + self.intercept_visible_ > 0
+        return np.concatenate([self._some_rows, chains])
 
     def _base_means(self, base) -> NDArray[np.float64]:
         """Means of the independent units that `path` begins with."""
