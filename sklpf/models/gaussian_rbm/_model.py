@@ -57,7 +57,8 @@ class GaussianRBM(
     batch_size : int, default=100
         Rows in a minibatch.
     n_iter : int, default=100
-        Passes over the data.
+        Passes over the data. Training takes some thousands of minibatches: with few rows raise
+        this, or lower `batch_size`.
     verbose : int, default=0
         Whether to say, after every pass, which share of the data's variance is left to the
         visible units given the hidden ones, and how far the estimation of log Z is; see `AIS`.
@@ -117,7 +118,7 @@ class GaussianRBM(
     >>> from sklpf import GaussianRBM
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(500, 2)) + 4 * rng.integers(2, size=(500, 1))
-    >>> rbm = GaussianRBM(1, random_state=0).fit(X)
+    >>> rbm = GaussianRBM(1, batch_size=20, random_state=0).fit(X)
     >>> bool(np.all(np.abs(rbm.variances_ - 1) < 0.3))
     True
     >>> round(rbm.score(X), 1)
