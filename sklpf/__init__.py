@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.models import BilinearGenerativeModel as BilinearGenerativeModel
     from sklpf.models import BoltzmannMachine as BoltzmannMachine
     from sklpf.models import FactorialMixture as FactorialMixture
+    from sklpf.models import GaussianRBM as GaussianRBM
     from sklpf.models import LatentDirichletAllocation as LatentDirichletAllocation
     from sklpf.models import LinearGenerativeModel as LinearGenerativeModel
     from sklpf.models import MeanCovarianceRBM as MeanCovarianceRBM
@@ -73,6 +74,7 @@ _PUBLIC = {
     "Exact": "sklpf.partition",
     "FactorialMixture": "sklpf.models",
     "Gaussian": "sklpf.paths",
+    "GaussianRBM": "sklpf.models",
     "GeometricPath": "sklpf.paths",
     "HAIS": "sklpf.partition",
     "HMC": "sklpf.transitions",

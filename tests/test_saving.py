@@ -23,6 +23,7 @@ from sklpf import (
     BilinearGenerativeModel,
     BoltzmannMachine,
     FactorialMixture,
+    GaussianRBM,
     LatentDirichletAllocation,
     LinearGenerativeModel,
     MeanCovarianceRBM,
@@ -41,6 +42,7 @@ MODELS = [
     (BoltzmannMachine(random_state=0), BINARY),
     (LatentDirichletAllocation(3, max_iter=2, random_state=0), BINARY),
     (FactorialMixture(3, tol=0.1, random_state=0), REAL),
+    (GaussianRBM(4, n_iter=2, random_state=0), REAL),
     (ProductOfExperts(max_iter=2, random_state=0), REAL),
     (MeanCovarianceRBM(max_iter=2, partition_estimator=SHORT, random_state=0), REAL),
     (

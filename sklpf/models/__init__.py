@@ -12,6 +12,7 @@ from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
 from sklpf.models.boltzmann import BoltzmannMachine, BoltzmannPath
 from sklpf.models.decoder import DecoderModel, DecoderPath
 from sklpf.models.factorial import FactorialMixture, FactorialPath, FactorialPosterior
+from sklpf.models.gaussian_rbm import GaussianRBM, GaussianRBMPath
 from sklpf.models.lda import LatentDirichletAllocation, LDAPath
 from sklpf.models.linear import LinearGenerativeModel, LinearPath
 from sklpf.models.mcrbm import MeanCovariancePath, MeanCovarianceRBM
@@ -31,6 +32,8 @@ __all__ = [
     "FactorialPosterior",
     "FitComparison",
     "FitInterval",
+    "GaussianRBM",
+    "GaussianRBMPath",
     "LDAPath",
     "LatentDirichletAllocation",
     "MeanCovariancePath",

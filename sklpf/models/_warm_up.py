@@ -14,6 +14,7 @@ from sklpf.models import (
     BilinearGenerativeModel,
     BoltzmannMachine,
     FactorialMixture,
+    GaussianRBM,
     LatentDirichletAllocation,
     LinearGenerativeModel,
     MeanCovarianceRBM,
@@ -99,6 +100,9 @@ def _score_energies() -> None:
     boltzmann = BoltzmannMachine.from_parameters(np.ones((3, 3)) - np.eye(3))
     for estimator in (Exact(), *_SAMPLERS):
         estimator.fit(boltzmann)
+    gaussian = GaussianRBM.from_parameters(np.eye(2, 3), np.zeros(3), np.zeros(2), np.ones(3))
+    for estimator in _SAMPLERS:
+        estimator.fit(gaussian)
     for exponents in (None, [2.0, 2.0, 2.0]):
         product = ProductOfExperts.from_parameters(np.eye(3, 2) + 0.5, exponents)
         for estimator in _SAMPLERS:

@@ -1,0 +1,479 @@
+"""GaussianRBM: a restricted Boltzmann machine of real numbers with a log-likelihood."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from sklpf._utils.progress import reporting
+from sklpf._utils.random import draw_seed
+from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.warnings import warn
+from sklpf.models._likelihood import LogLikelihoodMixin
+from sklpf.models._scoring import SCORING, default_estimator
+from sklpf.models._validation import all_or_nothing, check_n_samples, check_vector
+from sklpf.models.gaussian_rbm._path import GaussianRBMPath
+from sklpf.models.gaussian_rbm.learning._contrastive_divergence import Trainer
+from sklpf.models.gaussian_rbm.learning._parameters import Parameters
+from sklpf.partition import PartitionEstimator
+from sklpf.training import train
+
+
+class GaussianRBM(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator
+):
+    """Restricted Boltzmann machine of real visible and binary hidden units.
+
+    p(v, h) = exp(-E(v, h)) / Z with
+
+        E(v, h) = sum_i (v_i - b_i)² / (2 s_i²) - sum_j c_j h_j
+                  - sum_ij h_j W_ji (v_i - b_i) / s_i²
+
+    where W = `components_`, b = `intercept_visible_`, c = `intercept_hidden_` and s² =
+    `variances_`. This is the energy of Cho et al. (2011) but for v - b in place of v in the last
+    term, which makes c independent of where the data lie. Given h, v is normal around b + h @ W
+    with the variances s²: the model is a mixture of 2 ** n_components Gaussians with one common
+    covariance, whose means are sums of components. Its weights are proportional to exp(c @ h +
+    sum_i (h @ W)_i² / (2 s_i²)): hidden units are independent only where components are orthogonal
+    in units of s. The likelihood has local maxima: fits with several seeds are worth comparing by
+    their scores.
+
+    Parameters
+    ----------
+    n_components : int, default=16
+        Number of hidden units.
+    learning_rate : float, default=0.1
+        Length of a step along the gradient. Columns are scaled to variance 1 while training, so
+        that it depends on no units of the data.
+    batch_size : int, default=100
+        Rows in a minibatch.
+    n_iter : int, default=100
+        Passes over the data. Training takes some thousands of minibatches: with few rows raise
+        this, or lower `batch_size`.
+    verbose : int, default=0
+        Whether to say, after every pass, which share of the data's variance is left to the
+        visible units given the hidden ones, and how far the estimation of log Z is; see `AIS`.
+    random_state : int, RandomState or None, default=None
+        Weights, chains and the estimate of log Z depend on it alone.
+    partition_estimator : PartitionEstimator or None, default=None
+        How log Z is estimated. None is `Exact` of at most 20 hidden units, else
+        `ParallelTempering`. A `random_state` or `n_jobs` that it leaves at None are taken from the
+        model.
+    on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
+        What `score` and `score_samples` do when log Z is not trusted: return the number with a
+        ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
+    n_jobs : int or None, default=None
+        For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
+    average : bool or int, default=True
+        Whether the parameters are averages over the updates of training, whose log-likelihood
+        scatters far less than that of the last ones: with True the k-th update counts in
+        proportion to k ** 2, with an int greater than 1 all updates count alike once so many rows
+        have been seen.
+    learning_rate_schedule : {"constant", "linear"}, default="constant"
+        "linear" lowers the learning rate with every update, to 0 after `n_iter` passes.
+    n_chains : int or None, default=None
+        Persistent chains. None takes `batch_size`.
+    variance_floor : float, default=1e-3
+        Least variance of a visible unit given the hidden ones, as a share of its column's variance
+        in the data. Without a floor the likelihood has no maximum where a column repeats a value,
+        or others determine it.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Weights: what each hidden unit adds to the means, in the units of the data.
+    intercept_visible_, intercept_hidden_ : ndarray of shape (n_features,) and (n_components,)
+        Biases.
+    variances_ : ndarray of shape (n_features,)
+        Variances of the visible units given the hidden ones.
+    visible_mean_, visible_variance_ : ndarray of shape (n_features,)
+        Of the base from which log Z is computed: those of the training data, the variances raised
+        to `variances_` where they are smaller.
+    log_partition_, log_partition_std_error_, log_partition_interval_ : float, float, tuple of float
+        log Z in nats, its standard error and 95 % interval; exist once log Z has been estimated.
+    partition_estimator_ : PartitionEstimator
+        The fitted estimator of log Z, its ``result_`` without samples; exists once log Z has been
+        estimated.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    Cho, K., Ilin, A. & Raiko, T. (2011). Improved learning of Gaussian-Bernoulli restricted
+    Boltzmann machines. ICANN. Tieleman, T. (2008). Training restricted Boltzmann machines using
+    approximations to the likelihood gradient. ICML.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import GaussianRBM
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 2)) + 4 * rng.integers(2, size=(500, 1))
+    >>> rbm = GaussianRBM(1, batch_size=20, random_state=0).fit(X)
+    >>> bool(np.all(rbm.variances_ < 0.5 * X.var(axis=0)))
+    True
+    >>> round(rbm.score(X), 1)
+    -3.6
+    """
+
+    _parameter_constraints = {
+        **SCORING,
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "n_iter": [Interval(Integral, 1, None, closed="left")],
+        "average": ["boolean", Interval(Integral, 1, None, closed="neither")],
+        "learning_rate_schedule": [StrOptions({"constant", "linear"})],
+        "n_chains": [Interval(Integral, 1, None, closed="left"), None],
+        "variance_floor": [Interval(Real, 0, 1, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 16,
+        *,
+        learning_rate: float = 0.1,
+        batch_size: int = 100,
+        n_iter: int = 100,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+        partition_estimator: PartitionEstimator | None = None,
+        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
+        n_jobs: int | None = None,
+        average: bool | int = True,
+        learning_rate_schedule: Literal["constant", "linear"] = "constant",
+        n_chains: int | None = None,
+        variance_floor: float = 1e-3,
+    ):
+        self.n_components = n_components
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.n_iter = n_iter
+        self.verbose = verbose
+        self.random_state = random_state
+        self.partition_estimator = partition_estimator
+        self.on_nonconvergence = on_nonconvergence
+        self.n_jobs = n_jobs
+        self.average = average
+        self.learning_rate_schedule = learning_rate_schedule
+        self.n_chains = n_chains
+        self.variance_floor = variance_floor
+
+    # -- training
+    @all_or_nothing
+    @reporting
+    def fit(self, X, y=None) -> Self:
+        """Fit to X by persistent contrastive divergence, from new weights and chains.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            Not used; there for scikit-learn's conventions.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If X can't be used, or training diverges; the model then stays as it was before.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a variance has arrived at `variance_floor`.
+        """
+        self._validate_params()
+        X = validate_data(self, X, dtype=np.float64)
+        trainer = self._begin(X, check_random_state(self.random_state), self.n_iter)
+        with np.errstate(all="ignore"):  # training that diverges is reported
+            train(
+                trainer,
+                self.n_iter,
+                report=_report,
+                store=lambda model: model._store(trainer),
+            )
+            self._keep(trainer)
+        return self
+
+    @all_or_nothing
+    def partial_fit(self, X, y=None) -> Self:
+        """Make one step of persistent contrastive divergence on X, one minibatch.
+
+        It goes on from where `fit` or the last call ended. Columns are scaled by the means and
+        variances of the rows of the first call.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            Not used; there for scikit-learn's conventions.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If training diverges, or with a linear schedule; the model then stays as it was before.
+        """
+        self._validate_params()
+        if self.learning_rate_schedule == "linear":
+            raise ValueError(
+                "partial_fit does not know after how many updates a linear schedule should arrive"
+                ' at 0: set learning_rate_schedule="constant" and lower learning_rate between the'
+                " calls, or call fit"
+            )
+        first = not hasattr(self, "components_")
+        X = validate_data(self, X, dtype=np.float64, reset=first)
+        if hasattr(self, "_trainer"):
+            trainer = copy.deepcopy(self._trainer)
+            trainer.configure(self)
+            self._count(X)
+        else:
+            start = None if first else self._parameters
+            trainer = self._begin(X, self._stream_of_numbers(), start=start)
+        with np.errstate(all="ignore"):
+            trainer.step(X)
+            self._keep(trainer)
+        return self
+
+    def _begin(self, X, rng, n_passes=None, start=None) -> Trainer:
+        """What trains the model from new chains."""
+        self._partition_seed = draw_seed(rng)
+        with np.errstate(over="ignore", invalid="ignore"):
+            trainer = Trainer(self, X, draw_seed(rng), n_passes, start)
+        self._moments = 0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
+        self._count(X)
+        return trainer
+
+    def _count(self, X) -> None:
+        """Add rows to the means and variances of the visible units."""
+        n_before, mean_before, variance_before = self._moments
+        n = n_before + len(X)
+        share = len(X) / n
+        step = X.mean(axis=0) - mean_before
+        mean = mean_before + share * step
+        within = variance_before + share * (X.var(axis=0) - variance_before)
+        self._moments = n, mean, within + share * (1 - share) * step**2
+
+    def _keep(self, trainer) -> None:
+        """Store what was learned, and the chains that `partial_fit` goes on with; no rows."""
+        self._store(trainer)
+        trainer.X = trainer.X[:0].copy()
+        self._trainer = trainer
+        n_low = int(trainer.at_floor.sum())
+        if n_low:
+            warn(
+                f"the variances of {n_low} of {len(self.variances_)} visible units are at their"
+                f" floor, {self.variance_floor:g} of the data's variance: the score depends on"
+                " the floor; drop columns that are constant or repeat others, or lower"
+                " n_components or variance_floor",
+                ConvergenceWarning,
+            )
+
+    def _store(self, trainer) -> None:
+        self._set_parameters(trainer.parameters)
+        _, mean, variance = self._moments
+        self.visible_mean_ = mean
+        self.visible_variance_ = np.maximum(variance, self.variances_)
+
+    @classmethod
+    def from_parameters(
+        cls,
+        components,
+        intercept_visible,
+        intercept_hidden,
+        variances,
+        visible_mean=None,
+        visible_variance=None,
+        **parameters,
+    ) -> Self:
+        """Return a fitted model with known parameters.
+
+        Parameters
+        ----------
+        components : array-like of shape (n_components, n_features)
+            Weights.
+        intercept_visible, intercept_hidden : array-like of shape (n_features,) and (n_components,)
+            Biases, of the energy above: an energy with v in place of v - b in its last term has the
+            hidden biases c - W @ (b / s²) in place of c.
+        variances : array-like of shape (n_features,)
+            Variances of the visible units given the hidden ones.
+        visible_mean, visible_variance : array-like of shape (n_features,) or None, default=None
+            Means and variances of the data for the base of log Z. None: those of short Gibbs runs
+            from random hidden units.
+        **parameters
+            Of the constructor, such as `partition_estimator` or `random_state`.
+
+        Returns
+        -------
+        model : GaussianRBM
+
+        Raises
+        ------
+        ValueError
+            If a value is not finite, a shape does not fit, a variance is not positive, or the
+            parameters are so large that log f overflows.
+        """
+        components = check_array(components, dtype=np.float64, input_name="components", copy=True)
+        n_components, n_features = components.shape
+        model = cls(n_components=n_components, **parameters)
+        model._validate_params()
+        weights = Parameters(
+            components,
+            check_vector(intercept_visible, n_features, "intercept_visible").copy(),
+            check_vector(intercept_hidden, n_components, "intercept_hidden").copy(),
+            check_vector(variances, n_features, "variances").copy(),
+        )
+        model._set_parameters(weights)
+        model.n_features_in_ = n_features
+        model._partition_seed = draw_seed(model.random_state)
+        model.visible_mean_ = weights.intercept_visible
+        model.visible_variance_ = weights.variances
+        model.path()  # whose checks the short runs need
+        mean, variance = _short_run_moments(weights)
+        if visible_mean is not None:
+            mean = check_vector(visible_mean, n_features, "visible_mean").copy()
+        if visible_variance is not None:
+            variance = check_vector(visible_variance, n_features, "visible_variance").copy()
+        model.visible_mean_ = mean
+        model.visible_variance_ = variance
+        model.path()
+        return model
+
+    # -- units
+    def transform(self, X) -> NDArray[np.float64]:
+        """Probabilities of the hidden units given X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        h : ndarray of shape (n_samples, n_components)
+        """
+        X = self._validate(X)
+        return expit(self._parameters.hidden_fields(X))
+
+    def gibbs(self, v) -> NDArray[np.float64]:
+        """Make one Gibbs step: hidden units given v, then visible units given them.
+
+        Parameters
+        ----------
+        v : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        v_new : ndarray of shape (n_samples, n_features)
+        """
+        on = self.transform(v)
+        rng = self._stream_of_numbers()
+        means = self._parameters.visible_means(rng.uniform(size=on.shape) < on)
+        return rng.normal(means, np.sqrt(self.variances_))
+
+    # -- log-likelihood
+    def path(self) -> GaussianRBMPath:
+        """Return the tempered path from independent normal columns to this model.
+
+        Returns
+        -------
+        path : GaussianRBMPath
+        """
+        check_is_fitted(self)
+        return GaussianRBMPath(*self._fitted_arrays())
+
+    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+        """Draw rows from the model.
+
+        Exact and independent of at most 20 hidden units; else from tempered chains
+        (`ParallelTempering`), nearly independent if these mix. A `partition_estimator` that can
+        sample is used instead.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        path = self.path()
+        check_n_samples(n_samples)
+        rng = np.random.default_rng(draw_seed(random_state))
+        estimator: Any = self.partition_estimator
+        if not hasattr(estimator, "sample"):
+            estimator = default_estimator(path).set_params(n_jobs=self.n_jobs)
+        return path.rows(estimator.sample(path, n_samples, rng))
+
+    _impossible = "they lie so far from the model that log f is no finite number"
+
+    def _fitted_arrays(self):
+        return *self._parameters, self.visible_mean_, self.visible_variance_
+
+    def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        X = self._validate(X)
+        with np.errstate(all="ignore"):
+            values = self._parameters.log_f(X)
+        return values, np.isfinite(values)
+
+    # -- what is shared
+    @property
+    def _parameters(self) -> Parameters:
+        return Parameters(
+            self.components_, self.intercept_visible_, self.intercept_hidden_, self.variances_
+        )
+
+    def _set_parameters(self, parameters: Parameters) -> None:
+        self.components_, self.intercept_visible_, self.intercept_hidden_, self.variances_ = (
+            parameters
+        )
+        self._n_features_out = len(parameters.components)
+
+    def _stream_of_numbers(self) -> np.random.RandomState:
+        """The generator that goes on from call to call of `partial_fit` and `gibbs`."""
+        if not hasattr(self, "random_state_"):
+            self.random_state_ = check_random_state(self.random_state)
+        return self.random_state_
+
+    def _validate(self, X):
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=np.float64, reset=False)
+
+
+def _report(trainer, iteration) -> str:
+    """The line that `verbose` prints after a pass."""
+    return f"variance given hidden units = {trainer.current.variances.mean():.3f} of the data's"
+
+
+def _short_run_moments(parameters: Parameters):
+    """Means and variances of 100 chains after 20 Gibbs sweeps from random hidden units.
+
+    The variance of the means is doubled, as a base should rather be too wide.
+    """
+    rng = np.random.default_rng(0)
+    hidden = rng.random((100, len(parameters.components))) < 0.5
+    spread = np.sqrt(parameters.variances)
+    for _ in range(20):
+        v = rng.normal(parameters.visible_means(hidden), spread)
+        hidden = rng.random(hidden.shape) < expit(parameters.hidden_fields(v))
+    means = parameters.visible_means(hidden)
+    return means.mean(axis=0), parameters.variances + 2 * means.var(axis=0)

@@ -1,0 +1,347 @@
+"""The tempered path of a Gaussian RBM."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from sklpf._utils.numbers import as_float64
+from sklpf._utils.random import Stream
+from sklpf.models.boltzmann._path import BoltzmannPath
+from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
+from sklpf.paths._base import check_ladder
+from sklpf.paths._kernel_path import KernelPath, read_only
+from sklpf.uncertainty import log_mean_exp
+
+_LOG2 = np.log(2.0)
+_LOG_2PI = np.log(2 * np.pi)
+_MAX_EXACT = 20  # 2^20 states take about a second
+_CENTRES = 100
+_CENTRE_SWEEPS = 50
+_BOUND_GROUPS = 10
+_FAR = 7.0  # standard deviations that no normal number of the kernels exceeds
+_WORK_PER_SEGMENT = 1e9  # weights times sweeps of one block, about a second
+
+
+class GaussianRBMState(NamedTuple):
+    """Chains of a Gaussian RBM: u = (v - b) / s, the inputs of the hidden units, and the two parts
+    of the log densities that are linear in beta.
+    """
+
+    u: NDArray[np.float64]  # (n, M)
+    field: NDArray[np.float64]  # (n, J)
+    start: NDArray[np.float64]  # (n,)
+    slope: NDArray[np.float64]  # (n,)
+
+
+class GaussianRBMPath(KernelPath):
+    """From independent normal columns to a Gaussian RBM, geometric in the joint density of v and h.
+
+    With base means m and variances t², biases b and c, variances s² and weights W (hidden by
+    visible)
+
+        log f_beta(v, h) = -(1 - beta) (sum (v - m)² / 2 t² + C) + beta (c @ h
+                           - sum (v - b)² / 2 s² + h @ W @ ((v - b) / s²)),
+        C = sum log(2 pi t²) / 2 + J log 2,
+
+    so that f_0 is normalised (h uniform). h is summed out of every f_beta. Moves are block Gibbs
+    sweeps: h given v, then v given h.
+
+    Parameters
+    ----------
+    components : array-like of shape (n_hidden, n_visible)
+        Weights.
+    intercept_visible, intercept_hidden : array-like of shape (n_visible,) and (n_hidden,)
+        Biases.
+    variances : array-like of shape (n_visible,)
+        Of the visible units given the hidden ones.
+    base_mean, base_variance : array-like of shape (n_visible,)
+        Of the base's columns.
+    ladder : array-like of shape (K,)
+        Inverse temperatures, increasing in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If shapes don't match, a parameter isn't finite, a variance isn't positive, or parameters
+        are so large that log f overflows.
+
+    Examples
+    --------
+    >>> from sklpf import Exact
+    >>> from sklpf.models import GaussianRBMPath
+    >>> path = GaussianRBMPath([[2.0]], [0.0], [-2.0], [1.0], base_mean=[1.0], base_variance=[2.0])
+    >>> round(Exact().fit(path).log_partition_, 4)  # log 2 + log(2 pi) / 2
+    1.6121
+    """
+
+    base_log_partition: float | None = 0.0
+    _kernels = "sklpf.models.gaussian_rbm._path_kernels"
+
+    def __init__(
+        self,
+        components: ArrayLike,
+        intercept_visible: ArrayLike,
+        intercept_hidden: ArrayLike,
+        variances: ArrayLike,
+        base_mean: ArrayLike,
+        base_variance: ArrayLike,
+        ladder: ArrayLike = (0.0, 1.0),
+    ):
+        self.components = as_float64(components, "components", copy=True)
+        self.intercept_visible = as_float64(intercept_visible, "intercept_visible", copy=True)
+        self.intercept_hidden = as_float64(intercept_hidden, "intercept_hidden", copy=True)
+        self.variances = as_float64(variances, "variances", copy=True)
+        self.base_mean = as_float64(base_mean, "base_mean", copy=True)
+        self.base_variance = as_float64(base_variance, "base_variance", copy=True)
+        self._check()
+        self.ladder = check_ladder(ladder)
+
+    def _check(self):
+        """Raise ValueError if a shape does not fit, or a number is out of its range."""
+        if self.components.ndim != 2 or 0 in self.components.shape:
+            raise ValueError(
+                f"components must have the shape (n_hidden, n_visible), got {self.components.shape}"
+            )
+        n_hidden, n_visible = self.components.shape
+        for name, n in {
+            "intercept_visible": n_visible,
+            "intercept_hidden": n_hidden,
+            "variances": n_visible,
+            "base_mean": n_visible,
+            "base_variance": n_visible,
+        }.items():
+            shape = getattr(self, name).shape
+            if shape != (n,):
+                raise ValueError(
+                    f"{name} must have the shape ({n},) to match components, got {shape}"
+                )
+        for name in ("components", "intercept_visible", "intercept_hidden", "base_mean"):
+            if not np.all(np.isfinite(getattr(self, name))):
+                raise ValueError(
+                    f"{name} must be finite; it holds NaN or infinity: fit the model anew"
+                )
+        for name in ("variances", "base_variance"):
+            values = getattr(self, name)
+            if not np.all((values > 0) & np.isfinite(values)):
+                raise ValueError(f"{name} must be positive and finite")
+        if not np.isfinite(self._largest_log_f):
+            raise ValueError(
+                "log f overflows: components, or differences of the means, are too large beside"
+                " variances or base_variance"
+            )
+
+    # -- in units of u = (v - b) / s
+    @property
+    def _scale(self):
+        return np.sqrt(self.variances)
+
+    @property
+    def _filters(self):
+        return self.components / self._scale
+
+    @property
+    def _standard_base(self):
+        """Means and precisions of the base."""
+        away = (self.base_mean - self.intercept_visible) / self._scale
+        return away, self.variances / self.base_variance
+
+    @property
+    def _base_constant(self) -> float:
+        n_hidden, n_visible = self.components.shape
+        log_norm = 0.5 * (n_visible * _LOG_2PI + np.log(self.base_variance).sum())
+        return float(log_norm + n_hidden * _LOG2)
+
+    @property
+    def _largest_log_f(self) -> float:
+        """A bound of every sum in log f, of chains at any level, in nats."""
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            mean, precision = self._standard_base
+            pull = np.abs(self._filters).sum(axis=0)
+            widest = _FAR * np.maximum(1, 1 / np.sqrt(precision))
+            u = np.abs(mean) + pull + widest
+            terms = np.sum(u**2 + precision * (u + np.abs(mean)) ** 2 + pull * u)
+            terms += np.abs(self.intercept_hidden).sum() + abs(self._base_constant)
+        return float(terms)
+
+    # -- the kernels' arguments
+    def _pack(self):
+        from sklpf.models.gaussian_rbm._path_kernels import Packed
+
+        mean, precision = self._standard_base
+        return Packed(
+            by_hidden=read_only(self._filters),
+            by_visible=read_only(self._filters.T),
+            intercept_hidden=read_only(self.intercept_hidden),
+            base_mean=read_only(mean),
+            base_precision=read_only(precision),
+            base_constant=self._base_constant,
+        )
+
+    @property
+    def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size
+        return int(np.clip(_WORK_PER_SEGMENT / (10 * self._work), 500, 10_000))
+
+    @property
+    def ladder_cost(self) -> float:  # type: ignore[override]
+        """Work of `log_f_ladder` in sweeps, counted in multiplications by a weight."""
+        return len(self.ladder) * 10 * len(self.components) / self._work
+
+    @property
+    def _work(self) -> int:
+        return self.components.size + 50 * sum(self.components.shape)
+
+    @property
+    def log_f_rounding(self) -> float:  # type: ignore[override]
+        """Rounding errors of log_f in nats: at most their sum over all terms."""
+        return float(np.finfo(np.float64).eps * self._largest_log_f)
+
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary: the probabilities of the hidden units."""
+        return len(self.components)
+
+    # -- states
+    def state_from_rows(self, v: ArrayLike) -> GaussianRBMState:
+        """Return chains that start at the rows v (n, n_visible)."""
+        v = as_float64(v, "visible rows")
+        if v.ndim != 2 or v.shape[1] != len(self.variances):
+            raise ValueError(
+                f"visible rows must have the shape (n, {len(self.variances)}), got {v.shape}"
+            )
+        return self._state((v - self.intercept_visible) / self._scale)
+
+    def _state(self, u) -> GaussianRBMState:
+        from sklpf.models.gaussian_rbm._path_kernels import write_fields
+
+        n = len(u)
+        state = GaussianRBMState(
+            np.ascontiguousarray(u), np.empty((n, len(self.components))), np.empty(n), np.empty(n)
+        )
+        write_fields(self.packed, *state)
+        return state
+
+    def rows(self, state: GaussianRBMState) -> NDArray[np.float64]:
+        """Return the visible rows of all chains.
+
+        Parameters
+        ----------
+        state : GaussianRBMState
+            The chains.
+
+        Returns
+        -------
+        ndarray of shape (n, n_visible)
+        """
+        return self.intercept_visible + self._scale * state.u
+
+    def sample_base(self, n: int, stream: Stream) -> GaussianRBMState:
+        """Return n exact draws from level 0: one sweep at beta = 0, where both layers are
+        independent.
+        """
+        return self._sweep(self._state(np.zeros((n, len(self.variances)))), np.zeros(n), stream)
+
+    def bound_draws(self, stream: Stream) -> NDArray[np.float64]:
+        """Return log weights (10, n) of draws from the mixture of p(v | h) over centres h.
+
+        The centres are where 100 Gibbs chains at the target are after 50 sweeps from random hidden
+        units.
+        """
+        rng = stream.generator()
+        hidden = rng.random((_CENTRES, len(self.components))) < 0.5
+        state = self._draw_visible(hidden, rng)
+        betas = np.ones((_CENTRE_SWEEPS + 1, _CENTRES))
+        keys = stream.at(1).keys
+        self.kernel("anneal")(self.packed, state, betas, False, keys, np.zeros(_CENTRES))
+        centres = rng.random(state.field.shape) < expit(state.field)
+        return np.array([self._mixture_log_weights(centres, rng) for _ in range(_BOUND_GROUPS)])
+
+    def _draw_visible(self, hidden, rng) -> GaussianRBMState:
+        """Chains whose visible units are drawn given hidden ones (n, J)."""
+        means = hidden @ self._filters
+        return self._state(means + rng.standard_normal(means.shape))
+
+    def _mixture_log_weights(self, centres, rng):
+        """log f less the log density of a mixture, at a draw from each of its parts, (n,)."""
+        state = self._draw_visible(centres, rng)
+        means = centres @ self._filters
+        # |u - mean|² without what all parts have in common, which cancels against log f.
+        log_parts = state.u @ means.T - 0.5 * np.einsum("ij,ij->i", means, means)
+        log_norm = 0.5 * np.sum(_LOG_2PI + np.log(self.variances))
+        softplus = np.logaddexp(0, state.field).sum(axis=1)
+        return softplus + log_norm - log_mean_exp(log_parts, axis=1)
+
+    def default_estimator(self) -> PartitionEstimator:
+        """Return `Exact` of at most 20 hidden units, else `ParallelTempering`.
+
+        Returns
+        -------
+        PartitionEstimator
+            Not fitted.
+        """
+        return Exact() if self.log2_states <= _MAX_EXACT else ParallelTempering()
+
+    # -- exact enumeration
+    @property
+    def log2_states(self) -> int:
+        """Number of hidden units: 2 to this power states are enumerated."""
+        return len(self.components)
+
+    @property
+    def n_enumeration_blocks(self) -> int:
+        """Number of blocks of states that `enumerate_block` takes."""
+        return self._hidden_path(len(self.ladder) - 1).n_enumeration_blocks
+
+    def enumerate_block(self, block: int, level: int) -> NDArray[np.float64]:
+        """Return the log weights at `level` of one block of states of the hidden units, the visible
+        ones integrated out.
+        """
+        return self._hidden_path(level).enumerate_block(block, 1)
+
+    def _hidden_path(self, level: int) -> BoltzmannPath:
+        """The hidden units at a level, a Boltzmann machine once the visible ones are integrated
+        out.
+
+        Given h these are normal, with the precision P and the mean q / P, and leave q² / 2 P, where
+        q is linear in h.
+        """
+        beta = self.ladder[level]
+        mean, base_precision = self._standard_base
+        base = (1 - beta) * base_precision
+        precision = base + beta
+        linear = base * mean
+        filters = beta * self._filters
+
+        products = (filters / precision) @ filters.T
+        couplings = np.triu(products, 1)
+        intercept = beta * self.intercept_hidden + filters @ (linear / precision)
+        intercept += 0.5 * np.diag(products)
+        log_norm = _LOG_2PI + np.log(self.variances) - np.log(precision)
+        log_norm += linear**2 / precision - base * mean**2
+        offset = 0.5 * log_norm.sum() - (1 - beta) * self._base_constant
+        halves = np.full(len(intercept), 0.5)
+        return BoltzmannPath(couplings + couplings.T, intercept, halves, offset)
+
+    def sample_enumerated(
+        self, log_block_sums: NDArray, n: int, rng: np.random.Generator
+    ) -> GaussianRBMState:
+        """Return chains at exact draws from the target.
+
+        Parameters
+        ----------
+        log_block_sums : ndarray of shape (n_enumeration_blocks,)
+            Log sums of all blocks.
+        n : int
+            Number of chains.
+        rng : numpy.random.Generator
+            Where the random numbers come from.
+
+        Returns
+        -------
+        GaussianRBMState
+        """
+        hidden = self._hidden_path(len(self.ladder) - 1).sample_enumerated(log_block_sums, n, rng)
+        return self._draw_visible(hidden.x.astype(np.float64), rng)

@@ -1,0 +1,165 @@
+"""Numba kernels of the Gaussian RBM's tempered path, in float64.
+
+Visible units are u = (v - b) / s, in which the target is -|u|² / 2 + c @ h + h @ U @ u with U =
+W / s. Their inputs to the hidden units are summed anew in every sweep, and so hold no rounding
+errors of earlier ones.
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from sklpf._utils.random import FIRST as _HIDDEN
+from sklpf._utils.random import SECOND as _VISIBLE
+from sklpf.kernels import SUMS, exp64, implements, njit, random_bits, uniform
+from sklpf.kernels import _programs as programs
+from sklpf.kernels._random import normals
+
+_AT_ONCE = 512  # factors of 1 to 2 whose product is no overflow
+_LOG2 = math.log(2.0)
+
+
+class Packed(NamedTuple):
+    """The read-only arrays that the kernels need."""
+
+    by_hidden: np.ndarray  # (J, M): U
+    by_visible: np.ndarray  # (M, J): its transpose
+    intercept_hidden: np.ndarray  # (J,)
+    base_mean: np.ndarray  # (M,), in units of u
+    base_precision: np.ndarray  # (M,)
+    base_constant: float  # log normaliser of the base, the hidden units' J log 2 among it
+
+
+class Work(NamedTuple):
+    """Work space of one sweep of n chains."""
+
+    bits: np.ndarray  # (J + 4,) uint32
+    h: np.ndarray  # (n, J) float64, 0 or 1
+    pull: np.ndarray  # (n, M): what the hidden units add to the means
+    noise: np.ndarray  # (n, M)
+
+
+@functools.partial(njit, **SUMS)
+def _softplus_sum(field, beta):
+    """Sum over hidden units of log(1 + e^(beta g)) = beta max(g, 0) + log(1 + e^(-beta |g|))."""
+    positive = 0.0
+    total = 0.0
+    for first in range(0, field.shape[0], _AT_ONCE):
+        product = 1.0
+        block = field[first : first + _AT_ONCE]
+        for j in range(block.shape[0]):
+            positive += max(block[j], 0.0)
+            product *= 1.0 + exp64(-beta * abs(block[j]))
+        total += math.log(product)
+    return beta * positive + total
+
+
+@njit
+def _draw_hidden(field, betas, keys, bits, h):
+    """h given u at every chain's inverse temperature."""
+    n, n_hidden = h.shape
+    for c in range(n):
+        random_bits(bits, n_hidden, keys.key0, keys.key1, keys.step, keys.chain + c, _HIDDEN)
+        for j in range(n_hidden):
+            odds = exp64(-betas[c] * field[c, j])
+            h[c, j] = np.float64(np.float64(uniform(bits[j])) * (1.0 + odds) < 1.0)
+
+
+@njit
+def _draw_visible(model, pull, betas, noise, u):
+    """u given h at every chain's inverse temperature: a product of two Gaussians."""
+    n, n_visible = u.shape
+    for c in range(n):
+        beta = betas[c]
+        for i in range(n_visible):
+            base = (1.0 - beta) * model.base_precision[i]
+            precision = base + beta
+            mean = (base * model.base_mean[i] + beta * pull[c, i]) / precision
+            u[c, i] = mean + noise[c, i] / math.sqrt(precision)
+
+
+@functools.partial(njit, **SUMS)
+def _squares(u, mean, precision):
+    """|u|² and the sum of precision (u - mean)²."""
+    own = 0.0
+    base = 0.0
+    for i in range(u.shape[0]):
+        away = u[i] - mean[i]
+        own += u[i] * u[i]
+        base += precision[i] * away * away
+    return own, base
+
+
+@njit
+def write_fields(model, u, field, start, slope):
+    """Write the inputs of the hidden units, (n, J), and what of log f is linear in beta, (n,)."""
+    np.dot(u, model.by_visible, field)
+    for c in range(u.shape[0]):
+        for j in range(field.shape[1]):
+            field[c, j] += model.intercept_hidden[j]
+        own, base = _squares(u[c], model.base_mean, model.base_precision)
+        start[c] = -0.5 * base - model.base_constant
+        slope[c] = -0.5 * own - start[c]
+
+
+@implements(programs.scratch, Packed)
+def _scratch(model, state):
+    n, n_visible = state.u.shape
+    n_hidden = state.field.shape[1]
+    return Work(
+        np.empty(n_hidden + 4, np.uint32),
+        np.empty((n, n_hidden)),
+        np.empty((n, n_visible)),
+        np.empty((n, n_visible)),
+    )
+
+
+@implements(programs.sweep, Packed)
+def _sweep(model, state, betas, reverse, keys, work):
+    """Block Gibbs: h given u, then u given h, which of u alone is its own time reversal."""
+    _draw_hidden(state.field, betas, keys, work.bits, work.h)
+    np.dot(work.h, model.by_hidden, work.pull)
+    normals(keys, _VISIBLE, work.noise)
+    _draw_visible(model, work.pull, betas, work.noise, state.u)
+    write_fields(model, state.u, state.field, state.start, state.slope)
+
+
+@implements(programs.log_base, Packed)
+def _log_base(model, state, c):
+    return state.start[c] + state.field.shape[1] * _LOG2
+
+
+@implements(programs.log_ratio, Packed)
+def _log_ratio(model, state, c, old, new, work):
+    field = state.field[c]
+    bend = _softplus_sum(field, new) - _softplus_sum(field, old)
+    return (new - old) * state.slope[c] + bend
+
+
+@implements(programs.log_ladder, Packed)
+def _log_ladder(model, state, c, ladder, work, out):
+    for k in range(ladder.shape[0]):
+        out[k] = state.start[c] + ladder[k] * state.slope[c]
+        out[k] += _softplus_sum(state.field[c], ladder[k])
+
+
+@implements(programs.derivatives, Packed)
+def _derivatives(model, state, c, beta, work):
+    """Each hidden unit adds g sigma(beta g) and g² sigma (1 - sigma)."""
+    first = state.slope[c]
+    second = 0.0
+    for j in range(state.field.shape[1]):
+        g = state.field[c, j]
+        on = 1.0 / (1.0 + exp64(-beta * g))
+        first += g * on
+        second += g * g * on * (1.0 - on)
+    return first, second
+
+
+@implements(programs.summarise, Packed)
+def _summarise(model, state, c, out):
+    """Probabilities of the hidden units given the visible ones."""
+    for j in range(out.shape[0]):
+        out[j] = 1.0 / (1.0 + exp64(-state.field[c, j]))

@@ -1,0 +1,124 @@
+"""Coverage of log Z of Gaussian RBMs, random ones and ones that are trained anew, and what chains
+that jump bring to training.
+
+Prints Markdown.
+
+    python tests/benchmarks/gaussian_rbm.py coverage [--seeds 200]
+    python tests/benchmarks/gaussian_rbm.py trained [--seeds 200]
+    python tests/benchmarks/gaussian_rbm.py training [--seeds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+from measure import row, table
+from scipy.stats import multivariate_normal
+from sklearn.datasets import load_iris, load_wine
+
+from sklpf import Exact, GaussianRBM, ParallelTempering
+from sklpf.models.gaussian_rbm.learning import _contrastive_divergence as learning
+
+
+def random_model(n_components, n_features, seed, scale):
+    """A model whose hidden units are on about half of the time."""
+    rng = np.random.default_rng(seed)
+    components = scale * rng.normal(size=(n_components, n_features))
+    variances = rng.uniform(0.3, 2.0, n_features)
+    products = (components / variances) @ components.T
+    intercept_hidden = -0.5 * products.sum(axis=1) + 0.5 * rng.normal(size=n_components)
+    return GaussianRBM.from_parameters(
+        components, rng.normal(size=n_features), intercept_hidden, variances, random_state=seed
+    )
+
+
+def cover(name, models):
+    """One estimate of every model, beside its exact log Z."""
+    found = []
+    for seed, model in models:
+        exact = Exact().fit(model).log_partition_
+        began = time.process_time()
+        result = ParallelTempering(random_state=seed).fit(model).result_
+        seconds = time.process_time() - began
+        low, high = result.interval(0.95)
+        error = result.log_partition - exact
+        far = abs(error) > 5 * result.std_error
+        found.append((result.converged, low <= exact <= high, far, error, seconds))
+    converged, covers, far, errors, seconds = np.array(found, dtype=float).T
+    good = converged == 1
+    rms = np.sqrt(np.mean(errors[good] ** 2))
+    share = covers[good].mean()
+    counts = len(good), int(good.sum()), int(covers[good].sum()), f"{share:.1%}"
+    row(name, *counts, int(far[good].sum()), f"{rms:.3f}", f"{np.median(seconds):.2f}")
+
+
+def heading():
+    columns = "runs", "converged", "cover", "share", "beyond 5 SE", "rms error", "seconds"
+    table("model", *columns)
+
+
+def coverage(n_seeds):
+    heading()
+    for n_features, scale in ((5, 0.5), (5, 2.0), (30, 0.5), (30, 2.0)):
+        models = ((s, random_model(14, n_features, s, scale)) for s in range(n_seeds))
+        cover(f"14 hidden, {n_features} visible, scale {scale:g}", models)
+
+
+def trained(n_seeds):
+    """Models of half of the rows, another half for each seed."""
+    heading()
+    for name, X in (("iris", load_iris().data), ("wine", load_wine().data)):
+
+        def fits(X=X):
+            for seed in range(n_seeds):
+                order = np.random.default_rng(seed).permutation(len(X))
+                half = X[order[: len(X) // 2]]
+                yield seed, GaussianRBM(8, n_iter=40, random_state=seed).fit(half)
+
+        cover(f"{name}, 8 hidden", fits())
+
+
+def training(n_seeds):
+    """Mean log-likelihood of new rows, less that of the model that made them."""
+    table("model that made the rows", "one Gaussian", "plain chains", "chains that jump")
+    jump, sweep = learning.jump, learning.sweep
+
+    def stay(parameters, h, *rest):
+        return h
+
+    for n_components, n_features, scale in ((3, 4, 1.5), (5, 8, 1.5), (8, 10, 2.0), (12, 30, 2.0)):
+        losses = {"gaussian": [], "plain": [], "jump": []}
+        for seed in range(n_seeds):
+            truth = random_model(n_components, n_features, seed, scale)
+            X, new = truth.sample(3000, random_state=0), truth.sample(5000, random_state=1)
+            best = truth.score(new)
+            gaussian = multivariate_normal(X.mean(axis=0), np.cov(X.T))
+            losses["gaussian"].append(gaussian.logpdf(new).mean() - best)
+            for kind in ("plain", "jump"):
+                learning.jump = jump if kind == "jump" else stay
+                learning.sweep = sweep if kind == "jump" else stay
+                model = GaussianRBM(n_components, n_iter=60, random_state=seed)
+                try:
+                    losses[kind].append(model.fit(X).score(new) - best)
+                except ValueError:  # training diverged
+                    losses[kind].append(-np.inf)
+        cells = [f"{np.median(values):.2f} ({min(values):.2f})" for values in losses.values()]
+        row(f"{n_components} hidden, {n_features} visible, scale {scale:g}", *cells)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["coverage", "trained", "training"])
+    parser.add_argument("--seeds", type=int, default=200)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    {"coverage": coverage, "trained": trained, "training": training}[arguments.what](
+        arguments.seeds
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""GaussianRBM as a scikit-learn estimator."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_checks as checks
+
+from sklpf import GaussianRBM
+
+SMALL = GaussianRBM(2, n_iter=5, random_state=0)
+rng = np.random.default_rng(0)
+REAL = rng.normal(size=(60, 3)) + 3 * rng.integers(2, size=(60, 1))
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names"),
+]
+
+
+@checks.parametrize_with_checks([SMALL, GaussianRBM(2, n_iter=5, average=False, n_chains=9)])
+@pytest.mark.filterwarnings("ignore:the variances of")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        checks.check_param_validation,
+        checks.check_dataframe_column_names_consistency,
+        checks.check_set_output_transform,
+        checks.check_set_output_transform_pandas,
+        checks.check_transformer_get_feature_names_out,
+        checks.check_transformer_get_feature_names_out_pandas,
+    ],
+)
+def test_checks_that_third_parties_call_themselves(check):
+    check("GaussianRBM", SMALL)
+
+
+def test_grid_search_over_a_pipeline():
+    """Two groups of rows want a hidden unit more than a learning rate of nothing."""
+    pipeline = make_pipeline(StandardScaler(), GaussianRBM(1, n_iter=50, random_state=0))
+    grid = {"gaussianrbm__learning_rate": [1e-6, 0.1]}
+    X = np.repeat(REAL, 3, axis=0) + np.random.default_rng(1).normal(scale=0.3, size=(180, 3))
+    search = GridSearchCV(pipeline, grid, cv=3).fit(X)
+    assert search.best_params_ == {"gaussianrbm__learning_rate": 0.1}
+
+
+def test_the_same_seed_gives_the_same_bits_for_any_number_of_jobs():
+    first = clone(SMALL).fit(REAL)
+    second = clone(SMALL).set_params(n_jobs=2).fit(REAL)
+    np.testing.assert_array_equal(first.components_, second.components_)
+    np.testing.assert_array_equal(first.score_samples(REAL), second.score_samples(REAL))
+    other = clone(SMALL).set_params(random_state=1).fit(REAL)
+    assert not np.array_equal(first.components_, other.components_)
+
+
+def test_partial_fit_goes_on_and_keeps_no_rows():
+    model = GaussianRBM(2, random_state=0)
+    for start in range(0, 60, 20):
+        model.partial_fit(REAL[start : start + 20])
+    np.testing.assert_allclose(model.visible_mean_, REAL.mean(axis=0), atol=1e-12)
+    floor = np.maximum(REAL.var(axis=0), model.variances_)
+    np.testing.assert_allclose(model.visible_variance_, floor, atol=1e-12)
+    assert model._trainer.X.size == 0
+    before = model.score(REAL)
+    for _ in range(200):
+        model.partial_fit(REAL)
+    assert model.score(REAL) > before + 0.1
+    known = GaussianRBM.from_parameters(*model._parameters, random_state=0)
+    known.set_params(learning_rate=1e-9).partial_fit(REAL)
+    np.testing.assert_allclose(known.components_, model.components_, rtol=1e-6)
+    with pytest.raises(ValueError, match="partial_fit does not know after how many updates"):
+        known.set_params(learning_rate_schedule="linear").partial_fit(REAL)
+
+
+def test_averages_scatter_less_than_last_updates():
+    """Over ten seeds the standard deviation of the score, by more than half. One hidden unit has no
+    local optima that would scatter more.
+    """
+    rows = np.tile(REAL, (5, 1)) + np.random.default_rng(2).normal(scale=0.5, size=(300, 3))
+    spreads = {}
+    for average in (False, True):
+        fits = [
+            GaussianRBM(1, n_iter=40, average=average, random_state=seed).fit(rows)
+            for seed in range(10)
+        ]
+        spreads[average] = np.std([fit.score(rows) for fit in fits])
+    assert spreads[True] < 0.5 * spreads[False]
+
+
+def test_verbose_prints_the_variances(capsys):
+    model = clone(SMALL).set_params(verbose=1, average=False).fit(REAL)
+    lines = capsys.readouterr().out.splitlines()
+    share = np.mean(model.variances_ / REAL.var(axis=0))
+    assert 1 <= len(lines) <= 5
+    assert f"variance given hidden units = {share:.3f} of the data's" in lines[-1]
+
+
+def test_variances_at_the_floor_raise_an_alarm():
+    """A unit learns two columns that hold one of two values, and both variances fall to 0."""
+    X = np.repeat(np.random.default_rng(3).integers(2, size=(300, 1)), 2, axis=1)
+    model = GaussianRBM(2, n_iter=100, variance_floor=0.05, average=False, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="variances of 2 of 2 visible units are at their"):
+        model.fit(X)
+    np.testing.assert_allclose(model.variances_, 0.05 * X.var(axis=0))
+
+
+def test_rows_that_are_too_far_away_have_no_likelihood():
+    model = clone(SMALL).fit(REAL)
+    with pytest.warns(ConvergenceWarning, match="1 of 2 rows of X have no likelihood"):
+        model.score_samples([[0.0, 0.0, 0.0], [1e200, 0.0, 0.0]])
+    values = model.set_params(on_nonconvergence="nan").score_samples([[0.0] * 3, [1e200, 0, 0]])
+    assert np.isnan(values).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"components": [[np.nan, 1.0]]}, "components contains NaN"),
+        ({"components": [1.0, 1.0]}, "Expected 2D array"),
+        ({"intercept_visible": [0.0]}, "intercept_visible must have shape"),
+        ({"intercept_hidden": [np.inf]}, "intercept_hidden contains infinity"),
+        ({"variances": [1.0, 0.0]}, "variances must be positive and finite"),
+        ({"variances": [1.0, -1.0]}, "variances must be positive and finite"),
+        ({"visible_variance": [0.0, 1.0]}, "base_variance must be positive and finite"),
+        ({"components": [[1e200, 1.0]]}, "log f overflows"),
+        ({"variances": [1e-300, 1.0], "components": [[1e10, 1.0]]}, "log f overflows"),
+        ({"visible_mean": [1e200, 1.0]}, "log f overflows"),
+    ],
+)
+def test_parameters_that_make_no_model_are_named(changed, message):
+    parameters = {
+        "components": [[1.0, 2.0]],
+        "intercept_visible": [0.0, 0.0],
+        "intercept_hidden": [0.0],
+        "variances": [1.0, 1.0],
+    }
+    with pytest.raises(ValueError, match=message):
+        GaussianRBM.from_parameters(**parameters | changed)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="training diverged"):
+        GaussianRBM(2, learning_rate=1e300, random_state=0).fit(REAL)
+    with pytest.raises(ValueError, match="X holds such large values"):
+        GaussianRBM(2, random_state=0).fit(1e300 * REAL)
+    model = clone(SMALL).fit(REAL)
+    with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
+        model.sample(0)
+    model.components_[0, 0] = np.nan
+    with pytest.raises(ValueError, match="components must be finite"):
+        model.path()
+    with pytest.raises(ValueError, match="visible rows must have the shape"):
+        clone(SMALL).fit(REAL).path().state_from_rows(np.zeros((2, 5)))
