@@ -22,9 +22,9 @@ from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, Scored, report
-from sklpf.models._validation import all_or_nothing, check_n_samples, named_by_model
-from sklpf.partition import HAIS, Exact, ParallelTempering, PartitionEstimator
-from sklpf.paths import ClosedForm, Stream, TargetDraws, stream_key
+from sklpf.models._validation import all_or_nothing, named_by_model
+from sklpf.partition import HAIS, Exact, PartitionEstimator
+from sklpf.paths import ClosedForm
 from sklpf.paths._capabilities import has
 from sklpf.training import (
     Chains,
@@ -229,17 +229,8 @@ class EnergyBasedModel(
         -------
         X : ndarray of shape (n_samples, n_features)
         """
-        check_is_fitted(self)
-        check_n_samples(n_samples)
-        path = self.path()
-        seed = draw_seed(random_state)
-        rng = np.random.default_rng(seed)
-        if has(path, TargetDraws):
-            return path.rows(path.sample_target(n_samples, Stream(stream_key(seed))))
-        estimator: Any = self.partition_estimator
-        if not hasattr(estimator, "sample"):
-            estimator = ParallelTempering(n_jobs=self.n_jobs)
-        return path.rows(estimator.sample(path, n_samples, rng))
+        path, state = self._draw(n_samples, random_state)
+        return path.rows(state)
 
     def _ratio_path(self, other):
         """The path from this model to another of as many features, None if there is none."""

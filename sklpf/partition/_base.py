@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -37,6 +37,13 @@ TUNE, BOUND, TAILS, WALLS = (
     10,
 )  # random streams: moves are tuned, bounds, rays with their pilot, and the
 # first ratio of levels are drawn
+
+
+class StateSampler(Protocol):
+    """An estimator that can also draw from the target of a path."""
+
+    def sample(self, path: Path, n: int, rng: np.random.Generator) -> Any:
+        """Return the state of n chains at the target."""
 
 
 class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, BaseEstimator):
