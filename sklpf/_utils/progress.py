@@ -141,7 +141,7 @@ def stage(name: str, n_tasks: int | None) -> Iterator[Callable[..., None]]:
     """
     progress = _CURRENT.get()
     if progress is None:
-        yield _nothing
+        yield lambda *args, **kwargs: None
         return
     with _as_current(None):
         progress.begin(name, n_tasks)
@@ -306,7 +306,3 @@ class _Stage:
             return f"{self.n_done} done in {in_words(seconds)}"
         share = self.n_done / self.n_tasks
         return f"{100 * share:.0f} % done, about {in_words(seconds * (1 / share - 1))} left of it"
-
-
-def _nothing(n: int = 1, words: str = "", store: Callable[[Any], Any] | None = None) -> None:
-    pass

@@ -302,7 +302,7 @@ class GeometricPath(TemperedPath):
         know.
         """
         functions = [f for f in (self.log_density, self.grad) if f is not None]
-        are_compiled = self.vectorized and all(hasattr(f, "py_func") for f in functions)
+        are_compiled = self.vectorized and all(map(_is_compiled, functions))
         base = getattr(self.base, "packed", None)
         if not are_compiled or base is None or self.grad_base is not None:
             return None
@@ -462,11 +462,8 @@ class GeometricPath(TemperedPath):
         """Raise if value_and_grad has another log density."""
         alone = self._target(draws)
         together = self._target_and_slope(draws)[0]
-        with np.errstate(invalid="ignore"):
-            differs = ~(np.abs(alone - together) <= _NOISE * (1 + np.abs(alone)))
-        differs &= alone != together
-        if differs.any():
-            c = int(differs.argmax())
+        c = _where_different(alone, together)
+        if c is not None:
             raise ValueError(
                 f"value_and_grad disagrees with log_density at {_show(draws[c])}:"
                 f" {together[c]:.8g} and {alone[c]:.8g}"
@@ -478,21 +475,31 @@ class GeometricPath(TemperedPath):
         """
         once = self._target(draws)
         again = self._target(draws)
-        with np.errstate(invalid="ignore"):
-            differs = ~(np.abs(once - again) <= _NOISE * (1 + np.abs(once))) & (once != again)
-        if differs.any():
-            c = int(differs.argmax())
+        c = _where_different(once, again)
+        if c is not None:
             raise ValueError(
                 f"log_density is random: it gave {once[c]:.8g} and {again[c]:.8g} at"
                 f" {_show(draws[c])}; fix its random numbers, or drop the noise"
             )
         for name, function in {"log_density": self.log_density, "grad": self.grad}.items():
-            if function is None or not hasattr(function, "py_func"):
+            if not _is_compiled(function):
                 continue
             given = draws.copy()
             function(given if self.vectorized else given[0])
             if not np.array_equal(given, draws):
                 raise ValueError(f"{name} changes the points that it is given: let it copy them")
+
+
+def _is_compiled(function) -> bool:
+    """Whether numba has compiled it."""
+    return getattr(function, "py_func", None) is not None
+
+
+def _where_different(first, second) -> int | None:
+    """The first point at which log densities differ by more than rounding, or None."""
+    with np.errstate(invalid="ignore"):
+        differs = ~(np.abs(first - second) <= _NOISE * (1 + np.abs(first))) & (first != second)
+    return int(differs.argmax()) if differs.any() else None
 
 
 def _second(value_and_grad, position):
