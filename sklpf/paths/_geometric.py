@@ -49,7 +49,30 @@ class SlopedPoints(NamedTuple):
     slope: NDArray[np.float64]  # (n, d): gradient of log f_1, of any value where f_1 is 0
 
 
-class GeometricPath(TemperedPath):
+class PointsPath(TemperedPath):
+    """A tempered path whose states are `Points`."""
+
+    n_dimensions: int
+
+    def position(self, state: Points) -> NDArray[np.float64]:
+        """Return the points, shape (n, d)."""
+        return state.position
+
+    def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
+        return state.log_base, state.gain
+
+    def summary(self, state: Points) -> NDArray[np.float64]:
+        """Return the points."""
+        return state.position
+
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary."""
+        return self.n_dimensions
+
+
+class GeometricPath(PointsPath):
     """log f_beta = (1 - beta) log f_0 + beta log f: from a base f_0 to a density f on R^d, or on a
     box.
 
@@ -167,7 +190,7 @@ class GeometricPath(TemperedPath):
         self.grad_base = grad_base
         self.vectorized = vectorized
         self.base = as_base(base)
-        self.n_dimensions: int = self.base.n_dimensions
+        self.n_dimensions = self.base.n_dimensions
         if self.n_dimensions < 1:
             raise ValueError("base must have at least one dimension, got n_dimensions = 0")
         self.bounds = None if bounds is None else _check_bounds(bounds, self.n_dimensions)
@@ -219,10 +242,6 @@ class GeometricPath(TemperedPath):
         """Return n exact draws from the base."""
         return self.at(self.base.sample(n, stream.generator()))
 
-    def position(self, state: Points) -> NDArray[np.float64]:
-        """Return the points, shape (n, d)."""
-        return state.position
-
     def at(self, position: NDArray[np.float64]) -> Any:
         """Return the state of chains at some points (n, d)."""
         log_base = _log_base(self.base, position)
@@ -241,10 +260,6 @@ class GeometricPath(TemperedPath):
         if self.value_and_grad is None:
             return Points(position, log_base, gain)
         return SlopedPoints(position, log_base, gain, slope)
-
-    def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
-        return state.log_base, state.gain
 
     def raw_log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the user's log density as it is.
@@ -292,10 +307,6 @@ class GeometricPath(TemperedPath):
                     values.append("failed")
         return values
 
-    def summary(self, state: Points) -> NDArray[np.float64]:
-        """Return the points."""
-        return state.position
-
     @property
     def packed(self) -> Any:
         """What compiled programs run on, or None: functions compiled by numba, and a base that they
@@ -311,11 +322,6 @@ class GeometricPath(TemperedPath):
         if self.grad is None:
             return Interpolation(LogDensity(self.log_density), base)
         return Interpolation(DensityWithGradient(self.log_density, self.grad), base)
-
-    @property
-    def n_summaries(self) -> int:
-        """Length of a state's summary."""
-        return self.n_dimensions
 
     def kernel(self, name: str) -> Any:
         """Return one of the compiled programs.
@@ -482,7 +488,7 @@ class GeometricPath(TemperedPath):
                 f" {_show(draws[c])}; fix its random numbers, or drop the noise"
             )
         for name, function in {"log_density": self.log_density, "grad": self.grad}.items():
-            if not _is_compiled(function):
+            if function is None or not _is_compiled(function):
                 continue
             given = draws.copy()
             function(given if self.vectorized else given[0])

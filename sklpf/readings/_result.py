@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import check_level
 from sklpf._utils.tables import Readable, Rows, import_pandas
 from sklpf.readings._diagnostics import Diagnostic
 from sklpf.readings._summary import as_dataset, each_converged, in_a_line, in_rows
@@ -215,11 +215,7 @@ class PartitionResult(Readable):
         low, high : float or ndarray of shape (T,)
             In nats.
         """
-        if not isinstance(level, Real) or not 0 < level < 1:
-            raise ValueError(
-                f"level must lie strictly between 0 and 1, got {level!r}: a 95 % interval has"
-                " level=0.95"
-            )
+        check_level(level)
         below, above = self._margins(level)
         with np.errstate(invalid="ignore"):  # -inf + inf, of a number that may be anything
             low = np.where(np.isposinf(below), -np.inf, self.log_partition - below)
