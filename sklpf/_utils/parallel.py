@@ -147,8 +147,10 @@ def run_segments(
 
     Parameters
     ----------
-    start, advance : callable
-        Picklable pure functions. A carry is an array or a (nested) tuple of arrays.
+    start : callable
+        Called here, in the parent. A carry is an array or a (nested) tuple of arrays.
+    advance : callable
+        Picklable and pure.
     n_blocks, n_segments : int
     n_jobs : int or None
         As in joblib; threads unless the caller chose a back end with ``joblib.parallel_config``.

@@ -167,23 +167,18 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return self._read(self._run(path, seed))
 
     # -- runs
+    _sampler = ""  # the name under which runs know this estimator
+
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        SAMPLERS[cls._sampler()] = cls
-
-    @classmethod
-    def _sampler(cls) -> str:
-        """The name under which runs know this estimator."""
-        return (
-            cls.__name__
-            if cls.__module__.startswith("sklpf.")
-            else f"{cls.__module__}.{cls.__qualname__}"
-        )
+        ours = cls.__module__.startswith("sklpf.")
+        cls._sampler = cls.__name__ if ours else f"{cls.__module__}.{cls.__qualname__}"
+        SAMPLERS[cls._sampler] = cls
 
     def _made(self) -> dict[str, Any]:
         """What a run keeps of the estimator that made it, or that reads it anew."""
         return {
-            "sampler": self._sampler(),
+            "sampler": self._sampler,
             "options": {name: getattr(self, name) for name in self._read_options},
         }
 

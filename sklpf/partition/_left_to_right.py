@@ -154,8 +154,9 @@ class LeftToRight(PartitionEstimator):
 
     def _sample(self, path, seed) -> AnnealingRun:
         require(path, Filters, "LeftToRight")
+        checkpoint = self._checkpoint(path, seed)
         run = functools.partial(
-            run_segments, _nothing, n_jobs=self.n_jobs, checkpoint=self._checkpoint(path, seed)
+            run_segments, lambda block: np.empty(0), n_jobs=self.n_jobs, checkpoint=checkpoint
         )
         keys = [stream_key(seed, stage) for stage in range(3)]
         variance = _variance_for(self.tol, self.n_filters) if self.n_particles == "auto" else None
@@ -223,10 +224,6 @@ def _variance_for(std_error: float, n: int) -> float:
     """The variance of n log estimates for which `_lognormal_error` is this."""
     twice = max(2 * std_error**2, np.finfo(float).tiny)
     return twice / (1 / n + math.sqrt(n**-2 + twice / (n - 1)))
-
-
-def _nothing(block):
-    return np.empty(0)
 
 
 def _run_pilot(path, n_sweeps, variance, keys, block, segment, carry):

@@ -44,13 +44,15 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
     ValueError
         If the path has no row, or a row can't be estimated; the message names the row.
     """
-    _check(path)
+    require(path, Rows, "an estimator of one log Z for each row")
+    if path.n_rows < 1:
+        raise ValueError("path has no rows: give it at least one")
     checkpoint = estimator._checkpoint(path, seed) if hasattr(estimator, "checkpoint") else None
     rows, row_of, seeds = _distinct(path, seed)
     bounds = cut_by_cost(path.row_cost(rows))
     estimator, n_tuning = _tune_once(estimator, path)
     carries = run_segments(
-        functools.partial(_start, bounds),
+        lambda block: (np.empty((0, 5)), np.empty((0, 3), dtype="U1")),
         functools.partial(_advance, _on_one_job(estimator), path, rows, seeds, bounds),
         len(bounds) - 1,
         1,
@@ -83,12 +85,6 @@ def cut_by_cost(costs: NDArray[np.float64]) -> NDArray[np.int64]:
     total = np.cumsum(costs)
     inner = np.searchsorted(total, total[-1] * np.arange(1, n_blocks) / n_blocks * (1 - 1e-12)) + 1
     return np.unique(np.concatenate([[0], np.minimum(inner, len(costs)), [len(costs)]]))
-
-
-def _check(path):
-    require(path, Rows, "an estimator of one log Z for each row")
-    if path.n_rows < 1:
-        raise ValueError("path has no rows: give it at least one")
 
 
 def _distinct(path, seed):
@@ -156,10 +152,6 @@ def _on_one_job(estimator):
         if hasattr(alone, name):
             setattr(alone, name, value)
     return alone
-
-
-def _start(bounds, block):
-    return np.empty((0, 5)), np.empty((0, 3), dtype="U1")
 
 
 def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):

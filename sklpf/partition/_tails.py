@@ -80,7 +80,9 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     with np.errstate(all="ignore"):  # far out anything may happen
         axes, drawn = _directions(path, rng)
         pilot = _pilot(path, rng)
-        alarms = _not_a_number(pilot.nan_share)
+        alarms: tuple[Alarm, ...] = ()
+        if pilot.nan_share > _MOST_NAN:
+            alarms = (_not_a_number(pilot.nan_share),)
         rays = _rays(
             path, np.concatenate([drawn, pilot.position[:_N_PILOT] - path.base.center]), axes
         )
@@ -137,15 +139,12 @@ def _heavy(exponents, indices) -> Alarm:
     return Alarm("heavy-tails", seen, f"give a StudentT base of {df} degrees of freedom")
 
 
-def _not_a_number(share: float) -> tuple[Alarm, ...]:
-    """An alarm if a log density is NaN at many of the points that chains try."""
-    if share <= _MOST_NAN:
-        return ()
+def _not_a_number(share: float) -> Alarm:
     seen = (
         f"log_density is NaN at {100 * share:.2g} % of the points that a pilot tried, which count"
         " as points of density 0"
     )
-    return (Alarm("not-a-number", seen, "mend the function there, or let it give -inf"),)
+    return Alarm("not-a-number", seen, "mend the function there, or let it give -inf")
 
 
 def _directions(path, rng) -> tuple[NDArray, NDArray]:

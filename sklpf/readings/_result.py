@@ -176,8 +176,11 @@ class PartitionResult(Readable):
         PartitionResult
             All else is the same.
         """
-        per_chain = {name for name, described in self.described.items() if described.per_chain}
-        kept = {name: value for name, value in self.diagnostics.items() if name not in per_chain}
+        kept = {
+            name: value
+            for name, value in self.diagnostics.items()
+            if name not in self.described or not self.described[name].per_chain
+        }
         return replace(self, draws=None, diagnostics=kept)
 
     def no_estimate(self, statement: str, alarm: Alarm) -> PartitionResult:
@@ -216,7 +219,18 @@ class PartitionResult(Readable):
             In nats.
         """
         check_level(level)
-        below, above = self._margins(level)
+        markov = -math.log1p(-level)
+        if self.statement == "lower bound":
+            below, above = markov, math.inf
+        elif self.statement == "upper bound":
+            below, above = math.inf, markov
+        elif self.statement == "enclosed":
+            below = above = self.std_error
+        elif self.statement in ("conservative, not a bound", "approximate"):
+            below = above = math.inf
+        else:
+            below = student_t.ppf(0.5 + level / 2, self.degrees_of_freedom) * self.std_error
+            above = below - self.bias
         with np.errstate(invalid="ignore"):  # -inf + inf, of a number that may be anything
             low = np.where(np.isposinf(below), -np.inf, self.log_partition - below)
             high = np.where(np.isposinf(above), np.inf, self.log_partition + above)
@@ -230,16 +244,3 @@ class PartitionResult(Readable):
 
     def _title(self) -> str:
         return self.method
-
-    def _margins(self, level):
-        markov = -math.log1p(-level)
-        if self.statement == "lower bound":
-            return markov, math.inf
-        if self.statement == "upper bound":
-            return math.inf, markov
-        if self.statement == "enclosed":
-            return self.std_error, self.std_error
-        if self.statement in ("conservative, not a bound", "approximate"):
-            return math.inf, math.inf
-        half = student_t.ppf(0.5 + level / 2, self.degrees_of_freedom) * self.std_error
-        return half, half - self.bias

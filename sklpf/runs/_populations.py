@@ -107,8 +107,16 @@ def climb(
     resampled.
     """
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
+    n = n_particles
+
+    def begin(block) -> Population:
+        stream = Stream(key, block * n)
+        state = path.sample_base(n, stream)
+        memory = transition.init(path, state, stream.aside())
+        return Population(state, memory, np.zeros(n), np.zeros(()), np.arange(n), np.empty((0, 4)))
+
     return run_segments(
-        functools.partial(_begin, path, transition, key, n_particles),
+        begin,
         functools.partial(_advance, path, transition, key, resample_at, chain_length, bounds),
         n_populations,
         len(bounds) - 1,
@@ -116,13 +124,6 @@ def climb(
         checkpoint=checkpoint,
         stage="populations",
     )
-
-
-def _begin(path, transition, key, n, block) -> Population:
-    stream = Stream(key, block * n)
-    state = path.sample_base(n, stream)
-    memory = transition.init(path, state, stream.aside())
-    return Population(state, memory, np.zeros(n), np.zeros(()), np.arange(n), np.empty((0, 4)))
 
 
 def _advance(
@@ -186,8 +187,14 @@ def descend(
     blocks = equal_blocks(n_chains(starts), path.n_chains_per_block or _LARGEST_BLOCK, 1)
     first = np.concatenate([[0], np.cumsum(blocks)])
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
+
+    def begin(block):
+        state = path.take(starts, np.arange(first[block], first[block + 1]))
+        memory = transition.init(path, state, Stream(key, int(first[block])).aside())
+        return state, memory, np.empty((blocks[block], 0))
+
     carries = run_segments(
-        functools.partial(_begin_down, path, transition, starts, key, first),
+        begin,
         functools.partial(_advance_down, path, transition, key, chain_length, first, bounds),
         len(blocks),
         len(bounds) - 1,
@@ -196,12 +203,6 @@ def descend(
         stage="down",
     )
     return np.concatenate([rises for _, _, rises in carries])[:, ::-1].copy()
-
-
-def _begin_down(path, transition, starts, key, first, block):
-    state = path.take(starts, np.arange(first[block], first[block + 1]))
-    memory = transition.init(path, state, Stream(key, int(first[block])).aside())
-    return state, memory, np.empty((first[block + 1] - first[block], 0))
 
 
 def _advance_down(path, transition, key, chain_length, first, bounds, block, segment, carry):
