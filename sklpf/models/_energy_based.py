@@ -57,7 +57,7 @@ class EnergyBasedModel(
     - ``_store(family, parameters)``: sets the fitted attributes;
     - ``_improper()``: why the model has no normaliser, or None;
     - ``_log_density(X)``: log f of the rows, (n,);
-    - ``path()``, ``_fitted_arrays()`` as `LogLikelihoodMixin` says; the path's ``rows(state)``
+    - ``path()``, ``_path_attributes`` as `LogLikelihoodMixin` says; the path's ``rows(state)``
       gives x.
     """
 
@@ -156,7 +156,7 @@ class EnergyBasedModel(
                 rows = self._coordinates(self._validate(X))
                 trainer.learning_rate = self.learning_rate
             trainer.step(rows)
-        _check_finite(trainer.parameters)
+        _check_trained(trainer.parameters)
         self._keep_trained(trainer, rows)
         return self
 
@@ -198,7 +198,7 @@ class EnergyBasedModel(
         """Mean negative log-likelihood of the rows in nats; log Z by a short run with the same
         random numbers.
         """
-        _check_finite(parameters)
+        _check_trained(parameters)
         path = self._family_path(family, parameters)
         estimator: PartitionEstimator = Exact() if has(path, ClosedForm) else clone(self._monitor)
         with warnings.catch_warnings():
@@ -262,7 +262,7 @@ class EnergyBasedModel(
         return self._log_density(X), np.ones(len(X), dtype=bool)
 
 
-def _check_finite(parameters) -> None:
+def _check_trained(parameters) -> None:
     if not np.all(np.isfinite(parameters)):
         raise ValueError(
             "training diverged: the parameters are no longer finite; lower learning_rate or"

@@ -270,7 +270,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         """Files are named by all that the numbers depend on: path, parameters, seed and
         versions.
         """
-        if self.checkpoint is None:
+        directory = getattr(self, "checkpoint", None)
+        if directory is None:
             return None
         import numba
 
@@ -285,7 +286,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             path.n_moves_per_segment,  # these two may belong to the class
             path.probe() if isinstance(path, GeometricPath) else None,
         )
-        return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))
+        return Checkpoint(directory, fingerprint(parts, parameters, seed, versions))
 
 
 def _instead(kind: type) -> str:

@@ -47,7 +47,7 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
     require(path, Rows, "an estimator of one log Z for each row")
     if path.n_rows < 1:
         raise ValueError("path has no rows: give it at least one")
-    checkpoint = estimator._checkpoint(path, seed) if hasattr(estimator, "checkpoint") else None
+    checkpoint = estimator._checkpoint(path, seed)
     rows, row_of, seeds = _distinct(path, seed)
     bounds = cut_by_cost(path.row_cost(rows))
     estimator, n_tuning = _tune_once(estimator, path)

@@ -451,8 +451,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     _discrete = True
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
 
-    def _fitted_arrays(self):
-        return self.couplings_, self.intercept_, np.array(self.offset_), self.mean_
+    _path_attributes = ("couplings_", "intercept_", "offset_", "mean_")
 
     def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         X = self._validate(X)

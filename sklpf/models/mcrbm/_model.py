@@ -293,8 +293,8 @@ class MeanCovarianceRBM(EnergyBasedModel):
         self._keep(family.unpack(parameters))
 
     def _keep(self, units):
-        self.factors_, self.pooling_, self.mean_components_, *intercepts, self.noise_std_ = units
-        self.intercept_covariance_, self.intercept_mean_, self.intercept_visible_ = intercepts
+        for name, value in zip(self._unit_attributes, units):
+            setattr(self, name, value)
 
     # -- use
     def transform(self, X) -> NDArray[np.float64]:
@@ -327,29 +327,25 @@ class MeanCovarianceRBM(EnergyBasedModel):
             If a fitted attribute holds NaN or infinity.
         """
         check_is_fitted(self)
-        if not all(np.all(np.isfinite(part)) for part in self._fitted_arrays()):
-            raise ValueError(
-                "a fitted attribute holds NaN or infinity, so there is no likelihood; fit the model"
-                " anew"
-            )
+        self._check_finite()
         return MeanCovariancePath(self._units(), self.mean_, self.scale_)
 
+    _unit_attributes = (  # in the order of `Units`
+        "factors_",
+        "pooling_",
+        "mean_components_",
+        "intercept_covariance_",
+        "intercept_mean_",
+        "intercept_visible_",
+        "noise_std_",
+    )
+    _path_attributes = (*_unit_attributes, "mean_", "scale_")
+
     def _units(self):
-        return Units(
-            self.factors_,
-            self.pooling_,
-            self.mean_components_,
-            self.intercept_covariance_,
-            self.intercept_mean_,
-            self.intercept_visible_,
-            self.noise_std_,
-        )
+        return Units(*(getattr(self, name) for name in self._unit_attributes))
 
     def _log_density(self, X):
         return self._units().log_density(self._coordinates(X))
-
-    def _fitted_arrays(self):
-        return tuple(np.asarray(part) for part in (*self._units(), self.mean_, self.scale_))
 
 
 def _first_units(family, rng) -> Units:

@@ -285,21 +285,16 @@ class ProductOfExperts(EnergyBasedModel):
             If the product has no normaliser.
         """
         check_is_fitted(self)
-        for name in ("components_", "exponents_", "mean_"):
-            if not np.all(np.isfinite(getattr(self, name))):
-                raise ValueError(
-                    f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew"
-                )
+        self._check_finite()
         return ProductPath(self._experts(), self.mean_)
+
+    _path_attributes = ("components_", "exponents_", "mean_")
 
     def _experts(self):
         return Experts(self.components_, self.exponents_ if self._heavy else None)
 
     def _log_density(self, X):
         return self._experts().log_density(X - self.mean_)
-
-    def _fitted_arrays(self):
-        return self.components_, self.exponents_, self.mean_
 
 
 def _whitening(X, n: int) -> NDArray[np.float64]:

@@ -458,9 +458,12 @@ class BernoulliRBM(
     _discrete = True
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
 
-    def _fitted_arrays(self):
-        """The arrays that the path is made of."""
-        return self.components_, self.intercept_visible_, self.intercept_hidden_, self.visible_mean_
+    _path_attributes = (
+        "components_",
+        "intercept_visible_",
+        "intercept_hidden_",
+        "visible_mean_",
+    )
 
     def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """log f of every row, and which are binary."""
@@ -568,14 +571,6 @@ class BernoulliRBM(
         check_is_fitted(self)
         self._check_finite()
         return self._validate(X)
-
-    def _check_finite(self) -> None:
-        """Raise ValueError if the weights are not finite."""
-        for name in ("components_", "intercept_visible_", "intercept_hidden_"):
-            if not np.all(np.isfinite(getattr(self, name))):
-                raise ValueError(
-                    f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew"
-                )
 
     def _base_means(self, base) -> NDArray[np.float64]:
         """Means of the independent units that `path` begins with."""

@@ -159,6 +159,6 @@ def test_bad_input_is_named():
             method(X)
     model.pooling_ = model.pooling_ * np.nan
     with pytest.raises(
-        ValueError, match="a fitted attribute holds NaN or infinity, so there is no likelihood"
+        ValueError, match="pooling_ holds NaN or infinity, so there is no likelihood"
     ):
         model.score(contrasts(50))
