@@ -64,9 +64,8 @@ def _workers(n_jobs: int | None, n_tasks: int, return_as: str = "generator"):
     """A context that gives a function from tasks to their results, in order unless `return_as` says
     otherwise.
     """
-    if (
-        n_jobs == 1 or n_tasks < 2
-    ):  # joblib takes 0.2 ms to begin, too much for the runs of single rows within a task
+    # joblib takes 0.2 ms to begin, too much for the runs of single rows within a task
+    if n_jobs == 1 or n_tasks < 2:
         return contextlib.nullcontext(
             lambda tasks: (task(*arguments) for task, arguments, _ in tasks)
         )

@@ -26,9 +26,8 @@ _SILENCE = 5.0  # seconds after which a stage says how far it is
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
-_VERBOSE: list[
-    Progress
-] = []  # fits that say lines, of all threads: workers that compile belong to none
+# fits that say lines, of all threads: workers that compile belong to none
+_VERBOSE: list[Progress] = []
 _COMPILER = {"seconds": 0.0}  # that it has worked in this process
 
 

@@ -55,9 +55,8 @@ def inverse_cdf_sample(
         )
     n = check_count(n, "n")
     rng = check_random_state(random_state)
-    uniforms = np.maximum(
-        rng.random_sample(n), np.finfo(float).tiny
-    )  # 0 comes once in 2^53 numbers
+    # 0 comes once in 2^53 numbers
+    uniforms = np.maximum(rng.random_sample(n), np.finfo(float).tiny)
     draws = np.asarray(quantile(uniforms), dtype=np.float64)
     if draws.shape != (n,) or np.isnan(draws).any():
         shown = (

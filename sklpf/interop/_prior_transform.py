@@ -127,8 +127,8 @@ def from_prior_transform(
 
     Its coordinates are normal: z ~ N(0, I) under the prior, u = Phi(z) uniform, and the parameters
     are ``transform(u)``. The log density is the log likelihood of these plus log N(z; 0, I), which
-    is smooth, has no walls and needs no Jacobian, and its log Z is the log evidence. Effects whose
-    prior depends on other parameters become independent under the prior (not centred).
+    is smooth, has no boundary and needs no Jacobian, and its log Z is the log evidence. Effects
+    whose prior depends on other parameters become independent under the prior (not centred).
 
     Parameters
     ----------

@@ -35,10 +35,9 @@ from sklpf.training import (
     train,
 )
 
-_FAST, _SLOW = (
-    5,
-    15,
-)  # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
+# passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
+_FEW_PASSES = 5
+_MANY_PASSES = 15
 
 
 class EnergyBasedModel(
@@ -108,7 +107,7 @@ class EnergyBasedModel(
             If the log-likelihood has not settled after `max_iter` passes.
         """
         trainer, rows = self._trainer(X)
-        n_passes = _SLOW if self.algorithm == "mpf" else _FAST
+        n_passes = _MANY_PASSES if self.algorithm == "mpf" else _FEW_PASSES
         settled = Settled(
             lambda parameters: self._loss(trainer.family, parameters, rows), self.tol, n_passes
         )

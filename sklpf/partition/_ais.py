@@ -61,12 +61,12 @@ class AIS(PartitionEstimator):
 
     Notes
     -----
-    Weights that a run has not met don't show in its own: those that pass every test on them lie
-    low. Therefore a quarter as many chains (at least 10), drawn in proportion to their weights,
-    move on for 100 sweeps at the target and go back down the ladder. Seen from the target, weights
-    w' are in proportion to their size, E w' / Z = E w^2 / Z^2, so that those chains meet the large
-    ones first. The variance is the mean of the forward chains' and of the one that E w' E 1 / w' -
-    1 says, or the forward chains' own where that is larger.
+    Large weights that a run has not met can't be seen in the weights that it has: runs whose
+    weights pass every test tend to be low. Therefore a quarter as many chains (at least 10), drawn
+    in proportion to their weights, move on for 100 sweeps at the target and then down the ladder as
+    reverse chains. Their weights w' are met in proportion to their size, E w' / Z = E w^2 / Z^2, so
+    that they meet the large ones first. The variance is the mean of the forward chains' and of E w'
+    E 1 / w' - 1, or the forward chains' own where that is larger.
 
     Not converged if either direction leaves fewer effective weights than 25, or M / 4 if that is
     less, or 5; or if the path has a lower bound of log Z that owes nothing to its base

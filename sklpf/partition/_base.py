@@ -30,13 +30,11 @@ from sklpf.runs import Run
 from sklpf.runs._plan import Plan, plan_run
 from sklpf.transitions import Transition, default_move
 
-TUNE, BOUND, TAILS, WALLS = (
-    6,
-    8,
-    9,
-    10,
-)  # random streams: moves are tuned, bounds, rays with their pilot, and the
-# first ratio of levels are drawn
+# random streams
+TUNE = 6  # moves are tuned
+BOUND = 8  # lower bounds of log Z
+TAILS = 9  # rays and their pilot
+WALLS = 10  # the first ratio of levels
 
 
 class StateSampler(Protocol):
@@ -64,7 +62,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     log_partition_interval_ : tuple of float or of ndarray of shape (n_rows,)
         95 % interval in nats.
     converged_ : bool
-        Whether the numbers (of all rows) can be trusted; ``result_.reasons`` says in words why not.
+        Whether the numbers (of all rows) can be trusted; ``result_.reasons`` says why not.
     result_ : PartitionResult
         The numbers, what they are, and why they may not be trusted.
     run_ : Run
@@ -134,7 +132,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return self
 
     def _forget(self) -> None:
-        """Drop all that an earlier fit has set, so that a fit that fails leaves nothing of it."""
+        """Drop what an earlier fit has set, so that none of it is left if this one fails."""
         for name in list(self.__dict__):
             if name.endswith("_") and not name.startswith("_"):
                 delattr(self, name)
@@ -183,9 +181,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         }
 
     def _run(self, path: Path, seed: int) -> Run:
-        """The run that _sample leaves, with what was known before: the path's tails, and its
-        precision.
-        """
+        """The run that _sample leaves, with what the path's tails and rounding errors are."""
         known = path.tail_alarms if isinstance(path, GeometricPath) else ()
         if known is None:
             known = tail_alarms(path, stream_key(seed, TAILS))
@@ -229,9 +225,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 "path must be a fitted model of sklpf or a path, such as model.path(X), got "
                 f"{type(path).__module__}.{type(path).__name__}{_instead(type(path))}"
             )
-        if hasattr(
-            path, "__sklearn_tags__"
-        ):  # a model of the user's need not be an estimator of scikit-learn
+        # a model of the user's need not be an estimator of scikit-learn
+        if hasattr(path, "__sklearn_tags__"):
             check_is_fitted(path)
         if getattr(path, "path_takes_rows", False):
             name = type(path).__name__

@@ -147,9 +147,8 @@ class HAIS(PartitionEstimator):
     def _reading(cls, run) -> Reading:
         reading = read_both_ways(run, cls.__name__, "raise n_temperatures or n_chains")
         n_levels = len(run.ladder)
-        more = (
-            "n_temperatures" if n_levels >= run.options["n_temperatures"] else "n_chains"
-        )  # else it wanted no more
+        # With fewer levels than it may have the pilot asked for no more.
+        more = "n_temperatures" if n_levels >= run.options["n_temperatures"] else "n_chains"
         return reading.with_alarms(
             *tol_alarms(
                 reading.result.std_error,

@@ -25,17 +25,15 @@ from sklpf.readings._weights import weight_diagnostics
 from sklpf.reweighting import mean_weight
 from sklpf.runs import AnnealingRun
 
-_MAX_SPREAD = (
-    2.0  # nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
-)
+# nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
+_MAX_SPREAD = 2.0
 # filters of either pilot, and their particles
 _GUIDING = 4
 _PILOTS = 8
 _PILOT_PARTICLES = 16
-_FEWEST, _MOST = (
-    32,
-    1000,
-)  # particles of a filter: those of the pilot would be fewest where its guide missed something
+# particles of a filter: the pilot would ask for too few where its guide has missed something
+_FEWEST = 32
+_MOST = 1000
 _FILTERS_PER_BLOCK = 10
 
 

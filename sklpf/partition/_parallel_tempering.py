@@ -266,10 +266,9 @@ class ParallelTempering(PartitionEstimator):
                 and not repeated
                 and any(d.alarms(self.n_ladders) for d in differences(run))
             ):
-                lengths, repeated = (
-                    [*lengths, n_scans],
-                    True,
-                )  # a second try, from where the ladders stand
+                # a second try, from where the ladders stand
+                lengths = [*lengths, n_scans]
+                repeated = True
             if i + 1 < len(lengths):
                 value = at_target(run)
                 history = with_round(history, *value, n_sweeps)

@@ -158,9 +158,8 @@ def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
     chosen = slice(bounds[block], bounds[block + 1])
     numbers = []
     texts = []
-    for r in estimator._estimate_rows(
-        path, rows[chosen].tolist(), seeds[chosen]
-    ):  # holds one result at a time
+    # an iterator, so that one result is held at a time
+    for r in estimator._estimate_rows(path, rows[chosen].tolist(), seeds[chosen]):
         r = _judge_move(r, getattr(estimator, "transition", None))
         numbers.append(
             (r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps)
@@ -199,9 +198,7 @@ def _joint_statement(statements: set[str]) -> str:
 
 
 def _counted(alarms, counts) -> tuple[Alarm, ...]:
-    """An alarm of each kind, with the number of rows that raised it; its numbers are those of the
-    first row.
-    """
+    """One alarm of each kind: that of the first row, with the number of rows that raised it."""
     first: dict[str, Alarm] = {}
     n_rows: dict[str, int] = {}
     for of_row, count in zip(alarms, counts):

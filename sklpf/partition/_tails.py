@@ -13,9 +13,8 @@ from sklpf._utils.alarm import Alarm
 from sklpf.transitions._pilot import reflect
 from sklpf.uncertainty import effective_sample_size
 
-_RADII = 10.0 ** np.arange(
-    11
-)  # in scales of the base: power laws that start within 1e7 of them are found
+# in scales of the base: power laws that start within 1e7 of them are found
+_RADII = 10.0 ** np.arange(11)
 _FARTHER = 1e10 * _RADII  # where a density still rises
 _FEWEST_RADII = 5  # that must be finite, else nothing is said
 # rays
@@ -24,7 +23,7 @@ _MOST_AXES = 100
 _N_PILOT = 16
 # of s within two decades; a power law has none, exp(-r^a) has 100^a - 1, exp(-log^2 r) has .27
 _GROWTH = 0.1
-_FLAT = 1e-3  # s that counts as 0
+_FLAT = 1e-3  # s below which f is flat
 # by how much the target's exponent must be smaller; .5 costs a t with 1 to 2 df coverage (.76 to
 # .88)
 _MARGIN = 0.25
@@ -213,9 +212,8 @@ def _exponents(base, target) -> tuple[NDArray, NDArray, NDArray]:
     """
     n_finite = np.logical_and.accumulate(np.isfinite(target), axis=0).sum(axis=0)
     here = np.minimum(n_finite, len(target) - 1), np.arange(target.shape[1])
-    ends = (n_finite < len(target)) & (
-        target[here] == -np.inf
-    )  # a wall, or f too small for a number
+    # at the boundary of the support, or where f underflows
+    ends = (n_finite < len(target)) & (target[here] == -np.inf)
     enough = (n_finite >= _FEWEST_RADII) & ~ends
     last = np.maximum(n_finite, _FEWEST_RADII) - 1
     levels, exponent = _level(target, last)

@@ -23,10 +23,8 @@ from sklpf.paths._elliptical import Gaussian
 _N_CHECKED = 5  # base draws at which a gradient is compared with differences
 _TOLERANCE = 1e-4  # relative
 _NOISE = 1e-6  # relative, of a log density that is called twice: that of float32 on many threads
-_WIDTHS = (
-    1e-4,
-    1e-6,
-)  # of the differences, in scales of the base: if they agree, the gradient must with one
+# of the differences, in scales of the base: if they agree, the gradient must with one
+_WIDTHS = (1e-4, 1e-6)
 # widths of base draws at which densities are compared
 _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
 _COMPILED: weakref.WeakSet = weakref.WeakSet()  # log densities that programs were made for

@@ -36,9 +36,9 @@ class AnnealingRun(Run):
         Log weights of chains from the target to the base: from exact starts the mean weight is
         unbiased for Z_0 / Z.
     starts : {"exact", "tempered", "given", "ends"} or None
-        What the chains that go down started from; "ends" are where chains arrived that had gone up.
+        What the reverse chains started from; "ends" are where forward chains arrived.
     acceptance : ndarray or None
-        Mean acceptance probability of the chains that go up at every level but the first, as a mean
+        Mean acceptance probability of the forward chains at every level but the first, as a mean
         over each segment of their way; None if no move is rejected.
     pilot : object or None
         Step sizes of the moves at some inverse temperatures, of moves that were tuned.
@@ -66,7 +66,7 @@ class Arrivals(NamedTuple):
 
 
 def anneal_up(path, transition, n, key, n_jobs=None, checkpoint=None) -> Arrivals:
-    """Chains that go up the whole ladder from exact base draws."""
+    """Forward chains through the whole ladder from exact base draws."""
     order = np.arange(len(path.ladder))
 
     def start(first, n):

@@ -22,7 +22,7 @@ from sklpf.runs._run import Run
 from sklpf.runs._waste_free import waste_free_fall, waste_free_step
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
-_LARGEST_BLOCK = 32  # of chains that go down
+_LARGEST_BLOCK = 32  # of reverse chains
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -79,13 +79,11 @@ class Population(NamedTuple):
     state: Any
     memory: tuple
     log_weights: NDArray[np.float64]  # (N,), with a mean of 1 on the way, since the last resampling
-    log_mean: NDArray[
-        np.float64
-    ]  # (): log of the product of the mean weights at earlier resamplings
+    # (): log of the product of the mean weights at earlier resamplings
+    log_mean: NDArray[np.float64]
     ancestors: NDArray[np.int64]  # (N,)
-    records: NDArray[
-        np.float64
-    ]  # (levels passed, 4): log mean, effective size, resampled, sum of acceptance
+    # (levels passed, 4): log mean, effective size, resampled, sum of acceptance
+    records: NDArray[np.float64]
 
 
 def climb(
@@ -181,9 +179,7 @@ def _step(path, transition, resample_at, stream, level, population) -> tuple[Pop
 def descend(
     path, transition, starts, key, n_jobs=None, checkpoint=None, chain_length=None
 ) -> NDArray[np.float64]:
-    """log f_(k+1) - log f_k (n, K - 1) of chains that go down from the target; see
-    `PopulationRun`.
-    """
+    """log f_(k+1) - log f_k (n, K - 1) of reverse chains; see `PopulationRun`."""
     blocks = equal_blocks(n_chains(starts), path.n_chains_per_block or _LARGEST_BLOCK, 1)
     first = np.concatenate([[0], np.cumsum(blocks)])
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)

@@ -131,9 +131,8 @@ class LogPartitionTracker:
         if self.estimates:
             self._follow()
             estimate = self.chains.estimate()
-            largest = max(
-                estimate.std_error, self.estimates[-1].std_error
-            )  # errors add up: a lower one is chance
+            # errors add up: a lower one is chance
+            largest = max(estimate.std_error, self.estimates[-1].std_error)
             estimate = estimate._replace(std_error=largest)
         if estimate is None or self._anchor_is_due(estimate):
             estimate = self._anchor(estimate)

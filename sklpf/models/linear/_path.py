@@ -174,9 +174,8 @@ class GaussianPosterior:
         self._width = width
         self._n_features = components.shape[1]
         with np.errstate(over="ignore"):
-            self._scales = np.hypot(
-                np.sqrt(width) * self._values, noise_std
-            )  # of x along the right vectors
+            # of x along the right vectors
+            self._scales = np.hypot(np.sqrt(width) * self._values, noise_std)
         stds = noise_std * np.sqrt(width) / self._scales
         self.root = (left * stds) @ left.T
         if len(components) > len(stds):  # directions that x says nothing about
