@@ -116,11 +116,11 @@ class GeometricPath(PointsPath):
     Raises
     ------
     ValueError
-        If a function gives wrong shapes or +inf, or at five draws of the base NaN, if `grad`
-        disagrees there with differences of `log_density` (relative 1e-4), if `value_and_grad`
-        gives another log density than `log_density` there or comes together with `grad`, if the
-        log density is random, if the base draws points outside `bounds`, or if it can't be a base
-        there.
+        If a function gives wrong shapes or +inf; if `value_and_grad` comes together with `grad`; if
+        the base draws points outside `bounds`, or can't be a base on them. At five draws of the
+        base the functions are also compared: if one gives NaN, `grad` disagrees with differences of
+        `log_density` (relative 1e-4), `value_and_grad` gives another log density, or the log
+        density is random.
     TypeError
         If something is no function, or no base.
 
