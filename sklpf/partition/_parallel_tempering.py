@@ -226,7 +226,8 @@ class ParallelTempering(PartitionEstimator):
         """
         base_log_partition = require_base(path, "ParallelTempering")
         checkpoint = self._checkpoint(path, seed)
-        path, move = self._first_ladder(path), self._transition(path)
+        path = self._first_ladder(path)
+        move = self._transition(path)
         transition = move.tune(path, stream_key(seed, TUNE))
         lengths = doubling(self.n_sweeps, _SHORTEST_ROUND)
         bound = lower_bound(path, stream_key(seed, BOUND))

@@ -109,17 +109,15 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
 
 
 def _fall(exponent) -> str:
-    return (
-        "grows"
-        if exponent < -_FLAT
-        else "is flat"
-        if exponent <= _FLAT
-        else f"falls only as r^-{exponent:.3g}"
-    )
+    if exponent < -_FLAT:
+        return "grows"
+    return "is flat" if exponent <= _FLAT else f"falls only as r^-{exponent:.3g}"
 
 
 def _improper(exponent, d, n_closed) -> str:
-    where = f"{d} open dimensions" if n_closed else f"{d} dimensions" if d > 1 else "1 dimension"
+    where = "1 dimension" if d == 1 else f"{d} dimensions"
+    if n_closed:
+        where = f"{d} open dimensions"
     return (
         f"log_density is not normalisable: far out along a ray the density {_fall(exponent)} with"
         f" the distance r, and in {where} it must fall faster than r^-{d}; give a proper prior, or"

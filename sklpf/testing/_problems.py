@@ -214,7 +214,8 @@ class HiddenModePath(TemperedPath):
         increments = np.diff(self._gain_of_count())
         on = expit(self.ladder[:, np.newaxis] * increments)[levels]
         uniforms = stream.generator().random(state.shape)
-        state, chains = state.copy(), np.arange(len(state))
+        state = state.copy()
+        chains = np.arange(len(state))
         count = state.sum(axis=1, dtype=int)
         for unit in reversed(range(self.n_units)) if reverse else range(self.n_units):
             count -= state[:, unit]

@@ -177,7 +177,8 @@ class Particles:
         by_group[poor] = 0.0
         self.log_weights = by_group.ravel()
         chosen = index.ravel()
-        self.state, self.memory = self.path.take(self.state, chosen), take(self.memory, chosen)
+        self.state = self.path.take(self.state, chosen)
+        self.memory = take(self.memory, chosen)
         self.ancestors = self.ancestors[chosen]
 
 
