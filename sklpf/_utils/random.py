@@ -24,7 +24,14 @@ def draw_seed(random_state) -> int:
     # kernels import this module, and need no scikit-learn
     from sklearn.utils import check_random_state
 
-    return int(check_random_state(random_state).randint(_LARGEST_SEED))
+    try:
+        generator = check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state must be an int from 0 to 2**32 - 1, a RandomState or None, got"
+            f" {random_state!r}"
+        ) from error
+    return int(generator.randint(_LARGEST_SEED))
 
 
 class Keys(NamedTuple):

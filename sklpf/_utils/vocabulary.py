@@ -19,14 +19,14 @@ def in_order(words: Iterable[Any], name: str) -> list[Any]:
     Raises
     ------
     TypeError
-        If they are a set, which has no order, or one str.
+        If they are a set, which has no order, one str, or no words.
     ValueError
         If the columns of a dict are not 0, 1, ..., each once.
     """
-    if isinstance(words, (Set, str)):
+    if isinstance(words, (Set, str)) or not isinstance(words, Iterable):
         raise TypeError(
             f"{name} must be words in the order of the columns of X, such as the vectorizer's "
-            f"get_feature_names_out(), got a {type(words).__name__}"
+            f"get_feature_names_out(), got {type(words).__name__}"
         )
     if not isinstance(words, Mapping):
         return list(words)

@@ -40,7 +40,7 @@ def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichle
     Raises
     ------
     TypeError
-        If it is a model of another class.
+        If it is a model of another class, or n_components is given.
     NotFittedError
         If it is not fitted.
     ValueError
@@ -61,6 +61,11 @@ def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichle
     """
     name = recognise(model, "sklearn", _ACCEPTED, "from_sklearn")
     check_fitted(hasattr(model, "components_"), "from_sklearn", "call fit first")
+    if "n_components" in parameters:
+        raise TypeError(
+            "from_sklearn takes no n_components: the model's weights have that number, and another"
+            " one needs a fit of its own"
+        )
     make = _rbm if name == "BernoulliRBM" else _lda
     fitted = make(model, parameters)
     for attribute in _PROGRESS:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
@@ -22,7 +22,7 @@ from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, Scored, report
-from sklpf.models._validation import all_or_nothing, named_by_model
+from sklpf.models._validation import all_or_nothing, check_fitted, named_by_model
 from sklpf.partition import HAIS, Exact, PartitionEstimator
 from sklpf.paths import ClosedForm
 from sklpf.paths._capabilities import has
@@ -54,9 +54,10 @@ class EnergyBasedModel(
     - ``_family_path(family, parameters)``: the path to a density of the family, in these
       coordinates;
     - ``_store(family, parameters)``: sets the fitted attributes;
+    - ``_fitted_shapes``: dimensions of the fitted attributes;
     - ``_improper()``: why the model has no normaliser, or None;
     - ``_log_density(X)``: log f of the rows, (n,);
-    - ``path()``, ``_path_attributes`` as `LogLikelihoodMixin` says; the path's ``rows(state)``
+    - ``path()`` as `LogLikelihoodMixin` says; the path's ``rows(state)``
       gives x.
     """
 
@@ -151,6 +152,7 @@ class EnergyBasedModel(
             if not hasattr(self, "_pcd"):
                 trainer, rows = self._trainer(X, "pcd")
             else:
+                check_fitted(self)
                 trainer = copy.deepcopy(self._pcd)
                 rows = self._coordinates(self._validate(X))
                 trainer.learning_rate = self.learning_rate
@@ -208,7 +210,7 @@ class EnergyBasedModel(
         )
 
     def _validate(self, X):
-        check_is_fitted(self)
+        check_fitted(self)
         return validate_data(self, X, dtype=np.float64, reset=False)
 
     # -- use

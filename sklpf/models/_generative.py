@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.progress import reporting
@@ -21,7 +21,7 @@ from sklpf._utils.sklearn import Interval
 from sklpf._utils.warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import all_or_nothing, check_n_samples, named_by_model
+from sklpf.models._validation import all_or_nothing, check_fitted, check_n_samples, named_by_model
 from sklpf.training import EM
 
 _ENOUGH_CHAINS = 200  # of few rows each has several
@@ -35,6 +35,7 @@ class GenerativeModel(
     A model has the parameters below, and defines
 
     - ``_learn(X, rng)``: sets what is learned from centred rows, and `_n_features_out`;
+    - ``_fitted_shapes``: dimensions of the fitted attributes;
     - ``_path(X)``: the path with one target for each of the centred rows X, which can ``simulate(n,
       rng)``.
     """
@@ -151,7 +152,7 @@ class GenerativeModel(
         -------
         X : ndarray of shape (n_samples, n_features)
         """
-        check_is_fitted(self)
+        check_fitted(self)
         check_n_samples(n_samples)
         path = self._path(np.empty((0, len(self.mean_))))
         return path.simulate(n_samples, np.random.default_rng(draw_seed(random_state))) + self.mean_
@@ -160,7 +161,7 @@ class GenerativeModel(
         return validate_data(self, X, reset=reset, dtype=np.float64, order="C")
 
     def _scorable(self, X):
-        check_is_fitted(self)
+        check_fitted(self)
         return self._validate(X) - self.mean_
 
 

@@ -43,13 +43,13 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
 
     - ``path(**options)``: its path, with defaults for all options;
     - ``_log_f(X)``: log f of every row, in nats, and whether it has a density at all, both (n,);
-    - ``_path_attributes``: names of the fitted attributes that the path is made of.
+    - ``_fitted_shapes``: dimensions of the fitted attributes, of which the path is made.
 
     log Z is estimated at the first need and kept with a digest of the model's arrays and the
     estimator's parameters; what does not match the digest is not used.
     """
 
-    _path_attributes: tuple[str, ...]
+    _fitted_shapes: dict[str, tuple[str, ...]]
     _discrete = False  # whether rows have probabilities, which sum to 1
 
     # -- log Z
@@ -109,7 +109,7 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
 
     def _digest(self) -> tuple:
         """Of the fitted arrays, and of all parameters that an estimate depends on."""
-        arrays = [np.ascontiguousarray(getattr(self, name)) for name in self._path_attributes]
+        arrays = [np.ascontiguousarray(getattr(self, name)) for name in self._fitted_shapes]
         estimator = self.partition_estimator
         parameters = {} if estimator is None else estimator.get_params()
         for name in ("n_jobs", "verbose", "checkpoint"):
@@ -123,14 +123,6 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             [(a.shape, a.dtype.str) for a in arrays],
         )
         return fingerprint(parts), *(zlib.crc32(array) for array in arrays)
-
-    def _check_finite(self) -> None:
-        """Raise ValueError if what the path is made of is not finite."""
-        for name in self._path_attributes:
-            if not np.all(np.isfinite(getattr(self, name))):
-                raise ValueError(
-                    f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew"
-                )
 
     def _draw(self, n_samples: int, random_state) -> tuple[Any, Any]:
         """The path, and the state of chains at its target: exact draws where there are any, else

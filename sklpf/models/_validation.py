@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -77,6 +77,54 @@ def named_by_model(method: _Method) -> _Method:
         return method(self, *args, **kwargs)
 
     return cast(_Method, named)
+
+
+def check_fitted(model) -> None:
+    """Check a model before its weights are read: both weights and parameters may have been set.
+
+    The model names the dimensions of its fitted attributes in ``_fitted_shapes``, a dict such as
+    ``{"components_": ("n_components", "n_features")}``; () is a number.
+
+    Raises
+    ------
+    NotFittedError
+        If it is not fitted.
+    ValueError
+        If a parameter can't be used, or an attribute is no array of finite real numbers or does not
+        fit the others.
+    """
+    check_is_fitted(model)
+    model._validate_params()
+    sizes = {"n_features": model.n_features_in_}
+    for name, dimensions in model._fitted_shapes.items():
+        value = getattr(model, name)
+        if isinstance(value, np.ndarray):
+            is_real = value.dtype.kind in "fiu"
+        else:
+            is_real = not dimensions and isinstance(value, Real)
+        shape = np.shape(value) if is_real else ()
+        if is_real and len(shape) == len(dimensions):
+            known = tuple(sizes.setdefault(dimension, n) for dimension, n in zip(dimensions, shape))
+            if shape == known:
+                if np.all(np.isfinite(value)):
+                    continue
+                raise ValueError(
+                    f"{name} holds NaN or infinity, so there is no likelihood; fit the model anew"
+                )
+        wanted = ", ".join(str(sizes.get(dimension, dimension)) for dimension in dimensions)
+        comma = "," if len(dimensions) == 1 else ""
+        kind = (
+            f"an array of real numbers of shape ({wanted}{comma})"
+            if dimensions
+            else "a real number"
+        )
+        given = type(value).__name__
+        if isinstance(value, np.ndarray):
+            given = f"{value.dtype} of shape {value.shape}"
+        raise ValueError(
+            f"{name} must be {kind} to fit the other fitted attributes, got {given}: set such a"
+            " value, or fit the model anew"
+        )
 
 
 def check_n_samples(n_samples) -> None:

@@ -4,6 +4,7 @@ function.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import weakref
@@ -438,29 +439,62 @@ class GeometricPath(PointsPath):
                 "base draws points outside bounds: give a base within them, such as Uniform(low,"
                 " high)"
             )
-        try:
+        with self._explained("log_density", draws):
             self._target(draws)
+        with self._explained("value_and_grad", draws):
             self.at(draws)
-        except Exception as error:
-            if self.vectorized:
-                error.add_note(
-                    f"log_density was given {_N_CHECKED} points of the base's {d} dimensions; if it"
-                    " has others give another base, if it takes one point say vectorized=False"
-                )
-            raise
         self._check_pure(draws)
         if self.value_and_grad is not None:
             self._check_same_values(draws)
         steps = np.asarray(self.base.scale) * rng.choice([-1.0, 1.0], size=draws.shape)
         if self.grad is not None:
-            _check_gradient(
-                "grad", "log_density", self._target_gradient, self._target, draws, steps
-            )
+            with self._explained("grad", draws):
+                _check_gradient(
+                    "grad", "log_density", self._target_gradient, self._target, draws, steps
+                )
         if self._base_gradient is not None:
             log_base = functools.partial(_log_base, self.base)
             _check_gradient(
                 "grad_base", "the base's log_density", self._base_gradient, log_base, draws, steps
             )
+
+    @contextlib.contextmanager
+    def _explained(self, name, draws):
+        """Say of an error whether the function takes one point, or points of other dimensions."""
+        try:
+            yield
+        except (IndexError, TypeError, ValueError) as error:
+            reason = self._misfit(name, draws)
+            if reason is None:
+                raise
+            raise ValueError(reason) from error
+
+    def _misfit(self, name, draws) -> str | None:
+        """Why a function can't take the points that it is given, None if it can."""
+        function = getattr(self, name)
+        if function is None:
+            return None
+        of_points = _shape_given(function, draws)
+        of_one = _shape_given(function, draws[0])
+        n, d = draws.shape
+        wanted = (d,) if name == "grad" else ()
+        if not self.vectorized:
+            if of_one is None and of_points == (n, *wanted):
+                return f"{name} takes points (n, {d}) and no single one: say vectorized=True"
+            return None
+        if of_points == (n, *wanted):
+            return None
+        if of_one == wanted and wanted != of_points:
+            return (
+                f"{name} takes one point ({d},) and not points (n, {d}): say vectorized=False, or"
+                " let it give one value for each point"
+            )
+        if of_points is None:
+            return (
+                f"{name} fails at {n} points of the base's {d} dimensions (the error is above):"
+                " give a base of the function's number of dimensions, or correct the function"
+            )
+        return None
 
     def _check_same_values(self, draws) -> None:
         """Raise if value_and_grad has another log density."""
@@ -504,6 +538,15 @@ def _where_different(first, second) -> int | None:
     with np.errstate(invalid="ignore"):
         differs = ~(np.abs(first - second) <= _NOISE * (1 + np.abs(first))) & (first != second)
     return int(differs.argmax()) if differs.any() else None
+
+
+def _shape_given(function, position) -> tuple[int, ...] | None:
+    """Shape of what a function gives (of a pair its first), None where it fails."""
+    try:
+        found = function(position.copy())
+        return np.shape(found[0] if isinstance(found, tuple) else found)
+    except (IndexError, TypeError, ValueError):
+        return None
 
 
 def _second(value_and_grad, position):

@@ -76,6 +76,13 @@ class PartitionResult(Readable):
         What the diagnostics mean, a `Diagnostic` by name: what a summary says, and the dimensions
         of arrays.
 
+    Raises
+    ------
+    TypeError
+        If `log_partition` or `std_error` is no number.
+    ValueError
+        If `std_error` is negative or of another shape than `log_partition`.
+
     Examples
     --------
     >>> from sklpf import PartitionResult
@@ -99,6 +106,21 @@ class PartitionResult(Readable):
     bias: Any = 0.0
     draws: Draws | None = None
     described: dict[str, Diagnostic] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("log_partition", "std_error"):
+            if np.asarray(getattr(self, name)).dtype.kind not in "fiu":
+                given = repr(getattr(self, name))
+                raise TypeError(f"{name} must be real numbers in nats, got {given:.40}")
+        error = np.asarray(self.std_error)
+        shape = np.shape(self.log_partition)
+        if np.any(error < 0):
+            raise ValueError(f"std_error must not be negative, got {np.min(error)}")
+        if error.shape not in ((), shape):
+            raise ValueError(
+                f"std_error must be one number or have shape {shape}, as log_partition has, got"
+                f" {error.shape}"
+            )
 
     @property
     def converged(self) -> bool:

@@ -153,6 +153,13 @@ class BilinearGenerativeModel(GenerativeModel):
         self.components_, self.content_weights_, self.style_weights_ = latents.parameters
         self._n_features_out = sum(sizes[1:])
 
+    _fitted_shapes = {
+        "components_": ("n_components", "n_features"),
+        "content_weights_": ("n_components", "n_content"),
+        "style_weights_": ("n_components", "n_style"),
+        "mean_": ("n_features",),
+    }
+
     # -- content and style
     def transform(self, X) -> NDArray[np.float64]:
         """Content and style of every row, near a mode of their posterior: where a climb from d = 1

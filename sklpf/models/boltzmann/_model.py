@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import Stream, draw_seed, stream_key
@@ -21,7 +21,7 @@ from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, ScoreInterval
-from sklpf.models._validation import all_or_nothing, check_vector
+from sklpf.models._validation import all_or_nothing, check_fitted, check_vector
 from sklpf.models.boltzmann._learning import (
     Pairs,
     Penalty,
@@ -371,7 +371,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         -------
         path : BoltzmannPath
         """
-        check_is_fitted(self)
+        check_fitted(self)
         n_features = len(self.intercept_)
         if not isinstance(base, str):
             mean = check_vector(base, n_features, "base")
@@ -445,13 +445,17 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         return state.x.astype(np.float64)
 
     def _validate(self, X):
-        check_is_fitted(self)
+        check_fitted(self)
         return validate_data(self, X, dtype=np.float64, reset=False)
 
+    _fitted_shapes = {
+        "couplings_": ("n_features", "n_features"),
+        "intercept_": ("n_features",),
+        "mean_": ("n_features",),
+        "offset_": (),
+    }
     _discrete = True
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
-
-    _path_attributes = ("couplings_", "intercept_", "offset_", "mean_")
 
     def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         X = self._validate(X)

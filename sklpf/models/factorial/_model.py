@@ -14,7 +14,6 @@ from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state, gen_batches
-from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.parallel import one_blas_thread, parallel_map
 from sklpf._utils.progress import reporting
@@ -23,7 +22,7 @@ from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import all_or_nothing, check_n_samples, validate_rows
+from sklpf.models._validation import all_or_nothing, check_fitted, check_n_samples, validate_rows
 from sklpf.models.factorial._path import FactorialPath
 from sklpf.models.factorial.learning._activation_search import search_activations
 from sklpf.models.factorial.learning._coordinate_ascent import Trainer, update
@@ -136,9 +135,8 @@ class FactorialMixture(
     After the sweeps come moves, each followed by sweeps and kept where it has raised the bound: a
     few starts from the moments of X (projection pursuit), then components reborn where rows are
     badly explained, after which those that are needed least are dropped: dead ones, duplicates,
-    blends; and components replaced by their sum with another one, or their difference from it.
-    From then on sweeps also look for better activations of every row by flips of up to three
-    components.
+    blends. From then on sweeps also look for better activations of every row by flips of up to
+    three components.
 
     There is no intercept: centre X, or leave a component to be always on. What is learned stays at
     its starting value (half the mean variance of the features, 0.3, and a matching component
@@ -303,7 +301,7 @@ class FactorialMixture(
         """
         if not hasattr(self, "components_"):
             return self.fit(X)
-        self._validate_params()
+        check_fitted(self)
         X = self._validate(X)
         if self.n_components != len(self.components_):
             raise ValueError(
@@ -327,6 +325,14 @@ class FactorialMixture(
         self._statistics = posterior.statistics
         self._n_features_out = self.n_components
 
+    _fitted_shapes = {
+        "components_": ("n_components", "n_features"),
+        "component_covariance_": ("n_components", "n_components"),
+        "noise_variance_": (),
+        "component_variance_": (),
+        "activation_probability_": ("n_components",),
+    }
+
     # -- activations
     def transform(self, X) -> NDArray:
         """Posterior probabilities that the components are on, for every row on its own.
@@ -343,7 +349,7 @@ class FactorialMixture(
         -------
         activations : ndarray of shape (n_samples, n_components)
         """
-        check_is_fitted(self)
+        check_fitted(self)
         X = self._validate(X)
         with one_blas_thread():
             return self._activations(X)
@@ -373,7 +379,7 @@ class FactorialMixture(
         -------
         rows : ndarray of shape (n_samples, n_features)
         """
-        check_is_fitted(self)
+        check_fitted(self)
         X = check_array(X, dtype=(np.float64, np.float32), input_name="X")
         if X.shape[1] != len(self.components_):
             raise ValueError(
@@ -405,7 +411,7 @@ class FactorialMixture(
         -------
         path : FactorialPath
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return FactorialPath(
             self._validate(X),
             self.components_,
@@ -426,7 +432,7 @@ class FactorialMixture(
         -------
         X : ndarray of shape (n_samples, n_features)
         """
-        check_is_fitted(self)
+        check_fitted(self)
         check_n_samples(n_samples)
         rng = np.random.default_rng(draw_seed(random_state))
         n_components, n_features = self.components_.shape

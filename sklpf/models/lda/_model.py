@@ -15,14 +15,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING, Scored, ScoreInterval, interval_of
-from sklpf.models._validation import all_or_nothing, validate_rows
+from sklpf.models._validation import all_or_nothing, check_fitted, validate_rows
 from sklpf.models.lda._completion import completion_log_likelihood
 from sklpf.models.lda._counts import check_tokens, lengths, rounded, whole_counts, whole_rows
 from sklpf.models.lda._parameters import check_options, check_prior, check_topics
@@ -355,6 +354,8 @@ class LatentDirichletAllocation(
         """
         self._validate_params()
         first = not hasattr(self, "_topics")
+        if not first:
+            check_fitted(self)
         X = self._validate(X, reset=first, n_corpus=max(1.0, self.total_samples))
         if first:
             self._begin()
@@ -424,7 +425,7 @@ class LatentDirichletAllocation(
         -------
         doc_topic_distr : ndarray of shape (n_samples, n_components)
         """
-        check_is_fitted(self)
+        check_fitted(self)
         gamma = self._gamma(self._validate(X))
         if normalize:
             gamma /= gamma.sum(axis=1, keepdims=True)
@@ -463,7 +464,7 @@ class LatentDirichletAllocation(
         -------
         path : LDAPath
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self._path(whole_counts(self._validate(X)))
 
     def score_interval(
@@ -560,7 +561,7 @@ class LatentDirichletAllocation(
         ValueError
             If X has no tokens.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         X = whole_counts(self._validate(X))
         if X.nnz == 0:
             raise ValueError(
@@ -606,6 +607,16 @@ class LatentDirichletAllocation(
         return self._fitted_topics("exp_dirichlet_component_").exp_expected_log()
 
     # -- what the score of rows asks for
+    @property
+    def _fitted_shapes(self) -> dict[str, tuple[str, ...]]:
+        """Dimensions of the attributes: a prior of topics is one number, or one for each."""
+        one_each = np.ndim(self.doc_topic_prior_) > 0
+        return {
+            "components_": ("n_components", "n_features"),
+            "doc_topic_prior_": ("n_components",) if one_each else (),
+            "topic_word_prior_": (),
+        }
+
     _unit = "document"
     _impossible = (
         "a document is whole tokens; pass counts, not weights such as TF-IDF (or rounded,"
@@ -614,7 +625,7 @@ class LatentDirichletAllocation(
 
     def _targets(self, X) -> tuple[LDAPath, NDArray[np.bool_]]:
         """The path of the nearest whole counts, and which documents have whole counts."""
-        check_is_fitted(self)
+        check_fitted(self)
         X = self._validate(X)
         return self._path(rounded(X)), whole_rows(X)
 
@@ -708,7 +719,7 @@ class LatentDirichletAllocation(
 
     def _n_tokens(self, X) -> NDArray[np.float64]:
         """Tokens of every document, (n,); ValueError if there is none at all."""
-        check_is_fitted(self)
+        check_fitted(self)
         n_tokens = lengths(rounded(self._validate(X)))
         if not n_tokens.any():
             raise ValueError(

@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.models._generative import GenerativeModel, check_latent
+from sklpf.models._validation import check_fitted
 from sklpf.models.linear._path import GaussianPosterior, LinearPath
 from sklpf.models.linear._trainer import (
     LaplaceCauses,
@@ -156,6 +156,8 @@ class LinearGenerativeModel(GenerativeModel):
         self._train(causes, draws.standard_normal((len(rows), len(start))), draws)
         self.components_ = causes.components
 
+    _fitted_shapes = {"components_": ("n_components", "n_features"), "mean_": ("n_features",)}
+
     # -- causes
     def transform(self, X) -> NDArray[np.float64]:
         """Most probable causes of every row.
@@ -189,7 +191,7 @@ class LinearGenerativeModel(GenerativeModel):
         -------
         rows : ndarray of shape (n_samples, n_features)
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return check_latent(X, len(self.components_)) @ self.components_ + self.mean_
 
     # -- log-likelihood

@@ -8,11 +8,11 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval
 from sklpf.models._energy_based import EnergyBasedModel
+from sklpf.models._validation import check_fitted
 from sklpf.models.mcrbm._path import MeanCovariancePath
 from sklpf.models.mcrbm._units import Units, UnitsFamily, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
@@ -296,6 +296,18 @@ class MeanCovarianceRBM(EnergyBasedModel):
         for name, value in zip(self._unit_attributes, units):
             setattr(self, name, value)
 
+    _fitted_shapes = {
+        "factors_": ("n_factors", "n_features"),
+        "pooling_": ("n_factors", "n_covariance"),
+        "mean_components_": ("n_mean", "n_features"),
+        "intercept_covariance_": ("n_covariance",),
+        "intercept_mean_": ("n_mean",),
+        "intercept_visible_": ("n_features",),
+        "noise_std_": (),
+        "mean_": ("n_features",),
+        "scale_": (),
+    }
+
     # -- use
     def transform(self, X) -> NDArray[np.float64]:
         """Probabilities that hidden units are on, given the rows.
@@ -326,20 +338,10 @@ class MeanCovarianceRBM(EnergyBasedModel):
         ValueError
             If a fitted attribute holds NaN or infinity.
         """
-        check_is_fitted(self)
-        self._check_finite()
+        check_fitted(self)
         return MeanCovariancePath(self._units(), self.mean_, self.scale_)
 
-    _unit_attributes = (  # in the order of `Units`
-        "factors_",
-        "pooling_",
-        "mean_components_",
-        "intercept_covariance_",
-        "intercept_mean_",
-        "intercept_visible_",
-        "noise_std_",
-    )
-    _path_attributes = (*_unit_attributes, "mean_", "scale_")
+    _unit_attributes = tuple(_fitted_shapes)[: len(Units._fields)]  # in the order of `Units`
 
     def _units(self):
         return Units(*(getattr(self, name) for name in self._unit_attributes))

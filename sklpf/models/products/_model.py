@@ -8,13 +8,12 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._energy_based import EnergyBasedModel
-from sklpf.models._validation import check_vector
+from sklpf.models._validation import check_fitted, check_vector
 from sklpf.models.products._experts import Experts, ProductFamily
 from sklpf.models.products._path import ProductPath
 from sklpf.partition import PartitionEstimator
@@ -242,7 +241,7 @@ class ProductOfExperts(EnergyBasedModel):
         )
 
     def _improper(self):
-        check_is_fitted(self)
+        check_fitted(self)
         n_components, n_features = self.components_.shape
         return (
             self._improper_reason(n_components, n_features) if n_components < n_features else None
@@ -255,6 +254,12 @@ class ProductOfExperts(EnergyBasedModel):
             " constant along some direction and has no normaliser; raise it, or project X onto"
             " fewer features before"
         )
+
+    _fitted_shapes = {
+        "components_": ("n_components", "n_features"),
+        "exponents_": ("n_components",),
+        "mean_": ("n_features",),
+    }
 
     # -- use
     def transform(self, X) -> NDArray[np.float64]:
@@ -284,11 +289,8 @@ class ProductOfExperts(EnergyBasedModel):
         ValueError
             If the product has no normaliser.
         """
-        check_is_fitted(self)
-        self._check_finite()
+        check_fitted(self)
         return ProductPath(self._experts(), self.mean_)
-
-    _path_attributes = ("components_", "exponents_", "mean_")
 
     def _experts(self):
         return Experts(self.components_, self.exponents_ if self._heavy else None)

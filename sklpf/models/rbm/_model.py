@@ -12,7 +12,6 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
@@ -22,6 +21,7 @@ from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING
 from sklpf.models._validation import (
     all_or_nothing,
+    check_fitted,
     check_indices,
     check_vector,
     validate_rows,
@@ -282,6 +282,8 @@ class BernoulliRBM(
         self._validate_params()
         self._check_learns_streams()
         first = not hasattr(self, "components_")
+        if not first:
+            check_fitted(self)
         X = self._training_rows(X, reset=first)
         rng = self._stream_of_numbers()
         if first:
@@ -355,7 +357,7 @@ class BernoulliRBM(
         -------
         h : ndarray of shape (n_samples, n_components)
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return self._mean_hiddens(self._validate(X))
 
     def gibbs(self, v) -> NDArray[np.bool_]:
@@ -369,7 +371,7 @@ class BernoulliRBM(
         -------
         v_new : ndarray of bool of shape (n_samples, n_features)
         """
-        check_is_fitted(self)
+        check_fitted(self)
         dtypes = (self.components_.dtype, np.float64, np.float32)
         check_indices(v)
         v = check_array(v, accept_sparse="csr", dtype=dtypes, input_name="v")
@@ -401,11 +403,10 @@ class BernoulliRBM(
         -------
         path : RBMPath
         """
-        check_is_fitted(self)
+        check_fitted(self)
         if not isinstance(weights, str) or weights not in ("marginal", "joint"):
             raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
         mean = self._base_means(base)
-        self._check_finite()
         return RBMPath(
             self.components_, self.intercept_visible_, self.intercept_hidden_, mean, weights=weights
         )
@@ -455,15 +456,14 @@ class BernoulliRBM(
         return np.asarray(state.v, dtype=self.components_.dtype)
 
     # -- what the likelihood asks for
+    _fitted_shapes = {
+        "components_": ("n_components", "n_features"),
+        "intercept_visible_": ("n_features",),
+        "intercept_hidden_": ("n_components",),
+        "visible_mean_": ("n_features",),
+    }
     _discrete = True
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
-
-    _path_attributes = (
-        "components_",
-        "intercept_visible_",
-        "intercept_hidden_",
-        "visible_mean_",
-    )
 
     def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """log f of every row, and which are binary."""
@@ -568,8 +568,7 @@ class BernoulliRBM(
 
     def _scorable(self, X):
         """X validated, of a model with finite parameters."""
-        check_is_fitted(self)
-        self._check_finite()
+        check_fitted(self)
         return self._validate(X)
 
     def _base_means(self, base) -> NDArray[np.float64]:

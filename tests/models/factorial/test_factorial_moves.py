@@ -319,24 +319,3 @@ def test_batches_that_do_not_fit_leave_the_model_as_it_was():
     ):
         model.set_params(n_components=4).partial_fit(X)
     assert model.components_ is before
-
-
-def spectrum(channels, rng):
-    """Three peaks of width 4."""
-    heights = rng.uniform(0.5, 1, 3)
-    centres = rng.uniform(0, len(channels) - 1, (3, 1))
-    return heights @ np.exp(-0.5 * ((channels - centres) / 4) ** 2)
-
-
-def test_parts_of_a_component_in_two_others_are_put_together():
-    """Births alone find 8 of these 9 spectra, and leave the bound 0.4 nats a row low."""
-    rng = np.random.default_rng(2)
-    channels = np.arange(40)
-    components = np.array([spectrum(channels, rng) for _ in range(9)])
-    activations = (rng.random((400, 9)) < 0.2).astype(float)
-    X = activations @ components + np.sqrt(0.03) * rng.normal(size=(400, 40))
-    for seed in range(2):
-        model = FactorialMixture(9, random_state=seed).fit(X)
-        distances = np.abs(model.components_[:, None] - components).max(axis=2)
-        assert sorted(distances.argmin(axis=1)) == list(range(9))
-        assert distances.min(axis=1).max() < 0.2

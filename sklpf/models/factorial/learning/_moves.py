@@ -1,5 +1,5 @@
-"""Moves that sweeps can't make: a start from the moments, components reborn where rows are badly
-explained, and components replaced by sums or differences of two.
+"""Moves that sweeps can't make: a start from the moments, and components reborn where rows are
+badly explained.
 
 A move ends in some sweeps at T = 1, and is kept where it has raised the bound.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from sklpf.models.factorial.learning._activation_search import RowEnergy
 from sklpf.models.factorial.learning._posterior import FactorialPosterior
@@ -26,10 +25,6 @@ _N_SEEDS = 30
 _N_REFINED = 2
 _SEED_STEPS = 2
 _MOST_ADDED = 2  # components added to a residual
-_MOST_RECOMBINED = 400  # pairs that are looked at in one move
-_N_TRIED = 3  # of these, with sweeps of their own
-_TRIAL_SWEEPS = 4
-_ROWS_AT_ONCE = 4096
 
 
 def improve(
@@ -61,16 +56,11 @@ def improve(
     pursuit = Pursuit(posterior.X, posterior.activations.shape[1], variance)
     made = failures = 0
     while failures < n_moves:
-        n_born = failures % (_MOST_BORN + 1)
-        if made < _N_PURSUITS:
-            kind = "pursuit"
+        pursued = made < _N_PURSUITS
+        if pursued:
             other = _pursued(posterior, pursuit, rng)
-        elif n_born:
-            kind = "rebirth"
-            other = _reborn(best, pursuit.basis, n_born, rng)
         else:
-            kind = "recombination"
-            other = _recombined(best, rng)
+            other = _reborn(best, pursuit.basis, 1 + failures % _MOST_BORN, rng)
         value = other.elbo()
         made += 1
         failures += 1
@@ -78,7 +68,7 @@ def improve(
             best = other
             bound = value
             failures = 0
-            on_move(bound, kind)
+            on_move(bound, "pursuit" if pursued else "rebirth")
     return best
 
 
@@ -126,64 +116,6 @@ def _reborn(posterior, basis, n_born, rng) -> FactorialPosterior:
         _settle(other, _BIRTH_SWEEPS)
     _settle(other, _MAX_SWEEPS)
     return other
-
-
-def _recombined(posterior, rng) -> FactorialPosterior:
-    """Replace a component by its sum with another one, or by its difference from it.
-
-    Components a - b and b + c explain most rows of a, b and c. No birth leads out of such a fit,
-    since it takes two components that change at once; a sum turns the first into a.
-    """
-    active = np.ascontiguousarray(posterior.activations > 0.5).astype(np.uint8)
-    n, n_components = active.shape
-    if n_components < 2:
-        return posterior
-    everyone = np.hstack(
-        [posterior.means @ posterior.rows(rows).T for rows in gen_batches(n, _ROWS_AT_ONCE)]
-    )
-    few = rng.choice(n, min(n, _ROWS_SCREENED), replace=False)
-    products = everyone[:, few]
-    pairs = [
-        (k, other, sign)
-        for k in range(n_components)
-        for other in range(n_components)
-        for sign in (-1, 1)
-        if k != other
-    ]
-    chosen = rng.permutation(len(pairs))[:_MOST_RECOMBINED]
-    totals = np.empty(len(chosen))
-    for i, pair in enumerate(chosen):
-        energy, z = _with_pair(posterior, products, active[few], *pairs[pair])
-        totals[i] = energy.bounds(z).sum()
-
-    # The means have not followed yet, so the largest total need not be the best.
-    tried = []
-    for pair in chosen[np.argsort(totals)[::-1][:_N_TRIED]]:
-        _, z = _with_pair(posterior, everyone, active, *pairs[pair])
-        tried.append(posterior.with_activations(z))
-        _settle(tried[-1], _TRIAL_SWEEPS)
-    best = max(tried, key=FactorialPosterior.elbo)
-    _settle(best, _MAX_SWEEPS)
-    return best
-
-
-def _with_pair(posterior, products, active, k, other, sign):
-    """The energy of rows with mean k replaced by mean k + sign * mean other, and the activations
-    (n, K) that it leads to.
-
-    `products` (K, n) are those of means and rows.
-    """
-    gram, *terms = posterior.terms()
-    change = np.eye(len(gram))
-    change[k, other] = sign
-    energy = RowEnergy.of(change @ products, change @ gram @ change.T, *terms)
-
-    # Start with what stays as it was: k and other on become the sum, k alone the difference and
-    # other.
-    z = active.copy()
-    kept = (active[:, k] == 1) & (active[:, other] == (sign > 0))
-    z[kept, other] = sign < 0
-    return energy, energy.searched(z, ())
 
 
 def _without(posterior, k):
