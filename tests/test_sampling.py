@@ -60,8 +60,8 @@ def test_the_same_random_state_gives_the_same_draws():
     ("call", "error", "words"),
     [
         (lambda: inverse_cdf_sample(3.0, 5), TypeError, "quantile must be a function"),
-        (lambda: inverse_cdf_sample(stats.norm.ppf, 0), ValueError, "n must be a positive"),
-        (lambda: inverse_cdf_sample(stats.norm.ppf, 2.5), ValueError, "n must be a positive"),
+        (lambda: inverse_cdf_sample(stats.norm.ppf, 0), ValueError, "n must be an integer"),
+        (lambda: inverse_cdf_sample(stats.norm.ppf, 2.5), ValueError, "n must be an integer"),
         (lambda: inverse_cdf_sample(lambda u: 0.0, 5), ValueError, "shape"),
         (lambda: inverse_cdf_sample(lambda u: np.full(len(u), np.nan), 5), ValueError, "NaN at"),
         (lambda: importance_resample([], [], 5), ValueError, "log_weights must have one number"),
@@ -87,7 +87,7 @@ def test_the_same_random_state_gives_the_same_draws():
         ),
         (lambda: importance_resample([1, 2], [-np.inf, -np.inf], 5), ValueError, "at least one"),
         (lambda: importance_resample([1, 2], ["a", "b"], 5), TypeError, "log_weights"),
-        (lambda: importance_resample([1, 2], [0.0, 0.0], -1), ValueError, "n must be a positive"),
+        (lambda: importance_resample([1, 2], [0.0, 0.0], -1), ValueError, "n must be an integer"),
     ],
 )
 def test_bad_input_is_refused(call, error, words):

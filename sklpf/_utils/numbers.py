@@ -1,6 +1,9 @@
-"""Numbers that callers give: what is none is refused under the parameter's name."""
+"""Checks of numbers that callers give: errors name the parameter."""
 
 from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,3 +25,19 @@ def as_float64(values: ArrayLike, name: str, copy: bool = False) -> NDArray[np.f
         raise TypeError(
             f"{name} must be real numbers in a rectangular array, got {type(values).__name__}"
         ) from None
+
+
+def check_count(n: Any, name: str) -> int:
+    """Return a number of things, at least 1, or raise ValueError."""
+    if not isinstance(n, Integral) or isinstance(n, bool) or n < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {n!r}")
+    return int(n)
+
+
+def check_level(level: Any) -> None:
+    """Raise ValueError unless intervals can cover with this probability."""
+    if not isinstance(level, Real) or not 0 < float(level) < 1:
+        raise ValueError(
+            f"level must lie strictly between 0 and 1, got {level!r}: a 95 % interval has"
+            " level=0.95"
+        )

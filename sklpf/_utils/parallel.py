@@ -50,37 +50,29 @@ def _process() -> tuple[str, int]:
     return platform.node(), os.getpid()
 
 
-def _call(parent, function, *arguments):
-    """Run one task; in a worker process BLAS is limited here, in the parent's threads by the
-    caller.
+def _task(parent, position, function, *arguments):
+    """Run one task and return its position and result; in a worker process BLAS is limited here, in
+    the parent's threads by the caller.
     """
     if _process() == parent:
-        return function(*arguments)
+        return position, function(*arguments)
     with one_blas_thread():
-        return function(*arguments)
-
-
-@contextlib.contextmanager
-def _serial():
-    yield lambda tasks: (function(*arguments) for function, arguments, _ in tasks)
+        return position, function(*arguments)
 
 
 def _workers(n_jobs: int | None, n_tasks: int, return_as: str = "generator"):
     """A context that gives a function from tasks to their results, in order unless `return_as` says
     otherwise.
     """
-    if (
-        n_jobs == 1 or n_tasks < 2
-    ):  # joblib takes 0.2 ms to begin, too much for the runs of single rows within a task
-        return _serial()
+    # joblib takes 0.2 ms to begin, too much for the runs of single rows within a task
+    if n_jobs == 1 or n_tasks < 2:
+        return contextlib.nullcontext(
+            lambda tasks: (task(*arguments) for task, arguments, _ in tasks)
+        )
     try:
         return Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
     except ValueError:  # the back ends "multiprocessing" and "ray" return lists only
         return Parallel(n_jobs=n_jobs, prefer="threads")
-
-
-def _numbered(function, position, item):
-    return position, function(item)
 
 
 def parallel_map(
@@ -112,9 +104,8 @@ def parallel_map(
     )
     results: list[Any] = [None] * len(items)
     with one_blas_thread(), reported as task_done, workers as parallel:
-        tasks = (
-            delayed(_call)(_process(), _numbered, function, i, item) for i, item in enumerate(items)
-        )
+        parent = _process()
+        tasks = (delayed(_task)(parent, i, function, item) for i, item in enumerate(items))
         with _dropping_quietly(parallel(tasks)) as arriving:
             for position, result in arriving:
                 results[position] = result
@@ -155,8 +146,10 @@ def run_segments(
 
     Parameters
     ----------
-    start, advance : callable
-        Picklable pure functions. A carry is an array or a (nested) tuple of arrays.
+    start : callable
+        Called here, in the parent. A carry is an array or a (nested) tuple of arrays.
+    advance : callable
+        Picklable and pure.
     n_blocks, n_segments : int
     n_jobs : int or None
         As in joblib; threads unless the caller chose a back end with ``joblib.parallel_config``.
@@ -168,6 +161,7 @@ def run_segments(
         on_segment(s, carries) is called here, in the parent, when all blocks have finished segment
         s. Blocks that a checkpoint has brought further than s give their later carry.
     """
+    parent = _process()
     done = [0] * n_blocks
     with one_blas_thread():
         carries = [start(block) for block in range(n_blocks)]
@@ -177,12 +171,12 @@ def run_segments(
         n_tasks = n_blocks * n_segments - sum(done)
         with _progress.stage(stage, n_tasks) as task_done, _workers(n_jobs, n_blocks) as parallel:
             for segment in range(n_segments):
-                todo = [block for block in range(n_blocks) if done[block] <= segment]
                 tasks = (
-                    delayed(_call)(_process(), advance, block, segment, carries[block])
-                    for block in todo
+                    delayed(_task)(parent, block, advance, block, segment, carries[block])
+                    for block in range(n_blocks)
+                    if done[block] <= segment
                 )
-                for block, carry in zip(todo, parallel(tasks), strict=True):
+                for block, carry in parallel(tasks):
                     carries[block] = carry
                     task_done()
                     if checkpoint is not None:

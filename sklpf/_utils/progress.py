@@ -26,9 +26,8 @@ _SILENCE = 5.0  # seconds after which a stage says how far it is
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
-_VERBOSE: list[
-    Progress
-] = []  # fits that say lines, of all threads: workers that compile belong to none
+# fits that say lines, of all threads: workers that compile belong to none
+_VERBOSE: list[Progress] = []
 _COMPILER = {"seconds": 0.0}  # that it has worked in this process
 
 
@@ -141,7 +140,7 @@ def stage(name: str, n_tasks: int | None) -> Iterator[Callable[..., None]]:
     """
     progress = _CURRENT.get()
     if progress is None:
-        yield _nothing
+        yield lambda *args, **kwargs: None
         return
     with _as_current(None):
         progress.begin(name, n_tasks)
@@ -306,7 +305,3 @@ class _Stage:
             return f"{self.n_done} done in {in_words(seconds)}"
         share = self.n_done / self.n_tasks
         return f"{100 * share:.0f} % done, about {in_words(seconds * (1 / share - 1))} left of it"
-
-
-def _nothing(n: int = 1, words: str = "", store: Callable[[Any], Any] | None = None) -> None:
-    pass

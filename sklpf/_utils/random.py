@@ -21,9 +21,8 @@ _LARGEST_SEED = 2**31 - 1
 
 def draw_seed(random_state) -> int:
     """A seed drawn from a RandomState, or from the one that an int or None stands for."""
-    from sklearn.utils import (
-        check_random_state,
-    )  # kernels import this module, and need no scikit-learn
+    # kernels import this module, and need no scikit-learn
+    from sklearn.utils import check_random_state
 
     try:
         generator = check_random_state(random_state)
@@ -108,9 +107,8 @@ class Stream:
             In (0, 1), exact in float32.
         """
         kernels = sys.modules.get("sklpf.kernels._random")
-        if kernels is not None and hasattr(
-            kernels, "uniforms"
-        ):  # loaded anyway: the same bits, much sooner
+        # loaded anyway: the same bits, much sooner
+        if kernels is not None and hasattr(kernels, "uniforms"):
             out = np.empty(n)
             kernels.uniforms(self.keys, purpose, out)
             return out

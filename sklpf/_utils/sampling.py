@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import as_float64, check_count
 
 _ROUNDING = 1e-9  # of the sum of weights; `choice` takes 1e-8
 RandomState = int | np.random.RandomState | None
@@ -53,11 +53,10 @@ def inverse_cdf_sample(
             "quantile must be a function of numbers in (0, 1), such as scipy.stats.norm.ppf, got"
             f" {quantile!r}"
         )
-    n = _count(n)
+    n = check_count(n, "n")
     rng = check_random_state(random_state)
-    uniforms = np.maximum(
-        rng.random_sample(n), np.finfo(float).tiny
-    )  # 0 comes once in 2^53 numbers
+    # 0 comes once in 2^53 numbers
+    uniforms = np.maximum(rng.random_sample(n), np.finfo(float).tiny)
     draws = np.asarray(quantile(uniforms), dtype=np.float64)
     if draws.shape != (n,) or np.isnan(draws).any():
         shown = (
@@ -123,7 +122,7 @@ def importance_resample(
             "log_weights must be numbers or -inf, and at least one of them a number: check the"
             " densities"
         )
-    n = _count(n)
+    n = check_count(n, "n")
     rng = check_random_state(random_state)
     return samples[rng.choice(len(samples), size=n, p=shares(log_weights))]
 
@@ -137,9 +136,3 @@ def shares(log_weights: NDArray[np.float64]) -> NDArray[np.float64]:
         weights = np.exp(log_weights - log_weights.max())
         weights /= weights.sum()
     return weights
-
-
-def _count(n) -> int:
-    if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
-        raise ValueError(f"n must be a positive whole number, got {n!r}")
-    return int(n)

@@ -55,8 +55,7 @@ def make_bars_corpus(
     topics = (1 - background) * topics + background / size**2
     topic_shares = rng.dirichlet(np.full(2 * size, float(doc_topic_prior)), size=n_samples)
     probabilities = topic_shares @ topics
-    probabilities /= probabilities.sum(
-        axis=1, keepdims=True
-    )  # the last digit, on which multinomial insists
+    # the last digit, on which multinomial insists
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
     counts = np.array([rng.multinomial(n_tokens, row) for row in probabilities])
     return sp.csr_matrix(counts, dtype=np.float64), topics, topic_shares

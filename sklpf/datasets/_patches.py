@@ -54,9 +54,9 @@ def make_patches(
 ) -> Patches:
     """Make whitened patches of grey images, for training and for testing.
 
-    Of log(1 + intensity) square patches are taken, the mean over its pixels is subtracted from
-    each, and the rest is projected onto its principal components and whitened, which are those of
-    the training patches (Sohl-Dickstein & Culpepper 2012, section 5.1).
+    Square patches are cut from log(1 + intensity), and each has the mean over its pixels
+    subtracted. They are then projected onto the principal components of the training patches and
+    whitened (Sohl-Dickstein & Culpepper 2012, section 5.1).
 
     Every image is cut into blocks like a checkerboard. Training patches lie within blocks of one
     colour, test patches within those of the other, so that no pixel is in both. Patches of one set

@@ -8,7 +8,7 @@ from sklpf.models import LatentDirichletAllocation
 
 
 def learned_topics(components: Any, parameters: dict[str, Any]) -> LatentDirichletAllocation:
-    """Return a model with these Dirichlet parameters, be their sums what they may: they are no
+    """Return a model with these Dirichlet parameters, whatever their sums are: they are no
     probabilities.
     """
     model = LatentDirichletAllocation.from_topics(components, **parameters)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
+from sklpf._utils.numbers import check_count
 from sklpf.paths import Gaussian, GeometricPath
 
 _SMALLEST = np.finfo(np.float64).tiny  # of a uniform number: 0 and 1 may be infinite parameters
@@ -127,8 +127,8 @@ def from_prior_transform(
 
     Its coordinates are normal: z ~ N(0, I) under the prior, u = Phi(z) uniform, and the parameters
     are ``transform(u)``. The log density is the log likelihood of these plus log N(z; 0, I), which
-    is smooth, has no walls and needs no Jacobian, and its log Z is the log evidence. Effects whose
-    prior depends on other parameters become independent under the prior (not centred).
+    is smooth, has no boundary and needs no Jacobian, and its log Z is the log evidence. Effects
+    whose prior depends on other parameters become independent under the prior (not centred).
 
     Parameters
     ----------
@@ -176,10 +176,9 @@ def from_prior_transform(
     for name, function in {"log_likelihood": log_likelihood, "transform": transform}.items():
         if not callable(function):
             raise TypeError(f"{name} must be a function, got {function!r}")
-    if not isinstance(n_dimensions, Integral) or n_dimensions < 1:
-        raise ValueError(f"n_dimensions must be a positive whole number, got {n_dimensions!r}")
+    n_dimensions = check_count(n_dimensions, "n_dimensions")
     posterior = _Posterior(log_likelihood, transform, vectorized)
-    middle = posterior.parameters(np.zeros((2, int(n_dimensions))))
+    middle = posterior.parameters(np.zeros((2, n_dimensions)))
     if middle.ndim != 2 or len(middle) != 2:
         raise ValueError(
             f"transform must give the parameters of each point, got the shape {middle.shape} for 2"
@@ -192,13 +191,13 @@ def from_prior_transform(
             f"names must name each of the {middle.shape[1]} parameters that transform gives, once,"
             f" got {list(names)}"
         )
-    values = posterior(np.zeros((2, int(n_dimensions))))
+    values = posterior(np.zeros((2, n_dimensions)))
     if values.shape != (2,):
         raise ValueError(
             f"log_likelihood must give a number for each point, got the shape {values.shape} for 2"
             f" points{_hint(vectorized)}"
         )
-    return PriorTransformPath(posterior, names, base=Gaussian(np.zeros(int(n_dimensions)), 1.0))
+    return PriorTransformPath(posterior, names, base=Gaussian(np.zeros(n_dimensions), 1.0))
 
 
 def _hint(vectorized: bool) -> str:

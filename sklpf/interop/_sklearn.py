@@ -15,13 +15,8 @@ _ACCEPTED = {
     "BernoulliRBM": "sklearn.neural_network.BernoulliRBM",
     "LatentDirichletAllocation": "sklearn.decomposition.LatentDirichletAllocation",
 }
-_PROGRESS = (
-    "n_iter_",
-    "n_batch_iter_",
-    "random_state_",
-    "feature_names_in_",
-    "h_samples_",
-)  # as far as there are
+# what training left, as far as the model has it
+_PROGRESS = ("n_iter_", "n_batch_iter_", "random_state_", "feature_names_in_", "h_samples_")
 
 
 def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichletAllocation:

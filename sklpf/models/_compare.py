@@ -38,10 +38,11 @@ def compare(model_a, model_b, X, level: float = 0.95, *, ratio: str = "auto") ->
         Probability with which each interval covers.
     ratio : {"auto", "difference"}, default="auto"
         "difference" takes the difference of two log Z always. "auto" also runs chains along a path
-        from one model to the other if both are a `BernoulliRBM`, or both a `ProductOfExperts` or
-        `MeanCovarianceRBM` of any sizes, log Z of at least one is no exact one, both are trusted,
-        and the standard deviation over the rows of X of log f_a(x) - log f_b(x) is at most 2.5
-        nats; and uses that ratio if its run converged.
+        from one model to the other, and uses the ratio of Z from there if that run converged. There
+        is such a path if both models are a `BernoulliRBM`, or both a `ProductOfExperts` or a
+        `MeanCovarianceRBM`, of any sizes. It is used if both models are trusted, at least one log Z
+        is not exact, and the standard deviation over the rows of X of log f_a(x) - log f_b(x) is at
+        most 2.5 nats.
 
     Returns
     -------

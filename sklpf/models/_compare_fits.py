@@ -25,11 +25,12 @@ from sklearn.utils import indexable
 
 import sklpf
 from sklpf._utils import progress as _progress
+from sklpf._utils.numbers import check_count, check_level
 from sklpf._utils.parallel import Checkpoint, fingerprint, parallel_map, removing_checkpoints
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf._utils.sklearn import safe_indexing
 from sklpf.models._compare import _last_step
-from sklpf.models._fit_comparison import FitComparison, HeldOutRows, check_level, compare_held_out
+from sklpf.models._fit_comparison import FitComparison, HeldOutRows, compare_held_out
 from sklpf.models._fit_errors import Fits
 from sklpf.models._pipelines import common_unit, is_model, last_step
 from sklpf.models._search_scores import is_search, search_scores
@@ -140,8 +141,7 @@ def compare_fits(
         return compare_held_out(held_out, missing, level)
 
     named = _check_candidates(candidates)
-    if isinstance(n_seeds, bool) or not isinstance(n_seeds, Integral) or n_seeds < 1:
-        raise ValueError(f"n_seeds must be an integer of at least 1, got {n_seeds!r}")
+    check_count(n_seeds, "n_seeds")
     if checkpoint is not None and not isinstance(random_state, Integral):
         raise ValueError(
             "checkpoint needs random_state to be an int, else an interrupted comparison can't be"

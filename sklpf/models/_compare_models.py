@@ -11,7 +11,7 @@ import numpy as np
 from sklpf._utils.tables import Readable, Rows, import_pandas, text_table
 from sklpf.models._compare import paired, score_all
 from sklpf.models._direct_ratio import check_ratio
-from sklpf.models._scoring import ScoreInterval, interval_of
+from sklpf.models._scoring import ScoreInterval, best_first, interval_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,17 +169,12 @@ def compare_models(
     check_ratio(ratio)
     entrants = score_all({str(name): model for name, model in models.items()}, X, level)
     scores = {entrant.name: interval_of(entrant.scored, level) for entrant in entrants}
-    entrants.sort(key=lambda entrant: _rank(scores[entrant.name]))
-    best, *others = entrants
+    by_name = {entrant.name: entrant for entrant in entrants}
+    best, *others = best_first(scores)
     return ModelComparison(
-        scores={entrant.name: scores[entrant.name] for entrant in entrants},
-        differences={other.name: paired(other, best, level, ratio) for other in others},
+        scores={name: scores[name] for name in (best, *others)},
+        differences={name: paired(by_name[name], by_name[best], level, ratio) for name in others},
     )
-
-
-def _rank(score: ScoreInterval) -> tuple[bool, float]:
-    """What models are sorted by: converged ones first, then by the mean; NaN last."""
-    return not score.converged, np.inf if np.isnan(score.mean) else -score.mean
 
 
 def _interval(mean: float, low: float, high: float) -> str:

@@ -22,9 +22,9 @@ from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, Scored, report
-from sklpf.models._validation import all_or_nothing, check_fitted, check_n_samples, named_by_model
-from sklpf.partition import HAIS, Exact, ParallelTempering, PartitionEstimator
-from sklpf.paths import ClosedForm, Stream, TargetDraws, stream_key
+from sklpf.models._validation import all_or_nothing, check_fitted, named_by_model
+from sklpf.partition import HAIS, Exact, PartitionEstimator
+from sklpf.paths import ClosedForm
 from sklpf.paths._capabilities import has
 from sklpf.training import (
     Chains,
@@ -35,10 +35,9 @@ from sklpf.training import (
     train,
 )
 
-_FAST, _SLOW = (
-    5,
-    15,
-)  # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
+# passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
+_FEW_PASSES = 5
+_MANY_PASSES = 15
 
 
 class EnergyBasedModel(
@@ -58,7 +57,7 @@ class EnergyBasedModel(
     - ``_fitted_shapes``: dimensions of the fitted attributes;
     - ``_improper()``: why the model has no normaliser, or None;
     - ``_log_density(X)``: log f of the rows, (n,);
-    - ``path()``, ``_fitted_arrays()`` as `LogLikelihoodMixin` says; the path's ``rows(state)``
+    - ``path()`` as `LogLikelihoodMixin` says; the path's ``rows(state)``
       gives x.
     """
 
@@ -109,7 +108,7 @@ class EnergyBasedModel(
             If the log-likelihood has not settled after `max_iter` passes.
         """
         trainer, rows = self._trainer(X)
-        n_passes = _SLOW if self.algorithm == "mpf" else _FAST
+        n_passes = _MANY_PASSES if self.algorithm == "mpf" else _FEW_PASSES
         settled = Settled(
             lambda parameters: self._loss(trainer.family, parameters, rows), self.tol, n_passes
         )
@@ -158,7 +157,7 @@ class EnergyBasedModel(
                 rows = self._coordinates(self._validate(X))
                 trainer.learning_rate = self.learning_rate
             trainer.step(rows)
-        _check_finite(trainer.parameters)
+        _check_trained(trainer.parameters)
         self._keep_trained(trainer, rows)
         return self
 
@@ -200,7 +199,7 @@ class EnergyBasedModel(
         """Mean negative log-likelihood of the rows in nats; log Z by a short run with the same
         random numbers.
         """
-        _check_finite(parameters)
+        _check_trained(parameters)
         path = self._family_path(family, parameters)
         estimator: PartitionEstimator = Exact() if has(path, ClosedForm) else clone(self._monitor)
         with warnings.catch_warnings():
@@ -231,17 +230,8 @@ class EnergyBasedModel(
         -------
         X : ndarray of shape (n_samples, n_features)
         """
-        check_fitted(self)
-        check_n_samples(n_samples)
-        path = self.path()
-        seed = draw_seed(random_state)
-        rng = np.random.default_rng(seed)
-        if has(path, TargetDraws):
-            return path.rows(path.sample_target(n_samples, Stream(stream_key(seed))))
-        estimator: Any = self.partition_estimator
-        if not hasattr(estimator, "sample"):
-            estimator = ParallelTempering(n_jobs=self.n_jobs)
-        return path.rows(estimator.sample(path, n_samples, rng))
+        path, state = self._draw(n_samples, random_state)
+        return path.rows(state)
 
     def _ratio_path(self, other):
         """The path from this model to another of as many features, None if there is none."""
@@ -273,7 +263,7 @@ class EnergyBasedModel(
         return self._log_density(X), np.ones(len(X), dtype=bool)
 
 
-def _check_finite(parameters) -> None:
+def _check_trained(parameters) -> None:
     if not np.all(np.isfinite(parameters)):
         raise ValueError(
             "training diverged: the parameters are no longer finite; lower learning_rate or"

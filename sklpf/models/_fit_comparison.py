@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.numbers import check_level
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas, text_table
 from sklpf.models._fit_errors import FitError, Fits, corrected_variance, error_of_mean
+from sklpf.models._scoring import best_first
 
 _MOST_MISSING = 0.25  # of the fits: those that fail are not like the others
 _UNKNOWN = (np.nan, np.nan)
@@ -387,7 +389,7 @@ def compare_held_out(
 ) -> FitComparison:
     """Return the comparison of all candidates, each with the best of those that converged."""
     scores = {name: held_out.interval(name, None, level) for name in held_out.names}
-    ranked = sorted(scores, key=lambda name: _rank(scores[name]))
+    ranked = best_first(scores)
     return FitComparison(
         names=held_out.names,
         scores={name: scores[name] for name in ranked},
@@ -397,16 +399,6 @@ def compare_held_out(
         held_out=held_out,
         level=level,
     )
-
-
-def check_level(level: Any) -> None:
-    """Raise ValueError if no interval can be made."""
-    is_number = isinstance(level, (int, float, np.number)) and not isinstance(level, bool)
-    if not (is_number and 0 < level < 1):
-        raise ValueError(
-            f"level must lie strictly between 0 and 1, got {level!r}: a 95 % interval has"
-            " level=0.95"
-        )
 
 
 def _difference(a: Fits, b: Fits) -> Fits:
@@ -454,11 +446,6 @@ def _fit_interval(
         reasons=reasons,
         unit=unit,
     )
-
-
-def _rank(score: FitInterval) -> tuple[bool, float]:
-    """What candidates are sorted by: converged ones first, then by the mean; NaN last."""
-    return not score.converged, np.inf if np.isnan(score.mean) else -score.mean
 
 
 def _half(ends: tuple[float, float]) -> float:

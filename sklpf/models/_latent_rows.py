@@ -5,20 +5,19 @@ on R^d.
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import as_float64
 from sklpf._utils.random import Stream
-from sklpf.paths import TemperedPath
 from sklpf.paths._base import check_ladder
-from sklpf.paths._geometric import Points
+from sklpf.paths._geometric import Points, PointsPath
 from sklpf.paths._kernel_path import CompiledPrograms, values_at
 
 
-class LatentRowsPath(CompiledPrograms, TemperedPath):
+class LatentRowsPath(CompiledPrograms, PointsPath):
     """One target for each row of X, the latent variables of that row: log Z is log p(x).
 
     Chains live in coordinates of their own, in which the base is easy to draw from. A subclass
@@ -75,45 +74,6 @@ class LatentRowsPath(CompiledPrograms, TemperedPath):
         """Return the gradients of log f_0 and of log f_1 - log f_0, both (n, n_dimensions)."""
         values = values_at(self.packed, state.position)
         return values.base_slope, values.gain_slope
-
-    def position(self, state: Points) -> NDArray[np.float64]:
-        """Return the points, shape (n, n_dimensions)."""
-        return state.position
-
-    def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
-        return state.log_base, state.gain
-
-    def summary(self, state: Points) -> NDArray[np.float64]:
-        """Return the points."""
-        return state.position
-
-    @property
-    def n_summaries(self) -> int:
-        """Length of a state's summary."""
-        return self.n_dimensions
-
-    # -- what the kernels work on
-    def _pack(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} must define _pack()")
-
-    @property
-    def packed(self) -> Any:
-        """A row as the kernels want it."""
-        if "_packed" not in self.__dict__:
-            if self.n_rows is not None:
-                raise ValueError(
-                    "this path has one log Z for each row of X: choose one with row(t)"
-                )
-            self._packed = self._pack()
-        return self._packed
-
-    def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "_packed"}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        self.ladder = check_ladder(self.ladder)  # read-only again, as kernels are compiled for
 
 
 def check_components(components: ArrayLike, name: str = "components") -> NDArray[np.float64]:

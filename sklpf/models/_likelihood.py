@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from numbers import Integral
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.parallel import fingerprint
+from sklpf._utils.random import draw_seed
 from sklpf._utils.saving import Versioned
 from sklpf._utils.sklearn import CallbackSupportMixin
 from sklpf._utils.unfitted import FittedAttributes
@@ -20,14 +21,18 @@ from sklpf.models._scoring import (
     ScoreInterval,
     check_interval,
     configured_estimator,
+    default_estimator,
     distrust,
     fit_quietly,
     impossible,
     interval_of,
     report,
 )
-from sklpf.models._validation import named_by_model
-from sklpf.partition import PartitionEstimator
+from sklpf.models._validation import check_n_samples, named_by_model
+from sklpf.partition import ParallelTempering, PartitionEstimator
+from sklpf.partition._base import StateSampler
+from sklpf.paths import Stream, TargetDraws, stream_key
+from sklpf.paths._capabilities import has
 
 
 class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixin):
@@ -38,12 +43,13 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
 
     - ``path(**options)``: its path, with defaults for all options;
     - ``_log_f(X)``: log f of every row, in nats, and whether it has a density at all, both (n,);
-    - ``_fitted_arrays()``: the arrays that the path is made of.
+    - ``_fitted_shapes``: dimensions of the fitted attributes, of which the path is made.
 
     log Z is estimated at the first need and kept with a digest of the model's arrays and the
     estimator's parameters; what does not match the digest is not used.
     """
 
+    _fitted_shapes: dict[str, tuple[str, ...]]
     _discrete = False  # whether rows have probabilities, which sum to 1
 
     # -- log Z
@@ -103,7 +109,7 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
 
     def _digest(self) -> tuple:
         """Of the fitted arrays, and of all parameters that an estimate depends on."""
-        arrays = [np.ascontiguousarray(array) for array in self._fitted_arrays()]
+        arrays = [np.ascontiguousarray(getattr(self, name)) for name in self._fitted_shapes]
         estimator = self.partition_estimator
         parameters = {} if estimator is None else estimator.get_params()
         for name in ("n_jobs", "verbose", "checkpoint"):
@@ -117,6 +123,21 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             [(a.shape, a.dtype.str) for a in arrays],
         )
         return fingerprint(parts), *(zlib.crc32(array) for array in arrays)
+
+    def _draw(self, n_samples: int, random_state) -> tuple[Any, Any]:
+        """The path, and the state of chains at its target: exact draws where there are any, else
+        by the model's own estimator if it can draw, or by the default one.
+        """
+        path = self.path()
+        check_n_samples(n_samples)
+        seed = draw_seed(random_state)
+        if has(path, TargetDraws):
+            return path, path.sample_target(n_samples, Stream(stream_key(seed)))
+        estimators = (self.partition_estimator, default_estimator(path), ParallelTempering())
+        sampler = next(estimator for estimator in estimators if has(estimator, StateSampler))
+        if sampler is not self.partition_estimator:
+            sampler.set_params(n_jobs=self.n_jobs)
+        return path, sampler.sample(path, n_samples, np.random.default_rng(seed))
 
     # -- log-likelihood
     @named_by_model

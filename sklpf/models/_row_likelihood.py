@@ -29,10 +29,9 @@ from sklpf.models._scoring import (
 from sklpf.models._validation import named_by_model
 from sklpf.partition import PartitionEstimator, PartitionResult
 
-_NEGLIGIBLE = (
-    0.1  # sampling errors of the mean over rows, by which rows that are not trusted may move it
-)
-_MOST_UNTRUSTED = 0.05  # of the rows: what is not seen of their errors is small as well
+# by how many of its sampling errors rows that are not trusted may move the mean over rows
+_NEGLIGIBLE = 0.1
+_MOST_UNTRUSTED = 0.05  # of the rows, so that errors that are not seen are small as well
 
 
 class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixin):
@@ -139,7 +138,8 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
             check_interval(path.n_rows, level)
         reasons = self._refuse(possible)
         result = self._row_partition(path).result_
-        values, (trusted, reason) = result.log_partition, self._trust(path, result)
+        values = result.log_partition
+        trusted, reason = self._trust(path, result)
         if reason is not None and _is_negligible(values, trusted):
             log(f"rows that are not trusted are too few to move the mean: {reason}")
         elif reason is not None:
@@ -169,9 +169,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         return (reason,)
 
     def _shown(self, values: NDArray[np.float64], good: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """The values with NaN in place of those that are no good, if `on_nonconvergence`
-        says so.
-        """
+        """The values, with NaN where they are not good if `on_nonconvergence` says so."""
         return np.where(good, values, np.nan) if self.on_nonconvergence == "nan" else values
 
     def _row_partition(self, path) -> PartitionEstimator:
@@ -203,9 +201,7 @@ class RowLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
 
 
 def _is_negligible(values: NDArray[np.float64], trusted: NDArray[np.bool_]) -> bool:
-    """Whether rows that are not trusted leave the mean over all rows as good as where it is without
-    them.
-    """
+    """Whether rows that are not trusted are few and hardly move the mean over all rows."""
     if trusted.sum() < 2 or np.mean(~trusted) > _MOST_UNTRUSTED or not np.all(np.isfinite(values)):
         return False
     moved = abs(values.mean() - values[trusted].mean())

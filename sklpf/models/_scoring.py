@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import check_level
 from sklpf._utils.progress import hand_on
 from sklpf._utils.sklearn import N_JOBS, Instance, StrOptions
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, import_pandas
@@ -221,10 +222,7 @@ class Scored(NamedTuple):
 
 def check_interval(n_rows: int, level: float) -> None:
     """Raise ValueError if no interval can be made, before anything is estimated."""
-    if not isinstance(level, Real) or not 0 < level < 1:
-        raise ValueError(
-            f"level must lie strictly between 0 and 1, got {level}: a 95 % interval has level=0.95"
-        )
+    check_level(level)
     if n_rows < 2:
         raise ValueError("X must have at least 2 rows, else its sampling error can't be estimated")
 
@@ -264,6 +262,16 @@ def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval
         unit=unit,
         scatter=scatter,
     )
+
+
+def best_first(scores: Mapping[str, Any]) -> list[str]:
+    """Return the names of scores by their means: those that did not converge last, then NaN."""
+
+    def rank(name):
+        score = scores[name]
+        return not score.converged, np.inf if np.isnan(score.mean) else -score.mean
+
+    return sorted(scores, key=rank)
 
 
 # -- the estimator

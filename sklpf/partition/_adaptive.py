@@ -63,7 +63,7 @@ class AdaptiveTempering(SimulatedTempering):
 
     def _read(self, run) -> PartitionResult:
         name = type(self).__name__
-        if run.adaptation is None or run.sampler != self._sampler():
+        if run.adaptation is None or run.sampler != self._sampler:
             raise ValueError(
                 f"run must be one that {name} left; read this one with the estimator that left it,"
                 " or RTS"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -31,9 +31,19 @@ from sklpf.runs import Run
 from sklpf.runs._plan import Plan, plan_run
 from sklpf.transitions import Transition, default_move
 
-# Random streams: moves are tuned, bounds, rays with their pilot, the first ratio of levels and
-# regions are drawn.
-TUNE, BOUND, TAILS, WALLS, REGIONS = 6, 8, 9, 10, 11
+# random streams
+TUNE = 6  # moves are tuned
+BOUND = 8  # lower bounds of log Z
+TAILS = 9  # rays and their pilot
+WALLS = 10  # the first ratio of levels
+REGIONS = 11  # regions whose mass is known
+
+
+class StateSampler(Protocol):
+    """An estimator that can also draw from the target of a path."""
+
+    def sample(self, path: Path, n: int, rng: np.random.Generator) -> Any:
+        """Return the state of n chains at the target."""
 
 
 class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, BaseEstimator):
@@ -54,7 +64,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     log_partition_interval_ : tuple of float or of ndarray of shape (n_rows,)
         95 % interval in nats.
     converged_ : bool
-        Whether the numbers (of all rows) can be trusted; ``result_.reasons`` says in words why not.
+        Whether the numbers (of all rows) can be trusted; ``result_.reasons`` says why not.
     result_ : PartitionResult
         The numbers, what they are, and why they may not be trusted.
     run_ : Run
@@ -124,7 +134,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return self
 
     def _forget(self) -> None:
-        """Drop all that an earlier fit has set, so that a fit that fails leaves nothing of it."""
+        """Drop what an earlier fit has set, so that none of it is left if this one fails."""
         for name in list(self.__dict__):
             if name.endswith("_") and not name.startswith("_"):
                 delattr(self, name)
@@ -157,30 +167,23 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return self._read(self._run(path, seed))
 
     # -- runs
+    _sampler = ""  # the name under which runs know this estimator
+
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        SAMPLERS[cls._sampler()] = cls
-
-    @classmethod
-    def _sampler(cls) -> str:
-        """The name under which runs know this estimator."""
-        return (
-            cls.__name__
-            if cls.__module__.startswith("sklpf.")
-            else f"{cls.__module__}.{cls.__qualname__}"
-        )
+        ours = cls.__module__.startswith("sklpf.")
+        cls._sampler = cls.__name__ if ours else f"{cls.__module__}.{cls.__qualname__}"
+        SAMPLERS[cls._sampler] = cls
 
     def _made(self) -> dict[str, Any]:
         """What a run keeps of the estimator that made it, or that reads it anew."""
         return {
-            "sampler": self._sampler(),
+            "sampler": self._sampler,
             "options": {name: getattr(self, name) for name in self._read_options},
         }
 
     def _run(self, path: Path, seed: int) -> Run:
-        """The run that _sample leaves, with what was known before: the path's tails, and its
-        precision.
-        """
+        """The run that _sample leaves, with what the path's tails and rounding errors are."""
         known = path.tail_alarms if isinstance(path, GeometricPath) else ()
         if known is None:
             known = tail_alarms(path, stream_key(seed, TAILS))
@@ -229,9 +232,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 "path must be a fitted model of sklpf or a path, such as model.path(X), got "
                 f"{type(path).__module__}.{type(path).__name__}{_instead(type(path))}"
             )
-        if hasattr(
-            path, "__sklearn_tags__"
-        ):  # a model of the user's need not be an estimator of scikit-learn
+        # a model of the user's need not be an estimator of scikit-learn
+        if hasattr(path, "__sklearn_tags__"):
             check_is_fitted(path)
         if getattr(path, "path_takes_rows", False):
             name = type(path).__name__
@@ -270,7 +272,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         """Files are named by all that the numbers depend on: path, parameters, seed and
         versions.
         """
-        if self.checkpoint is None:
+        directory = getattr(self, "checkpoint", None)
+        if directory is None:
             return None
         import numba
 
@@ -285,7 +288,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             path.n_moves_per_segment,  # these two may belong to the class
             path.probe() if isinstance(path, GeometricPath) else None,
         )
-        return Checkpoint(self.checkpoint, fingerprint(parts, parameters, seed, versions))
+        return Checkpoint(directory, fingerprint(parts, parameters, seed, versions))
 
 
 def _instead(kind: type) -> str:

@@ -50,11 +50,11 @@ class BDMC(PartitionEstimator):
     Parameters
     ----------
     n_chains : int, default=100
-        Chains that go up, and chains that go down from as many samples of the model.
+        Forward chains, and reverse chains from as many samples of the model.
     n_temperatures : int, default=1000
         Levels K of the ladder: each chain makes K - 1 sweeps.
     starts : None, array-like of shape (n_starts, n_features) or state, default=None
-        Where the chains that go down start, as in `RAISE`; each given row starts one chain.
+        Where the reverse chains start, as in `RAISE`; each given row starts one chain.
     ladder, transition, checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 

@@ -130,11 +130,12 @@ class BridgeSampling(PartitionEstimator):
 
     Notes
     -----
-    Not converged if chains disagree (R-hat above 1.05), if the sampler reported divergences, if
-    fewer than 100 draws are effective, if the tail of the averaged terms is heavy on either side
-    (Pareto shape above 0.7) or the two sets of draws hardly overlap, and if the halves, two kinds
-    of proposals, or bridges that lean to either side differ by more than 0.01 nats and chance: then
-    the draws are not of this density, or too few. A mode that no chain has visited raises no alarm.
+    Not converged if chains disagree (R-hat above 1.05), the sampler reported divergences, or fewer
+    than 100 draws are effective. Nor if the averaged terms have a heavy tail on either side (Pareto
+    shape above 0.7), or the two sets of draws hardly overlap. And not if estimates that should
+    agree differ by more than 0.01 nats and chance: those of the two halves, of two kinds of
+    proposals, and of bridges that lean to either side. Then the draws are not of this density, or
+    too few. A mode that no chain has visited raises no alarm.
 
     Examples
     --------

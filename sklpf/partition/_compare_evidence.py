@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit, log_softmax
 from scipy.stats import t as student_t
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import as_float64, check_level
 from sklpf._utils.tables import Readable, Rows, from_to, import_pandas, with_error
 from sklpf.readings import PartitionResult
 
@@ -194,8 +194,7 @@ def compare_evidence(
     """
     if not isinstance(fitted, Mapping) or len(fitted) < 2:
         raise ValueError("fitted must be a dict of at least two fitted estimators or results")
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie strictly between 0 and 1, got {level}")
+    check_level(level)
     results = {name: _result_of(name, one) for name, one in fitted.items()}
     log_prior = _log_prior(prior, results)
     names = sorted(results, key=lambda name: -results[name].log_partition)

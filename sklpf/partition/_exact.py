@@ -71,7 +71,7 @@ class Exact(PartitionEstimator):
 
     def _estimate(self, path, seed) -> PartitionResult:
         if has(path, ClosedForm):
-            return _result(path.closed_log_partition(), {})
+            return _result(path.closed_log_partition())
         check_enumerable(path)
         return _enumerated(path, float(logsumexp(self._block_sums(path))))
 
@@ -112,10 +112,10 @@ def check_enumerable(path) -> None:
 def _enumerated(path, log_partition):
     # What paths say of their rounding is that of float32; enumeration is in float64.
     rounding = float(path.log_f_rounding * np.finfo(float).eps / np.finfo(np.float32).eps)
-    return _result(log_partition, {"n_states": 2**path.log2_states}, rounding)
+    return _result(log_partition, rounding, n_states=2**path.log2_states)
 
 
-def _result(log_partition, diagnostics, rounding=0.0):
+def _result(log_partition, rounding=0.0, **diagnostics):
     if not np.isfinite(log_partition):
         raise ValueError(
             f"log Z is {log_partition}: the model is not normalisable; check its parameters"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.sklearn import Interval
-from sklpf.partition._ais import AIS
+from sklpf.partition._base import PartitionEstimator
+from sklpf.partition._both_ways import BOTH_WAYS, anneal_both_ways, read_both_ways
+from sklpf.partition._options import ANNEALING
 from sklpf.readings import Reading
 from sklpf.readings._diagnostics import ROUNDS
 from sklpf.readings._reading import tol_alarms
+from sklpf.runs import AnnealingRun
 from sklpf.runs._levels import enough_levels
 from sklpf.runs._plan import Plan
 from sklpf.transitions import HMC, Transition
@@ -20,7 +23,7 @@ from sklpf.transitions import HMC, Transition
 _LEVELS = 10  # random stream of the pilot that finds how many levels there should be
 
 
-class HAIS(AIS):
+class HAIS(PartitionEstimator):
     """Hamiltonian annealed importance sampling (Sohl-Dickstein & Culpepper 2012, eq. 17 to 25), for
     densities on R^d.
 
@@ -111,12 +114,14 @@ class HAIS(AIS):
         self.verbose = verbose
 
     _parameter_constraints = {
-        **AIS._parameter_constraints,
+        **ANNEALING,
+        "n_chains": [Interval(Integral, 2, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     _read_options = ("tol", "n_temperatures")
-    _diagnostics = AIS._diagnostics | ROUNDS
+    _diagnostics = BOTH_WAYS | ROUNDS
+    _run_class = AnnealingRun
 
     def _transition(self, path) -> Transition:
         transition = HMC() if self.transition is None else self.transition
@@ -135,13 +140,15 @@ class HAIS(AIS):
             path=enough.path, n_sweeps=plan.n_sweeps + enough.n_sweeps, history=history
         )
 
+    def _sample(self, path, seed) -> AnnealingRun:
+        return anneal_both_ways(self, path, self.n_chains, seed)
+
     @classmethod
     def _reading(cls, run) -> Reading:
-        reading = super()._reading(run)
+        reading = read_both_ways(run, cls.__name__, "raise n_temperatures or n_chains")
         n_levels = len(run.ladder)
-        more = (
-            "n_temperatures" if n_levels >= run.options["n_temperatures"] else "n_chains"
-        )  # else it wanted no more
+        # With fewer levels than it may have the pilot asked for no more.
+        more = "n_temperatures" if n_levels >= run.options["n_temperatures"] else "n_chains"
         return reading.with_alarms(
             *tol_alarms(
                 reading.result.std_error,

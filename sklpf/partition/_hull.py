@@ -211,9 +211,11 @@ class Hull:
         """
         checked = False
         while True:
-            (pieces, of), log_lower = self.upper(), self.lower_log_masses()
+            pieces, of = self.upper()
+            log_lower = self.lower_log_masses()
             log_upper = pieces.log_masses()
-            low, high = float(logsumexp(log_lower)), float(logsumexp(log_upper))
+            low = float(logsumexp(log_lower))
+            high = float(logsumexp(log_upper))
             gaps = np.bincount(of, np.exp(log_upper - high), len(log_lower)) - np.exp(
                 log_lower - high
             )

@@ -10,8 +10,8 @@ import numpy as np
 
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
-from sklpf.partition._ais import AIS
-from sklpf.partition._base import BOUND, TUNE
+from sklpf.partition._base import BOUND, TUNE, PartitionEstimator
+from sklpf.partition._both_ways import BOTH_WAYS, anneal_both_ways, read_both_ways
 from sklpf.partition._options import SAMPLING
 from sklpf.partition._proposal import base_draws, proposing
 from sklpf.paths import Continuous, GibbsMove
@@ -29,7 +29,7 @@ _DRAWS = 1  # random stream
 _TWO_LEVELS = np.array([0.0, 1.0])
 
 
-class ImportanceSampling(AIS):
+class ImportanceSampling(PartitionEstimator):
     """Importance sampling from the path's base or from a proposal (Bishop 2006, eqs. 11.19 and
     11.72).
 
@@ -110,6 +110,8 @@ class ImportanceSampling(AIS):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    _diagnostics = BOTH_WAYS
+    _run_class = AnnealingRun
     _remedy = "give a proposal (or a base) that is nearer to the target, or anneal with AIS"
 
     def _as_path(self, path):
@@ -120,7 +122,7 @@ class ImportanceSampling(AIS):
 
     def _sample(self, path, seed) -> AnnealingRun:
         if self.transition is not None or has(path, GibbsMove) or has(path, Continuous):
-            return self._up_and_down(path, self.n_samples, seed)
+            return anneal_both_ways(self, path, self.n_samples, seed)
         draws = base_draws(
             path, self.n_samples, Stream(stream_key(seed, _DRAWS)), "ImportanceSampling"
         )
@@ -136,7 +138,7 @@ class ImportanceSampling(AIS):
     @classmethod
     def _reading(cls, run) -> Reading:
         if run.down is not None or run.up is None:
-            return super()._reading(run)
+            return read_both_ways(run, cls.__name__, cls._remedy)
         n = len(run.up)
         estimate = mean_weight(run.up)
         diagnostics = weight_diagnostics(run.up)

@@ -25,17 +25,15 @@ from sklpf.readings._weights import weight_diagnostics
 from sklpf.reweighting import mean_weight
 from sklpf.runs import AnnealingRun
 
-_MAX_SPREAD = (
-    2.0  # nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
-)
+# nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
+_MAX_SPREAD = 2.0
 # filters of either pilot, and their particles
 _GUIDING = 4
 _PILOTS = 8
 _PILOT_PARTICLES = 16
-_FEWEST, _MOST = (
-    32,
-    1000,
-)  # particles of a filter: those of the pilot would be fewest where its guide missed something
+# particles of a filter: the pilot would ask for too few where its guide has missed something
+_FEWEST = 32
+_MOST = 1000
 _FILTERS_PER_BLOCK = 10
 
 
@@ -154,8 +152,9 @@ class LeftToRight(PartitionEstimator):
 
     def _sample(self, path, seed) -> AnnealingRun:
         require(path, Filters, "LeftToRight")
+        checkpoint = self._checkpoint(path, seed)
         run = functools.partial(
-            run_segments, _nothing, n_jobs=self.n_jobs, checkpoint=self._checkpoint(path, seed)
+            run_segments, lambda block: np.empty(0), n_jobs=self.n_jobs, checkpoint=checkpoint
         )
         keys = [stream_key(seed, stage) for stage in range(3)]
         variance = _variance_for(self.tol, self.n_filters) if self.n_particles == "auto" else None
@@ -223,10 +222,6 @@ def _variance_for(std_error: float, n: int) -> float:
     """The variance of n log estimates for which `_lognormal_error` is this."""
     twice = max(2 * std_error**2, np.finfo(float).tiny)
     return twice / (1 / n + math.sqrt(n**-2 + twice / (n - 1)))
-
-
-def _nothing(block):
-    return np.empty(0)
 
 
 def _run_pilot(path, n_sweeps, variance, keys, block, segment, carry):

@@ -226,7 +226,8 @@ class ParallelTempering(PartitionEstimator):
         """
         base_log_partition = require_base(path, "ParallelTempering")
         checkpoint = self._checkpoint(path, seed)
-        path, move = self._first_ladder(path), self._transition(path)
+        path = self._first_ladder(path)
+        move = self._transition(path)
         transition = move.tune(path, stream_key(seed, TUNE))
         lengths = doubling(self.n_sweeps, _SHORTEST_ROUND)
         bound = lower_bound(path, stream_key(seed, BOUND))
@@ -266,10 +267,9 @@ class ParallelTempering(PartitionEstimator):
                 and not repeated
                 and any(d.alarms(self.n_ladders) for d in differences(run))
             ):
-                lengths, repeated = (
-                    [*lengths, n_scans],
-                    True,
-                )  # a second try, from where the ladders stand
+                # a second try, from where the ladders stand
+                lengths = [*lengths, n_scans]
+                repeated = True
             if i + 1 < len(lengths):
                 value = at_target(run)
                 history = with_round(history, *value, n_sweeps)

@@ -46,14 +46,16 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
     ValueError
         If the path has no row, or a row can't be estimated; the message names the row.
     """
-    _check(path)
-    checkpoint = estimator._checkpoint(path, seed) if hasattr(estimator, "checkpoint") else None
+    require(path, Rows, "an estimator of one log Z for each row")
+    if path.n_rows < 1:
+        raise ValueError("path has no rows: give it at least one")
+    checkpoint = estimator._checkpoint(path, seed)
     rows, row_of, seeds = _distinct(path, seed)
     # Rows of one block share their calls: there, few blocks are faster than many jobs.
     bounds = cut_by_cost(path.row_cost(rows), 1 if has(path, JointRows) else 8)
     estimator, n_tuning = _tune_once(estimator, path)
     carries = run_segments(
-        functools.partial(_start, bounds),
+        lambda block: (np.empty((0, 6)), np.empty((0, 3), dtype="U1")),
         functools.partial(_advance, _on_one_job(estimator), path, rows, seeds, bounds),
         len(bounds) - 1,
         1,
@@ -101,12 +103,6 @@ def cut_by_cost(costs: NDArray[np.float64], fewest_blocks: int = 8) -> NDArray[n
     total = np.cumsum(costs)
     inner = np.searchsorted(total, total[-1] * np.arange(1, n_blocks) / n_blocks * (1 - 1e-12)) + 1
     return np.unique(np.concatenate([[0], np.minimum(inner, len(costs)), [len(costs)]]))
-
-
-def _check(path):
-    require(path, Rows, "an estimator of one log Z for each row")
-    if path.n_rows < 1:
-        raise ValueError("path has no rows: give it at least one")
 
 
 def _distinct(path, seed):
@@ -176,17 +172,12 @@ def _on_one_job(estimator):
     return alone
 
 
-def _start(bounds, block):
-    return np.empty((0, 6)), np.empty((0, 3), dtype="U1")
-
-
 def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
     chosen = slice(bounds[block], bounds[block + 1])
     numbers = []
     texts = []
-    for r in estimator._estimate_rows(
-        path, rows[chosen].tolist(), seeds[chosen]
-    ):  # holds one result at a time
+    # an iterator, so that one result is held at a time
+    for r in estimator._estimate_rows(path, rows[chosen].tolist(), seeds[chosen]):
         r = _judge_move(r, getattr(estimator, "transition", None))
         gap = r.diagnostics.get("gap", np.nan)
         numbers.append(
@@ -239,9 +230,7 @@ def _joint_statement(statements: set[str]) -> str:
 
 
 def _counted(alarms, counts) -> tuple[Alarm, ...]:
-    """An alarm of each kind, with the number of rows that raised it; its numbers are those of the
-    first row.
-    """
+    """One alarm of each kind: that of the first row, with the number of rows that raised it."""
     first: dict[str, Alarm] = {}
     n_rows: dict[str, int] = {}
     for of_row, count in zip(alarms, counts):

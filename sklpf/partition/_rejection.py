@@ -204,8 +204,8 @@ class RejectionSampling(PartitionEstimator):
 
 
 def _std_error(k: int, n: int) -> float:
-    """Such that log(k / n) and 1.96 of it to either side include the interval of Clopper
-    & Pearson.
+    """The smallest with which log(k / n) ± 1.96 standard errors holds the interval of Clopper and
+    Pearson.
     """
     low = beta.ppf(0.025, k, n - k + 1)
     high = beta.ppf(0.975, k + 1, n - k) if k < n else 1.0

@@ -37,11 +37,10 @@ from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_
 
 _MAIN, _DRAWS, _SETTLE, _DOWN = 1, 2, 3, 4  # random streams; that of the pilot is 0
 _SETTLING = 100  # sweeps at the target after the last resampling
-_FEWEST_BACK = 10  # chains that go back down, or N
-_ENOUGH_FAMILIES, _LARGE_SHARE = (
-    100.0,
-    2 / 3,
-)  # families that must count, or share of the particles if that is less
+_FEWEST_BACK = 10  # reverse chains, or N if that is more
+# effective number of ancestors that is needed, or share of the particles if that is less
+_ENOUGH_FAMILIES = 100.0
+_LARGE_SHARE = 2 / 3
 # share of the variance that may lie between populations, as a multiple of 1 / N, if that is more
 _INDEPENDENT = 2.0
 _POPULATION = ("population",)
@@ -88,39 +87,39 @@ class SMC(PartitionEstimator):
         ``result_.log_partition_curve``; ``effective_sizes`` (G, K), of the particles at every level
         before they are resampled; ``n_resamplings`` and ``families`` (G,), how often particles were
         resampled, and how many of those that started have descendants at the target;
-        ``effective_families``, how many count in the estimate, and
-        ``effective_families_from_target``; ``between_populations``, the share of the target states'
-        variance that lies between populations; the standard errors ``group_std_error``,
-        ``family_std_error`` and ``reverse_std_error``; ``acceptance`` and ``step_sizes`` of moves
-        that have them; ``lower_bound``: log Z is below it with probability at most 5 %, whatever
-        the particles have missed; and ``plain_bound`` where the path has one.
+        ``effective_families``, the effective number of ancestors, and
+        ``effective_families_from_target``, that by the reverse chains; ``between_populations``, the
+        share of the target states' variance that lies between populations; the standard errors
+        ``group_std_error``, ``family_std_error`` and ``reverse_std_error``; ``acceptance`` and
+        ``step_sizes`` of moves that have them; ``lower_bound``: log Z is below it with probability
+        at most 5 %, whatever the particles have missed; and ``plain_bound`` where the path has one.
 
     Notes
     -----
     The standard error is the larger of two: that of the mean of G estimates, and that of the mean
     of G N weights, each the weight of all descendants of one particle that started (Lee & Whiteley
     2018). Weights that a run has not met don't show in either. Therefore N particles (at least 10),
-    drawn by weight, move on for 100 sweeps at the target and go back down the ladder; what they
-    meet on the way says how the estimate of a population that held them would vary. Where that is
-    more, the variance is the mean of the two.
+    drawn by weight, move on for 100 sweeps at the target and then down the ladder as reverse
+    chains. From the ratios that they meet follows how the estimate of a population that held them
+    would vary. Where that is more, the variance is the mean of the two.
 
-    Not converged if fewer than 100 families count (two thirds of all particles if that is less), or
-    fewer than half as many as seen from the target; if more than a tenth of the variance of the
-    states at the target (``path.summary``), or 2 / N if that is more, lies between populations,
-    which then sit in different modes; or if the path has a lower bound of log Z that owes nothing
-    to its base (`BoundDraws`) and it is exceeded. A mode that no population has entered raises no
-    alarm.
+    Not converged if the effective number of ancestors is below 100 (two thirds of all particles if
+    that is less), or below half of that by the reverse chains; if more than a tenth of the variance
+    of the states at the target (``path.summary``), or 2 / N if that is more, lies between
+    populations, which then sit in different modes; or if the path has a lower bound of log Z that
+    owes nothing to its base (`BoundDraws`) and it is exceeded. A mode that no population has
+    entered raises no alarm.
 
-    Waste-free populations are unbiased as well. Where moves don't mix, only their N / P chains
-    count: give them more particles on fewer levels than the others (``n_particles=500,
+    Waste-free populations are unbiased as well. Where moves don't mix they are worth no more than
+    their N / P chains: give them more particles on fewer levels than the others (``n_particles=500,
     n_temperatures=20`` makes as many sweeps as the default). All particles descend from a few that
     started, so that families say nothing: the standard error is that of the mean of G estimates,
     ``family_std_error`` is NaN, and ``effective_families`` is the number of independent particles
-    with that error. Chains that go back down take P states at every level, and the alarms on both
-    counts and on the populations' states are the same, with N / P in place of N. Of the particles
-    that are rare on a level, and may lead to another mode, only one in P goes on to the next, so
-    that all populations lose modes that some of the standard ones find: the run is not converged
-    where no lower bound (`BoundDraws`) would show that.
+    with that error. Reverse chains take P states at every level, and the alarms on both numbers and
+    on the populations' states are the same, with N / P in place of N. Of the particles that are
+    rare on a level, and may lead to another mode, only one in P goes on to the next, so that all
+    populations lose modes that some of the standard ones find: the run is not converged where no
+    lower bound (`BoundDraws`) would show that.
 
     Examples
     --------

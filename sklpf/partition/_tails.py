@@ -13,9 +13,8 @@ from sklpf._utils.alarm import Alarm
 from sklpf.transitions._pilot import reflect
 from sklpf.uncertainty import effective_sample_size
 
-_RADII = 10.0 ** np.arange(
-    11
-)  # in scales of the base: power laws that start within 1e7 of them are found
+# in scales of the base: power laws that start within 1e7 of them are found
+_RADII = 10.0 ** np.arange(11)
 _FARTHER = 1e10 * _RADII  # where a density still rises
 _FEWEST_RADII = 5  # that must be finite, else nothing is said
 # rays
@@ -24,7 +23,7 @@ _MOST_AXES = 100
 _N_PILOT = 16
 # of s within two decades; a power law has none, exp(-r^a) has 100^a - 1, exp(-log^2 r) has .27
 _GROWTH = 0.1
-_FLAT = 1e-3  # s that counts as 0
+_FLAT = 1e-3  # s below which f is flat
 # by how much the target's exponent must be smaller; .5 costs a t with 1 to 2 df coverage (.76 to
 # .88)
 _MARGIN = 0.25
@@ -80,7 +79,9 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
     with np.errstate(all="ignore"):  # far out anything may happen
         axes, drawn = _directions(path, rng)
         pilot = _pilot(path, rng)
-        alarms = _not_a_number(pilot.nan_share)
+        alarms: tuple[Alarm, ...] = ()
+        if pilot.nan_share > _MOST_NAN:
+            alarms = (_not_a_number(pilot.nan_share),)
         rays = _rays(
             path, np.concatenate([drawn, pilot.position[:_N_PILOT] - path.base.center]), axes
         )
@@ -108,17 +109,15 @@ def tail_alarms(path: Any, key: tuple[int, int]) -> tuple[Alarm, ...]:
 
 
 def _fall(exponent) -> str:
-    return (
-        "grows"
-        if exponent < -_FLAT
-        else "is flat"
-        if exponent <= _FLAT
-        else f"falls only as r^-{exponent:.3g}"
-    )
+    if exponent < -_FLAT:
+        return "grows"
+    return "is flat" if exponent <= _FLAT else f"falls only as r^-{exponent:.3g}"
 
 
 def _improper(exponent, d, n_closed) -> str:
-    where = f"{d} open dimensions" if n_closed else f"{d} dimensions" if d > 1 else "1 dimension"
+    where = "1 dimension" if d == 1 else f"{d} dimensions"
+    if n_closed:
+        where = f"{d} open dimensions"
     return (
         f"log_density is not normalisable: far out along a ray the density {_fall(exponent)} with"
         f" the distance r, and in {where} it must fall faster than r^-{d}; give a proper prior, or"
@@ -137,15 +136,12 @@ def _heavy(exponents, indices) -> Alarm:
     return Alarm("heavy-tails", seen, f"give a StudentT base of {df} degrees of freedom")
 
 
-def _not_a_number(share: float) -> tuple[Alarm, ...]:
-    """An alarm if a log density is NaN at many of the points that chains try."""
-    if share <= _MOST_NAN:
-        return ()
+def _not_a_number(share: float) -> Alarm:
     seen = (
         f"log_density is NaN at {100 * share:.2g} % of the points that a pilot tried, which count"
         " as points of density 0"
     )
-    return (Alarm("not-a-number", seen, "mend the function there, or let it give -inf"),)
+    return Alarm("not-a-number", seen, "mend the function there, or let it give -inf")
 
 
 def _directions(path, rng) -> tuple[NDArray, NDArray]:
@@ -214,9 +210,8 @@ def _exponents(base, target) -> tuple[NDArray, NDArray, NDArray]:
     """
     n_finite = np.logical_and.accumulate(np.isfinite(target), axis=0).sum(axis=0)
     here = np.minimum(n_finite, len(target) - 1), np.arange(target.shape[1])
-    ends = (n_finite < len(target)) & (
-        target[here] == -np.inf
-    )  # a wall, or f too small for a number
+    # at the boundary of the support, or where f underflows
+    ends = (n_finite < len(target)) & (target[here] == -np.inf)
     enough = (n_finite >= _FEWEST_RADII) & ~ends
     last = np.maximum(n_finite, _FEWEST_RADII) - 1
     levels, exponent = _level(target, last)

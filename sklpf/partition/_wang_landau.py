@@ -35,7 +35,8 @@ class HalvingGain:
         self.histogram = self.histogram + n_draws * shares
         evenness = self.histogram.min() / self.histogram.mean()
         if not self.settled and evenness > self.flatness:
-            self.gamma, self.histogram = self.gamma / 2, np.zeros(self.n_levels)
+            self.gamma /= 2
+            self.histogram = np.zeros(self.n_levels)
             self.settled = self.gamma < self.n_levels / self.n_draws
         return evenness
 

@@ -10,9 +10,8 @@ from scipy import linalg, stats
 from scipy.special import erf, log_ndtr
 
 Array = NDArray[np.float64]
-_NORMAL_RANGE = float(
-    np.diff(stats.norm.ppf([0.25, 0.75]))[0]
-)  # interquartile range of the standard normal
+# interquartile range of the standard normal
+_NORMAL_RANGE = float(np.diff(stats.norm.ppf([0.25, 0.75]))[0])
 
 
 def frozen(value: ArrayLike) -> Array:
@@ -140,10 +139,9 @@ def log_mass(low: Array, high: Array) -> Array:
     """Log probability of (low, high) under the standard normal, exact to rounding in far tails and
     narrow ranges.
     """
-    a, b = (
-        np.where(low > 0, -high, low),
-        np.where(low > 0, -low, high),
-    )  # to the left, where logs are accurate
+    # reflected to the left, where logs are accurate
+    a = np.where(low > 0, -high, low)
+    b = np.where(low > 0, -low, high)
     nodes, weights = np.polynomial.legendre.leggauss(20)
     with np.errstate(all="ignore"):  # of the three, each fails where it isn't used
         both_sides = np.log((erf(b / np.sqrt(2)) - erf(a / np.sqrt(2))) / 2)

@@ -288,9 +288,8 @@ class _TruncatedGaussian(Base):
         return self._gaussian.grad_log_density(x)
 
     def _quantiles(self, levels: Array) -> Array:
-        z = stats.truncnorm.ppf(
-            levels, self._lowest, self._highest
-        )  # in logs, so that far tails are no trouble
+        # in logs, so that far tails are no trouble
+        z = stats.truncnorm.ppf(levels, self._lowest, self._highest)
         return np.clip(self._gaussian.mean + self._gaussian.scale * z, self.low, self.high)
 
 

@@ -24,10 +24,8 @@ from sklpf.paths._elliptical import Gaussian
 _N_CHECKED = 5  # base draws at which a gradient is compared with differences
 _TOLERANCE = 1e-4  # relative
 _NOISE = 1e-6  # relative, of a log density that is called twice: that of float32 on many threads
-_WIDTHS = (
-    1e-4,
-    1e-6,
-)  # of the differences, in scales of the base: if they agree, the gradient must with one
+# of the differences, in scales of the base: if they agree, the gradient must with one
+_WIDTHS = (1e-4, 1e-6)
 # widths of base draws at which densities are compared
 _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
 _COMPILED: weakref.WeakSet = weakref.WeakSet()  # log densities that programs were made for
@@ -50,7 +48,30 @@ class SlopedPoints(NamedTuple):
     slope: NDArray[np.float64]  # (n, d): gradient of log f_1, of any value where f_1 is 0
 
 
-class GeometricPath(TemperedPath):
+class PointsPath(TemperedPath):
+    """A tempered path whose states are `Points`."""
+
+    n_dimensions: int
+
+    def position(self, state: Points) -> NDArray[np.float64]:
+        """Return the points, shape (n, d)."""
+        return state.position
+
+    def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
+        return state.log_base, state.gain
+
+    def summary(self, state: Points) -> NDArray[np.float64]:
+        """Return the points."""
+        return state.position
+
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary."""
+        return self.n_dimensions
+
+
+class GeometricPath(PointsPath):
     """log f_beta = (1 - beta) log f_0 + beta log f: from a base f_0 to a density f on R^d, or on a
     box.
 
@@ -96,11 +117,11 @@ class GeometricPath(TemperedPath):
     Raises
     ------
     ValueError
-        If a function gives wrong shapes or +inf, or at five draws of the base NaN, if `grad`
-        disagrees there with differences of `log_density` (relative 1e-4), if `value_and_grad`
-        gives another log density than `log_density` there or comes together with `grad`, if the
-        log density is random, if the base draws points outside `bounds`, or if it can't be a base
-        there.
+        If a function gives wrong shapes or +inf; if `value_and_grad` comes together with `grad`; if
+        the base draws points outside `bounds`, or can't be a base on them. At five draws of the
+        base the functions are also compared: if one gives NaN, `grad` disagrees with differences of
+        `log_density` (relative 1e-4), `value_and_grad` gives another log density, or the log
+        density is random.
     TypeError
         If something is no function, or no base.
 
@@ -168,7 +189,7 @@ class GeometricPath(TemperedPath):
         self.grad_base = grad_base
         self.vectorized = vectorized
         self.base = as_base(base)
-        self.n_dimensions: int = self.base.n_dimensions
+        self.n_dimensions = self.base.n_dimensions
         if self.n_dimensions < 1:
             raise ValueError("base must have at least one dimension, got n_dimensions = 0")
         self.bounds = None if bounds is None else _check_bounds(bounds, self.n_dimensions)
@@ -220,10 +241,6 @@ class GeometricPath(TemperedPath):
         """Return n exact draws from the base."""
         return self.at(self.base.sample(n, stream.generator()))
 
-    def position(self, state: Points) -> NDArray[np.float64]:
-        """Return the points, shape (n, d)."""
-        return state.position
-
     def at(self, position: NDArray[np.float64]) -> Any:
         """Return the state of chains at some points (n, d)."""
         log_base = _log_base(self.base, position)
@@ -242,10 +259,6 @@ class GeometricPath(TemperedPath):
         if self.value_and_grad is None:
             return Points(position, log_base, gain)
         return SlopedPoints(position, log_base, gain, slope)
-
-    def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
-        return state.log_base, state.gain
 
     def raw_log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the user's log density as it is.
@@ -293,17 +306,13 @@ class GeometricPath(TemperedPath):
                     values.append("failed")
         return values
 
-    def summary(self, state: Points) -> NDArray[np.float64]:
-        """Return the points."""
-        return state.position
-
     @property
     def packed(self) -> Any:
         """What compiled programs run on, or None: functions compiled by numba, and a base that they
         know.
         """
         functions = [f for f in (self.log_density, self.grad) if f is not None]
-        are_compiled = self.vectorized and all(hasattr(f, "py_func") for f in functions)
+        are_compiled = self.vectorized and all(map(_is_compiled, functions))
         base = getattr(self.base, "packed", None)
         if not are_compiled or base is None or self.grad_base is not None:
             return None
@@ -312,11 +321,6 @@ class GeometricPath(TemperedPath):
         if self.grad is None:
             return Interpolation(LogDensity(self.log_density), base)
         return Interpolation(DensityWithGradient(self.log_density, self.grad), base)
-
-    @property
-    def n_summaries(self) -> int:
-        """Length of a state's summary."""
-        return self.n_dimensions
 
     def kernel(self, name: str) -> Any:
         """Return one of the compiled programs.
@@ -496,11 +500,8 @@ class GeometricPath(TemperedPath):
         """Raise if value_and_grad has another log density."""
         alone = self._target(draws)
         together = self._target_and_slope(draws)[0]
-        with np.errstate(invalid="ignore"):
-            differs = ~(np.abs(alone - together) <= _NOISE * (1 + np.abs(alone)))
-        differs &= alone != together
-        if differs.any():
-            c = int(differs.argmax())
+        c = _where_different(alone, together)
+        if c is not None:
             raise ValueError(
                 f"value_and_grad disagrees with log_density at {_show(draws[c])}:"
                 f" {together[c]:.8g} and {alone[c]:.8g}"
@@ -512,21 +513,31 @@ class GeometricPath(TemperedPath):
         """
         once = self._target(draws)
         again = self._target(draws)
-        with np.errstate(invalid="ignore"):
-            differs = ~(np.abs(once - again) <= _NOISE * (1 + np.abs(once))) & (once != again)
-        if differs.any():
-            c = int(differs.argmax())
+        c = _where_different(once, again)
+        if c is not None:
             raise ValueError(
                 f"log_density is random: it gave {once[c]:.8g} and {again[c]:.8g} at"
                 f" {_show(draws[c])}; fix its random numbers, or drop the noise"
             )
         for name, function in {"log_density": self.log_density, "grad": self.grad}.items():
-            if function is None or not hasattr(function, "py_func"):
+            if function is None or not _is_compiled(function):
                 continue
             given = draws.copy()
             function(given if self.vectorized else given[0])
             if not np.array_equal(given, draws):
                 raise ValueError(f"{name} changes the points that it is given: let it copy them")
+
+
+def _is_compiled(function) -> bool:
+    """Whether numba has compiled it."""
+    return getattr(function, "py_func", None) is not None
+
+
+def _where_different(first, second) -> int | None:
+    """The first point at which log densities differ by more than rounding, or None."""
+    with np.errstate(invalid="ignore"):
+        differs = ~(np.abs(first - second) <= _NOISE * (1 + np.abs(first))) & (first != second)
+    return int(differs.argmax()) if differs.any() else None
 
 
 def _shape_given(function, position) -> tuple[int, ...] | None:

@@ -14,9 +14,13 @@ from sklpf.paths._base import Path, map_state, n_chains
 class CompiledPrograms:
     """A path with programs that are compiled for it, in the module of numba kernels that `_kernels`
     names.
+
+    A subclass defines `_pack`. Programs run on `packed` and a state that they change in place.
     """
 
     _kernels: str
+    ladder: NDArray[np.float64]
+    n_rows: int | None
 
     def kernel(self, name: str) -> Any:
         """Return one of the compiled programs.
@@ -35,25 +39,21 @@ class CompiledPrograms:
 
         return _programs.compiled(getattr(_programs, name), self._kernels)
 
-
-class KernelPath(CompiledPrograms, Path):
-    """A path whose hooks are implemented in a module of numba kernels (see `sklpf.kernels`).
-
-    A subclass defines `_pack`. Programs run on `packed` and a state that they
-    change in place.
-    """
-
     def _pack(self) -> Any:
         """Return the NamedTuple of read-only arrays and numbers that the hooks are chosen by and
         work on.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _pack()")
 
     @property
     def packed(self) -> Any:
         """The model as the kernels want it."""
         cached = self.__dict__.get("_pack_kept")
         if cached is None:
+            if self.n_rows is not None:
+                raise ValueError(
+                    "this path has one log Z for each row of X: choose one with row(t)"
+                )
             cached = self.__dict__["_pack_kept"] = self._pack()
         return cached
 
@@ -62,10 +62,13 @@ class KernelPath(CompiledPrograms, Path):
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+        # Pickling forgets that the ladder is read-only, which kernels are compiled for.
         self.ladder = self.ladder.view()
-        self.ladder.setflags(
-            write=False
-        )  # pickling forgets it, and kernels are compiled for read-only ladders
+        self.ladder.setflags(write=False)
+
+
+class KernelPath(CompiledPrograms, Path):
+    """A path whose hooks are implemented in a module of numba kernels (see `sklpf.kernels`)."""
 
     def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return log f_k of every chain at its own level, in nats."""

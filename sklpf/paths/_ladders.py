@@ -74,9 +74,8 @@ def respace(ladder: ArrayLike, costs: ArrayLike, n_temperatures: int) -> NDArray
     """
     ladder = np.asarray(ladder, dtype=float)
     costs = np.asarray(costs, dtype=float)
-    floor = (
-        1e-3 * costs.sum() + 1e-12
-    )  # keeps the cumulative cost invertible where nothing was rejected
+    # keeps the cumulative cost invertible where nothing was rejected
+    floor = 1e-3 * costs.sum() + 1e-12
     cumulative = np.r_[0, np.cumsum(costs + floor * np.diff(ladder))]
     if not np.all(np.diff(cumulative) > 0):
         raise ValueError(

@@ -121,9 +121,8 @@ def inverse_curvature(
         )
         raise ValueError(f"{message}: {_INSTEAD}") from None
     slope = gradients(mode[np.newaxis])[0] * widths
-    if (
-        not slope @ linalg.cho_solve(factor, slope) < 2e-3
-    ):  # a quadratic function would rise by half of it
+    # a quadratic function would rise by half of it
+    if not slope @ linalg.cho_solve(factor, slope) < 2e-3:
         raise ValueError(
             f"no mode of log_density was found, as it still rises where the climb ended: {_INSTEAD}"
         )

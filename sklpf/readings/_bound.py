@@ -41,9 +41,8 @@ def bound_alarms(
     mean = float(bound.mean())
     error = float(bound.std(ddof=1) / np.sqrt(len(bound)))
     diagnostics.update(plain_bound=mean, plain_bound_std_error=error)
-    if not mean - log_partition > max(
-        _MATERIAL, _STD_ERRORS * float(np.hypot(error, std_error))
-    ):  # also a NaN
+    # also a NaN
+    if not mean - log_partition > max(_MATERIAL, _STD_ERRORS * float(np.hypot(error, std_error))):
         return []
     seen = f"chains from random starts show that log Z is at least {mean:.2f} +- {error:.2f}"
     return [

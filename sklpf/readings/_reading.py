@@ -22,9 +22,8 @@ Curve = Callable[[NDArray], NDArray]  # log Z_k - log Z_0 (K,) of the independen
 
 _MOST_ROUNDING = 0.05  # nats
 _LARGEST_ERROR = 10.0  # nats
-SAMPLERS: dict[
-    str, Any
-] = {}  # name -> class of every estimator that leaves runs: it registers itself
+# name -> class of every estimator that leaves runs: it registers itself
+SAMPLERS: dict[str, Any] = {}
 
 
 class Reading(NamedTuple):

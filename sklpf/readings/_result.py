@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import check_level
 from sklpf._utils.tables import Readable, Rows, import_pandas
 from sklpf.readings._diagnostics import Diagnostic
 from sklpf.readings._summary import as_dataset, each_converged, in_a_line, in_rows
@@ -198,8 +198,11 @@ class PartitionResult(Readable):
         PartitionResult
             All else is the same.
         """
-        per_chain = {name for name, described in self.described.items() if described.per_chain}
-        kept = {name: value for name, value in self.diagnostics.items() if name not in per_chain}
+        kept = {
+            name: value
+            for name, value in self.diagnostics.items()
+            if name not in self.described or not self.described[name].per_chain
+        }
         return replace(self, draws=None, diagnostics=kept)
 
     def no_estimate(self, statement: str, alarm: Alarm) -> PartitionResult:
@@ -237,12 +240,19 @@ class PartitionResult(Readable):
         low, high : float or ndarray of shape (T,)
             In nats.
         """
-        if not isinstance(level, Real) or not 0 < level < 1:
-            raise ValueError(
-                f"level must lie strictly between 0 and 1, got {level!r}: a 95 % interval has"
-                " level=0.95"
-            )
-        below, above = self._margins(level)
+        check_level(level)
+        markov = -math.log1p(-level)
+        if self.statement == "lower bound":
+            below, above = markov, math.inf
+        elif self.statement == "upper bound":
+            below, above = math.inf, markov
+        elif self.statement == "enclosed":
+            below = above = self.std_error
+        elif self.statement in ("conservative, not a bound", "approximate"):
+            below = above = math.inf
+        else:
+            below = student_t.ppf(0.5 + level / 2, self.degrees_of_freedom) * self.std_error
+            above = below - self.bias
         with np.errstate(invalid="ignore"):  # -inf + inf, of a number that may be anything
             low = np.where(np.isposinf(below), -np.inf, self.log_partition - below)
             high = np.where(np.isposinf(above), np.inf, self.log_partition + above)
@@ -256,16 +266,3 @@ class PartitionResult(Readable):
 
     def _title(self) -> str:
         return self.method
-
-    def _margins(self, level):
-        markov = -math.log1p(-level)
-        if self.statement == "lower bound":
-            return markov, math.inf
-        if self.statement == "upper bound":
-            return math.inf, markov
-        if self.statement == "enclosed":
-            return self.std_error, self.std_error
-        if self.statement in ("conservative, not a bound", "approximate"):
-            return math.inf, math.inf
-        half = student_t.ppf(0.5 + level / 2, self.degrees_of_freedom) * self.std_error
-        return half, half - self.bias

@@ -62,7 +62,8 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
     `old` is the estimate that the last round began with, `first` the first chain of every group and
     the end.
     """
-    last, (used, shares, pooled) = rounds[-1], pool_crossed(first, rounds, old, rao_blackwell)
+    last = rounds[-1]
+    used, shares, pooled = pool_crossed(first, rounds, old, rao_blackwell)
     origin = pooled.origin
     curve, jackknifed = jackknife(pooled, N_GROUPS)
     chain = standard_error(

@@ -1,4 +1,4 @@
-"""A result in words: its line, its table, and what the main diagnostics mean."""
+"""A result as text: its line, its table, and its main diagnostics; and as an xarray.Dataset."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from numpy.typing import NDArray
 from sklpf._utils.progress import in_words
 from sklpf._utils.tables import from_to, import_xarray, short, with_error
 
-_ENDS: dict[str, tuple] = {
-    "high": (np.nanmin,),
-    "low": (np.nanmax,),
-    "": (np.nanmin, np.nanmax),
-}  # to show
+# which of several values are shown, by the side that is good
+_ENDS: dict[str, tuple] = {"high": (np.nanmin,), "low": (np.nanmax,), "": (np.nanmin, np.nanmax)}
 _REASONS_SHOWN = 3  # in one line
 
 

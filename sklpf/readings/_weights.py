@@ -13,10 +13,9 @@ from sklpf.reweighting import effective_sample_size
 from sklpf.runs import AnnealingRun, PopulationRun
 from sklpf.uncertainty import pareto_shape
 
-_FEWEST_EFFECTIVE, _ENOUGH_EFFECTIVE = (
-    5,
-    25.0,
-)  # the effective sample size must be n / 4, within these bounds
+# the effective sample size must be n / 4, within these bounds
+_FEWEST_EFFECTIVE = 5
+_ENOUGH_EFFECTIVE = 25.0
 
 
 def weight_diagnostics(log_weights) -> dict[str, Any]:

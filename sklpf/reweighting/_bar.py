@@ -117,9 +117,8 @@ def _log_sum(log_weights: NDArray[np.float64]) -> float:
 def _bracket(decreasing, one_end: float, other_end: float) -> tuple[float, float]:
     """Widen an interval around two guesses until it holds the root of a decreasing function."""
     low, high = min(one_end, other_end) - 1, max(one_end, other_end) + 1
-    width = max(
-        high - low, 1e-12 * max(abs(low), abs(high))
-    )  # a step that changes the numbers, whatever their size
+    # a step that changes the numbers, whatever their size
+    width = max(high - low, 1e-12 * max(abs(low), abs(high)))
     while decreasing(low) < 0:
         low = low - width
         width = 2 * width

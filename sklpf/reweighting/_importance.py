@@ -50,17 +50,14 @@ def mean_weight(log_weights: NDArray[np.float64]) -> MeanWeight:
     log_mean = float(log_mean_exp(log_weights))
     relative = np.exp(log_weights - log_mean)
     delta = float(relative.std(ddof=1) / np.sqrt(n))
-    without = np.log(
-        np.maximum(n - relative, np.finfo(float).tiny) / (n - 1)
-    )  # log mean of the others, less log_mean
+    # log mean of the others, less log_mean
+    without = np.log(np.maximum(n - relative, np.finfo(float).tiny) / (n - 1))
     jackknife = float(np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2)))
     return MeanWeight(log_mean, delta, jackknife)
 
 
 class SeenFromTarget(NamedTuple):
-    """Relative variance of a weight, and the share of weights that count, as chains from the target
-    say.
-    """
+    """Relative variance and effective share of the weights, as chains from the target say."""
 
     variance: float
     share: float
@@ -87,7 +84,7 @@ def seen_from_target(
     Returns
     -------
     SeenFromTarget
-        ``variance``, relative, and the ``share`` of weights that count.
+        ``variance``, relative, and the effective ``share`` of the weights.
     """
     up = float(log_mean_exp(log_weights))
     inverse = float(log_mean_exp(-log_weights))

@@ -43,9 +43,8 @@ def minimise(
         new_value, new_extra = evaluate(x + step)
         while new_value > value + 1e-12 * abs(value) and size > smallest:
             size /= 2
-            if (
-                size < smallest and fallback is not None
-            ):  # far off the Hessian may be nearly singular
+            # far off the Hessian may be nearly singular
+            if size < smallest and fallback is not None:
                 step = fallback(x, extra)
                 size = 1.0
                 new_value, new_extra = evaluate(x + step)

@@ -36,9 +36,9 @@ class AnnealingRun(Run):
         Log weights of chains from the target to the base: from exact starts the mean weight is
         unbiased for Z_0 / Z.
     starts : {"exact", "tempered", "given", "ends"} or None
-        What the chains that go down started from; "ends" are where chains arrived that had gone up.
+        What the reverse chains started from; "ends" are where forward chains arrived.
     acceptance : ndarray or None
-        Mean acceptance probability of the chains that go up at every level but the first, as a mean
+        Mean acceptance probability of the forward chains at every level but the first, as a mean
         over each segment of their way; None if no move is rejected.
     pilot : object or None
         Step sizes of the moves at some inverse temperatures, of moves that were tuned.
@@ -66,18 +66,13 @@ class Arrivals(NamedTuple):
 
 
 def anneal_up(path, transition, n, key, n_jobs=None, checkpoint=None) -> Arrivals:
-    """Chains that go up the whole ladder from exact base draws."""
+    """Forward chains through the whole ladder from exact base draws."""
     order = np.arange(len(path.ladder))
-    return _anneal(
-        path,
-        transition,
-        functools.partial(_from_base, path, key),
-        order,
-        n,
-        key,
-        n_jobs,
-        checkpoint,
-    )
+
+    def start(first, n):
+        return path.sample_base(n, Stream(key, first))
+
+    return _anneal(path, transition, start, order, n, key, n_jobs, checkpoint)
 
 
 def anneal_down(
@@ -111,8 +106,14 @@ def _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=
     blocks = equal_blocks(n, _LARGEST_BLOCK) if together is None else equal_blocks(n, together, 1)
     first = np.concatenate([[0], np.cumsum(blocks)])
     bounds = segments(len(order) - 1, path.n_moves_per_segment)
+
+    def begin(block):
+        state = start(int(first[block]), blocks[block])
+        memory = transition.init(path, state, Stream(key, int(first[block])).aside())
+        return state, memory, np.zeros(blocks[block]), np.empty(0)
+
     carries = run_segments(
-        functools.partial(_begin, path, transition, key, start, blocks, first),
+        begin,
         functools.partial(_advance, path, transition, key, first, order, bounds, reverse),
         len(blocks),
         len(bounds) - 1,
@@ -127,23 +128,11 @@ def _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=
     )
 
 
-def _from_base(path, key, first, n):
-    return path.sample_base(n, Stream(key, first))
-
-
 def _from_starts(path, key, starts, n_chains_per_start, first, n):
     state = path.take(starts, (first + np.arange(n)) // n_chains_per_start)
     if has(path, Completion):
         return path.complete(state, len(path.ladder) - 1, Stream(key, first))
     return state
-
-
-def _begin(
-    path, transition, key, start, blocks, first, block
-) -> tuple[Any, tuple, NDArray, NDArray]:
-    state = start(int(first[block]), blocks[block])
-    memory = transition.init(path, state, Stream(key, int(first[block])).aside())
-    return state, memory, np.zeros(blocks[block]), np.empty(0)
 
 
 def _advance(path, transition, key, first, order, bounds, reverse, block, segment, carry):

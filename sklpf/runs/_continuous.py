@@ -12,7 +12,7 @@ from sklpf._utils.parallel import run_segments
 from sklpf.reweighting import draw_betas, log_densities
 from sklpf.runs import _programs as programs
 from sklpf.runs._plain import weighted_summaries
-from sklpf.runs._plan import segments
+from sklpf.runs._plan import check_finite, segments
 from sklpf.runs._rounds import Setup
 from sklpf.runs._run import Run
 
@@ -72,8 +72,15 @@ def temper_continuously(setup: Setup, chains: list, log_pseudo_prior: NDArray, n
     `betas` on.
     """
     bounds = segments(n_redraws, max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw))
+
+    def begin(group):
+        state, memory, levels = chains[group]
+        none = np.empty((0, len(levels)))
+        summary = setup.path.summary(setup.path.take(state, [0]))
+        return state, memory, setup.path.ladder[levels], none, none, np.zeros((2, summary.shape[1]))
+
     carries = run_segments(
-        functools.partial(_begin, setup, chains),
+        begin,
         functools.partial(_advance, setup, log_pseudo_prior, bounds),
         setup.n_groups,
         len(bounds) - 1,
@@ -84,13 +91,6 @@ def temper_continuously(setup: Setup, chains: list, log_pseudo_prior: NDArray, n
     return *(np.concatenate(parts, axis=1).T.copy() for parts in (betas, gains)), np.array(
         summaries
     )
-
-
-def _begin(setup, chains, group):
-    state, memory, levels = chains[group]
-    none = np.empty((0, len(levels)))
-    summary = setup.path.summary(setup.path.take(state, [0]))
-    return state, memory, setup.path.ladder[levels], none, none, np.zeros((2, summary.shape[1]))
 
 
 def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
@@ -122,9 +122,4 @@ def _check_gains(gains):
             "continuous=True needs a base whose draws lie where the target has mass: the base draws"
             " points where the target is 0; take continuous=False, or another base"
         )
-    if not np.isfinite(gains).all():
-        raise ValueError(
-            "log_f gave values that are not finite; check the model's parameters and the path's"
-            " log_f"
-        )
-    return gains
+    return check_finite(gains)

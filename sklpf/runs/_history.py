@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-NO_ROUNDS = np.empty(
-    (0, 3)
-)  # of (R, 3): log Z in nats, its standard error, and the sweeps of all chains until then
+# of (R, 3): log Z in nats, its standard error, and the sweeps of all chains until then
+NO_ROUNDS = np.empty((0, 3))
 
 
 def with_round(

@@ -84,9 +84,8 @@ def _advance(setup, blocks, bounds, block, segment, carry):
     end = bounds[segment + 1]
     groups = blocks[block][:-1]
     group_of = np.repeat(groups, np.diff(setup.first)[groups])
-    at = _levels_passed(
-        np.arange(begin, end + 2), bounds[-1], log_weights.shape[1]
-    )  # before sweep begin, begin + 1, …
+    # before sweep begin, begin + 1, …
+    at = _levels_passed(np.arange(begin, end + 2), bounds[-1], log_weights.shape[1])
     rises = begin + 1 + np.flatnonzero(np.diff(at[1:-1]))
     for t, stop in zip([begin, *rises], [*rises, end]):
         old, new = at[t - begin], at[t + 1 - begin]

@@ -71,9 +71,8 @@ def anneal(path, transition, state, memory, levels, stream, reverse=False):
         if reverse:
             state, memory = transition.move(path, state, memory, levels[t], now, reverse=True)
         old, new = path.log_f(state, levels[t]), path.log_f(state, levels[t + 1])
-        log_weights += np.where(
-            new == -np.inf, new, new - old
-        )  # also of a chain whose weight is 0 already
+        # also of a chain whose weight is 0 already
+        log_weights += np.where(new == -np.inf, new, new - old)
         if not reverse:
             state, memory = transition.move(path, state, memory, levels[t + 1], now)
     return state, memory, log_weights

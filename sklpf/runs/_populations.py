@@ -22,7 +22,7 @@ from sklpf.runs._run import Run
 from sklpf.runs._waste_free import waste_free_fall, waste_free_step
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
-_LARGEST_BLOCK = 32  # of chains that go down
+_LARGEST_BLOCK = 32  # of reverse chains
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -79,13 +79,11 @@ class Population(NamedTuple):
     state: Any
     memory: tuple
     log_weights: NDArray[np.float64]  # (N,), with a mean of 1 on the way, since the last resampling
-    log_mean: NDArray[
-        np.float64
-    ]  # (): log of the product of the mean weights at earlier resamplings
+    # (): log of the product of the mean weights at earlier resamplings
+    log_mean: NDArray[np.float64]
     ancestors: NDArray[np.int64]  # (N,)
-    records: NDArray[
-        np.float64
-    ]  # (levels passed, 4): log mean, effective size, resampled, sum of acceptance
+    # (levels passed, 4): log mean, effective size, resampled, sum of acceptance
+    records: NDArray[np.float64]
 
 
 def climb(
@@ -107,8 +105,16 @@ def climb(
     resampled.
     """
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
+    n = n_particles
+
+    def begin(block) -> Population:
+        stream = Stream(key, block * n)
+        state = path.sample_base(n, stream)
+        memory = transition.init(path, state, stream.aside())
+        return Population(state, memory, np.zeros(n), np.zeros(()), np.arange(n), np.empty((0, 4)))
+
     return run_segments(
-        functools.partial(_begin, path, transition, key, n_particles),
+        begin,
         functools.partial(_advance, path, transition, key, resample_at, chain_length, bounds),
         n_populations,
         len(bounds) - 1,
@@ -116,13 +122,6 @@ def climb(
         checkpoint=checkpoint,
         stage="populations",
     )
-
-
-def _begin(path, transition, key, n, block) -> Population:
-    stream = Stream(key, block * n)
-    state = path.sample_base(n, stream)
-    memory = transition.init(path, state, stream.aside())
-    return Population(state, memory, np.zeros(n), np.zeros(()), np.arange(n), np.empty((0, 4)))
 
 
 def _advance(
@@ -180,14 +179,18 @@ def _step(path, transition, resample_at, stream, level, population) -> tuple[Pop
 def descend(
     path, transition, starts, key, n_jobs=None, checkpoint=None, chain_length=None
 ) -> NDArray[np.float64]:
-    """log f_(k+1) - log f_k (n, K - 1) of chains that go down from the target; see
-    `PopulationRun`.
-    """
+    """log f_(k+1) - log f_k (n, K - 1) of reverse chains; see `PopulationRun`."""
     blocks = equal_blocks(n_chains(starts), path.n_chains_per_block or _LARGEST_BLOCK, 1)
     first = np.concatenate([[0], np.cumsum(blocks)])
     bounds = segments(len(path.ladder) - 1, path.n_moves_per_segment)
+
+    def begin(block):
+        state = path.take(starts, np.arange(first[block], first[block + 1]))
+        memory = transition.init(path, state, Stream(key, int(first[block])).aside())
+        return state, memory, np.empty((blocks[block], 0))
+
     carries = run_segments(
-        functools.partial(_begin_down, path, transition, starts, key, first),
+        begin,
         functools.partial(_advance_down, path, transition, key, chain_length, first, bounds),
         len(blocks),
         len(bounds) - 1,
@@ -196,12 +199,6 @@ def descend(
         stage="down",
     )
     return np.concatenate([rises for _, _, rises in carries])[:, ::-1].copy()
-
-
-def _begin_down(path, transition, starts, key, first, block):
-    state = path.take(starts, np.arange(first[block], first[block + 1]))
-    memory = transition.init(path, state, Stream(key, int(first[block])).aside())
-    return state, memory, np.empty((first[block + 1] - first[block], 0))
 
 
 def _advance_down(path, transition, key, chain_length, first, bounds, block, segment, carry):

@@ -66,7 +66,8 @@ def waste_free_fall(path, transition, chain_length, key, first, step, state, mem
 
 def _walk(path, transition, start, level, n_moves, stream, reverse=False) -> list[tuple]:
     """State and memory after each of some moves at a level."""
-    (state, memory), passed = start, []
+    state, memory = start
+    passed = []
     levels = np.full((2, n_chains(state)), level)
     for move in range(n_moves):
         now = stream.at(stream.step + move)

@@ -196,9 +196,8 @@ def check_transition(
         if level > 0:
             old, new = path.log_f(state, levels - 1), path.log_f(state, levels)
             with np.errstate(invalid="ignore"):
-                log_weights = log_weights + np.where(
-                    new == -np.inf, new, new - old
-                )  # 0 of a density stays 0
+                # 0 of a density stays 0
+                log_weights = log_weights + np.where(new == -np.inf, new, new - old)
         moved, new_memory = transition.move(path, state, memory, levels, stream.at(2 * level + 1))
         back = transition.move(path, state, memory, levels, stream.at(2 * level + 2), reverse=True)
         features = _features(path, flat, directions, (state, memory), (moved, new_memory), back)

@@ -432,10 +432,9 @@ def _make_logistic(rng):
     }
 
 
-_LOGISTIC, _LOGISTIC_STD_ERROR = (
-    -55.2230,
-    0.0004,
-)  # log Z, from tests/benchmarks/density_coverage.py --reference
+# log Z, from tests/benchmarks/density_coverage.py --reference
+_LOGISTIC = -55.2230
+_LOGISTIC_STD_ERROR = 0.0004
 
 _MAKERS: dict[str, Callable[[np.random.Generator], tuple[_Target, dict[str, Any]]]] = {
     **{

@@ -210,12 +210,12 @@ class HiddenModePath(TemperedPath):
 
     def gibbs(self, state, levels, stream: Stream, reverse: bool = False):
         """Draw every unit in turn given the others, in the opposite order if `reverse`."""
-        increments = np.diff(
-            self._gain_of_count()
-        )  # of one unit more, given the count of the others
+        # of one unit more, given the count of the others
+        increments = np.diff(self._gain_of_count())
         on = expit(self.ladder[:, np.newaxis] * increments)[levels]
         uniforms = stream.generator().random(state.shape)
-        state, chains = state.copy(), np.arange(len(state))
+        state = state.copy()
+        chains = np.arange(len(state))
         count = state.sum(axis=1, dtype=int)
         for unit in reversed(range(self.n_units)) if reverse else range(self.n_units):
             count -= state[:, unit]

@@ -24,22 +24,17 @@ from sklpf.transitions import default_move
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 
 _PILOT, _TUNE, _ANNEAL, _FOLLOW = range(4)  # what random streams are for
-# after so many levels of the ladder particles may be resampled
 _N_GROUPS = 10
-_LEVELS_AT_ONCE = 5
-_FEWEST, _MOST_APART = (
-    0.5,
-    1.0,
-)  # share of the particles that count in one step; nats between groups
-_N_CHAINS, _N_LEVELS, _SLOPE, _GAIN = (
-    100,
-    100,
-    2.0,
-    0.2,
-)  # of equation 24: r_k in proportion to exp(2 beta_k), alpha
-# of every tempered chain after an update, and at the start
-_SWEEPS = 5
-_PILOT_SWEEPS = 400
+_LEVELS_AT_ONCE = 5  # levels of the ladder from one resampling to the next
+_FEWEST = 0.5  # effective share of the particles after a single step
+_MOST_APART = 1.0  # nats between groups
+# of tempered chains
+_N_CHAINS = 100
+_N_LEVELS = 100
+_SLOPE = 2.0  # r_k is in proportion to exp(2 beta_k)
+_GAIN = 0.2  # alpha of equation 24
+_SWEEPS = 5  # of every chain after an update
+_PILOT_SWEEPS = 400  # of every chain at the start
 
 
 class Estimate(NamedTuple):
@@ -60,10 +55,11 @@ class Estimate(NamedTuple):
 class Particles:
     """Independent groups of particles at a model's target, weighted whenever its parameters change.
 
-    `start` draws them from the base and takes them up a ladder; `update` weights them by log f_new
-    - log f_old where they stand, and moves them. Both are steps of one sequential Monte Carlo
-      sampler (Jarzynski 1997; Del Moral et al. 2006): within a group particles are resampled when
-      fewer than half of them count. The 10 groups' estimates of Z are independent and unbiased.
+    `start` draws them from the base and takes them up a ladder; `update` weighs them by f_new /
+    f_old where they stand, and moves them. Both are steps of one sequential Monte Carlo sampler
+    (Jarzynski 1997; Del Moral et al. 2006): within a group particles are resampled when their
+    effective number is below half of theirs. The 10 groups' estimates of Z are independent and
+    unbiased.
 
     Parameters
     ----------
@@ -124,9 +120,9 @@ class Particles:
         """log Z of the target that was followed last, with the jackknife's error over groups, and
         that of all weights.
 
-        The weights are added up by the particle that they descend from. The errors are inf,
-        unknown, once a single step has left less than half of all particles, or where groups differ
-        by more than a nat: their mean then rests on weights that were not seen.
+        The weights are added up by the particle that they descend from. The errors are unknown,
+        inf, once a single step has left an effective number below half of all particles, or where
+        groups differ by more than a nat: the mean then depends on weights that were not seen.
         """
         groups = self.log_means + log_mean_exp(self.log_weights.reshape(_N_GROUPS, -1), axis=1)
         value, std_error = jackknife(lambda keep: log_mean_exp(groups[keep]), _N_GROUPS)
@@ -148,9 +144,7 @@ class Particles:
         return check_finite(gain, allow_zero=path.has_walls), state
 
     def _move(self, levels, stream) -> None:
-        """Move at each of the levels but the first, weighted on the way, after resampling where it
-        is needed.
-        """
+        """Resample where that is needed, then weigh and move at all levels but the first."""
         self._resample(stream.aside())
         levels = np.repeat(levels[:, np.newaxis], self.n_chains, axis=1)
         with np.errstate(invalid="ignore"):
@@ -161,12 +155,12 @@ class Particles:
         self.n_moves += gain.size * (len(levels) - 1)
 
     def _weigh(self, gain) -> None:
-        """Multiply the weights, and see how many particles count by this step alone."""
+        """Multiply the weights, and note the effective share of particles of this step alone."""
         self.log_weights = check_finite(self.log_weights + gain, allow_zero=self.path.has_walls)
         self.fewest = min(self.fewest, effective_sample_size(gain) / len(gain))
 
     def _resample(self, stream) -> None:
-        """Resample the groups in which too few particles count (systematically)."""
+        """Resample the groups with a low effective number of particles (systematically)."""
         by_group = self.log_weights.reshape(_N_GROUPS, -1)
         n = by_group.shape[1]
         effective = effective_sample_size(by_group, axis=1)
@@ -183,7 +177,8 @@ class Particles:
         by_group[poor] = 0.0
         self.log_weights = by_group.ravel()
         chosen = index.ravel()
-        self.state, self.memory = self.path.take(self.state, chosen), take(self.memory, chosen)
+        self.state = self.path.take(self.state, chosen)
+        self.memory = take(self.memory, chosen)
         self.ancestors = self.ancestors[chosen]
 
 

@@ -62,5 +62,6 @@ class Settled:
         if not hasattr(trainer, "learning_rate") or self.n_rates == _FEWEST_RATES:
             return True
         trainer.learning_rate *= _LOWERED
-        self.n_rates, self.began = self.n_rates + 1, len(self.curve)
+        self.n_rates += 1
+        self.began = len(self.curve)
         return False

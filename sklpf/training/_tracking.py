@@ -51,10 +51,10 @@ class LogPartitionTracker:
     Particles that live at the model are taken along the straight line from its parameters after one
     pass to those after the next, in as many steps as their weights ask for. That is far shorter
     than the way that training takes, whose steps to and fro would add up. A full estimate from the
-    base takes the place of the particles after passes 1, 2, 4, 8, … and whenever the standard error
-    that all particles' weights give exceeds `max_std_error`, if it is the more precise one by that
-    error, or if the two differ by more than chance. The standard error that is reported comes from
-    ten groups of particles, and does not fall between full estimates.
+    base is made after passes 1, 2, 4, 8, … and whenever the standard error by all weights of the
+    particles exceeds `max_std_error`. It takes the place of the particles if its own such error is
+    smaller, or if the two differ by more than chance. The standard error that is reported comes
+    from ten groups of particles, and does not fall between full estimates.
 
     Parameters
     ----------
@@ -131,9 +131,8 @@ class LogPartitionTracker:
         if self.estimates:
             self._follow()
             estimate = self.chains.estimate()
-            largest = max(
-                estimate.std_error, self.estimates[-1].std_error
-            )  # errors add up: a lower one is chance
+            # errors add up: a lower one is chance
+            largest = max(estimate.std_error, self.estimates[-1].std_error)
             estimate = estimate._replace(std_error=largest)
         if estimate is None or self._anchor_is_due(estimate):
             estimate = self._anchor(estimate)

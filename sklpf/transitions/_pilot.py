@@ -17,12 +17,15 @@ from sklpf.transitions._base import Transition
 
 _FEWEST_CHAINS = 64
 _MOST_CHAINS = 400
-_N_MOVES, _FEWEST_MOVES = 768, 6  # of all chains at a level; of each
+_N_MOVES = 768  # of all chains at a level
+_FEWEST_MOVES = 6  # of each
 _N_FIRST_MOVES = 40  # at the base, where no step size is known yet
 _MOST_LEVELS = 200
-_FEWEST_EFFECTIVE = 0.7  # share of the chains that must count after a step up
-_NEIGHBOURS = 2  # levels on either side, over which step sizes are averaged where there are
-_MANY_LEVELS = 10  # times as many: those of few levels are too different
+_FEWEST_EFFECTIVE = 0.7  # effective share of the chains after a step up
+# Step sizes are averaged over so many levels on either side, if there are ten times as many:
+# those of few levels are too different.
+_NEIGHBOURS = 2
+_MANY_LEVELS = 10
 _SMALLEST_BETA = 1e-50  # first step up
 _LARGEST_STEP = 2.0  # in scales of the density
 

@@ -52,8 +52,7 @@ def jackknife(estimate: Callable[[NDArray], ArrayLike], n_groups: int) -> tuple[
     everything = np.arange(n_groups)
     value = np.asarray(estimate(everything), dtype=float)
     without = np.array([estimate(np.delete(everything, g)) for g in range(n_groups)], dtype=float)
-    with np.errstate(
-        invalid="ignore"
-    ):  # an estimate that is infinite without some group has no error
+    # an estimate that is infinite without some group has no error
+    with np.errstate(invalid="ignore"):
         spread = np.sum((without - without.mean(axis=0)) ** 2, axis=0)
     return value, np.sqrt((n_groups - 1) / n_groups * spread)

@@ -134,7 +134,7 @@ def test_it_is_a_path():
     ("options", "error", "sentence"),
     [
         ({"log_likelihood": 3}, TypeError, "log_likelihood must be a function"),
-        ({"n_dimensions": 0}, ValueError, "positive whole number"),
+        ({"n_dimensions": 0}, ValueError, "an integer of at least 1"),
         ({"names": ["a", "b"]}, ValueError, "names must name each of the 1 parameters"),
         ({"log_likelihood": lambda x: x}, ValueError, "a number for each point"),
         ({"transform": lambda u: 0.5}, ValueError, "parameters of each point"),

@@ -46,9 +46,10 @@ def starting_parameters(X: NDArray, sizes: Sequence[int], rng: np.random.RandomS
     if n_components > n:  # components that no content drives by itself
         content[n:] = rng.standard_normal((n_components - n, n_content)) / np.sqrt(n_content)
     style = rng.exponential(size=(n_components, n_style))
+    # E (Psi d)² = 1
     style /= np.sqrt(
         style.sum(axis=1, keepdims=True) ** 2 + np.sum(style**2, axis=1, keepdims=True)
-    )  # E (Psi d)² = 1
+    )
     return Parameters(independent_components(X, n_components, rng), content, style)
 
 

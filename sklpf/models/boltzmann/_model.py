@@ -20,8 +20,8 @@ from sklpf._utils.random import Stream, draw_seed, stream_key
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
-from sklpf.models._scoring import SCORING, ScoreInterval, default_estimator
-from sklpf.models._validation import all_or_nothing, check_fitted, check_n_samples, check_vector
+from sklpf.models._scoring import SCORING, ScoreInterval
+from sklpf.models._validation import all_or_nothing, check_fitted, check_vector
 from sklpf.models.boltzmann._learning import (
     Pairs,
     Penalty,
@@ -441,13 +441,8 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         X : ndarray of shape (n_samples, n_features)
             Rows of 0 and 1.
         """
-        path = self.path()
-        check_n_samples(n_samples)
-        rng = np.random.default_rng(draw_seed(random_state))
-        estimator: Any = self.partition_estimator
-        if not hasattr(estimator, "sample"):
-            estimator = default_estimator(path).set_params(n_jobs=self.n_jobs)
-        return estimator.sample(path, n_samples, rng).x.astype(np.float64)
+        _, state = self._draw(n_samples, random_state)
+        return state.x.astype(np.float64)
 
     def _validate(self, X):
         check_fitted(self)
@@ -461,9 +456,6 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     }
     _discrete = True
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
-
-    def _fitted_arrays(self):
-        return self.couplings_, self.intercept_, np.array(self.offset_), self.mean_
 
     def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         X = self._validate(X)

@@ -125,8 +125,6 @@ class FactorialPath(KernelPath):
     def _pack(self):
         from sklpf.models.factorial._path_kernels import Row
 
-        if self.n_rows is not None:
-            raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
         return Row(self._gram(), read_only(self.statistics[:-1]), float(self.statistics[-1]))
 
     def _gram(self):

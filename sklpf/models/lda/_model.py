@@ -748,8 +748,8 @@ class LatentDirichletAllocation(
 def _per_word(documents: Scored, n_tokens: NDArray[np.float64]) -> Scored:
     """What documents score per word.
 
-    The mean of the values is the ratio R = sum l_d / sum n_d, and their spread is that of l_d - R
-    n_d, by which the error of a ratio of two means is computed to first order.
+    The mean of the values is the ratio R = sum l_d / sum n_d. Their spread is that of l_d - R n_d,
+    which gives the error of a ratio of two means to first order.
     """
     values = documents.values
     mean_length = n_tokens.mean()

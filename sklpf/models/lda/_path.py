@@ -147,8 +147,6 @@ class LDAPath(KernelPath):
     def _pack(self):
         from sklpf.models.lda._path_kernels import Document
 
-        if self.n_rows is not None:
-            raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
         n_words, n_topics = self.log_topics.shape
         alpha = self.doc_topic_prior
         drawn = np.arange(self.counts.sum() + 1)

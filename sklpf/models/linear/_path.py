@@ -23,11 +23,11 @@ class LinearPath(LatentRowsPath):
     """Causes a of x = Phi a + noise_std N(0, I) for each row x (Sohl-Dickstein & Culpepper 2012,
     eq. 30 to 32).
 
-    The base is the causes' posterior under a Gaussian prior N(0, tau^2 I), with tau^2 = 2 where
-    theirs is Laplace, as that has this variance, and 1 where it is Gaussian, so that base and
-    target are then the same. Chains live in coordinates y with a = mu(x) + R y, in which the base
-    is N(0, I); R Rᵀ = (Phiᵀ Phi / noise_std² + I / tau²)⁻¹ is shared by all rows. The likelihood is
-    a part of base and target, and log f_1 - log f_0 is a sum over the causes.
+    The base is the posterior of the causes under a Gaussian prior N(0, tau^2 I) of the same
+    variance: tau^2 = 2 where their prior is Laplace, and 1 where it is Gaussian, when base and
+    target are the same. Chains live in coordinates y with a = mu(x) + R y, in which the base is
+    N(0, I); R Rᵀ = (Phiᵀ Phi / noise_std² + I / tau²)⁻¹ is shared by all rows. The likelihood is a
+    part of base and target, and log f_1 - log f_0 is a sum over the causes.
 
     Parameters
     ----------
@@ -174,9 +174,8 @@ class GaussianPosterior:
         self._width = width
         self._n_features = components.shape[1]
         with np.errstate(over="ignore"):
-            self._scales = np.hypot(
-                np.sqrt(width) * self._values, noise_std
-            )  # of x along the right vectors
+            # of x along the right vectors
+            self._scales = np.hypot(np.sqrt(width) * self._values, noise_std)
         stds = noise_std * np.sqrt(width) / self._scales
         self.root = (left * stds) @ left.T
         if len(components) > len(stds):  # directions that x says nothing about

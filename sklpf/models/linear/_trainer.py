@@ -52,9 +52,8 @@ def independent_components(
     components = np.zeros((n_components, X.shape[1]))
     if rank == 0:
         return components
-    whitening = right[:rank] * (
-        values[:rank, np.newaxis] / np.sqrt(len(X))
-    )  # white rows @ whitening are those of X
+    # white rows @ whitening are those of X
+    whitening = right[:rank] * (values[:rank, np.newaxis] / np.sqrt(len(X)))
     rotation = _rotation(X @ right[:rank].T * (np.sqrt(len(X)) / values[:rank]), rng)
     share = _SHARE if n_components > rank else 1.0
     components[:rank] = np.sqrt(share) * rotation @ whitening
@@ -90,9 +89,8 @@ def sparse_causes(X: NDArray, components: NDArray, noise_std: float) -> NDArray[
     """Return the causes of greatest posterior density of every row, (n, n_components), where their
     prior is Laplace.
     """
-    size = (
-        float(np.abs(components).max(initial=0.0)) or 1.0
-    )  # numbers of about 1, whatever the units
+    # numbers of about 1, whatever the units
+    size = float(np.abs(components).max(initial=0.0)) or 1.0
     alpha = (noise_std / size) ** 2 / X.shape[1]  # Lasso divides squares by the number of features
     causes = np.empty((len(X), len(components)))
     with warnings.catch_warnings():
@@ -148,9 +146,8 @@ class LaplaceCauses:
         """Move the components along the natural gradient."""
         causes = self._causes(position)
         slope = causes.T @ np.sign(causes) / len(causes) - np.eye(len(self.components))
-        step = _STEP / max(
-            1.0, float(np.linalg.norm(slope, 2))
-        )  # far from the optimum a slope may be large
+        # far from the optimum a slope may be large
+        step = _STEP / max(1.0, float(np.linalg.norm(slope, 2)))
         self._set(self.components + rate * step * slope @ self.components)
 
     def loss(self, position: NDArray[np.float64]) -> float:
@@ -163,9 +160,8 @@ class LaplaceCauses:
         n_components = len(self.components)
         spread = np.linalg.norm(self._posterior.root, axis=0)
         ratio = self._center / (np.sqrt(2) * spread)
-        length = spread * np.sqrt(2 / np.pi) * np.exp(-(ratio**2)) + self._center * erf(
-            ratio
-        )  # E |a| at the base
+        # E |a| at the base
+        length = spread * np.sqrt(2 / np.pi) * np.exp(-(ratio**2)) + self._center * erf(ratio)
         at_base = np.sum((self._center**2 + spread**2) / (2 * WIDTH) - length, axis=1)
         at_target = values_at(self._density, position).gain
         log_base = self._posterior.log_likelihood(self.X) + n_components * (

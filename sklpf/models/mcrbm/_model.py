@@ -293,8 +293,8 @@ class MeanCovarianceRBM(EnergyBasedModel):
         self._keep(family.unpack(parameters))
 
     def _keep(self, units):
-        self.factors_, self.pooling_, self.mean_components_, *intercepts, self.noise_std_ = units
-        self.intercept_covariance_, self.intercept_mean_, self.intercept_visible_ = intercepts
+        for name, value in zip(self._unit_attributes, units):
+            setattr(self, name, value)
 
     _fitted_shapes = {
         "factors_": ("n_factors", "n_features"),
@@ -341,22 +341,13 @@ class MeanCovarianceRBM(EnergyBasedModel):
         check_fitted(self)
         return MeanCovariancePath(self._units(), self.mean_, self.scale_)
 
+    _unit_attributes = tuple(_fitted_shapes)[: len(Units._fields)]  # in the order of `Units`
+
     def _units(self):
-        return Units(
-            self.factors_,
-            self.pooling_,
-            self.mean_components_,
-            self.intercept_covariance_,
-            self.intercept_mean_,
-            self.intercept_visible_,
-            self.noise_std_,
-        )
+        return Units(*(getattr(self, name) for name in self._unit_attributes))
 
     def _log_density(self, X):
         return self._units().log_density(self._coordinates(X))
-
-    def _fitted_arrays(self):
-        return tuple(np.asarray(part) for part in (*self._units(), self.mean_, self.scale_))
 
 
 def _first_units(family, rng) -> Units:

@@ -298,9 +298,6 @@ class ProductOfExperts(EnergyBasedModel):
     def _log_density(self, X):
         return self._experts().log_density(X - self.mean_)
 
-    def _fitted_arrays(self):
-        return self.components_, self.exponents_, self.mean_
-
 
 def _whitening(X, n: int) -> NDArray[np.float64]:
     """A matrix W with rows (x - mean) @ W of n principal components, of standardised columns, with

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,12 +18,11 @@ from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, Options, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
-from sklpf.models._scoring import SCORING, default_estimator
+from sklpf.models._scoring import SCORING
 from sklpf.models._validation import (
     all_or_nothing,
     check_fitted,
     check_indices,
-    check_n_samples,
     check_vector,
     validate_rows,
 )
@@ -459,13 +458,8 @@ class BernoulliRBM(
         X : ndarray of shape (n_samples, n_features)
             Rows of 0 and 1, in the dtype of `components_`.
         """
-        path = self.path()
-        check_n_samples(n_samples)
-        rng = np.random.default_rng(draw_seed(random_state))
-        estimator: Any = self.partition_estimator
-        if not hasattr(estimator, "sample"):
-            estimator = default_estimator(path).set_params(n_jobs=self.n_jobs)
-        return np.asarray(estimator.sample(path, n_samples, rng).v, dtype=self.components_.dtype)
+        _, state = self._draw(n_samples, random_state)
+        return np.asarray(state.v, dtype=self.components_.dtype)
 
     # -- what the likelihood asks for
     _fitted_shapes = {
@@ -476,10 +470,6 @@ class BernoulliRBM(
     }
     _discrete = True
     _impossible = "they hold values other than 0 and 1, of which the model has none; binarise X"
-
-    def _fitted_arrays(self):
-        """The arrays that the path is made of."""
-        return self.components_, self.intercept_visible_, self.intercept_hidden_, self.visible_mean_
 
     def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """log f of every row, and which are binary."""
