@@ -146,7 +146,8 @@ importance = logsumexp(log_weights, axis=0) - np.log(n_draws)
 print(f"encoder's bound:       {bound.mean():.2f} nats a row")
 print(f"importance weighting:  {importance.mean():.2f}")
 print(
-    f"from_decoder:          {from_prior.mean():.2f}, each row ± {errors.max():.2f}"
+    f"from_decoder:          {from_prior.mean():.2f},"
+    f" each row ± {errors.max():.2f}"
 )
 
 # %%

@@ -241,7 +241,7 @@ def test_words_with_their_columns_are_ordered_by_these(lda):
     )
     with pytest.raises(
         TypeError,
-        match="feature_names must be words in the order of the columns of X, .* got a set",
+        match="feature_names must be words in the order of the columns of X, .* got set",
     ):
         TopicsDisplay.from_estimator(lda, set(words))
 

@@ -3,6 +3,8 @@
 import contextlib
 import io
 import re
+import sys
+import types
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +27,9 @@ def run(file):
     """
     blocks = re.findall(r"```python\n(.*?)```", text(file), flags=re.DOTALL)
     assert blocks, f"{file} has no python block"
-    namespace, printed = {}, []
+    module = types.ModuleType(re.sub(r"\W", "_", file))
+    sys.modules[module.__name__] = module  # where pickle looks for the classes of the page
+    namespace, printed = module.__dict__, []
     for block in blocks:
         with contextlib.redirect_stdout(io.StringIO()) as output:
             exec(compile(block, file, "exec"), namespace)
