@@ -1,14 +1,19 @@
-"""The site: `python -m sphinx -n -W --keep-going doc doc/_build/html` builds it, without
-a network.
+"""The site, which needs no network to be built or read.
+
+Built by `python -m sphinx -n -W --keep-going doc doc/_build/html`.
 """
 
 import contextlib
 import importlib.metadata
 import os
+import re
 import tomllib
 import warnings
 from pathlib import Path
 
+import matplotlib.pyplot as plt
+from docutils.nodes import SkipNode
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.ext import autosummary
 
 ROOT = Path(__file__).parents[1]
@@ -25,6 +30,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "myst_parser",
+    "sphinx_design",
     "sphinxcontrib.bibtex",
     "sphinx_gallery.gen_gallery",
 ]
@@ -41,32 +47,67 @@ default_role = "literal"
 suppress_warnings = ["config.cache"]  # functions in the gallery's options
 
 # Markdown
-myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
+myst_enable_extensions = [
+    "attrs_inline",
+    "colon_fence",
+    "deflist",
+    "dollarmath",
+]
 myst_heading_anchors = 3
 bibtex_bibfiles = [file.name for file in Path(__file__).parent.glob("*.bib")]
 bibtex_reference_style = "author_year"
 
-# API reference: what a class has from this package; scikit-learn documents what comes from there
+# Formulas as MathML, which browsers typeset by themselves
+html_math_renderer = "mathml"
+
+
+def visit_math(self, node):
+    """Write a formula within a line."""
+    self.body.append(tex2mathml(node.astext()))
+    raise SkipNode
+
+
+def visit_math_block(self, node):
+    """Write a formula on a line of its own, which scrolls if it is too wide."""
+    formula = tex2mathml(node.astext(), as_block=True)
+    self.body.append(f'<div class="formula">{formula}</div>')
+    raise SkipNode
+
+
+# API reference: what a class has from this package; scikit-learn documents the
+# rest
 autosummary_generate = True
-autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.", "sect.")  # which end no sentence
+autosummary.WELL_KNOWN_ABBREVIATIONS += (
+    "eq.",
+    "eqs.",
+    "sect.",
+)  # which end no sentence
 autodoc_typehints = "none"
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False
 
 
 def skip_others(app, what, name, member, skip, options):
-    """True for members that scikit-learn or the standard library gave a class."""
-    function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+    """True for members from scikit-learn or the standard library."""
+    function = getattr(member, "fget", None) or getattr(
+        member, "__func__", member
+    )
     module = getattr(function, "__module__", None) or type(function).__module__
     return (
         True
-        if module.split(".")[0] in ("sklearn", "builtins", "typing") and callable(function)
+        if module.split(".")[0] in ("sklearn", "builtins", "typing")
+        and callable(function)
         else None
     )
 
 
 # Gallery
 STRICT = contextlib.ExitStack()
+
+
+def colours(gallery_conf, file):
+    """Pictures in colours that colour-blind readers can tell apart."""
+    plt.style.use("tableau-colorblind10")
 
 
 def warnings_are_errors(gallery_conf, file, when):
@@ -82,10 +123,16 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": "/plot_",
-    "reset_modules": ("matplotlib", warnings_are_errors),
+    "reset_modules": ("matplotlib", colours, warnings_are_errors),
     "reset_modules_order": "both",
     "parallel": True,  # as many processes as sphinx-build -j says
-    "within_subsection_order": "FileNameSortKey",
+    "subsection_order": [
+        "../examples/models",
+        "../examples/evidence",
+        "../examples/training",
+        "../examples/estimators",
+    ],
+    "within_subsection_order": "ExampleTitleSortKey",
     "backreferences_dir": "auto_examples/backreferences",
     "doc_module": ("sklpf",),
     "reference_url": {"sklpf": None},
@@ -107,7 +154,7 @@ html_theme_options = {
     "github_url": SOURCE,
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
@@ -115,7 +162,7 @@ html_theme_options = {
 
 
 def add_fragments(app, docname, source):
-    """Put what is not released yet into the changelog, by kind, where the next release will."""
+    """Put what is not released yet into the changelog, by kind."""
     if docname != "changelog":
         return
     kinds = {kind["directory"]: kind["name"] for kind in CHANGES["type"]}
@@ -127,12 +174,39 @@ def add_fragments(app, docname, source):
             for file in fragments
             if file.name.endswith(f".{kind}.md")
         ]
-        items = [f"- {'  '.join(text.strip().splitlines(keepends=True))}" for text in texts]
+        items = [
+            f"- {'  '.join(text.strip().splitlines(keepends=True))}"
+            for text in texts
+        ]
         parts += [f"### {name}", "\n".join(items)] if items else []
     start = CHANGES["start_string"]
     source[0] = source[0].replace(start, "\n\n".join([start, *parts]) + "\n")
 
 
+def list_public_names(app, docname, source):
+    """Put one table of all names in the reference into its index."""
+    if docname != "api/index":
+        return
+    names = set()
+    for page in (ROOT / "doc" / "api").glob("*.md"):
+        for section in page.read_text(encoding="utf-8").split(
+            ".. currentmodule:: "
+        )[1:]:
+            module = section.split("\n", 1)[0]
+            names |= {
+                f"{module}.{name}"
+                for name in re.findall(r"^ {3}(\w+)$", section, re.M)
+            }
+    rows = sorted(names, key=lambda name: name.rpartition(".")[2].lower())
+    table = ["```{eval-rst}", ".. autosummary::", "   :nosignatures:", ""]
+    table += [f"   ~{name}" for name in rows] + ["```"]
+    source[0] = source[0].replace("<!-- table -->", "\n".join(table))
+
+
 def setup(app):
+    app.add_html_math_renderer(
+        "mathml", (visit_math, None), (visit_math_block, None)
+    )
+    app.connect("source-read", list_public_names)
     app.connect("source-read", add_fragments)
     app.connect("autodoc-skip-member", skip_others)

@@ -10,7 +10,7 @@ import runpy
 import tomllib
 
 import pytest
-from pages import PAGES, ROOT, run, text
+from pages import PAGES, ROOT, agree, check_outputs, text
 
 import sklpf
 
@@ -20,25 +20,6 @@ API = sorted(
     for file in (ROOT / "sklpf").glob("*/__init__.py")
     if file.parent.name not in ("kernels", "_utils")
 )
-NUMBER = r"-?\d+(?:\.\d+)?"
-
-
-def agree(said, printed):
-    """Whether two texts have the same words, and numbers that differ by at most two units in the
-    last place shown.
-
-    Chains and fits are the same bits on one machine. On another one sums are rounded otherwise,
-    which is all that is allowed for here: two runs that differ by Monte-Carlo errors don't agree.
-    """
-    if re.sub(NUMBER, "#", said).split() != re.sub(NUMBER, "#", printed).split():
-        return False
-    for a, b in zip(re.findall(NUMBER, said), re.findall(NUMBER, printed)):
-        decimals = len(a.partition(".")[2])
-        if decimals != len(b.partition(".")[2]) or abs(
-            float(a) - float(b)
-        ) > 2.01 * 10**-decimals * bool(decimals):
-            return False
-    return True
 
 
 @pytest.mark.parametrize(
@@ -57,17 +38,21 @@ def test_outputs_agree_but_for_rounding(printed, same):
 
 
 def test_readme_prints_what_it_says():
-    said = re.findall(r"```python\n.*?```\n\n```text\n(.*?)```", text("README.md"), flags=re.DOTALL)
-    printed = run("README.md")[1]
-    assert len(said) == len(printed)
-    for a, b in zip(said, printed):
-        assert agree(a, b), f"README.md says\n{a}\nbut its code prints\n{b}"
+    assert check_outputs("README.md")
+
+
+@pytest.mark.parametrize("file", ["README.md", *PAGES])
+def test_code_is_as_wide_as_its_column(file):
+    """The column of text holds 80 characters at the widths of most windows."""
+    blocks = re.findall(r"^```(?:python|py)\n(.*?)^```", text(file), re.S | re.M)
+    wide = [line for block in blocks for line in block.splitlines() if len(line) > 80]
+    assert not wide
 
 
 @pytest.mark.large
 def test_readme_says_what_its_example_prints(tmp_path, monkeypatch):
     script, said = re.search(
-        r"```bash\n[^`]*?(examples/\w+\.py)\n```\n\n```text\n(.*?)```", text("README.md"), re.S
+        r"```bash\n[^`]*?(examples/\w+/\w+\.py)\n```\n\n```text\n(.*?)```", text("README.md"), re.S
     ).groups()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [script])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pages import PAGES, run, text
+from pages import PAGES, check_outputs, run, text
 
 from sklpf.testing import Problem, check_partition_estimator, make_rbm_problem
 
@@ -32,4 +32,4 @@ ELSEWHERE = ("doc/developers/add_a_model.md", "doc/developers/add_an_estimator.m
     "file", [file for file in PAGES if "```python\n" in text(file) and file not in ELSEWHERE]
 )
 def test_pages_run(file):
-    run(file)
+    check_outputs(file)

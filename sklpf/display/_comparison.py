@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklpf.display._drawing import Display, legend_above
+from sklpf.display._drawing import LOG_PARTITION, ROWS, Display, legend_above
 from sklpf.models import ModelComparison, ScoreInterval
 from sklpf.models._scoring import sampled_units
 
 _ERRORS = (  # of a ScoreInterval: what it is called, its colour, how far below the mean it is drawn
     ("combined", "both errors, {:.3g} %", "0.4", 0.0),
-    ("sampling", "{unit}", "C0", 0.16),
-    ("partition", "log Z", "C1", 0.32),
+    ("sampling", "{unit}", ROWS, 0.16),
+    ("partition", "log Z", LOG_PARTITION, 0.32),
 )
 
 
@@ -123,7 +123,7 @@ class ComparisonDisplay(Display):
             raise ValueError("scores or differences must hold the interval of at least one model")
         size = 2 + 4.0 * len(there), 1.6 + 0.5 * len(names)
         for axes, (label, intervals) in zip(
-            self._panels(ax, 1, len(there), size, apart=0.3, sharey=True), there.items()
+            self._panels_in_a_row(ax, len(there), size, apart=0.3, sharey=True), there.items()
         ):
             for line, name in enumerate(names):
                 if name in intervals:

@@ -7,7 +7,15 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import t as student_t
 
-from sklpf.display._drawing import ResultDisplay, check_has, check_result, label_decades, title_of
+from sklpf.display._drawing import (
+    ResultDisplay,
+    check_has,
+    check_result,
+    half_width,
+    label_decades,
+    legend_above,
+    title_of,
+)
 
 
 class ConvergenceDisplay(ResultDisplay):
@@ -92,6 +100,9 @@ class ConvergenceDisplay(ResultDisplay):
         half = student_t.ppf(0.5 + level / 2, result.degrees_of_freedom) * np.asarray(
             found["round_std_error"]
         )
+        # The last round is the result, whose error may be more than the round's own.
+        if found["round_log_partition"][-1] == result.log_partition:
+            half[-1] = half_width(result, level) or half[-1]
         arrays = found["round_sweeps"], found["round_log_partition"], half
         return cls(*arrays, level=level, name=title_of(result)).plot(ax, **options)
 
@@ -119,5 +130,5 @@ class ConvergenceDisplay(ResultDisplay):
         )
         label_decades(axes, "x")
         if options["label"] is not None:
-            axes.legend()
+            legend_above(axes)
         return self

@@ -14,6 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from sklpf import partition
 from sklpf.partition import PartitionResult
 
+# Colours of what an error comes from (Okabe & Ito 2008: they differ for the colour-blind too)
+ROWS = "#0072B2"
+LOG_PARTITION = "#E69F00"
+FITS = "#009E73"
+
+_NARROW = 3.0  # inches in which panels have no room side by side
+
 
 class Display:
     """Base class of the Displays.
@@ -73,6 +80,14 @@ class Display:
         self.ax_ = self.axes_[0]
         self.figure_ = self.ax_.figure
         return self.axes_
+
+    def _panels_in_a_row(
+        self, ax: Any, n: int, size: tuple[float, float], *, apart: float = 0.75, **options
+    ) -> NDArray:
+        """As `_panels`: n side by side, or one below the other where one Axes is narrow."""
+        if np.ndim(ax) == 0 and hasattr(ax, "bbox") and width(ax) < _NARROW:
+            return self._panels(ax, n, 1, **options)
+        return self._panels(ax, 1, n, size, apart=apart, **options)
 
 
 class ResultDisplay(Display):
@@ -187,6 +202,11 @@ def title_of(result: PartitionResult) -> str:
     return ", ".join(parts)
 
 
+def width(axes: Any) -> float:
+    """The width of axes in inches, before a layout engine moves them."""
+    return axes.bbox.width / axes.figure.dpi
+
+
 def label_decades(axes: Any, name: str) -> None:
     """Make an axis ("x" or "y") logarithmic, with labels that are short and no more than
     have room.
@@ -197,7 +217,9 @@ def label_decades(axes: Any, name: str) -> None:
     axis = getattr(axes, f"{name}axis")
     low, high = axis.get_view_interval()
     decades = np.log10(high / low)
-    within = (1, 2, 5) if decades < 1.5 else (1, 3) if decades < 3 else (1,)
+    length = width(axes) if name == "x" else 4.0
+    room = length / 0.9  # a label takes up to 0.6 inches
+    within = next((steps for steps in ((1, 2, 5), (1, 3)) if decades * len(steps) < room), (1,))
     axis.set_major_locator(LogLocator(subs=within) if decades > 0.5 else MaxNLocator(5))
     axis.set_major_formatter(
         FuncFormatter(lambda value, _: f"{value:,.10g}" if 1e-3 <= value < 1e6 else f"{value:.0e}")
@@ -205,8 +227,10 @@ def label_decades(axes: Any, name: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def legend_above(axes: Any, n_columns: int = 3) -> None:
-    """Put a legend above axes, with one entry for each label."""
+def legend_above(axes: Any) -> None:
+    """Put a legend above axes, with one entry for each label, as many in a line as have room."""
+    room = axes.figure.bbox.x1 - axes.bbox.x0
+    n_columns = 3 if room > 4 * axes.figure.dpi else 2
     handles, labels = axes.get_legend_handles_labels()
     first = dict(zip(labels, handles))
     place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": n_columns, "frameon": False}

@@ -79,13 +79,12 @@ class EvidenceDisplay(Display):
         """
         models = self.comparison.models
         size = (9.0, 1.4 + 0.45 * len(models))
-        left, right = self._panels(ax, 1, 2, size, apart=0.3, sharey=True)
+        left, right = self._panels_in_a_row(ax, 2, size, apart=0.3, sharey=True)
         for line, model in enumerate(models.values()):
             _draw(left, line, model.difference, model.difference_interval, model.converged)
             _draw(right, line, model.probability, model.probability_interval, model.converged)
         percent = f"{100 * self.comparison.level:.3g} % intervals"
-        best = next(iter(models))
-        left.set_xlabel(f"log evidence less that of {best}\n(nats, {percent})", fontsize="small")
+        left.set_xlabel(f"difference of log evidence\n(nats, {percent})", fontsize="small")
         right.set_xlabel(f"posterior probability\n({percent} from log Z)", fontsize="small")
         left.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
         right.set_xlim(-0.03, 1.03)

@@ -6,14 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklpf.display._drawing import Display, legend_above
+from sklpf.display._drawing import FITS, LOG_PARTITION, ROWS, Display, legend_above
 from sklpf.models import FitComparison
 
 _PARTS = (  # of a FitInterval: what it is called, its colour, how far below the mean it is drawn
     ("combined", "all, {:.3g} %", "0.4", 0.0),
-    ("sampling", "rows", "C0", 0.14),
-    ("fits", "fits", "C2", 0.25),
-    ("partition", "log Z", "C1", 0.36),
+    ("sampling", "rows", ROWS, 0.14),
+    ("fits", "fits", FITS, 0.25),
+    ("partition", "log Z", LOG_PARTITION, 0.36),
 )
 _DOTS = -0.22  # above the mean
 
@@ -90,7 +90,8 @@ class FitComparisonDisplay(Display):
         """
         result = self.comparison
         names = list(result.scores)
-        left, right = self._panels(ax, 1, 2, (10.0, 1.6 + 0.6 * len(names)), apart=0.3, sharey=True)
+        size = (10.0, 1.6 + 0.6 * len(names))
+        left, right = self._panels_in_a_row(ax, 2, size, apart=0.3, sharey=True)
         for line, name in enumerate(names):
             _draw(left, line, result.scores[name], result.means[name])
             if name in result.differences:
@@ -123,7 +124,7 @@ def _draw(axes, line, interval, means):
         means.ravel(),
         np.full(means.size, line + _DOTS),
         ".",
-        color="C2",
+        color=FITS,
         alpha=0.6,
         label="one fit",
     )

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklpf.display._drawing import ResultDisplay, check_has, check_result, title_of
+from sklpf.display._drawing import ResultDisplay, check_has, check_result, title_of, width
 
 
 class TemperingDisplay(ResultDisplay):
@@ -117,39 +117,42 @@ class TemperingDisplay(ResultDisplay):
             self._draw_traffic: self.round_trips is not None or self.crossed is not None,
         }
         draw = [method for method, there in drawn.items() if there]
-        panels = self._panels(ax, 1, len(draw), (1 + 3.5 * len(draw), 3.5))
+        panels = self._panels_in_a_row(ax, len(draw), (1 + 3.5 * len(draw), 3.5))
         for method, axes in zip(draw, panels):
             method(axes)
-            if len(draw) > 2:  # the labels of narrow panels would meet
+            if width(axes) < 1.5:  # the labels of narrow panels would meet
                 axes.set_xlabel(axes.get_xlabel().replace(" ", "\n", 1))
         if self.name is not None:
-            self.ax_.set_title(self.name, loc="left")
+            self.ax_.set_title(self.name, loc="left", fontsize="medium")
         return self
 
     def _draw_neighbours(self, axes):
-        for name, values, color in (
-            ("rejection", self.rejection, "C0"),
-            ("overlap", self.overlap, "C1"),
-        ):
-            if values is not None:
-                axes.stairs(
-                    values, self.ladder, baseline=None, color=color, linewidth=1.5, label=name
-                )
+        curves = {"rejection": (self.rejection, "C0", "-"), "overlap": (self.overlap, "C1", "--")}
+        for name, (values, color, style) in curves.items():
+            if values is None:
+                continue
+            axes.stairs(
+                values,
+                self.ladder,
+                baseline=None,
+                color=color,
+                linestyle=style,
+                linewidth=1.5,
+                label=name,
+            )
         axes.set(xlabel="inverse temperature", ylabel="neighbouring levels", ylim=(0, 1.05))
         axes.legend()
 
     def _draw_shares(self, axes):
         axes.plot(self.ladder, self.shares, marker="." if len(self.ladder) <= 30 else None)
-        axes.set(xlabel="inverse temperature", ylabel="share of the chains' time")
+        axes.set(xlabel="inverse temperature", ylabel="share of time")
         axes.set_ylim(0, 1.1 * np.max(self.shares))
 
     def _draw_traffic(self, axes):
         values = self.crossed if self.round_trips is None else self.round_trips
         axes.bar(np.arange(1, len(values) + 1), values)
         if self.round_trips is None:
-            axes.set(
-                xlabel="group of chains", ylabel="share that crossed the ladder", ylim=(0, 1.05)
-            )
+            axes.set(xlabel="group of chains", ylabel="crossed the ladder", ylim=(0, 1.05))
         else:
             axes.set(xlabel="ladder", ylabel="round trips")
         axes.xaxis.get_major_locator().set_params(integer=True)

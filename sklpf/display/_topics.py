@@ -7,7 +7,9 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from sklpf._utils.vocabulary import in_order
-from sklpf.display._drawing import Display, last_step
+from sklpf.display._drawing import Display, last_step, width
+
+_PANEL = 1.0  # inches that the words of a topic take
 
 
 class TopicsDisplay(Display):
@@ -114,7 +116,7 @@ class TopicsDisplay(Display):
         ax : Axes, array-like of Axes or None, default=None
             One, which is divided into a panel for each topic, or as many. None makes a figure.
         n_columns : int or None, default=None
-            Panels side by side; None is 5, or less where topics are fewer.
+            Panels side by side; None is 5, or less where topics are fewer or `ax` is narrow.
 
         Returns
         -------
@@ -122,7 +124,8 @@ class TopicsDisplay(Display):
         """
         words = np.asarray(self.words)
         p = np.asarray(self.probabilities)
-        n_columns = n_columns or min(5, len(words))
+        room = 5 if ax is None or np.ndim(ax) else max(1, int(width(ax) / _PANEL))
+        n_columns = n_columns or min(5, room, len(words))
         n_rows = -(-len(words) // n_columns)
         size = 2.4 * n_columns, (0.7 + 0.2 * words.shape[1]) * n_rows
         axes = self._panels(ax, n_rows, n_columns, size, apart=0.3, sharex=True)

@@ -121,7 +121,8 @@ class WeightsDisplay(ResultDisplay):
         for axis in ("x", "y"):
             label_decades(axes, axis)
         name = "" if self.name is None else f"{self.name}, "
-        axes.set_title(f"{name}effective sample size {self.effective_sample_size_:.1f}")
+        title = f"{name}effective sample size {self.effective_sample_size_:.1f}"
+        axes.set_title(title, loc="left", fontsize="medium")
         axes.legend()
         return self
 

@@ -1,11 +1,12 @@
-"""Score what other libraries fitted: their RBMs and topic models as models of this library, and
-Bayesian models as paths.
+"""Score what other libraries fitted: their RBMs, topic models and decoders as models of this
+library, and Bayesian models as paths.
 
 Models are recognised by their class's name and read by their attributes, so that nothing is
 imported. From then on they are like any other: `score`, `score_interval`, `compare` with models of
 any origin.
 """
 
+from sklpf.interop._decoder import from_decoder
 from sklpf.interop._gensim import from_gensim
 from sklpf.interop._numpyro import from_numpyro
 from sklpf.interop._parameter_path import ParameterPath
@@ -18,6 +19,7 @@ from sklpf.interop._torch import from_torch
 __all__ = [
     "ParameterPath",
     "PriorTransformPath",
+    "from_decoder",
     "from_gensim",
     "from_numpyro",
     "from_prior_transform",

@@ -10,6 +10,7 @@ from sklpf.models._scoring import ScoreInterval
 from sklpf.models._searches import log_likelihood, log_likelihood_with_error
 from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
 from sklpf.models.boltzmann import BoltzmannMachine, BoltzmannPath
+from sklpf.models.decoder import DecoderModel, DecoderPath
 from sklpf.models.factorial import FactorialMixture, FactorialPath, FactorialPosterior
 from sklpf.models.lda import LatentDirichletAllocation, LDAPath
 from sklpf.models.linear import LinearGenerativeModel, LinearPath
@@ -23,6 +24,8 @@ __all__ = [
     "BilinearPath",
     "BoltzmannMachine",
     "BoltzmannPath",
+    "DecoderModel",
+    "DecoderPath",
     "FactorialMixture",
     "FactorialPath",
     "FactorialPosterior",

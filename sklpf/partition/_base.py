@@ -25,6 +25,7 @@ from sklpf.partition._tails import tail_alarms
 from sklpf.paths import GeometricPath, Path
 from sklpf.readings import Diagnostic, PartitionResult, Reading, read
 from sklpf.readings._reading import SAMPLERS
+from sklpf.readings._regions import known_regions
 from sklpf.readings._summary import in_a_line
 from sklpf.runs import Run
 from sklpf.runs._plan import Plan, plan_run
@@ -35,6 +36,7 @@ TUNE = 6  # moves are tuned
 BOUND = 8  # lower bounds of log Z
 TAILS = 9  # rays and their pilot
 WALLS = 10  # the first ratio of levels
+REGIONS = 11  # regions of the path
 
 
 class StateSampler(Protocol):
@@ -186,8 +188,13 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         if known is None:
             known = tail_alarms(path, stream_key(seed, TAILS))
         run = self._sample(path, seed)
+        regions = known_regions(path, stream_key(seed, REGIONS)) if run.draws is not None else None
         return replace(
-            run, **self._made(), known=(*known, *run.known), log_f_rounding=path.log_f_rounding
+            run,
+            **self._made(),
+            known=(*known, *run.known),
+            log_f_rounding=path.log_f_rounding,
+            regions=regions,
         )
 
     def _read(self, run: Run) -> PartitionResult:

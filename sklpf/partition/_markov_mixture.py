@@ -24,6 +24,7 @@ from sklpf.readings import Reading, conclude, read
 from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
 from sklpf.reweighting import bar, effective_sample_size, overlap
 from sklpf.runs import ExchangeRun, Run
+from sklpf.runs._draws import draws_of
 from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
@@ -161,6 +162,7 @@ class MarkovMixture(PartitionEstimator):
             centres, path.take(state, np.flatnonzero(ladder >= n_groups))
         )
         return MixtureRun(
+            draws=draws_of(path, state, np.zeros(2 * n), ladder) if self._keeps_draws else None,
             ladder=run.ladder,
             n_sweeps=run.n_sweeps,
             bound=run.bound,

@@ -1,4 +1,5 @@
-"""Many rows of data, one log Z for each: a row runs by itself, and blocks of rows run in parallel.
+"""Many rows of data, one log Z for each: a row runs by itself, or in turn with others whose
+densities are computed in the same call (`JointRows`), and blocks of rows run in parallel.
 
 A row's random numbers are keyed by (seed, the row's content) and no arithmetic mixes rows, so a
 row's result depends on neither the other rows nor their order. Equal rows are computed once. Moves
@@ -22,7 +23,8 @@ from numpy.typing import NDArray
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, stream_key
-from sklpf.paths import Rows, SimulatedRows
+from sklpf._utils.turns import in_turn
+from sklpf.paths import JointRows, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
 from sklpf.readings import Diagnostic, PartitionResult
 from sklpf.runs._plan import n_tuning_moves
@@ -49,10 +51,11 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
         raise ValueError("path has no rows: give it at least one")
     checkpoint = estimator._checkpoint(path, seed)
     rows, row_of, seeds = _distinct(path, seed)
-    bounds = cut_by_cost(path.row_cost(rows))
+    # Rows of one block share their calls: there, few blocks are faster than many jobs.
+    bounds = cut_by_cost(path.row_cost(rows), 1 if has(path, JointRows) else 8)
     estimator, n_tuning = _tune_once(estimator, path)
     carries = run_segments(
-        lambda block: (np.empty((0, 5)), np.empty((0, 3), dtype="U1")),
+        lambda block: (np.empty((0, 6)), np.empty((0, 3), dtype="U1")),
         functools.partial(_advance, _on_one_job(estimator), path, rows, seeds, bounds),
         len(bounds) - 1,
         1,
@@ -69,19 +72,34 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
 def each_row(
     estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]
 ) -> Iterator[PartitionResult]:
-    """Estimate one row after the other."""
+    """Estimate one row after the other, or side by side where they share their densities."""
+    if has(path, JointRows):
+        tasks = [
+            functools.partial(_estimate_asking, estimator, path, row, seed)
+            for row, seed in zip(rows, seeds)
+        ]
+        yield from in_turn(tasks, path.answer)
+        return
     for row, seed in zip(rows, seeds):
-        try:
-            yield estimator._estimate(path.row(row), seed)
-        except ValueError as error:
-            raise ValueError(f"row {row}: {error}") from error
+        yield _estimate_row(estimator, path.row(row), row, seed)
 
 
-def cut_by_cost(costs: NDArray[np.float64]) -> NDArray[np.int64]:
+def _estimate_asking(estimator, path, row, seed, ask) -> PartitionResult:
+    return _estimate_row(estimator, path.asking_row(row, ask), row, seed)
+
+
+def _estimate_row(estimator, path, row, seed) -> PartitionResult:
+    try:
+        return estimator._estimate(path, seed)
+    except ValueError as error:
+        raise ValueError(f"row {row}: {error}") from error
+
+
+def cut_by_cost(costs: NDArray[np.float64], fewest_blocks: int = 8) -> NDArray[np.int64]:
     """First row of every block and the end: blocks of about equal cost, 8 or more where the rows
     allow.
     """
-    n_blocks = min(len(costs), max(8, -(-len(costs) // _ROWS_PER_BLOCK)))
+    n_blocks = min(len(costs), max(fewest_blocks, -(-len(costs) // _ROWS_PER_BLOCK)))
     total = np.cumsum(costs)
     inner = np.searchsorted(total, total[-1] * np.arange(1, n_blocks) / n_blocks * (1 - 1e-12)) + 1
     return np.unique(np.concatenate([[0], np.minimum(inner, len(costs)), [len(costs)]]))
@@ -161,15 +179,16 @@ def _advance(estimator, path, rows, seeds, bounds, block, segment, carry):
     # an iterator, so that one result is held at a time
     for r in estimator._estimate_rows(path, rows[chosen].tolist(), seeds[chosen]):
         r = _judge_move(r, getattr(estimator, "transition", None))
+        gap = r.diagnostics.get("gap", np.nan)
         numbers.append(
-            (r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps)
+            (r.log_partition, r.std_error, r.degrees_of_freedom, r.converged, r.n_sweeps, gap)
         )
         texts.append((r.method, r.statement, json.dumps([astuple(alarm) for alarm in r.alarms])))
     return np.array(numbers, dtype=float), np.array(texts)
 
 
 def _combine(numbers, texts, row_of) -> PartitionResult:
-    log_partition, std_error, degrees_of_freedom, converged, _ = numbers[row_of].T.copy()
+    log_partition, std_error, degrees_of_freedom, converged, _, gaps = numbers[row_of].T.copy()
     counts = np.bincount(row_of)
     statements = {statement for _, statement, _ in texts}
     return PartitionResult(
@@ -179,16 +198,29 @@ def _combine(numbers, texts, row_of) -> PartitionResult:
         degrees_of_freedom=degrees_of_freedom,
         statement=_joint_statement(statements),
         alarms=_counted([alarms for _, _, alarms in texts], counts),
-        n_sweeps=int(numbers[:, -1].sum()),
+        n_sweeps=int(numbers[:, 4].sum()),
         diagnostics={
             "converged": converged.astype(bool),
             "n_distinct": len(numbers),
             "mean": float(log_partition.mean()),
             "mean_std_error": float(np.sqrt(np.sum((counts * numbers[:, 1]) ** 2)) / len(row_of)),
+            **_mean_gap(gaps),
         },
         bias=-(std_error**2) / 2,
         described={"n_distinct": Diagnostic("different rows")},
     )
+
+
+def _mean_gap(gaps) -> dict[str, float]:
+    """Mean over rows of the gap between two directions, of estimators that have one, and its
+    standard error over rows.
+    """
+    if len(gaps) < 2 or np.isnan(gaps).any():
+        return {}
+    return {
+        "gap": float(gaps.mean()),
+        "gap_std_error": float(gaps.std(ddof=1) / np.sqrt(len(gaps))),
+    }
 
 
 def _joint_statement(statements: set[str]) -> str:

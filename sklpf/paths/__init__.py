@@ -20,10 +20,13 @@ from sklpf.paths._capabilities import (
     EnumeratedDraws,
     EnumeratedRows,
     Enumeration,
+    ExactStart,
     Filters,
     GibbsMove,
     Gradients,
     Interpolation,
+    JointRows,
+    LocalMasses,
     Parameters,
     Proposal,
     Rows,
@@ -36,6 +39,7 @@ from sklpf.paths._conditional_modes import Modes, iterated_conditional_modes
 from sklpf.paths._elliptical import Gaussian, StudentT
 from sklpf.paths._geometric import GeometricPath
 from sklpf.paths._ladders import LADDERS, make_ladder
+from sklpf.paths._regions import Regions
 
 __all__ = [
     "LADDERS",
@@ -56,16 +60,20 @@ __all__ = [
     "EnumeratedDraws",
     "EnumeratedRows",
     "Enumeration",
+    "ExactStart",
     "Filters",
     "Gaussian",
     "GeometricPath",
     "GibbsMove",
     "Gradients",
     "Interpolation",
+    "JointRows",
+    "LocalMasses",
     "Modes",
     "Parameters",
     "Path",
     "Proposal",
+    "Regions",
     "Rows",
     "SimulatedRows",
     "Stream",

@@ -5,13 +5,14 @@ methods are enough.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.random import Stream
+from sklpf.paths._regions import Regions
 
 
 class Base(Protocol):
@@ -124,6 +125,15 @@ class TargetDraws(Protocol):
         """Return the state of n chains, exact and independent draws from the last level."""
 
 
+class ExactStart(Protocol):
+    """One exact draw from the target is known, as of the latent variables of a row that was drawn
+    from a model.
+    """
+
+    def exact_start(self) -> Any:
+        """Return the state of one chain."""
+
+
 class BoundDraws(Protocol):
     """Z can be bounded from below without the path's base."""
 
@@ -133,6 +143,13 @@ class BoundDraws(Protocol):
 
         Each draw has the expectation Z, whatever that density misses.
         """
+
+
+class LocalMasses(Protocol):
+    """Regions of the target are known with the part of Z that lies in each, without the base."""
+
+    def regions(self, stream: Stream) -> Regions:
+        """Return some regions, such as balls around modes, with estimates of their masses."""
 
 
 class ConditionalDraws(Protocol):
@@ -239,6 +256,20 @@ class Rows(Protocol):
         """Return all of row t that its log Z depends on: it keys random numbers, and equal rows are
         computed once.
         """
+
+
+class JointRows(Protocol):
+    """Densities at points of many rows are computed in one call, as by a neural network: rows then
+    move side by side.
+    """
+
+    def asking_row(self, t: int, ask: Callable[[Any], Any]) -> Any:
+        """Return the path of row t alone, which calls ``ask(question)`` where `row` computes
+        densities.
+        """
+
+    def answer(self, questions: list[Any]) -> list[Any]:
+        """Return the answers to the questions of several rows, each as if it were the only one."""
 
 
 class SimulatedRows(Protocol):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf.readings._bound import bound_alarms
+from sklpf.readings._regions import region_alarms
 from sklpf.readings._result import PartitionResult
 from sklpf.runs import Run
 
@@ -143,6 +144,7 @@ def conclude(
         remedy = "give a base that is closer to the target, or many more levels"
         alarms = [*alarms, Alarm("no-usable-estimate", seen, remedy)]
     bounded = bound_alarms(run.bound, log_partition, std_error, diagnostics)
+    missed = region_alarms(run.regions, run.draws, log_partition, std_error, diagnostics)
     result = PartitionResult(
         method=method,
         log_partition=log_partition,
@@ -150,7 +152,9 @@ def conclude(
         degrees_of_freedom=degrees_of_freedom,
         statement=statement,
         alarms=tuple(
-            dict.fromkeys([*alarms, *bounded, *run.known, *rounding_alarms(run.log_f_rounding)])
+            dict.fromkeys(
+                [*alarms, *bounded, *missed, *run.known, *rounding_alarms(run.log_f_rounding)]
+            )
         ),
         n_sweeps=run.n_sweeps,
         ladder=run.ladder,

@@ -68,9 +68,9 @@ class PartitionResult(Readable):
 
     draws : Draws or None
         At most a thousand draws from the target with their weights and independent groups, of
-        `AIS`, `HAIS`, `ImportanceSampling`, `SMC`, `ParallelTempering`, `RTS` and of what reads
-        their runs. None with rows: fit on ``path.row(t)`` for those of row t. None in the result
-        that a model keeps.
+        `AIS`, `HAIS`, `ImportanceSampling`, `SMC`, `ParallelTempering`, `MarkovMixture`, `RTS` and
+        of what reads their runs. None with rows: fit on ``path.row(t)`` for those of row t. None in
+        the result that a model keeps.
 
     described : dict
         What the diagnostics mean, a `Diagnostic` by name: what a summary says, and the dimensions

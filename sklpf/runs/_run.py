@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.tables import Fields
+from sklpf.paths import Regions
 from sklpf.reweighting import MeanWeight
 from sklpf.runs._draws import Draws
 from sklpf.runs._history import NO_ROUNDS
@@ -45,6 +46,8 @@ class Run(Fields):
         What was found against the path before anything was sampled.
     draws : Draws or None
         At most a thousand draws from the target, where the estimator keeps them.
+    regions : Regions or None
+        Regions of the target whose mass is known, which its draws should have found.
     """
 
     sampler: str = ""
@@ -58,3 +61,4 @@ class Run(Fields):
     first_ratio: MeanWeight | None = None
     known: tuple[Alarm, ...] = ()
     draws: Draws | None = None
+    regions: Regions | None = None

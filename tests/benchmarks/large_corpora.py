@@ -1,4 +1,4 @@
-"""Corpora that no memory holds: a stream of documents through partial_fit, and scores with the
+"""Large corpora: a stream of documents through partial_fit, and scores with the
 fitted model.
 
 Run with: python tests/benchmarks/large_corpora.py {fit,score,partitions} [--documents 1000000]

@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from matplotlib.legend import Legend
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -19,6 +20,7 @@ from sklpf import (
     LinearGenerativeModel,
     ProductOfExperts,
     compare,
+    compare_evidence,
     compare_fits,
     compare_models,
 )
@@ -26,6 +28,8 @@ from sklpf.datasets import make_bars_corpus
 from sklpf.display import (
     ComparisonDisplay,
     ComponentsDisplay,
+    ConvergenceDisplay,
+    EvidenceDisplay,
     FitComparisonDisplay,
     LogPartitionDisplay,
     TemperingDisplay,
@@ -368,3 +372,40 @@ def test_panels_of_one_axes_keep_their_labels_apart_and_to_themselves(kind, layo
         legend = display.ax_.get_legend()
         if legend is not None:
             assert legend.get_window_extent().x1 < ax.bbox.x1
+
+
+NARROW = {
+    "tempering": (2, GRID["tempering"]),
+    "shares": (3, GRID["shares"]),
+    "models": (2, GRID["models"]),
+    "procedures": (2, GRID["procedures"]),
+    "evidence": (
+        2,
+        lambda tempering, ax: EvidenceDisplay.from_result(
+            compare_evidence({"no relation": tempering, "hierarchical model": tempering}), ax=ax
+        ),
+    ),
+    "rounds": (1, lambda tempering, ax: ConvergenceDisplay.from_estimator(tempering, ax=ax)),
+}
+
+
+@pytest.mark.parametrize("kind", NARROW)
+def test_a_column_of_a_paper_holds_every_label(kind, tempering):
+    n_panels, draw = NARROW[kind]
+    figure, ax = plt.subplots(figsize=(3.3, 1 + 1.4 * n_panels), layout="constrained")
+    display = draw(tempering, ax)
+    figure.canvas.draw()
+    boxes = [figure.get_tightbbox().transformed(figure.dpi_scale_trans)]
+    boxes += [legend.get_window_extent() for legend in figure.findobj(Legend)]
+    for box in boxes:
+        assert box.x0 > figure.bbox.x0 - 1
+        assert box.x1 < figure.bbox.x1 + 1
+    for panel in display.axes_:
+        low, high = panel.get_xlim()
+        labels = [
+            label.get_window_extent()
+            for place, label in zip(panel.get_xticks(), panel.get_xticklabels())
+            if low <= place <= high and label.get_text()
+        ]
+        for one, other in zip(labels, labels[1:]):
+            assert one.x1 < other.x0

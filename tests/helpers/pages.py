@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BUILT = ("_build", "auto_examples", "api/generated")
+NUMBER = r"-?\d+(?:\.\d+)?"
 PAGES = sorted(
     str(file.relative_to(ROOT))
     for file in (ROOT / "doc").rglob("*.md")
@@ -30,3 +31,33 @@ def run(file):
             exec(compile(block, file, "exec"), namespace)
         printed.append(output.getvalue())
     return namespace, printed
+
+
+def agree(said, printed):
+    """Whether two texts have the same words, and numbers that differ by at most two units in the
+    last place shown.
+
+    Chains and fits are the same bits on one machine. On another one sums are rounded otherwise,
+    which is all that is allowed for here: two runs that differ by Monte-Carlo errors don't agree.
+    """
+    if re.sub(NUMBER, "#", said).split() != re.sub(NUMBER, "#", printed).split():
+        return False
+    for a, b in zip(re.findall(NUMBER, said), re.findall(NUMBER, printed)):
+        decimals = len(a.partition(".")[2])
+        if decimals != len(b.partition(".")[2]) or abs(
+            float(a) - float(b)
+        ) > 2.01 * 10**-decimals * bool(decimals):
+            return False
+    return True
+
+
+def check_outputs(file):
+    """Assert that python blocks print what a text block right after them says; returns the number
+    of those.
+    """
+    blocks = r"```python\n.*?```(?:\n\n```text\n(.*?)```)?"
+    said = re.findall(blocks, text(file), flags=re.DOTALL)
+    printed = run(file)[1]
+    for a, b in zip(said, printed, strict=True):
+        assert not a or agree(a, b), f"{file} says\n{a}\nbut its code prints\n{b}"
+    return sum(bool(a) for a in said)

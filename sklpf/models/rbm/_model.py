@@ -35,6 +35,7 @@ from sklpf.training import train
 
 # Of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs.
 _SMALLEST_MEAN = 1e-3
+_MOST_STARTS = 50  # rows, and chains, of training that are kept to look for regions
 _ROUNDING = 1e-6  # of values scaled to [0, 1]
 _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
@@ -408,7 +409,12 @@ class BernoulliRBM(
             raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
         mean = self._base_means(base)
         return RBMPath(
-            self.components_, self.intercept_visible_, self.intercept_hidden_, mean, weights=weights
+            self.components_,
+            self.intercept_visible_,
+            self.intercept_hidden_,
+            mean,
+            weights=weights,
+            starts=self._starts(),
         )
 
     def pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
@@ -533,7 +539,10 @@ class BernoulliRBM(
         return self.random_state_
 
     def _count(self, X) -> None:
-        """Add rows to the means of the visible units."""
+        """Add rows to the means of the visible units, and keep some of them."""
+        some = np.linspace(0, X.shape[0] - 1, min(_MOST_STARTS, X.shape[0])).astype(int)
+        rows = X[some]
+        self._some_rows = (rows.toarray() if sp.issparse(rows) else rows) > 0.5
         self._n_seen += X.shape[0]
         self._visible_sum = self._visible_sum + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
         smallest = 1 / (self._n_seen + 2)
@@ -570,6 +579,15 @@ class BernoulliRBM(
         """X validated, of a model with finite parameters."""
         check_fitted(self)
         return self._validate(X)
+
+    def _starts(self) -> NDArray | None:
+        """Rows that training has left, from which chains look for regions of the model: some of its
+        own, and the modes of p(v | h) of its chains; None without training.
+        """
+        if "_some_rows" not in self.__dict__:
+            return None
+        chains = self.h_samples_[:_MOST_STARTS] @ self.components_ + self.intercept_visible_ > 0
+        return np.concatenate([self._some_rows, chains])
 
     def _base_means(self, base) -> NDArray[np.float64]:
         """Means of the independent units that `path` begins with."""

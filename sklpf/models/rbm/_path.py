@@ -15,6 +15,7 @@ from sklpf._utils.layout import aligned_zeros
 from sklpf._utils.numbers import as_float64
 from sklpf._utils.random import Stream
 from sklpf.partition import Exact, ParallelTempering, PartitionEstimator
+from sklpf.paths import Regions
 from sklpf.paths._base import check_ladder, map_state, n_chains
 from sklpf.paths._kernel_path import KernelPath
 from sklpf.uncertainty import log_mean_exp
@@ -27,6 +28,14 @@ _CENTRES = 100
 _CENTRE_SWEEPS = 50
 _BOUND_GROUPS = 10
 _ROWS_AT_ONCE = 1000
+# Of regions.
+_HIDDEN_OF_A_REGION = 16
+_SCREENING_DRAWS = 40
+_FEWEST_REGIONS = 20
+_REGION_WORK = int(2e9)  # multiplications by a weight, about 0.1 s
+_REGION_DRAWS = 400
+_RADIUS_DRAWS = 50
+_SHARE_OF_A_REGION = 0.98
 _WORK_PER_SEGMENT = 2e10  # weights times sweeps of one block, about a second
 
 
@@ -62,6 +71,9 @@ class RBMPath(KernelPath):
         Inverse temperatures, increasing in [0, 1].
     weights : {"marginal", "joint"}, default="marginal"
         Whether the hidden layer is summed out of the densities.
+    starts : array-like of shape (m, n_visible) or None, default=None
+        Rows of 0 and 1, such as some of the training data: chains from there, beside those from
+        random rows, look for regions that a run should have found.
 
     Raises
     ------
@@ -89,6 +101,7 @@ class RBMPath(KernelPath):
         base_mean: ArrayLike,
         ladder: ArrayLike = (0.0, 1.0),
         weights: str = "marginal",
+        starts: ArrayLike | None = None,
     ):
         self.components = as_float64(components, "components", copy=True)
         self.intercept_visible = as_float64(intercept_visible, "intercept_visible", copy=True)
@@ -101,6 +114,9 @@ class RBMPath(KernelPath):
         self.joint = weights == "joint"
         self.gibbs_is_reversible = not self.joint
         self.ladder = check_ladder(ladder)
+        if starts is None:
+            starts = np.empty((0, len(mean)))
+        self.starts = self.state_from_rows(starts).v
 
     # -- the kernels' arguments
     def _pack(self):
@@ -264,17 +280,72 @@ class RBMPath(KernelPath):
         other does not.
         """
         rng = stream.generator()
-        n_visible = len(self.intercept_visible)
-        n_half = _CENTRES // 2
-        visible = rng.random((n_half, n_visible)) < 0.5
-        hidden = rng.random((n_half, len(self.components))) < 0.5
-        from_hidden = rng.random((n_half, n_visible)) < expit(self._visible_fields(hidden))
-        state = self.state_from_rows(np.concatenate([visible, from_hidden]))
-        betas = np.ones((_CENTRE_SWEEPS + 1, _CENTRES))
-        keys = stream.at(1).keys
-        self.kernel("anneal")(self.packed, state, betas, False, keys, np.zeros(_CENTRES))
+        state = self.state_from_rows(self._random_rows(rng))
+        self._settle(state, _CENTRE_SWEEPS, stream.at(1))
         draws = (self.draw_conditional(state, rng) for _ in range(_BOUND_GROUPS))
         return np.array([self.mixture_log_weights(state, drawn) for drawn in draws])
+
+    def regions(self, stream: Stream) -> Regions:
+        """Return balls around the modes of p(v | h), for h from chains at the target that start at
+        random and at `starts`.
+
+        A ball holds 98 % of the draws from a mixture of a few p(v | h), all of one chain, which are
+        weighted for its mass. Of two around nearly the same mode one is given, and of a large model
+        those with the most mass.
+        """
+        rng = stream.generator()
+        rows = np.concatenate([self._random_rows(rng), self.starts])
+        state = self.state_from_rows(rows)
+        self._settle(state, _CENTRE_SWEEPS, stream.at(1))
+        hidden = [state.h.copy()]
+        for i in range(_HIDDEN_OF_A_REGION - 1):
+            self._settle(state, 1, stream.at(2 + i))
+            hidden.append(state.h.copy())
+        fields = self._visible_fields(np.stack(hidden, axis=1))  # (R, hidden, visible)
+        _, distinct = np.unique(fields[:, 0] > 0, axis=0, return_index=True)
+        fields = fields[np.sort(distinct)]
+
+        modes = fields[:, 0] > 0
+        balls = [self._ball(own, _SCREENING_DRAWS, rng) for own in fields]
+        most = max(_FEWEST_REGIONS, _REGION_WORK // (self.components.size * _REGION_DRAWS))
+        chosen: list[int] = []
+        for r in np.argsort([-np.logaddexp.reduce(masses) for _, masses in balls]):
+            apart = (np.sum(modes[r] != modes[k]) > min(balls[r][0], balls[k][0]) for k in chosen)
+            if len(chosen) < most and all(apart):
+                chosen.append(r)
+        balls = [self._ball(fields[r], _REGION_DRAWS, rng) for r in chosen]
+        radii, log_masses = map(np.array, zip(*balls))
+        return Regions(modes[chosen].astype(np.uint8), np.sqrt(radii), log_masses)
+
+    def _ball(self, fields, n, rng) -> tuple[float, NDArray[np.float64]]:
+        """The number of units that differ at most from the mode of the first p(v | h), and logs of
+        estimates of the mass of that ball, of n draws.
+        """
+        mode = fields[0] > 0
+        v = _drawn(fields, _RADIUS_DRAWS, rng)  # of their own, else masses would be too large
+        radius = np.quantile(np.sum(v != mode, axis=1), _SHARE_OF_A_REGION)
+
+        v = _drawn(fields, n, rng)
+        log_norms = np.logaddexp(0, fields).sum(axis=1)
+        log_weights = self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1)
+        log_weights[np.sum(v != mode, axis=1) > radius] = -np.inf
+        return float(radius), log_mean_exp(log_weights.reshape(_BOUND_GROUPS, -1), axis=1)
+
+    def _random_rows(self, rng):
+        """Starts of chains at the target: half of them random rows, half drawn given random hidden
+        units.
+        """
+        n_half = _CENTRES // 2
+        visible = rng.random((n_half, len(self.intercept_visible))) < 0.5
+        hidden = rng.random((n_half, len(self.components))) < 0.5
+        from_hidden = rng.random(visible.shape) < expit(self._visible_fields(hidden))
+        return np.concatenate([visible, from_hidden])
+
+    def _settle(self, state, n_sweeps, stream) -> None:
+        """Make sweeps of all chains at the target, in place."""
+        n = n_chains(state)
+        betas = np.ones((n_sweeps + 1, n))
+        self.kernel("anneal")(self.packed, state, betas, False, stream.keys, np.zeros(n))
 
     def draw_conditional(self, centres: RBMState, rng: np.random.Generator) -> RBMState:
         """Return chains whose visible units are drawn given the hidden ones of each centre; hidden
@@ -423,6 +494,12 @@ def _check_parameters(components, intercept_visible, intercept_hidden, base_mean
         raise ValueError(
             "base_mean must lie strictly between 0 and 1; smooth the means of constant columns"
         )
+
+
+def _drawn(fields, n, rng):
+    """Rows (n, n_visible) of bool from a mixture of independent units with these inputs."""
+    mean = expit(fields[rng.integers(len(fields), size=n)])
+    return rng.random(mean.shape) < mean
 
 
 def _at_mode(fields, units):

@@ -1,0 +1,147 @@
+"""
+What does each Display show?
+============================
+
+`sklpf.display` draws what estimators find and what models learn, in the manner
+of scikit-learn's Displays: a class method takes what is to be drawn, ``ax=``
+where, and what it returns keeps the arrays, ``axes_`` and ``figure_``. Here are
+all of them, for an RBM of scikit-learn's digits and for a topic model.
+"""
+
+# %%
+# What a model was worth while it trained
+# ---------------------------------------
+# With ``early_stopping`` an RBM follows log Z from pass to pass, and with it
+# the log-likelihood of rows that were set aside. Of other models the same
+# display shows ``loss_curve_`` as a likelihood, or ``elbo_curve_``.
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
+
+from sklpf import (
+    AIS,
+    RTS,
+    BernoulliRBM,
+    LatentDirichletAllocation,
+    ParallelTempering,
+    compare_models,
+)
+from sklpf.datasets import make_bars_corpus
+from sklpf.display import (
+    ComparisonDisplay,
+    ComponentsDisplay,
+    ConvergenceDisplay,
+    LogPartitionDisplay,
+    TemperingDisplay,
+    TopicsDisplay,
+    TrainingDisplay,
+    WeightsDisplay,
+)
+
+X = (load_digits().data > 7).astype(float)
+train, test = X[:1500], X[1500:]
+rbm = BernoulliRBM(
+    64, learning_rate=0.02, n_iter=40, early_stopping=True, random_state=0
+).fit(train)
+TrainingDisplay.from_estimator(rbm).figure_.savefig(
+    "display_training.png", dpi=100
+)
+
+# %%
+# Its components, as images: `ComponentsDisplay` takes the ``components_`` of
+# any model. For rows that were whitened, such as those of `make_patches`,
+# ``whitening=`` maps them back to pixels.
+
+ComponentsDisplay.from_estimator(rbm, n_columns=16).figure_.savefig(
+    "display_components.png", dpi=100
+)
+
+# %%
+# log Z, and how it was found
+# ---------------------------
+# log Z at every level of the ladder. The band is far thinner than the curve's
+# line, and so is drawn alone below it. Two estimates go into one picture if the
+# second is given the axes of the first.
+
+tempering = ParallelTempering(random_state=0, n_jobs=2).fit(rbm)
+rts = RTS(n_sweeps=500, random_state=0, n_jobs=2).fit(rbm)
+display = LogPartitionDisplay.from_estimator(tempering)
+LogPartitionDisplay.from_estimator(rts, ax=display.axes_, linestyle="--")
+display.figure_.savefig("display_log_partition.png", dpi=100)
+
+# %%
+# Chains travel along the ladder where neighbours reject few swaps and their
+# states overlap; that they do is shown by their round trips. For `RTS` there
+# are the shares of the levels, and the chains that visited both ends.
+
+TemperingDisplay.from_estimator(tempering).figure_.savefig(
+    "display_tempering.png", dpi=100
+)
+TemperingDisplay.from_estimator(rts).figure_.savefig(
+    "display_tempering_rts.png", dpi=100
+)
+
+# %%
+# The estimate after every round, against what it cost. The last round is the
+# result.
+
+# sphinx_gallery_thumbnail_number = 6
+ConvergenceDisplay.from_estimator(tempering).figure_.savefig(
+    "display_convergence.png", dpi=100
+)
+
+# %%
+# Importance weights are judged by their tail: with k under 0.5 their variance
+# is finite, from 0.7 on not even the mean should be relied on. Few temperatures
+# leave uneven weights.
+
+figure, axes = plt.subplots(
+    1, 2, figsize=(11, 4), sharey=True, layout="constrained"
+)
+for ax, n_temperatures in zip(axes, (60, 1000)):
+    annealing = AIS(1000, n_temperatures, random_state=0, n_jobs=2).fit(rbm)
+    WeightsDisplay.from_estimator(annealing, ax=ax)
+figure.savefig("display_weights.png", dpi=100)
+
+# %%
+# Models compared
+# ---------------
+# The error over rows shrinks with more rows, that of log Z does not. The
+# differences have a smaller error over rows, since these are paired: what makes
+# a row hard for all models cancels.
+
+models = {"64 units": rbm}
+for n_components in (8, 24):
+    smaller = BernoulliRBM(
+        n_components,
+        learning_rate=0.02,
+        n_iter=rbm.best_iteration_,
+        random_state=0,
+    )
+    models[f"{n_components} units"] = smaller.fit(train)
+ComparisonDisplay.from_result(compare_models(models, test)).figure_.savefig(
+    "display_comparison.png", dpi=100
+)
+
+# %%
+# Topics
+# ------
+# The words of this corpus are places in a square, and every true topic is one
+# of its rows or columns.
+
+counts, _, _ = make_bars_corpus(
+    500, size=4, n_tokens=100, doc_topic_prior=0.3, random_state=0
+)
+words = [f"row {i} col {j}" for i in range(4) for j in range(4)]
+lda = LatentDirichletAllocation(
+    8,
+    doc_topic_prior=0.3,
+    learning_method="online",
+    max_iter=10,
+    random_state=0,
+)
+display = TopicsDisplay.from_estimator(lda.fit(counts), words, n_words=6)
+display.figure_.savefig("display_topics.png", dpi=100)

@@ -1,0 +1,121 @@
+"""
+How does RTS find its weights?
+==============================
+
+Rao-Blackwellised tempered sampling needs approximate log Z at every temperature
+before its chains can travel along the ladder. Carlson et al. (2016, section 2.4
+and figure 1) start from Z = 1 everywhere and alternate short runs with updates.
+This page repeats their figure: 100 temperatures, 50 sweeps of 100 chains a
+round, with and without Rao-Blackwellisation (counts of the visited
+temperatures, plus 0.1).
+
+With the reference data at hand the model is an RBM with 784 visible and 10
+hidden units trained on MNIST, as in the paper; otherwise an RBM with 10 hidden
+units is fitted to scikit-learn's digits. Both have an exact log Z.
+"""
+
+# %%
+# The model and its exact log Z at some temperatures
+# --------------------------------------------------
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.datasets import load_digits
+
+from sklpf import BernoulliRBM, Exact
+from sklpf.paths import Stream, make_ladder, stream_key
+from sklpf.runs._programs import temper
+from sklpf.testing import find_shared_data
+from sklpf.transitions import Gibbs
+
+weights = find_shared_data("rbm/mnist_h10.npz")
+train = find_shared_data("binary/mnist.npz")
+if weights and train:
+    parameters = np.load(weights, allow_pickle=False)
+    bits = np.load(train, allow_pickle=False)["train"]
+    mean = (np.unpackbits(bits, axis=1).sum(axis=0) + 1) / (len(bits) + 2)
+    names = ("components", "intercept_visible", "intercept_hidden")
+    rbm = BernoulliRBM.from_parameters(
+        *(parameters[name] for name in names), visible_mean=mean
+    )
+else:
+    digits = (load_digits().data > 7).astype(float)
+    rbm = BernoulliRBM(10, learning_rate=0.05, n_iter=100, random_state=0).fit(
+        digits
+    )
+n_levels, n_chains, n_sweeps = 100, 100, 50
+path = rbm.path().with_ladder(make_ladder("linear", n_levels))
+checked = np.arange(0, n_levels, 11)
+exact = [0.0] + [
+    Exact().fit(path.with_ladder([0, path.ladder[k]])).log_partition_
+    for k in checked[1:]
+]
+
+# %%
+# Algorithm 1, round after round
+# ------------------------------
+# After each round log Z_k grows by log c_k - log c_1 (equation 12). Chains go
+# on from where they are, with fresh uniformly drawn temperatures.
+
+
+def initialise(rao_blackwell, n_rounds=8):
+    rng = np.random.default_rng(0)
+    log_z = np.zeros(n_levels)
+    state = path.sample_base(n_chains, Stream(stream_key(0)))
+    history = []
+    for i in range(n_rounds):
+        levels = rng.integers(n_levels, size=n_chains)
+        stream = Stream(stream_key(0, i + 1))
+        # Redraws, sweeps between two of them, and records: none are needed.
+        order = (n_sweeps, 1, n_sweeps)
+        state, _, _, log_q, counts, *_ = temper(
+            path, Gibbs(), state, (), levels, -log_z, *order, stream
+        )
+        log_c = (
+            logsumexp(log_q, axis=0)
+            if rao_blackwell
+            else np.log(counts.sum(axis=0) + 0.1)
+        )
+        log_z = log_z + log_c - log_c[0]
+        history.append((log_z, log_c - logsumexp(log_c)))
+    return history
+
+
+smooth, counted = initialise(True), initialise(False)
+for i, ((log_z, log_c), (log_z_counts, _)) in enumerate(
+    zip(smooth, counted), start=1
+):
+    uneven = np.abs(n_levels * np.exp(log_c) - 1).max()
+    print(
+        f"round {i}: log Z = {log_z[-1]:8.3f} (counts:"
+        f" {log_z_counts[-1]:8.3f}), "
+        f"largest |K c_k - 1| = {uneven:.2f}; exact log Z = {exact[-1]:.3f}"
+    )
+
+# %%
+# The picture
+# -----------
+
+figure, axes = plt.subplots(
+    2, 2, figsize=(9, 6), sharex=True, sharey="row", layout="constrained"
+)
+for column, history, title in (
+    (0, smooth, "Rao-Blackwellised"),
+    (1, counted, "counts + 0.1"),
+):
+    for i in (0, 1, 3, 7):
+        log_z, log_c = history[i]
+        axes[0, column].plot(path.ladder, log_z, label=f"round {i + 1}")
+        axes[1, column].plot(path.ladder, log_c)
+    axes[0, column].plot(path.ladder[checked], exact, "kx", label="exact")
+    axes[1, column].axhline(-np.log(n_levels), color="k", lw=0.8, ls=":")
+    axes[0, column].set_title(title)
+    axes[1, column].set(xlabel="inverse temperature", ylim=(-40, 0))
+axes[0, 0].set_ylabel("log Z estimate")
+axes[1, 0].set_ylabel("log c")
+axes[0, 0].legend()
+figure.savefig("plot_rts_initialisation.png", dpi=110)

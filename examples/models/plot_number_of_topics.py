@@ -1,0 +1,214 @@
+"""
+How many topics do documents have?
+==================================
+
+Documents are generated from 8 topics and words that all documents share, which
+are a ninth. The held-out likelihood of a document, which `score` estimates,
+rises steeply up to 9 and is flat beyond: cross-validation takes 13 here, which
+`compare` can't tell from 9 on other documents, and "the fewest topics that lose
+less than a nat" are 9. That rule is a choice. Were the prior of all topics the
+same, more than 9 would be better. scikit-learn's perplexity is a bound that
+depends on the number of documents.
+"""
+
+# %%
+# A corpus with background words
+# ------------------------------
+# Every topic is a bar in a square of 4 × 4 words. Ten further words occur in
+# all documents, in some more than in others: a ninth topic.
+
+import warnings
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.decomposition import LatentDirichletAllocation as Reference
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+from sklpf import LatentDirichletAllocation, LeftToRight, compare
+from sklpf.datasets import make_bars_corpus
+
+n_train, n_test = 400, 120
+bars, _, _ = make_bars_corpus(
+    n_train + n_test, size=4, n_tokens=60, doc_topic_prior=0.2, random_state=0
+)
+rng = np.random.default_rng(0)
+background = rng.multinomial(
+    rng.integers(0, 80, n_train + n_test), np.arange(1, 11) / 55
+)
+X = sp.hstack([bars, background], format="csr")
+train, test = X[:n_train], X[n_train:]
+
+# %%
+# A search that is cheap
+# ----------------------
+# A grid ranks means over hundreds of documents, whose spread from document to
+# document is far larger than the error of a single likelihood. Few particles
+# are then enough: here 2 filters of 10. The topics are found by Gibbs sampling;
+# a single chain may stay where two topics are one and another is split, so that
+# the best of four is taken. Priors are learned along with the topics.
+
+numbers = [4, 8, 9, 10, 13]
+cheap = LeftToRight(n_particles=10, n_filters=2, n_sweeps=2)
+model = LatentDirichletAllocation(
+    learning_method="gibbs",
+    max_iter=60,
+    n_init=4,
+    doc_topic_prior=0.2,
+    learn_doc_topic_prior=True,
+    topic_word_prior=0.1,
+    partition_estimator=cheap,
+    random_state=0,
+)
+with warnings.catch_warnings():
+    # 60 passes are few, and so are the filters.
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    search = GridSearchCV(
+        model, {"n_components": numbers}, cv=2, refit=False
+    ).fit(train)
+    fits = {
+        n: clone(model).set_params(n_components=n).fit(train) for n in numbers
+    }
+best = search.cv_results_["params"][
+    int(np.argmax(search.cv_results_["mean_test_score"]))
+]["n_components"]
+print(f"best by cross-validation: {best} topics")
+
+# %%
+# Intervals, and differences
+# --------------------------
+# Filters that are few have an error of their own, which the intervals include:
+# more of them are worth their time once the grid is done. The interval of a
+# mean is wide, since documents differ. `compare` pairs the models document by
+# document, and so sees smaller differences. Surplus topics share what one would
+# have and lose little: of numbers that are about as good the smallest is the
+# one to take.
+
+for fitted in fits.values():
+    fitted.set_params(
+        partition_estimator=LeftToRight(n_particles=40, n_filters=5, n_sweeps=2)
+    )
+intervals = {n: fits[n].score_interval(test) for n in numbers}
+gains = {n: compare(fits[n], fits[best], test) for n in numbers if n != best}
+needed = min([best] + [n for n in gains if gains[n].combined[0] > -1])
+print(f"the fewest topics that lose less than a nat a document: {needed}")
+print("| topics | nats a document | difference to the best |")
+print("|---|---|---|")
+for n in numbers:
+    low, high = intervals[n].combined
+    gain = (
+        f"{gains[n].mean:.2f} ({gains[n].combined[0]:.2f} to"
+        f" {gains[n].combined[1]:.2f})"
+        if n != best
+        else ""
+    )
+    print(
+        f"| {n} | {intervals[n].mean:.2f} ({low:.2f} to {high:.2f}) | {gain} |"
+    )
+
+# %%
+# Why the prior matters
+# ---------------------
+# Documents have more of the shared words than of any topic. With the topics
+# that made them and one prior for all, a second copy of the shared topic makes
+# documents more likely, since two copies expect twice as much of it; so does a
+# larger prior of one copy, which is what learning finds. A second copy of
+# another topic makes them less likely. So where all priors are the same, the
+# best number is not the number of different topics, and no search is to blame.
+
+bar_topics = make_bars_corpus(
+    1, size=4, n_tokens=60, doc_topic_prior=0.2, random_state=0
+)[1]
+topics = np.full((9, X.shape[1]), 1e-5)
+topics[:8, :16] += bar_topics
+topics[8, 16:] += np.arange(1, 11) / 55
+topics /= topics.sum(axis=1, keepdims=True)
+estimator = LeftToRight(n_particles=40, n_filters=5, n_sweeps=2)
+true = LatentDirichletAllocation.from_topics(
+    topics, 0.2, partition_estimator=estimator, random_state=0
+)
+others = {
+    "a second copy of the shared topic": (np.vstack([topics, topics[8:]]), 0.2),
+    "its prior 0.8 instead of 0.2": (topics, [0.2] * 8 + [0.8]),
+    "a second copy of a bar": (np.vstack([topics, topics[:1]]), 0.2),
+}
+for name, parameters in others.items():
+    other = LatentDirichletAllocation.from_topics(
+        *parameters, partition_estimator=estimator, random_state=0
+    )
+    gain = compare(other, true, test)
+    print(
+        f"{name}: {gain.mean:+.2f} nats a document ({gain.combined[0]:+.2f} to"
+        f" {gain.combined[1]:+.2f})"
+    )
+prior = np.sort(fits[9].doc_topic_prior_)
+print(
+    f"learned with 9 topics: {prior[-1]:.2f} for one topic, {prior[0]:.2f} to"
+    f" {prior[-2]:.2f} for"
+    " the others"
+)
+
+# %%
+# scikit-learn's perplexity
+# -------------------------
+# Its bound holds a part for the topics themselves, which every call counts
+# whole and divides by its own tokens: fewer test documents give a larger
+# perplexity. Ours comes from likelihoods, where a document counts for itself
+# alone.
+
+subsets = [2, 10, 50, 120]
+references = {
+    n: Reference(
+        n, doc_topic_prior=0.2, topic_word_prior=0.1, random_state=0
+    ).fit(train)
+    for n in (9, 16)
+}
+bounds = {
+    n: [references[n].perplexity(test[:size]) for size in subsets]
+    for n in references
+}
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    ours = [fits[9].perplexity(test[:size]) for size in subsets]
+print(
+    "| test documents | scikit-learn, 9 topics | scikit-learn, 16 topics |"
+    " ours, 9 topics |"
+)
+print("|---|---|---|---|")
+for i, n in enumerate(subsets):
+    print(f"| {n} | {bounds[9][i]:.4g} | {bounds[16][i]:.4g} | {ours[i]:.4g} |")
+
+axes = [plt.subplots(figsize=(5, 3.6), layout="constrained")[1] for _ in "123"]
+left, middle, right = axes
+means = np.array([intervals[n].mean for n in numbers])
+errors = np.abs(np.array([intervals[n].combined for n in numbers]).T - means)
+left.errorbar(numbers, means, errors, fmt="o-", capsize=3)
+left.set(xlabel="topics", ylabel="nats a document", title="held-out likelihood")
+others = [n for n in numbers if n != best]
+means = np.array([gains[n].mean for n in others])
+errors = np.abs(np.array([gains[n].combined for n in others]).T - means)
+middle.errorbar(others, means, errors, fmt="o", capsize=3)
+middle.axhline(0, color="grey", linewidth=0.8)
+middle.set(
+    xlabel="topics",
+    ylabel="nats a document",
+    title=f"difference to {best} topics, paired",
+)
+for n, style in ((9, "o-"), (16, "s-")):
+    right.plot(subsets, bounds[n], style, label=f"scikit-learn, {n} topics")
+right.plot(subsets, ours, "^-", label="from likelihoods, 9 topics")
+right.set(
+    xscale="log",
+    yscale="log",
+    xlabel="test documents",
+    ylabel="perplexity",
+    title="perplexity",
+)
+right.legend()
+for axis, name in zip(axes, ("likelihood", "differences", "perplexity")):
+    axis.figure.savefig(f"number_of_topics_{name}.png", dpi=110)

@@ -1,0 +1,77 @@
+"""Densities of a row given what a decoder makes of its latent variables."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+_LOG_TAU = np.log(2 * np.pi)
+
+
+class Likelihood(Protocol):
+    """log p(x | output of the decoder)."""
+
+    def check(self, X: NDArray[np.float64]) -> None:
+        """Raise ValueError if rows are none of this likelihood."""
+
+    def log_density(
+        self, X: NDArray[np.float64], outputs: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log p(x | output), (n,), in nats, and its gradient by the outputs,
+        (n, n_features).
+        """
+
+    def draw(self, outputs: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Return a row for each output."""
+
+
+class Bernoulli:
+    """Independent binary features, the outputs are their logits."""
+
+    def check(self, X: NDArray[np.float64]) -> None:
+        """Raise ValueError unless all features are 0 or 1."""
+        if not np.all((X == 0) | (X == 1)):
+            raise ValueError(
+                'X must hold only 0 and 1 for likelihood="bernoulli": make it binary, by a'
+                ' threshold or by drawing, or choose likelihood="gaussian"; a Bernoulli likelihood'
+                " of grey values is no density"
+            )
+
+    def log_density(self, X, outputs):
+        """Return the sum of x a - log(1 + exp a) over the features, and x - sigmoid(a)."""
+        small = np.exp(-np.abs(outputs))
+        log_norms = np.maximum(outputs, 0) + np.log1p(small)
+        slopes = X - np.where(outputs >= 0, 1.0, small) / (1 + small)
+        return np.sum(X * outputs - log_norms, axis=1), slopes
+
+    def draw(self, outputs, rng):
+        """Return binary rows."""
+        return (rng.random(outputs.shape) < expit(outputs)).astype(np.float64)
+
+
+class GaussianNoise:
+    """Features with independent noise N(0, noise_std²) around the outputs."""
+
+    def __init__(self, noise_std: float):
+        self._noise_std = noise_std
+
+    def check(self, X: NDArray[np.float64]) -> None:
+        """Take any rows."""
+
+    def log_density(self, X, outputs):
+        """Return log N(x; output, noise_std² I), and its gradient by the output."""
+        errors = (X - outputs) / self._noise_std
+        log_norm = X.shape[1] * (np.log(self._noise_std) + 0.5 * _LOG_TAU)
+        return -0.5 * np.sum(errors**2, axis=1) - log_norm, errors / self._noise_std
+
+    def draw(self, outputs, rng):
+        """Return the outputs with noise."""
+        return outputs + self._noise_std * rng.normal(size=outputs.shape)
+
+
+def make_likelihood(kind: str, noise_std: Any) -> Likelihood:
+    """Return the likelihood of a name."""
+    return Bernoulli() if kind == "bernoulli" else GaussianNoise(noise_std)

@@ -1,0 +1,262 @@
+"""DecoderModel: the log-likelihood of rows under a decoder, such as a variational autoencoder's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sklpf._utils.random import draw_seed
+from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf.models._row_likelihood import RowLikelihoodMixin
+from sklpf.models._scoring import SCORING
+from sklpf.models._validation import all_or_nothing, check_n_samples
+from sklpf.models.decoder._likelihoods import make_likelihood
+from sklpf.models.decoder._network import Forward, Network, check_network
+from sklpf.models.decoder._path import DecoderPath
+from sklpf.partition import PartitionEstimator
+
+_WIDER = 1.5  # the base's standard deviations, than those that an encoder says
+
+
+class DecoderModel(RowLikelihoodMixin, BaseEstimator):
+    """Rows x ~ p(x | decoder(z)) with latent variables z ~ N(0, I); `score` is a log-likelihood.
+
+    `sklpf.interop.from_decoder` makes it, ready to score. The decoder is never changed: `fit` only
+    looks whether rows suit it. log p(x) of a row is the log of an integral over z, estimated by
+    annealing (Wu et al. 2017).
+
+    Parameters
+    ----------
+    forward : callable
+        Of latent variables (n, n_latents), float64: the decoder's outputs (n, n_features), logits
+        or means, and a function that takes a gradient by the outputs to one by the latent
+        variables.
+    n_latents : int
+        Number of latent variables.
+    likelihood : {"bernoulli", "gaussian"}, default="bernoulli"
+        Of a row given the outputs: binary features with these logits, or real ones with these means
+        and noise of `noise_std`.
+    noise_std : float or None, default=None
+        Standard deviation of the noise, in the units of X; "gaussian" needs it.
+    encode : callable or None, default=None
+        Of rows (n, n_features): mean and log variance of the latent variables, both (n,
+        n_latents). Chains then start at that normal density with standard deviations 1.5 times as
+        large; None: at the prior.
+    chunk_size : int, default=256
+        Points that go through the decoder in one call: always so many, padded where there are
+        fewer. On a GPU a larger number is faster.
+    random_state : int, RandomState or None, default=None
+        The estimates of `score` depend on it alone.
+    partition_estimator : PartitionEstimator or None, default=None
+        How log p(x) of a row is computed. None: `HAIS` with as many levels, up to 3000, as give
+        each row a standard error of 0.1 nats.
+    on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
+        What `score` and `score_samples` do with rows whose estimate is not to be trusted.
+    n_jobs : int or None, default=None
+        For blocks of up to 64 rows of `score`, in threads unless ``joblib.parallel_config`` says
+        otherwise. Never changes a number.
+
+    Attributes
+    ----------
+    partition_estimator_ : PartitionEstimator
+        Fitted to the rows that were scored last.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    Wu, Y., Burda, Y., Salakhutdinov, R. & Grosse, R. (2017). On the quantitative analysis of
+    decoder-based generative models. ICLR. arXiv:1611.04273.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.interop import from_decoder
+    >>> model = from_decoder(
+    ...     lambda z: 2 * z,
+    ...     1,
+    ...     pullback=lambda z, g: 2 * g,
+    ...     likelihood="gaussian",
+    ...     noise_std=1.0,
+    ...     random_state=0,
+    ... )
+    >>> exact = -0.5 * np.log(2 * np.pi * 5) - 1 / 10  # x ~ N(0, 5)
+    >>> bool(abs(model.score([[1.0]]) - exact) < 0.3)
+    True
+    """
+
+    _parameter_constraints = {
+        **{name: rule for name, rule in SCORING.items() if name != "verbose"},
+        "forward": [callable],
+        "n_latents": [Interval(Integral, 1, None, closed="left")],
+        "likelihood": [StrOptions({"bernoulli", "gaussian"})],
+        "noise_std": [Interval(Real, 0, None, closed="neither"), None],
+        "encode": [callable, None],
+        "chunk_size": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        forward: Forward,
+        n_latents: int,
+        *,
+        likelihood: Literal["bernoulli", "gaussian"] = "bernoulli",
+        noise_std: float | None = None,
+        encode: Callable[[NDArray], tuple[Any, Any]] | None = None,
+        chunk_size: int = 256,
+        random_state: int | np.random.RandomState | None = None,
+        partition_estimator: PartitionEstimator | None = None,
+        on_nonconvergence: Literal["warn", "nan", "raise"] = "warn",
+        n_jobs: int | None = None,
+    ):
+        self.forward = forward
+        self.n_latents = n_latents
+        self.likelihood = likelihood
+        self.noise_std = noise_std
+        self.encode = encode
+        self.chunk_size = chunk_size
+        self.random_state = random_state
+        self.partition_estimator = partition_estimator
+        self.on_nonconvergence = on_nonconvergence
+        self.n_jobs = n_jobs
+
+    @all_or_nothing
+    def fit(self, X, y=None) -> Self:
+        """Look whether the decoder can be used, and whether rows suit it; nothing is learned.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            Not used; there for scikit-learn's conventions.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter can't be used, if the decoder gives NaN, other shapes than it should or
+            random outputs, if the gradient disagrees with it, or if X does not suit it.
+        """
+        n_features = self._adopt().n_features_in_
+        self._validate(X, reset=True)
+        if self.n_features_in_ != n_features:
+            raise ValueError(
+                f"X has {self.n_features_in_} features, but the decoder gives {n_features} for a"
+                " row"
+            )
+        return self
+
+    def _adopt(self) -> Self:
+        """Make the model ready to score, with nothing known of any rows."""
+        self._validate_params()
+        if (self.noise_std is None) != (self.likelihood == "bernoulli"):
+            raise ValueError(
+                'noise_std must be a number for likelihood="gaussian" and None for "bernoulli", got'
+                f" {self.noise_std!r} for {self.likelihood!r}"
+            )
+        self.n_features_in_ = check_network(self._network(), self.n_latents)
+        self._partition_seed = draw_seed(self.random_state)
+        return self
+
+    def _network(self) -> Network:
+        likelihood = make_likelihood(self.likelihood, self.noise_std)
+        return Network(self.forward, likelihood, self.chunk_size)
+
+    def _validate(self, X, reset=False):
+        X = validate_data(self, X, reset=reset, dtype=np.float64, order="C")
+        make_likelihood(self.likelihood, self.noise_std).check(X)
+        return X
+
+    def path(self, X) -> DecoderPath:
+        """Return the path with one target a row, whose normaliser is that row's likelihood.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        path : DecoderPath
+        """
+        check_is_fitted(self)
+        return self._path(self._validate(X))
+
+    def simulated_path(self, n_rows: int, random_state=None) -> DecoderPath:
+        """Return the path of rows that are drawn from the model, of which `BDMC` knows exact draws.
+
+        The gap that it finds on such rows says whether settings are good enough for real ones (Wu
+        et al. 2017).
+
+        Parameters
+        ----------
+        n_rows : int
+            Number of rows.
+        random_state : int, RandomState or None, default=None
+            Of the latent variables and the rows.
+
+        Returns
+        -------
+        path : DecoderPath
+        """
+        check_is_fitted(self)
+        check_n_samples(n_rows)
+        latents, X = self._draw(n_rows, random_state)
+        return self._path(X, latents)
+
+    def _path(self, X, drawn=None):
+        encode = None
+        if self.encode is not None:
+            encode = functools.partial(_widened, self.encode, self.n_latents)
+        return DecoderPath(X, self._network(), self.n_latents, encode, drawn=drawn)
+
+    def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
+        """Draw independent rows from the model, exactly.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        check_n_samples(n_samples)
+        return self._draw(n_samples, random_state)[1]
+
+    def _draw(self, n, random_state):
+        """Latent variables (n, n_latents) and rows (n, n_features) drawn from the model."""
+        rng = np.random.default_rng(draw_seed(random_state))
+        latents = rng.standard_normal((n, self.n_latents))
+        return latents, self._network().draw(latents, rng)
+
+
+def _widened(encode, n_latents, X):
+    """Mean and standard deviations of the base of each row: what the encoder says, widened."""
+    parts = [np.asarray(part, dtype=np.float64) for part in encode(X)]
+    wanted = "encoder must give mean and log variance of the latent variables"
+    if len(parts) != 2:
+        raise ValueError(f"{wanted}, got {len(parts)} arrays")
+    for name, part in zip(("mean", "log variance"), parts):
+        if part.shape != (len(X), n_latents):
+            raise ValueError(
+                f"{wanted}, of shape {(len(X), n_latents)} for {len(X)} rows, got a {name} of shape"
+                f" {part.shape}"
+            )
+        if not np.isfinite(part).all():
+            raise ValueError(f"encoder gave NaN or infinity as {name}")
+    mean, log_variance = parts
+    return mean, _WIDER * np.exp(log_variance / 2)

@@ -1,0 +1,203 @@
+"""The path of a decoder: one target, log p(x), for each row of data."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sklpf._utils.numbers import as_float64
+from sklpf._utils.random import Stream
+from sklpf.models.decoder._network import Network, RowPoints
+from sklpf.partition import HAIS, PartitionEstimator
+from sklpf.paths import TemperedPath
+from sklpf.paths._base import check_ladder
+from sklpf.paths._geometric import SlopedPoints
+
+_LOG_TAU = np.log(2 * np.pi)
+# of rows (n, n_features): means and standard deviations of their bases, both (n, n_latents)
+Encode = Callable[[NDArray], tuple[NDArray, NDArray]]
+
+
+class DecoderPath(TemperedPath):
+    """Latent variables z of each row x, where z ~ N(0, I) and x ~ p(x | decoder(z)): log Z is log
+    p(x).
+
+    `DecoderModel.path` makes it. The base is the prior, or a normal density for each row, such as
+    an encoder's. Chains live in coordinates y with z = center + scale y, in which the base is
+    N(0, I). Rows move side by side: the points of all rows of a block go through the decoder in
+    one call. Moves are tuned on each row by itself, as posteriors differ in width from row to row.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_features)
+        Rows whose likelihood is wanted.
+    network : object
+        The decoder with its likelihood, as `DecoderModel` holds it.
+    n_latents : int
+        Number of latent variables.
+    encode : callable or None, default=None
+        Gives means and standard deviations, both (n, n_latents), of the bases of rows (n,
+        n_features). None: the base is the prior.
+    ladder : array-like of shape (n_levels,), default=(0, 1)
+        Inverse temperatures, increasing in [0, 1].
+    drawn : array-like of shape (n_rows, n_latents) or None, default=None
+        Of rows that were drawn from the model, the latent variables that they were drawn with.
+
+    Attributes
+    ----------
+    n_dimensions : int
+        Number of latent variables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import HAIS
+    >>> from sklpf.interop import from_decoder
+    >>> model = from_decoder(
+    ...     lambda z: 2 * z,
+    ...     1,
+    ...     pullback=lambda z, g: 2 * g,
+    ...     likelihood="gaussian",
+    ...     noise_std=1.0,
+    ... )
+    >>> hais = HAIS(n_temperatures=200, random_state=0).fit(model.path([[1.0], [2.0]]))
+    >>> exact = -0.5 * np.log(2 * np.pi * 5) - np.array([1, 4]) / 10  # x ~ N(0, 5)
+    >>> bool(np.all(np.abs(hais.log_partition_ - exact) < 0.05))
+    True
+    """
+
+    base_log_partition = 0.0
+    bounds: NDArray[np.float64] | None = None
+    n_chains_per_block = 1000  # all chains of a row move together
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        network: Network,
+        n_latents: int,
+        encode: Encode | None = None,
+        ladder: ArrayLike = (0.0, 1.0),
+        drawn: ArrayLike | None = None,
+    ):
+        self.X = as_float64(X, "X", copy=True)
+        self.network = network
+        self.n_dimensions = n_latents
+        self.encode = encode
+        self.ladder = check_ladder(ladder)
+        self.n_rows: int | None = len(self.X)
+        self.drawn = None if drawn is None else as_float64(drawn, "drawn")
+        # Of the base of each row, (n_rows, n_latents); of one row (1, n_latents).
+        self.center = np.zeros((len(self.X), n_latents))
+        self.scale = np.ones((len(self.X), n_latents))
+        if encode is not None:
+            self.center, self.scale = encode(self.X)
+        self._ask: Callable[[RowPoints], Any] = network.log_likelihood
+
+    def default_estimator(self) -> PartitionEstimator:
+        """Return `HAIS` with a standard error of 0.1 nats a row.
+
+        Returns
+        -------
+        PartitionEstimator
+            Not fitted.
+        """
+        return HAIS(n_temperatures=3000, tol=0.1)
+
+    # -- rows
+    def row(self, t: int) -> Self:
+        """Return the path of row t alone."""
+        return self.asking_row(t, self.network.log_likelihood)
+
+    def row_content(self, t: int) -> bytes:
+        """Return row t."""
+        return self.X[t].tobytes()
+
+    def asking_row(self, t: int, ask: Callable[[Any], Any]) -> Self:
+        """Return the path of row t, which asks for its densities."""
+        row = copy.copy(self)
+        row.X = self.X[t : t + 1]
+        row.center = self.center[t : t + 1]
+        row.scale = self.scale[t : t + 1]
+        row.drawn = None if self.drawn is None else self.drawn[t : t + 1]
+        row.n_rows = None
+        row._ask = ask
+        return row
+
+    def answer(self, questions: list[RowPoints]) -> list[Any]:
+        """Return log likelihoods and gradients at the points of several rows, by one call."""
+        latents, X = (np.concatenate(arrays) for arrays in zip(*questions))
+        values, slopes = self.network.log_likelihood(RowPoints(latents, X))
+        ends = np.cumsum([len(question.latents) for question in questions])[:-1]
+        return list(zip(np.split(values, ends), np.split(slopes, ends)))
+
+    # -- one row's densities
+    def sample_base(self, n: int, stream: Stream) -> SlopedPoints:
+        """Return n exact draws from the base."""
+        return self.at(stream.generator().standard_normal((n, self.n_dimensions)))
+
+    @property
+    def exact_start(self) -> Callable[[], SlopedPoints]:
+        """A function without arguments: the state of one chain at an exact draw from the target,
+        which only a row has that was drawn from the model.
+        """
+        drawn = self.drawn
+        if drawn is None:
+            raise AttributeError("the latent variables of a row that is given are not known")
+        return lambda: self.at((drawn - self.center) / self.scale)
+
+    def latents(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the latent variables at points.
+
+        Parameters
+        ----------
+        position : ndarray of shape (n, n_latents)
+            Coordinates y of the chains of one row.
+
+        Returns
+        -------
+        ndarray of shape (n, n_latents)
+            The latent variables z.
+        """
+        return self.center + self.scale * position
+
+    def at(self, position: NDArray[np.float64]) -> SlopedPoints:
+        """Return the state of chains at some points (n, n_latents)."""
+        self._check_is_row()
+        latents = self.latents(position)
+        X = np.broadcast_to(self.X, (len(latents), self.X.shape[1]))
+        log_likelihood, slope = self._ask(RowPoints(latents, X))
+        log_base = -0.5 * (np.sum(position**2, axis=1) + self.n_dimensions * _LOG_TAU)
+        log_prior = -0.5 * (np.sum(latents**2, axis=1) + self.n_dimensions * _LOG_TAU)
+        log_target = log_prior + np.log(self.scale).sum() + log_likelihood
+        return SlopedPoints(
+            position, log_base, log_target - log_base, self.scale * (slope - latents)
+        )
+
+    def _check_is_row(self):
+        if self.n_rows is not None:
+            raise ValueError("this path has one log Z for each row of X: choose one with row(t)")
+
+    def position(self, state: SlopedPoints) -> NDArray[np.float64]:
+        """Return the points, shape (n, n_latents)."""
+        return state.position
+
+    def ends(self, state: SlopedPoints) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
+        return state.log_base, state.gain
+
+    def gradients(self, state: SlopedPoints) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the gradients of log f_0 and of log f_1 - log f_0, both (n, n_latents)."""
+        return -state.position, state.slope + state.position
+
+    def summary(self, state: SlopedPoints) -> NDArray[np.float64]:
+        """Return the points."""
+        return state.position
+
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary."""
+        return self.n_dimensions

@@ -1,0 +1,53 @@
+"""Regions of a target whose mass is known without its base: what a run should have found."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Regions(NamedTuple):
+    """Balls, or ellipsoids, with the part of Z that lies in each.
+
+    Attributes
+    ----------
+    centres : ndarray of shape (R, d)
+        Rows or points in the middle of each.
+    radii : ndarray of shape (R,)
+        A point x lies in region r if ``|factors[r] @ (x - centres[r])|`` is at most ``radii[r]``.
+    log_masses : ndarray of shape (R, G)
+        Logs of G independent estimates of the integral of f over each, in nats, unbiased or too
+        low on average.
+    factors : ndarray of shape (R, d, d) or None, default=None
+        None is the identity: of binary rows, the squared radius counts the units that differ.
+    """
+
+    centres: NDArray
+    radii: NDArray[np.float64]
+    log_masses: NDArray[np.float64]
+    factors: NDArray[np.float64] | None = None
+
+    def contain(self, points: NDArray) -> NDArray[np.bool_]:
+        """Return which points lie in which regions.
+
+        Parameters
+        ----------
+        points : array-like of shape (n, d)
+            Rows, or points of R^d.
+
+        Returns
+        -------
+        inside : ndarray of bool of shape (n, R)
+        """
+        points = np.asarray(points, dtype=np.float64)
+        centres = np.asarray(self.centres, dtype=np.float64)
+        if self.factors is None:
+            squares = np.sum(points**2, axis=1)[:, np.newaxis] - 2 * points @ centres.T
+            squares += np.sum(centres**2, axis=1)
+        else:
+            squares = np.empty((len(points), len(centres)))
+            for r, factor in enumerate(self.factors):
+                squares[:, r] = np.sum(((points - centres[r]) @ factor.T) ** 2, axis=1)
+        return squares <= self.radii**2 + 1e-6

@@ -1,0 +1,93 @@
+"""Regions whose mass is known, and whether the draws of a run lie in them as often as they
+should.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, softmax
+
+from sklpf._utils.alarm import Alarm
+from sklpf._utils.random import Stream
+from sklpf.paths import LocalMasses, Regions
+from sklpf.paths._capabilities import has
+from sklpf.runs import Draws
+
+_MATERIAL = 0.02  # nats
+_RUN_ERRORS = 2.0  # standard errors of log Z that what is missed must be worth
+_MASS_ERRORS = 3.0  # standard errors that are taken off a region's mass
+_CHANCE = 0.01  # of as few draws in one of all regions, where the run is right
+
+
+def known_regions(path: Any, key: tuple[int, int]) -> Regions | None:
+    """Regions of the target with their masses; None where the path knows none."""
+    return path.regions(Stream(key)) if has(path, LocalMasses) else None
+
+
+def region_alarms(
+    regions: Regions | None,
+    draws: Draws | None,
+    log_partition: float,
+    std_error: float,
+    diagnostics: dict,
+) -> list[Alarm]:
+    """An alarm if a region has a share of Z that the run's draws have missed; the worst region goes
+    to the diagnostics.
+
+    Of Z, as the run has it, a region holds at least a known share. Draws of a right run lie there
+    as often; with fewer by chance in one of a hundred runs, or by less than matters.
+    """
+    if regions is None or draws is None or not np.isfinite(log_partition):
+        return []
+    with np.errstate(over="ignore"):
+        masses = np.exp(regions.log_masses - log_partition)
+    errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
+    expected = np.minimum(masses.mean(axis=1) - _MASS_ERRORS * errors, 1.0)
+    material = np.expm1(max(_MATERIAL, _RUN_ERRORS * std_error))
+    large = np.flatnonzero(expected > material)
+
+    inside = regions.contain(draws.points)
+    shares = softmax(draws.log_weights) @ inside
+    n = _effective_draws(draws, inside)
+    # The probability that a binomial is at most so large.
+    found = n * np.minimum(shares[large], 1.0)
+    chances = betainc(n - found, found + 1, 1 - expected[large])
+    missed = (chances * len(large) < _CHANCE) & (expected[large] - shares[large] > material)
+    if not missed.any():
+        return []
+
+    suspects = large[missed]
+    worst = suspects[np.argmax(expected[suspects] - shares[suspects])]
+    mass = masses[worst].mean()
+    diagnostics["missed_region"] = regions.centres[worst]
+    seen = (
+        f"a region of the target holds {mass:.2g} of Z (+- {errors[worst]:.1g}), and"
+        f" {shares[worst]:.2g} of the run's draws"
+    )
+    remedy = 'give a base that covers it: its centre is result_.diagnostics["missed_region"]'
+    return [Alarm("missed-region", seen, remedy)]
+
+
+def _effective_draws(draws: Draws, inside: NDArray[np.bool_]) -> float:
+    """How many independent draws they are worth: by their weights, and by how shares of regions
+    differ between groups.
+    """
+    weights = softmax(draws.log_weights)
+    n = 1 / np.sum(weights**2)
+    _, group = np.unique(draws.groups, return_inverse=True)
+    n_groups = group.max() + 1
+    if n_groups < 2:
+        return float(n)
+    group_weights = np.bincount(group, weights)
+    hits = np.array([np.bincount(group, weights * column) for column in inside.T])  # (R, G)
+    shares = hits.sum(axis=1)
+    deviations = hits - shares[:, np.newaxis] * group_weights
+    variances = np.sum(deviations**2, axis=1) * n_groups / (n_groups - 1)
+    known = (shares > 0.01) & (shares < 0.99) & (variances > 0)
+    if not known.any():
+        return float(n)
+    binomial = shares[known] * (1 - shares[known])
+    return float(min(n, np.median(binomial / variances[known])))

@@ -1,0 +1,118 @@
+"""Likelihoods of rows under decoders: coverage, and the time a row takes beside one row after
+another.
+
+    python tests/benchmarks/decoders.py [--rows 100] [--slow-rows 3] [--cases NAME ...]
+
+Rows are drawn from the model. The truth is a grid's (2 latent variables), the closed form of a
+linear decoder, or a run with a standard error of 0.04 nats. "One by one" is what had to be written
+before: a `GeometricPath` for each row from the prior, with the default `HAIS` of 1000 levels. Times
+are processor time. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import HAIS, Gaussian, GeometricPath
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+from decoders import Layers, Linear
+
+
+def cases():
+    """Name: network, options of its model, and the true log-likelihoods or None."""
+    small = Layers([2, 50, 64], 2.0)
+    linear = Linear(10, 64, 1.0)
+    large = Layers([50, 200, 784], 1.0)
+    real = {"likelihood": "gaussian", "noise_std": 1.0}
+    return {
+        "64-50-2, binary": (small, {}, small.log_likelihood),
+        "64-50-2, real": (small, real, lambda X: small.log_likelihood(X, 1.0)),
+        "64-10 linear": (linear, {}, linear.log_likelihood),
+        "64-10 linear, encoder": (linear, {"encoder": linear.encoder}, linear.log_likelihood),
+        "784-200-50, binary": (large, {}, None),
+    }
+
+
+def one_by_one(model, x, seed):
+    """Run a path that is written for a row."""
+    likelihood = model._network().likelihood
+    d = model.n_latents
+
+    def value_and_grad(z):
+        outputs, pullback = model.forward(z)
+        values, by_outputs = likelihood.log_density(x, outputs)
+        log_prior = -0.5 * np.sum(z**2, axis=1) - d / 2 * np.log(2 * np.pi)
+        return values + log_prior, pullback(by_outputs) - z
+
+    path = GeometricPath(
+        lambda z: value_and_grad(z)[0],
+        value_and_grad=value_and_grad,
+        base=Gaussian(np.zeros(d), 1.0),
+    )
+    HAIS(random_state=seed).fit(path)
+
+
+def scored(model, X):
+    """Estimates, their result, and seconds of the processor a row."""
+    started = time.process_time()
+    estimates = model.score_samples(X)
+    seconds = (time.process_time() - started) / len(X)
+    return estimates, model.partition_estimator_.result_, seconds
+
+
+def line(name, network, options, truth, n_rows, n_slow):
+    model = network.model(**options)
+    X = model.sample(n_rows, random_state=1)
+    if truth is None:
+        long = HAIS(200, 10_000, tol=0.04, random_state=7)
+        exact, exact_result, _ = scored(network.model(**options, partition_estimator=long), X)
+        exact_error = exact_result.std_error
+    else:
+        exact = truth(X)
+        exact_error = 0.0
+
+    estimates, result, seconds = scored(model, X)
+    converged = result.diagnostics["converged"]
+    quantile = norm.isf(0.025)
+    errors = np.hypot(result.std_error, exact_error)
+    inside = np.abs(estimates - exact) < quantile * errors
+    started = time.process_time()
+    for t in range(n_slow):
+        one_by_one(model, X[t : t + 1], t)
+    before = (time.process_time() - started) / n_slow
+    return (
+        f"| {name} | {n_rows} | {inside.mean():.0%} | {converged.mean():.0%}"
+        f" | {np.median(result.std_error):.3f} | {np.mean(estimates - exact):+.3f}"
+        f" | {seconds:.2f} | {before:.2f} | {before / seconds:.1f} |"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--rows", type=int, default=100)
+    parser.add_argument("--slow-rows", type=int, default=3)
+    parser.add_argument("--cases", nargs="*", default=None)
+    arguments = parser.parse_args()
+    print(
+        "| decoder | rows | cover | converged | std. error | mean error | s a row | one by one |"
+        " times faster |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for name, case in cases().items():
+            if arguments.cases is None or name in arguments.cases:
+                print(line(name, *case, arguments.rows, arguments.slow_rows), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Decoders in NumPy for tests: small networks, whose likelihood a grid gives, and linear ones."""
+
+import numpy as np
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
+
+from sklpf.interop import from_decoder
+
+
+class Layers:
+    """A network with tanh units, as `decoder` and `pullback`."""
+
+    def __init__(self, sizes, scale, seed=0):
+        rng = np.random.default_rng(seed)
+        pairs = list(zip(sizes, sizes[1:]))
+        self.weights = [rng.normal(0, scale / np.sqrt(a), (a, b)) for a, b in pairs]
+        self.biases = [rng.normal(0, 0.3, b) for _, b in pairs]
+
+    def _hidden(self, z):
+        units = [z]
+        for weights, bias in zip(self.weights[:-1], self.biases[:-1]):
+            units.append(np.tanh(units[-1] @ weights + bias))
+        return units
+
+    def decoder(self, z):
+        return self._hidden(z)[-1] @ self.weights[-1] + self.biases[-1]
+
+    def pullback(self, z, g):
+        units = self._hidden(z)
+        g = g @ self.weights[-1].T
+        for weights, unit in zip(self.weights[-2::-1], units[:0:-1]):
+            g = (g * (1 - unit**2)) @ weights.T
+        return g
+
+    def model(self, **parameters):
+        n_latents = len(self.weights[0])
+        options = {"random_state": 0} | parameters
+        return from_decoder(self.decoder, n_latents, pullback=self.pullback, **options)
+
+    def log_likelihood(self, X, noise_std=None):
+        """log p(x) of every row by a grid over one or two latent variables."""
+        axis = np.linspace(-8, 8, 641)
+        d = len(self.weights[0])
+        z = np.stack(np.meshgrid(*[axis] * d), axis=-1).reshape(-1, d)
+        a = self.decoder(z)
+        if noise_std is None:
+            given = X @ a.T - np.logaddexp(0, a).sum(axis=1)
+        else:
+            squares = np.sum(X**2, axis=1)[:, np.newaxis] - 2 * X @ a.T + np.sum(a**2, axis=1)
+            given = -0.5 * squares / noise_std**2 - X.shape[1] * np.log(
+                noise_std * np.sqrt(2 * np.pi)
+            )
+        log_prior = -0.5 * np.sum(z**2, axis=1) - d / 2 * np.log(2 * np.pi)
+        return logsumexp(given + log_prior, axis=1) + d * np.log(axis[1] - axis[0])
+
+
+class Linear:
+    """x = Wᵀ z + bias + noise, whose density is normal."""
+
+    def __init__(self, n_latents, n_features, noise_std, seed=0):
+        rng = np.random.default_rng(seed)
+        self.weights = rng.normal(size=(n_latents, n_features))
+        self.bias = rng.normal(size=n_features)
+        self.noise_std = noise_std
+
+    def decoder(self, z):
+        return z @ self.weights + self.bias
+
+    def pullback(self, z, g):
+        return g @ self.weights.T
+
+    def encoder(self, X):
+        """The posterior's mean, and the log of the variances of each latent variable given the
+        others.
+        """
+        precision = self.weights @ self.weights.T / self.noise_std**2 + np.eye(len(self.weights))
+        mean = (X - self.bias) @ self.weights.T / self.noise_std**2 @ np.linalg.inv(precision)
+        return mean, np.broadcast_to(-np.log(np.diag(precision)), mean.shape)
+
+    def model(self, **parameters):
+        options = {"likelihood": "gaussian", "noise_std": self.noise_std, "random_state": 0}
+        return from_decoder(
+            self.decoder, len(self.weights), pullback=self.pullback, **(options | parameters)
+        )
+
+    def log_likelihood(self, X):
+        n_features = len(self.bias)
+        cov = self.weights.T @ self.weights + self.noise_std**2 * np.eye(n_features)
+        return multivariate_normal(self.bias, cov).logpdf(X)

@@ -1,0 +1,184 @@
+"""Decoders in NumPy, PyTorch and JAX give the same; what can't be used is refused in a sentence."""
+
+import importlib.util
+import pickle
+
+import numpy as np
+import pytest
+from convergence import may_not_converge
+from decoders import Layers
+from sklearn.base import clone
+
+from sklpf import HAIS
+from sklpf.interop import from_decoder
+
+NETWORK = Layers([2, 20, 12], 2.0)
+RNG = np.random.default_rng(0)
+
+
+def make(decoder=NETWORK.decoder, pullback=NETWORK.pullback, **parameters):
+    return from_decoder(decoder, 2, pullback=pullback, **parameters)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"decoder": lambda z: z[:, 0]}, r"must give the shape \(256, n_features\)"),
+        ({"decoder": lambda z: z[:7]}, r"must give the shape \(256, n_features\)"),
+        ({"decoder": lambda z: z * np.nan}, "decoder is NaN or infinite"),
+        ({"decoder": lambda z: "text"}, "must be an array of numbers"),
+        ({"decoder": lambda z: z + RNG.normal(size=z.shape)}, "decoder is random"),
+        ({"pullback": lambda z, g: 2 * NETWORK.pullback(z, g)}, "pullback disagrees"),
+        ({"pullback": lambda z, g: g}, "gradient must have the shape"),
+        ({"pullback": lambda z, g: np.inf * z}, "gradient is NaN or infinite"),
+        ({"likelihood": "gaussian"}, "noise_std must be a number"),
+        ({"noise_std": 0.1}, "noise_std must be a number"),
+        ({"likelihood": "poisson"}, "likelihood"),
+        ({"chunk_size": 0}, "chunk_size"),
+    ],
+)
+def test_what_can_not_be_used_is_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        make(**parameters)
+
+
+@pytest.mark.parametrize("decoder", [None, 3, "text"])
+def test_what_is_no_function_is_refused(decoder):
+    with pytest.raises(TypeError, match="must be a function"):
+        make(decoder)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is not None, reason="JAX finds the gradient")
+def test_functions_without_a_gradient_are_refused():
+    with pytest.raises(TypeError, match="pullback"):
+        make(pullback=None)
+
+
+def test_decoders_may_write_to_what_they_are_given():
+    def decoder(z):
+        z *= 2
+        return NETWORK.decoder(z / 2)
+
+    rows = make().sample(3, random_state=0)
+    np.testing.assert_array_equal(make(decoder).sample(3, random_state=0), rows)
+
+
+def test_kinks_and_single_precision_are_taken():
+    weights = np.random.default_rng(1).normal(size=(2, 30)).astype(np.float32)
+
+    def decoder(z):
+        return np.maximum(z.astype(np.float32) @ weights, 0)
+
+    def pullback(z, g):
+        return (g.astype(np.float32) * (z.astype(np.float32) @ weights > 0)) @ weights.T
+
+    assert make(decoder, pullback).n_features_in_ == 30
+
+
+# ---- PyTorch and JAX, where they are installed
+SHORT = HAIS(12, 30, random_state=3)
+ROWS = NETWORK.model().sample(4, random_state=0)
+
+
+def scores(model):
+    with may_not_converge():
+        return model.set_params(partition_estimator=SHORT).score_samples(ROWS)
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+@pytest.fixture
+def module(torch):
+    """The same network in PyTorch, ready to be used."""
+    layers = []
+    for weights, bias in zip(NETWORK.weights, NETWORK.biases):
+        layer = torch.nn.Linear(*weights.shape, dtype=torch.float64)
+        with torch.no_grad():
+            layer.weight.copy_(torch.as_tensor(weights.T))
+            layer.bias.copy_(torch.as_tensor(bias))
+        layers += [layer, torch.nn.Tanh()]
+    return torch.nn.Sequential(*layers[:-1]).eval()
+
+
+def test_a_module_scores_as_the_same_network_in_numpy(module, torch):
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    with torch.no_grad():  # whatever holds around
+        model = from_decoder(module, 2, random_state=0)
+        np.testing.assert_allclose(scores(model), scores(make(random_state=0)), atol=1e-9)
+    for name, parameter in module.named_parameters():
+        assert parameter.requires_grad
+        assert parameter.grad is None
+        assert torch.equal(parameter, before[name])
+    copy = pickle.loads(pickle.dumps(clone(model).fit(ROWS)))
+    np.testing.assert_array_equal(scores(copy), scores(model))
+
+
+def test_a_module_in_single_precision_stays_so(module, torch):
+    latents = np.random.default_rng(0).normal(size=(256, 2))
+    outputs, pullback = from_decoder(module.float(), 2).forward(latents)
+    np.testing.assert_allclose(outputs, NETWORK.decoder(latents), atol=1e-5)
+    weights = np.ones_like(outputs)
+    np.testing.assert_allclose(pullback(weights), NETWORK.pullback(latents, weights), atol=1e-4)
+    assert {parameter.dtype for parameter in module.parameters()} == {torch.float32}
+
+
+def test_a_method_of_a_module_is_one_too(module, torch):
+    class Autoencoder(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = module
+
+        def decode(self, z):
+            return self.layers(z)
+
+        def encode(self, X):
+            return X[:, :2] * 0, X[:, :2] * 0
+
+    whole = Autoencoder().eval()
+    model = from_decoder(whole.decode, 2, random_state=0)
+    np.testing.assert_allclose(scores(model), scores(make(random_state=0)), atol=1e-9)
+    encoded = from_decoder(whole.decode, 2, encoder=whole.encode)
+    assert np.all(encoded.path(ROWS).center == 0)
+
+
+def test_modules_that_can_not_be_used_are_refused(module, torch):
+    with pytest.raises(ValueError, match="training mode"):
+        from_decoder(module.train(), 2)
+    module.eval()
+    module[1].train()
+    with pytest.raises(ValueError, match="training mode"):
+        from_decoder(module, 2)
+    module.eval()
+    with pytest.raises(TypeError, match="pullback must be None"):
+        from_decoder(module, 2, pullback=NETWORK.pullback)
+    model = from_decoder(module, 2)
+    module.train()
+    with pytest.raises(ValueError, match="training mode"):
+        model.sample()
+
+    class Detached(torch.nn.Module):
+        def forward(self, z):
+            return module.eval()(z.detach())
+
+    with pytest.raises(ValueError, match="no gradient"):
+        from_decoder(Detached().eval(), 2)
+
+
+def test_a_function_of_jax_scores_as_the_same_network_in_numpy():
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+
+    def decoder(z):
+        for weights, bias in zip(NETWORK.weights[:-1], NETWORK.biases[:-1]):
+            z = jax.numpy.tanh(z @ weights + bias)
+        return z @ NETWORK.weights[-1] + NETWORK.biases[-1]
+
+    model = from_decoder(decoder, 2, random_state=0)  # in single precision, unless told otherwise
+    latents = np.random.default_rng(0).normal(size=(256, 2))
+    outputs, pullback = model.forward(latents)
+    np.testing.assert_allclose(outputs, NETWORK.decoder(latents), atol=1e-4)
+    weights = np.ones_like(outputs)
+    np.testing.assert_allclose(pullback(weights), NETWORK.pullback(latents, weights), atol=1e-3)
+    assert np.isfinite(scores(model)).all()

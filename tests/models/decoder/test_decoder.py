@@ -1,0 +1,274 @@
+"""Likelihoods of rows under decoders: closed forms, grids, and rows that move side by side."""
+
+import numpy as np
+import pytest
+from convergence import may_not_converge
+from decoders import Layers, Linear
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from sklpf import BDMC, HAIS, compare
+from sklpf._utils.parallel import Checkpoint
+from sklpf.partition import _path_rows
+from sklpf.testing import check_path
+from sklpf.transitions import HMC
+
+NETWORK = Layers([2, 20, 12], 2.0)
+MODEL = NETWORK.model()
+X = MODEL.sample(12, random_state=1)
+SHORT = HAIS(12, 30, tol=0.4, random_state=3)
+
+
+def assert_right(model, rows, exact):
+    """z-scores of the rows: their mean and the mean of their squares, at a false-alarm rate of 1e-4
+    each if the standard errors are right, and half as much again for errors that vary.
+    """
+    with may_not_converge():
+        estimates = model.score_samples(rows)
+    result = model.partition_estimator_.result_
+    assert result.diagnostics["converged"].mean() > 0.9
+    z = (estimates - exact) / result.std_error
+    n = len(z)
+    bound = norm.isf(0.5e-4)
+    assert abs(z.mean()) < bound / np.sqrt(n) * 1.5
+    assert np.mean(z**2) < (1 + bound * np.sqrt(2 / n)) * 1.5
+
+
+# ---- right numbers
+@pytest.mark.parametrize(("n_latents", "noise_std"), [(1, 1.0), (3, 0.5)])
+def test_a_linear_decoder_has_the_density_of_its_closed_form(n_latents, noise_std):
+    linear = Linear(n_latents, 8, noise_std)
+    model = linear.model()
+    rows = model.sample(25, random_state=2)
+    assert_right(model, rows, linear.log_likelihood(rows))
+
+
+@pytest.mark.parametrize("n_latents", [1, 2])
+def test_a_network_with_binary_rows_agrees_with_a_grid(n_latents):
+    network = Layers([n_latents, 20, 12], 2.0)
+    model = network.model()
+    rows = model.sample(25, random_state=2)
+    assert_right(model, rows, network.log_likelihood(rows))
+
+
+def test_a_network_with_real_rows_agrees_with_a_grid():
+    network = Layers([1, 10, 6], 2.0)
+    model = network.model(likelihood="gaussian", noise_std=0.3)
+    rows = model.sample(25, random_state=2)
+    assert_right(model, rows, network.log_likelihood(rows, 0.3))
+
+
+def test_an_encoder_changes_where_chains_start_and_not_what_is_estimated():
+    linear = Linear(3, 8, 0.2)
+    rows = linear.model().sample(25, random_state=2)
+    encoded = linear.model(encoder=linear.encoder)
+    assert_right(encoded, rows, linear.log_likelihood(rows))
+    path = encoded.path(rows)
+    mean, log_variance = linear.encoder(rows)
+    np.testing.assert_allclose(path.center, mean)
+    np.testing.assert_allclose(path.scale, 1.5 * np.exp(log_variance / 2))
+    check_path(path.row(0))
+
+
+def test_probabilities_of_all_binary_rows_sum_to_one():
+    network = Layers([2, 8, 4], 3.0)
+    model = network.model(partition_estimator=HAIS(100, 100))
+    rows = (np.arange(16)[:, np.newaxis] >> np.arange(4) & 1).astype(float)
+    probabilities = np.exp(model.score_samples(rows))
+    errors = probabilities * model.partition_estimator_.result_.std_error
+    assert abs(probabilities.sum() - 1) < 4 * np.linalg.norm(errors)  # false alarms: 1e-4
+
+
+def test_samples_have_the_moments_of_the_model():
+    linear = Linear(2, 3, 0.5)
+    rows = linear.model().sample(20_000, random_state=0)
+    cov = linear.weights.T @ linear.weights + 0.25 * np.eye(3)
+    scale = np.sqrt(np.diag(cov))
+    assert np.all(np.abs(rows.mean(axis=0) - linear.bias) < 5 * scale / np.sqrt(20_000))
+    largest = 5 * np.sqrt(2 / 20_000) * np.outer(scale, scale)  # false alarms: 1e-5
+    assert np.all(np.abs(np.cov(rows.T) - cov) < largest)
+    assert set(np.unique(MODEL.sample(50, random_state=0))) == {0.0, 1.0}
+
+
+# ---- the gap on simulated rows
+def test_the_gap_on_simulated_rows_says_whether_settings_are_good_enough():
+    linear = Linear(3, 8, 0.5)
+    path = linear.model().simulated_path(30, random_state=1)
+    results = []
+    for n_levels in (10, 100):
+        bdmc = BDMC(40, n_levels, ladder="adaptive", random_state=0)
+        with may_not_converge():
+            results.append(bdmc.fit(path).result_)
+    gaps, errors = zip(*[(r.diagnostics["gap"], r.diagnostics["gap_std_error"]) for r in results])
+    assert gaps[0] > 4 * errors[0]
+    assert abs(gaps[1]) < gaps[0] / 3
+    result = results[1]
+    z = (result.log_partition - linear.log_likelihood(path.X)) / result.std_error
+    assert result.statement == "estimate"
+    assert abs(z.mean()) < 3.9 / np.sqrt(30) * 1.5  # false alarms: 1e-4
+    assert np.mean(z**2) < (1 + 3.9 * np.sqrt(2 / 30)) * 1.5
+
+
+def test_rows_that_are_given_have_no_exact_draw():
+    with pytest.raises(AttributeError, match="not known"):
+        MODEL.path(X).row(0).exact_start  # noqa: B018
+    simulated = MODEL.simulated_path(5, random_state=1)
+    np.testing.assert_array_equal(simulated.X, MODEL.sample(5, random_state=1))
+    start = simulated.row(2).exact_start()
+    np.testing.assert_allclose(simulated.row(2).latents(start.position), simulated.drawn[2:3])
+
+
+# ---- rows side by side
+def numbers(rows, estimator=SHORT, **parameters):
+    model = NETWORK.model(partition_estimator=estimator, **parameters)
+    with may_not_converge():
+        estimates = model.score_samples(rows)
+    return np.array([estimates, model.partition_estimator_.result_.std_error])
+
+
+def test_other_rows_and_jobs_do_not_matter():
+    everything = numbers(X)
+    order = np.array([3, 1, 0, 1])
+    np.testing.assert_array_equal(numbers(X[order]), everything[:, order])
+    np.testing.assert_array_equal(numbers(X[5:6]), everything[:, 5:6])
+    np.testing.assert_array_equal(numbers(X, n_jobs=2), everything)
+
+
+def test_a_row_alone_has_the_numbers_that_it_has_beside_others():
+    class Alone(HAIS):
+        def _estimate_rows(self, path, rows, seeds):
+            return (self._estimate(path.row(row), seed) for row, seed in zip(rows, seeds))
+
+    alone = Alone(**SHORT.get_params())
+    np.testing.assert_array_equal(numbers(X, alone), numbers(X))
+
+
+def test_chunks_of_other_sizes_give_the_same_to_rounding():
+    np.testing.assert_allclose(numbers(X, chunk_size=37), numbers(X), atol=1e-5)
+
+
+def test_points_go_through_the_decoder_in_chunks_of_one_shape():
+    shapes = set()
+
+    def decoder(z):
+        shapes.add(z.shape)
+        return NETWORK.decoder(z)
+
+    watched = Layers([2, 20, 12], 2.0)
+    watched.decoder = decoder
+    model = watched.model(partition_estimator=SHORT, chunk_size=50)
+    with may_not_converge():
+        model.score_samples(X)
+    assert shapes == {(50, 2)}
+
+
+def test_rows_share_calls_of_the_decoder():
+    calls = []
+
+    def decoder(z):
+        calls.append(z.shape)
+        return NETWORK.decoder(z)
+
+    watched = Layers([2, 20, 12], 2.0)
+    watched.decoder = decoder
+    estimator = HAIS(20, 30, ladder="linear", transition=HMC(0.2), random_state=3)
+    model = watched.model(partition_estimator=estimator)
+    counts = []
+    for rows in (X[:1], X[:12], np.repeat(X, 70, axis=0)):
+        calls.clear()
+        with may_not_converge():
+            model.score_samples(rows)
+        counts.append(len(calls))
+    assert counts[0] == counts[1] == counts[2]  # 12 rows of 20 chains fit into 256 points
+
+
+def test_a_run_that_was_interrupted_goes_on_with_the_same_bits(tmp_path, monkeypatch):
+    path = MODEL.path(X[:6])
+    monkeypatch.setattr(_path_rows, "_ROWS_PER_BLOCK", 2)
+    saved = []
+
+    def save(self, *arguments, save=Checkpoint.save):
+        save(self, *arguments)
+        saved.append(None)
+        if len(saved) == 1:
+            raise KeyboardInterrupt
+
+    estimator = clone(SHORT).set_params(checkpoint=tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoint, "save", save)
+        with pytest.raises(KeyboardInterrupt), may_not_converge():
+            estimator.fit(path)
+    with may_not_converge():
+        resumed = estimator.fit(path).log_partition_
+        whole = clone(SHORT).fit(path).log_partition_
+    np.testing.assert_array_equal(resumed, whole)
+
+
+# ---- a model as others
+def test_the_path_of_a_row_is_one_as_others_are():
+    check_path(MODEL.path(X).row(0))
+
+
+def test_scores_and_intervals_are_those_of_the_rows():
+    model = NETWORK.model(partition_estimator=HAIS(40, 30))
+    interval = model.score_interval(X)
+    assert model.score(X) == interval.mean == model.score_samples(X).mean()
+    low, high = interval.partition
+    assert low < interval.mean < high
+
+
+def test_it_is_compared_with_a_model_of_the_same_rows():
+    other = Layers([2, 20, 12], 0.1, seed=1).model(partition_estimator=HAIS(50, 60))
+    model = NETWORK.model(partition_estimator=HAIS(50, 60))
+    rows = model.sample(20, random_state=3)
+    assert compare(model, other, rows).combined[0] > 0
+
+
+def test_a_clone_is_ready_after_fit():
+    fresh = clone(NETWORK.model(partition_estimator=SHORT))
+    with pytest.raises(NotFittedError):
+        fresh.score_samples(X)
+    with may_not_converge():
+        np.testing.assert_array_equal(fresh.fit(X).score_samples(X), numbers(X)[0])
+
+
+# ---- what can't be used
+def test_rows_that_do_not_suit_are_refused():
+    with pytest.raises(ValueError, match="must hold only 0 and 1"):
+        MODEL.score_samples(X * 0.7)
+    with pytest.raises(ValueError, match="has 3 features, but DecoderModel is expecting 12"):
+        MODEL.score_samples(X[:, :3])
+    with pytest.raises(ValueError, match="NaN"):
+        MODEL.path(np.full((1, 12), np.nan))
+    with pytest.raises(ValueError, match="has 3 features, but the decoder gives 12"):
+        MODEL.fit(X[:, :3])
+    assert MODEL.path(X).n_rows == len(X)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "message"),
+    [
+        (lambda X: (X[:, :2], X[:, :3]), "log variance of shape"),
+        (lambda X: (X[:, :2],), "encoder must give mean and log variance"),
+        (lambda X: X[:, :2], "encoder must give mean and log variance"),
+        (lambda X: (X[:, :2] * np.nan, X[:, :2]), "NaN or infinity as mean"),
+    ],
+)
+def test_encoders_that_can_not_be_used_are_refused(encoder, message):
+    with pytest.raises(ValueError, match=message):
+        NETWORK.model(encoder=encoder).path(X)
+
+
+def test_a_network_that_turns_nan_far_out_says_where():
+    broken = Layers([2, 20, 12], 2.0)
+    whole = broken.decoder
+    broken.decoder = lambda z: np.where(np.abs(z[:, :1]) > 1.5, np.nan, whole(z))
+    model = broken.model(partition_estimator=SHORT)
+    with pytest.raises(ValueError, match="decoder is NaN or infinite at the latent variables"):
+        model.score_samples(X)
+
+
+def test_the_path_of_all_rows_has_no_densities():
+    with pytest.raises(ValueError, match=r"choose one with row\(t\)"):
+        MODEL.path(X).at(np.zeros((1, 2)))

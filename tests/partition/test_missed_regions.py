@@ -1,0 +1,175 @@
+"""Regions of an RBM whose mass is known, and runs that miss one.
+
+z-bounds: 4 standard errors is a false-alarm rate of 6e-5 a comparison; seeds are fixed.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+from convergence import may_not_converge
+from scipy.special import expit
+
+from sklpf import AIS, RTS, SMC, BernoulliRBM, Exact, ParallelTempering
+from sklpf.models import RBMPath
+from sklpf.paths import LocalMasses, Regions, Stream, stream_key
+from sklpf.paths._capabilities import has
+from sklpf.runs import Draws
+from sklpf.testing import make_rbm_problem
+
+Z_BOUND = 4.0
+
+
+def small_path(seed, starts=None):
+    rng = np.random.default_rng(seed)
+    components = rng.normal(scale=1.2, size=(6, 9))
+    return RBMPath(
+        components, rng.normal(size=9), rng.normal(size=6), np.full(9, 0.5), starts=starts
+    )
+
+
+def with_a_narrow_mode(share=0.2, n_decoys=0, starts=False):
+    """An RBM of 60 units, the pattern that one hidden unit more holds with a share of Z, and log Z.
+
+    Decoys have hardly any mass, but rule visible units where hidden ones are random: then no random
+    start leads to the pattern.
+    """
+    rng = np.random.default_rng(3)
+    components = rng.normal(scale=0.3, size=(8, 60))
+    visible = rng.normal(scale=0.5, size=60) - 1
+    mean = expit(visible)
+
+    def log_z(shift):
+        return Exact().fit(RBMPath(components, visible + shift, np.zeros(8), mean)).log_partition_
+
+    plain = log_z(0)
+    patterns = 2.0 * rng.integers(2, size=(1 + n_decoys, 60)) - 1
+    weights = np.vstack([3 * patterns[:1], 30 * patterns[1:]])
+    log_odds = np.r_[np.log(share / (1 - share)), np.full(n_decoys, -12.0)]
+    biases = log_odds + plain - [log_z(shift) for shift in weights]
+    path = RBMPath(
+        np.vstack([components, weights]),
+        visible,
+        np.r_[np.zeros(8), biases],
+        mean,
+        starts=patterns[:1] > 0 if starts else None,
+    )
+    return path, patterns[0] > 0, plain + np.log1p(np.exp(log_odds).sum())
+
+
+def test_the_masses_of_balls_are_right():
+    """Means of 30 to 100 estimates lie within 4 standard errors of the sum over all rows."""
+    rows = np.array(list(itertools.product([0, 1], repeat=9)))
+    n_compared = 0
+    for seed in range(3):
+        path = small_path(seed)
+        exact = np.exp(path._log_f_of_rows(rows))
+        errors: dict = {}
+        for stream in range(100):
+            regions = path.regions(Stream(stream_key(stream, 0)))
+            truth = exact @ regions.contain(rows)
+            means = np.exp(regions.log_masses).mean(axis=1)
+            for centre, error in zip(regions.centres, means / truth - 1):
+                errors.setdefault(centre.tobytes(), []).append(error)
+        for found in map(np.array, errors.values()):
+            if len(found) >= 30:
+                n_compared += 1
+                assert abs(found.mean()) < Z_BOUND * found.std(ddof=1) / np.sqrt(len(found))
+    assert n_compared >= 3
+
+
+def test_the_same_stream_gives_the_same_regions():
+    path = small_path(0)
+    first, second = (path.regions(Stream(stream_key(5, 0))) for _ in range(2))
+    for one, other in zip(first[:3], second[:3]):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("estimator", [AIS(), SMC(), ParallelTempering(), RTS()], ids=str)
+def test_a_run_that_has_missed_a_region_says_so_and_names_it(estimator):
+    path, pattern, exact = with_a_narrow_mode()
+    with may_not_converge():
+        estimator.set_params(random_state=0).fit(path)
+    result = estimator.result_
+    if abs(result.log_partition - exact) < 3 * result.std_error:  # it has been there
+        assert "missed_region" not in result.diagnostics
+        return
+    assert not result.converged
+    assert "missed-region" in [alarm.kind for alarm in result.alarms]
+    assert np.mean(result.diagnostics["missed_region"] == pattern) > 0.9
+
+
+def test_a_base_that_covers_the_region_raises_no_alarm():
+    path, pattern, exact = with_a_narrow_mode()
+    mean = 0.7 * expit(path.intercept_visible) + 0.3 * np.where(pattern, 0.95, 0.05)
+    near = RBMPath(path.components, path.intercept_visible, path.intercept_hidden, mean)
+    result = ParallelTempering(random_state=0).fit(near).result_
+    assert "missed_region" not in result.diagnostics
+    assert abs(result.log_partition - exact) < Z_BOUND * result.std_error
+
+
+def test_rows_of_training_lead_to_what_random_starts_don_t_reach():
+    kinds = []
+    for starts in (False, True):
+        path, _, exact = with_a_narrow_mode(n_decoys=10, starts=starts)
+        with may_not_converge():
+            kinds.append([alarm.kind for alarm in AIS(random_state=0).fit(path).result_.alarms])
+    assert "missed-region" not in kinds[0]
+    assert "missed-region" in kinds[1]
+
+
+def test_a_fitted_model_looks_near_its_training_rows():
+    X = make_rbm_problem("easy").path.sample_base(200, Stream(stream_key(0, 0))).v.astype(float)
+    rbm = BernoulliRBM(4, n_iter=3, random_state=0).fit(X)
+    starts = rbm.path().starts
+    assert starts.shape == (60, X.shape[1])  # 50 rows, and the 10 chains
+    np.testing.assert_array_equal(starts[0], X[0])
+    known = (rbm.components_, rbm.intercept_visible_, rbm.intercept_hidden_)
+    assert len(BernoulliRBM.from_parameters(*known).path().starts) == 0
+
+
+def test_models_without_a_narrow_mode_raise_no_alarm():
+    """One of a hundred right runs may: with 24 the probability of more than two is 0.2 %."""
+    n_raised = 0
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        components = rng.normal(scale=rng.uniform(0.2, 1.0), size=(10, 30))
+        rbm = BernoulliRBM.from_parameters(components, rng.normal(size=30), rng.normal(size=10))
+        with may_not_converge():
+            tempering = ParallelTempering(n_sweeps=1024, random_state=seed).fit(rbm)
+        n_raised += "missed_region" in tempering.result_.diagnostics
+    assert n_raised <= 2
+
+
+def test_balls_and_ellipsoids_contain_what_they_should():
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
+    balls = Regions(np.zeros((1, 2)), np.array([1.0]), np.zeros((1, 2)))
+    np.testing.assert_array_equal(balls.contain(points)[:, 0], [True, True, False])
+    wide = balls._replace(factors=np.diag([1.0, 1 / 3])[np.newaxis])
+    np.testing.assert_array_equal(wide.contain(points)[:, 0], [True, True, True])
+
+
+def test_a_path_of_one_s_own_joins_in():
+    """Half of the mass is said to lie where no draw is."""
+
+    class Told(RBMPath):
+        def regions(self, stream):
+            exact = Exact().fit(RBMPath(*small)).log_partition_
+            far = np.ones((1, 9), dtype=np.uint8)
+            return Regions(far, np.zeros(1), np.full((1, 10), exact + np.log(0.5)))
+
+    small = (np.zeros((2, 9)), np.full(9, -4.0), np.zeros(2), np.full(9, 0.02))
+    path = Told(*small)
+    assert has(path, LocalMasses)
+    with may_not_converge():
+        result = AIS(random_state=0).fit(path).result_
+    assert [alarm.kind for alarm in result.alarms] == ["missed-region"]
+    np.testing.assert_array_equal(result.diagnostics["missed_region"], np.ones(9))
+    assert isinstance(result.draws, Draws)
+
+
+def test_starts_are_checked():
+    with pytest.raises(ValueError, match="visible rows must have the shape"):
+        small_path(0, starts=np.zeros((2, 8)))
+    with pytest.raises(ValueError, match="0 and 1 only"):
+        small_path(0, starts=np.full((2, 9), 0.5))
