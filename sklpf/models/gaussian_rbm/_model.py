@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +12,15 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
-from sklpf.models._scoring import SCORING, default_estimator
-from sklpf.models._validation import all_or_nothing, check_n_samples, check_vector
+from sklpf.models._scoring import SCORING
+from sklpf.models._validation import all_or_nothing, check_fitted, check_vector
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
 from sklpf.models.gaussian_rbm.learning._contrastive_divergence import Trainer
 from sklpf.models.gaussian_rbm.learning._parameters import Parameters
@@ -397,8 +397,8 @@ class GaussianRBM(
         -------
         path : GaussianRBMPath
         """
-        check_is_fitted(self)
-        return GaussianRBMPath(*self._fitted_arrays())
+        check_fitted(self)
+        return GaussianRBMPath(*(getattr(self, name) for name in self._fitted_shapes))
 
     def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
         """Draw rows from the model.
@@ -416,18 +416,18 @@ class GaussianRBM(
         -------
         X : ndarray of shape (n_samples, n_features)
         """
-        path = self.path()
-        check_n_samples(n_samples)
-        rng = np.random.default_rng(draw_seed(random_state))
-        estimator: Any = self.partition_estimator
-        if not hasattr(estimator, "sample"):
-            estimator = default_estimator(path).set_params(n_jobs=self.n_jobs)
-        return path.rows(estimator.sample(path, n_samples, rng))
+        path, state = self._draw(n_samples, random_state)
+        return path.rows(state)
 
+    _fitted_shapes = {
+        "components_": ("n_components", "n_features"),
+        "intercept_visible_": ("n_features",),
+        "intercept_hidden_": ("n_components",),
+        "variances_": ("n_features",),
+        "visible_mean_": ("n_features",),
+        "visible_variance_": ("n_features",),
+    }
     _impossible = "they lie so far from the model that log f is no finite number"
-
-    def _fitted_arrays(self):
-        return *self._parameters, self.visible_mean_, self.visible_variance_
 
     def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         X = self._validate(X)
@@ -455,7 +455,7 @@ class GaussianRBM(
         return self.random_state_
 
     def _validate(self, X):
-        check_is_fitted(self)
+        check_fitted(self)
         return validate_data(self, X, dtype=np.float64, reset=False)
 
 

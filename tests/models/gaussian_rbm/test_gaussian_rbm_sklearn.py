@@ -153,7 +153,7 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
         model.sample(0)
     model.components_[0, 0] = np.nan
-    with pytest.raises(ValueError, match="components must be finite"):
+    with pytest.raises(ValueError, match="components_ holds NaN"):
         model.path()
     with pytest.raises(ValueError, match="visible rows must have the shape"):
         clone(SMALL).fit(REAL).path().state_from_rows(np.zeros((2, 5)))
