@@ -54,11 +54,11 @@ class GaussianRBM(
     learning_rate : float, default=0.1
         Length of a step along the gradient. Columns are scaled to variance 1 while training, so
         that it depends on no units of the data.
-    batch_size : int, default=100
+    batch_size : int, default=20
         Rows in a minibatch.
     n_iter : int, default=100
         Passes over the data. Training takes some thousands of minibatches: with few rows raise
-        this, or lower `batch_size`.
+        this.
     verbose : int, default=0
         Whether to say, after every pass, which share of the data's variance is left to the
         visible units given the hidden ones, and how far the estimation of log Z is; see `AIS`.
@@ -118,7 +118,7 @@ class GaussianRBM(
     >>> from sklpf import GaussianRBM
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(500, 2)) + 4 * rng.integers(2, size=(500, 1))
-    >>> rbm = GaussianRBM(1, batch_size=20, random_state=0).fit(X)
+    >>> rbm = GaussianRBM(1, random_state=0).fit(X)
     >>> bool(np.all(rbm.variances_ < 0.5 * X.var(axis=0)))
     True
     >>> round(rbm.score(X), 1)
@@ -142,7 +142,7 @@ class GaussianRBM(
         n_components: int = 16,
         *,
         learning_rate: float = 0.1,
-        batch_size: int = 100,
+        batch_size: int = 20,
         n_iter: int = 100,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,

@@ -86,7 +86,7 @@ def test_averages_scatter_less_than_last_updates():
     spreads = {}
     for average in (False, True):
         fits = [
-            GaussianRBM(1, n_iter=40, average=average, random_state=seed).fit(rows)
+            GaussianRBM(1, n_iter=200, average=average, random_state=seed).fit(rows)
             for seed in range(10)
         ]
         spreads[average] = np.std([fit.score(rows) for fit in fits])
