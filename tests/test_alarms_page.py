@@ -26,6 +26,7 @@ NO_ALARMS = (
     "Iteration …, pseudo-likelihood",
     "log p(words, topics): …",
     "log p(words, topics) = …",
+    "variance given hidden units =",
     "The tracking of log Z",
     "only RBMs have it",
     "define it",

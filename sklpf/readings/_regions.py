@@ -19,6 +19,7 @@ from sklpf.runs import Draws
 _MATERIAL = 0.02  # nats
 _RUN_ERRORS = 2.0  # standard errors of log Z that what is missed must be worth
 _MASS_ERRORS = 3.0  # standard errors that are taken off a region's mass
+_LARGEST = 50.0  # nats, where a run has missed all but nothing
 _CHANCE = 0.01  # of as few draws in one of all regions, where the run is right
 
 
@@ -42,11 +43,10 @@ def region_alarms(
     """
     if regions is None or draws is None or not np.isfinite(log_partition):
         return []
-    with np.errstate(over="ignore"):
-        masses = np.exp(regions.log_masses - log_partition)
+    masses = np.exp(np.minimum(regions.log_masses - log_partition, _LARGEST))
     errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
     expected = np.minimum(masses.mean(axis=1) - _MASS_ERRORS * errors, 1.0)
-    material = np.expm1(max(_MATERIAL, _RUN_ERRORS * std_error))
+    material = np.expm1(np.clip(_RUN_ERRORS * std_error, _MATERIAL, _LARGEST))
     large = np.flatnonzero(expected > material)
 
     inside = regions.contain(draws.points)
