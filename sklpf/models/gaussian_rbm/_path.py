@@ -43,8 +43,8 @@ class GaussianRBMPath(KernelPath):
     With base means m and variances t², biases b and c, variances s² and weights W (hidden by
     visible)
 
-        log f_beta(v, h) = -(1 - beta) (sum (v - m)² / 2 t² + C) + beta (c @ h
-                           - sum (v - b)² / 2 s² + h @ W @ ((v - b) / s²)),
+        log f_beta(v, h) = -(1 - beta) (sum (v - m)² / 2 t² + C) + beta log f(v, h),
+        log f(v, h) = c @ h - sum (v - b)² / 2 s² + h @ W @ ((v - b) / s²),
         C = sum log(2 pi t²) / 2 + J log 2,
 
     so that f_0 is normalised (h uniform). h is summed out of every f_beta. Moves are block Gibbs
