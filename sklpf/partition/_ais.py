@@ -70,8 +70,8 @@ class AIS(PartitionEstimator):
 
     Not converged if either direction leaves fewer effective weights than 25, or M / 4 if that is
     less, or 5; or if the path has a lower bound of log Z that owes nothing to its base
-    (`BoundDraws`) and it is exceeded. A mode that no chain has ended in raises no alarm. Compare
-    `RAISE`.
+    (`BoundDraws`) and it is exceeded. A mode that no chain has ended in raises an alarm only where
+    the path knows the mass there (`LocalMasses`). Compare `RAISE`.
 
     Examples
     --------

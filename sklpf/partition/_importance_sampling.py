@@ -71,7 +71,7 @@ class ImportanceSampling(PartitionEstimator):
     A quarter as many chains start at draws in proportion to their weights and make 100 moves at the
     target. Not converged if their weights, or those of the draws, leave fewer than 25 effective
     ones (n / 4 if that is less, or 5); and for the other reasons of `AIS`. A mode that no draw has
-    met raises no alarm.
+    met raises an alarm only where the path knows the mass there (`LocalMasses`).
 
     Examples
     --------

@@ -94,7 +94,8 @@ class MarkovMixture(PartitionEstimator):
     Not converged if less than a tenth of the mixture's weights count, or the two kinds of draws
     overlap by less: the model has more modes than the centres cover. Nor if the tempering run
     didn't converge, whose alarms are repeated, or if the path has a lower bound of log Z that owes
-    nothing to its base (`BoundDraws`) and it is exceeded.
+    nothing to its base (`BoundDraws`) and it is exceeded, or knows the mass of a region that the
+    draws have missed (`LocalMasses`).
 
     Examples
     --------

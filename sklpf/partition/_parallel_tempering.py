@@ -108,7 +108,8 @@ class ParallelTempering(PartitionEstimator):
     is followed by another of its length, once); if neighbouring levels don't overlap (log Z may
     then come out infinite or NaN, with an infinite standard error); if the path has a lower bound
     of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded; or if `tol` is not
-    reached. A mode that no chain has visited raises no alarm.
+    reached. A mode that no chain has visited raises an alarm only where the path knows the mass
+    there (`LocalMasses`).
 
     Examples
     --------

@@ -152,9 +152,10 @@ class RTS(SimulatedTempering):
     probability of the target's level) lies between the ten groups of chains, which then sit in
     different modes; if `tol` is not reached; or if counts are used (`rao_blackwell` False) and an
     end of the ladder was never drawn. Each test has a false-alarm rate of at most 0.1 %, the bound
-    of 0.75 %. A mode that hardly any chain has visited raises no alarm: of a wide and a narrow
-    Gaussian, ten apart in ten dimensions, ten chains of 3200 sweeps missed the narrow one in 2 of
-    16 runs, which were converged; the other 14 were flagged.
+    of 0.75 %. A mode that hardly any chain has visited raises an alarm only where the path knows
+    the mass there (`LocalMasses`): of a wide and a narrow Gaussian, ten apart in ten dimensions,
+    ten chains of 3200 sweeps missed the narrow one in 2 of 16 runs, which were converged; the other
+    14 were flagged.
 
     Where at least 1 % of 1000 base draws fall on points at which the target is 0, chains seldom
     come back from there, and their visits don't say what share of the base these points have. log

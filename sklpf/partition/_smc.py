@@ -108,7 +108,7 @@ class SMC(PartitionEstimator):
     of the states at the target (``path.summary``), or 2 / N if that is more, lies between
     populations, which then sit in different modes; or if the path has a lower bound of log Z that
     owes nothing to its base (`BoundDraws`) and it is exceeded. A mode that no population has
-    entered raises no alarm.
+    entered raises an alarm only where the path knows the mass there (`LocalMasses`).
 
     Waste-free populations are unbiased as well. Where moves don't mix they are worth no more than
     their N / P chains: give them more particles on fewer levels than the others (``n_particles=500,

@@ -20,7 +20,7 @@ _MATERIAL = 0.02  # nats
 _RUN_ERRORS = 2.0  # standard errors of log Z that what is missed must be worth
 _MASS_ERRORS = 3.0  # standard errors that are taken off a region's mass
 _LARGEST = 50.0  # nats, where a run has missed all but nothing
-_CHANCE = 0.01  # of as few draws in one of all regions, where the run is right
+_CHANCE = 0.01  # false-alarm rate of a run, all regions together
 
 
 def known_regions(path: Any, key: tuple[int, int]) -> Regions | None:
@@ -38,8 +38,8 @@ def region_alarms(
     """An alarm if a region has a share of Z that the run's draws have missed; the worst region goes
     to the diagnostics.
 
-    Of Z, as the run has it, a region holds at least a known share. Draws of a right run lie there
-    as often; with fewer by chance in one of a hundred runs, or by less than matters.
+    The mass of a region over the run's Z is the share of draws that a right run has there. There is
+    an alarm where fewer are improbable, and the difference would move log Z materially.
     """
     if regions is None or draws is None or not np.isfinite(log_partition):
         return []
@@ -48,10 +48,13 @@ def region_alarms(
     expected = np.minimum(masses.mean(axis=1) - _MASS_ERRORS * errors, 1.0)
     material = np.expm1(np.clip(_RUN_ERRORS * std_error, _MATERIAL, _LARGEST))
     large = np.flatnonzero(expected > material)
+    if not len(large):
+        return []
 
     inside = regions.contain(draws.points)
-    shares = softmax(draws.log_weights) @ inside
-    n = _effective_draws(draws, inside)
+    weights = softmax(draws.log_weights)
+    shares = weights @ inside
+    n = _effective_draws(weights, draws.groups, inside)
     # The probability that a binomial is at most so large.
     found = n * np.minimum(shares[large], 1.0)
     chances = betainc(n - found, found + 1, 1 - expected[large])
@@ -71,13 +74,12 @@ def region_alarms(
     return [Alarm("missed-region", seen, remedy)]
 
 
-def _effective_draws(draws: Draws, inside: NDArray[np.bool_]) -> float:
-    """How many independent draws they are worth: by their weights, and by how shares of regions
-    differ between groups.
+def _effective_draws(weights: NDArray, groups: NDArray, inside: NDArray[np.bool_]) -> float:
+    """The number of independent draws that these are worth: by their weights, and by how the shares
+    of regions differ between groups.
     """
-    weights = softmax(draws.log_weights)
     n = 1 / np.sum(weights**2)
-    _, group = np.unique(draws.groups, return_inverse=True)
+    _, group = np.unique(groups, return_inverse=True)
     n_groups = group.max() + 1
     if n_groups < 2:
         return float(n)

@@ -310,8 +310,10 @@ class RBMPath(KernelPath):
         most = max(_FEWEST_REGIONS, _REGION_WORK // (self.components.size * _REGION_DRAWS))
         chosen: list[int] = []
         for r in np.argsort([-np.logaddexp.reduce(masses) for _, masses in balls]):
+            if len(chosen) == most:
+                break
             apart = (np.sum(modes[r] != modes[k]) > min(balls[r][0], balls[k][0]) for k in chosen)
-            if len(chosen) < most and all(apart):
+            if all(apart):
                 chosen.append(r)
         balls = [self._ball(fields[r], _REGION_DRAWS, rng) for r in chosen]
         radii, log_masses = map(np.array, zip(*balls))
