@@ -19,7 +19,17 @@ from sklpf._utils.random import Stream
 from sklpf.paths._as_base import as_base
 from sklpf.paths._base import TemperedPath, check_ladder
 from sklpf.paths._bases import Uniform
+from sklpf.paths._capabilities import DataRows, has
+from sklpf.paths._climbs import (
+    Ends,
+    climb,
+    distinct_regions,
+    functions_for_climbs,
+    mirrored,
+    starts_of_climbs,
+)
 from sklpf.paths._elliptical import Gaussian
+from sklpf.paths._regions import Regions
 
 _N_CHECKED = 5  # base draws at which a gradient is compared with differences
 _TOLERANCE = 1e-4  # relative
@@ -28,6 +38,10 @@ _NOISE = 1e-6  # relative, of a log density that is called twice: that of float3
 _WIDTHS = (1e-4, 1e-6)
 # widths of base draws at which densities are compared
 _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
+# of climbs
+_MOST_STARTS = 1000
+_FEWEST_STARTS = 16
+_START_WORK = int(2e5)  # squares of dimensions, or densities for numerical gradients
 _COMPILED: weakref.WeakSet = weakref.WeakSet()  # log densities that programs were made for
 
 
@@ -259,6 +273,65 @@ class GeometricPath(PointsPath):
         if self.value_and_grad is None:
             return Points(position, log_base, gain)
         return SlopedPoints(position, log_base, gain, slope)
+
+    def regions(self, stream: Stream) -> Regions:
+        """Return ellipsoids around the modes that climbs find, with estimates of their masses.
+
+        Climbs begin at draws of the base, of which three in four are moved 3 to 30 times as far
+        from its center (within a finite box: anywhere), and where the modes would be if
+        coordinates were swapped or had the other sign. They find no mode with a narrow basin that
+        none of these meets, and no mass without a mode.
+
+        Parameters
+        ----------
+        stream : Stream
+            Of random numbers.
+
+        Returns
+        -------
+        Regions
+            At most 20, in the coordinates of a run's draws; none where the base's normaliser is not
+            known.
+        """
+        rng = stream.generator()
+        scale = np.asarray(self.base.scale, dtype=np.float64)
+        value_and_grad = None
+        if self.value_and_grad is not None:
+            value_and_grad = self._target_and_slope
+        grad = None if self.grad is None else self._target_gradient
+        log_density, slopes = functions_for_climbs(self.raw_log_density, grad, value_and_grad)
+
+        ends = Ends(np.empty((0, self.n_dimensions)), np.empty(0))
+        if self.base.normalised:
+            ends = climb(slopes, self._starts_of_climbs(rng), scale, self.bounds)
+        if len(ends.position):
+            highest = ends.position[ends.log_density.argmax()]
+            starts = mirrored(highest, self._n_climbs, rng)
+            more = climb(slopes, starts, scale, self.bounds)
+            ends = Ends(*map(np.concatenate, zip(ends, more)))
+        known_slopes = None if self.grad is None else slopes
+        found = distinct_regions(log_density, known_slopes, ends, scale, self.bounds, rng)
+        return self._of_draws(found)
+
+    @property
+    def _n_climbs(self) -> int:
+        """Number of climbs, by their work."""
+        d = self.n_dimensions
+        work = d**2 if self.grad is not None else max(d**2, 40 * (1 + 2 * d))
+        return int(np.clip(_START_WORK // work, _FEWEST_STARTS, _MOST_STARTS))
+
+    def _starts_of_climbs(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Points (n, d) to climb from."""
+        draws = np.asarray(self.base.sample(self._n_climbs, rng), dtype=np.float64)
+        return starts_of_climbs(draws, np.asarray(self.base.center), self.bounds, rng)
+
+    def _of_draws(self, regions: Regions) -> Regions:
+        """Regions in the coordinates of a run's draws, which are rows where the path has them."""
+        if not has(self, DataRows) or regions.factors is None:
+            return regions
+        origin, root = coordinates_of_rows(self)
+        centres = origin + regions.centres @ root.T
+        return regions._replace(centres=centres, factors=regions.factors @ np.linalg.inv(root))
 
     def raw_log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the user's log density as it is.
@@ -526,6 +599,12 @@ class GeometricPath(PointsPath):
             function(given if self.vectorized else given[0])
             if not np.array_equal(given, draws):
                 raise ValueError(f"{name} changes the points that it is given: let it copy them")
+
+
+def coordinates_of_rows(path: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return origin (d,) and root (d, d) of a path's rows, x = origin + root @ position."""
+    origin = path.rows(path.at(np.zeros((1, path.n_dimensions))))[0]
+    return origin, path.rows(path.at(np.eye(path.n_dimensions))).T - origin[:, np.newaxis]
 
 
 def _is_compiled(function) -> bool:
