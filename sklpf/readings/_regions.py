@@ -45,7 +45,9 @@ def region_alarms(
         return []
     masses = np.exp(np.minimum(regions.log_masses - log_partition, _LARGEST))
     errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
-    expected = np.minimum(masses.mean(axis=1) - _MASS_ERRORS * errors, 1.0)
+    least = masses.mean(axis=1) - _MASS_ERRORS * errors
+    # Z may be larger than the run's by its own error.
+    expected = np.minimum(least * np.exp(-_RUN_ERRORS * std_error), 1.0)
     material = np.expm1(np.clip(_RUN_ERRORS * std_error, _MATERIAL, _LARGEST))
     large = np.flatnonzero(expected > material)
     if not len(large):
