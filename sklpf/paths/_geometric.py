@@ -39,7 +39,7 @@ _WIDTHS = (1e-4, 1e-6)
 # widths of base draws at which densities are compared
 _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
 # of climbs
-_MOST_STARTS = 1000
+_MOST_STARTS = 2000
 _FEWEST_STARTS = 16
 _START_WORK = int(2e5)  # squares of dimensions, or densities for numerical gradients
 _COMPILED: weakref.WeakSet = weakref.WeakSet()  # log densities that programs were made for
