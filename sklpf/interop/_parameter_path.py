@@ -125,9 +125,12 @@ class ParameterPath(GeometricPath):
 
 def path_to(posterior: Posterior, base: Any) -> ParameterPath:
     """Return the path from a base, or from one at the mode where it is None."""
-    if base is None:
+    is_ours = base is None
+    if is_ours:
         base = _base_at_mode(posterior)
-    return ParameterPath(posterior, base=base)
+    path = ParameterPath(posterior, base=base)
+    path.base_is_ours = is_ours
+    return path
 
 
 def _base_at_mode(posterior: Posterior) -> Gaussian:

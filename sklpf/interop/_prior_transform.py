@@ -197,7 +197,9 @@ def from_prior_transform(
             f"log_likelihood must give a number for each point, got the shape {values.shape} for 2"
             f" points{_hint(vectorized)}"
         )
-    return PriorTransformPath(posterior, names, base=Gaussian(np.zeros(n_dimensions), 1.0))
+    path = PriorTransformPath(posterior, names, base=Gaussian(np.zeros(n_dimensions), 1.0))
+    path.base_is_ours = True
+    return path
 
 
 def _hint(vectorized: bool) -> str:

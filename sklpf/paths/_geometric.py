@@ -5,6 +5,7 @@ function.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import logging
 import weakref
@@ -29,6 +30,7 @@ from sklpf.paths._climbs import (
     starts_of_climbs,
 )
 from sklpf.paths._elliptical import Gaussian
+from sklpf.paths._mixture import Mixture
 from sklpf.paths._regions import Regions
 
 _N_CHECKED = 5  # base draws at which a gradient is compared with differences
@@ -41,6 +43,9 @@ _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
 # of climbs
 _MOST_STARTS = 2000
 _FEWEST_STARTS = 16
+# of Gaussians at regions that were missed
+_WIDER = 1.5  # in variance
+_LEAST_SHARE = 0.01
 _START_WORK = int(2e5)  # squares of dimensions, or densities for numerical gradients
 _COMPILED: weakref.WeakSet = weakref.WeakSet()  # log densities that programs were made for
 
@@ -107,7 +112,7 @@ class GeometricPath(PointsPath):
         arrays (n,) and (n, d). `HMC` then calls it once a step, where it would call `log_density`
         and `grad`, which pays where both share work. It always runs uncompiled.
     base : object
-        Where chains start: `Gaussian`, `StudentT`, `Uniform`, any object with `sample`,
+        Where chains start: `Gaussian`, `StudentT`, `Uniform`, `Mixture`, any object with `sample`,
         `log_density`, `n_dimensions`, `normalised`, `center` and `scale` (`grad_log_density` too,
         where it is known), a frozen distribution of scipy.stats (multivariate_normal,
         multivariate_t), or a list of d univariate ones. It must have mass wherever the target has,
@@ -117,7 +122,7 @@ class GeometricPath(PointsPath):
     bounds : tuple (low, high) or None, default=None
         The box that f is integrated over: numbers or arrays (d,), infinite where a side is open.
         Chains are reflected at its sides. A `Gaussian` with a diagonal covariance is truncated to
-        it.
+        it, and so are the Gaussians of a `Mixture`.
     vectorized : bool, default=True
         False: the functions take one point (d,) and give a number, and a gradient (d,).
     ladder : array-like of shape (K,), default=(0, 1)
@@ -172,6 +177,7 @@ class GeometricPath(PointsPath):
     tail_alarms: tuple[Alarm, ...] | None = (
         None  # of a subclass that knows its tails; None: they are measured
     )
+    base_is_ours = False  # chosen by a model, which may choose another; else by the user
 
     def __init__(
         self,
@@ -312,6 +318,40 @@ class GeometricPath(PointsPath):
         known_slopes = None if self.grad is None else slopes
         found = distinct_regions(log_density, known_slopes, ends, scale, self.bounds, rng)
         return self._of_draws(found)
+
+    @property
+    def with_regions(self) -> Callable[[Regions], GeometricPath]:
+        """A function of regions, of which a run had too few draws: the path to the same density
+        from a base that has Gaussians there as well.
+        """
+        if not self.base_is_ours:
+            raise AttributeError("the base was given: it is left as it is")
+        return self._with_regions
+
+    def _with_regions(self, regions: Regions) -> GeometricPath:
+        if regions.factors is None:
+            raise ValueError("regions must have factors, as those of this path")
+        centres = regions.centres
+        factors = regions.factors
+        if has(self, DataRows):
+            origin, root = coordinates_of_rows(self)
+            centres = np.linalg.solve(root, (centres - origin).T).T
+            factors = factors @ root
+        covariances = [np.linalg.inv(factor.T @ factor) for factor in factors]
+        found = [
+            Gaussian(centre, _WIDER * (covariance + covariance.T) / 2)
+            for centre, covariance in zip(centres, covariances)
+        ]
+        log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
+        masses = np.exp(log_masses - log_masses.max())
+        shares = np.maximum(masses / masses.sum(), _LEAST_SHARE)
+        path = copy.copy(self)
+        path.base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
+        return path
+
+    def _base_to_mix(self) -> Any:
+        """The base as a component of a `Mixture`."""
+        return self.base
 
     @property
     def _n_climbs(self) -> int:
@@ -741,7 +781,7 @@ def _within(base, bounds):
             "bounds must be the box of the Uniform base: the target is integrated over it and no"
             " further"
         )
-    if bounds is not None and isinstance(base, Gaussian):
+    if bounds is not None and isinstance(base, (Gaussian, Mixture)):
         return base.truncated(*bounds)
     return base
 
