@@ -71,7 +71,9 @@ class Mixture(Base):
         if not components:
             raise ValueError("components must be at least one base, got none")
         for component in components:
-            if not isinstance(component, (Gaussian, StudentT, Uniform, Mixture, _TruncatedGaussian)):
+            if not isinstance(
+                component, (Gaussian, StudentT, Uniform, Mixture, _TruncatedGaussian)
+            ):
                 raise TypeError(
                     "components must be Gaussian, StudentT, Uniform or Mixture, got"
                     f" {type(component).__name__}"

@@ -10,8 +10,8 @@ Every seed makes densities of its own, whose log Z is known:
 - box: a Gaussian and a narrower one with a fifth to nine tenths of the mass in a box of side 10 in
   3 to 5 dimensions; base uniform.
 - twin peaks: two Gaussians of other scales, 8 to 30 standard deviations apart; base at one of them.
-- label switching: the means of a mixture of two or three normal distributions, a flat prior; base
-  at one of the two or six modes.
+- label switching: the means of a mixture of two or three normal distributions; base at
+  one of the two or six modes.
 - far units: a MeanCovarianceRBM whose mean units pull nearly all mass far out; its own base.
 
 and of every seed the densities of `sklpf.testing` whose base is right, for right runs that are
@@ -65,7 +65,9 @@ class GaussianSum:
 
 
 class MixturePosterior:
-    """Log likelihood of rows under equal parts of normal distributions of unit variance."""
+    """Posterior of the means of equal parts of normal distributions of unit variance, with the
+    prior N(0, 400) of each.
+    """
 
     def __init__(self, rows):
         self.rows = rows
@@ -76,11 +78,12 @@ class MixturePosterior:
 
     def __call__(self, x):
         constant = len(self.rows) * (LOG_2PI / 2 + np.log(x.shape[1]))
-        return logsumexp(self._parts(x)[1], axis=2).sum(axis=1) - constant
+        log_prior = -np.sum(x**2, axis=1) / 800 - x.shape[1] * (LOG_2PI / 2 + np.log(20))
+        return logsumexp(self._parts(x)[1], axis=2).sum(axis=1) - constant + log_prior
 
     def grad(self, x):
         away, parts = self._parts(x)
-        return np.sum(softmax(parts, axis=2) * away, axis=1)
+        return np.sum(softmax(parts, axis=2) * away, axis=1) - x / 400
 
 
 def path_to(density, **options) -> GeometricPath:
