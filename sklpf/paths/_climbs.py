@@ -28,6 +28,7 @@ _NEARLY = 1.0  # nats, where a climb ended early
 _DIFFERENCE = 1e-2  # steps of numerical derivatives, in standard deviations
 # of ellipsoids
 _MOST_REGIONS = 20
+_MOST_TRIED = 40
 _QUANTILE = 0.95  # of a Gaussian's mass, within an ellipsoid
 _N_GROUPS = 10
 _N_DRAWS = 100  # in each group
@@ -152,7 +153,7 @@ def _updated(inverse: Array, step: Array, bend: Array, is_new: NDArray[np.bool_]
 @np.errstate(all="ignore")
 def distinct_regions(
     log_density: LogDensity,
-    slopes: Slopes | None,
+    slopes: Slopes,
     ends: Ends,
     scale: Array,
     bounds: Array | None,
@@ -161,13 +162,13 @@ def distinct_regions(
     """Return ellipsoids around the modes where climbs have ended, with their masses.
 
     The highest is taken, one where any climb has ended, the highest of the rest and so on; all ends
-    within an ellipsoid count as one. What is not quite a mode does no harm: masses are unbiased
-    around any centre.
+    within an ellipsoid count as one. Those from which a Newton step would still rise are left out.
+    Masses are unbiased around any centre.
 
     Parameters
     ----------
     log_density, slopes : callable
-        Of the target; without gradients `slopes` is None.
+        Of the target.
     ends : Ends
         Of `climb`.
     scale : ndarray of shape (d,)
@@ -184,15 +185,18 @@ def distinct_regions(
     centres = []
     factors = []
     log_masses = []
-    while len(position) and len(centres) < _MOST_REGIONS:
-        takes_highest = len(centres) % 2 == 0
-        chosen = int(heights.argmax()) if takes_highest else int(rng.integers(len(position)))
+    for i in range(_MOST_TRIED):
+        if not len(position) or len(centres) == _MOST_REGIONS:
+            break
+        chosen = int(heights.argmax()) if i % 2 == 0 else int(rng.integers(len(position)))
         centre = position[chosen]
         factor, sides = _root_of_precision(log_density, slopes, centre, scale, bounds)
-        centres.append(centre)
-        factors.append(factor)
-        log_masses.append(_log_masses(log_density, centre, factor, sides, radius, bounds, rng))
-        apart = np.linalg.norm((position - centre) @ factor.T, axis=1) > radius
+        apart = np.ones(len(position), bool)
+        if _rise(slopes, centre, factor, sides) < _NEARLY:
+            centres.append(centre)
+            factors.append(factor)
+            log_masses.append(_log_masses(log_density, centre, factor, sides, radius, bounds, rng))
+            apart = np.linalg.norm((position - centre) @ factor.T, axis=1) > radius
         apart[chosen] = False
         position = position[apart]
         heights = heights[apart]
@@ -200,6 +204,13 @@ def distinct_regions(
         return Regions(np.empty((0, d)), np.empty(0), np.empty((0, _N_GROUPS)))
     radii = np.full(len(centres), radius)
     return Regions(np.array(centres), radii, np.array(log_masses), np.array(factors))
+
+
+def _rise(slopes, centre, factor, sides) -> float:
+    """Nats by which a Newton step would rise."""
+    steps = _DIFFERENCE / np.linalg.norm(factor, axis=0)
+    slope = slopes(centre[np.newaxis], steps[np.newaxis])[1][0]
+    return float(np.sum(np.linalg.solve(factor.T, np.where(sides == 0, slope, 0.0)) ** 2) / 2)
 
 
 def _log_masses(log_density, centre, factor, sides, radius, bounds, rng) -> Array:
@@ -250,15 +261,11 @@ def _root_of_precision(log_density, slopes, centre, scale, bounds) -> tuple[Arra
     # In units of the widths, in which the diagonal is about one.
     curvature = np.eye(len(free))
     if len(free):
-        if slopes is None:
-            found = _second_differences(log_density, centre, moves)
-            found *= np.outer(widths[free] / steps, widths[free] / steps)
-        else:
-            small = np.broadcast_to(1e-3 * widths, moves.shape)
-            above = slopes(centre + moves, small)[1][:, free]
-            below = slopes(centre - moves, small)[1][:, free]
-            found = (below - above) / (2 * steps[:, np.newaxis])
-            found *= np.outer(widths[free], widths[free])
+        small = np.broadcast_to(_DIFFERENCE * widths, moves.shape)
+        above = slopes(centre + moves, small)[1][:, free]
+        below = slopes(centre - moves, small)[1][:, free]
+        found = (below - above) / (2 * steps[:, np.newaxis])
+        found *= np.outer(widths[free], widths[free])
         if np.all(np.isfinite(found)):
             curvature = found
     values, axes = np.linalg.eigh((curvature + curvature.T) / 2)
@@ -267,19 +274,6 @@ def _root_of_precision(log_density, slopes, centre, scale, bounds) -> tuple[Arra
     precision[np.ix_(free, free)] = (axes * values) @ axes.T / np.outer(widths[free], widths[free])
     unit = np.sqrt(np.diag(precision))
     return np.linalg.cholesky(precision / np.outer(unit, unit)).T * unit, sides
-
-
-def _second_differences(log_density, centre, moves) -> Array:
-    """Minus the second derivatives of log f times two steps each, (k, k)."""
-    k = len(moves)
-    first, second = np.triu_indices(k)
-    both = moves[first] + moves[second]
-    across = moves[first] - moves[second]
-    points = np.concatenate([centre + both, centre - both, centre + across, centre - across])
-    values = log_density(points).reshape(4, -1)
-    found = np.zeros((k, k))
-    found[first, second] = -(values[0] + values[1] - values[2] - values[3]) / 4
-    return found + np.triu(found, 1).T
 
 
 def _widths(log_density, centre, scale, low, high) -> Array:

@@ -315,8 +315,7 @@ class GeometricPath(PointsPath):
             starts = mirrored(highest, self._n_climbs, rng)
             more = climb(slopes, starts, scale, self.bounds)
             ends = Ends(*map(np.concatenate, zip(ends, more)))
-        known_slopes = None if self.grad is None else slopes
-        found = distinct_regions(log_density, known_slopes, ends, scale, self.bounds, rng)
+        found = distinct_regions(log_density, slopes, ends, scale, self.bounds, rng)
         return self._of_draws(found)
 
     @property
