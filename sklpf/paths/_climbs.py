@@ -182,7 +182,7 @@ def distinct_regions(
     radius = float(np.sqrt(chi2.ppf(_QUANTILE, d)))
     position = ends.position
     heights = ends.log_density
-    centres = []
+    centres: list[Array] = []
     factors = []
     log_masses = []
     for i in range(_MOST_TRIED):
