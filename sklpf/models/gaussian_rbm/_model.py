@@ -20,6 +20,7 @@ from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING
+from sklpf.models._streams import StreamMixin
 from sklpf.models._validation import all_or_nothing, check_fitted, check_vector
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
 from sklpf.models.gaussian_rbm.learning._contrastive_divergence import Trainer
@@ -29,7 +30,11 @@ from sklpf.training import train
 
 
 class GaussianRBM(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator
+    StreamMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    LogLikelihoodMixin,
+    BaseEstimator,
 ):
     """Restricted Boltzmann machine of real visible and binary hidden units.
 
@@ -232,12 +237,7 @@ class GaussianRBM(
             If training diverges, or with a linear schedule; the model then stays as it was before.
         """
         self._validate_params()
-        if self.learning_rate_schedule == "linear":
-            raise ValueError(
-                "partial_fit does not know after how many updates a linear schedule should arrive"
-                ' at 0: set learning_rate_schedule="constant" and lower learning_rate between the'
-                " calls, or call fit"
-            )
+        self._check_learns_streams()
         first = not hasattr(self, "components_")
         X = validate_data(self, X, dtype=np.float64, reset=first)
         if hasattr(self, "_trainer"):
@@ -447,12 +447,6 @@ class GaussianRBM(
             parameters
         )
         self._n_features_out = len(parameters.components)
-
-    def _stream_of_numbers(self) -> np.random.RandomState:
-        """The generator that goes on from call to call of `partial_fit` and `gibbs`."""
-        if not hasattr(self, "random_state_"):
-            self.random_state_ = check_random_state(self.random_state)
-        return self.random_state_
 
     def _validate(self, X):
         check_fitted(self)

@@ -19,6 +19,7 @@ from sklpf._utils.sklearn import Interval, Options, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING
+from sklpf.models._streams import StreamMixin
 from sklpf.models._validation import (
     all_or_nothing,
     check_fitted,
@@ -41,7 +42,11 @@ _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose
 
 
 class BernoulliRBM(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator
+    StreamMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    LogLikelihoodMixin,
+    BaseEstimator,
 ):
     """Bernoulli restricted Boltzmann machine whose `score` is a log-likelihood.
 
@@ -281,6 +286,8 @@ class BernoulliRBM(
             stays as it was before.
         """
         self._validate_params()
+        if self.early_stopping:
+            raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
         self._check_learns_streams()
         first = not hasattr(self, "components_")
         if not first:
@@ -520,23 +527,6 @@ class BernoulliRBM(
         self._n_features_out = n_components
         self._n_seen = 0
         self._visible_sum = np.zeros(n_features)
-
-    def _check_learns_streams(self) -> None:
-        """Raise ValueError if a parameter asks for what has passes."""
-        if self.early_stopping:
-            raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
-        if self.learning_rate_schedule == "linear":
-            raise ValueError(
-                "partial_fit does not know after how many updates a linear schedule should arrive"
-                ' at 0: set learning_rate_schedule="constant" and lower learning_rate between the'
-                " calls, or call fit"
-            )
-
-    def _stream_of_numbers(self) -> np.random.RandomState:
-        """The generator that goes on from call to call of `partial_fit` and `gibbs`."""
-        if not hasattr(self, "random_state_"):
-            self.random_state_ = check_random_state(self.random_state)
-        return self.random_state_
 
     def _count(self, X) -> None:
         """Add rows to the means of the visible units, and keep some of them."""

@@ -281,7 +281,7 @@ class RBMPath(KernelPath):
         """
         rng = stream.generator()
         state = self.state_from_rows(self._random_rows(rng))
-        self._settle(state, _CENTRE_SWEEPS, stream.at(1))
+        self.move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
         draws = (self.draw_conditional(state, rng) for _ in range(_BOUND_GROUPS))
         return np.array([self.mixture_log_weights(state, drawn) for drawn in draws])
 
@@ -296,10 +296,10 @@ class RBMPath(KernelPath):
         rng = stream.generator()
         rows = np.concatenate([self._random_rows(rng), self.starts])
         state = self.state_from_rows(rows)
-        self._settle(state, _CENTRE_SWEEPS, stream.at(1))
+        self.move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
         hidden = [state.h.copy()]
         for i in range(_HIDDEN_OF_A_REGION - 1):
-            self._settle(state, 1, stream.at(2 + i))
+            self.move_at_target(state, 1, stream.at(2 + i))
             hidden.append(state.h.copy())
         fields = self._visible_fields(np.stack(hidden, axis=1))  # (R, hidden, visible)
         _, distinct = np.unique(fields[:, 0] > 0, axis=0, return_index=True)
@@ -342,12 +342,6 @@ class RBMPath(KernelPath):
         hidden = rng.random((n_half, len(self.components))) < 0.5
         from_hidden = rng.random(visible.shape) < expit(self._visible_fields(hidden))
         return np.concatenate([visible, from_hidden])
-
-    def _settle(self, state, n_sweeps, stream) -> None:
-        """Make sweeps of all chains at the target, in place."""
-        n = n_chains(state)
-        betas = np.ones((n_sweeps + 1, n))
-        self.kernel("anneal")(self.packed, state, betas, False, stream.keys, np.zeros(n))
 
     def draw_conditional(self, centres: RBMState, rng: np.random.Generator) -> RBMState:
         """Return chains whose visible units are drawn given the hidden ones of each centre; hidden
