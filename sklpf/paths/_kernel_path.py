@@ -70,7 +70,7 @@ class CompiledPrograms:
 class KernelPath(CompiledPrograms, Path):
     """A path whose hooks are implemented in a module of numba kernels (see `sklpf.kernels`)."""
 
-    def move_at_target(self, state: Any, n_sweeps: int, stream: Stream) -> None:
+    def _move_at_target(self, state: Any, n_sweeps: int, stream: Stream) -> None:
         """Make sweeps of all chains at the target, in place."""
         n = n_chains(state)
         betas = np.ones((n_sweeps + 1, n))

@@ -1,6 +1,5 @@
 """What several models train with. It knows log densities and their gradients, and no model."""
 
-from sklpf.training._averages import RunningAverage
 from sklpf.training._chains import Chains
 from sklpf.training._contrastive import PersistentContrastiveDivergence
 from sklpf.training._em import EM, LatentModel
@@ -21,7 +20,6 @@ __all__ = [
     "MaximumLikelihood",
     "MinimumProbabilityFlow",
     "PersistentContrastiveDivergence",
-    "RunningAverage",
     "Settled",
     "train",
 ]

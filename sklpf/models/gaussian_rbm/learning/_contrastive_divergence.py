@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from sklpf.models.gaussian_rbm.learning._hidden_chains import jump, sweep
 from sklpf.models.gaussian_rbm.learning._parameters import Array, Parameters
-from sklpf.training import RunningAverage
+from sklpf.training._averages import RunningAverage
 
 _FIRST_WEIGHTS = 0.1  # standard deviation, in those of the data
 _CURVATURE = 16.0  # |u|² at which the step of the weights is halved

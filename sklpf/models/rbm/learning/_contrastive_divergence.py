@@ -12,7 +12,7 @@ from sklearn.utils import gen_batches
 
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models.rbm.learning._weights import Layouts, Parameters, zeros
-from sklpf.training import RunningAverage
+from sklpf.training._averages import RunningAverage
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
 
