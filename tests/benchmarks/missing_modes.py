@@ -16,8 +16,8 @@ Every seed makes densities of its own, whose log Z is known:
 
 and of every seed the densities of `sklpf.testing` whose base is right, for right runs that are
 lost. Every run is appended to the results as it ends, and an interrupted benchmark goes on where it
-stopped. Prints Markdown. "climbs" runs no estimator: it says how much of Z the regions hold. A run is wrong if it is converged and log Z is off by more than five
-standard errors and .02 nats.
+stopped. Prints Markdown. "climbs" runs no estimator: it says how much of Z the regions hold. A run
+is wrong if it is converged and log Z is off by more than five standard errors and .02 nats.
 """
 
 from __future__ import annotations
