@@ -252,9 +252,19 @@ class RBMPath(KernelPath):
         """Rounding errors of log_f, whose fields are float32, in nats: at most their sum over all
         terms.
         """
+        return float(np.finfo(np.float32).eps / 2 * self._sum_of_terms)
+
+    @property
+    def enumeration_rounding(self) -> float:
+        """Rounding errors of `enumerate_block`, whose fields are float64, in nats."""
+        return float(np.finfo(np.float64).eps / 2 * self._sum_of_terms)
+
+    @property
+    def _sum_of_terms(self) -> float:
+        """The absolute values of all terms that log_f may add up."""
         terms = np.abs(self.components).sum() + np.abs(self.intercept_hidden).sum()
         terms += np.abs(self.intercept_visible).sum() + 2 * np.abs(self.base_logit).sum()
-        return float(np.finfo(np.float32).eps / 2 * terms)
+        return float(terms)
 
     @property
     def n_summaries(self) -> int:
