@@ -98,7 +98,9 @@ def read(run: Run) -> Reading:
             " first"
         )
     sampler = SAMPLERS[run.sampler]
-    reading = sampler._reading(run)
+    # Ratios of levels that do not overlap are infinite, and sums of them NaN: alarms say so.
+    with np.errstate(invalid="ignore", over="ignore"):
+        reading = sampler._reading(run)
     return reading._replace(result=replace(reading.result, described=sampler._diagnostics))
 
 

@@ -53,6 +53,8 @@ def check_topics(topics: ArrayLike) -> NDArray:
     """Return a copy of topics as Dirichlet parameters, (n_topics, n_features); probabilities become
     certain ones.
     """
+    if getattr(topics, "dtype", None) != np.float32:
+        topics = as_float64(topics, "topics")
     checked = check_array(
         topics, dtype=(np.float64, np.float32), order="C", copy=True, input_name="topics"
     )
