@@ -144,7 +144,7 @@ def conclude(
     if statement == "estimate" and std_error > _LARGEST_ERROR:
         seen = f"there is no usable estimate: the standard error is {std_error:.2g} nats"
         remedy = "give a base that is closer to the target, or many more levels"
-        alarms = [*alarms, Alarm("no-usable-estimate", seen, remedy)]
+        alarms = [Alarm("no-usable-estimate", seen, remedy), *alarms]
     bounded = bound_alarms(run.bound, log_partition, std_error, diagnostics)
     missed = region_alarms(run.regions, run.draws, log_partition, std_error, diagnostics)
     result = PartitionResult(

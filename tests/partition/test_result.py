@@ -321,6 +321,7 @@ def test_labelled_arrays_say_what_they_need(tempering, monkeypatch):
         (1234.5, 99.0, "1234 ± 99"),
         (1e5, 1e3, "100000 ± 1000"),
         (2.0, 1e-300, "2.000000"),
+        (-6.123, 5.2e38, "-6.123 ± 5.2e+38"),
     ],
 )
 def test_numbers_have_the_digits_of_their_errors(value, error, text):
@@ -334,3 +335,10 @@ def test_intervals_and_fields():
     assert short(np.zeros((2, 3))) == "float64 (2, 3)"
     assert short((np.zeros(2), 1, None)) == "(float64 (2,), 1, None)"
     assert short([1.0] * 9) == "9 float"
+
+
+def test_a_run_without_a_usable_estimate_says_so_first():
+    path = GeometricPath(lambda x: -1e12 * np.sum(x**2, axis=1), base=Gaussian(np.zeros(3), 1.0))
+    with may_not_converge():
+        ais = AIS(20, 5, random_state=0).fit(path)
+    assert ais.result_.alarms[0].kind == "no-usable-estimate"
