@@ -99,5 +99,5 @@ def test_what_is_refused(topics, options, message):
 
 
 def test_topics_that_are_no_numbers_are_named():
-    with pytest.raises(TypeError, match="topics must be real numbers"):
+    with pytest.raises(ValueError, match="topics can't be used: could not convert"):
         LatentDirichletAllocation.from_topics("auto", doc_topic_prior=0.5)

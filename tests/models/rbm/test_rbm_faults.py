@@ -273,3 +273,17 @@ def test_other_back_ends_give_the_same_bits(backend, tmp_path):
 def test_weights_that_overflow_float32_are_refused(value):
     with pytest.raises(ValueError, match="components and intercepts are so large"):
         RBMPath(np.full((2, 3), value), np.zeros(3), np.zeros(2), np.full(3, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("components", "message"),
+    [
+        (17.0, "components can't be used: Expected 2D array"),
+        ("auto", "components can't be used: could not convert"),
+        (np.zeros((1, 1, 1)), "components can't be used: Found array with dim 3"),
+        ([[np.nan]], "components contains NaN"),
+    ],
+)
+def test_components_that_are_no_matrix_are_named(components, message):
+    with pytest.raises(ValueError, match=message):
+        BernoulliRBM.from_parameters(components, [0.0], [0.0])
