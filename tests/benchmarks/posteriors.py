@@ -348,6 +348,22 @@ def report(rows: list[dict]) -> None:
             f"| {name} | {base} | {len(found)} | {n_failed} | {len(fine)} | {len(converged)} |"
             f" {covered} |"
         )
+    print("\n| estimator | base | runs | converged | cover | SE below 0.1 | converged | cover |")
+    print("|" + "---|" * 8)
+    for name in ESTIMATORS:
+        for base in BASES:
+            found = [
+                row
+                for row in rows
+                if (row["estimator"], row["base"]) == (name, base) and "failed" not in row
+            ]
+            small = [row for row in found if row["error"] < 0.1]
+            numbers = [
+                f"{len(chosen)} | {sum(row['converged'] for row in chosen)} |"
+                f" {sum(row['converged'] and row['covers'] for row in chosen)}"
+                for chosen in (found, small)
+            ]
+            print(f"| {name} | {base} | {numbers[0]} | {numbers[1]} |")
     kinds = collections.Counter(
         kind for row in rows for kind in row.get("kinds", []) if abs(row["off"]) < 0.1
     )
