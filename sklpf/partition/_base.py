@@ -310,7 +310,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             path,
             path.ladder,
             path.n_moves_per_segment,  # these two may belong to the class
-            path.probe() if isinstance(path, GeometricPath) else None,
+            path.probe(),
         )
         return Checkpoint(directory, fingerprint(parts, parameters, seed, versions))
 

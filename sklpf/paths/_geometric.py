@@ -19,6 +19,7 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream
 from sklpf.paths._as_base import as_base
 from sklpf.paths._base import TemperedPath, check_ladder
+from sklpf.paths._base_numbers import values_of
 from sklpf.paths._bases import Uniform
 from sklpf.paths._capabilities import DataRows, has
 from sklpf.paths._climbs import (
@@ -484,7 +485,7 @@ class GeometricPath(PointsPath):
         if inside.any():
             position = state.position[inside]
             if self.value_and_grad is None:
-                slope = np.asarray(self._target_gradient(position), dtype=np.float64)
+                slope = values_of("grad", self._target_gradient(position))
             else:
                 slope = state.slope[inside]
             # Leapfrog steps with any force are reversible, so that moves stay exact with none
@@ -506,7 +507,7 @@ class GeometricPath(PointsPath):
         comes.
         """
         hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
-        values = _numbers("log_density", self._call(self.log_density, position))
+        values = values_of("log_density", self._call(self.log_density, position))
         if nan_is_zero:
             values = np.where(np.isnan(values), -np.inf, values)
         return _checked("log_density", values, position, hint)
@@ -522,9 +523,9 @@ class GeometricPath(PointsPath):
             found = tuple(zip(*[self.value_and_grad(point) for point in position_copy]))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise ValueError("value_and_grad must give a pair: log densities and gradients")
-        log_target = np.array(_numbers("value_and_grad", found[0]))
+        log_target = np.array(values_of("value_and_grad", found[0]))
         log_target[np.isnan(log_target)] = -np.inf  # as in `at` without it
-        slope = np.array(found[1], dtype=np.float64)
+        slope = np.array(values_of("value_and_grad", found[1]))
         if slope.shape != position.shape:
             raise ValueError(
                 f"value_and_grad must give gradients of shape {position.shape} for as many points,"
@@ -684,17 +685,9 @@ def _log_base(base, position):
     return _checked("the base's log_density", base.log_density(position), position)
 
 
-def _numbers(name, values):
-    """An array of float64, or a ValueError that shows what can't be one."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must give numbers, got {values!r:.80}") from error
-
-
 def _checked(name, values, position, hint=""):
     """Log densities (n,) or a ValueError that shows what can't be used."""
-    values = _numbers(name, values)
+    values = values_of(name, values)
     if values.shape != (len(position),):
         raise ValueError(
             f"{name} must give shape {(len(position),)} for as many points, got"
@@ -710,7 +703,7 @@ def _checked(name, values, position, hint=""):
 
 def _slope(name, values, position):
     """A gradient (n, d) or a ValueError that shows what can't be used."""
-    values = np.asarray(values, dtype=np.float64)
+    values = values_of(name, values)
     if values.shape != position.shape:
         raise ValueError(
             f"{name} must give shape {position.shape} for as many points, got {values.shape}"

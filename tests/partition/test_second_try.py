@@ -69,7 +69,7 @@ def test_a_base_of_the_users_is_left_as_it_is():
 
 
 def test_what_reads_the_run_says_the_same():
-    # Replica exchange finds both peaks then, but goes from one to the other too seldom, and says so.
+    # Replica exchange finds both peaks then, but changes between them too seldom, and says so.
     with pytest.warns(ConvergenceWarning, match="ladders differ in their states"):
         tempering = ParallelTempering(n_sweeps=512, random_state=0).fit(path(ours=True))
     assert tempering.result_.diagnostics["first_try"] == pytest.approx(np.log(0.25), abs=0.1)

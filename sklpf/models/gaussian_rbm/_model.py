@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import validate_data
 
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
@@ -21,7 +21,7 @@ from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING
 from sklpf.models._streams import StreamMixin
-from sklpf.models._validation import all_or_nothing, check_fitted, check_vector
+from sklpf.models._validation import all_or_nothing, check_fitted, check_parameter, check_vector
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
 from sklpf.models.gaussian_rbm.learning._contrastive_divergence import Trainer
 from sklpf.models.gaussian_rbm.learning._parameters import Parameters
@@ -330,7 +330,7 @@ class GaussianRBM(
             If a value is not finite, a shape does not fit, a variance is not positive, or the
             parameters are so large that log f overflows.
         """
-        components = check_array(components, dtype=np.float64, input_name="components", copy=True)
+        components = check_parameter(components, "components", dtype=np.float64, copy=True)
         n_components, n_features = components.shape
         model = cls(n_components=n_components, **parameters)
         model._validate_params()

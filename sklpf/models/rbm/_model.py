@@ -24,6 +24,7 @@ from sklpf.models._validation import (
     all_or_nothing,
     check_fitted,
     check_indices,
+    check_parameter,
     check_vector,
     validate_rows,
 )
@@ -334,8 +335,8 @@ class BernoulliRBM(
         ValueError
             If a value is not finite or a shape does not fit.
         """
-        components = check_array(
-            components, dtype=(np.float64, np.float32), input_name="components", copy=True
+        components = check_parameter(
+            components, "components", dtype=(np.float64, np.float32), copy=True
         )
         n_components, n_features = components.shape
         model = cls(n_components=n_components, **parameters)

@@ -111,6 +111,11 @@ class RBMPath(KernelPath):
         if not isinstance(weights, str) or weights not in ("marginal", "joint"):
             raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
         self.base_logit = np.log(mean) - np.log1p(-mean)
+        if not self._sum_of_terms <= np.finfo(np.float32).max:
+            raise ValueError(
+                "components and intercepts are so large that log f overflows: their absolute"
+                " values must sum to less than 3e38"
+            )
         self.joint = weights == "joint"
         self.gibbs_is_reversible = not self.joint
         self.ladder = check_ladder(ladder)
@@ -252,9 +257,20 @@ class RBMPath(KernelPath):
         """Rounding errors of log_f, whose fields are float32, in nats: at most their sum over all
         terms.
         """
-        terms = np.abs(self.components).sum() + np.abs(self.intercept_hidden).sum()
-        terms += np.abs(self.intercept_visible).sum() + 2 * np.abs(self.base_logit).sum()
-        return float(np.finfo(np.float32).eps / 2 * terms)
+        return float(np.finfo(np.float32).eps / 2 * self._sum_of_terms)
+
+    @property
+    def enumeration_rounding(self) -> float:
+        """Rounding errors of `enumerate_block`, whose fields are float64, in nats."""
+        return float(np.finfo(np.float64).eps / 2 * self._sum_of_terms)
+
+    @property
+    def _sum_of_terms(self) -> np.float64:
+        """The absolute values of all terms that log_f may add up."""
+        with np.errstate(over="ignore"):
+            terms = np.abs(self.components).sum() + np.abs(self.intercept_hidden).sum()
+            terms += np.abs(self.intercept_visible).sum() + 2 * np.abs(self.base_logit).sum()
+        return terms
 
     @property
     def n_summaries(self) -> int:
