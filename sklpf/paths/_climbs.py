@@ -359,6 +359,7 @@ def _patiently(function, points: Array, n_columns: int | None = None) -> Array:
     shape = (len(points),) if n_columns is None else (len(points), n_columns)
     if not len(points):
         return np.empty(shape)
+    points = np.ascontiguousarray(points)  # else numba would compile a function once more
     try:
         found = np.array(function(points), dtype=np.float64).reshape(shape)
     except (ArithmeticError, ValueError):

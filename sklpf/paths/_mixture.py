@@ -63,7 +63,7 @@ class Mixture(Base):
     --------
     >>> base = Mixture([Gaussian([-3, 0], 1), StudentT([3, 0], 1, df=5)], weights=[0.3, 0.7])
     >>> base.log_density(np.array([[-3.0, 0.0]])).round(4)
-    array([-3.0378])
+    array([-3.0404])
     """
 
     def __init__(self, components: Sequence[Any], weights: ArrayLike | None = None) -> None:
@@ -139,7 +139,7 @@ class Mixture(Base):
         --------
         >>> half = Mixture([Gaussian(0, 1), Gaussian(2, 1)]).truncated(0, np.inf)
         >>> half.log_density(np.array([[0.0], [-1.0]])).round(4)
-        array([-0.7538,    -inf])
+        array([-0.852,   -inf])
         """
         parts = [
             part.truncated(low, high) if isinstance(part, Gaussian) else part
