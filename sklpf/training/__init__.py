@@ -6,7 +6,7 @@ from sklpf.training._contrastive import PersistentContrastiveDivergence
 from sklpf.training._em import EM, LatentModel
 from sklpf.training._family import Family
 from sklpf.training._likelihood import MaximumLikelihood
-from sklpf.training._loop import train
+from sklpf.training._loop import check_finite, train
 from sklpf.training._mpf import MinimumProbabilityFlow
 from sklpf.training._settle import Settled
 from sklpf.training._tracking import EarlyStopping, LogPartitionTracker
@@ -23,5 +23,6 @@ __all__ = [
     "PersistentContrastiveDivergence",
     "RunningAverage",
     "Settled",
+    "check_finite",
     "train",
 ]

@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 from sklpf.models.boltzmann._path import BoltzmannPath
+from sklpf.training import check_finite
 
 _ITERATIONS = 50  # of L-BFGS in a pass
 _STEPS = 10  # of persistent chains in a pass
@@ -205,9 +206,6 @@ class PersistentChains:
         return X.mean(axis=0), self.pairs.of(X.T @ X) / len(X)
 
     def _path(self):
-        if not all(np.all(np.isfinite(part)) for part in self.current):
-            raise ValueError(
-                "training diverged: the parameters are no longer finite; lower learning_rate"
-            )
+        check_finite(*self.current)
         matrix = self.pairs.matrix(self.current.couplings)
         return BoltzmannPath(matrix, self.current.intercept, self.base_mean)
