@@ -71,7 +71,17 @@ class KernelPath(CompiledPrograms, Path):
     """A path whose hooks are implemented in a module of numba kernels (see `sklpf.kernels`)."""
 
     def move_at_target(self, state: Any, n_sweeps: int, stream: Stream) -> None:
-        """Make sweeps of all chains at the target, in place."""
+        """Make sweeps of all chains at the target, in place.
+
+        Parameters
+        ----------
+        state : NamedTuple
+            The chains.
+        n_sweeps : int
+            Number of sweeps.
+        stream : Stream
+            Random numbers.
+        """
         n = n_chains(state)
         betas = np.ones((n_sweeps + 1, n))
         self.kernel("anneal")(self.packed, state, betas, False, stream.keys, np.zeros(n))

@@ -35,6 +35,16 @@ class RunningAverage:
     def shares(self, batches: NDArray[np.integer]) -> NDArray[np.float32]:
         """Shares of the next updates, which see batches of as many rows; 0 where none is averaged
         yet.
+
+        Parameters
+        ----------
+        batches : ndarray of shape (n,)
+            Rows of each batch.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            In float32.
         """
         n_rows = self.n_rows + np.cumsum(batches)
         averaged = (self.first_row > 0) & (n_rows >= self.first_row)

@@ -73,7 +73,20 @@ def train(
 
 
 def check_finite(*parameters: Any, remedy: str = "lower learning_rate") -> None:
-    """Raise ValueError, with what to do, if training has diverged."""
+    """Check that training has not diverged.
+
+    Parameters
+    ----------
+    *parameters : array-like
+        What was learned.
+    remedy : str, default="lower learning_rate"
+        What the error says to do.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not finite.
+    """
     if not all(np.all(np.isfinite(part)) for part in parameters):
         raise ValueError(f"training diverged: the parameters are no longer finite; {remedy}")
 
