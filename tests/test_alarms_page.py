@@ -63,6 +63,7 @@ NO_ALARMS = (
     "the negative Hessian of log_density",
     "give another start, or the base itself",
     "X holds values too large",
+    "lower learning_rate or rescale X",
     "fits are there from an earlier run",
     "nats per row, expected from",
     "splits of a search",

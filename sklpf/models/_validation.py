@@ -146,9 +146,13 @@ def check_parameter(values, name: str, **options) -> NDArray:
         raise ValueError(f"{name} can't be used: {error}") from error
 
 
-def check_vector(values, n: int, name: str) -> NDArray[np.float64]:
-    """Return the values (n,) as float64 or raise ValueError."""
-    values = check_parameter(values, name, ensure_2d=False, dtype=np.float64)
+def check_vector(values, n: int, name: str, default: float | None = None) -> NDArray[np.float64]:
+    """Return a copy of the values (n,) as float64 or raise ValueError; of None n times the default,
+    if there is one.
+    """
+    if values is None and default is not None:
+        return np.full(n, default)
+    values = check_parameter(values, name, ensure_2d=False, dtype=np.float64, copy=True)
     if values.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},) to fit components, got {values.shape}")
     return values

@@ -70,8 +70,18 @@ class CompiledPrograms:
 class KernelPath(CompiledPrograms, Path):
     """A path whose hooks are implemented in a module of numba kernels (see `sklpf.kernels`)."""
 
-    def _move_at_target(self, state: Any, n_sweeps: int, stream: Stream) -> None:
-        """Make sweeps of all chains at the target, in place."""
+    def move_at_target(self, state: Any, n_sweeps: int, stream: Stream) -> None:
+        """Make sweeps of all chains at the target, in place.
+
+        Parameters
+        ----------
+        state : NamedTuple
+            The chains.
+        n_sweeps : int
+            Number of sweeps.
+        stream : Stream
+            Random numbers.
+        """
         n = n_chains(state)
         betas = np.ones((n_sweeps + 1, n))
         self.kernel("anneal")(self.packed, state, betas, False, stream.keys, np.zeros(n))

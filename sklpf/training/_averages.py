@@ -24,6 +24,12 @@ class RunningAverage:
         Rows that training has seen.
     n_averaged : int, default=0
         Updates in the average.
+
+    Examples
+    --------
+    >>> from sklpf.training import RunningAverage
+    >>> RunningAverage(average=1).shares([10, 10]).tolist()
+    [1.0, 0.5]
     """
 
     def __init__(self, average: bool | int, n_rows: int = 0, n_averaged: int = 0):
@@ -35,6 +41,16 @@ class RunningAverage:
     def shares(self, batches: NDArray[np.integer]) -> NDArray[np.float32]:
         """Shares of the next updates, which see batches of as many rows; 0 where none is averaged
         yet.
+
+        Parameters
+        ----------
+        batches : ndarray of shape (n,)
+            Rows of each batch.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            In float32.
         """
         n_rows = self.n_rows + np.cumsum(batches)
         averaged = (self.first_row > 0) & (n_rows >= self.first_row)

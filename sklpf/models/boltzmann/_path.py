@@ -210,7 +210,7 @@ class BoltzmannPath(KernelPath):
         """
         rng = stream.generator()
         state = self.state_from_rows(rng.random((_CENTRES, len(self.intercept))) < 0.5)
-        self._move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
+        self.move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
         logits = state.x @ self.couplings + self.intercept
         log_norms = np.logaddexp(0, logits).sum(axis=1)
         groups = []

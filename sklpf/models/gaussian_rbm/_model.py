@@ -336,9 +336,9 @@ class GaussianRBM(
         model._validate_params()
         weights = Parameters(
             components,
-            check_vector(intercept_visible, n_features, "intercept_visible").copy(),
-            check_vector(intercept_hidden, n_components, "intercept_hidden").copy(),
-            check_vector(variances, n_features, "variances").copy(),
+            check_vector(intercept_visible, n_features, "intercept_visible"),
+            check_vector(intercept_hidden, n_components, "intercept_hidden"),
+            check_vector(variances, n_features, "variances"),
         )
         model._set_parameters(weights)
         model.n_features_in_ = n_features
@@ -348,9 +348,9 @@ class GaussianRBM(
         model.path()  # whose checks the short runs need
         mean, variance = _short_run_moments(weights)
         if visible_mean is not None:
-            mean = check_vector(visible_mean, n_features, "visible_mean").copy()
+            mean = check_vector(visible_mean, n_features, "visible_mean")
         if visible_variance is not None:
-            variance = check_vector(visible_variance, n_features, "visible_variance").copy()
+            variance = check_vector(visible_variance, n_features, "visible_variance")
         model.visible_mean_ = mean
         model.visible_variance_ = variance
         model.path()
@@ -447,10 +447,6 @@ class GaussianRBM(
             parameters
         )
         self._n_features_out = len(parameters.components)
-
-    def _validate(self, X):
-        check_fitted(self)
-        return validate_data(self, X, dtype=np.float64, reset=False)
 
 
 def _report(trainer, iteration) -> str:

@@ -190,14 +190,10 @@ class ProductOfExperts(EnergyBasedModel):
         model.components_ = components
         model.n_features_in_ = n_features
         model._n_features_out = n_components
-        model.exponents_ = check_vector(
-            np.ones(n_components) if exponents is None else exponents, n_components, "exponents"
-        )
+        model.exponents_ = check_vector(exponents, n_components, "exponents", default=1.0)
         if not np.all(model.exponents_ > 0):
             raise ValueError("exponents must be above 0: raise the smallest ones")
-        model.mean_ = check_vector(
-            np.zeros(n_features) if mean is None else mean, n_features, "mean"
-        )
+        model.mean_ = check_vector(mean, n_features, "mean", default=0.0)
         model._partition_seed = draw_seed(model.random_state)
         model._heavy = exponents is not None
         model.path()

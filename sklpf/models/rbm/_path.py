@@ -297,7 +297,7 @@ class RBMPath(KernelPath):
         """
         rng = stream.generator()
         state = self.state_from_rows(self._random_rows(rng))
-        self._move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
+        self.move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
         draws = (self.draw_conditional(state, rng) for _ in range(_BOUND_GROUPS))
         return np.array([self.mixture_log_weights(state, drawn) for drawn in draws])
 
@@ -312,10 +312,10 @@ class RBMPath(KernelPath):
         rng = stream.generator()
         rows = np.concatenate([self._random_rows(rng), self.starts])
         state = self.state_from_rows(rows)
-        self._move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
+        self.move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
         hidden = [state.h.copy()]
         for i in range(_HIDDEN_OF_A_REGION - 1):
-            self._move_at_target(state, 1, stream.at(2 + i))
+            self.move_at_target(state, 1, stream.at(2 + i))
             hidden.append(state.h.copy())
         fields = self._visible_fields(np.stack(hidden, axis=1))  # (R, hidden, visible)
         _, distinct = np.unique(fields[:, 0] > 0, axis=0, return_index=True)

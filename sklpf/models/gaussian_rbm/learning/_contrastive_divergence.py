@@ -8,6 +8,7 @@ from scipy.special import expit
 from sklpf.models.gaussian_rbm.learning._hidden_chains import jump, sweep
 from sklpf.models.gaussian_rbm.learning._parameters import Array, Parameters
 from sklpf.training._averages import RunningAverage
+from sklpf.training._loop import check_finite
 
 _FIRST_WEIGHTS = 0.1  # standard deviation, in those of the data
 _CURVATURE = 16.0  # |u|² at which the step of the weights is halved
@@ -78,10 +79,7 @@ class Trainer:
     @property
     def parameters(self) -> Parameters:
         """What was learned, in the coordinates of the rows; ValueError if training has diverged."""
-        if not all(np.all(np.isfinite(part)) for part in self.current):
-            raise ValueError(
-                "training diverged: the parameters are no longer finite; lower learning_rate"
-            )
+        check_finite(*self.current)
         learned = self.averaged if self.average.n_averaged else self.current
         return learned.rescaled(self.location, self.scale)
 

@@ -13,6 +13,7 @@ from sklearn.utils import gen_batches
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models.rbm.learning._weights import Layouts, Parameters, zeros
 from sklpf.training._averages import RunningAverage
+from sklpf.training._loop import check_finite
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
 
@@ -103,11 +104,7 @@ class Trainer:
     @property
     def parameters(self) -> Parameters:
         """The weights, averaged once an average has begun; ValueError if training has diverged."""
-        if not np.all(np.isfinite(self.weights.by_hidden)):
-            raise ValueError(
-                "training diverged: the weights are no longer finite; lower learning_rate or"
-                " rescale X"
-            )
+        check_finite(self.weights.by_hidden, remedy="lower learning_rate or rescale X")
         if not self.average.n_averaged:
             return self.weights.parameters
         # The kernel keeps the averaged weights by visible unit only.
