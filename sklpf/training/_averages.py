@@ -25,11 +25,6 @@ class RunningAverage:
     n_averaged : int, default=0
         Updates in the average.
 
-    Examples
-    --------
-    >>> from sklpf.training import RunningAverage
-    >>> RunningAverage(average=1).shares([10, 10]).tolist()
-    [1.0, 0.5]
     """
 
     def __init__(self, average: bool | int, n_rows: int = 0, n_averaged: int = 0):
