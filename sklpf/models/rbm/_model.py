@@ -416,7 +416,7 @@ class BernoulliRBM(
         if not isinstance(weights, str) or weights not in ("marginal", "joint"):
             raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
         mean = self._base_means(base)
-        return RBMPath(
+        path = RBMPath(
             self.components_,
             self.intercept_visible_,
             self.intercept_hidden_,
@@ -424,6 +424,8 @@ class BernoulliRBM(
             weights=weights,
             starts=self._starts(),
         )
+        path.base_is_ours = isinstance(base, str) and base == "data"
+        return path
 
     def pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
         """Log pseudo-likelihood of every row: the sum over visible units of log p(x_i | all other
