@@ -13,7 +13,12 @@ from sklpf.interop import from_torch
 RNG = np.random.default_rng(0)
 WEIGHTS, VISIBLE, HIDDEN = RNG.normal(size=(3, 4)), RNG.normal(size=4), RNG.normal(size=3)
 ROWS = (RNG.random((8, 4)) < 0.5).astype(float)
-EXPECTED = BernoulliRBM.from_parameters(WEIGHTS, VISIBLE, HIDDEN).score_samples(ROWS)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """What the rows score, by the library's own model."""
+    return BernoulliRBM.from_parameters(WEIGHTS, VISIBLE, HIDDEN).score_samples(ROWS)
 
 
 class Tensor:
@@ -47,16 +52,16 @@ def module(weights=WEIGHTS, visible=VISIBLE, hidden=HIDDEN, wrap=Tensor, **other
 
 @pytest.mark.parametrize("weights", [WEIGHTS, WEIGHTS.T])
 @pytest.mark.parametrize("wrap", [Tensor, np.asarray, np.ndarray.tolist])
-def test_either_layout_of_tensors_and_arrays(weights, wrap):
+def test_either_layout_of_tensors_and_arrays(weights, wrap, expected):
     for rbm in (module(weights, wrap=wrap), vars(module(weights, wrap=wrap))):
-        np.testing.assert_allclose(from_torch(rbm).score_samples(ROWS), EXPECTED, atol=1e-12)
+        np.testing.assert_allclose(from_torch(rbm).score_samples(ROWS), expected, atol=1e-12)
 
 
-def test_names_of_arrays():
+def test_names_of_arrays(expected):
     inner = types.SimpleNamespace(weights=WEIGHTS, a=VISIBLE[np.newaxis], b=HIDDEN[np.newaxis])
     outer = types.SimpleNamespace(rbm=inner, w=WEIGHTS)
     names = {"weight": "rbm.weights", "visible": "rbm.a", "hidden": "rbm.b"}
-    np.testing.assert_allclose(from_torch(outer, **names).score_samples(ROWS), EXPECTED, atol=1e-12)
+    np.testing.assert_allclose(from_torch(outer, **names).score_samples(ROWS), expected, atol=1e-12)
     with pytest.raises(
         ValueError,
         match="the module has no array 'v_bias' but rbm, w: say by weight, visible and hid",
@@ -110,14 +115,14 @@ def test_arrays_of_something_else():
 
 
 @pytest.mark.parametrize("name", ["T", "temperature"])
-def test_a_temperature_is_refused_until_it_is_said_what_it_means(name):
+def test_a_temperature_is_refused_until_it_is_said_what_it_means(name, expected):
     rbm = module(**{name: 0.5})
     with pytest.raises(
         ValueError, match=rf"the module has a temperature {name} = 0.5: give it as temperature"
     ):
         from_torch(rbm)
     np.testing.assert_allclose(
-        from_torch(rbm, temperature=1).score_samples(ROWS), EXPECTED, atol=1e-12
+        from_torch(rbm, temperature=1).score_samples(ROWS), expected, atol=1e-12
     )
     folded = from_torch(rbm, temperature=0.5)
     np.testing.assert_allclose(folded.components_, 2 * WEIGHTS)
@@ -126,15 +131,15 @@ def test_a_temperature_is_refused_until_it_is_said_what_it_means(name):
     )  # the units' own, at this temperature
     np.testing.assert_allclose(folded.transform(ROWS), chances)
     np.testing.assert_allclose(
-        from_torch(module(**{name: 1.0})).score_samples(ROWS), EXPECTED, atol=1e-12
+        from_torch(module(**{name: 1.0})).score_samples(ROWS), expected, atol=1e-12
     )
 
 
 @pytest.mark.parametrize("value", [None, lambda: 0.5, "hot", True])
-def test_what_is_no_number_is_no_temperature(value):
+def test_what_is_no_number_is_no_temperature(value, expected):
     for name in ("T", "temperature"):
         np.testing.assert_allclose(
-            from_torch(module(**{name: value})).score_samples(ROWS), EXPECTED, atol=1e-12
+            from_torch(module(**{name: value})).score_samples(ROWS), expected, atol=1e-12
         )
 
 
@@ -152,7 +157,7 @@ def test_other_parameters_are_those_of_from_parameters():
 
 # ---- PyTorch itself
 @pytest.mark.filterwarnings("ignore")  # torch's own
-def test_torch():
+def test_torch(expected):
     torch = pytest.importorskip("torch", reason="torch is not installed (dependency group interop)")
 
     class RBM(torch.nn.Module):
@@ -164,7 +169,7 @@ def test_torch():
 
     rbm = RBM()
     for given in (rbm, rbm.state_dict()):
-        np.testing.assert_allclose(from_torch(given).score_samples(ROWS), EXPECTED, atol=1e-12)
+        np.testing.assert_allclose(from_torch(given).score_samples(ROWS), expected, atol=1e-12)
     half = from_torch(rbm.to(torch.bfloat16))
     assert half.components_.dtype == np.float64
     np.testing.assert_allclose(half.components_, WEIGHTS, rtol=0.01)

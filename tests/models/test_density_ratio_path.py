@@ -46,10 +46,17 @@ def tempered(model):
     return model.set_params(partition_estimator=ParallelTempering(n_sweeps=1024))
 
 
-@pytest.mark.parametrize(
-    "models", [(product(0), product(1, heavy=True)), (product(0, heavy=True), units(0))]
-)
-def test_the_ends_are_the_models(models):
+def two_products():
+    return product(0), product(1, heavy=True)
+
+
+def two_classes():
+    return product(0, heavy=True), units(0)
+
+
+@pytest.mark.parametrize("make", [two_products, two_classes], ids=["models0", "models1"])
+def test_the_ends_are_the_models(make):
+    models = make()
     path = tempered(models[0])._ratio_path(tempered(models[1]))
     draws = [
         path.sample_base(20, Stream(stream_key(0))),

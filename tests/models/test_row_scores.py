@@ -60,13 +60,15 @@ def make_topics():
     return LatentDirichletAllocation(3, random_state=0).fit(counts), counts
 
 
-FITTED = {"factorial": make_factorial(), "topics": make_topics()}
+@pytest.fixture(scope="module", params=[make_factorial, make_topics], ids=["factorial", "topics"])
+def fitted_once(request):
+    return request.param()
 
 
-@pytest.fixture(params=FITTED)
-def fitted(request):
+@pytest.fixture
+def fitted(fitted_once):
     """A model whose rows can be enumerated, and its rows."""
-    model, X = FITTED[request.param]
+    model, X = fitted_once
     return pickle.loads(pickle.dumps(model)).set_params(partition_estimator=Exact()), X
 
 
