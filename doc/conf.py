@@ -149,8 +149,14 @@ html_theme = "pydata_sphinx_theme"
 html_title = project
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
+html_logo = html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
+html_context = {  # for _templates/layout.html
+    "description": PROJECT["description"],
+    "social_card": f"{SOURCE}/raw/main/doc/_static/social_card.png",
+}
 html_theme_options = {
+    "logo": {"text": project},
     "github_url": SOURCE,
     "show_toc_level": 2,
     "navigation_with_keys": False,

@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
     from sklpf.partition import compare_evidence as compare_evidence
     from sklpf.paths import Gaussian as Gaussian
     from sklpf.paths import GeometricPath as GeometricPath
+    from sklpf.paths import Mixture as Mixture
     from sklpf.paths import Path as Path
     from sklpf.paths import StudentT as StudentT
     from sklpf.paths import Uniform as Uniform
@@ -86,6 +87,7 @@ _PUBLIC = {
     "MBAR": "sklpf.partition",
     "MarkovMixture": "sklpf.partition",
     "MeanCovarianceRBM": "sklpf.models",
+    "Mixture": "sklpf.paths",
     "ParallelTempering": "sklpf.partition",
     "PartitionEstimator": "sklpf.partition",
     "PartitionResult": "sklpf.partition",

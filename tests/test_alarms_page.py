@@ -18,6 +18,7 @@ NO_SENTENCES = (
 # Strings of at least four words that are no alarms: what is printed, and parts of errors that stand
 # outside of `raise`.
 NO_ALARMS = (
+    "a second try, from a base that covers it",
     "expected from",
     "difference from the first",
     "sweeps and moves",
@@ -63,6 +64,7 @@ NO_ALARMS = (
     "the negative Hessian of log_density",
     "give another start, or the base itself",
     "X holds values too large",
+    "lower learning_rate or rescale X",
     "fits are there from an earlier run",
     "nats per row, expected from",
     "splits of a search",

@@ -98,6 +98,16 @@ def test_versions_agree():
     assert PROJECT["urls"]["Source"] in text("CITATION.cff")
 
 
+def test_the_conda_recipe_needs_what_the_project_needs():
+    recipe = text("doc/developers/recipe.yaml")
+    wanted = {need.replace(">=", " >=") for need in PROJECT["dependencies"]}
+    run = recipe.partition("  run:")[2].partition("tests:")[0]
+    needs = set(re.findall(r"^    - (.*)$", run, re.M)) - {"python >=${{ python_min }}"}
+    assert needs == wanted
+    assert f'version: "{PROJECT["version"]}"' in recipe
+    assert f'python_min: "{PROJECT["requires-python"].removeprefix(">=")}"' in recipe
+
+
 def test_the_reference_has_every_public_name_once():
     modules = ["sklpf", *(f"sklpf.{name}" for name in API)]
     objects = {}

@@ -296,6 +296,48 @@ def test_runs_that_differ_do_not_share_files(tmp_path):
         )
 
 
+def coins(log_odds, share=0.5):
+    """A class of paths that is made anew at every call, under the same name."""
+
+    class Coins(Path):
+        base_log_partition = 0.0
+
+        def sample_base(self, n, stream):
+            return stream.generator().integers(2, size=(n, 3))
+
+        def log_f(self, state, levels):
+            return self.ladder[levels] * log_odds * state.sum(axis=1) - 3 * np.log(2)
+
+        def gibbs(self, state, levels, stream):
+            odds = np.exp(self.ladder[levels] * log_odds)[:, np.newaxis]
+            uniform = stream.generator().random((2, *state.shape))
+            drawn = (uniform[0] < odds / (1 + odds)).astype(state.dtype)
+            return np.where(uniform[1] < share, drawn, state)
+
+    Coins.__module__ = __name__
+    Coins.__qualname__ = "Coins"
+    return Coins
+
+
+@pytest.mark.usefixtures("files_stay")
+@pytest.mark.parametrize(
+    "changed", [coins(1.5), coins(1.0, 0.7)], ids=["another log f", "another move"]
+)
+def test_a_changed_class_of_paths_does_not_resume_the_run_of_the_one_before(
+    changed, tmp_path, monkeypatch
+):
+    options = {"n_temperatures": 12, "n_chains": 2}
+    monkeypatch.setattr(sys.modules[__name__], "Coins", coins(1.0), raising=False)
+    before = fit(Coins(), checkpoint=tmp_path, **options)  # noqa: F821
+    with saves() as again:
+        np.testing.assert_array_equal(fit(Coins(), checkpoint=tmp_path, **options), before)  # noqa: F821
+    assert not again
+    monkeypatch.setattr(sys.modules[__name__], "Coins", changed)
+    after = fit(Coins(), checkpoint=tmp_path, **options)  # noqa: F821
+    np.testing.assert_array_equal(after, fit(Coins(), **options))  # noqa: F821
+    assert np.any(after != before)
+
+
 @pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
 def test_checkpoint_needs_an_int_seed(tmp_path, random_state):
     with pytest.raises(ValueError, match="checkpoint needs random_state to be an int"):

@@ -16,6 +16,7 @@ import numpy as np
 from sklpf._utils.saving import Versioned
 
 _ROUNDING = 1e-9  # of a number, or nats: an error below it is that of floating-point numbers
+_LARGEST_WRITTEN = 1e5  # an error above it is written with an exponent
 _WIDEST = 100  # characters of a cell's text
 
 Rows = Sequence[Sequence[str]]
@@ -39,6 +40,8 @@ def with_error(value: float, error: float) -> str:
     """
     if _has_none(value, error):
         return f"{value:.6f}"
+    if _LARGEST_WRITTEN < error < math.inf:
+        return f"{value:.4g} ± {error:.2g}"
     n = decimals(value, error)
     return f"{value:.{n}f} ± {error:.{n}f}"
 

@@ -13,6 +13,7 @@ from sklpf.interop._parameter_path import ParameterPath
 from sklpf.interop._prior_transform import PriorTransformPath, from_prior_transform
 from sklpf.interop._pymc import from_pymc
 from sklpf.interop._sklearn import from_sklearn
+from sklpf.interop._stan import from_stan
 from sklpf.interop._tomotopy import from_tomotopy
 from sklpf.interop._torch import from_torch
 
@@ -25,6 +26,7 @@ __all__ = [
     "from_prior_transform",
     "from_pymc",
     "from_sklearn",
+    "from_stan",
     "from_tomotopy",
     "from_torch",
 ]

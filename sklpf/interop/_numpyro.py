@@ -12,7 +12,7 @@ from sklpf.interop._parameter_path import ParameterPath, Posterior, path_to
 
 
 def from_numpyro(
-    model: Callable[..., Any], *args: Any, base: Any = None, **kwargs: Any
+    model: Callable[..., Any], *args: Any, base: Any = "auto", **kwargs: Any
 ) -> ParameterPath:
     """Return the path to the posterior of a NumPyro model; its log Z is the log evidence.
 
@@ -22,9 +22,12 @@ def from_numpyro(
         A NumPyro model, or one within handlers such as ``reparam``.
     *args, **kwargs
         Of the model: the data.
-    base : object or None, default=None
-        Where chains start, in unconstrained coordinates, as in `GeometricPath`. None: a Gaussian at
-        the mode, half as wide again as the curvature there says.
+    base : object, default="auto"
+        Where chains start, in unconstrained coordinates. "auto": a Gaussian at the mode, with 1.5
+        times the covariance that the curvature there says, or where there is no mode one as wide as
+        the prior; the logger "sklpf" says which, at level INFO. Draws of the posterior, as for
+        `BridgeSampling`: a Gaussian with their mean and 1.5 times their covariance. Else a base, as
+        in `GeometricPath`.
 
     Returns
     -------
@@ -42,7 +45,7 @@ def from_numpyro(
     Warns
     -----
     UserWarning
-        If the data are subsampled, or the posterior has no mode for the base.
+        If the data are subsampled.
     """
     try:
         import jax
@@ -77,6 +80,11 @@ def from_numpyro(
     def unconstrain(values):
         return ravel_pytree(unconstrain_fn(model, args, kwargs, values))[0]
 
+    def draw_prior(n):
+        predictive = numpyro.infer.Predictive(model, num_samples=n)
+        values = predictive(jax.random.PRNGKey(0), *args, **kwargs)
+        return {name: values[name] for name in names}
+
     return path_to(
         Posterior(
             log_density=_over_points(jax, log_density),
@@ -85,6 +93,7 @@ def from_numpyro(
             unconstrain=_over_points(jax, unconstrain),
             parameter_shapes={name: np.shape(value) for name, value in constrain(start).items()},
             start=np.asarray(start, dtype=np.float64),
+            draw_prior=draw_prior,
         ),
         base,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -10,11 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import as_float64
 from sklpf._utils.warnings import warn
+from sklpf.partition._posterior_draws import posterior_draws
 from sklpf.paths import Gaussian, GeometricPath
+from sklpf.runs import Draws
 
 Values = dict[str, NDArray[np.float64]]
 
-_WIDER = 1.5  # a base at the mode, than the curvature there says
+_WIDER = 1.5  # variances of a base, than those of what it is made of
+_N_PRIOR_DRAWS = 1000
 
 
 class Posterior(NamedTuple):
@@ -26,12 +30,13 @@ class Posterior(NamedTuple):
     unconstrain: Callable[[Values], NDArray]
     parameter_shapes: dict[str, tuple[int, ...]]
     start: NDArray[np.float64]  # (d,), where a climb to the mode begins
+    draw_prior: Callable[[int], Values] | None = None  # parameters of n draws
 
 
 class ParameterPath(GeometricPath):
     """The path to the posterior of another library's model, in unconstrained coordinates.
 
-    `from_numpyro` and `from_pymc` make it. Its log Z is the log evidence of the model.
+    `from_numpyro`, `from_pymc` and `from_stan` make it. Its log Z is the log evidence of the model.
 
     Parameters
     ----------
@@ -124,21 +129,63 @@ class ParameterPath(GeometricPath):
 
 
 def path_to(posterior: Posterior, base: Any) -> ParameterPath:
-    """Return the path from a base, or from one at the mode where it is None."""
-    if base is None:
-        base = _base_at_mode(posterior)
-    return ParameterPath(posterior, base=base)
+    """Return the path from a base, from one around draws, or from the best that is known where it
+    is "auto".
+    """
+    if isinstance(base, str) and base == "auto":
+        base = _best_base(posterior)
+        is_ours = True
+    else:
+        at_origin = Gaussian(np.zeros(len(posterior.start)), 1.0)
+        base, is_ours = given_base(base, ParameterPath(posterior, base=at_origin))
+    path = ParameterPath(posterior, base=base)
+    path.base_is_ours = is_ours
+    return path
 
 
-def _base_at_mode(posterior: Posterior) -> Gaussian:
+def given_base(base: Any, path: GeometricPath) -> tuple[Any, bool]:
+    """Return the base that a user gave, or one around the draws that he gave for the posterior of a
+    path, and whether it was chosen here.
+    """
+    if isinstance(base, str) or base is None:
+        raise ValueError(f'base must be "auto", draws of the posterior, or a base, got {base!r}')
+    are_draws = isinstance(base, (np.ndarray, Mapping, Draws)) or any(
+        hasattr(base, name) for name in ("posterior", "data_vars", "result_")
+    )
+    if not are_draws:
+        return base, False
+    draws = posterior_draws(base, path).points
+    points = draws.reshape(-1, path.n_dimensions)
+    if len(points) <= path.n_dimensions:
+        raise ValueError(
+            f"{len(points)} draws are too few for the covariance of {path.n_dimensions}"
+            " coordinates: give more draws, or a base"
+        )
+    covariance = np.atleast_2d(np.cov(points.T))
+    return Gaussian(points.mean(axis=0), _WIDER * covariance), True
+
+
+def _best_base(posterior: Posterior) -> Gaussian:
+    """A Gaussian at the mode; where there is none, as wide as the prior; else N(0, I)."""
+    logger = logging.getLogger("sklpf")
     try:
-        return Gaussian.at_mode(
+        base = Gaussian.at_mode(
             posterior.log_density, posterior.start, grad=posterior.grad, factor=_WIDER
         )
     except ValueError as error:
-        warn(
-            f"the posterior has no mode to start from ({error}), so that the base is N(0, I):"
-            " give a base, or draws to BridgeSampling, which needs none",
-            UserWarning,
-        )
-        return Gaussian(np.zeros(len(posterior.start)), 1.0)
+        reason = str(error)
+    else:
+        logger.info("base: a Gaussian at the mode of the posterior")
+        return base
+
+    if posterior.draw_prior is not None:
+        points = posterior.unconstrain(posterior.draw_prior(_N_PRIOR_DRAWS))
+        low, middle, high = np.quantile(points, [0.16, 0.5, 0.84], axis=0)
+        logger.info("base: a Gaussian as wide as the prior; the posterior has no mode (%s)", reason)
+        return Gaussian(middle, _WIDER * ((high - low) / 2) ** 2)
+    warn(
+        f"the posterior has no mode to start from ({reason}), so that the base is N(0, I): give a"
+        " base or draws of the posterior, or these to BridgeSampling, which needs no base",
+        UserWarning,
+    )
+    return Gaussian(np.zeros(len(posterior.start)), 1.0)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from sklpf._utils.numbers import check_count
+from sklpf.interop._parameter_path import given_base
 from sklpf.paths import Gaussian, GeometricPath
 
 _SMALLEST = np.finfo(np.float64).tiny  # of a uniform number: 0 and 1 may be infinite parameters
@@ -122,6 +123,7 @@ def from_prior_transform(
     *,
     names: Sequence[str] | None = None,
     vectorized: bool = False,
+    base: Any = "auto",
 ) -> PriorTransformPath:
     """Return the path from the prior to the posterior of a model written for a nested sampler.
 
@@ -144,11 +146,15 @@ def from_prior_transform(
         Of the parameters; None numbers them, "parameter_0" and so on.
     vectorized : bool, default=False
         True: both functions take points (n, ...) and give (n,) and (n, n_parameters).
+    base : object, default="auto"
+        Where chains start, in the normal coordinates. "auto": the prior. Draws of the posterior, as
+        for `BridgeSampling`: a Gaussian with their mean and 1.5 times their covariance. Else a
+        base, as in `GeometricPath`.
 
     Returns
     -------
     PriorTransformPath
-        A `GeometricPath` with the prior as its base; ``with_base`` takes a nearer one.
+        A `GeometricPath`.
 
     Raises
     ------
@@ -197,7 +203,14 @@ def from_prior_transform(
             f"log_likelihood must give a number for each point, got the shape {values.shape} for 2"
             f" points{_hint(vectorized)}"
         )
-    return PriorTransformPath(posterior, names, base=Gaussian(np.zeros(n_dimensions), 1.0))
+    path = PriorTransformPath(posterior, names, base=Gaussian(np.zeros(n_dimensions), 1.0))
+    path.base_is_ours = True
+    if isinstance(base, str) and base == "auto":
+        return path
+    base, is_ours = given_base(base, path)
+    path = path.with_base(base)
+    path.base_is_ours = is_ours
+    return path
 
 
 def _hint(vectorized: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,19 @@ from sklpf.interop._parameter_path import ParameterPath, Posterior, Values, path
 _IMPROPER = ("FlatRV", "HalfFlatRV")
 
 
-def from_pymc(model: Any, *, base: Any = None) -> ParameterPath:
+def from_pymc(model: Any, *, base: Any = "auto") -> ParameterPath:
     """Return the path to the posterior of a PyMC model; its log Z is the log evidence.
 
     Parameters
     ----------
     model : pymc.Model
         With continuous parameters.
-    base : object or None, default=None
-        Where chains start, in unconstrained coordinates, as in `GeometricPath`. None: a Gaussian at
-        the mode, half as wide again as the curvature there says.
+    base : object, default="auto"
+        Where chains start, in unconstrained coordinates. "auto": a Gaussian at the mode, with 1.5
+        times the covariance that the curvature there says, or where there is no mode one as wide as
+        the prior; the logger "sklpf" says which, at level INFO. Draws of the posterior, as for
+        `BridgeSampling`: a Gaussian with their mean and 1.5 times their covariance. Else a base, as
+        in `GeometricPath`.
 
     Returns
     -------
@@ -42,7 +46,7 @@ def from_pymc(model: Any, *, base: Any = None) -> ParameterPath:
     Warns
     -----
     UserWarning
-        If the model has potentials or minibatches, or the posterior has no mode for the base.
+        If the model has potentials or minibatches.
     """
     try:
         import pymc
@@ -61,9 +65,18 @@ def from_pymc(model: Any, *, base: Any = None) -> ParameterPath:
             unconstrain=functions.unconstrain,
             parameter_shapes=functions.parameter_shapes,
             start=np.concatenate([np.ravel(start[v.name]) for v in model.value_vars]).astype(float),
+            draw_prior=functools.partial(_draw_prior, model),
         ),
         base,
     )
+
+
+def _draw_prior(model: Any, n: int) -> Values:
+    """The parameters of n draws, each (n, ...)."""
+    import pymc
+
+    values = pymc.draw(model.free_RVs, draws=n, random_seed=0)
+    return {rv.name: value for rv, value in zip(model.free_RVs, values)}
 
 
 class _Functions:

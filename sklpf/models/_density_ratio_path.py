@@ -13,7 +13,7 @@ from sklpf.models._direct_ratio import N_GROUPS, draw_alarms
 from sklpf.partition import BDMC, ParallelTempering
 from sklpf.paths import GeometricPath, TargetDraws
 from sklpf.paths._capabilities import has
-from sklpf.paths._geometric import Points
+from sklpf.paths._geometric import Points, coordinates_of_rows
 from sklpf.readings import read
 from sklpf.uncertainty import between_groups
 
@@ -48,8 +48,8 @@ class DensityRatioPath(GeometricPath):
     n_chains_per_block = 250
 
     def __init__(self, a: Any, b: Any, draws_a: Array, draws_b: Array):
-        origin, root = _coordinates(a)
-        origin_b, root_b = _coordinates(b)
+        origin, root = coordinates_of_rows(a)
+        origin_b, root_b = coordinates_of_rows(b)
         self.draws = [_solve(root, draws - origin) for draws in (draws_a, draws_b)]
         self._b = b
         self._turn = np.linalg.solve(root_b, root)
@@ -89,6 +89,11 @@ class DensityRatioPath(GeometricPath):
         return BetweenDraws(N_GROUPS * _N_DRAWS, _N_LEVELS, ladder="adaptive")
 
     @property
+    def regions(self) -> Any:  # type: ignore[override]
+        """None: masses of the second density alone say nothing of a ratio."""
+        raise AttributeError("masses of regions are known for densities with a normalised base")
+
+    @property
     def draw_alarms(self) -> tuple[str, ...]:
         """Alarms about the draws, in sentences."""
         shares = [between_groups(y.sum(axis=1), (y**2).sum(axis=1), y.shape[1]) for y in self.draws]
@@ -111,12 +116,6 @@ class _Drawn:
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Return n of the draws, shape (n, d)."""
         return self.draws[rng.integers(len(self.draws), size=n)]
-
-
-def _coordinates(path) -> tuple[Array, Array]:
-    """Origin (d,) and root (d, d) of a path's rows, x = origin + root @ y."""
-    origin = path.rows(path.at(np.zeros((1, path.n_dimensions))))[0]
-    return origin, path.rows(path.at(np.eye(path.n_dimensions))).T - origin[:, np.newaxis]
 
 
 def _solve(root, x):

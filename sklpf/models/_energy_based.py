@@ -34,10 +34,12 @@ from sklpf.training import (
     Settled,
     train,
 )
+from sklpf.training._loop import check_finite
 
 # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
 _FEW_PASSES = 5
 _MANY_PASSES = 15
+_REMEDY = "lower learning_rate or rescale X"  # of training that diverges
 
 
 class EnergyBasedModel(
@@ -157,7 +159,7 @@ class EnergyBasedModel(
                 rows = self._coordinates(self._validate(X))
                 trainer.learning_rate = self.learning_rate
             trainer.step(rows)
-        _check_trained(trainer.parameters)
+        check_finite(trainer.parameters, remedy=_REMEDY)
         self._keep_trained(trainer, rows)
         return self
 
@@ -199,7 +201,7 @@ class EnergyBasedModel(
         """Mean negative log-likelihood of the rows in nats; log Z by a short run with the same
         random numbers.
         """
-        _check_trained(parameters)
+        check_finite(parameters, remedy=_REMEDY)
         path = self._family_path(family, parameters)
         estimator: PartitionEstimator = Exact() if has(path, ClosedForm) else clone(self._monitor)
         with warnings.catch_warnings():
@@ -208,10 +210,6 @@ class EnergyBasedModel(
         return (
             log_partition - float(np.mean(family.log_density(parameters, rows))) - self._log_volume
         )
-
-    def _validate(self, X):
-        check_fitted(self)
-        return validate_data(self, X, dtype=np.float64, reset=False)
 
     # -- use
     def sample(self, n_samples=1, random_state=None) -> NDArray[np.float64]:
@@ -261,11 +259,3 @@ class EnergyBasedModel(
     def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         X = self._validate(X)
         return self._log_density(X), np.ones(len(X), dtype=bool)
-
-
-def _check_trained(parameters) -> None:
-    if not np.all(np.isfinite(parameters)):
-        raise ValueError(
-            "training diverged: the parameters are no longer finite; lower learning_rate or"
-            " rescale X"
-        )

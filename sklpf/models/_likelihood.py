@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import DensityMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.random import draw_seed
@@ -28,7 +28,7 @@ from sklpf.models._scoring import (
     interval_of,
     report,
 )
-from sklpf.models._validation import check_n_samples, named_by_model
+from sklpf.models._validation import check_fitted, check_n_samples, named_by_model
 from sklpf.partition import ParallelTempering, PartitionEstimator
 from sklpf.partition._base import StateSampler
 from sklpf.paths import Stream, TargetDraws, stream_key
@@ -138,6 +138,11 @@ class LogLikelihoodMixin(Versioned, FittedAttributes, CallbackSupportMixin, Dens
         if sampler is not self.partition_estimator:
             sampler.set_params(n_jobs=self.n_jobs)
         return path, sampler.sample(path, n_samples, np.random.default_rng(seed))
+
+    def _validate(self, X):
+        """Rows to score as float64, of a fitted model."""
+        check_fitted(self)
+        return validate_data(self, X, dtype=np.float64, reset=False)
 
     # -- log-likelihood
     @named_by_model

@@ -133,9 +133,26 @@ def check_n_samples(n_samples) -> None:
         raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}")
 
 
-def check_vector(values, n: int, name: str) -> NDArray[np.float64]:
-    """Return the values (n,) as float64 or raise ValueError."""
-    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name)
+def check_parameter(values, name: str, **options) -> NDArray:
+    """Return the values of a parameter as an array; errors name it.
+
+    Takes the options of `sklearn.utils.check_array`.
+    """
+    try:
+        return check_array(values, input_name=name, **options)
+    except (TypeError, ValueError) as error:
+        if name in str(error):
+            raise
+        raise ValueError(f"{name} can't be used: {error}") from error
+
+
+def check_vector(values, n: int, name: str, default: float | None = None) -> NDArray[np.float64]:
+    """Return a copy of the values (n,) as float64 or raise ValueError; of None n times the default,
+    if there is one.
+    """
+    if values is None and default is not None:
+        return np.full(n, default)
+    values = check_parameter(values, name, ensure_2d=False, dtype=np.float64, copy=True)
     if values.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},) to fit components, got {values.shape}")
     return values

@@ -22,10 +22,11 @@ from sklpf._utils.unfitted import FittedAttributes
 from sklpf._utils.warnings import warn
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._tails import tail_alarms
-from sklpf.paths import GeometricPath, Path
+from sklpf.paths import GeometricPath, Path, Rebased
+from sklpf.paths._capabilities import has
 from sklpf.readings import Diagnostic, PartitionResult, Reading, read
 from sklpf.readings._reading import SAMPLERS
-from sklpf.readings._regions import known_regions
+from sklpf.readings._regions import known_regions, missed_regions
 from sklpf.readings._summary import in_a_line
 from sklpf.runs import Run
 from sklpf.runs._plan import Plan, plan_run
@@ -37,6 +38,11 @@ BOUND = 8  # lower bounds of log Z
 TAILS = 9  # rays and their pilot
 WALLS = 10  # the first ratio of levels
 REGIONS = 11  # regions whose mass is known
+SECOND_TRY = 12  # all of a second run, where the first one missed a region
+
+_FIRST_TRY = {
+    "first_try": Diagnostic("log Z of a first try, whose base did not cover all regions", "")
+}
 
 
 class StateSampler(Protocol):
@@ -216,8 +222,26 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             return estimate_rows(self, path, seed)
         if self._run_class is None:
             return self._estimate(path, seed)
-        self.run_ = self._run(path, seed)
-        return self._read(self.run_)
+        run = self._run(path, seed)
+        result = self._read(run)
+        if run.regions is not None and has(path, Rebased):
+            missed = missed_regions(run.regions, run.draws, result.log_partition, result.std_error)
+            if missed:
+                regions = run.regions.take([each.place for each in missed])
+                rebased = path.with_regions(regions)  # type: ignore[attr-defined]
+                run, result = self._second_try(rebased, seed, result)
+        self.run_ = run
+        return result
+
+    def _second_try(self, path, seed, first) -> tuple[Run, PartitionResult]:
+        """A run from a base that covers what the first one has missed, and its result."""
+        _progress.said(lambda: f"{in_a_line(first)}; a second try, from a base that covers it")
+        run = self._run(path, stream_key(seed, SECOND_TRY)[0])
+        run = replace(run, n_sweeps=run.n_sweeps + first.n_sweeps)
+        result = self._read(run)
+        diagnostics = result.diagnostics | {"first_try": first.log_partition}
+        described = result.described | _FIRST_TRY
+        return run, replace(result, diagnostics=diagnostics, described=described)
 
     def _as_path(self, path) -> Path:
         if isinstance(path, Path):
@@ -286,7 +310,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             path,
             path.ladder,
             path.n_moves_per_segment,  # these two may belong to the class
-            path.probe() if isinstance(path, GeometricPath) else None,
+            path.probe(),
         )
         return Checkpoint(directory, fingerprint(parts, parameters, seed, versions))
 

@@ -110,9 +110,7 @@ def check_enumerable(path) -> None:
 
 
 def _enumerated(path, log_partition):
-    # What paths say of their rounding is that of float32; enumeration is in float64.
-    rounding = float(path.log_f_rounding * np.finfo(float).eps / np.finfo(np.float32).eps)
-    return _result(log_partition, rounding, n_states=2**path.log2_states)
+    return _result(log_partition, path.enumeration_rounding, n_states=2**path.log2_states)
 
 
 def _result(log_partition, rounding=0.0, **diagnostics):

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
-from sklpf.paths import Gaussian, StudentT
+from sklpf.paths import Gaussian, Mixture, StudentT
 
 Points = NDArray[np.float64]
 LogDensity = Callable[[Points], NDArray[np.float64]]
@@ -37,25 +36,6 @@ class FittedProposal(NamedTuple):
             mirrored = log_density(2 * self.density.center - points)
             log_target = np.logaddexp(log_target, mirrored) - np.log(2)
         return log_target - self.density.log_density(points)
-
-
-class _Mixture:
-    """A mixture of Gaussians."""
-
-    def __init__(self, shares: NDArray[np.float64], parts: list[Gaussian]) -> None:
-        self._shares = shares
-        self._parts = parts
-
-    def sample(self, n: int, rng: np.random.Generator) -> Points:
-        """Return n independent draws, shape (n, d)."""
-        numbers = rng.multinomial(n, self._shares)
-        drawn = [part.sample(m, rng) for part, m in zip(self._parts, numbers)]
-        return rng.permutation(np.concatenate(drawn))
-
-    def log_density(self, x: Points) -> NDArray[np.float64]:
-        """Return the log density at points (n, d), shape (n,), in nats."""
-        of_parts = [part.log_density(x) for part in self._parts]
-        return logsumexp(np.transpose(of_parts), b=self._shares, axis=1)
 
 
 def fit_normal(points: Points, n_effective: float, rng: np.random.Generator) -> FittedProposal:
@@ -126,7 +106,7 @@ def fit_mixture(points: Points, n_effective: float, rng: np.random.Generator) ->
         Gaussian(whole.mean + whole.scale * mean, covariance * units)
         for mean, covariance in zip(best.means_, best.covariances_)
     ]
-    return FittedProposal(_Mixture(best.weights_ / best.weights_.sum(), parts))
+    return FittedProposal(Mixture(parts, best.weights_))
 
 
 # Of points (n, d), how many independent ones they are worth, and a generator.

@@ -12,13 +12,14 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from sklpf._utils.alarm import Alarm
+from sklpf._utils.numbers import as_float64
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._exact import MAX_LOG2_STATES, Exact
 from sklpf.partition._options import ANNEALING
 from sklpf.partition._parallel_tempering import ParallelTempering
-from sklpf.paths import DataStarts, EnumeratedDraws, TargetDraws
+from sklpf.paths import Continuous, DataStarts, EnumeratedDraws, TargetDraws
 from sklpf.paths._base import map_state, n_chains
 from sklpf.paths._capabilities import has, require_base
 from sklpf.readings import Reading, conclude
@@ -236,8 +237,15 @@ def _given_starts(path, starts):
             state = path.state_from_rows(rows)
         except ValueError as error:
             raise ValueError(f"starts can't be used: {error}") from error
+    elif not isinstance(rows, tuple) and has(path, Continuous):
+        points = as_float64(rows, "starts")
+        if points.ndim != 2 or points.shape[1] != path.n_dimensions:
+            raise ValueError(
+                f"starts must be points (n, {path.n_dimensions}), got shape {points.shape}"
+            )
+        state = path.at(points)
     else:
-        state = map_state(np.asarray, rows)
+        state = map_state(np.atleast_1d, rows)
     n = n_chains(state)
     if n < 2:
         raise ValueError(f"starts must hold at least 2 rows for an error bar, got {n}")

@@ -29,6 +29,7 @@ from sklpf.paths._capabilities import (
     LocalMasses,
     Parameters,
     Proposal,
+    Rebased,
     Rows,
     SimulatedRows,
     TargetDraws,
@@ -39,6 +40,7 @@ from sklpf.paths._conditional_modes import Modes, iterated_conditional_modes
 from sklpf.paths._elliptical import Gaussian, StudentT
 from sklpf.paths._geometric import GeometricPath
 from sklpf.paths._ladders import LADDERS, make_ladder
+from sklpf.paths._mixture import Mixture
 from sklpf.paths._regions import Regions
 
 __all__ = [
@@ -69,10 +71,12 @@ __all__ = [
     "Interpolation",
     "JointRows",
     "LocalMasses",
+    "Mixture",
     "Modes",
     "Parameters",
     "Path",
     "Proposal",
+    "Rebased",
     "Regions",
     "Rows",
     "SimulatedRows",

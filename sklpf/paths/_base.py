@@ -9,6 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sklpf._utils.random import Stream
+from sklpf.paths._capabilities import GibbsMove, Proposal, has
+
+_N_PROBED = 8  # states at which a user's path is evaluated, to be recognised
+
 
 class Path:
     """Levels k = 0 … K - 1 from a base density f_0 to the unnormalised target f_(K-1).
@@ -41,6 +46,9 @@ class Path:
         False: `gibbs`, if there is one, takes a further argument ``reverse``.
     log_f_rounding : float
         Size of the rounding errors of `log_f` in nats, where they may matter.
+    enumeration_rounding : float
+        The same of what `enumerate_block` gives: that of `log_f`, unless a path computes it with
+        more digits.
 
     Examples
     --------
@@ -75,6 +83,11 @@ class Path:
     n_rows: int | None = None
     gibbs_is_reversible: bool = True
     log_f_rounding: float = 0.0
+
+    @property
+    def enumeration_rounding(self) -> float:
+        """Size of the rounding errors of `enumerate_block` in nats."""
+        return self.log_f_rounding
 
     def __repr__(self) -> str:
         names = "n_dimensions", "n_rows"
@@ -165,6 +178,32 @@ class Path:
             One relative cost a row; all the same unless a path says better.
         """
         return np.ones(len(rows))
+
+    def probe(self) -> list[str]:
+        """Values of log f and of moves at fixed states, to ten digits.
+
+        They tell classes of users apart, of which a pickle holds the name and not the code.
+
+        Returns
+        -------
+        list of str
+            Empty for classes of this package, whose code the version names.
+        """
+        if type(self).__module__.startswith("sklpf."):
+            return []
+        if self.n_rows is not None:
+            return self.row(0).probe()  # type: ignore[attr-defined]
+        path: Any = self
+        stream = Stream((0, 0))
+        state = path.sample_base(_N_PROBED, stream)
+        levels = np.arange(_N_PROBED) % len(self.ladder)
+        values = [self.log_f_ladder(state)]
+        if has(path, GibbsMove):
+            values.append(self.summary(path.gibbs(state, levels, stream)))
+        if has(path, Proposal):
+            proposal, log_ratio = path.propose(state, levels, stream)
+            values += [self.summary(proposal), log_ratio]
+        return [f"{value:.9e}" for part in values for value in np.ravel(part)]
 
     def with_ladder(self, ladder: ArrayLike) -> Path:
         """Return a copy of the path with other levels.

@@ -35,6 +35,16 @@ def numbers_of(name: str, value: ArrayLike, infinite: bool = False) -> Array:
     return array
 
 
+def values_of(name: str, values: ArrayLike) -> Array:
+    """What a user's function gave, or a ValueError that shows what are no real numbers."""
+    try:
+        if not np.iscomplexobj(values):
+            return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must give numbers, got {values!r:.80}") from error
+    raise ValueError(f"{name} must give real numbers, got {values!r:.80}")
+
+
 def positive_number(name: str, value: float) -> float:
     number = numbers_of(name, value, infinite=True)
     if number.ndim or not 0 < number < np.inf:

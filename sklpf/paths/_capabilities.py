@@ -152,6 +152,16 @@ class LocalMasses(Protocol):
         """Return some regions, such as balls around modes, with estimates of their masses."""
 
 
+class Rebased(Protocol):
+    """The same target is also reached from a base that covers given regions.
+
+    A path whose base was given by the user has no `with_regions`: what he chose is left as it is.
+    """
+
+    def with_regions(self, regions: Regions) -> Any:
+        """Return a path from a mixture of this base and of distributions around the regions."""
+
+
 class ConditionalDraws(Protocol):
     """A Gibbs step at the target draws all variables from a density T(c, x) that is known, given
     hidden ones of c.

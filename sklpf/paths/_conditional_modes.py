@@ -49,7 +49,7 @@ def iterated_conditional_modes(path: Any, state: Any) -> Modes:
     Raises
     ------
     TypeError
-        If the path lacks `log_joint` or `conditional_modes`, or `state` is an array or a list.
+        If the path lacks `log_joint` or `conditional_modes`, or `state` is made of rows.
     ValueError
         If log f is NaN or +inf at the start, or falls, so that these two don't belong together.
 
@@ -65,10 +65,10 @@ def iterated_conditional_modes(path: Any, state: Any) -> Modes:
     if callable(getattr(path, "path", None)):
         raise TypeError(f"path must be a path, got a {type(path).__name__}: give its path()")
     require(path, ConditionalModes, "iterated_conditional_modes")
-    if isinstance(state, (np.ndarray, list)) and has(path, DataStarts):
-        kind = "a list" if isinstance(state, list) else "an array"
+    if not isinstance(state, tuple) and has(path, DataStarts):
         raise TypeError(
-            f"state must be a state of the path, got {kind}: give path.state_from_rows(X)"
+            f"state must be a state of the path, got {type(state).__name__}: give"
+            " path.state_from_rows(X)"
         )
     trace = [path.log_joint(state)]
     if np.any(np.isnan(trace[0]) | (trace[0] == np.inf)):

@@ -13,6 +13,7 @@ from sklpf.paths._bases import (
     TruncatedParameters,
     UniformParameters,
 )
+from sklpf.paths._mixture import MixtureParameters
 
 
 class Interpolation(NamedTuple):
@@ -146,3 +147,55 @@ def _truncated(base, position, log_density, slope):
             square += z * z
             slope[c, j] = -z * base.diagonal[j]
         log_density[c] = base.log_norm - 0.5 * square if inside else -np.inf
+
+
+@implements(evaluate_density, MixtureParameters)
+def _mixture(base, position, log_density, slope):
+    n_parts, d = base.means.shape
+    z = np.empty(d)
+    joint = np.empty(n_parts)
+    slopes = np.empty((n_parts, d))
+    for c in range(position.shape[0]):
+        highest = -np.inf
+        for k in range(n_parts):
+            joint[k] = _part_of_mixture(base, k, position[c], z, slopes[k])
+            highest = max(highest, joint[k])
+        for j in range(d):
+            slope[c, j] = 0.0
+        if highest == -np.inf:
+            log_density[c] = -np.inf
+            continue
+        total = 0.0
+        for k in range(n_parts):
+            total += np.exp(joint[k] - highest)
+        for k in range(n_parts):
+            share = np.exp(joint[k] - highest) / total
+            for j in range(d):
+                slope[c, j] += share * slopes[k, j]
+        log_density[c] = highest + np.log(total)
+
+
+@inlined
+def _part_of_mixture(base, k, x, z, slope):
+    """Log of weight times density of a part at x (d,); writes the gradient to slope (d,)."""
+    d = len(x)
+    inside = True
+    square = 0.0
+    for i in range(d):
+        inside = inside and base.low[k, i] <= x[i] <= base.high[k, i]
+        total = 0.0
+        for j in range(i + 1):
+            total += base.roots[k, i, j] * (x[j] - base.means[k, j])
+        z[i] = total
+        square += total * total
+        slope[i] = 0.0
+        for j in range(i + 1):
+            slope[j] -= base.roots[k, i, j] * total
+    if not inside:
+        return -np.inf
+    df = base.dfs[k]
+    if df == np.inf:
+        return base.log_norms[k] - 0.5 * square
+    for j in range(d):
+        slope[j] *= (df + d) / (df + square)
+    return base.log_norms[k] - 0.5 * (df + d) * np.log1p(square / df)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,9 @@ from sklpf.paths._base_numbers import (
 )
 from sklpf.paths._bases import Base, GaussianParameters, StudentTParameters, TruncatedParameters
 from sklpf.paths._mode import Function, checked_function, inverse_curvature, mode_and_widths
+
+if TYPE_CHECKING:
+    from sklpf.paths._mixture import Mixture
 
 
 class _Elliptical(Base):
@@ -178,6 +181,57 @@ class Gaussian(_Elliptical):
         with np.errstate(all="ignore"):  # far from the mode anything may happen
             mode, widths = mode_and_widths(log_density, grad, mode)
             return cls(mode, factor * inverse_curvature(log_density, grad, mode, widths))
+
+    @classmethod
+    def at_modes(
+        cls,
+        log_density: Function,
+        starts: ArrayLike,
+        *,
+        grad: Function | None = None,
+        factor: float = 1.0,
+    ) -> Mixture:
+        """Return a mixture of Gaussians at all modes to which climbs from some points lead.
+
+        Parameters
+        ----------
+        log_density : callable
+            Log density, up to a constant, in nats: points (n, d) to (n,).
+        starts : array-like of shape (n, d)
+            Where to climb from, such as draws of a prior or a rough guess of each mode. Those that
+            lead to no mode are left out.
+        grad : callable, optional
+            Its gradient: points (n, d) to (n, d). By default central differences of log_density.
+        factor : float, default=1.0
+            As of `at_mode`, for each mode.
+
+        Returns
+        -------
+        Mixture
+            Its weights are the Laplace approximations of the modes' masses, none of them below
+            a hundredth.
+
+        Raises
+        ------
+        ValueError
+            If no start leads to a mode.
+
+        Examples
+        --------
+        >>> def log_density(x):
+        ...     return np.logaddexp(-8 * (x[:, 0] - 3) ** 2, -8 * (x[:, 0] + 3) ** 2)
+        >>> base = Gaussian.at_modes(log_density, [[-5], [1], [4]])
+        >>> sorted(float(part.mean[0].round(3)) for part in base.components)
+        [-3.0, 3.0]
+        """
+        from sklpf.paths._modes import gaussians_at_modes
+
+        points = numbers_of("starts", starts)
+        if points.ndim != 2 or points.size == 0:
+            raise ValueError(
+                f"starts must have shape (n, d), a row for each start, got {points.shape}"
+            )
+        return gaussians_at_modes(log_density, points, grad, positive_number("factor", factor))
 
     @property
     def covariance(self) -> Array:

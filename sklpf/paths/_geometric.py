@@ -5,6 +5,7 @@ function.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import logging
 import weakref
@@ -18,8 +19,20 @@ from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream
 from sklpf.paths._as_base import as_base
 from sklpf.paths._base import TemperedPath, check_ladder
+from sklpf.paths._base_numbers import values_of
 from sklpf.paths._bases import Uniform
+from sklpf.paths._capabilities import DataRows, has
+from sklpf.paths._climbs import (
+    Ends,
+    climb,
+    distinct_regions,
+    functions_for_climbs,
+    mirrored,
+    starts_of_climbs,
+)
 from sklpf.paths._elliptical import Gaussian
+from sklpf.paths._mixture import Mixture
+from sklpf.paths._regions import Regions
 
 _N_CHECKED = 5  # base draws at which a gradient is compared with differences
 _TOLERANCE = 1e-4  # relative
@@ -28,6 +41,13 @@ _NOISE = 1e-6  # relative, of a log density that is called twice: that of float3
 _WIDTHS = (1e-4, 1e-6)
 # widths of base draws at which densities are compared
 _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
+# of climbs
+_MOST_STARTS = 2000
+_FEWEST_STARTS = 16
+# of Gaussians at regions that were missed
+_WIDER = 1.5  # in variance
+_LEAST_SHARE = 0.01
+_START_WORK = int(2e5)  # squares of dimensions, or densities for numerical gradients
 _COMPILED: weakref.WeakSet = weakref.WeakSet()  # log densities that programs were made for
 
 
@@ -93,7 +113,7 @@ class GeometricPath(PointsPath):
         arrays (n,) and (n, d). `HMC` then calls it once a step, where it would call `log_density`
         and `grad`, which pays where both share work. It always runs uncompiled.
     base : object
-        Where chains start: `Gaussian`, `StudentT`, `Uniform`, any object with `sample`,
+        Where chains start: `Gaussian`, `StudentT`, `Uniform`, `Mixture`, any object with `sample`,
         `log_density`, `n_dimensions`, `normalised`, `center` and `scale` (`grad_log_density` too,
         where it is known), a frozen distribution of scipy.stats (multivariate_normal,
         multivariate_t), or a list of d univariate ones. It must have mass wherever the target has,
@@ -103,7 +123,7 @@ class GeometricPath(PointsPath):
     bounds : tuple (low, high) or None, default=None
         The box that f is integrated over: numbers or arrays (d,), infinite where a side is open.
         Chains are reflected at its sides. A `Gaussian` with a diagonal covariance is truncated to
-        it.
+        it, and so are the Gaussians of a `Mixture`.
     vectorized : bool, default=True
         False: the functions take one point (d,) and give a number, and a gradient (d,).
     ladder : array-like of shape (K,), default=(0, 1)
@@ -141,6 +161,10 @@ class GeometricPath(PointsPath):
     least of their degrees of freedom is what a `StudentT` base should have), a cone of directions
     that no ray meets, and what begins beyond 1e7 scales.
 
+    A base that leaves out a mode makes runs agree on a log Z that is too low. Beside each run
+    climbs from many points therefore look for modes (`regions`), and the result is not converged
+    where the run's draws have missed one with a material mass.
+
     Examples
     --------
     >>> import numpy as np
@@ -158,6 +182,7 @@ class GeometricPath(PointsPath):
     tail_alarms: tuple[Alarm, ...] | None = (
         None  # of a subclass that knows its tails; None: they are measured
     )
+    base_is_ours = False  # chosen by a model, which may choose another; else by the user
 
     def __init__(
         self,
@@ -259,6 +284,98 @@ class GeometricPath(PointsPath):
         if self.value_and_grad is None:
             return Points(position, log_base, gain)
         return SlopedPoints(position, log_base, gain, slope)
+
+    def regions(self, stream: Stream) -> Regions:
+        """Return ellipsoids around the modes that climbs find, with estimates of their masses.
+
+        Climbs begin at draws of the base, of which three in four are moved 3 to 30 times as far
+        from its center (within a finite box: anywhere), and where the modes would be if
+        coordinates were swapped or had the other sign. They find no mode with a narrow basin that
+        none of these meets, and no mass without a mode.
+
+        Parameters
+        ----------
+        stream : Stream
+            Of random numbers.
+
+        Returns
+        -------
+        Regions
+            At most 20, in the coordinates of a run's draws; none where the base's normaliser is not
+            known.
+        """
+        rng = stream.generator()
+        scale = np.asarray(self.base.scale, dtype=np.float64)
+        value_and_grad = None
+        if self.value_and_grad is not None:
+            value_and_grad = self._target_and_slope
+        grad = None if self.grad is None else self._target_gradient
+        log_density, slopes = functions_for_climbs(self.raw_log_density, grad, value_and_grad)
+
+        ends = Ends(np.empty((0, self.n_dimensions)), np.empty(0))
+        if self.base.normalised:
+            ends = climb(slopes, self._starts_of_climbs(rng), scale, self.bounds)
+        if len(ends.position):
+            highest = ends.position[ends.log_density.argmax()]
+            starts = mirrored(highest, self._n_climbs, rng)
+            more = climb(slopes, starts, scale, self.bounds)
+            ends = Ends(*map(np.concatenate, zip(ends, more)))
+        found = distinct_regions(log_density, slopes, ends, scale, self.bounds, rng)
+        return self._of_draws(found)
+
+    @property
+    def with_regions(self) -> Callable[[Regions], GeometricPath]:
+        """A function of regions, of which a run had too few draws: the path to the same density
+        from a base that has Gaussians there as well.
+        """
+        if not self.base_is_ours:
+            raise AttributeError("the base was given: it is left as it is")
+        return self._with_regions
+
+    def _with_regions(self, regions: Regions) -> GeometricPath:
+        if regions.factors is None:
+            raise ValueError("regions must have factors, as those of this path")
+        centres = regions.centres
+        factors = regions.factors
+        if has(self, DataRows):
+            origin, root = coordinates_of_rows(self)
+            centres = np.linalg.solve(root, (centres - origin).T).T
+            factors = factors @ root
+        covariances = [np.linalg.inv(factor.T @ factor) for factor in factors]
+        found = [
+            Gaussian(centre, _WIDER * (covariance + covariance.T) / 2)
+            for centre, covariance in zip(centres, covariances)
+        ]
+        log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
+        masses = np.exp(log_masses - log_masses.max())
+        shares = np.maximum(masses / masses.sum(), _LEAST_SHARE)
+        path = copy.copy(self)
+        path.base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
+        return path
+
+    def _base_to_mix(self) -> Any:
+        """The base as a component of a `Mixture`."""
+        return self.base
+
+    @property
+    def _n_climbs(self) -> int:
+        """Number of climbs, by their work."""
+        d = self.n_dimensions
+        work = d**2 if self.grad is not None else max(d**2, 40 * (1 + 2 * d))
+        return int(np.clip(_START_WORK // work, _FEWEST_STARTS, _MOST_STARTS))
+
+    def _starts_of_climbs(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Points (n, d) to climb from."""
+        draws = np.asarray(self.base.sample(self._n_climbs, rng), dtype=np.float64)
+        return starts_of_climbs(draws, np.asarray(self.base.center), self.bounds, rng)
+
+    def _of_draws(self, regions: Regions) -> Regions:
+        """Regions in the coordinates of a run's draws, which are rows where the path has them."""
+        if not has(self, DataRows) or regions.factors is None:
+            return regions
+        origin, root = coordinates_of_rows(self)
+        centres = origin + regions.centres @ root.T
+        return regions._replace(centres=centres, factors=regions.factors @ np.linalg.inv(root))
 
     def raw_log_density(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the user's log density as it is.
@@ -368,7 +485,7 @@ class GeometricPath(PointsPath):
         if inside.any():
             position = state.position[inside]
             if self.value_and_grad is None:
-                slope = np.asarray(self._target_gradient(position), dtype=np.float64)
+                slope = values_of("grad", self._target_gradient(position))
             else:
                 slope = state.slope[inside]
             # Leapfrog steps with any force are reversible, so that moves stay exact with none
@@ -390,7 +507,7 @@ class GeometricPath(PointsPath):
         comes.
         """
         hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
-        values = _numbers("log_density", self._call(self.log_density, position))
+        values = values_of("log_density", self._call(self.log_density, position))
         if nan_is_zero:
             values = np.where(np.isnan(values), -np.inf, values)
         return _checked("log_density", values, position, hint)
@@ -406,9 +523,9 @@ class GeometricPath(PointsPath):
             found = tuple(zip(*[self.value_and_grad(point) for point in position_copy]))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise ValueError("value_and_grad must give a pair: log densities and gradients")
-        log_target = np.array(_numbers("value_and_grad", found[0]))
+        log_target = np.array(values_of("value_and_grad", found[0]))
         log_target[np.isnan(log_target)] = -np.inf  # as in `at` without it
-        slope = np.array(found[1], dtype=np.float64)
+        slope = np.array(values_of("value_and_grad", found[1]))
         if slope.shape != position.shape:
             raise ValueError(
                 f"value_and_grad must give gradients of shape {position.shape} for as many points,"
@@ -528,6 +645,12 @@ class GeometricPath(PointsPath):
                 raise ValueError(f"{name} changes the points that it is given: let it copy them")
 
 
+def coordinates_of_rows(path: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return origin (d,) and root (d, d) of a path's rows, x = origin + root @ position."""
+    origin = path.rows(path.at(np.zeros((1, path.n_dimensions))))[0]
+    return origin, path.rows(path.at(np.eye(path.n_dimensions))).T - origin[:, np.newaxis]
+
+
 def _is_compiled(function) -> bool:
     """Whether numba has compiled it."""
     return getattr(function, "py_func", None) is not None
@@ -562,17 +685,9 @@ def _log_base(base, position):
     return _checked("the base's log_density", base.log_density(position), position)
 
 
-def _numbers(name, values):
-    """An array of float64, or a ValueError that shows what can't be one."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must give numbers, got {values!r:.80}") from error
-
-
 def _checked(name, values, position, hint=""):
     """Log densities (n,) or a ValueError that shows what can't be used."""
-    values = _numbers(name, values)
+    values = values_of(name, values)
     if values.shape != (len(position),):
         raise ValueError(
             f"{name} must give shape {(len(position),)} for as many points, got"
@@ -588,7 +703,7 @@ def _checked(name, values, position, hint=""):
 
 def _slope(name, values, position):
     """A gradient (n, d) or a ValueError that shows what can't be used."""
-    values = np.asarray(values, dtype=np.float64)
+    values = values_of(name, values)
     if values.shape != position.shape:
         raise ValueError(
             f"{name} must give shape {position.shape} for as many points, got {values.shape}"
@@ -662,7 +777,7 @@ def _within(base, bounds):
             "bounds must be the box of the Uniform base: the target is integrated over it and no"
             " further"
         )
-    if bounds is not None and isinstance(base, Gaussian):
+    if bounds is not None and isinstance(base, (Gaussian, Mixture)):
         return base.truncated(*bounds)
     return base
 

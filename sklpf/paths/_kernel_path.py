@@ -70,6 +70,22 @@ class CompiledPrograms:
 class KernelPath(CompiledPrograms, Path):
     """A path whose hooks are implemented in a module of numba kernels (see `sklpf.kernels`)."""
 
+    def move_at_target(self, state: Any, n_sweeps: int, stream: Stream) -> None:
+        """Make sweeps of all chains at the target, in place.
+
+        Parameters
+        ----------
+        state : NamedTuple
+            The chains.
+        n_sweeps : int
+            Number of sweeps.
+        stream : Stream
+            Random numbers.
+        """
+        n = n_chains(state)
+        betas = np.ones((n_sweeps + 1, n))
+        self.kernel("anneal")(self.packed, state, betas, False, stream.keys, np.zeros(n))
+
     def log_f(self, state: Any, levels: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return log f_k of every chain at its own level, in nats."""
         out = np.empty(n_chains(state))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import linalg, optimize
 
-from sklpf.paths._base_numbers import Array
+from sklpf.paths._base_numbers import Array, values_of
 
 Function = Callable[[Array], Array]
 _INSTEAD = (
@@ -24,8 +24,11 @@ def checked_function(
     for the start.
     """
 
+    if not callable(function):
+        raise TypeError(f"{name} must be a function of points (n, d), got {function!r:.80}")
+
     def checked(points: Array) -> Array:
-        return np.asarray(function(points), dtype=np.float64)
+        return values_of(name, function(points))
 
     values = checked(start[np.newaxis])
     if values.shape != shape:

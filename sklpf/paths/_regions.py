@@ -29,6 +29,21 @@ class Regions(NamedTuple):
     log_masses: NDArray[np.float64]
     factors: NDArray[np.float64] | None = None
 
+    def take(self, chosen: list[int]) -> Regions:
+        """Return some of the regions.
+
+        Parameters
+        ----------
+        chosen : list of int
+            Their places.
+
+        Returns
+        -------
+        Regions
+        """
+        factors = None if self.factors is None else self.factors[chosen]
+        return Regions(self.centres[chosen], self.radii[chosen], self.log_masses[chosen], factors)
+
     def contain(self, points: NDArray) -> NDArray[np.bool_]:
         """Return which points lie in which regions.
 

@@ -4,7 +4,7 @@ should.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +41,40 @@ def region_alarms(
     The mass of a region over the run's Z is the share of draws that a right run has there. There is
     an alarm where fewer are improbable, and the difference would move log Z materially.
     """
+    missed = missed_regions(regions, draws, log_partition, std_error)
+    if not missed:
+        return []
+    worst = missed[0]
+    diagnostics["missed_region"] = worst.centre
+    seen = (
+        f"a region of the target holds {worst.mass:.2g} of Z (+- {worst.error:.1g}), and"
+        f" {worst.share:.2g} of the run's draws"
+    )
+    remedy = 'give a base that covers it: its centre is result_.diagnostics["missed_region"]'
+    return [Alarm("missed-region", seen, remedy)]
+
+
+class Missed(NamedTuple):
+    """A region of which a run had too few draws."""
+
+    place: int  # among the regions that are known
+    centre: NDArray
+    mass: float  # over the run's Z
+    error: float  # of the mass
+    share: float  # of the run's draws
+
+
+def missed_regions(
+    regions: Regions | None, draws: Draws | None, log_partition: float, std_error: float
+) -> list[Missed]:
+    """The regions that a run has missed, the worst first."""
     if regions is None or draws is None or not np.isfinite(log_partition):
         return []
     masses = np.exp(np.minimum(regions.log_masses - log_partition, _LARGEST))
     errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
-    expected = np.minimum(masses.mean(axis=1) - _MASS_ERRORS * errors, 1.0)
+    least = masses.mean(axis=1) - _MASS_ERRORS * errors
+    # Z may be larger than the run's by its own error.
+    expected = np.minimum(least * np.exp(-_RUN_ERRORS * std_error), 1.0)
     material = np.expm1(np.clip(_RUN_ERRORS * std_error, _MATERIAL, _LARGEST))
     large = np.flatnonzero(expected > material)
     if not len(large):
@@ -58,20 +87,13 @@ def region_alarms(
     # The probability that a binomial is at most so large.
     found = n * np.minimum(shares[large], 1.0)
     chances = betainc(n - found, found + 1, 1 - expected[large])
-    missed = (chances * len(large) < _CHANCE) & (expected[large] - shares[large] > material)
-    if not missed.any():
-        return []
-
-    suspects = large[missed]
-    worst = suspects[np.argmax(expected[suspects] - shares[suspects])]
-    mass = masses[worst].mean()
-    diagnostics["missed_region"] = regions.centres[worst]
-    seen = (
-        f"a region of the target holds {mass:.2g} of Z (+- {errors[worst]:.1g}), and"
-        f" {shares[worst]:.2g} of the run's draws"
-    )
-    remedy = 'give a base that covers it: its centre is result_.diagnostics["missed_region"]'
-    return [Alarm("missed-region", seen, remedy)]
+    improbable = chances * len(large) < _CHANCE
+    suspects = large[improbable & (expected[large] - shares[large] > material)]
+    order = suspects[np.argsort(shares[suspects] - expected[suspects], kind="stable")]
+    return [
+        Missed(r, regions.centres[r], masses[r].mean(), errors[r], shares[r])
+        for r in order.tolist()
+    ]
 
 
 def _effective_draws(weights: NDArray, groups: NDArray, inside: NDArray[np.bool_]) -> float:

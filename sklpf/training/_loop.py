@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from sklpf._utils.progress import clock, in_words, passes
 
 _SILENCE = 1.0  # seconds between two lines, but for the last
@@ -68,6 +70,25 @@ def train(
             if any(ended) or stop:
                 return iteration, any(ended)
     return n_passes, False
+
+
+def check_finite(*parameters: Any, remedy: str = "lower learning_rate") -> None:
+    """Check that training has not diverged.
+
+    Parameters
+    ----------
+    *parameters : array-like
+        What was learned.
+    remedy : str, default="lower learning_rate"
+        What the error says to do.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not finite.
+    """
+    if not all(np.all(np.isfinite(part)) for part in parameters):
+        raise ValueError(f"training diverged: the parameters are no longer finite; {remedy}")
 
 
 def _line(iteration, n_passes, words, seconds) -> str:

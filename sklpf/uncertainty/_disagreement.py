@@ -52,11 +52,10 @@ def t_ratio(difference: ArrayLike, std_error: ArrayLike) -> float:
     float
         The t statistic.
     """
-    return (
-        float(np.divide(difference, std_error))
-        if abs(float(np.asarray(difference))) > _ROUNDING
-        else 0.0
-    )
+    if not abs(float(np.asarray(difference))) > _ROUNDING:
+        return 0.0
+    with np.errstate(divide="ignore"):  # infinite where the standard error is 0
+        return float(np.divide(difference, std_error))
 
 
 class Difference(NamedTuple):

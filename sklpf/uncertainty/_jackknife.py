@@ -50,9 +50,12 @@ def jackknife(estimate: Callable[[NDArray], ArrayLike], n_groups: int) -> tuple[
     if n_groups < 2:
         raise ValueError(f"a jackknife needs at least 2 groups, got {n_groups}")
     everything = np.arange(n_groups)
-    value = np.asarray(estimate(everything), dtype=float)
-    without = np.array([estimate(np.delete(everything, g)) for g in range(n_groups)], dtype=float)
-    # an estimate that is infinite without some group has no error
-    with np.errstate(invalid="ignore"):
+    # An estimate that is infinite without some group has no error. Ratios of levels that do not
+    # overlap are infinite, and their differences NaN: alarms say so.
+    with np.errstate(invalid="ignore", over="ignore"):
+        value = np.asarray(estimate(everything), dtype=float)
+        without = np.array(
+            [estimate(np.delete(everything, g)) for g in range(n_groups)], dtype=float
+        )
         spread = np.sum((without - without.mean(axis=0)) ** 2, axis=0)
     return value, np.sqrt((n_groups - 1) / n_groups * spread)

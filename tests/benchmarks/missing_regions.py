@@ -12,9 +12,10 @@ Every RBM is trained here, on data that are drawn here or on scikit-learn's digi
   leads to the pattern; a row of the pattern is among those that training has left.
 - plain: the RBM as it is.
 
-Every run is appended to the results as it ends, and an interrupted benchmark goes on where it
-stopped. Prints Markdown. A run is wrong if it is converged and log Z is beyond three standard
-errors; "by region" counts those that only `missed-region` flags.
+The whole procedure is measured: a run that has missed a region is made again from a base that
+covers it. Every run is appended to the results as it ends, and an interrupted benchmark goes on
+where it stopped. Prints Markdown. A run is wrong if it is converged and log Z is beyond three
+standard errors.
 """
 
 from __future__ import annotations
@@ -121,6 +122,7 @@ def problem(model: int, kind: str, share: float):
 
 def run(model: int, kind: str, share: float, name: str, seed: int) -> dict:
     path, log_partition = problem(model, kind, share)
+    path.base_is_ours = True  # so that a second try is made, as for a model of our own
     estimator = getattr(sklpf, name)(random_state=seed)
     started = time.process_time()
     with warnings.catch_warnings():
@@ -137,6 +139,7 @@ def run(model: int, kind: str, share: float, name: str, seed: int) -> dict:
         "off": estimator.log_partition_ - log_partition,
         "error": estimator.log_partition_std_error_,
         "covers": bool(low <= log_partition <= high),
+        "first try": estimator.result_.diagnostics.get("first_try"),
         "alarms": [alarm.kind for alarm in estimator.result_.alarms],
         "seconds": time.process_time() - started,
     }
@@ -165,8 +168,8 @@ def execute(args) -> None:
 
 def report(rows: list[dict]) -> None:
     print(
-        "| kind | share | estimator | runs | converged, before | beyond 3 SE | converged, now |"
-        " beyond 3 SE | right ones lost |"
+        "| kind | share | estimator | runs | second tries | and then converged | converged |"
+        " beyond 3 SE | cover |"
     )
     print("|" + "---|" * 9)
     groups: dict = {}
@@ -175,15 +178,14 @@ def report(rows: list[dict]) -> None:
             for name in (row["estimator"], "all"):
                 groups.setdefault((row["kind"], share, name), []).append(row)
     for key, found in sorted(groups.items(), key=str):
-        before = [row for row in found if not set(row["alarms"]) - {"missed-region"}]
-        now = [row for row in before if not row["alarms"]]
-        far_before, far_now = (
-            sum(abs(row["off"]) > 3 * row["error"] for row in part) for part in (before, now)
-        )
-        lost = sum(row["covers"] for row in before if row["alarms"])
+        second = [row for row in found if row["first try"] is not None]
+        converged = [row for row in found if not row["alarms"]]
+        n_second = sum(not row["alarms"] for row in second)
+        far = sum(abs(row["off"]) > 3 * row["error"] for row in converged)
+        cover = sum(row["covers"] for row in converged)
         print(
-            f"| {' | '.join(map(str, key))} | {len(found)} | {len(before)} | {far_before} |"
-            f" {len(now)} | {far_now} | {lost} |"
+            f"| {' | '.join(map(str, key))} | {len(found)} | {len(second)} | {n_second} |"
+            f" {len(converged)} | {far} | {cover} |"
         )
 
 

@@ -26,7 +26,18 @@ from joblib import Parallel, delayed
 from scipy.special import expit, gammaln, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, HAIS, HMC, SMC, Gaussian, GeometricPath, RandomWalk, StudentT
+from sklpf import (
+    AIS,
+    HAIS,
+    HMC,
+    RTS,
+    SMC,
+    Gaussian,
+    GeometricPath,
+    ParallelTempering,
+    RandomWalk,
+    StudentT,
+)
 
 LOG_2PI = float(np.log(2 * np.pi))
 _DIFFERENCE = 1e-5  # steps of gradients by differences
@@ -228,7 +239,13 @@ ESTIMATORS = {
         n_temperatures=1000, ladder="adaptive", transition=RandomWalk(metric="dense")
     ),
     "SMC": SMC,
+    "HAIS, dense, 3000 levels": lambda: HAIS(n_temperatures=3000, transition=HMC(metric="dense")),
+    "ParallelTempering": ParallelTempering,
+    "RTS": RTS,
 }
+# gradients by differences take minutes where a density is a loop or a matrix a point
+SLOW = ("Gaussian process", "GARCH")
+WITHOUT_GRADIENT = ("AIS, random walk", "SMC")
 
 
 @functools.cache
@@ -304,8 +321,7 @@ def execute(args) -> None:
         for base in BASES
         for estimator in ESTIMATORS
         if (name, base, estimator, seed) not in done
-        # gradients by differences take minutes where a density is a loop or a matrix a point
-        and not (estimator.startswith("HAIS") and name.startswith(("Gaussian process", "GARCH")))
+        and (estimator in WITHOUT_GRADIENT or not name.startswith(SLOW))
     ]
     found = Parallel(n_jobs=args.jobs, return_as="generator_unordered", batch_size=1)(
         delayed(run)(*job) for job in jobs
@@ -332,6 +348,22 @@ def report(rows: list[dict]) -> None:
             f"| {name} | {base} | {len(found)} | {n_failed} | {len(fine)} | {len(converged)} |"
             f" {covered} |"
         )
+    print("\n| estimator | base | runs | converged | cover | SE below 0.1 | converged | cover |")
+    print("|" + "---|" * 8)
+    for name in ESTIMATORS:
+        for base in BASES:
+            found = [
+                row
+                for row in rows
+                if (row["estimator"], row["base"]) == (name, base) and "failed" not in row
+            ]
+            small = [row for row in found if row["error"] < 0.1]
+            numbers = [
+                f"{len(chosen)} | {sum(row['converged'] for row in chosen)} |"
+                f" {sum(row['converged'] and row['covers'] for row in chosen)}"
+                for chosen in (found, small)
+            ]
+            print(f"| {name} | {base} | {numbers[0]} | {numbers[1]} |")
     kinds = collections.Counter(
         kind for row in rows for kind in row.get("kinds", []) if abs(row["off"]) < 0.1
     )

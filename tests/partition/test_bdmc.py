@@ -8,7 +8,7 @@ from convergence import may_not_converge
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, BDMC, Exact
+from sklpf import AIS, BDMC, Exact, Gaussian, GeometricPath
 from sklpf.models import RBMPath
 from sklpf.paths import Stream
 from sklpf.reweighting import bar
@@ -174,3 +174,17 @@ def test_path_without_base_is_refused():
 
     with pytest.raises(ValueError, match="BDMC needs a base with a known normaliser"):
         BDMC().fit(NoBase(np.zeros((2, 3)), np.zeros(3), np.zeros(2), np.full(3, 0.5)))
+
+
+def test_points_are_starts_of_a_density():
+    """log Z is 0 here, and the weights of both directions are constant."""
+    path = GeometricPath(
+        lambda x: -np.sum(x**2 + np.log(2 * np.pi), axis=1) / 2, base=Gaussian([0.0, 0.0], 1.0)
+    )
+    draws = np.random.default_rng(0).normal(size=(20, 2))
+    with may_not_converge():
+        bdmc = BDMC(20, 10, starts=draws, random_state=0).fit(path)
+    assert bdmc.result_.diagnostics["starts"] == "given"
+    assert abs(bdmc.log_partition_) < 1e-10
+    with pytest.raises(ValueError, match=r"starts must be points \(n, 2\), got shape \(20,\)"):
+        BDMC(20, 10, starts=draws[:, 0], random_state=0).fit(path)

@@ -11,9 +11,10 @@ from sklearn import decomposition, neural_network
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
-from sklpf.models import RBMPath
+from sklpf.models import BoltzmannMachine, RBMPath
 from sklpf.partition import Exact
 from sklpf.partition._exact import check_enumerable
+from sklpf.paths import Path
 from sklpf.testing import (
     RBM_PROBLEMS,
     check_partition_estimator,
@@ -237,6 +238,29 @@ def test_weights_too_large_for_float64_are_an_alarm(scale, trusted):
         exact = Exact().fit(make_path(4, 3, scale))
     assert exact.converged_ == trusted
     assert [alarm.kind for alarm in exact.result_.alarms] == ([] if trusted else ["rounding"])
+
+
+@pytest.mark.parametrize("rounding", [0.01, 0.2])
+def test_rounding_of_a_users_path_is_taken_as_it_is(rounding):
+    class Coin(Path):
+        log2_states = 1
+        n_enumeration_blocks = 1
+        log_f_rounding = rounding
+
+        def enumerate_block(self, block, level):
+            return np.zeros(2)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        exact = Exact().fit(Coin())
+    assert exact.converged_ == (rounding < 0.05)
+
+
+def test_boltzmann_machines_are_enumerated_with_the_rounding_of_log_f():
+    path = BoltzmannMachine.from_parameters([[0, 1e15], [1e15, 0]], [0.0, 0.0]).path()
+    assert path.log_f_rounding > 0.05
+    with pytest.warns(ConvergenceWarning, match="rounded"):
+        assert not Exact().fit(path).converged_
 
 
 def test_a_fit_that_fails_leaves_nothing_of_the_one_before():

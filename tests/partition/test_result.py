@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from convergence import may_not_converge
+from sklearn.base import clone
 
 import sklpf
 from sklpf import (
@@ -321,6 +322,7 @@ def test_labelled_arrays_say_what_they_need(tempering, monkeypatch):
         (1234.5, 99.0, "1234 ± 99"),
         (1e5, 1e3, "100000 ± 1000"),
         (2.0, 1e-300, "2.000000"),
+        (-6.123, 5.2e38, "-6.123 ± 5.2e+38"),
     ],
 )
 def test_numbers_have_the_digits_of_their_errors(value, error, text):
@@ -334,3 +336,17 @@ def test_intervals_and_fields():
     assert short(np.zeros((2, 3))) == "float64 (2, 3)"
     assert short((np.zeros(2), 1, None)) == "(float64 (2,), 1, None)"
     assert short([1.0] * 9) == "9 float"
+
+
+@pytest.mark.parametrize("estimator", [AIS(20, 50), SMC(10, 5, 3)])
+def test_few_draws_of_one_state_have_no_error(estimator):
+    """The base gives the state 0 only 0.95 of its mass; some seeds draw nothing else."""
+    rbm = BernoulliRBM.from_parameters([[0.0]], [-1e5], [0.0])
+    with may_not_converge():
+        runs = [clone(estimator).set_params(random_state=s).fit(rbm) for s in range(10)]
+    blind = [run for run in runs if run.log_partition_std_error_ < 1e-3]
+    assert blind
+    for run in blind:
+        assert run.log_partition_ - np.log(2) == pytest.approx(-np.log(0.95), abs=1e-3)
+        assert [alarm.kind for alarm in run.result_.alarms] == ["single-state"]
+    assert AIS(100, 50, random_state=0).fit(rbm).converged_

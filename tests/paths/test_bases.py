@@ -445,6 +445,19 @@ def test_at_mode_checks_what_functions_return():
         Gaussian.at_mode(lambda x: -np.sum(x**2, axis=1), [0.0, 0.0], grad=lambda x: -2 * x[0])
 
 
+@pytest.mark.parametrize(
+    ("log_density", "error", "message"),
+    [
+        (1.5, TypeError, r"log_density must be a function of points \(n, d\), got 1.5"),
+        (lambda x: ["high"], ValueError, "log_density must give numbers, got"),
+        (lambda x: -np.sum(x**2, axis=1) + 1j, ValueError, "log_density must give real numbers"),
+    ],
+)
+def test_at_mode_names_what_is_no_log_density(log_density, error, message):
+    with pytest.raises(error, match=message):
+        Gaussian.at_mode(log_density, [0.0, 0.0])
+
+
 # conversions
 
 

@@ -802,6 +802,12 @@ def test_a_log_density_that_gives_text_is_refused():
         make(lambda x: np.array(["high"] * len(x)))
 
 
+@pytest.mark.parametrize("name", ["log_density", "grad"])
+def test_complex_numbers_are_refused(name):
+    with pytest.raises(ValueError, match=f"{name} must give real numbers"):
+        make(**{name: lambda x: (-x if name == "grad" else -np.sum(x**2, axis=1)) + 1j})
+
+
 def test_hmc_goes_straight_on_where_the_gradient_is_not_finite():
     """4.8 standard errors as above."""
 

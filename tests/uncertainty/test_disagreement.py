@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sklpf.uncertainty import Difference, between_groups, t_bound
+from sklpf.uncertainty import Difference, between_groups, t_bound, t_ratio
 
 
 def sums(states):
@@ -53,3 +53,9 @@ def test_an_alarm_needs_a_material_size():
     assert not Difference(0.4, 0.5 * t_bound(10)).alarms(10)
     assert Difference(-0.4, -certain).alarms(10)
     assert t_bound(10) == pytest.approx(4.781, abs=1e-3)
+
+
+def test_a_difference_without_an_error_is_infinitely_significant():
+    assert t_ratio(0.5, 0.0) == np.inf
+    assert t_ratio(-0.5, 0.0) == -np.inf
+    assert t_ratio(0.0, 0.0) == 0

@@ -56,3 +56,10 @@ def test_log_mean_exp_is_as_exact_as_scipy(axis):
 def test_log_mean_exp_of_nothing_but_zeros():
     assert log_mean_exp([-np.inf, -np.inf]) == -np.inf
     np.testing.assert_equal(log_mean_exp([[-np.inf, -np.inf], [0, 0]], axis=1), [-np.inf, 0])
+
+
+def test_infinite_estimates_have_no_error_and_warn_of_nothing():
+    ratios = np.array([1.0, 2.0, np.inf])
+    value, std_error = jackknife(lambda keep: ratios[keep].sum() - ratios[keep].max(), 3)
+    assert np.isnan(value)
+    assert np.isnan(std_error)

@@ -154,7 +154,7 @@ def pack_row(X: NDArray, parameters: tuple, noise_std: float, log_norm: float) -
         components=components,
         content_weights=content_weights,
         style_weights=style_weights,
-        precision=noise_std**-2,
+        precision=float(noise_std) ** -2,
         log_norm=float(log_norm),
         log_base_norm=float(-content_weights.shape[1] * np.log(2)),
     )

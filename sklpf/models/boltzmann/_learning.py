@@ -18,6 +18,7 @@ from sklpf.models.boltzmann._path import BoltzmannPath
 _ITERATIONS = 50  # of L-BFGS in a pass
 _STEPS = 10  # of persistent chains in a pass
 _SETTLED = 0.5  # share of the updates after which the average begins
+_LARGEST = 1e30  # parameter that is no sign of divergence
 
 
 class Parameters(NamedTuple):
@@ -205,7 +206,7 @@ class PersistentChains:
         return X.mean(axis=0), self.pairs.of(X.T @ X) / len(X)
 
     def _path(self):
-        if not all(np.all(np.isfinite(part)) for part in self.current):
+        if not all(np.all(np.abs(part) < _LARGEST) for part in self.current):
             raise ValueError(
                 "training diverged: the parameters are no longer finite; lower learning_rate"
             )

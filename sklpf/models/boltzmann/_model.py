@@ -309,15 +309,14 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         model = cls(**parameters)
         model._validate_params()
         model.couplings_ = couplings.toarray()
-        values = np.zeros(n_features) if intercept is None else intercept
-        model.intercept_ = check_vector(values, n_features, "intercept").copy()
+        model.intercept_ = check_vector(intercept, n_features, "intercept", default=0.0)
         model.offset_ = float(offset)
         model.n_features_in_ = n_features
         model._partition_seed = draw_seed(model.random_state)
         if mean is None:
             model.mean_ = _mean_field_means(couplings, model.intercept_)
         else:
-            model.mean_ = check_vector(mean, n_features, "mean").copy()
+            model.mean_ = check_vector(mean, n_features, "mean")
         model.path()
         return model
 
@@ -353,7 +352,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         """
         spins = as_couplings(couplings)
         n_features = spins.shape[0]
-        h = np.zeros(n_features) if fields is None else check_vector(fields, n_features, "fields")
+        h = check_vector(fields, n_features, "fields", default=0.0)
         intercept = 2 * h - 2 * np.asarray(spins.sum(axis=1)).ravel()
         offset = float(spins.sum() / 2 - h.sum())
         return cls.from_parameters(4 * spins, intercept, offset=offset, **parameters)
@@ -443,10 +442,6 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
         """
         _, state = self._draw(n_samples, random_state)
         return state.x.astype(np.float64)
-
-    def _validate(self, X):
-        check_fitted(self)
-        return validate_data(self, X, dtype=np.float64, reset=False)
 
     _fitted_shapes = {
         "couplings_": ("n_features", "n_features"),

@@ -89,6 +89,11 @@ class BoltzmannPath(KernelPath):
         mean = as_float64(base_mean, "base_mean")
         self._check(mean)
         self.base_logit = np.log(mean) - np.log1p(-mean)
+        if not self._sum_of_terms <= np.finfo(np.float32).max:
+            raise ValueError(
+                "couplings and intercept are so large that log f overflows: their absolute values"
+                " must sum to less than 3e38"
+            )
         self.ladder = self.with_ladder(ladder).ladder
 
     def _check(self, mean):
@@ -145,9 +150,15 @@ class BoltzmannPath(KernelPath):
     @property
     def log_f_rounding(self) -> float:  # type: ignore[override]
         """Rounding errors of log_f in nats: at most their sum over all terms."""
-        terms = np.abs(self.couplings.data).sum() / 2 + np.abs(self.intercept).sum()
-        terms += 2 * np.abs(self.base_logit).sum() + abs(self.offset)
-        return float(np.finfo(np.float64).eps * terms)
+        return float(np.finfo(np.float64).eps * self._sum_of_terms)
+
+    @property
+    def _sum_of_terms(self) -> np.float64:
+        """The absolute values of all terms that log_f may add up."""
+        with np.errstate(over="ignore"):
+            terms = np.abs(self.couplings.data).sum() / 2 + np.abs(self.intercept).sum()
+            terms += 2 * np.abs(self.base_logit).sum() + abs(self.offset)
+        return terms
 
     @property
     def n_summaries(self) -> int:
@@ -199,10 +210,7 @@ class BoltzmannPath(KernelPath):
         """
         rng = stream.generator()
         state = self.state_from_rows(rng.random((_CENTRES, len(self.intercept))) < 0.5)
-        betas = np.ones((_CENTRE_SWEEPS + 1, _CENTRES))
-        self.kernel("anneal")(
-            self.packed, state, betas, False, stream.at(1).keys, np.zeros(_CENTRES)
-        )
+        self.move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
         logits = state.x @ self.couplings + self.intercept
         log_norms = np.logaddexp(0, logits).sum(axis=1)
         groups = []

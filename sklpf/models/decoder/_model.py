@@ -215,6 +215,12 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         latents, X = self._draw(n_rows, random_state)
         return self._path(X, latents)
 
+    def _exclusive(self, path) -> NDArray[np.int64] | None:
+        """Binary rows exclude each other; real ones have densities."""
+        if self.likelihood == "gaussian":
+            return None
+        return np.zeros(path.n_rows, dtype=np.int64)
+
     def _path(self, X, drawn=None):
         encode = None
         if self.encode is not None:

@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import validate_data
 
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
@@ -20,7 +20,8 @@ from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING
-from sklpf.models._validation import all_or_nothing, check_fitted, check_vector
+from sklpf.models._streams import StreamMixin
+from sklpf.models._validation import all_or_nothing, check_fitted, check_parameter, check_vector
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
 from sklpf.models.gaussian_rbm.learning._contrastive_divergence import Trainer
 from sklpf.models.gaussian_rbm.learning._parameters import Parameters
@@ -29,7 +30,11 @@ from sklpf.training import train
 
 
 class GaussianRBM(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator
+    StreamMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    LogLikelihoodMixin,
+    BaseEstimator,
 ):
     """Restricted Boltzmann machine of real visible and binary hidden units.
 
@@ -232,12 +237,7 @@ class GaussianRBM(
             If training diverges, or with a linear schedule; the model then stays as it was before.
         """
         self._validate_params()
-        if self.learning_rate_schedule == "linear":
-            raise ValueError(
-                "partial_fit does not know after how many updates a linear schedule should arrive"
-                ' at 0: set learning_rate_schedule="constant" and lower learning_rate between the'
-                " calls, or call fit"
-            )
+        self._check_learns_streams()
         first = not hasattr(self, "components_")
         X = validate_data(self, X, dtype=np.float64, reset=first)
         if hasattr(self, "_trainer"):
@@ -330,15 +330,15 @@ class GaussianRBM(
             If a value is not finite, a shape does not fit, a variance is not positive, or the
             parameters are so large that log f overflows.
         """
-        components = check_array(components, dtype=np.float64, input_name="components", copy=True)
+        components = check_parameter(components, "components", dtype=np.float64, copy=True)
         n_components, n_features = components.shape
         model = cls(n_components=n_components, **parameters)
         model._validate_params()
         weights = Parameters(
             components,
-            check_vector(intercept_visible, n_features, "intercept_visible").copy(),
-            check_vector(intercept_hidden, n_components, "intercept_hidden").copy(),
-            check_vector(variances, n_features, "variances").copy(),
+            check_vector(intercept_visible, n_features, "intercept_visible"),
+            check_vector(intercept_hidden, n_components, "intercept_hidden"),
+            check_vector(variances, n_features, "variances"),
         )
         model._set_parameters(weights)
         model.n_features_in_ = n_features
@@ -348,9 +348,9 @@ class GaussianRBM(
         model.path()  # whose checks the short runs need
         mean, variance = _short_run_moments(weights)
         if visible_mean is not None:
-            mean = check_vector(visible_mean, n_features, "visible_mean").copy()
+            mean = check_vector(visible_mean, n_features, "visible_mean")
         if visible_variance is not None:
-            variance = check_vector(visible_variance, n_features, "visible_variance").copy()
+            variance = check_vector(visible_variance, n_features, "visible_variance")
         model.visible_mean_ = mean
         model.visible_variance_ = variance
         model.path()
@@ -447,16 +447,6 @@ class GaussianRBM(
             parameters
         )
         self._n_features_out = len(parameters.components)
-
-    def _stream_of_numbers(self) -> np.random.RandomState:
-        """The generator that goes on from call to call of `partial_fit` and `gibbs`."""
-        if not hasattr(self, "random_state_"):
-            self.random_state_ = check_random_state(self.random_state)
-        return self.random_state_
-
-    def _validate(self, X):
-        check_fitted(self)
-        return validate_data(self, X, dtype=np.float64, reset=False)
 
 
 def _report(trainer, iteration) -> str:

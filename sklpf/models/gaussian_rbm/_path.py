@@ -253,9 +253,7 @@ class GaussianRBMPath(KernelPath):
         rng = stream.generator()
         hidden = rng.random((_CENTRES, len(self.components))) < 0.5
         state = self._draw_visible(hidden, rng)
-        betas = np.ones((_CENTRE_SWEEPS + 1, _CENTRES))
-        keys = stream.at(1).keys
-        self.kernel("anneal")(self.packed, state, betas, False, keys, np.zeros(_CENTRES))
+        self.move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
         centres = rng.random(state.field.shape) < expit(state.field)
         return np.array([self._mixture_log_weights(centres, rng) for _ in range(_BOUND_GROUPS)])
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
 
 from sklpf._utils.numbers import as_float64
+from sklpf.models._validation import check_parameter
 
 _PRIOR_RANGE = 1e-20, 1e10
 _ROUNDING = 1e-5  # of sums of probabilities, as in the path
@@ -53,8 +53,8 @@ def check_topics(topics: ArrayLike) -> NDArray:
     """Return a copy of topics as Dirichlet parameters, (n_topics, n_features); probabilities become
     certain ones.
     """
-    checked = check_array(
-        topics, dtype=(np.float64, np.float32), order="C", copy=True, input_name="topics"
+    checked = check_parameter(
+        topics, "topics", dtype=(np.float64, np.float32), order="C", copy=True
     )
     if not np.all(checked > 0):
         raise ValueError(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf.models.mcrbm._units import OFFSET, Units, sigmoid
+from sklpf.paths import Gaussian, Mixture
 from sklpf.paths._kernel_path import density_at, read_only
 
 Array = NDArray[np.float64]
@@ -46,6 +47,12 @@ class PeakMixture:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_dimensions={self.n_dimensions})"
+
+    def as_mixture(self) -> Mixture:
+        """Return the same base with all components, so that others can join them."""
+        zero = np.zeros(self.n_dimensions)
+        means = [self.center, *[zero] * (len(self.precisions) - 1)]
+        return Mixture([Gaussian(m, 1 / p) for m, p in zip(means, self.precisions)])
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Return n independent draws, shape (n, d)."""

@@ -7,12 +7,11 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array
 
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval
 from sklpf.models._energy_based import EnergyBasedModel
-from sklpf.models._validation import check_fitted
+from sklpf.models._validation import check_fitted, check_parameter
 from sklpf.models.mcrbm._path import MeanCovariancePath
 from sklpf.models.mcrbm._units import Units, UnitsFamily, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
@@ -235,7 +234,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         """
         arrays = {"factors": factors, "pooling": pooling, "mean_components": mean_components}
         factors, pooling, filters = (
-            check_array(array, dtype=np.float64, input_name=name, copy=True)
+            check_parameter(array, name, dtype=np.float64, copy=True)
             for name, array in arrays.items()
         )
         n_factors, n_features = factors.shape
@@ -385,6 +384,6 @@ def _check_shape(name, array, shape) -> None:
 
 def _vector(name, values, n: int) -> NDArray[np.float64]:
     values = np.zeros(n) if values is None else values
-    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name, copy=True)
+    values = check_parameter(values, name, ensure_2d=False, dtype=np.float64, copy=True)
     _check_shape(name, values, (n,))
     return values

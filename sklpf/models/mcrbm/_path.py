@@ -46,7 +46,8 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
     """
 
     _kernels = "sklpf.models.mcrbm._path_kernels"
-    base: PeakMixture
+    base: Any
+    base_is_ours = True
     tail_alarms = ()  # Gaussian ones with the widest's variance, times at most exp(constant |y|)
 
     def __init__(self, units: Units, mean: NDArray[np.float64], scale: float):
@@ -122,6 +123,9 @@ class MeanCovariancePath(CompiledPrograms, GeometricPath):
             In the model's coordinates.
         """
         return self.mean + state.position @ self.axes.T
+
+    def _base_to_mix(self) -> Any:
+        return self.base.as_mixture() if isinstance(self.base, PeakMixture) else self.base
 
     @property
     def packed(self) -> Any:

@@ -7,13 +7,12 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array
 
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._energy_based import EnergyBasedModel
-from sklpf.models._validation import check_fitted, check_vector
+from sklpf.models._validation import check_fitted, check_parameter, check_vector
 from sklpf.models.products._experts import Experts, ProductFamily
 from sklpf.models.products._path import ProductPath
 from sklpf.partition import PartitionEstimator
@@ -183,7 +182,7 @@ class ProductOfExperts(EnergyBasedModel):
         ValueError
             If a value is not finite, a shape does not fit, or the product has no normaliser.
         """
-        components = check_array(components, dtype=np.float64, input_name="components", copy=True)
+        components = check_parameter(components, "components", dtype=np.float64, copy=True)
         n_components, n_features = components.shape
         expert = "laplace" if exponents is None else "student_t"
         model = cls(**{"n_components": n_components, "expert": expert, **parameters})
@@ -191,14 +190,10 @@ class ProductOfExperts(EnergyBasedModel):
         model.components_ = components
         model.n_features_in_ = n_features
         model._n_features_out = n_components
-        model.exponents_ = check_vector(
-            np.ones(n_components) if exponents is None else exponents, n_components, "exponents"
-        )
+        model.exponents_ = check_vector(exponents, n_components, "exponents", default=1.0)
         if not np.all(model.exponents_ > 0):
             raise ValueError("exponents must be above 0: raise the smallest ones")
-        model.mean_ = check_vector(
-            np.zeros(n_features) if mean is None else mean, n_features, "mean"
-        )
+        model.mean_ = check_vector(mean, n_features, "mean", default=0.0)
         model._partition_seed = draw_seed(model.random_state)
         model._heavy = exponents is not None
         model.path()

@@ -60,6 +60,7 @@ class ProductPath(CompiledPrograms, GeometricPath):
     """
 
     _kernels = "sklpf.models.products._path_kernels"
+    base_is_ours = True
 
     def __init__(self, experts: Experts, mean: NDArray[np.float64]):
         _check(experts)

@@ -19,10 +19,12 @@ from sklpf._utils.sklearn import Interval, Options, StrOptions
 from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING
+from sklpf.models._streams import StreamMixin
 from sklpf.models._validation import (
     all_or_nothing,
     check_fitted,
     check_indices,
+    check_parameter,
     check_vector,
     validate_rows,
 )
@@ -41,7 +43,11 @@ _VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose
 
 
 class BernoulliRBM(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator
+    StreamMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    LogLikelihoodMixin,
+    BaseEstimator,
 ):
     """Bernoulli restricted Boltzmann machine whose `score` is a log-likelihood.
 
@@ -281,6 +287,8 @@ class BernoulliRBM(
             stays as it was before.
         """
         self._validate_params()
+        if self.early_stopping:
+            raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
         self._check_learns_streams()
         first = not hasattr(self, "components_")
         if not first:
@@ -327,8 +335,8 @@ class BernoulliRBM(
         ValueError
             If a value is not finite or a shape does not fit.
         """
-        components = check_array(
-            components, dtype=(np.float64, np.float32), input_name="components", copy=True
+        components = check_parameter(
+            components, "components", dtype=(np.float64, np.float32), copy=True
         )
         n_components, n_features = components.shape
         model = cls(n_components=n_components, **parameters)
@@ -408,7 +416,7 @@ class BernoulliRBM(
         if not isinstance(weights, str) or weights not in ("marginal", "joint"):
             raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
         mean = self._base_means(base)
-        return RBMPath(
+        path = RBMPath(
             self.components_,
             self.intercept_visible_,
             self.intercept_hidden_,
@@ -416,6 +424,8 @@ class BernoulliRBM(
             weights=weights,
             starts=self._starts(),
         )
+        path.base_is_ours = isinstance(base, str) and base == "data"
+        return path
 
     def pseudo_log_likelihood(self, X) -> NDArray[np.float64]:
         """Log pseudo-likelihood of every row: the sum over visible units of log p(x_i | all other
@@ -520,23 +530,6 @@ class BernoulliRBM(
         self._n_features_out = n_components
         self._n_seen = 0
         self._visible_sum = np.zeros(n_features)
-
-    def _check_learns_streams(self) -> None:
-        """Raise ValueError if a parameter asks for what has passes."""
-        if self.early_stopping:
-            raise ValueError("partial_fit has no passes: set early_stopping=False, or call fit")
-        if self.learning_rate_schedule == "linear":
-            raise ValueError(
-                "partial_fit does not know after how many updates a linear schedule should arrive"
-                ' at 0: set learning_rate_schedule="constant" and lower learning_rate between the'
-                " calls, or call fit"
-            )
-
-    def _stream_of_numbers(self) -> np.random.RandomState:
-        """The generator that goes on from call to call of `partial_fit` and `gibbs`."""
-        if not hasattr(self, "random_state_"):
-            self.random_state_ = check_random_state(self.random_state)
-        return self.random_state_
 
     def _count(self, X) -> None:
         """Add rows to the means of the visible units, and keep some of them."""

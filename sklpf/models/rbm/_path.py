@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,9 @@ _REGION_WORK = int(2e9)  # multiplications by a weight, about 0.1 s
 _REGION_DRAWS = 400
 _RADIUS_DRAWS = 50
 _SHARE_OF_A_REGION = 0.98
+# Of a base that covers regions.
+_SMALLEST_MEAN = 0.01
+_LEAST_SHARE = 0.05
 _WORK_PER_SEGMENT = 2e10  # weights times sweeps of one block, about a second
 
 
@@ -91,6 +95,7 @@ class RBMPath(KernelPath):
     """
 
     base_log_partition: float | None = 0.0
+    base_is_ours = False  # chosen by a model, which may choose another; else by the user
     _kernels = "sklpf.models.rbm._path_kernels"
 
     def __init__(
@@ -111,6 +116,11 @@ class RBMPath(KernelPath):
         if not isinstance(weights, str) or weights not in ("marginal", "joint"):
             raise ValueError(f'weights must be "marginal" or "joint", got {weights!r}')
         self.base_logit = np.log(mean) - np.log1p(-mean)
+        if not self._sum_of_terms <= np.finfo(np.float32).max:
+            raise ValueError(
+                "components and intercepts are so large that log f overflows: their absolute"
+                " values must sum to less than 3e38"
+            )
         self.joint = weights == "joint"
         self.gibbs_is_reversible = not self.joint
         self.ladder = check_ladder(ladder)
@@ -122,16 +132,25 @@ class RBMPath(KernelPath):
     def _pack(self):
         from sklpf.models.rbm._path_kernels import Parameters
 
-        tilt = self.intercept_visible - self.base_logit
+        columns = [self.components.T, *self._linear_columns()]
         return Parameters(
-            by_visible=_aligned(np.column_stack([self.components.T, tilt, self.base_logit])),
-            by_hidden=_aligned(self.components),
-            hidden_bias=_aligned(np.r_[self.intercept_hidden, 0.0, 0.0]),
-            visible_bias=_aligned(self.intercept_visible),
-            base_logit=_aligned(self.base_logit)[0],
+            by_visible=aligned(np.column_stack(columns)),
+            by_hidden=aligned(self.components),
+            hidden_bias=aligned(np.r_[self.intercept_hidden, 0.0, 0.0]),
+            visible_bias=aligned(self.intercept_visible),
+            base_logit=aligned(self.base_logit)[0],
             base_constant=self._base_constant,
             joint=self.joint,
         )
+
+    def _linear_columns(self):
+        """Coefficients of v in log f_1 - log f_0 and in log f_0."""
+        return self.intercept_visible - self.base_logit, self.base_logit
+
+    @property
+    def _layouts(self):
+        """The weights as kernels want them."""
+        return self.packed
 
     @property
     def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size here
@@ -195,7 +214,7 @@ class RBMPath(KernelPath):
         """Chains with these units (uint8), and the inputs that belong to them."""
         from sklpf.models.rbm._path_kernels import refresh_fields
 
-        packed = self.packed
+        packed = self._layouts
         hidden_field = np.empty((len(v), packed.by_visible.shape[1]), dtype=np.float32)
         state = RBMState(
             v, h, hidden_field, np.empty((len(v), packed.by_hidden.shape[1]), dtype=np.float32)
@@ -252,9 +271,20 @@ class RBMPath(KernelPath):
         """Rounding errors of log_f, whose fields are float32, in nats: at most their sum over all
         terms.
         """
-        terms = np.abs(self.components).sum() + np.abs(self.intercept_hidden).sum()
-        terms += np.abs(self.intercept_visible).sum() + 2 * np.abs(self.base_logit).sum()
-        return float(np.finfo(np.float32).eps / 2 * terms)
+        return float(np.finfo(np.float32).eps / 2 * self._sum_of_terms)
+
+    @property
+    def enumeration_rounding(self) -> float:
+        """Rounding errors of `enumerate_block`, whose fields are float64, in nats."""
+        return float(np.finfo(np.float64).eps / 2 * self._sum_of_terms)
+
+    @property
+    def _sum_of_terms(self) -> np.float64:
+        """The absolute values of all terms that log_f may add up."""
+        with np.errstate(over="ignore"):
+            terms = np.abs(self.components).sum() + np.abs(self.intercept_hidden).sum()
+            terms += np.abs(self.intercept_visible).sum() + 2 * np.abs(self.base_logit).sum()
+        return terms
 
     @property
     def n_summaries(self) -> int:
@@ -281,7 +311,7 @@ class RBMPath(KernelPath):
         """
         rng = stream.generator()
         state = self.state_from_rows(self._random_rows(rng))
-        self._settle(state, _CENTRE_SWEEPS, stream.at(1))
+        self.move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
         draws = (self.draw_conditional(state, rng) for _ in range(_BOUND_GROUPS))
         return np.array([self.mixture_log_weights(state, drawn) for drawn in draws])
 
@@ -296,10 +326,10 @@ class RBMPath(KernelPath):
         rng = stream.generator()
         rows = np.concatenate([self._random_rows(rng), self.starts])
         state = self.state_from_rows(rows)
-        self._settle(state, _CENTRE_SWEEPS, stream.at(1))
+        self.move_at_target(state, _CENTRE_SWEEPS, stream.at(1))
         hidden = [state.h.copy()]
         for i in range(_HIDDEN_OF_A_REGION - 1):
-            self._settle(state, 1, stream.at(2 + i))
+            self.move_at_target(state, 1, stream.at(2 + i))
             hidden.append(state.h.copy())
         fields = self._visible_fields(np.stack(hidden, axis=1))  # (R, hidden, visible)
         _, distinct = np.unique(fields[:, 0] > 0, axis=0, return_index=True)
@@ -318,6 +348,25 @@ class RBMPath(KernelPath):
         balls = [self._ball(fields[r], _REGION_DRAWS, rng) for r in chosen]
         radii, log_masses = map(np.array, zip(*balls))
         return Regions(modes[chosen].astype(np.uint8), np.sqrt(radii), log_masses)
+
+    @property
+    def with_regions(self) -> Callable[[Regions], RBMPath]:
+        """A function of regions, of which a run had too few draws: the path to the same RBM from a
+        mixture of this base and of independent units there.
+        """
+        if not self.base_is_ours:
+            raise AttributeError("the base was given: it is left as it is")
+        return self._with_regions
+
+    def _with_regions(self, regions: Regions) -> RBMPath:
+        from sklpf.models.rbm._mixture_path import RBMMixturePath
+
+        on = expit(self._hidden_fields(regions.centres))
+        means = expit(self._visible_fields(on)).clip(_SMALLEST_MEAN, 1 - _SMALLEST_MEAN)
+        log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
+        shares = np.maximum(softmax(log_masses), _LEAST_SHARE)
+        weights = np.r_[0.5, 0.5 * shares / shares.sum()]
+        return RBMMixturePath(self, means, weights)
 
     def _ball(self, fields, n, rng) -> tuple[float, NDArray[np.float64]]:
         """The number of units that differ at most from the mode of the first p(v | h), and logs of
@@ -342,12 +391,6 @@ class RBMPath(KernelPath):
         hidden = rng.random((n_half, len(self.components))) < 0.5
         from_hidden = rng.random(visible.shape) < expit(self._visible_fields(hidden))
         return np.concatenate([visible, from_hidden])
-
-    def _settle(self, state, n_sweeps, stream) -> None:
-        """Make sweeps of all chains at the target, in place."""
-        n = n_chains(state)
-        betas = np.ones((n_sweeps + 1, n))
-        self.kernel("anneal")(self.packed, state, betas, False, stream.keys, np.zeros(n))
 
     def draw_conditional(self, centres: RBMState, rng: np.random.Generator) -> RBMState:
         """Return chains whose visible units are drawn given the hidden ones of each centre; hidden
@@ -511,7 +554,7 @@ def _at_mode(fields, units):
     return np.where(fields == 0, units, fields > 0).astype(np.uint8)
 
 
-def _aligned(array):
+def aligned(array):
     """A read-only copy with at least two dimensions, as `aligned_zeros` lays it out."""
     array = np.atleast_2d(array)
     padded = aligned_zeros(*array.shape)

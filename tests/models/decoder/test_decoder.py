@@ -8,7 +8,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from sklpf import BDMC, HAIS, compare
+from sklpf import BDMC, HAIS, PartitionResult, compare
 from sklpf._utils.parallel import Checkpoint
 from sklpf.partition import _path_rows
 from sklpf.testing import check_path
@@ -272,3 +272,21 @@ def test_a_network_that_turns_nan_far_out_says_where():
 def test_the_path_of_all_rows_has_no_densities():
     with pytest.raises(ValueError, match=r"choose one with row\(t\)"):
         MODEL.path(X).at(np.zeros((1, 2)))
+
+
+# ---- probabilities that sum to more than 1
+@pytest.mark.parametrize("likelihood", ["bernoulli", "gaussian"])
+def test_only_binary_rows_have_probabilities_that_sum_to_one(likelihood):
+    noise_std = None if likelihood == "bernoulli" else 1.0
+    model = NETWORK.model(likelihood=likelihood, noise_std=noise_std)
+    path = model.path(X[:2])
+    values = np.log([0.6, 0.55])
+    diagnostics = {"converged": np.ones(2, bool)}
+    result = PartitionResult(
+        "Known", log_partition=values, std_error=np.full(2, 0.001), diagnostics=diagnostics
+    )
+    trusted, reason = model._trust(path, result)
+    assert trusted.all() == (likelihood == "gaussian")
+    assert (reason is None) == (likelihood == "gaussian")
+    if reason is not None:
+        assert "the probabilities of 2 distinct rows sum to exp" in reason

@@ -96,3 +96,8 @@ def test_constructor_parameters():
 def test_what_is_refused(topics, options, message):
     with pytest.raises(ValueError, match=message):
         from_topics(topics, **options)
+
+
+def test_topics_that_are_no_numbers_are_named():
+    with pytest.raises(ValueError, match="topics can't be used: could not convert"):
+        LatentDirichletAllocation.from_topics("auto", doc_topic_prior=0.5)

@@ -14,11 +14,10 @@ from sklpf.models.lda.learning._cooling import DocumentTempering, RunningMean
 from sklpf.models.lda.learning._inference import Settings, infer_documents, task_map, update_topics
 from sklpf.models.lda.learning._tempered_partition import (
     CorpusSize,
+    _log_tokens,
     corpus_log_partition,
     interpolation,
     log_partition,
-    log_partition_at,
-    log_partition_upper,
     nodes,
 )
 from sklpf.models.lda.learning._topics import Topics
@@ -35,6 +34,26 @@ def corpus(lengths, numbers=None, n_features=V, eta=ETA, alpha=(ALPHA,) * K):
 
 
 # ---- log C(T)
+def log_partition_at(temperatures, corpus, topics, proportions, marginal=False):
+    """Log C(T) with all mass at one beta (K, V) and one theta (K,), in nats.
+
+    The point approximation of Mandt et al. (2016), equation 15 with its sign corrected: normalised
+    topics have a_l = 0, so that log C = N log c(theta, beta); the paper prints the opposite sign.
+    """
+    tokens = _log_tokens(1 / np.asarray(temperatures), topics, proportions[None], marginal)
+    return corpus.n_tokens * tokens[:, 0]
+
+
+def log_partition_upper(temperatures, corpus, marginal):
+    """Upper bound of log C(T) for T >= 1 in nats: of every token's, by concavity of x^s.
+
+    N (1 - s) log(V K), or N (1 - s) log V with the tokens' topics summed out. (The upper bound that
+    the paper shows is another lower one.)
+    """
+    states = corpus.n_features if marginal else corpus.n_features * len(corpus.doc_topic_prior)
+    return corpus.n_tokens * (1 - 1 / temperatures) * np.log(states)
+
+
 def log_moment(prior, powers):
     """Log E prod_i p_i^powers_i for p ~ Dirichlet(prior), over the last axis."""
     prior = np.broadcast_to(prior, powers.shape)

@@ -19,6 +19,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf import AIS, BernoulliRBM, ParallelTempering
+from sklpf.models import RBMPath
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 
@@ -266,3 +267,23 @@ def test_other_back_ends_give_the_same_bits(backend, tmp_path):
         assert model.fit(X).estimate_log_partition().log_partition_ == serial
         model.set_params(partition_estimator=AIS(100, 101), on_nonconvergence="warn")
         np.testing.assert_array_equal(cross_val_score(model, X, cv=2), scores)
+
+
+@pytest.mark.parametrize("value", [1e39, 1e308])
+def test_weights_that_overflow_float32_are_refused(value):
+    with pytest.raises(ValueError, match="components and intercepts are so large"):
+        RBMPath(np.full((2, 3), value), np.zeros(3), np.zeros(2), np.full(3, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("components", "message"),
+    [
+        (17.0, "components can't be used: Expected 2D array"),
+        ("auto", "components can't be used: could not convert"),
+        (np.zeros((1, 1, 1)), "components can't be used: Found array with dim 3"),
+        ([[np.nan]], "components contains NaN"),
+    ],
+)
+def test_components_that_are_no_matrix_are_named(components, message):
+    with pytest.raises(ValueError, match=message):
+        BernoulliRBM.from_parameters(components, [0.0], [0.0])

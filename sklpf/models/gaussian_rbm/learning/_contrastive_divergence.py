@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import expit
 
 from sklpf.models.gaussian_rbm.learning._hidden_chains import jump, sweep
 from sklpf.models.gaussian_rbm.learning._parameters import Array, Parameters
-from sklpf.models.rbm.learning._weights import RunningAverage
+from sklpf.training._averages import RunningAverage
+from sklpf.training._loop import check_finite
 
 _FIRST_WEIGHTS = 0.1  # standard deviation, in those of the data
 _CURVATURE = 16.0  # |u|² at which the step of the weights is halved
@@ -50,8 +49,7 @@ class Trainer:
         self.X = self._coordinates(X)
         self.current = self._start(model.n_components, start)
         self.averaged = self.current
-        nothing: Any = None  # the layouts of another model's kernels
-        self.average = RunningAverage(model.average, nothing, 0, 0)
+        self.average = RunningAverage(model.average)
         n_chains = model.batch_size if model.n_chains is None else model.n_chains
         units = self.rng.random((n_chains, len(self.current.components))) < 0.5
         self.h = units.astype(np.float64)
@@ -81,10 +79,7 @@ class Trainer:
     @property
     def parameters(self) -> Parameters:
         """What was learned, in the coordinates of the rows; ValueError if training has diverged."""
-        if not all(np.all(np.isfinite(part)) for part in self.current):
-            raise ValueError(
-                "training diverged: the parameters are no longer finite; lower learning_rate"
-            )
+        check_finite(*self.current)
         learned = self.averaged if self.average.n_averaged else self.current
         return learned.rescaled(self.location, self.scale)
 

@@ -105,44 +105,6 @@ def log_partition(
     return logsumexp(draws, axis=0) - np.log(n_topic_draws)
 
 
-def log_partition_at(
-    temperatures: ArrayLike,
-    corpus: CorpusSize,
-    topics: NDArray,
-    proportions: NDArray,
-    marginal=False,
-):
-    """Log C(T) with all mass at one beta and one theta, a point approximation (equation 15 with its
-    sign corrected).
-
-    Normalised topics have a_l = 0, so that log C = -N (a_l(beta) / T - a_l(beta / T)) = N log
-    c(theta, beta). The paper prints the opposite sign.
-
-    Parameters
-    ----------
-    temperatures : array-like of shape (M,)
-    corpus : CorpusSize
-    topics : ndarray of shape (n_topics, n_features)
-    proportions : ndarray of shape (n_topics,)
-    marginal : bool, default=False
-        As in `log_partition`.
-    """
-    powers = 1 / np.asarray(temperatures, dtype=np.float64)
-    return corpus.n_tokens * _log_tokens(powers, topics, proportions[None], marginal)[:, 0]
-
-
-def log_partition_upper(
-    temperatures: ArrayLike, corpus: CorpusSize, marginal: bool = False
-) -> NDArray[np.float64]:
-    """Upper bound of log C(T) for T >= 1: of every token's, by concavity of x^s.
-
-    N (1 - s) log(V K), or N (1 - s) log V with the tokens' topics summed out. (The upper bound that
-    the paper shows is another lower one.)
-    """
-    states = corpus.n_features if marginal else corpus.n_features * len(corpus.doc_topic_prior)
-    return corpus.n_tokens * (1 - 1 / np.asarray(temperatures, dtype=np.float64)) * np.log(states)
-
-
 def _dirichlet(rng, concentration, n):
     """n draws, (n, K)."""
     gamma = rng.standard_gamma(concentration, (n, len(concentration)))

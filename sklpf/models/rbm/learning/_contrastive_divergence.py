@@ -11,7 +11,9 @@ import scipy.sparse as sp
 from sklearn.utils import gen_batches
 
 from sklpf._utils.random import draw_seed, stream_key
-from sklpf.models.rbm.learning._weights import Layouts, Parameters, RunningAverage, zeros
+from sklpf.models.rbm.learning._weights import Layouts, Parameters, zeros
+from sklpf.training._averages import RunningAverage
+from sklpf.training._loop import check_finite
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
 
@@ -38,9 +40,10 @@ class Trainer:
         kept = vars(model)
         shown = Parameters(model.components_, model.intercept_visible_, model.intercept_hidden_)
         self.weights = Layouts.of(Parameters(*kept.get("_last_parameters", shown)))
-        averaged = Layouts.of(shown) if model.average else self.weights
+        # without averages nothing is written to their layouts
+        self.averaged = Layouts.of(shown) if model.average else self.weights
         self.average = RunningAverage(
-            model.average, averaged, kept.get("_n_rows_trained", 0), kept.get("_n_averaged", 0)
+            model.average, kept.get("_n_rows_trained", 0), kept.get("_n_averaged", 0)
         )
         self.h = np.array(model.h_samples_ != 0, dtype=np.uint8, order="C")
         self.X = X
@@ -77,7 +80,7 @@ class Trainer:
                 *self.scratch,
                 *self.lists,
                 updates,
-                *self.average.layouts,
+                *self.averaged,
                 *self.key,
                 self.step,
             )
@@ -101,20 +104,21 @@ class Trainer:
     @property
     def parameters(self) -> Parameters:
         """The weights, averaged once an average has begun; ValueError if training has diverged."""
-        if not np.all(np.isfinite(self.weights.by_hidden)):
-            raise ValueError(
-                "training diverged: the weights are no longer finite; lower learning_rate or"
-                " rescale X"
-            )
-        return self.average.parameters if self.average.n_averaged else self.weights.parameters
+        check_finite(self.weights.by_hidden, remedy="lower learning_rate or rescale X")
+        if not self.average.n_averaged:
+            return self.weights.parameters
+        # The kernel keeps the averaged weights by visible unit only.
+        n_hidden = len(self.averaged.by_hidden) - 1
+        components = self.averaged.by_visible[:-1, :n_hidden].T
+        return self.averaged.parameters._replace(components=components)
 
     def snapshot(self) -> tuple:
         """A copy of what `restore` goes back to."""
-        return copy.deepcopy((self.weights, self.average, self.h))
+        return copy.deepcopy((self.weights, self.averaged, self.average, self.h))
 
     def restore(self, snapshot: tuple) -> None:
         """Go back to a snapshot."""
-        self.weights, self.average, self.h = snapshot
+        self.weights, self.averaged, self.average, self.h = snapshot
 
     def store(self, model) -> None:
         """Write weights and chains to the model, in its dtype; ValueError if training has

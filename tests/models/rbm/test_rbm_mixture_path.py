@@ -1,0 +1,130 @@
+"""The path to an RBM from a mixture of independent units, and the second try that takes it."""
+
+import itertools
+
+import numpy as np
+import pytest
+from fused_programs import assert_derivatives_equal_finite_differences
+from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import AIS, RTS, SMC, BernoulliRBM, Exact, MarkovMixture, ParallelTempering
+from sklpf.models import RBMPath
+from sklpf.models.rbm._mixture_path import RBMMixturePath
+from sklpf.paths import Stream, stream_key
+from sklpf.runs import _plain, _programs
+from sklpf.testing import check_path, check_transition
+from sklpf.transitions import Gibbs
+
+STREAM = Stream(stream_key(0))
+LADDER = np.linspace(0, 1, 11)
+V = np.array(list(itertools.product((0, 1), repeat=6)))
+
+
+def make_path(weights="marginal", n_hidden=4):
+    rng = np.random.default_rng(0)
+    parameters = rng.normal(size=(n_hidden, 6)), rng.normal(size=6), rng.normal(size=n_hidden)
+    means = rng.uniform(0.05, 0.95, (3, 6))
+    single = RBMPath(*parameters, means[0], LADDER, weights)
+    return RBMMixturePath(single, means[1:], np.array([0.5, 0.3, 0.2])), means
+
+
+def log_f(path, means):
+    """log f of all rows at an inverse temperature, by its definition."""
+    fields = V @ path.components.T + path.intercept_hidden
+    log_parts = V @ np.log(means).T + (1 - V) @ np.log1p(-means).T
+
+    def at(beta):
+        base = logsumexp((1 - beta) * log_parts + np.log([0.5, 0.3, 0.2]), axis=1)
+        target = beta * V @ path.intercept_visible + np.logaddexp(0, beta * fields).sum(axis=1)
+        return base + target - (1 - beta) * len(path.components) * np.log(2)
+
+    return at
+
+
+@pytest.mark.parametrize("n_hidden", [4, 8])
+def test_densities_are_what_the_docstring_says(n_hidden):
+    path, means = make_path(n_hidden=n_hidden)
+    expected = log_f(path, means)
+    state = path.state_from_rows(V)
+    ladder = path.log_f_ladder(state)
+    for k, beta in enumerate(LADDER):
+        np.testing.assert_allclose(ladder[:, k], expected(beta), atol=2e-5)
+        at_level = path.log_f(state, np.full(len(V), k))
+        np.testing.assert_allclose(at_level, expected(beta), atol=2e-5)
+        blocks = [path.enumerate_block(b, k) for b in range(path.n_enumeration_blocks)]
+        assert logsumexp(blocks) == pytest.approx(logsumexp(expected(beta)), abs=1e-9)
+    assert logsumexp(expected(0.0)) == pytest.approx(0.0, abs=1e-9)
+    assert_derivatives_equal_finite_differences(path, state, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("weights", ["marginal", "joint"])
+def test_contracts(weights):
+    path, _ = make_path(weights)
+    check_path(path)
+    variables = {"marginal": lambda state: state.v, "joint": lambda state: (state.v, state.h)}
+    check_transition(path, Gibbs(), variables=variables[weights])
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_annealing_does_what_the_plain_loop_does(reverse):
+    path, _ = make_path()
+    state = path.sample_base(9, STREAM)
+    levels = np.repeat([[0], [0], [1], [3], [2]], 9, axis=1)
+    arguments = path, Gibbs(), state, (), levels, STREAM.at(3), reverse
+    fused, _, fused_weights = _programs.anneal(*arguments)
+    plain, _, plain_weights = _plain.anneal(*arguments)
+    np.testing.assert_array_equal(fused.v, plain.v)
+    np.testing.assert_array_equal(fused.h, plain.h)
+    # sums in float32, in another order
+    np.testing.assert_allclose(fused_weights, plain_weights, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "estimator", [AIS(), SMC(), RTS(n_sweeps=1000), ParallelTempering(512), MarkovMixture()]
+)
+def test_estimators_agree_with_enumeration(estimator):
+    # 4.5 standard errors: a false-alarm rate of 1e-5 for each, Student t with 9 degrees of freedom
+    # 1e-3; fixed seeds
+    path, _ = make_path()
+    estimator.set_params(random_state=0).fit(path)
+    off = estimator.log_partition_ - Exact().fit(path).log_partition_
+    assert abs(off) < 4.5 * estimator.log_partition_std_error_
+
+
+def make_model():
+    """An RBM with a pattern that has 30 % of the mass, and that its base does not know."""
+    rng = np.random.default_rng(3)
+    weights = rng.normal(scale=0.3, size=(6, 60))
+    pattern = 4.0 * (2 * rng.integers(2, size=60) - 1)
+    hidden = np.zeros(6)
+    plain = BernoulliRBM.from_parameters(weights, np.zeros(60), hidden, visible_mean=[0.5] * 60)
+    tilted = BernoulliRBM.from_parameters(weights, pattern, hidden, visible_mean=[0.5] * 60)
+    z_plain, z_tilted = (Exact().fit(model).log_partition_ for model in (plain, tilted))
+    bias = np.log(0.3 / 0.7) + z_plain - z_tilted
+    model = BernoulliRBM.from_parameters(
+        np.vstack([weights, pattern]), np.zeros(60), np.r_[hidden, bias], visible_mean=[0.5] * 60
+    )
+    return model, z_plain - np.log(0.7)
+
+
+@pytest.mark.parametrize("estimator", [AIS(), SMC(), ParallelTempering(n_sweeps=512)])
+def test_a_missed_pattern_becomes_part_of_the_base(estimator):
+    # 4 standard errors or .02 nats; fixed seeds
+    model, truth = make_model()
+    estimator.set_params(random_state=0).fit(model)
+    assert estimator.converged_
+    assert estimator.result_.diagnostics["first_try"] == pytest.approx(truth + np.log(0.7), abs=0.1)
+    off = estimator.log_partition_ - truth
+    assert abs(off) < max(4 * estimator.log_partition_std_error_, 0.02)
+
+
+def test_score_makes_the_second_try_and_a_given_base_stays():
+    model, truth = make_model()
+    model.set_params(partition_estimator=AIS(random_state=0), random_state=0)
+    rows = np.random.default_rng(0).integers(2, size=(5, 60))
+    score = model.score(rows)
+    exact = model.set_params(partition_estimator=Exact()).score(rows)
+    assert abs(score - exact) < 0.1
+    with pytest.warns(ConvergenceWarning, match="a region of the target holds"):
+        AIS(random_state=0).fit(model.path(base=[0.5] * 60))

@@ -1,0 +1,79 @@
+"""A run that has missed a region is made again, from a base that covers it, where the base was not
+the user's.
+"""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp, softmax
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf import AIS, HAIS, SMC, Gaussian, GeometricPath, ParallelTempering
+
+DISTANCE = 14.0
+
+
+def two_peaks(x):
+    """Log density of two normal ones in the plane; the second has three quarters of the mass."""
+    return logsumexp(parts(x), axis=0)
+
+
+def parts(x):
+    """Logs of the weighted densities, (2, n)."""
+    away = np.stack([x, x - [DISTANCE, 0.0]])
+    logs = -0.5 * np.sum(away**2, axis=2) - np.log(2 * np.pi)
+    return logs + np.log([[0.25], [0.75]])
+
+
+def slope(x):
+    """Gradient of `two_peaks`."""
+    second = softmax(parts(x), axis=0)[1]
+    return second[:, np.newaxis] * [DISTANCE, 0.0] - x
+
+
+def path(ours):
+    """From a base at the first peak; log Z = 0."""
+    path = GeometricPath(two_peaks, grad=slope, base=Gaussian([0.0, 0.0], 1.5))
+    path.base_is_ours = ours
+    return path
+
+
+ESTIMATORS = [AIS(random_state=0), HAIS(random_state=0), SMC(random_state=0)]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+def test_a_base_of_ours_is_replaced_and_the_second_run_is_right(estimator):
+    # 4 standard errors, or .02 nats: false-alarm rate below 1e-3, with fixed seeds
+    estimator.fit(path(ours=True))
+    result = estimator.result_
+    assert estimator.converged_
+    assert abs(result.log_partition) < max(4 * result.std_error, 0.02)
+    assert result.diagnostics["first_try"] == pytest.approx(np.log(0.25), abs=0.1)
+    assert "first try" in str(result.summary())
+    assert result.n_sweeps == estimator.run_.n_sweeps
+
+
+def test_the_second_try_is_deterministic_and_its_cost_counted():
+    first, second = (SMC(random_state=1).fit(path(ours=True)) for _ in range(2))
+    assert first.log_partition_ == second.log_partition_
+    with pytest.warns(ConvergenceWarning, match="region"):
+        alone = SMC(random_state=1).fit(path(ours=False))
+    assert first.result_.diagnostics["first_try"] == alone.log_partition_
+    assert first.result_.n_sweeps > alone.result_.n_sweeps
+
+
+def test_a_base_of_the_users_is_left_as_it_is():
+    with pytest.warns(ConvergenceWarning, match="a region of the target holds"):
+        estimator = AIS(random_state=0).fit(path(ours=False))
+    assert not estimator.converged_
+    assert "first_try" not in estimator.result_.diagnostics
+
+
+def test_what_reads_the_run_says_the_same():
+    # Replica exchange finds both peaks then, but changes between them too seldom, and says so.
+    with pytest.warns(ConvergenceWarning, match="ladders differ in their states"):
+        tempering = ParallelTempering(n_sweeps=512, random_state=0).fit(path(ours=True))
+    assert tempering.result_.diagnostics["first_try"] == pytest.approx(np.log(0.25), abs=0.1)
+    with pytest.warns(ConvergenceWarning, match="ladders differ in their states"):
+        read = ParallelTempering().fit(tempering.run_)
+    assert read.log_partition_ == tempering.log_partition_
+    assert read.result_.n_sweeps == tempering.result_.n_sweeps
