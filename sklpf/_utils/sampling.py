@@ -45,7 +45,8 @@ def inverse_cdf_sample(
 
     Examples
     --------
-    >>> inverse_cdf_sample(lambda u: -np.log1p(-u), 3, random_state=0).round(3)  # exponential
+    >>> x = inverse_cdf_sample(lambda u: -np.log1p(-u), 3, random_state=0)
+    >>> x.round(3)  # exponential
     array([0.796, 1.256, 0.923])
     """
     if not callable(quantile):

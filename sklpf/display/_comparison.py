@@ -47,7 +47,9 @@ class ComparisonDisplay(Display):
     ...     for c in (0.0, 1.0)
     ... )
     >>> X = np.array([[1, 1], [1, 0], [1, 1]])
-    >>> display = ComparisonDisplay.from_result(compare_models({"fair": fair, "skewed": skewed}, X))
+    >>> display = ComparisonDisplay.from_result(
+    ...     compare_models({"fair": fair, "skewed": skewed}, X)
+    ... )
     >>> list(display.scores)
     ['skewed', 'fair']
     """

@@ -31,7 +31,9 @@ class ComponentsDisplay(Display):
     >>> from sklpf import BernoulliRBM
     >>> from sklpf.display import ComponentsDisplay
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(10, 16)), np.zeros(16), np.zeros(10))
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(10, 16)), np.zeros(16), np.zeros(10)
+    ... )
     >>> ComponentsDisplay.from_estimator(rbm).images.shape
     (10, 4, 4)
     """

@@ -41,7 +41,10 @@ class FitComparisonDisplay(Display):
     >>> from sklpf.display import FitComparisonDisplay
     >>> X = np.random.default_rng(0).integers(2, size=(40, 4))
     >>> comparison = compare_fits(
-    ...     {"1 unit": BernoulliRBM(1), "2 units": BernoulliRBM(2)}, X, cv=2, random_state=0
+    ...     {"1 unit": BernoulliRBM(1), "2 units": BernoulliRBM(2)},
+    ...     X,
+    ...     cv=2,
+    ...     random_state=0,
     ... )
     >>> len(FitComparisonDisplay.from_result(comparison).axes_)
     2

@@ -36,7 +36,9 @@ class LogPartitionDisplay(ResultDisplay):
     >>> from sklpf import BernoulliRBM, ParallelTempering
     >>> from sklpf.display import LogPartitionDisplay
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
     >>> tempering = ParallelTempering(random_state=0).fit(rbm)
     >>> display = LogPartitionDisplay.from_estimator(tempering)
     >>> bool(display.log_partition_curve[-1] == tempering.log_partition_)

@@ -45,8 +45,12 @@ class TemperingDisplay(ResultDisplay):
     >>> from sklpf import BernoulliRBM, ParallelTempering
     >>> from sklpf.display import TemperingDisplay
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
-    >>> display = TemperingDisplay.from_estimator(ParallelTempering(random_state=0).fit(rbm))
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
+    >>> display = TemperingDisplay.from_estimator(
+    ...     ParallelTempering(random_state=0).fit(rbm)
+    ... )
     >>> len(display.round_trips)
     10
     """

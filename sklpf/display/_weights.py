@@ -47,7 +47,9 @@ class WeightsDisplay(ResultDisplay):
     >>> from sklpf import AIS, BernoulliRBM
     >>> from sklpf.display import WeightsDisplay
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
     >>> display = WeightsDisplay.from_estimator(AIS(random_state=0).fit(rbm))
     >>> display.weights_.shape
     (100,)

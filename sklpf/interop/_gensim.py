@@ -50,7 +50,9 @@ def from_gensim(
     Examples
     --------
     >>> from sklpf.interop import from_gensim
-    >>> lda = gensim.models.LdaModel(corpus, num_topics=10, id2word=dictionary)  # doctest: +SKIP
+    >>> lda = gensim.models.LdaModel(
+    ...     corpus, num_topics=10, id2word=dictionary
+    ... )  # doctest: +SKIP
     >>> X = gensim.matutils.corpus2csc(held_out, lda.num_terms).T  # doctest: +SKIP
     >>> from_gensim(lda).score_interval(X)  # doctest: +SKIP
     """

@@ -56,7 +56,7 @@ def from_sklearn(model: Any, **parameters: Any) -> BernoulliRBM | LatentDirichle
     >>> ours = from_sklearn(theirs, random_state=0)
     >>> bool(abs(ours.transform(X) - theirs.transform(X)).max() < 1e-6)
     True
-    >>> -14 < ours.score(X[50:]) < -11  # nats a document, however many documents there are
+    >>> -14 < ours.score(X[50:]) < -11  # nats per document
     True
     """
     name = recognise(model, "sklearn", _ACCEPTED, "from_sklearn")

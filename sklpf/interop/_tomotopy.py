@@ -57,7 +57,9 @@ def from_tomotopy(
     >>> vectorizer = CountVectorizer(
     ...     vocabulary=list(lda.used_vocabs), analyzer=list
     ... )  # doctest: +SKIP
-    >>> from_tomotopy(lda).score_interval(vectorizer.transform(held_out))  # doctest: +SKIP
+    >>> from_tomotopy(lda).score_interval(
+    ...     vectorizer.transform(held_out)
+    ... )  # doctest: +SKIP
     """
     recognise(model, "tomotopy", _ACCEPTED, "from_tomotopy")
     check_fitted(model.global_step > 0, "from_tomotopy", "call add_doc and train first")

@@ -110,7 +110,8 @@ def score_interval(model, X, level: float = 0.95, *, per: str | None = None) -> 
     >>> from sklearn.preprocessing import Binarizer
     >>> from sklpf import BernoulliRBM, score_interval
     >>> fair = BernoulliRBM.from_parameters(np.zeros((1, 2)), np.zeros(2), np.zeros(1))
-    >>> round(score_interval(make_pipeline(Binarizer(), fair), [[0.2, 3.0], [1.0, -1.0]]).mean, 4)
+    >>> pipeline = make_pipeline(Binarizer(), fair)
+    >>> round(score_interval(pipeline, [[0.2, 3.0], [1.0, -1.0]]).mean, 4)
     -1.3863
     """
     model, rows = _last_step("model", model, X)

@@ -51,7 +51,9 @@ def log_likelihood(estimator, X, y=None) -> float:
     >>> from sklpf import BernoulliRBM, log_likelihood
     >>> X = np.tile(np.eye(4), (10, 1))
     >>> y = X[:, 0]
-    >>> rbm = BernoulliRBM(learning_rate=0.1, n_iter=50, on_nonconvergence="nan", random_state=0)
+    >>> rbm = BernoulliRBM(
+    ...     learning_rate=0.1, n_iter=50, on_nonconvergence="nan", random_state=0
+    ... )
     >>> pipe = Pipeline([("rbm", rbm), ("classifier", LogisticRegression())])
     >>> grid = {"rbm__n_components": [1, 4]}
     >>> search = GridSearchCV(pipe, grid, scoring=log_likelihood, cv=2).fit(X, y)

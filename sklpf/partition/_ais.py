@@ -78,7 +78,9 @@ class AIS(PartitionEstimator):
     >>> import numpy as np
     >>> from sklpf import AIS, BernoulliRBM
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
     >>> ais = AIS(random_state=0).fit(rbm)
     >>> bool(ais.log_partition_std_error_ < 0.05)
     True

@@ -31,7 +31,9 @@ class BAR(ReweightingEstimator):
     >>> import numpy as np
     >>> from sklpf import BAR, BernoulliRBM, ParallelTempering
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
     >>> tempering = ParallelTempering(random_state=0).fit(rbm)
     >>> BAR().fit(tempering.run_).log_partition_ == tempering.log_partition_
     True

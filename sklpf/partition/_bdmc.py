@@ -91,7 +91,9 @@ class BDMC(PartitionEstimator):
     >>> import numpy as np
     >>> from sklpf import BDMC, BernoulliRBM
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
     >>> both = BDMC(random_state=0).fit(rbm)
     >>> bool(both.log_partition_std_error_ < 0.05)
     True

@@ -112,7 +112,9 @@ def compare_estimates(run: Any) -> EstimateComparison:
     >>> import numpy as np
     >>> from sklpf import BernoulliRBM, ParallelTempering, compare_estimates
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
     >>> comparison = compare_estimates(ParallelTempering(random_state=0).fit(rbm).run_)
     >>> [result.method for result in comparison.results][:3]
     ['ParallelTempering', 'BAR', 'MBAR']

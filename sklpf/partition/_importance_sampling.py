@@ -77,7 +77,9 @@ class ImportanceSampling(PartitionEstimator):
     --------
     >>> import numpy as np
     >>> from sklpf import Gaussian, GeometricPath, ImportanceSampling, StudentT
-    >>> path = GeometricPath(lambda x: -np.sum(x**4, axis=1), base=Gaussian(np.zeros(2), 1.0))
+    >>> path = GeometricPath(
+    ...     lambda x: -np.sum(x**4, axis=1), base=Gaussian(np.zeros(2), 1.0)
+    ... )
     >>> sampling = ImportanceSampling(
     ...     proposal=StudentT(np.zeros(2), 0.4, df=5), random_state=0
     ... ).fit(path)

@@ -40,9 +40,12 @@ class LevelProcess(ReweightingEstimator):
     >>> import numpy as np
     >>> from sklpf import RTS, BernoulliRBM, LevelProcess
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
     >>> rts = RTS(n_temperatures=20, n_sweeps=1000, random_state=0).fit(rbm)
-    >>> bool(abs(LevelProcess().fit(rts.run_).log_partition_ - rts.log_partition_) < 0.05)
+    >>> difference = LevelProcess().fit(rts.run_).log_partition_ - rts.log_partition_
+    >>> bool(abs(difference) < 0.05)
     True
     """
 

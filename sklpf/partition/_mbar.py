@@ -48,7 +48,9 @@ class MBAR(ReweightingEstimator):
     >>> import numpy as np
     >>> from sklpf import MBAR, BernoulliRBM, ParallelTempering
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
     >>> tempering = ParallelTempering(random_state=0).fit(rbm)
     >>> mbar = MBAR().fit(tempering.run_)
     >>> bool(abs(mbar.log_partition_ - tempering.log_partition_) < 0.05)

@@ -104,7 +104,9 @@ class RAISE(PartitionEstimator):
     >>> import numpy as np
     >>> from sklpf import RAISE, BernoulliRBM
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
     >>> reverse = RAISE(random_state=0).fit(rbm)
     >>> reverse.result_.statement
     'upper bound'

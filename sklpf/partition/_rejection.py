@@ -91,7 +91,9 @@ class RejectionSampling(PartitionEstimator):
     --------
     >>> import numpy as np
     >>> from sklpf import GeometricPath, RejectionSampling, Uniform
-    >>> path = GeometricPath(lambda x: -np.sum(x, axis=1), base=Uniform(0.0, 2.0), bounds=(0, 2))
+    >>> path = GeometricPath(
+    ...     lambda x: -np.sum(x, axis=1), base=Uniform(0.0, 2.0), bounds=(0, 2)
+    ... )
     >>> rejection = RejectionSampling(log_bound=np.log(2), random_state=0).fit(
     ...     path
     ... )  # f = e^-x <= 1, q = 1 / 2

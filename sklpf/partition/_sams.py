@@ -108,7 +108,9 @@ class SAMS(AdaptiveTempering):
     >>> import numpy as np
     >>> from sklpf import SAMS, BernoulliRBM
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
     >>> sams = SAMS(n_sweeps=1000, random_state=0).fit(rbm)
     >>> bool(sams.log_partition_std_error_ < 0.05)
     True

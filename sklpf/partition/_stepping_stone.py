@@ -41,7 +41,9 @@ class SteppingStone(ReweightingEstimator):
     >>> import numpy as np
     >>> from sklpf import BernoulliRBM, ParallelTempering, SteppingStone
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
     >>> tempering = ParallelTempering(random_state=0).fit(rbm)
     >>> chained = SteppingStone(direction="forward").fit(tempering.run_)
     >>> bool(abs(chained.log_partition_ - tempering.log_partition_) < 0.05)

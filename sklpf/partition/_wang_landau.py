@@ -94,7 +94,9 @@ class WangLandau(AdaptiveTempering):
     >>> import numpy as np
     >>> from sklpf import BernoulliRBM, WangLandau
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4))
+    >>> rbm = BernoulliRBM.from_parameters(
+    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
+    ... )
     >>> flat = WangLandau(n_sweeps=1000, random_state=0).fit(rbm)
     >>> bool(flat.log_partition_std_error_ < 0.05)
     True

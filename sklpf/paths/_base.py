@@ -68,7 +68,9 @@ class Path:
     ...     def propose(self, state, levels, stream):
     ...         flip = stream.generator().integers(2, size=state.shape)
     ...         return state ^ flip, np.zeros(len(state))
-    >>> ais = AIS(n_temperatures=20, transition=Metropolis(), random_state=0).fit(Coins())
+    >>> ais = AIS(n_temperatures=20, transition=Metropolis(), random_state=0).fit(
+    ...     Coins()
+    ... )
     >>> low, high = ais.log_partition_interval_
     >>> bool(low < 3 * np.log(3) < high)
     True
@@ -239,11 +241,13 @@ class TemperedPath(Path):
     ...         return stream.generator().integers(2, size=n)
     ...
     ...     def ends(self, state):  # f_0 is 1/2, f_1 is 1 or 3
-    ...         return np.full(len(state), np.log(0.5)), np.log(np.where(state, 3, 1)) - np.log(0.5)
+    ...         log_base = np.full(len(state), np.log(0.5))
+    ...         return log_base, np.log(np.where(state, 3, 1)) - log_base
     ...
     ...     def gibbs(self, state, levels, stream):
     ...         odds = 3.0 ** self.ladder[levels]
-    ...         return (stream.generator().random(len(state)) < odds / (1 + odds)).astype(int)
+    ...         u = stream.generator().random(len(state))
+    ...         return (u < odds / (1 + odds)).astype(int)
     >>> tempering = ParallelTempering(4, 8, 200, random_state=0).fit(Coin())
     >>> low, high = tempering.log_partition_interval_
     >>> bool(low < np.log(4) < high)

@@ -61,7 +61,9 @@ class Mixture(Base):
 
     Examples
     --------
-    >>> base = Mixture([Gaussian([-3, 0], 1), StudentT([3, 0], 1, df=5)], weights=[0.3, 0.7])
+    >>> base = Mixture(
+    ...     [Gaussian([-3, 0], 1), StudentT([3, 0], 1, df=5)], weights=[0.3, 0.7]
+    ... )
     >>> base.log_density(np.array([[-3.0, 0.0]])).round(4)
     array([-3.0404])
     """

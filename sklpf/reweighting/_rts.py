@@ -179,7 +179,7 @@ class Pooled:
     --------
     >>> import numpy as np
     >>> from sklpf.reweighting import Pooled
-    >>> sums = np.array([[[1.0, 3.0], [2.0, 6.0]]])  # of two groups at two levels, one round
+    >>> sums = np.array([[[1.0, 3.0], [2.0, 6.0]]])  # one round, two groups, two levels
     >>> Pooled(np.zeros((1, 2)), np.log(sums))(np.arange(2)).round(3)
     array([0.   , 1.099])
     """

@@ -77,11 +77,13 @@ class EM:
     --------
     >>> import numpy as np
     >>> from sklpf.training import EM
-    >>> class Location:  # rows x ~ N(latent, 1), latent ~ N(mean, 1): the mean is learned
+    >>> class Location:  # x ~ N(latent, 1), latent ~ N(mean, 1); learns the mean
     ...     rows, mean = np.array([[1.0], [2.0], [3.0]]), 0.0
     ...
     ...     def log_density(self, z):
-    ...         return -0.5 * np.sum((self.rows - z) ** 2 + (z - self.mean) ** 2, axis=1)
+    ...         return -0.5 * np.sum(
+    ...             (self.rows - z) ** 2 + (z - self.mean) ** 2, axis=1
+    ...         )
     ...
     ...     def grad(self, z):
     ...         return self.rows - z + self.mean - z

@@ -264,7 +264,11 @@ class EarlyStopping:
     ...         ).path()
     >>> tracker = LogPartitionTracker(Growing.path, seed=0)
     >>> stopping = EarlyStopping(
-    ...     tracker, lambda path: 0.0, lambda trainer: trainer.strength, 1e-4, n_iter_no_change=2
+    ...     tracker,
+    ...     lambda path: 0.0,
+    ...     lambda trainer: trainer.strength,
+    ...     1e-4,
+    ...     n_iter_no_change=2,
     ... )
     >>> train(
     ...     Growing(), 10, callbacks=[tracker, stopping]

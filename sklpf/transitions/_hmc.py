@@ -61,9 +61,13 @@ class HMC(TunedTransition):
     --------
     >>> from sklpf import AIS, HMC, Gaussian, GeometricPath
     >>> path = GeometricPath(
-    ...     lambda x: -(x**4).sum(axis=1), grad=lambda x: -4 * x**3, base=Gaussian([0.0, 0.0], 1.0)
+    ...     lambda x: -(x**4).sum(axis=1),
+    ...     grad=lambda x: -4 * x**3,
+    ...     base=Gaussian([0.0, 0.0], 1.0),
     ... )
-    >>> ais = AIS(n_temperatures=100, transition=HMC(metric="diag"), random_state=0).fit(path)
+    >>> ais = AIS(
+    ...     n_temperatures=100, transition=HMC(metric="diag"), random_state=0
+    ... ).fit(path)
     >>> ais.converged_
     True
     """

@@ -39,7 +39,9 @@ class RandomWalk(TunedTransition):
     Examples
     --------
     >>> from sklpf import AIS, Gaussian, GeometricPath, RandomWalk
-    >>> path = GeometricPath(lambda x: -(x**4).sum(axis=1), base=Gaussian([0.0, 0.0], 1.0))
+    >>> path = GeometricPath(
+    ...     lambda x: -(x**4).sum(axis=1), base=Gaussian([0.0, 0.0], 1.0)
+    ... )
     >>> ais = AIS(n_temperatures=100, transition=RandomWalk(), random_state=0).fit(path)
     >>> ais.converged_
     True

@@ -39,7 +39,9 @@ class Slice(TunedTransition):
     Examples
     --------
     >>> from sklpf import AIS, Gaussian, GeometricPath, Slice
-    >>> path = GeometricPath(lambda x: -(x**4).sum(axis=1), base=Gaussian([0.0, 0.0], 1.0))
+    >>> path = GeometricPath(
+    ...     lambda x: -(x**4).sum(axis=1), base=Gaussian([0.0, 0.0], 1.0)
+    ... )
     >>> ais = AIS(n_temperatures=30, transition=Slice(), random_state=0).fit(path)
     >>> ais.converged_
     True

@@ -31,7 +31,9 @@ class ConjugateModel:
     ...         self.m = self.v * inverse * self.x.sum()
     ...
     ...     def expected_log_joint(self, per_datum=False):
-    ...         return -0.5 * np.sum(np.log(2 * np.pi) + (self.x - self.m) ** 2 + self.v)
+    ...         return -0.5 * np.sum(
+    ...             np.log(2 * np.pi) + (self.x - self.m) ** 2 + self.v
+    ...         )
     ...
     ...     def regulariser(self):
     ...         return 0.5 * (1 + np.log(self.v) - self.m**2 - self.v)

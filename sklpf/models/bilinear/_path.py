@@ -50,7 +50,11 @@ class BilinearPath(LatentRowsPath):
     --------
     >>> from sklpf.models import BilinearPath
     >>> path = BilinearPath(
-    ...     [[1.0], [2.0]], [[1.0]], content_weights=[[1.0]], style_weights=[[1.0]], noise_std=0.5
+    ...     [[1.0], [2.0]],
+    ...     [[1.0]],
+    ...     content_weights=[[1.0]],
+    ...     style_weights=[[1.0]],
+    ...     noise_std=0.5,
     ... )
     >>> path.n_rows, path.n_dimensions
     (2, 2)

@@ -75,7 +75,11 @@ class FactorialPath(KernelPath):
     >>> from sklpf import Exact
     >>> from sklpf.models import FactorialPath
     >>> path = FactorialPath(
-    ...     [[1.0], [0.0]], [[1.0]], [[0.0]], noise_variance=1.0, activation_probability=[0.5]
+    ...     [[1.0], [0.0]],
+    ...     [[1.0]],
+    ...     [[0.0]],
+    ...     noise_variance=1.0,
+    ...     activation_probability=[0.5],
     ... )
     >>> Exact().fit(path).log_partition_.round(4)
     array([-1.138, -1.138])

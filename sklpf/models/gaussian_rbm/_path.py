@@ -73,7 +73,9 @@ class GaussianRBMPath(KernelPath):
     --------
     >>> from sklpf import Exact
     >>> from sklpf.models import GaussianRBMPath
-    >>> path = GaussianRBMPath([[2.0]], [0.0], [-2.0], [1.0], base_mean=[1.0], base_variance=[2.0])
+    >>> path = GaussianRBMPath(
+    ...     [[2.0]], [0.0], [-2.0], [1.0], base_mean=[1.0], base_variance=[2.0]
+    ... )
     >>> round(Exact().fit(path).log_partition_, 4)  # log 2 + log(2 pi) / 2
     1.6121
     """

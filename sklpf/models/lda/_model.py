@@ -183,7 +183,9 @@ class LatentDirichletAllocation(
     >>> from sklpf import LatentDirichletAllocation
     >>> from sklpf.datasets import make_bars_corpus
     >>> X, topics, _ = make_bars_corpus(500, random_state=0)
-    >>> model = LatentDirichletAllocation(10, learning_method="online", random_state=0).fit(X)
+    >>> model = LatentDirichletAllocation(
+    ...     10, learning_method="online", random_state=0
+    ... ).fit(X)
     >>> model.transform(X).shape
     (500, 10)
 
@@ -500,7 +502,9 @@ class LatentDirichletAllocation(
         Examples
         --------
         >>> from sklpf import LatentDirichletAllocation
-        >>> model = LatentDirichletAllocation.from_topics([[0.5, 0.25, 0.25]], doc_topic_prior=1.0)
+        >>> model = LatentDirichletAllocation.from_topics(
+        ...     [[0.5, 0.25, 0.25]], doc_topic_prior=1.0
+        ... )
         >>> words = model.score_interval([[2, 0, 0], [1, 1, 1], [0, 2, 2]], per="word")
         >>> words
         ScoreInterval(-1.16 nats per word: 95 % interval [-1.92, -0.39])

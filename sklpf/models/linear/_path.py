@@ -51,7 +51,9 @@ class LinearPath(LatentRowsPath):
     --------
     >>> from sklpf import Exact
     >>> from sklpf.models import LinearPath
-    >>> path = LinearPath([[1.0], [2.0]], [[1.0]], noise_std=1.0, prior="gaussian")  # x ~ N(0, 2)
+    >>> path = LinearPath(
+    ...     [[1.0], [2.0]], [[1.0]], noise_std=1.0, prior="gaussian"
+    ... )  # x ~ N(0, 2)
     >>> Exact().fit(path).log_partition_.round(4)
     array([-1.5155, -2.2655])
     """

@@ -113,7 +113,9 @@ class ProductOfExperts(EnergyBasedModel):
     >>> X = np.random.default_rng(0).laplace(size=(500, 3)) @ np.array(
     ...     [[1, 0.5, 0], [0, 1, 0], [0, 0.3, 2]]
     ... )
-    >>> model = ProductOfExperts(expert="laplace", algorithm="ml", random_state=0).fit(X)
+    >>> model = ProductOfExperts(expert="laplace", algorithm="ml", random_state=0).fit(
+    ...     X
+    ... )
     >>> bool(model.score(X) > -6.0)
     True
     """
