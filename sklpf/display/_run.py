@@ -9,7 +9,7 @@ from scipy.special import logsumexp, softmax
 
 from sklpf.display._drawing import Display, last_step, title_of, width
 from sklpf.readings import read
-from sklpf.runs import Run
+from sklpf.runs import PopulationRun, Run
 
 
 class RunDisplay(Display):
@@ -112,7 +112,7 @@ class RunDisplay(Display):
         drawn: dict[str, Any] = {name: found.get(name) for name in ("acceptance", "log_weights")}
         if "rejection" in found:
             drawn["swaps"] = 1 - found["rejection"]
-        if "effective_sizes" in found:
+        if isinstance(run, PopulationRun):
             drawn["effective_shares"] = found["effective_sizes"] / run.log_weights.shape[1]
             drawn["log_weights"] = None
         if run.draws is not None and run.regions is not None and len(run.regions.radii):
