@@ -385,6 +385,7 @@ def test_runs_say_what_log_z_is_on_the_way_at_most_once_a_second(monkeypatch, ca
     assert 2 <= len(said) <= seconds[0]
     for line in said:
         found = re.search(r"log Z = (.*) ± (.*) at inverse temperature (.*?),", line)
+        assert found, line
         value, error, beta = map(float, found.groups())
         log_z = beta * np.log(6 * np.pi) - np.log(1 + beta)
         rounding = 0.005 * np.log(6 * np.pi)  # of beta, to two digits

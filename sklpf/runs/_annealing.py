@@ -112,7 +112,7 @@ def _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=
         memory = transition.init(path, state, Stream(key, int(first[block])).aside())
         return state, memory, np.zeros(blocks[block]), np.empty(0)
 
-    tells = not reverse and path.base_log_partition is not None
+    tells = order[0] == 0 and path.base_log_partition is not None  # on the way up
     carries = run_segments(
         begin,
         functools.partial(_advance, path, transition, key, first, order, bounds, reverse),

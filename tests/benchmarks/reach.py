@@ -569,7 +569,8 @@ def run(name, method, seed, limit):
     row = {"problem": name, "method": method, "seed": seed}
     truth = make(name)[1]
     signal.signal(signal.SIGALRM, out_of_time)
-    signal.alarm(limit)
+    # again and again: an exception is lost where it meets a callback
+    signal.setitimer(signal.ITIMER_REAL, limit, 1.0)
     started = time.process_time()
     try:
         with warnings.catch_warnings():
@@ -580,7 +581,7 @@ def run(name, method, seed, limit):
     except Exception as problem:  # what a user would see; the table counts it
         return row | {"failed": f"{type(problem).__name__}: {problem}"[:300]}
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
     seconds = time.process_time() - started
     row |= {"off": log_z - truth, "error": error, "n_points": n_points, "seconds": seconds}
     return row | fields
