@@ -130,14 +130,17 @@ class CompiledWalk(RandomWalk):
 def test_the_compiled_walk_leaves_every_level_invariant(kind):
     """False alarm 1e-4."""
     base, bounds = BASES[kind]
-    path = GeometricPath(log_density, base=base, bounds=bounds, ladder=np.linspace(0, 1, 6))
+    slopes = grad if bounds is None else None  # a program of another test does for both
+    path = GeometricPath(
+        log_density, grad=slopes, base=base, bounds=bounds, ladder=np.linspace(0, 1, 6)
+    )
     move = CompiledWalk(metric="diag").tune(path, stream_key(1))
     check_transition(path, move, variables=path.position)
 
 
 def test_a_run_without_gradient_is_right():
     """False alarm 2e-6."""
-    path = GeometricPath(log_density, base=BASES["diagonal"][0])
+    path = GeometricPath(log_density, base=BASES["heavy"][0])
     fitted = AIS(200, 200, transition=RandomWalk(), random_state=0).fit(path)
     truth = 1.5 * np.log(2 * np.pi) - 0.5 * np.linalg.slogdet(PRECISION)[1]
     assert fitted.converged_
@@ -233,38 +236,50 @@ def test_estimators_run_on_a_compiled_density():
         )  # false alarm 1e-3
 
 
-@numba.njit
-def broken(x):
-    values = -0.5 * (x * x).sum(axis=1)
-    for c in range(x.shape[0]):
-        if x[c, 0] > 2.5:
+# ---- values that are none
+def faulty(x):
+    """Standard normal, but inf beyond 2.5 on the line, NaN beyond 3 on the plane, and 0 on one side
+    in space: one function, since a program is compiled for each.
+    """
+    n, d = x.shape
+    values = np.empty(n)
+    for c in range(n):
+        values[c] = -0.5 * (x[c] ** 2).sum()
+        if d == 1 and x[c, 0] > 2.5:
             values[c] = np.inf
-    return values
-
-
-@numba.njit
-def broken_grad(x):
-    return -x
-
-
-def test_a_number_that_is_none_is_shown_with_its_point():
-    path = GeometricPath(broken, grad=broken_grad, base=Gaussian(np.zeros(2), 1.0))
-    with pytest.raises(ValueError, match=r"log_density is inf at \[ *[23]\."):
-        HAIS(50, 100, random_state=0).fit(path)
-
-
-@numba.njit
-def half_space(x):
-    values = -0.5 * (x * x).sum(axis=1)
-    for c in range(x.shape[0]):
-        if x[c, 0] < 0:
+        elif d == 2 and x[c, 0] >= 3:
+            values[c] = np.nan
+        elif d == 3 and x[c, 0] < 0:
             values[c] = -np.inf
     return values
 
 
+def faulty_grad(x):
+    return np.where((x < 3) | (x.shape[1] != 2), -x, np.nan)
+
+
+FAULTY = numba.njit(faulty), numba.njit(faulty_grad)
+
+
+def faulty_path(n_dimensions, functions=FAULTY):
+    base = Gaussian(np.zeros(n_dimensions), 1.0)
+    return GeometricPath(functions[0], grad=functions[1], base=base)
+
+
+def test_a_number_that_is_none_is_shown_with_its_point():
+    with pytest.raises(ValueError, match=r"log_density is inf at \[ *[23]\."):
+        HAIS(50, 100, random_state=0).fit(faulty_path(1))
+
+
+def test_compiled_and_plain_moves_reject_nan_alike():
+    paths = faulty_path(2, (faulty, faulty_grad)), faulty_path(2)
+    fits = [HAIS(n_temperatures=50, random_state=0).fit(path) for path in paths]
+    np.testing.assert_allclose(fits[0].run_.up, fits[1].run_.up, atol=1e-8)
+
+
 def test_walls_in_a_compiled_density():
-    path = GeometricPath(half_space, grad=broken_grad, base=Gaussian(np.zeros(2), 1.0))
-    hais = HAIS(200, 50, random_state=0).fit(path)
+    hais = HAIS(200, 50, random_state=0).fit(faulty_path(3))
+    truth = 1.5 * np.log(2 * np.pi) - np.log(2)
     assert (
-        abs(hais.log_partition_ - np.log(np.pi)) < 4.8 * hais.log_partition_std_error_
+        abs(hais.log_partition_ - truth) < 4.8 * hais.log_partition_std_error_
     )  # false alarm 1e-5

@@ -819,23 +819,6 @@ def test_hmc_goes_straight_on_where_the_gradient_is_not_finite():
     assert_close(fitted, LOG_Z)
 
 
-def test_compiled_and_plain_moves_reject_nan_alike():
-    def log_density(x):
-        values = np.empty(len(x))
-        for c in range(len(x)):
-            inside = x[c, 0] < 3
-            values[c] = -0.5 * (x[c, 0] ** 2 + x[c, 1] ** 2) if inside else np.nan
-        return values
-
-    def grad(x):
-        return np.where(x < 3, -x, np.nan)
-
-    compiled = make(numba.njit(log_density), grad=numba.njit(grad), base=Gaussian([0, 0], 1.0))
-    plain = make(log_density, grad=grad, base=Gaussian([0, 0], 1.0))
-    fits = [HAIS(n_temperatures=50, random_state=0).fit(path) for path in (plain, compiled)]
-    np.testing.assert_allclose(fits[0].run_.up, fits[1].run_.up, atol=1e-8)
-
-
 def test_levels_that_float64_cannot_tell_apart_are_named():
     path = make(lambda x: -np.sum(x**2, axis=1) / 2, base=Gaussian([0.0, 0.0], 1e-18))
     with pytest.raises(ValueError, match="levels can't be told apart"):
