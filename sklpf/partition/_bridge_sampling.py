@@ -225,7 +225,9 @@ class BridgeSampling(PartitionEstimator):
         if self._given_draws is None:
             raise TypeError("fit needs draws of the target: fit(path, draws=...)")
         path = copy.copy(path)
-        path.tail_alarms = ()  # those of the base, from which nothing is drawn here
+        # The base is not used: nothing is said of it.
+        path.tail_alarms = ()
+        path.base_chosen = ""
         return path
 
     def _sample(self, path, seed) -> BridgeRun:

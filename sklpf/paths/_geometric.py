@@ -183,6 +183,7 @@ class GeometricPath(PointsPath):
         None  # of a subclass that knows its tails; None: they are measured
     )
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
+    base_chosen = ""  # which one base="auto" has chosen, for summaries
 
     def __init__(
         self,
@@ -351,6 +352,8 @@ class GeometricPath(PointsPath):
         shares = np.maximum(masses / masses.sum(), _LEAST_SHARE)
         path = copy.copy(self)
         path.base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
+        if self.base_chosen:
+            path.base_chosen = f"{self.base_chosen}, and Gaussians at regions that it missed"
         return path
 
     def _base_to_mix(self) -> Any:
