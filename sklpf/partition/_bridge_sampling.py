@@ -453,7 +453,10 @@ def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
             f"chains disagree: R-hat is {diagnostics['r_hat']:.3f} for {where} (at most"
             f" {_LARGEST_R_HAT:g})"
         )
-        alarms.append(Alarm("chains-disagree", seen, "draw longer chains"))
+        remedy = (
+            "draw longer chains; if each stays in a mode of its own, take SMC or ParallelTempering"
+        )
+        alarms.append(Alarm("chains-disagree", seen, remedy))
     fewest = min(diagnostics["effective_draws"], diagnostics["effective_terms"])
     if fewest < _FEWEST_EFFECTIVE:
         seen = f"only {fewest:.0f} draws are effective (at least {_FEWEST_EFFECTIVE:g} needed)"
