@@ -73,6 +73,8 @@ NO_ALARMS = (
     "between the last passes of training",
     "coordinates in",
     "a path, which has them already",
+    "at inverse temperature",
+    "and Gaussians at regions that it missed",
 )
 
 

@@ -20,7 +20,7 @@ from scipy import stats
 from scipy.special import ndtri
 
 from sklpf import SMC, compare_evidence
-from sklpf.display import EvidenceDisplay
+from sklpf.display import EvidenceDisplay, RunDisplay
 from sklpf.interop import from_prior_transform
 
 effects = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
@@ -81,11 +81,18 @@ for name, variance in variances.items():
 EvidenceDisplay.from_result(comparison)
 
 # %%
+# What the run of the related schools has done: its levels, how often moves
+# were accepted, how many of each population's particles were effective, and
+# whether the draws lie where the mass is known to be.
+
+RunDisplay.from_estimator(fitted["related"])
+
+# %%
 # The run leaves draws of the posterior with weights. Resampled and put through
 # the transform they are the schools' effects, drawn towards each other where
 # they are related.
 
-# sphinx_gallery_thumbnail_number = 2
+# sphinx_gallery_thumbnail_number = 3
 figure, axes = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
 for place, name in enumerate(("unrelated", "related")):
     draws = fitted[name].result_.draws.resample().points

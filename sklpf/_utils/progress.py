@@ -22,7 +22,9 @@ import numpy as np
 from sklpf._utils.sklearn import AutoPropagatedCallback, with_callbacks
 from sklpf._utils.tables import with_error
 
-_SILENCE = 5.0  # seconds after which a stage says how far it is
+# seconds after which a stage says how far it is, and what it has arrived at
+_SILENCE = 5.0
+_SILENCE_WITH_NEWS = 1.0
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
@@ -287,17 +289,22 @@ class _Stage:
         self.began = self.said = clock()
 
     def __call__(
-        self, n: int = 1, words: str = "", store: Callable[[Any], Any] | None = None
+        self,
+        n: int = 1,
+        words: str | Callable[[], str] = "",
+        store: Callable[[Any], Any] | None = None,
     ) -> None:
         self.n_done += n
         for _ in range(n):
             self.progress.begin(self.name, 0)
             self.progress.end(store)
         now = clock()
-        if now - self.said > _SILENCE and self.n_done != self.n_tasks:
+        silence = _SILENCE_WITH_NEWS if callable(words) else _SILENCE
+        if now - self.said > silence and self.n_done != self.n_tasks and self.progress.verbose:
             self.said = now
+            news = words() if callable(words) else words
             self.progress.say(
-                f"{self.name}: {', '.join(filter(None, (words, self._how_far(now - self.began))))}"
+                f"{self.name}: {', '.join(filter(None, (news, self._how_far(now - self.began))))}"
             )
 
     def _how_far(self, seconds) -> str:

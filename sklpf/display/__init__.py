@@ -8,6 +8,7 @@ from sklpf.display._convergence import ConvergenceDisplay
 from sklpf.display._evidence import EvidenceDisplay
 from sklpf.display._fit_comparison import FitComparisonDisplay
 from sklpf.display._log_partition import LogPartitionDisplay
+from sklpf.display._run import RunDisplay
 from sklpf.display._tempering import TemperingDisplay
 from sklpf.display._topics import TopicsDisplay
 from sklpf.display._training import TrainingDisplay
@@ -20,6 +21,7 @@ __all__ = [
     "EvidenceDisplay",
     "FitComparisonDisplay",
     "LogPartitionDisplay",
+    "RunDisplay",
     "TemperingDisplay",
     "TopicsDisplay",
     "TrainingDisplay",

@@ -132,14 +132,16 @@ def path_to(posterior: Posterior, base: Any) -> ParameterPath:
     """Return the path from a base, from one around draws, or from the best that is known where it
     is "auto".
     """
+    chosen = ""
     if isinstance(base, str) and base == "auto":
-        base = _best_base(posterior)
+        base, chosen = _best_base(posterior)
         is_ours = True
     else:
         at_origin = Gaussian(np.zeros(len(posterior.start)), 1.0)
         base, is_ours = given_base(base, ParameterPath(posterior, base=at_origin))
     path = ParameterPath(posterior, base=base)
     path.base_is_ours = is_ours
+    path.base_chosen = chosen
     return path
 
 
@@ -165,8 +167,10 @@ def given_base(base: Any, path: GeometricPath) -> tuple[Any, bool]:
     return Gaussian(points.mean(axis=0), _WIDER * covariance), True
 
 
-def _best_base(posterior: Posterior) -> Gaussian:
-    """A Gaussian at the mode; where there is none, as wide as the prior; else N(0, I)."""
+def _best_base(posterior: Posterior) -> tuple[Gaussian, str]:
+    """A Gaussian at the mode; where there is none, as wide as the prior; else N(0, I). And what it
+    is, for summaries.
+    """
     logger = logging.getLogger("sklpf")
     try:
         base = Gaussian.at_mode(
@@ -176,16 +180,16 @@ def _best_base(posterior: Posterior) -> Gaussian:
         reason = str(error)
     else:
         logger.info("base: a Gaussian at the mode of the posterior")
-        return base
+        return base, "a Gaussian at the mode of the posterior"
 
     if posterior.draw_prior is not None:
         points = posterior.unconstrain(posterior.draw_prior(_N_PRIOR_DRAWS))
         low, middle, high = np.quantile(points, [0.16, 0.5, 0.84], axis=0)
         logger.info("base: a Gaussian as wide as the prior; the posterior has no mode (%s)", reason)
-        return Gaussian(middle, _WIDER * ((high - low) / 2) ** 2)
+        return Gaussian(middle, _WIDER * ((high - low) / 2) ** 2), "a Gaussian as wide as the prior"
     warn(
         f"the posterior has no mode to start from ({reason}), so that the base is N(0, I): give a"
         " base or draws of the posterior, or these to BridgeSampling, which needs no base",
         UserWarning,
     )
-    return Gaussian(np.zeros(len(posterior.start)), 1.0)
+    return Gaussian(np.zeros(len(posterior.start)), 1.0), "N(0, I)"

@@ -205,6 +205,7 @@ def from_prior_transform(
         )
     path = PriorTransformPath(posterior, names, base=Gaussian(np.zeros(n_dimensions), 1.0))
     path.base_is_ours = True
+    path.base_chosen = "the prior"
     if isinstance(base, str) and base == "auto":
         return path
     base, is_ours = given_base(base, path)

@@ -225,7 +225,9 @@ class BridgeSampling(PartitionEstimator):
         if self._given_draws is None:
             raise TypeError("fit needs draws of the target: fit(path, draws=...)")
         path = copy.copy(path)
-        path.tail_alarms = ()  # those of the base, from which nothing is drawn here
+        # The base is not used: nothing is said of it.
+        path.tail_alarms = ()
+        path.base_chosen = ""
         return path
 
     def _sample(self, path, seed) -> BridgeRun:
@@ -451,7 +453,10 @@ def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
             f"chains disagree: R-hat is {diagnostics['r_hat']:.3f} for {where} (at most"
             f" {_LARGEST_R_HAT:g})"
         )
-        alarms.append(Alarm("chains-disagree", seen, "draw longer chains"))
+        remedy = (
+            "draw longer chains; if each stays in a mode of its own, take SMC or ParallelTempering"
+        )
+        alarms.append(Alarm("chains-disagree", seen, remedy))
     fewest = min(diagnostics["effective_draws"], diagnostics["effective_terms"])
     if fewest < _FEWEST_EFFECTIVE:
         seen = f"only {fewest:.0f} draws are effective (at least {_FEWEST_EFFECTIVE:g} needed)"

@@ -286,9 +286,12 @@ class TemperedPath(Path):
 
 
 def _between(base, gain, betas):
-    """log f_beta, where log f_1 may be -inf."""
+    """log f at inverse temperatures: log f_0 at the base also where log f_1 is -inf."""
+    nowhere = gain == -np.inf
+    if not nowhere.any():
+        return base + betas * gain
     with np.errstate(invalid="ignore"):
-        return np.where((betas == 0) & (gain == -np.inf), base, base + betas * gain)
+        return np.where((betas == 0) & nowhere, base, base + betas * gain)
 
 
 def check_ladder(ladder: ArrayLike) -> NDArray[np.float64]:

@@ -185,6 +185,7 @@ class GeometricPath(PointsPath):
         None  # of a subclass that knows its tails; None: they are measured
     )
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
+    base_chosen = ""  # which one base="auto" has chosen, for summaries
 
     def __init__(
         self,
@@ -353,6 +354,8 @@ class GeometricPath(PointsPath):
         shares = np.maximum(masses / masses.sum(), _LEAST_SHARE)
         path = copy.copy(self)
         path.base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
+        if self.base_chosen:
+            path.base_chosen = f"{self.base_chosen}, and Gaussians at regions that it missed"
         return path
 
     def _base_to_mix(self) -> Any:
@@ -482,20 +485,27 @@ class GeometricPath(PointsPath):
 
     def _gradients(self, state):
         inside = state.gain > -np.inf
+        if inside.all():
+            base, target = self._end_gradients(state)
+            return base, target - base
         base = np.zeros_like(state.position)
         target = np.zeros_like(state.position)
         if inside.any():
-            position = state.position[inside]
-            if self.value_and_grad is None:
-                slope = values_of("grad", self._target_gradient(position))
-            else:
-                slope = state.slope[inside]
-            # Leapfrog steps with any force are reversible, so that moves stay exact with none
-            # where the gradient is not finite.
-            slope = np.where(np.isfinite(slope), slope, 0.0)
-            target[inside] = _slope("grad", slope, position)
-            base[inside] = _slope("grad_base", self._base_gradient(position), position)
+            base[inside], target[inside] = self._end_gradients(self.take(state, inside))
         return base, target - base
+
+    def _end_gradients(self, state):
+        """The gradients of log f_0 and of log f_1, both (n, d), where neither density is 0."""
+        position = state.position
+        if self.value_and_grad is None:
+            slope = values_of("grad", self._target_gradient(position))
+        else:
+            slope = state.slope
+        # Leapfrog steps with any force are reversible, so that moves stay exact with none
+        # where the gradient is not finite.
+        slope = np.where(np.isfinite(slope), slope, 0.0)
+        base = _slope("grad_base", self._base_gradient(position), position)
+        return base, _slope("grad", slope, position)
 
     def _call(self, function, position):
         # A copy, in the same layout: a function may write to its argument.

@@ -168,6 +168,7 @@ def conclude(
         diagnostics=diagnostics,
         bias=bias,
         draws=run.draws,
+        base=run.base,
     )
     return Reading(result, curve)
 

@@ -72,6 +72,8 @@ class PartitionResult(Readable):
         of what reads their runs. None with rows: fit on ``path.row(t)`` for those of row t. None in
         the result that a model keeps.
 
+    base : str
+        Which base the path has chosen by itself; empty where it was given.
     described : dict
         What the diagnostics mean, a `Diagnostic` by name: what a summary says, and the dimensions
         of arrays.
@@ -107,6 +109,7 @@ class PartitionResult(Readable):
     diagnostics: dict[str, Any] = field(default_factory=dict)
     bias: Any = 0.0
     draws: Draws | None = None
+    base: str = ""
     described: dict[str, Diagnostic] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

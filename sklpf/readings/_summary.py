@@ -41,6 +41,8 @@ def in_rows(result: Any) -> list[tuple[str, str]]:
         rows.append(("rows that converged", f"{int(np.sum(own))} of {len(own)}"))
     rows += [("statement", result.statement), ("converged", "yes" if result.converged else "no")]
     rows += [("", reason) for reason in result.reasons]
+    if result.base:
+        rows.append(("base", result.base))
     rows.append(("cost", _cost(result)))
     if result.ladder is not None:
         rows.append(("levels", str(len(result.ladder))))

@@ -17,7 +17,7 @@ from sklpf.paths import Completion
 from sklpf.paths._base import concatenate, n_chains
 from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
-from sklpf.runs._plan import check_finite, equal_blocks, segments
+from sklpf.runs._plan import check_finite, equal_blocks, running_log_partition, segments
 from sklpf.runs._run import Run
 
 _LARGEST_BLOCK = 32
@@ -112,6 +112,7 @@ def _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=
         memory = transition.init(path, state, Stream(key, int(first[block])).aside())
         return state, memory, np.zeros(blocks[block]), np.empty(0)
 
+    tells = order[0] == 0 and path.base_log_partition is not None  # on the way up
     carries = run_segments(
         begin,
         functools.partial(_advance, path, transition, key, first, order, bounds, reverse),
@@ -120,12 +121,19 @@ def _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="reverse" if reverse else "anneal",
+        so_far=functools.partial(_so_far, path, order, bounds) if tells else None,
     )
     states, _, log_weights, accepted = zip(*carries)
     rates = np.repeat(np.sum(accepted, axis=0) / (n * np.diff(bounds)), np.diff(bounds))
     return Arrivals(
         np.concatenate(log_weights), concatenate(states), None if np.isnan(rates).any() else rates
     )
+
+
+def _so_far(path, order, bounds, segment, carries) -> str:
+    """log Z of the level that forward chains have reached, with its standard error."""
+    log_weights = np.concatenate([carry[2] for carry in carries])
+    return running_log_partition(path, int(order[bounds[segment + 1]]), log_weights)
 
 
 def _from_starts(path, key, starts, n_chains_per_start, first, n):

@@ -13,7 +13,7 @@ from scipy.special import expit, log_softmax
 from sklpf._utils.limits import MAX_EXPONENT, RECORD_EVERY
 from sklpf._utils.random import REDRAW, SWAP
 from sklpf.paths import Derivatives
-from sklpf.paths._base import n_chains
+from sklpf.paths._base import TemperedPath, n_chains
 from sklpf.paths._capabilities import has
 
 
@@ -106,6 +106,7 @@ def exchange(
     summaries = np.zeros((len(levels), 2, path.summary(path.take(state, [0])).shape[1]))
     trips = np.zeros(len(levels), dtype=np.int64)
     records = Records(path, state)
+    pairs = np.arange(n_levels - 1)
     for t in range(n_scans):
         now = stream.at(stream.step + t)
         state, memory = transition.move(path, state, memory, levels.ravel(), now)
@@ -115,19 +116,17 @@ def exchange(
             add_derivatives(path, state, levels.ravel(), level_sums, ladder_of)
         if stride and now.step % stride == 0:
             records.add(path.log_f_ladder(state), slopes(path, state), levels.ravel())
-        here = path.log_f(state, levels.ravel())
-        up = path.log_f(state, np.minimum(levels + 1, n_levels - 1).ravel()) - here
-        down = path.log_f(state, np.maximum(levels - 1, 0).ravel()) - here
+        up, down = _to_neighbours(path, state, levels.ravel())
         chain_at = np.argsort(levels, axis=1)
         u = up.reshape(levels.shape)[rows, chain_at[:, :-1]]
         r = down.reshape(levels.shape)[rows, chain_at[:, 1:]]
         accept = np.exp(np.minimum(0, u + r))
         forward, reverse = np.minimum(u - shift, MAX_EXPONENT), np.minimum(r + shift, MAX_EXPONENT)
-        pair_sums += np.stack(
-            [expit(forward), expit(reverse), np.exp(forward), np.exp(reverse), 1 - accept], axis=2
-        )
+        terms = expit(forward), expit(reverse), np.exp(forward), np.exp(reverse), 1 - accept
+        for i, term in enumerate(terms):
+            pair_sums[:, :, i] += term
         uniforms = now.uniform(levels.size, SWAP).reshape(levels.shape)[rows, chain_at[:, :-1]]
-        odd = (np.arange(n_levels - 1) + now.step) % 2 == 1
+        odd = (pairs + now.step) % 2 == 1
         ladder, k = np.nonzero((uniforms < accept) & ~odd)
         levels[ladder, chain_at[ladder, k]] += 1
         levels[ladder, chain_at[ladder, k + 1]] -= 1
@@ -145,6 +144,17 @@ def exchange(
         trips=trips,
         **records.arrays,
     )
+
+
+def _to_neighbours(path, state, levels):
+    """What log f of every chain gains on the level above, and on the one below, both (n,)."""
+    above = np.minimum(levels + 1, len(path.ladder) - 1)
+    below = np.maximum(levels - 1, 0)
+    if type(path).log_f is TemperedPath.log_f:  # which takes all levels at once
+        here, up, down = path.log_f(state, np.stack([levels, above, below]))
+    else:
+        here, up, down = (path.log_f(state, at) for at in (levels, above, below))
+    return up - here, down - here
 
 
 def temper(

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.tables import with_error
 from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._ladders import respace
 from sklpf.runs import _programs as programs
 from sklpf.runs._history import NO_ROUNDS
+from sklpf.uncertainty import log_mean_exp
 
 ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
 _PILOT_SHARE = 20  # a pilot has so many times fewer levels
@@ -58,6 +60,17 @@ def doubling(n: int, shortest: int) -> list[int]:
         lengths.append(n - n // 2)
         n //= 2
     return [n, *lengths[::-1]]
+
+
+def running_log_partition(path: Any, level: int, log_weights: NDArray) -> str:
+    """log Z of a level with its standard error, from independent log weights on the way (n,)."""
+    n = len(log_weights)
+    log_mean = float(log_mean_exp(log_weights))
+    with np.errstate(invalid="ignore"):  # all weights may be 0
+        relative = np.exp(log_weights - log_mean)
+    std_error = float(np.std(relative) / np.sqrt(max(n - 1, 1)))
+    value = with_error(path.base_log_partition + log_mean, std_error)
+    return f"log Z = {value} at inverse temperature {path.ladder[level]:.2g}"
 
 
 def check_finite(log_terms: NDArray, allow_zero: bool = False) -> NDArray:

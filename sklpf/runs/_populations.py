@@ -16,7 +16,7 @@ from sklpf._utils.random import REDRAW, Stream
 from sklpf.paths._base import n_chains, take
 from sklpf.runs import _programs as programs
 from sklpf.runs._plain import weighted_summaries
-from sklpf.runs._plan import check_finite, equal_blocks, segments
+from sklpf.runs._plan import check_finite, equal_blocks, running_log_partition, segments
 from sklpf.runs._resampling import systematic
 from sklpf.runs._run import Run
 from sklpf.runs._waste_free import waste_free_fall, waste_free_step
@@ -113,6 +113,7 @@ def climb(
         memory = transition.init(path, state, stream.aside())
         return Population(state, memory, np.zeros(n), np.zeros(()), np.arange(n), np.empty((0, 4)))
 
+    tells = path.base_log_partition is not None and n_populations > 1  # not of a pilot
     return run_segments(
         begin,
         functools.partial(_advance, path, transition, key, resample_at, chain_length, bounds),
@@ -121,7 +122,14 @@ def climb(
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         stage="populations",
+        so_far=functools.partial(_so_far, path, bounds) if tells else None,
     )
+
+
+def _so_far(path, bounds, segment, populations) -> str:
+    """log Z of the level that populations have reached, with its standard error."""
+    log_means = [each.log_mean + log_mean_exp(each.log_weights) for each in populations]
+    return running_log_partition(path, int(bounds[segment + 1]), np.array(log_means))
 
 
 def _advance(

@@ -42,6 +42,8 @@ class Run(Fields):
         Size of the rounding errors of log_f in nats, where the path names one.
     first_ratio : MeanWeight or None
         log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
+    base : str
+        Which base was chosen by itself; empty where it was given.
     known : tuple of Alarm
         What was found against the path before anything was sampled.
     draws : Draws or None
@@ -59,6 +61,7 @@ class Run(Fields):
     bound: NDArray[np.float64] | None = None
     log_f_rounding: float = 0.0
     first_ratio: MeanWeight | None = None
+    base: str = ""
     known: tuple[Alarm, ...] = ()
     draws: Draws | None = None
     regions: Regions | None = None

@@ -126,24 +126,22 @@ class HMC(TunedTransition):
         return moved_density(path, self, HMCMove, int(self.n_leapfrog), half_life)
 
     def move(self, path, state, memory, levels, stream, reverse=False):
-        pilot = self.frozen
-        betas = path.ladder[levels]
-        step = pilot.step(betas)[:, np.newaxis]
+        steps = self.steps_at(path.ladder)
+        step = steps.step_sizes[levels]
+        root = steps.root(levels)
         if reverse:
             memory = self._refresh(memory, step, stream)
-        state, memory = self._trajectory(
-            path, state, memory, levels, betas[:, np.newaxis], step, pilot, stream
-        )
+        state, memory = self._trajectory(path, state, memory, levels, step, root, stream)
         return state, memory if reverse else self._refresh(memory, step, stream)
 
-    def _trajectory(self, path, state, memory, levels, betas, step, pilot, stream):
+    def _trajectory(self, path, state, memory, levels, step, root, stream):
         """Follow the dynamics, turn around, and accept or stay; it is its own reversal."""
         velocity, base, gain, accepted = memory
         here = state
         pace = velocity
         slopes = (base, gain)
         lost = np.zeros(len(levels), dtype=bool)
-        root = pilot.root(betas[:, 0])
+        betas = path.ladder[levels][:, np.newaxis]
         for _ in range(self.n_leapfrog):
             pace = pace + _kick(step / 2 * root(slopes[0] + betas * slopes[1], transpose=True))
             old = path.position(here)

@@ -54,25 +54,14 @@ class Pilot(NamedTuple):
         """
         return self._between(self.roots, betas)
 
-    def root(self, betas: NDArray[np.float64]) -> Callable[..., NDArray]:
-        """A function of velocities (n, d): root @ velocity of every chain; with ``transpose=True``
-        root.T @ it.
-        """
+    def at(self, ladder: NDArray[np.float64]) -> LevelSteps:
+        """Step sizes and roots at all levels of a ladder (K,)."""
+        step_sizes = self.step(ladder)[:, np.newaxis]
         if self.roots.ndim == 2:
-            scales = self.scales(betas)
-            return lambda velocity, transpose=False: scales * velocity
-        knots = np.searchsorted(self.betas, betas, side="right") - 1
-        sizes = self._between(self.sizes, betas) / self.sizes[knots]
-
-        def apply(velocity, transpose=False):
-            out = np.empty_like(velocity)
-            for knot in np.unique(knots):
-                chosen = knots == knot
-                root = self.roots[knot]
-                out[chosen] = velocity[chosen] @ (root if transpose else root.T)
-            return sizes * out
-
-        return apply
+            return LevelSteps(ladder, step_sizes, self.scales(ladder))
+        knots = np.searchsorted(self.betas, ladder, side="right") - 1
+        sizes = self._between(self.sizes, ladder) / self.sizes[knots]
+        return LevelSteps(ladder, step_sizes, sizes, knots, self.roots)
 
     def _between(self, scales, betas):
         """Scales (J, m) at some inverse temperatures: precisions are linear in between, as a
@@ -83,6 +72,34 @@ class Pilot(NamedTuple):
         width = np.where(upper > lower, self.betas[upper] - self.betas[lower], 1.0)
         share = ((betas - self.betas[lower]) / width)[:, np.newaxis]
         return ((1 - share) * scales[lower] ** -2.0 + share * scales[upper] ** -2.0) ** -0.5
+
+
+class LevelSteps(NamedTuple):
+    """Step sizes and roots at the K levels of a ladder, as chains at these look them up."""
+
+    ladder: NDArray[np.float64]  # (K,)
+    step_sizes: NDArray[np.float64]  # (K, 1)
+    scales: NDArray[np.float64]  # (K, 1) or (K, d); of matrices what they are multiplied by
+    knots: NDArray[np.int64] | None = None  # (K,): which of the matrices
+    matrices: NDArray[np.float64] | None = None  # (J, d, d)
+
+    def root(self, levels: NDArray[np.int64]) -> Callable[..., NDArray]:
+        """A function of velocities (n, d): root @ velocity of every chain; with ``transpose=True``
+        root.T @ it.
+        """
+        scales = self.scales[levels]
+        if self.knots is None or self.matrices is None:
+            return lambda velocity, transpose=False: scales * velocity
+        knots = self.knots[levels]
+        groups = [(np.flatnonzero(knots == k), self.matrices[k]) for k in np.unique(knots)]
+
+        def apply(velocity, transpose=False):
+            out = np.empty_like(velocity)
+            for chains, matrix in groups:
+                out[chains] = velocity[chains] @ (matrix if transpose else matrix.T)
+            return scales * out
+
+        return apply
 
 
 def _fixed(step_size: float) -> Pilot:
@@ -305,6 +322,24 @@ class TunedTransition(Transition):
                 f"{type(self).__name__} must be tuned before it moves: call tune(path, key)"
             )
         return _fixed(self.step_size)
+
+    def steps_at(self, ladder: NDArray[np.float64]) -> LevelSteps:
+        """Return step sizes and roots at the levels of a ladder, computed once for each ladder.
+
+        Parameters
+        ----------
+        ladder : ndarray of shape (K,)
+            Of the path that is moved on.
+
+        Returns
+        -------
+        LevelSteps
+        """
+        known = self.__dict__.get("level_steps_")
+        if known is None or known.ladder is not ladder:
+            known = self.frozen.at(ladder)
+            self.__dict__["level_steps_"] = known
+        return known
 
     def with_pilot(self, pilot: Pilot) -> TunedTransition:
         """Return the move with these step sizes and scales, or with its own step size where one was

@@ -87,11 +87,10 @@ class RandomWalk(TunedTransition):
         return moved_density(path, self, RandomWalkMove)
 
     def move(self, path, state, memory, levels, stream, reverse=False):
-        pilot = self.frozen
-        betas = path.ladder[levels]
+        steps = self.steps_at(path.ladder)
         old = path.position(state)
         velocity = stream_normals(stream, np.empty_like(old))
-        step = pilot.step(betas)[:, np.newaxis] * pilot.root(betas)(velocity)
+        step = steps.step_sizes[levels] * steps.root(levels)(velocity)
         position, _ = reflect(path.bounds, old + step, step)
         proposal = path.at(position)
         with np.errstate(invalid="ignore"):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from sklpf import HAIS, HMC, BridgeSampling, Gaussian
+from sklpf import HAIS, HMC, SMC, BridgeSampling, Gaussian
 from sklpf.interop import from_numpyro, from_prior_transform, from_pymc, from_stan
 from sklpf.interop._stan_program import without_prior
 
@@ -416,6 +416,15 @@ def test_bases(caplog):
             from_stan(model, base=wrong)
     with pytest.raises(ValueError, match="5 draws are too few"):
         from_stan(model, base=points[:5])
+
+    smc = SMC(n_temperatures=20, random_state=0)
+    chosen = "a Gaussian at the mode of the posterior"
+    assert smc.fit(at_mode).result_.base == smc.run_.base == chosen
+    lines = smc.result_.summary().splitlines()
+    assert [line.split(maxsplit=1)[1] for line in lines if line.startswith("  base ")] == [chosen]
+    given = from_stan(model, base=Gaussian(at_mode.base.mean, at_mode.base.covariance))
+    assert smc.fit(given).result_.base == ""
+    assert "\n  base " not in smc.result_.summary()
 
     transformed = from_prior_transform(lambda x: -x @ x, lambda u: u, 8, base=points)
     np.testing.assert_allclose(transformed.base.mean, points.mean(axis=0), atol=1e-12)

@@ -6,7 +6,7 @@ z-bounds: 4 standard errors is a false-alarm rate of 6e-5 a comparison; seeds ar
 import numpy as np
 import pytest
 from convergence import may_not_converge
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtri
 
 from sklpf import (
     HAIS,
@@ -18,6 +18,7 @@ from sklpf import (
     ProductOfExperts,
     Uniform,
 )
+from sklpf.interop import from_prior_transform
 from sklpf.models._density_ratio_path import DensityRatioPath
 from sklpf.paths import LocalMasses, Stream, stream_key
 from sklpf.paths._capabilities import has
@@ -246,3 +247,23 @@ def test_a_narrow_mode_in_a_box_raises_the_alarm():
     assert not smc.converged_
     centre = smc.result_.diagnostics["missed_region"]
     np.testing.assert_allclose(centre, -2, atol=0.05)
+
+
+def test_climbs_that_end_on_a_steep_slope_do_no_harm():
+    """Curvatures there differ by more than rounding errors allow: a linear regression with an
+    unknown scale, from its prior in normal coordinates.
+    """
+    rng = np.random.default_rng(6)
+    A = np.c_[np.ones(40), rng.normal(size=(40, 4))]
+    y = A @ rng.normal(size=5) + 0.5 * rng.normal(size=40)
+
+    def log_likelihood(z):
+        standardised = (y - 5 * z[:, :5] @ A.T) * np.exp(-2 * z[:, 5:])
+        return np.sum(-(standardised**2) / 2 - 2 * z[:, 5:] - np.log(2 * np.pi) / 2, axis=1)
+
+    path = from_prior_transform(log_likelihood, ndtri, 6, vectorized=True)
+    for key in range(3):
+        regions = path.regions(stream(key))
+        log_z = -48.374  # by quadrature over log sigma
+        masses = np.exp(regions.log_masses.mean(axis=1) - log_z)
+        assert np.all((masses >= 0) & (masses < 1.1))

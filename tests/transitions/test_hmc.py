@@ -76,10 +76,8 @@ class NotReversed(HMC):
 
 
 class NoKineticEnergy(HMC):
-    def _trajectory(self, path, state, memory, levels, betas, step, pilot, stream):
-        new, moved = super()._trajectory(
-            path, state, memory, levels, betas, step, pilot, Certain(stream)
-        )
+    def _trajectory(self, path, state, memory, levels, step, root, stream):
+        new, moved = super()._trajectory(path, state, memory, levels, step, root, Certain(stream))
         log_accept = path.log_f(new, levels) - path.log_f(state, levels)
         accept = np.log(stream.uniform(len(levels), ACCEPT)) < log_accept
         kept = [choose(accept, a, b) for a, b in zip(moved[:3], memory[:3])]
@@ -87,8 +85,8 @@ class NoKineticEnergy(HMC):
 
 
 class AlwaysAccepts(HMC):
-    def _trajectory(self, path, state, memory, levels, betas, step, pilot, stream):
-        return super()._trajectory(path, state, memory, levels, betas, step, pilot, Certain(stream))
+    def _trajectory(self, path, state, memory, levels, step, root, stream):
+        return super()._trajectory(path, state, memory, levels, step, root, Certain(stream))
 
 
 class TooMuchNoise(HMC):
@@ -98,9 +96,9 @@ class TooMuchNoise(HMC):
 
 
 class StepByPosition(HMC):
-    def _trajectory(self, path, state, memory, levels, betas, step, pilot, stream):
+    def _trajectory(self, path, state, memory, levels, step, root, stream):
         step = step / (1 + np.abs(path.position(state)[:, :1]))
-        return super()._trajectory(path, state, memory, levels, betas, step, pilot, stream)
+        return super()._trajectory(path, state, memory, levels, step, root, stream)
 
 
 @pytest.mark.parametrize(
@@ -155,8 +153,8 @@ def test_no_reflection_is_an_error(monkeypatch):
 def trajectory(path, move, state, velocity, level=3):
     """One trajectory of every chain, always accepted; its velocity is turned around."""
     n = len(velocity)
-    levels, pilot = np.full(n, level), move.frozen
-    betas = path.ladder[levels]
+    levels = np.full(n, level)
+    steps = move.steps_at(path.ladder)
     memory = velocity, *path.gradients(state), np.zeros(n)
     certain = Certain(Stream(KEY))
     state, memory = move._trajectory(
@@ -164,9 +162,8 @@ def trajectory(path, move, state, velocity, level=3):
         state,
         memory,
         levels,
-        betas[:, np.newaxis],
-        pilot.step(betas)[:, np.newaxis],
-        pilot,
+        steps.step_sizes[levels],
+        steps.root(levels),
         certain,
     )
     return state, memory[0]

@@ -1,0 +1,209 @@
+"""RunDisplay: what a run has done on its way from the base to the target."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+
+from sklpf.display._drawing import Display, last_step, title_of, width
+from sklpf.readings import read
+from sklpf.runs import PopulationRun, Run
+
+
+class RunDisplay(Display):
+    """Levels, acceptance, weights and regions of a run.
+
+    A panel for each of these that the run has: the inverse temperatures of its levels; the
+    acceptance rate of its moves, or of swaps, at each level; its weights (of populations the
+    effective number of particles at every level, as a share; of annealed chains a histogram of the
+    log weights at the target); and, for each region of the target whose mass is known, its mass
+    beside its share of the run's draws. A region whose mass exceeds its share was missed.
+
+    Parameters
+    ----------
+    ladder : ndarray of shape (K,)
+        Inverse temperatures.
+    acceptance : ndarray of shape (K,) or None, default=None
+        Acceptance rate of the moves at every level, NaN where none was made.
+    swaps : ndarray of shape (K - 1,) or None, default=None
+        Acceptance rate of the swaps between neighbouring levels.
+    effective_shares : ndarray of shape (G, K) or None, default=None
+        Effective number of particles of every population, as a share of all of these.
+    log_weights : ndarray of shape (n,) or None, default=None
+        Of the chains at the target.
+    region_masses : ndarray of shape (R,) or None, default=None
+        The part of Z in every region, known apart from the run.
+    region_shares : ndarray of shape (R,) or None, default=None
+        The weighted share of the run's draws in every region.
+    name : str or None, default=None
+        Of the estimator, for the title.
+
+    Attributes
+    ----------
+    ax_, axes_, figure_
+        The first panel, all of them, and their figure, once drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf import SMC, Gaussian, GeometricPath
+    >>> from sklpf.display import RunDisplay
+    >>> path = GeometricPath(lambda x: -np.sum(x**4, axis=1), base=Gaussian([0.0, 0.0], 1.0))
+    >>> display = RunDisplay.from_run(SMC(n_temperatures=20, random_state=0).fit(path).run_)
+    >>> len(display.region_masses)
+    1
+    """
+
+    def __init__(
+        self,
+        ladder,
+        *,
+        acceptance=None,
+        swaps=None,
+        effective_shares=None,
+        log_weights=None,
+        region_masses=None,
+        region_shares=None,
+        name: str | None = None,
+    ):
+        self.ladder = ladder
+        self.acceptance = acceptance
+        self.swaps = swaps
+        self.effective_shares = effective_shares
+        self.log_weights = log_weights
+        self.region_masses = region_masses
+        self.region_shares = region_shares
+        self.name = name
+
+    @classmethod
+    def from_run(cls, run, *, ax: Any = None) -> Self:
+        """Draw a run.
+
+        Parameters
+        ----------
+        run : Run
+            The `run_` of an estimator with levels, such as `AIS`, `SMC` or `ParallelTempering`.
+        ax : Axes, array-like of Axes or None, default=None
+            As in `plot`.
+
+        Returns
+        -------
+        display : RunDisplay
+
+        Raises
+        ------
+        TypeError
+            If `run` is none.
+        ValueError
+            If it has no levels.
+        """
+        if not isinstance(run, Run):
+            raise TypeError(
+                f"run must be the run_ of a fitted partition estimator, got {type(run).__name__}"
+            )
+        if run.ladder is None:
+            raise ValueError(
+                f"RunDisplay draws runs with levels, and this run of {run.sampler} has none"
+            )
+        result = read(run).result
+        found = result.diagnostics
+        drawn: dict[str, Any] = {name: found.get(name) for name in ("acceptance", "log_weights")}
+        if "rejection" in found:
+            drawn["swaps"] = 1 - found["rejection"]
+        if isinstance(run, PopulationRun):
+            drawn["effective_shares"] = found["effective_sizes"] / run.log_weights.shape[1]
+            drawn["log_weights"] = None
+        if run.draws is not None and run.regions is not None and len(run.regions.radii):
+            log_masses = run.regions.log_masses
+            n_estimates = log_masses.shape[1]
+            log_means = logsumexp(log_masses, axis=1) - np.log(n_estimates)
+            drawn["region_masses"] = np.exp(log_means - result.log_partition)
+            inside = run.regions.contain(run.draws.points)
+            drawn["region_shares"] = softmax(run.draws.log_weights) @ inside
+        return cls(run.ladder, **drawn, name=title_of(result)).plot(ax)
+
+    @classmethod
+    def from_estimator(cls, estimator, *, ax: Any = None) -> Self:
+        """Draw the run of a fitted partition estimator.
+
+        Parameters
+        ----------
+        estimator : PartitionEstimator
+            Fitted, with a `run_`. Models keep none.
+        ax : Axes, array-like of Axes or None, default=None
+            As in `plot`.
+
+        Returns
+        -------
+        display : RunDisplay
+
+        Raises
+        ------
+        TypeError
+            If it has no run.
+        ValueError
+            If the run has no levels; NotFittedError, which is one, if there is no run yet.
+        """
+        return cls.from_run(getattr(last_step(estimator), "run_", None), ax=ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, array-like of Axes or None, default=None
+            One, which is divided into panels, or as many as there are panels. None makes a figure.
+
+        Returns
+        -------
+        self
+        """
+        draw = [self._draw_levels]
+        if self.acceptance is not None or self.swaps is not None:
+            draw.append(self._draw_acceptance)
+        if self.effective_shares is not None or self.log_weights is not None:
+            draw.append(self._draw_weights)
+        if self.region_masses is not None:
+            draw.append(self._draw_regions)
+        panels = self._panels_in_a_row(ax, len(draw), (1 + 3.0 * len(draw), 3.5))
+        for method, axes in zip(draw, panels):
+            method(axes)
+            if width(axes) < 1.5:  # the labels of narrow panels would meet
+                axes.set_xlabel(axes.get_xlabel().replace(" ", "\n", 1))
+        if self.name is not None:
+            self.ax_.set_title(self.name, loc="left", fontsize="medium")
+        return self
+
+    def _draw_levels(self, axes):
+        marker = "." if len(self.ladder) <= 60 else None
+        axes.plot(np.arange(len(self.ladder)), self.ladder, marker=marker)
+        axes.set(xlabel="level", ylabel="inverse temperature")
+
+    def _draw_acceptance(self, axes):
+        if self.acceptance is not None:
+            axes.plot(self.ladder, self.acceptance, label="moves")
+        if self.swaps is not None:
+            axes.stairs(self.swaps, self.ladder, baseline=None, color="C1", label="swaps")
+        axes.set(xlabel="inverse temperature", ylabel="acceptance rate", ylim=(0, 1.05))
+        axes.legend()
+
+    def _draw_weights(self, axes):
+        if self.effective_shares is not None:
+            axes.plot(self.ladder, self.effective_shares.T, color="C0", linewidth=0.8, alpha=0.6)
+            axes.set(xlabel="inverse temperature", ylabel="effective share of particles")
+            axes.set_ylim(0, 1.05)
+            return
+        log_weights = np.ravel(self.log_weights)
+        finite = log_weights[np.isfinite(log_weights)]
+        axes.hist(finite - logsumexp(finite) + np.log(len(log_weights)), bins="auto")
+        axes.set(xlabel="log weight over the mean weight (nats)", ylabel="chains")
+
+    def _draw_regions(self, axes):
+        place = np.arange(1, len(self.region_masses) + 1)
+        axes.bar(place - 0.2, self.region_masses, width=0.4, label="mass")
+        axes.bar(place + 0.2, self.region_shares, width=0.4, label="share of draws")
+        axes.set(xlabel="region of the target", ylabel="share of Z")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.legend()

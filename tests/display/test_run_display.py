@@ -1,0 +1,90 @@
+"""RunDisplay: the panels show the run's arrays.
+
+z-bound: 4 standard errors of a share, a false-alarm rate of 6e-5 a comparison; seeds are fixed.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from convergence import may_not_converge
+from sklearn.exceptions import NotFittedError
+
+from sklpf import AIS, SMC, BridgeSampling, Gaussian, GeometricPath, ParallelTempering
+from sklpf.display import RunDisplay
+
+Z_BOUND = 4.0
+
+
+def log_two(x):
+    """0.3 N((-2, -2), .25 I) + 0.7 N((2, 2), .25 I)."""
+    heights = [-2 * np.sum((x - centre) ** 2, axis=1) - np.log(np.pi / 2) for centre in (-2, 2)]
+    return np.logaddexp(np.log(0.3) + heights[0], np.log(0.7) + heights[1])
+
+
+@pytest.fixture(scope="module")
+def path():
+    return GeometricPath(log_two, base=Gaussian([0.0, 0.0], 9.0))
+
+
+@pytest.fixture(scope="module")
+def smc(path):
+    return SMC(n_temperatures=20, random_state=0).fit(path)
+
+
+def labels(display):
+    return [axes.get_ylabel() for axes in display.axes_]
+
+
+def test_populations_show_acceptance_effective_shares_and_regions(smc):
+    display = RunDisplay.from_run(smc.run_)
+    assert labels(display) == [
+        "inverse temperature", "acceptance rate", "effective share of particles", "share of Z"
+    ]  # fmt: skip
+    (levels,) = display.axes_[0].lines
+    np.testing.assert_array_equal(levels.get_ydata(), smc.run_.ladder)
+    lines = display.axes_[2].lines
+    assert len(lines) == 10
+    shares = smc.run_.effective_sizes / 100
+    np.testing.assert_allclose([line.get_ydata() for line in lines], shares, rtol=1e-12)
+    heights = [bar.get_height() for bar in display.axes_[3].patches]
+    np.testing.assert_array_equal(heights, [*display.region_masses, *display.region_shares])
+
+
+def test_regions_have_the_mass_and_the_draws_of_the_modes(smc):
+    display = RunDisplay.from_run(smc.run_)
+    # An ellipsoid holds 95 % of its mode.
+    order = np.argsort(display.region_masses)
+    np.testing.assert_allclose(display.region_masses[order], [0.285, 0.665], rtol=0.1)
+    error = np.sqrt(0.25 / 100)  # at least 100 of the 1000 draws are independent
+    assert np.all(np.abs(display.region_shares - display.region_masses) < Z_BOUND * error)
+
+
+@may_not_converge()
+def test_tempering_shows_swaps_and_annealing_a_histogram(path):
+    tempering = ParallelTempering(4, 6, 128, random_state=0).fit(path)
+    display = RunDisplay.from_estimator(tempering)
+    rejection = tempering.result_.diagnostics["rejection"]
+    np.testing.assert_array_equal(display.swaps, 1 - rejection)
+    assert "share of Z" in labels(display)
+    ais = AIS(n_temperatures=50, n_chains=40, random_state=0).fit(path)
+    display = RunDisplay.from_estimator(ais)
+    place = labels(display).index("chains")
+    counted = sum(bar.get_height() for bar in display.axes_[place].patches)
+    assert counted == 40
+
+
+def test_one_axes_is_divided(smc):
+    axes = plt.subplots()[1]
+    assert len(RunDisplay.from_run(smc.run_, ax=axes).axes_) == 4
+    plt.close("all")
+
+
+def test_what_has_no_run_or_no_levels_is_refused(smc):
+    with pytest.raises(TypeError, match="run must be the run_ of a fitted partition estimator"):
+        RunDisplay.from_run(smc.result_)
+    with pytest.raises(NotFittedError):
+        RunDisplay.from_estimator(SMC())
+    draws = np.random.default_rng(0).normal(size=(4, 200, 1))
+    bridge = BridgeSampling(random_state=0).fit(lambda x: -np.sum(x**2, axis=1) / 2, draws=draws)
+    with pytest.raises(ValueError, match="this run of BridgeSampling has none"):
+        RunDisplay.from_estimator(bridge)
