@@ -12,7 +12,7 @@ from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._ladders import respace
 from sklpf.runs import _programs as programs
-from sklpf.runs._history import NO_ROUNDS
+from sklpf.runs._run import NO_ROUNDS
 
 ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
 _PILOT_SHARE = 20  # a pilot has so many times fewer levels
