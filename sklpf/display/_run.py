@@ -50,8 +50,12 @@ class RunDisplay(Display):
     >>> import numpy as np
     >>> from sklpf import SMC, Gaussian, GeometricPath
     >>> from sklpf.display import RunDisplay
-    >>> path = GeometricPath(lambda x: -np.sum(x**4, axis=1), base=Gaussian([0.0, 0.0], 1.0))
-    >>> display = RunDisplay.from_run(SMC(n_temperatures=20, random_state=0).fit(path).run_)
+    >>> path = GeometricPath(
+    ...     lambda x: -np.sum(x**4, axis=1), base=Gaussian([0.0, 0.0], 1.0)
+    ... )
+    >>> display = RunDisplay.from_run(
+    ...     SMC(n_temperatures=20, random_state=0).fit(path).run_
+    ... )
     >>> len(display.region_masses)
     1
     """

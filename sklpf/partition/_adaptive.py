@@ -12,7 +12,7 @@ from sklpf.readings import PartitionResult, Reading
 from sklpf.readings._diagnostics import Diagnostic
 from sklpf.readings._rounds import ALL, at_target, pool_rounds
 from sklpf.runs._adaptive import GainRule, adapt
-from sklpf.runs._history import NO_ROUNDS
+from sklpf.runs._run import NO_ROUNDS
 from sklpf.runs._tempering import Adaptation
 
 # nats by which a frozen log Z_k may differ from the result: levels are then visited unevenly

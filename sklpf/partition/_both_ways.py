@@ -11,13 +11,19 @@ from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.paths._capabilities import require_base
 from sklpf.readings import Reading, conclude
 from sklpf.readings._bound import lower_bound
-from sklpf.readings._diagnostics import LOWER_BOUND, MOVES, PLAIN_BOUND, WEIGHTS, Diagnostic
+from sklpf.readings._diagnostics import (
+    LOWER_BOUND,
+    MOVES,
+    PLAIN_BOUND,
+    WEIGHTS,
+    Diagnostic,
+    round_diagnostics,
+)
 from sklpf.readings._weights import move_diagnostics, weight_alarms, weight_diagnostics
 from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.runs import AnnealingRun
 from sklpf.runs._annealing import anneal_down, anneal_up
 from sklpf.runs._draws import draws_of
-from sklpf.runs._history import round_diagnostics
 from sklpf.runs._plan import check_alive
 from sklpf.runs._resampling import systematic
 

@@ -35,8 +35,8 @@ from sklpf.readings._exchange import (
 from sklpf.runs import ExchangeRun
 from sklpf.runs._draws import MOST_DRAWS
 from sklpf.runs._exchange import Ladders, move_ladders, run_round, start_ladders
-from sklpf.runs._history import NO_ROUNDS, with_round
 from sklpf.runs._plan import check_ends, doubling, n_tuning_moves
+from sklpf.runs._run import NO_ROUNDS, with_round
 from sklpf.transitions import Transition
 
 _SHORTEST_ROUND = 16

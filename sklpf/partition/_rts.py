@@ -27,9 +27,9 @@ from sklpf.readings._rounds import (
 from sklpf.reweighting import Pooled
 from sklpf.runs import ContinuousRun, Run, TemperingRun
 from sklpf.runs._continuous import check_mass, temper_continuously
-from sklpf.runs._history import NO_ROUNDS
 from sklpf.runs._plan import doubling
 from sklpf.runs._rounds import START, run_round
+from sklpf.runs._run import NO_ROUNDS
 from sklpf.transitions import Transition
 
 _SHORTEST_ROUND = 8  # redraws of the first burn-in round

@@ -17,14 +17,23 @@ from sklpf.partition._walls import first_ratio
 from sklpf.paths._capabilities import require_base
 from sklpf.readings import Reading
 from sklpf.readings._bound import lower_bound
-from sklpf.readings._diagnostics import CURVE, LEVEL, PAIR, PLAIN_BOUND, ROUNDS, Diagnostic
-from sklpf.readings._rounds import ALL, N_GROUPS, judge, pool_rounds
-from sklpf.readings._tempering import read_tempering
+from sklpf.readings._continuous import judge_continuous
+from sklpf.readings._diagnostics import (
+    CURVE,
+    LEVEL,
+    PAIR,
+    PLAIN_BOUND,
+    ROUNDS,
+    Diagnostic,
+    round_diagnostics,
+)
+from sklpf.readings._reading import conclude, tol_alarms
+from sklpf.readings._rounds import ALL, N_GROUPS, judge, pool_rounds, started_from
 from sklpf.reweighting import Pooled
-from sklpf.runs import ExchangeRun, Round, Run, TemperingRun
-from sklpf.runs._history import with_round
+from sklpf.runs import ContinuousRun, ExchangeRun, Round, Run, TemperingRun
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._rounds import Setup, run_round
+from sklpf.runs._run import with_round
 from sklpf.runs._tempering import Adaptation, pool_groups
 
 _MOST_SWEEPS_PER_REDRAW = 3
@@ -102,7 +111,33 @@ class SimulatedTempering(PartitionEstimator):
 
     @classmethod
     def _reading(cls, run) -> Reading:
-        return read_tempering(run)
+        rao_blackwell = run.options.get("rao_blackwell", True)
+        if not isinstance(run, ContinuousRun):
+            verdict = judge(run.first, run.rounds, started_from(run), rao_blackwell)
+        elif rao_blackwell:
+            verdict = judge_continuous(run)
+        else:
+            raise ValueError(
+                "rao_blackwell must be True for a run with continuous beta: no beta is drawn twice"
+            )
+
+        log_partition = float(run.base_log_partition + verdict.curve[-1])
+        return conclude(
+            run,
+            "RTS" if rao_blackwell else "TS",
+            log_partition,
+            verdict.std_error,
+            verdict.degrees_of_freedom,
+            alarms=verdict.alarms
+            + tol_alarms(verdict.std_error, run.options["tol"], "raise max_sweeps"),
+            diagnostics={
+                **verdict.diagnostics,
+                "sweeps_per_redraw": run.sweeps_per_redraw,
+                **round_diagnostics(run, log_partition, verdict.std_error),
+            },
+            levels=run.base_log_partition + verdict.curve,
+            curve=verdict.pooled,
+        )
 
     def _as_path(self, path):
         if isinstance(path, ExchangeRun):

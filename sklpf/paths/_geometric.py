@@ -504,7 +504,7 @@ class GeometricPath(PointsPath):
         # Leapfrog steps with any force are reversible, so that moves stay exact with none
         # where the gradient is not finite.
         slope = np.where(np.isfinite(slope), slope, 0.0)
-        base = _slope("grad_base", self._base_gradient(position), position)
+        base = _slope("grad_base", values_of("grad_base", self._base_gradient(position)), position)
         return base, _slope("grad", slope, position)
 
     def _call(self, function, position):
@@ -694,12 +694,12 @@ def _name(function) -> str:
 
 
 def _log_base(base, position):
-    return _checked("the base's log_density", base.log_density(position), position)
+    name = "the base's log_density"
+    return _checked(name, values_of(name, base.log_density(position)), position)
 
 
 def _checked(name, values, position, hint=""):
     """Log densities (n,) or a ValueError that shows what can't be used."""
-    values = values_of(name, values)
     if values.shape != (len(position),):
         raise ValueError(
             f"{name} must give shape {(len(position),)} for as many points, got"
@@ -715,7 +715,6 @@ def _checked(name, values, position, hint=""):
 
 def _slope(name, values, position):
     """A gradient (n, d) or a ValueError that shows what can't be used."""
-    values = values_of(name, values)
     if values.shape != position.shape:
         raise ValueError(
             f"{name} must give shape {position.shape} for as many points, got {values.shape}"
@@ -737,7 +736,7 @@ def _check_gradient(name, of, gradient, log_density, points, steps) -> None:
     steps = steps[here]
     if not len(points):
         return
-    slopes = _slope(name, gradient(points), points) * steps
+    slopes = _slope(name, values_of(name, gradient(points)), points) * steps
     slope = slopes.sum(axis=1)
     size = np.sqrt(np.sum(slopes**2, axis=1))
     differences = []

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sklpf.runs import Run
+from sklpf.runs._run import with_round
 
 
 class Diagnostic(NamedTuple):
@@ -49,3 +54,14 @@ WEIGHTS = {
     "pareto_shape": Diagnostic("Pareto shape of the weights' tail (heavy from 0.7)", "low"),
 }
 LOWER_BOUND = {"lower_bound": Diagnostic("log Z is above, with 95 % certainty (nats)")}
+
+
+def round_diagnostics(run: Run, log_partition: float, std_error: float) -> dict[str, Any]:
+    """The estimate after every earlier round and at last the result's own, shape (R + 1,)."""
+    rounds = with_round(run.history, log_partition, std_error, run.n_sweeps)
+    values, errors, sweeps = rounds.T.copy()
+    return {
+        "round_log_partition": values,
+        "round_std_error": errors,
+        "round_sweeps": sweeps.astype(np.int64),
+    }

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf.readings._agreement import halves_alarms, modes_alarms
+from sklpf.readings._diagnostics import round_diagnostics
 from sklpf.readings._levels import first_pair
 from sklpf.readings._reading import Curve, Reading, conclude, tol_alarms
 from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.runs import ExchangeRun
-from sklpf.runs._history import round_diagnostics
 from sklpf.uncertainty import Difference, between_groups, difference, jackknife
 
 MOST_SHIFTED = (

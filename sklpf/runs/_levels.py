@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklpf._utils.random import stream_key
 from sklpf.reweighting import mean_weight
 from sklpf.runs._annealing import anneal_up
-from sklpf.runs._history import NO_ROUNDS, with_round
+from sklpf.runs._run import NO_ROUNDS, with_round
 
 _FEWEST_LEVELS = 10
 _FEWEST_CHAINS = 20

@@ -13,7 +13,7 @@ from sklpf.paths import LADDERS, make_ladder
 from sklpf.paths._base import concatenate
 from sklpf.paths._ladders import respace
 from sklpf.runs import _programs as programs
-from sklpf.runs._history import NO_ROUNDS
+from sklpf.runs._run import NO_ROUNDS
 from sklpf.uncertainty import log_mean_exp
 
 ADAPTIVE_LADDERS = (*LADDERS, "adaptive")

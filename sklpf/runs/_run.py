@@ -13,7 +13,9 @@ from sklpf._utils.tables import Fields
 from sklpf.paths import Regions
 from sklpf.reweighting import MeanWeight
 from sklpf.runs._draws import Draws
-from sklpf.runs._history import NO_ROUNDS
+
+# of a history, (0, 3)
+NO_ROUNDS = np.empty((0, 3))
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -65,3 +67,10 @@ class Run(Fields):
     known: tuple[Alarm, ...] = ()
     draws: Draws | None = None
     regions: Regions | None = None
+
+
+def with_round(
+    history: NDArray, log_partition: float, std_error: float, n_sweeps: int
+) -> NDArray[np.float64]:
+    """The history with one more round."""
+    return np.vstack([history, [log_partition, std_error, n_sweeps]])
