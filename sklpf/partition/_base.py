@@ -24,7 +24,7 @@ from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._tails import tail_alarms
 from sklpf.paths import GeometricPath, Path, Rebased
 from sklpf.paths._capabilities import has
-from sklpf.readings import Diagnostic, PartitionResult, Reading, read
+from sklpf.readings import Alarm, Diagnostic, PartitionResult, Reading, read
 from sklpf.readings._reading import SAMPLERS
 from sklpf.readings._regions import known_regions, missed_regions
 from sklpf.readings._summary import in_a_line
@@ -229,8 +229,13 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             missed = missed_regions(run.regions, run.draws, result.log_partition, result.std_error)
             if missed:
                 regions = run.regions.take([each.place for each in missed])
-                rebased = path.with_regions(regions)  # type: ignore[attr-defined]
-                run, result = self._second_try(rebased, seed, result)
+                try:
+                    rebased = path.with_regions(regions)  # type: ignore[attr-defined]
+                    run, result = self._second_try(rebased, seed, result)
+                except Exception as error:  # the first number, which took as long, is kept
+                    seen = f"a second try, from a base that covers it, failed: {error}"
+                    failed = Alarm("second-try-failed", seen, "give a base that covers the target")
+                    result = replace(result, alarms=(*result.alarms, failed))
         self.run_ = run
         return result
 

@@ -37,6 +37,9 @@ class Path:
         Densities in NumPy are several times faster with more at once.
     has_walls : bool
         log_f may be -inf: where the density is 0.
+    renews_base : bool
+        Tempering draws the chains at the base anew now and then: for a base whose parts moves may
+        not connect.
     ladder_cost : float
         Work of one `log_f_ladder` in sweeps; RTS spaces its redraws of levels by it.
     n_rows : int or None
@@ -81,6 +84,7 @@ class Path:
     n_moves_per_segment: int = 100
     n_chains_per_block: int | None = None
     has_walls: bool = False
+    renews_base: bool = False
     ladder_cost: float = 1.0
     n_rows: int | None = None
     gibbs_is_reversible: bool = True

@@ -261,6 +261,11 @@ class GeometricPath(PointsPath):
         )
 
     @property
+    def renews_base(self) -> bool:  # type: ignore[override]
+        """Whether the base has parts that moves may not connect."""
+        return isinstance(self.base, Mixture)
+
+    @property
     def base_log_partition(self) -> float | None:  # type: ignore[override]
         """0.0 where the base is normalised, else None."""
         return 0.0 if self.base.normalised else None

@@ -18,12 +18,19 @@ from sklpf.paths._base import concatenate, take
 from sklpf.paths._capabilities import has
 from sklpf.runs import _programs as programs
 from sklpf.runs._draws import Draws, has_points, joined, no_draws, pieces, points_of
-from sklpf.runs._plan import check_finite, draw_alive, segments, side_by_side
+from sklpf.runs._plan import (
+    check_finite,
+    draw_alive,
+    segments,
+    side_by_side,
+    with_base_renewed,
+)
 from sklpf.runs._samples import LevelRun, Samples, fewest_columns, linear_vectors
 
 _SHORTEST_PAUSE = (
     64  # scans between two draws: each interrupts the compiled program, for some 100 us
 )
+_RENEW_EVERY = 64  # scans from one draw of the base to the next, where a path asks for them
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -278,7 +285,8 @@ def _advance(
     part = int(bounds[segment] >= half)
     records = []
     at_target = []
-    for begin, end in pieces(bounds[segment], bounds[segment + 1], pause):
+    length = _RENEW_EVERY if path.renews_base else pause
+    for begin, end in pieces(bounds[segment], bounds[segment + 1], length):
         stream = Stream(key, int(first[block]) * len(path.ladder), first_scan + begin)
         standing = carry.state, carry.memory, carry.levels, carry.ends
         left = programs.exchange(path, transition, *standing, shift, end - begin, stream, stride)
@@ -298,6 +306,10 @@ def _advance(
             chains = np.flatnonzero(left.levels == len(path.ladder) - 1)
             ladders = first[block] + chains // len(path.ladder)
             at_target.append((path.take(left.state, chains), ladders))
+        if path.renews_base:
+            standing = carry.state, carry.memory, carry.levels
+            state, memory = with_base_renewed(path, transition, *standing, stream.aside())
+            carry = carry._replace(state=state, memory=memory)
 
     carry = carry._replace(pair_sums=pair_sums, level_sums=level_sums)
     if records:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklpf._utils.random import Stream, stream_key
 from sklpf._utils.tables import with_error
 from sklpf.paths import LADDERS, make_ladder
-from sklpf.paths._base import concatenate
+from sklpf.paths._base import concatenate, take
 from sklpf.paths._ladders import respace
 from sklpf.runs import _programs as programs
 from sklpf.runs._run import NO_ROUNDS
@@ -185,3 +185,18 @@ def pilot_spread(path, transition, n_chains, key):
         check_alive(increments)
         spread[k] = increments[increments > -np.inf].std()
     return spread
+
+
+def with_base_renewed(path, transition, state, memory, levels, stream) -> tuple[Any, tuple]:
+    """State and memory of chains of which those at the base were drawn anew from it."""
+    at_base = np.flatnonzero(levels == 0)
+    if len(at_base) == 0:
+        return state, memory
+    fresh = path.sample_base(len(at_base), stream)
+    fresh_memory = transition.init(path, fresh, stream.aside())
+    index = np.arange(len(levels))
+    index[at_base] = len(levels) + np.arange(len(at_base))
+    return (
+        path.take(concatenate([state, fresh]), index),
+        take(concatenate([memory, fresh_memory]), index),
+    )

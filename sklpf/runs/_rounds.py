@@ -17,12 +17,19 @@ from sklpf.paths._capabilities import has
 from sklpf.reweighting import MeanWeight
 from sklpf.runs import _programs as programs
 from sklpf.runs._draws import Draws, has_points, joined, no_draws, pieces, points_of
-from sklpf.runs._plan import check_finite, draw_alive, segments, side_by_side
+from sklpf.runs._plan import (
+    check_finite,
+    draw_alive,
+    segments,
+    side_by_side,
+    with_base_renewed,
+)
 from sklpf.runs._samples import fewest_columns
 from sklpf.runs._tempering import Round
 
 START, LEVELS, PILOT, RESAMPLE, _ROUND = range(1, 6)  # what random streams are for
 _LOOKED_AT = 2000  # states of a round that may become draws
+_RENEW_EVERY = 8  # redraws from one draw of the base to the next, where a path asks for them
 _LOWEST = -1300.0  # log of the smallest sum of q(k | x) that is told from 0
 
 
@@ -213,7 +220,10 @@ def _advance(
     part = int(bounds[segment] >= half)
     records = []
     states = []
-    for begin, end in pieces(bounds[segment], bounds[segment + 1], pause):
+    renews = setup.path.renews_base and setup.first_ratio is None
+    length = stride * -(-_RENEW_EVERY // stride) if renews else pause
+    for begin, end in pieces(bounds[segment], bounds[segment + 1], length):
+        stream = setup.stream(_ROUND, blocks[block][0], begin * setup.sweeps_per_redraw + 1, *name)
         left = programs.temper(
             setup.path,
             setup.transition,
@@ -224,7 +234,7 @@ def _advance(
             end - begin,
             setup.sweeps_per_redraw,
             stride,
-            setup.stream(_ROUND, blocks[block][0], begin * setup.sweeps_per_redraw + 1, *name),
+            stream,
             first - first[0],
         )
         more_q = check_finite(left.log_q_sums, allow_zero=True)
@@ -241,6 +251,12 @@ def _advance(
         records.append((left.vectors, left.vector_levels, left.slopes))
         if pause:
             states.append(left.state)
+        if renews:
+            standing = carry.state, carry.memory, carry.levels
+            state, memory = with_base_renewed(
+                setup.path, setup.transition, *standing, stream.aside()
+            )
+            carry = carry._replace(state=state, memory=memory)
 
     carry = carry._replace(
         log_q_sums=log_q_sums, counts=counts, level_sums=level_sums, pair_sums=pair_sums

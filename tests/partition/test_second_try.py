@@ -7,7 +7,18 @@ import pytest
 from scipy.special import logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, HAIS, SMC, Gaussian, GeometricPath, ParallelTempering
+from sklpf import (
+    AIS,
+    HAIS,
+    RTS,
+    SAMS,
+    SMC,
+    Gaussian,
+    GeometricPath,
+    Mixture,
+    ParallelTempering,
+    WangLandau,
+)
 
 DISTANCE = 14.0
 
@@ -69,11 +80,40 @@ def test_a_base_of_the_users_is_left_as_it_is():
 
 
 def test_what_reads_the_run_says_the_same():
-    # Replica exchange finds both peaks then, but changes between them too seldom, and says so.
-    with pytest.warns(ConvergenceWarning, match="ladders differ in their states"):
-        tempering = ParallelTempering(n_sweeps=512, random_state=0).fit(path(ours=True))
+    tempering = ParallelTempering(n_sweeps=512, random_state=0).fit(path(ours=True))
     assert tempering.result_.diagnostics["first_try"] == pytest.approx(np.log(0.25), abs=0.1)
-    with pytest.warns(ConvergenceWarning, match="ladders differ in their states"):
-        read = ParallelTempering().fit(tempering.run_)
+    read = ParallelTempering().fit(tempering.run_)
     assert read.log_partition_ == tempering.log_partition_
     assert read.result_.n_sweeps == tempering.result_.n_sweeps
+
+
+class Failing(GeometricPath):
+    base_is_ours = True
+
+    def with_regions(self, regions):
+        raise ValueError("no base at all")
+
+
+def test_a_second_run_that_fails_leaves_the_first_result():
+    given = path(ours=False)
+    failing = Failing(two_peaks, grad=slope, base=given.base)
+    with pytest.warns(ConvergenceWarning, match="a second try, .* failed: no base at all"):
+        fitted = AIS(random_state=0).fit(failing)
+    with pytest.warns(ConvergenceWarning, match="region"):
+        first = AIS(random_state=0).fit(given)
+    assert fitted.log_partition_ == first.log_partition_
+    assert fitted.run_.n_sweeps == first.run_.n_sweeps
+
+
+# ---- tempering from a mixture of parts far apart
+TEMPERING = [ParallelTempering, RTS, SAMS, WangLandau]
+
+
+@pytest.mark.parametrize("kind", TEMPERING, ids=lambda kind: kind.__name__)
+def test_chains_at_a_base_of_several_parts_are_drawn_anew(kind):
+    """Moves don't lead from one part to the other; 4 standard errors: false-alarm rate 6e-5."""
+    base = Mixture([Gaussian([0.0, 0.0], 1.5), Gaussian([DISTANCE, 0.0], 1.5)])
+    estimator = kind(random_state=1).fit(GeometricPath(two_peaks, grad=slope, base=base))
+    assert estimator.converged_
+    assert abs(estimator.log_partition_) < 4 * estimator.log_partition_std_error_
+    assert estimator.log_partition_std_error_ < 0.1
