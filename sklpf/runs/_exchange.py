@@ -30,7 +30,7 @@ from sklpf.runs._samples import LevelRun, Samples, fewest_columns, linear_vector
 _SHORTEST_PAUSE = (
     64  # scans between two draws: each interrupts the compiled program, for some 100 us
 )
-_RENEW_EVERY = 64  # scans from one draw of the base to the next, where a path asks for them
+_RENEW_EVERY = 16  # scans from one draw of the base to the next, where a path asks for them
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -303,12 +303,12 @@ def _advance(
         if len(left.vectors):
             records.append((left.vectors, left.slopes, left.vector_levels))
         if pause:
-            chains = np.flatnonzero(left.levels == len(path.ladder) - 1)
-            ladders = first[block] + chains // len(path.ladder)
-            at_target.append((path.take(left.state, chains), ladders))
+            top = np.flatnonzero(left.levels == len(path.ladder) - 1)
+            ladders = first[block] + top // len(path.ladder)
+            at_target.append((path.take(left.state, top), ladders))
         if path.renews_base:
-            standing = carry.state, carry.memory, carry.levels
-            state, memory = with_base_renewed(path, transition, *standing, stream.aside())
+            chains = carry.state, carry.memory, carry.levels
+            state, memory = with_base_renewed(path, transition, *chains, stream.aside())
             carry = carry._replace(state=state, memory=memory)
 
     carry = carry._replace(pair_sums=pair_sums, level_sums=level_sums)
