@@ -143,7 +143,7 @@ def test_a_sampler_is_judged_once(problem, monkeypatch):
         judged.append(run)
         return judge_continuous(run)
 
-    monkeypatch.setattr("sklpf.readings._tempering.judge_continuous", counted)
+    monkeypatch.setattr("sklpf.partition._simulated_tempering.judge_continuous", counted)
     integral = ThermodynamicIntegration(RTS(**SHORT), rule="continuous").fit(problem.path)
     assert len(judged) == 1
     again = ThermodynamicIntegration(rule="continuous").fit(integral.run_)
