@@ -26,7 +26,7 @@ from sklpf.paths import GeometricPath, Path, Rebased
 from sklpf.paths._capabilities import has
 from sklpf.readings import Alarm, Diagnostic, PartitionResult, Reading, read
 from sklpf.readings._reading import SAMPLERS
-from sklpf.readings._regions import known_regions, missed_regions
+from sklpf.readings._regions import FOR_SECOND_TRY, known_regions, missed_regions
 from sklpf.readings._summary import in_a_line
 from sklpf.runs import Run
 from sklpf.runs._plan import Plan, plan_run
@@ -226,7 +226,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         run = self._run(path, seed)
         result = self._read(run)
         if run.regions is not None and has(path, Rebased):
-            missed = missed_regions(run.regions, run.draws, result.log_partition, result.std_error)
+            missed = missed_regions(
+                run.regions, run.draws, result.log_partition, result.std_error, FOR_SECOND_TRY
+            )
             if missed:
                 regions = run.regions.take([each.place for each in missed])
                 try:
