@@ -17,8 +17,7 @@ from sklpf._utils import progress as _progress
 from sklpf._utils.parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf._utils.saving import Versioned
-from sklpf._utils.sklearn import CallbackSupportMixin
-from sklpf._utils.unfitted import FittedAttributes
+from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
 from sklpf._utils.warnings import warn
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._tails import tail_alarms

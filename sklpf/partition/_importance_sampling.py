@@ -17,7 +17,7 @@ from sklpf.partition._proposal import base_draws, proposing
 from sklpf.paths import Continuous, GibbsMove
 from sklpf.paths._capabilities import has
 from sklpf.readings import Reading, conclude
-from sklpf.readings._bound import lower_bound
+from sklpf.readings._alarms import lower_bound
 from sklpf.readings._weights import weight_alarms, weight_diagnostics
 from sklpf.reweighting import mean_weight
 from sklpf.runs import AnnealingRun

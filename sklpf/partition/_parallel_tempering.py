@@ -22,7 +22,7 @@ from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._ladders import respace
 from sklpf.readings import read
-from sklpf.readings._bound import lower_bound
+from sklpf.readings._alarms import lower_bound
 from sklpf.readings._diagnostics import CURVE, PAIR, PLAIN_BOUND, ROUNDS, Diagnostic
 from sklpf.readings._exchange import (
     MOST_SHIFTED,
@@ -268,13 +268,13 @@ class ParallelTempering(PartitionEstimator):
             if (
                 i + 1 == len(lengths)
                 and not repeated
-                and any(d.alarms(self.n_ladders) for d in differences(run))
+                and any(d.alarms(self.n_ladders) for d in differences(run, pair_ratios(run)))
             ):
                 # a second try, from where the ladders stand
                 lengths = [*lengths, n_scans]
                 repeated = True
             if i + 1 < len(lengths):
-                value = at_target(run)
+                value = at_target(run, pair_ratios(run))
                 history = with_round(history, *value, n_sweeps)
                 n_left = int(self.n_ladders) * len(path.ladder) * sum(lengths[i + 1 :])
                 round_done(f"round {i + 1} of {len(lengths)}", *value, n_sweeps, n_left)
@@ -298,7 +298,7 @@ class ParallelTempering(PartitionEstimator):
         """The path with the next round's levels, and the reference ratios of these."""
         path = ladders.path
         ratios = pair_ratios(run)(np.arange(self.n_ladders))
-        beyond = cut_off(run)
+        beyond = cut_off(run, ratios)
         if beyond.any():
             ratios = np.where(beyond, _rough_ratios(ladders, run, ratios), ratios)
         curve = np.r_[0, np.cumsum(ratios)]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
 from sklpf._utils.random import REDRAW, Stream, stream_key
+from sklpf._utils.sampling import systematic
 from sklpf.paths import Continuous
 from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
@@ -18,7 +19,6 @@ from sklpf.reweighting import mean_weight
 from sklpf.runs import _programs as programs
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import check_finite, plan_run
-from sklpf.runs._resampling import systematic
 from sklpf.runs._rounds import Setup, run_round
 from sklpf.transitions import default_move
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
