@@ -295,7 +295,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _plan(self, path: Path, seed: int, n_chains: int) -> Plan:
         """The path on its ladder, the move that is frozen for it, and the sweeps that this took."""
         transition = self._transition(path)
-        return plan_run(path, transition, self.ladder, self.n_temperatures, n_chains, seed, 0, TUNE)
+        return plan_run(path, transition, self.ladder, self.n_temperatures, n_chains, seed, TUNE)
 
     def _checkpoint(self, path: Path, seed: int) -> Checkpoint | None:
         """Files are named by all that the numbers depend on: path, parameters, seed and

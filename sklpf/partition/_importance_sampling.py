@@ -120,7 +120,7 @@ class ImportanceSampling(PartitionEstimator):
         return proposing(super()._as_path(path), self.proposal)
 
     def _plan(self, path, seed, n_chains) -> Plan:
-        return plan_run(path, self._transition(path), _TWO_LEVELS, 2, n_chains, seed, 0, TUNE)
+        return plan_run(path, self._transition(path), _TWO_LEVELS, 2, n_chains, seed, TUNE)
 
     def _sample(self, path, seed) -> AnnealingRun:
         if self.transition is not None or has(path, GibbsMove) or has(path, Continuous):

@@ -23,7 +23,7 @@ from sklpf.runs._rounds import Setup, run_round
 from sklpf.transitions import default_move
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 
-_PILOT, _TUNE, _ANNEAL, _FOLLOW = range(4)  # what random streams are for
+_TUNE, _ANNEAL, _FOLLOW = range(1, 4)  # what random streams are for; 0 is that of plan_run
 _N_GROUPS = 10
 _LEVELS_AT_ONCE = 5  # levels of the ladder from one resampling to the next
 _FEWEST = 0.5  # effective share of the particles after a single step
@@ -83,7 +83,7 @@ class Particles:
         base_log_partition = require_base(path, "The tracking of log Z")
         n = self.n_chains
         plan = plan_run(
-            path, default_move(path), "adaptive", self.n_temperatures, n, self.seed, _PILOT, _TUNE
+            path, default_move(path), "adaptive", self.n_temperatures, n, self.seed, _TUNE
         )
         self.path = plan.path
         self.transition = plan.transition
