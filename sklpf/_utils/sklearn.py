@@ -56,19 +56,6 @@ class Instance(HasMethods):
         return self.words
 
 
-__all__ = [
-    "AutoPropagatedCallback",
-    "CallbackSupportMixin",
-    "HasMethods",
-    "Instance",
-    "Interval",
-    "Options",
-    "StrOptions",
-    "safe_indexing",
-    "with_callbacks",
-]
-
-
 class FittedAttributes:
     """Attributes whose names end in _ are there after `fit`: before it reading one raises
     NotFittedError.
@@ -91,3 +78,17 @@ class FittedAttributes:
                 f"'{type(self).__name__}' object has no attribute '{name}': call fit first, which"
                 " sets the attributes whose names end in _"
             )
+
+
+__all__ = [
+    "AutoPropagatedCallback",
+    "CallbackSupportMixin",
+    "FittedAttributes",
+    "HasMethods",
+    "Instance",
+    "Interval",
+    "Options",
+    "StrOptions",
+    "safe_indexing",
+    "with_callbacks",
+]
