@@ -17,8 +17,7 @@ from sklpf._utils import progress as _progress
 from sklpf._utils.parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf._utils.saving import Versioned
-from sklpf._utils.sklearn import CallbackSupportMixin
-from sklpf._utils.unfitted import FittedAttributes
+from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
 from sklpf._utils.warnings import warn
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._tails import tail_alarms
@@ -298,7 +297,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _plan(self, path: Path, seed: int, n_chains: int) -> Plan:
         """The path on its ladder, the move that is frozen for it, and the sweeps that this took."""
         transition = self._transition(path)
-        return plan_run(path, transition, self.ladder, self.n_temperatures, n_chains, seed, 0, TUNE)
+        return plan_run(path, transition, self.ladder, self.n_temperatures, n_chains, seed, TUNE)
 
     def _checkpoint(self, path: Path, seed: int) -> Checkpoint | None:
         """Files are named by all that the numbers depend on: path, parameters, seed and

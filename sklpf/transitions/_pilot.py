@@ -370,11 +370,6 @@ def stream_normals(stream: Stream, out: Any) -> Any:
     return out
 
 
-def choose(accept, new, old):
-    """Each chain's new entry where it is accepted."""
-    return np.where(accept.reshape(-1, *[1] * (np.ndim(old) - 1)), new, old)
-
-
 def reflect(bounds, position, velocity):
     """Fold positions (n, d) back into a box, turning the velocity at every side that is met."""
     if bounds is None:
