@@ -119,8 +119,8 @@ class BridgeSampling(PartitionEstimator):
         the same draws. ``result_.diagnostics`` holds ``half_log_partition`` of both halves,
         ``check_log_partition`` by another kind of proposal, ``r_hat`` and ``effective_draws`` of
         the worst coordinate or of log f, ``effective_terms`` (of what is averaged over the target's
-        draws), ``overlap`` of the target's and the proposal's draws (0 to 1), the tails ``target_pareto_shape`` and ``proposal_pareto_shape``, and
-        ``n_evaluations`` of log f.
+        draws), ``overlap`` of the target's and the proposal's draws (0 to 1), the tails
+        ``target_pareto_shape`` and ``proposal_pareto_shape``, and ``n_evaluations`` of log f.
 
     Raises
     ------
