@@ -132,12 +132,12 @@ class BridgeSampling(PartitionEstimator):
 
     Notes
     -----
-    Not converged if chains disagree (R-hat above 1.05), the sampler reported divergences, or fewer
-    than 100 draws are effective. Nor if the averaged terms have a heavy tail on either side (Pareto
-    shape above 0.7), or the two sets of draws hardly overlap. And not if estimates that should
-    agree differ by more than 0.01 nats and chance: those of the two halves, of two kinds of
-    proposals, and of bridges that lean to either side. Then the draws are not of this density, or
-    too few. A mode that no chain has visited raises no alarm.
+    Not converged if chains disagree (R-hat above 1.05), the sampler reported divergences or is a
+    run of ours that did not converge, or fewer than 100 draws are effective. Nor if the averaged
+    terms have a heavy tail on either side (Pareto shape above 0.7), or the two sets of draws hardly
+    overlap. And not if estimates that should agree differ by more than 0.01 nats and chance: those
+    of the two halves, of two kinds of proposals, and of bridges that lean to either side. Then the
+    draws are not of this density, or too few. A mode that no chain has visited raises no alarm.
 
     Examples
     --------
@@ -233,7 +233,7 @@ class BridgeSampling(PartitionEstimator):
         return path
 
     def _sample(self, path, seed) -> BridgeRun:
-        points, n_divergent = posterior_draws(self._given_draws, path)
+        points, n_divergent, alarms = posterior_draws(self._given_draws, path)
         if points[..., 0].size < _FEWEST_POINTS:
             raise ValueError(
                 f"draws must be at least {_FEWEST_POINTS}, got {points[..., 0].size}: better are"
@@ -263,6 +263,7 @@ class BridgeSampling(PartitionEstimator):
             n_divergent=n_divergent,
             n_evaluations=density.n_evaluations,
             draws=every.thinned(),
+            known=alarms,
         )
 
     @classmethod

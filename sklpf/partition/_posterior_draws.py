@@ -10,20 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import as_float64
 from sklpf.paths import Unconstrain
 from sklpf.paths._capabilities import has
-from sklpf.readings import PartitionResult
+from sklpf.readings import PartitionResult, read
 from sklpf.runs import Draws, Run
 
 
 class PosteriorDraws(NamedTuple):
-    """Points (n_chains, n_draws, d) in the path's coordinates, each chain in its order, and the
-    number of divergent transitions; None where nobody counted.
+    """Points (n_chains, n_draws, d) in the path's coordinates, each chain in its order, the number
+    of divergent transitions, None where nobody counted, and alarms about where they come from.
     """
 
     points: NDArray[np.float64]
     n_divergent: int | None = None
+    alarms: tuple[Alarm, ...] = ()
 
 
 def posterior_draws(draws: Any, path: Any) -> PosteriorDraws:
@@ -40,7 +42,7 @@ def posterior_draws(draws: Any, path: Any) -> PosteriorDraws:
     kept = source if isinstance(source, Draws) else getattr(source, "draws", None)
     if isinstance(kept, Draws):
         points = kept.resample().points[np.newaxis]
-        return PosteriorDraws(_checked(points, path.n_dimensions))
+        return PosteriorDraws(_checked(points, path.n_dimensions), alarms=_run_alarms(source))
     if isinstance(source, (PartitionResult, Run)):
         raise ValueError("draws must be those of a run that kept its draws, and this kept none")
 
@@ -52,6 +54,18 @@ def posterior_draws(draws: Any, path: Any) -> PosteriorDraws:
     if points.ndim == 2:
         points = points[np.newaxis]
     return PosteriorDraws(_checked(points, path.n_dimensions), n_divergent)
+
+
+def _run_alarms(source: Draws | PartitionResult | Run) -> tuple[Alarm, ...]:
+    """An alarm if the run that made the draws has one: its draws may miss a part of the target."""
+    if isinstance(source, Draws):
+        return ()  # without their run
+    result = read(source).result if isinstance(source, Run) else source
+    if not result.alarms:
+        return ()
+    seen = f"the {result.method} run that made the draws did not converge ({result.alarms[0].seen})"
+    remedy = "take draws of a longer run that converges"
+    return (Alarm("draws-not-converged", seen, remedy),)
 
 
 def _by_chain(values: Any) -> NDArray:

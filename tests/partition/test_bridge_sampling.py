@@ -269,6 +269,20 @@ def test_chains_in_different_modes():
     assert "chains-disagree" in kinds(fitted(problem.path, stuck, "mixture"))
 
 
+def test_draws_of_a_run_that_did_not_converge():
+    """A bridge from them may agree with itself; the run's alarm goes with its draws."""
+    path = make_density_problem("two gaussians 10-D").path
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        short = SMC(n_temperatures=2, random_state=0).fit(path)
+    assert not short.converged_
+    for given in (short, short.result_, short.run_):
+        bridge = fitted(path, given)
+        assert "draws-not-converged" in kinds(bridge)
+        assert short.result_.alarms[0].seen in bridge.result_.summary()
+    assert "draws-not-converged" not in kinds(fitted(path, short.result_.draws))
+
+
 def test_slow_chains_are_too_few_draws():
     noise = np.random.default_rng(0).standard_normal((4, 500, 5))
     x = noise.copy()
