@@ -215,8 +215,10 @@ class BridgeSampling(PartitionEstimator):
             del self._given_draws
 
     def _as_path(self, path):
+        if self._given_draws is None:
+            raise TypeError("fit needs draws of the target: fit(path, draws=...)")
         if callable(path) and not hasattr(path, "path"):
-            points = np.asarray(self._given_draws, dtype=np.float64)
+            points = posterior_draws(self._given_draws).points
             path = GeometricPath(path, base=Gaussian.fit(points.reshape(-1, points.shape[-1])))
         path = super()._as_path(path)
         if not isinstance(path, GeometricPath) or has(path, DataRows):
@@ -224,8 +226,6 @@ class BridgeSampling(PartitionEstimator):
                 "BridgeSampling needs a GeometricPath, a density on R^d, got a"
                 f" {type(path).__name__}"
             )
-        if self._given_draws is None:
-            raise TypeError("fit needs draws of the target: fit(path, draws=...)")
         path = copy.copy(path)
         # The base is not used: nothing is said of it.
         path.tail_alarms = ()

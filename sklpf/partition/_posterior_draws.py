@@ -28,8 +28,8 @@ class PosteriorDraws(NamedTuple):
     alarms: tuple[Alarm, ...] = ()
 
 
-def posterior_draws(draws: Any, path: Any) -> PosteriorDraws:
-    """Return draws in the coordinates of a path.
+def posterior_draws(draws: Any, path: Any = None) -> PosteriorDraws:
+    """Return draws in the coordinates of a path; without a path as they are.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def posterior_draws(draws: Any, path: Any) -> PosteriorDraws:
     kept = source if isinstance(source, Draws) else getattr(source, "draws", None)
     if isinstance(kept, Draws):
         points = kept.resample().points[np.newaxis]
-        return PosteriorDraws(_checked(points, path.n_dimensions), alarms=_run_alarms(source))
+        return PosteriorDraws(_checked(points, path), alarms=_run_alarms(source))
     if isinstance(source, (PartitionResult, Run)):
         raise ValueError("draws must be those of a run that kept its draws, and this kept none")
 
@@ -53,7 +53,7 @@ def posterior_draws(draws: Any, path: Any) -> PosteriorDraws:
     points = _from_names(draws, path) if isinstance(draws, Mapping) else as_float64(draws, "draws")
     if points.ndim == 2:
         points = points[np.newaxis]
-    return PosteriorDraws(_checked(points, path.n_dimensions), n_divergent)
+    return PosteriorDraws(_checked(points, path), n_divergent)
 
 
 def _run_alarms(source: Draws | PartitionResult | Run) -> tuple[Alarm, ...]:
@@ -86,7 +86,8 @@ def _from_names(values: Mapping[str, Any], path: Any) -> NDArray[np.float64]:
     arrays = {name: as_float64(array, f"draws[{name!r}]") for name, array in values.items()}
     if not has(path, Unconstrain):
         if len(arrays) == 1:
-            return next(iter(arrays.values()))
+            (array,) = arrays.values()
+            return array.reshape(*array.shape[:2], -1)
         raise ValueError(
             f"draws have the names {', '.join(arrays)}, and the path doesn't say which coordinates"
             " these are: give an array (n_chains, n_draws, d) of points of the path, or a path with"
@@ -102,11 +103,12 @@ def _from_names(values: Mapping[str, Any], path: Any) -> NDArray[np.float64]:
     return path.unconstrain(flat).reshape(*leading.pop(), -1)
 
 
-def _checked(points: NDArray[np.float64], n_dimensions: int) -> NDArray[np.float64]:
-    if points.ndim != 3 or points.shape[2] != n_dimensions:
+def _checked(points: NDArray[np.float64], path: Any) -> NDArray[np.float64]:
+    d = "d" if path is None else path.n_dimensions
+    if points.ndim != 3 or (path is not None and points.shape[2] != d):
         raise ValueError(
-            f"draws must have shape (n_chains, n_draws, {n_dimensions}) or (n, {n_dimensions}), the"
-            f" dimensions of the path, got {points.shape}"
+            f"draws must have shape (n_chains, n_draws, {d}) or (n, {d}), the dimensions of the"
+            f" path, got {points.shape}"
         )
     if not np.isfinite(points).all():
         raise ValueError("draws hold NaN or infinity: leave out warm-up draws that failed")

@@ -236,8 +236,9 @@ def test_draws_of_our_own_runs(estimator):
     )
     estimator.fit(path)
     found = [
-        fitted(path, given).log_partition_
+        fitted(target, given).log_partition_
         for given in (estimator, estimator.run_, estimator.result_, estimator.result_.draws)
+        for target in (path, path.log_density)
     ]
     assert len(set(found)) == 1
     error = fitted(path, estimator).log_partition_std_error_
@@ -306,6 +307,20 @@ def test_alarm_sentences():
 
 
 # -- errors
+@pytest.mark.parametrize(
+    ("draws", "error", "sentence"),
+    [
+        (None, TypeError, "fit needs draws"),
+        (np.zeros(100), ValueError, r"draws must have shape \(n_chains, n_draws, d\)"),
+        (named_draws(), ValueError, "which coordinates"),
+        ("posterior", TypeError, "draws must be real numbers"),
+    ],
+)
+def test_draws_for_a_function(draws, error, sentence):
+    with pytest.raises(error, match=sentence):
+        BridgeSampling().fit(lambda x: -np.sum(x**2, axis=1), draws=draws)
+
+
 @pytest.mark.parametrize(
     ("draws", "error", "sentence"),
     [
