@@ -120,7 +120,8 @@ class BridgeSampling(PartitionEstimator):
         ``check_log_partition`` by another kind of proposal, ``r_hat`` and ``effective_draws`` of
         the worst coordinate or of log f, ``effective_terms`` (of what is averaged over the target's
         draws), ``overlap`` of the target's and the proposal's draws (0 to 1), the tails
-        ``target_pareto_shape`` and ``proposal_pareto_shape``, and ``n_evaluations`` of log f.
+        ``target_pareto_shape`` and ``proposal_pareto_shape``, and
+        ``n_evaluations`` of log f, without those climbs that look for missed modes.
 
     Raises
     ------
@@ -137,7 +138,8 @@ class BridgeSampling(PartitionEstimator):
     terms have a heavy tail on either side (Pareto shape above 0.7), or the two sets of draws hardly
     overlap. And not if estimates that should agree differ by more than 0.01 nats and chance: those
     of the two halves, of two kinds of proposals, and of bridges that lean to either side. Then the
-    draws are not of this density, or too few. A mode that no chain has visited raises no alarm.
+    draws are not of this density, or too few. A mode that no chain has visited raises an alarm only
+    if climbs from other starts lead there.
 
     Examples
     --------
