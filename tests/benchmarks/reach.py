@@ -649,7 +649,8 @@ def report(rows):
             says = f"{len(converged)}" if method not in OTHERS else "–"
             covered = "–" if np.isnan(stated) else covered
             cost = f"{n_points:,.0f}" if n_points < 1e8 else "–"
-            numbers = f"{len(fine)} | {off:.3f} | {stated:.3g} | {says} | {covered} | {cost}"
+            error = "–" if np.isnan(stated) else f"{stated:.3g}"
+            numbers = f"{len(fine)} | {off:.3f} | {error} | {says} | {covered} | {cost}"
             print(f"| {name} | {method} | {numbers} | {seconds:.1f} |")
     ends = [row for row in rows if row.get("converged") and "failed" not in row]
     beyond = [row for row in ends if abs(row["off"]) > max(5 * row["error"], 0.1)]
