@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from sklpf._utils.random import FIRST, Stream
+from sklpf._utils.random import FIRST, Stream, Streams
 from sklpf._utils.sampling import shares
 from sklpf.paths._base import n_chains, take
 from sklpf.transitions._base import Transition
+from sklpf.transitions._side_by_side import move_or_ask
 
 _FEWEST_CHAINS = 64
 _MOST_CHAINS = 400
@@ -102,6 +104,21 @@ class LevelSteps(NamedTuple):
         return apply
 
 
+def joined_steps(steps: list[LevelSteps], ladder: NDArray[np.float64]) -> LevelSteps:
+    """Step sizes and roots at the levels of several ladders, one after the other."""
+    step_sizes = np.concatenate([part.step_sizes for part in steps])
+    scales = np.concatenate([part.scales for part in steps])
+    knots: list[NDArray] = []
+    matrices: list[NDArray] = []
+    for part in steps:
+        if part.knots is not None and part.matrices is not None:
+            knots.append(part.knots + sum(map(len, matrices)))
+            matrices.append(part.matrices)
+    if not matrices:
+        return LevelSteps(ladder, step_sizes, scales)
+    return LevelSteps(ladder, step_sizes, scales, np.concatenate(knots), np.concatenate(matrices))
+
+
 def _fixed(step_size: float) -> Pilot:
     """The same step size everywhere, in the path's own coordinates."""
     return _make_pilot([(0.0, np.log(step_size), np.ones(1), 0.0)], 0)
@@ -182,7 +199,8 @@ def _tune_level(path, transition, beta, chains, root, log_step, n_moves, stream)
             root = _root(points, slopes, transition.metric, path.bounds)
         before = transition.accepted(memory)
         here = transition.with_pilot(_make_pilot([(0.0, log_step, root, 0.0)], 0))
-        state, memory = here.move(path, state, memory, levels, stream.at(stream.step + move))
+        now = stream.at(stream.step + move)
+        state, memory = move_or_ask(path, here, state, memory, levels, now)
         if before is not None:
             rate = float(np.mean(transition.accepted(memory) - before))
             log_step += (
@@ -341,6 +359,12 @@ class TunedTransition(Transition):
             self.__dict__["level_steps_"] = known
         return known
 
+    def _on_levels(self, steps: LevelSteps) -> Self:
+        """A copy with these step sizes and roots."""
+        copied = copy.copy(self)
+        copied.__dict__["level_steps_"] = steps
+        return copied
+
     def with_pilot(self, pilot: Pilot) -> TunedTransition:
         """Return the move with these step sizes and scales, or with its own step size where one was
         given.
@@ -362,11 +386,12 @@ class TunedTransition(Transition):
         return tuned
 
 
-def stream_normals(stream: Stream, out: Any) -> Any:
+def stream_normals(stream: Stream | Streams, out: Any) -> Any:
     """Fill out (n, d) with the normal numbers of the stream's chains."""
     from sklpf.kernels._random import normals
 
-    normals(stream.keys, FIRST, out)
+    for keys, chains in stream.blocks():
+        normals(keys, FIRST, out[chains])
     return out
 
 
