@@ -163,10 +163,12 @@ class Streams:
 
     def uniform(self, n: int, purpose: int) -> NDArray[np.float64]:
         """Return one uniform number for each of the n chains of all blocks."""
-        moved = (stream.at(stream.step + self.step) for stream in self.streams)
-        return np.concatenate(
-            [stream.uniform(count, purpose) for stream, count in zip(moved, self.n_chains)]
-        )
+        from sklpf.kernels._random import uniforms
+
+        out = np.empty(n)
+        for keys, chains in self.blocks():
+            uniforms(keys, purpose, out[chains])
+        return out
 
 
 def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from sklpf._utils.random import FIRST, Stream, Streams
 from sklpf._utils.sampling import shares
@@ -226,7 +225,7 @@ def _next_beta(gain, beta):
     needed = min(_FEWEST_EFFECTIVE * len(gain), 0.9 * len(finite))
 
     def effective(step):
-        return np.exp(2 * logsumexp(step * finite) - logsumexp(2 * step * finite))
+        return np.exp(2 * _log_sum_exp(step * finite) - _log_sum_exp(2 * step * finite))
 
     low, high = 0.0, 1 - beta
     if not len(finite) or effective(high) >= needed:
@@ -237,6 +236,15 @@ def _next_beta(gain, beta):
         middle = (low + high) / 2
         low, high = (middle, high) if effective(middle) >= needed else (low, middle)
     return min(1.0, max(beta + low, np.nextafter(beta, 2)))
+
+
+def _log_sum_exp(values):
+    """The log of a sum of exponentials; of a few numbers much sooner than SciPy's."""
+    largest = values.max()
+    is_largest = values == largest
+    others = np.exp(np.where(is_largest, -np.inf, values - largest))
+    n_largest = np.count_nonzero(is_largest)
+    return np.log1p(others.sum() / n_largest) + np.log(n_largest) + largest
 
 
 def _root(points, slopes, metric, bounds):
