@@ -5,7 +5,7 @@ segmentation.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -128,47 +128,6 @@ class Stream:
         counter[:, 2] = self.chain + np.arange(n)
         upper = (philox(counter, self.key)[:, 0] >> np.uint64(9)).astype(np.float64)
         return upper * 2.0**-23 + 2.0**-24  # exact in float32, never 0 or 1
-
-
-class Streams:
-    """The random numbers of several blocks of chains, one beside the other, each from its own
-    stream.
-
-    Parameters
-    ----------
-    streams : sequence of Stream
-        One for each block.
-    n_chains : sequence of int
-        Number of chains in each block.
-    step : int, default=0
-        Sweeps that all blocks have done since.
-    """
-
-    def __init__(self, streams: Sequence[Stream], n_chains: Sequence[int], step: int = 0):
-        self.streams = streams
-        self.n_chains = n_chains
-        self.step = step
-
-    def at(self, step: int) -> Streams:
-        """Return the same streams so many sweeps on."""
-        return Streams(self.streams, self.n_chains, step)
-
-    def blocks(self) -> Iterator[tuple[Keys, slice]]:
-        """The keys of every block, and which chains it has."""
-        first = 0
-        for stream, count in zip(self.streams, self.n_chains):
-            keys = Keys(*stream.key, stream.chain, stream.step + self.step)
-            yield keys, slice(first, first + count)
-            first += count
-
-    def uniform(self, n: int, purpose: int) -> NDArray[np.float64]:
-        """Return one uniform number for each of the n chains of all blocks."""
-        from sklpf.kernels._random import uniforms
-
-        out = np.empty(n)
-        for keys, chains in self.blocks():
-            uniforms(keys, purpose, out[chains])
-        return out
 
 
 def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:

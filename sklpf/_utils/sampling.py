@@ -137,3 +137,21 @@ def shares(log_weights: NDArray[np.float64]) -> NDArray[np.float64]:
         weights = np.exp(log_weights - log_weights.max())
         weights /= weights.sum()
     return weights
+
+
+def systematic(log_weights: NDArray[np.float64], n: int, uniform: float) -> NDArray[np.int64]:
+    """Indices (n,) of systematic resampling: each index comes up n w times, rounded up or down, and
+    so on average.
+
+    Parameters
+    ----------
+    log_weights : ndarray of shape (m,)
+        Not all -inf.
+    n : int
+    uniform : float
+        In [0, 1).
+    """
+    weights = np.exp(log_weights - log_weights.max())
+    shares = np.cumsum(weights)
+    index = np.searchsorted(shares, (uniform + np.arange(n)) * (shares[-1] / n), side="right")
+    return np.minimum(index, np.flatnonzero(weights)[-1])

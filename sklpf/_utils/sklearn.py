@@ -1,8 +1,10 @@
-"""Every private scikit-learn import of the package, in one place."""
+"""Every private scikit-learn import of the package, and what completes its conventions."""
 
 from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import _param_validation
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import HasMethods, Options, StrOptions
@@ -54,9 +56,34 @@ class Instance(HasMethods):
         return self.words
 
 
+class FittedAttributes:
+    """Attributes whose names end in _ are there after `fit`: before it reading one raises
+    NotFittedError.
+
+    That is an AttributeError too, so that `hasattr` and `getattr` with a default work.
+    """
+
+    if not TYPE_CHECKING:  # else any name would have a type
+
+        def __getattr__(self, name: str) -> Any:
+            fitted = any(known.endswith("_") for known in vars(self) if not known.startswith("_"))
+            if (
+                fitted
+                or name.startswith("_")
+                or not name.endswith("_")
+                or hasattr(type(self), name)
+            ):
+                return object.__getattribute__(self, name)  # which raises what it raised before
+            raise NotFittedError(
+                f"'{type(self).__name__}' object has no attribute '{name}': call fit first, which"
+                " sets the attributes whose names end in _"
+            )
+
+
 __all__ = [
     "AutoPropagatedCallback",
     "CallbackSupportMixin",
+    "FittedAttributes",
     "HasMethods",
     "Instance",
     "Interval",

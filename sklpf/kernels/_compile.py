@@ -16,7 +16,7 @@ from numba.core import event
 from sklpf._utils import progress as _progress
 
 _NOTICE = (
-    "sklpf compiles what it needs at its first use, 10 to 20 seconds for a model, and keeps it for"
+    "sklpf compiles what it needs at its first use, 10 to 30 seconds for a model, and keeps it for"
     " later processes; sklpf.warm_up() compiles everything ahead"
 )
 

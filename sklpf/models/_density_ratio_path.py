@@ -12,8 +12,9 @@ from sklpf._utils.random import Stream, stream_key
 from sklpf.models._direct_ratio import N_GROUPS, draw_alarms
 from sklpf.partition import BDMC, ParallelTempering
 from sklpf.paths import GeometricPath, TargetDraws
+from sklpf.paths._base import Points
 from sklpf.paths._capabilities import has
-from sklpf.paths._geometric import Points, coordinates_of_rows
+from sklpf.paths._geometric import coordinates_of_rows
 from sklpf.readings import read
 from sklpf.uncertainty import between_groups
 

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import as_float64
 from sklpf._utils.random import Stream
-from sklpf.paths._base import check_ladder
-from sklpf.paths._geometric import Points, PointsPath
+from sklpf.paths._base import Points, PointsPath, check_ladder
 from sklpf.paths._kernel_path import CompiledPrograms, values_at
 
 

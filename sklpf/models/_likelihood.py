@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.random import draw_seed
 from sklpf._utils.saving import Versioned
-from sklpf._utils.sklearn import CallbackSupportMixin
-from sklpf._utils.unfitted import FittedAttributes
+from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
 from sklpf.models._scoring import (
     Scored,
     ScoreInterval,

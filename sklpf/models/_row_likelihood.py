@@ -11,8 +11,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.saving import Versioned
-from sklpf._utils.sklearn import CallbackSupportMixin
-from sklpf._utils.unfitted import FittedAttributes
+from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
 from sklpf.models._scoring import (
     Scored,
     ScoreInterval,

@@ -17,8 +17,7 @@ from sklpf._utils import progress as _progress
 from sklpf._utils.parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf._utils.saving import Versioned
-from sklpf._utils.sklearn import CallbackSupportMixin
-from sklpf._utils.unfitted import FittedAttributes
+from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
 from sklpf._utils.warnings import warn
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._tails import tail_alarms
@@ -26,7 +25,7 @@ from sklpf.paths import GeometricPath, Path, Rebased
 from sklpf.paths._capabilities import has
 from sklpf.readings import Alarm, Diagnostic, PartitionResult, Reading, read
 from sklpf.readings._reading import SAMPLERS
-from sklpf.readings._regions import known_regions, missed_regions
+from sklpf.readings._regions import FOR_SECOND_TRY, known_regions, missed_regions
 from sklpf.readings._summary import in_a_line
 from sklpf.runs import Run
 from sklpf.runs._plan import Plan, plan_run
@@ -226,7 +225,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         run = self._run(path, seed)
         result = self._read(run)
         if run.regions is not None and has(path, Rebased):
-            missed = missed_regions(run.regions, run.draws, result.log_partition, result.std_error)
+            missed = missed_regions(
+                run.regions, run.draws, result.log_partition, result.std_error, FOR_SECOND_TRY
+            )
             if missed:
                 regions = run.regions.take([each.place for each in missed])
                 try:
@@ -296,7 +297,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _plan(self, path: Path, seed: int, n_chains: int) -> Plan:
         """The path on its ladder, the move that is frozen for it, and the sweeps that this took."""
         transition = self._transition(path)
-        return plan_run(path, transition, self.ladder, self.n_temperatures, n_chains, seed, 0, TUNE)
+        return plan_run(path, transition, self.ladder, self.n_temperatures, n_chains, seed, TUNE)
 
     def _checkpoint(self, path: Path, seed: int) -> Checkpoint | None:
         """Files are named by all that the numbers depend on: path, parameters, seed and

@@ -19,7 +19,7 @@ from sklpf.partition._raise import RAISE, find_starts
 from sklpf.paths import ExactStart
 from sklpf.paths._capabilities import has, require_base
 from sklpf.readings import Reading, conclude
-from sklpf.readings._bound import lower_bound
+from sklpf.readings._alarms import lower_bound
 from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.runs import AnnealingRun

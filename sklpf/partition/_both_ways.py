@@ -7,10 +7,11 @@ from __future__ import annotations
 import numpy as np
 
 from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.sampling import systematic
 from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.paths._capabilities import require_base
 from sklpf.readings import Reading, conclude
-from sklpf.readings._bound import lower_bound
+from sklpf.readings._alarms import lower_bound
 from sklpf.readings._diagnostics import (
     LOWER_BOUND,
     MOVES,
@@ -25,7 +26,6 @@ from sklpf.runs import AnnealingRun
 from sklpf.runs._annealing import anneal_down, anneal_up
 from sklpf.runs._draws import draws_of
 from sklpf.runs._plan import check_alive
-from sklpf.runs._resampling import systematic
 
 BOTH_WAYS = {
     **WEIGHTS,

@@ -51,12 +51,14 @@ class Bridge(NamedTuple):
     ----------
     at_proposal : ndarray of shape (n,)
         In nats.
-    at_target : ndarray of shape (n_chains, n_draws)
-        In nats, each chain in its order.
+    at_target, at_fitted : ndarray of shape (n_chains, n_draws)
+        In nats, each chain in its order: at the half of the draws that the proposal meets, and at
+        the half that it was fitted to.
     """
 
     at_proposal: NDArray[np.float64]
     at_target: NDArray[np.float64]
+    at_fitted: NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -98,9 +100,10 @@ class BridgeSampling(PartitionEstimator):
     ----------
     proposal : {"warp3", "normal", "t", "mixture"}, default="warp3"
         "normal" has the draws' mean and covariance. "warp3" takes the same for the target without
-        its skewness (Meng & Schilling 2002), at twice the evaluations. "t" is a t distribution by
-        maximum likelihood, for heavy tails; "mixture" has as many Gaussians as the Bayesian
-        information criterion asks for, for several modes.
+        its skewness (Meng & Schilling 2002). "t" is a t distribution by maximum likelihood, for
+        heavy tails; "mixture" has as many Gaussians as the Bayesian information criterion asks for,
+        for several modes, and takes about three evaluations of log f for every draw, where the
+        others take six.
     random_state : int, RandomState or None, default=None
         Seed of the proposal's draws.
     verbose : int, default=0
@@ -112,13 +115,13 @@ class BridgeSampling(PartitionEstimator):
         See `PartitionEstimator`. The standard error is that of Frühwirth-Schnatter (2004): the
         variance of the terms that the bridge averages, over the number of the proposal's draws and
         over the effective number of the target's, which counts autocorrelations and differences
-        between chains. Errors from the target's draws are taken as common to both halves, which
-        makes it up to a fifth too large. ``result_.diagnostics`` holds ``half_log_partition`` of
-        both halves, ``check_log_partition`` by another kind of proposal, ``r_hat`` and
-        ``effective_draws`` of the worst coordinate or of log f, ``effective_terms`` (of what is
-        averaged over the target's draws), ``overlap`` of the target's and the proposal's draws (0
-        to 1), the tails ``target_pareto_shape`` and ``proposal_pareto_shape``, and
-        ``n_evaluations`` of log f.
+        between chains. What the two halves' errors have in common is measured by both proposals at
+        the same draws. ``result_.diagnostics`` holds ``half_log_partition`` of both halves,
+        ``check_log_partition`` by another kind of proposal, ``r_hat`` and ``effective_draws`` of
+        the worst coordinate or of log f, ``effective_terms`` (of what is averaged over the target's
+        draws), ``overlap`` of the target's and the proposal's draws (0 to 1), the tails
+        ``target_pareto_shape`` and ``proposal_pareto_shape``, and
+        ``n_evaluations`` of log f, without those climbs that look for missed modes.
 
     Raises
     ------
@@ -130,12 +133,13 @@ class BridgeSampling(PartitionEstimator):
 
     Notes
     -----
-    Not converged if chains disagree (R-hat above 1.05), the sampler reported divergences, or fewer
-    than 100 draws are effective. Nor if the averaged terms have a heavy tail on either side (Pareto
-    shape above 0.7), or the two sets of draws hardly overlap. And not if estimates that should
-    agree differ by more than 0.01 nats and chance: those of the two halves, of two kinds of
-    proposals, and of bridges that lean to either side. Then the draws are not of this density, or
-    too few. A mode that no chain has visited raises no alarm.
+    Not converged if chains disagree (R-hat above 1.05), the sampler reported divergences or is a
+    run of ours that did not converge, or fewer than 100 draws are effective. Nor if the averaged
+    terms have a heavy tail on either side (Pareto shape above 0.7), or the two sets of draws hardly
+    overlap. And not if estimates that should agree differ by more than 0.01 nats and chance: those
+    of the two halves, of two kinds of proposals, and of bridges that lean to either side. Then the
+    draws are not of this density, or too few. A mode that no chain has visited raises an alarm only
+    if climbs from other starts lead there.
 
     Examples
     --------
@@ -213,8 +217,10 @@ class BridgeSampling(PartitionEstimator):
             del self._given_draws
 
     def _as_path(self, path):
+        if self._given_draws is None:
+            raise TypeError("fit needs draws of the target: fit(path, draws=...)")
         if callable(path) and not hasattr(path, "path"):
-            points = np.asarray(self._given_draws, dtype=np.float64)
+            points = posterior_draws(self._given_draws).points
             path = GeometricPath(path, base=Gaussian.fit(points.reshape(-1, points.shape[-1])))
         path = super()._as_path(path)
         if not isinstance(path, GeometricPath) or has(path, DataRows):
@@ -222,8 +228,6 @@ class BridgeSampling(PartitionEstimator):
                 "BridgeSampling needs a GeometricPath, a density on R^d, got a"
                 f" {type(path).__name__}"
             )
-        if self._given_draws is None:
-            raise TypeError("fit needs draws of the target: fit(path, draws=...)")
         path = copy.copy(path)
         # The base is not used: nothing is said of it.
         path.tail_alarms = ()
@@ -231,7 +235,7 @@ class BridgeSampling(PartitionEstimator):
         return path
 
     def _sample(self, path, seed) -> BridgeRun:
-        points, n_divergent = posterior_draws(self._given_draws, path)
+        points, n_divergent, alarms = posterior_draws(self._given_draws, path)
         if points[..., 0].size < _FEWEST_POINTS:
             raise ValueError(
                 f"draws must be at least {_FEWEST_POINTS}, got {points[..., 0].size}: better are"
@@ -261,6 +265,7 @@ class BridgeSampling(PartitionEstimator):
             n_divergent=n_divergent,
             n_evaluations=density.n_evaluations,
             draws=every.thinned(),
+            known=alarms,
         )
 
     @classmethod
@@ -268,7 +273,8 @@ class BridgeSampling(PartitionEstimator):
         halves = [_bridge_estimate(bridge) for bridge in run.bridges]
         others = [_bridge_estimate(bridge) for bridge in run.checks]
         by_half = np.array([half.log_ratio for half in halves])
-        std_error = np.sqrt(_variance_of_halves([half.variances for half in halves]))
+        variances = [half.variances for half in halves]
+        std_error = np.sqrt(_variance_of_halves(variances, _covariance_of_halves(*halves)))
         diagnostics = {
             "half_log_partition": by_half,
             "check_log_partition": float(np.mean([other.log_ratio for other in others])),
@@ -351,9 +357,13 @@ def _bridge(fit, fitted_to: _Half, met: _Half, density, rng: np.random.Generator
     proposal = fit(fitted_to.points.reshape(-1, n_dimensions), n_effective, rng)
     drawn = proposal.density.sample(met.log_f.size, rng)
     at_proposal = proposal.log_weights(density, drawn, density(drawn))
-    points = met.points.reshape(-1, n_dimensions)
-    at_target = proposal.log_weights(density, points, met.log_f.ravel())
-    return Bridge(at_proposal, at_target.reshape(met.log_f.shape))
+    at_target, at_fitted = (
+        proposal.log_weights(
+            density, half.points.reshape(-1, n_dimensions), half.log_f.ravel()
+        ).reshape(half.log_f.shape)
+        for half in (met, fitted_to)
+    )
+    return Bridge(at_proposal, at_target, at_fitted)
 
 
 # -- reading
@@ -369,6 +379,7 @@ class _Estimate(NamedTuple):
     log_ratio: float
     proposal_terms: NDArray[np.float64]  # (n,)
     target_terms: NDArray[np.float64]  # (n_chains, n_draws)
+    fitted_terms: NDArray[np.float64]  # the same function at the draws that the proposal knows
     n_effective: float  # of the target's terms
     overlap: float
     n_shared: float  # effective draws where both have mass
@@ -396,11 +407,13 @@ def _bridge_estimate(bridge: Bridge, tilt: float = 0.0) -> _Estimate:
     log_mean_of_target = float(log_mean_exp(log_of_target))
     log_mean_of_proposal = float(log_mean_exp(log_of_proposal.ravel()))
     target_terms = np.exp(log_of_proposal - log_mean_of_proposal)
+    at_fitted = log_expit(log_ratio - log_odds - bridge.at_fitted)
     shared = overlap(at_proposal, -at_target, log_ratio)
     return _Estimate(
         log_ratio=log_ratio,
         proposal_terms=np.exp(log_of_target - log_mean_of_target),
         target_terms=target_terms,
+        fitted_terms=np.exp(at_fitted - float(log_mean_exp(at_fitted.ravel()))),
         n_effective=float(effective_draws(target_terms)),
         overlap=shared,
         n_shared=shared * min(n_target, effective_sample_size(log_of_target)),
@@ -428,16 +441,28 @@ def _variances(proposal_terms: NDArray, target_terms: NDArray) -> _Variances:
     )
 
 
-def _variance_of_halves(halves: list[_Variances]) -> float:
+def _variance_of_halves(halves: list[_Variances], covariance: float = np.inf) -> float:
     """Variance of the mean over both halves.
 
-    Their errors from the target's draws are taken as one. They nearly are where the target is like
-    the proposal's family: then each half's error is the product of what both halves, the one that
-    is fitted and the one that is met, happen to differ by from the target.
+    The covariance is that of their errors from the target's draws; at most these are one.
     """
-    of_proposal = np.sum([half.of_proposal for half in halves]) / len(halves) ** 2
-    of_target = np.mean([np.sqrt(half.of_target) for half in halves]) ** 2
-    return float(of_proposal + of_target)
+    of_proposal = sum(half.of_proposal for half in halves)
+    of_target = [half.of_target for half in halves]
+    shared = min(covariance, np.sqrt(np.prod(of_target)))
+    return float((of_proposal + sum(of_target) + 2 * shared) / 4)
+
+
+def _covariance_of_halves(first: _Estimate, second: _Estimate) -> float:
+    """What the errors of both halves have in common, from the target's draws.
+
+    A term h depends on the draws x that are met, and on the other half by its proposal, which
+    differs from the best of its family by the error of the fit: h(x) = h0(x) + delta(x). Means of
+    h0 over two halves are independent. Those of delta are products of what both halves, the one
+    that is fitted and the one that is met, differ by from the target: for a normal target the same
+    product in both. The two fits' terms at the same draws differ by two independent delta.
+    """
+    apart = (first.target_terms - second.fitted_terms, second.target_terms - first.fitted_terms)
+    return float(np.mean([each.var() / effective_draws(each) for each in apart]) / 2)
 
 
 def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:

@@ -16,8 +16,8 @@ from sklpf.partition._base import PartitionEstimator
 from sklpf.paths import ClosedForm, EnumeratedDraws, EnumeratedRows, Enumeration
 from sklpf.paths._capabilities import has, require
 from sklpf.readings import PartitionResult
+from sklpf.readings._alarms import rounding_alarms
 from sklpf.readings._diagnostics import Diagnostic
-from sklpf.readings._reading import rounding_alarms
 
 MAX_LOG2_STATES = 25
 

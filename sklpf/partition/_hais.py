@@ -13,8 +13,8 @@ from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._both_ways import BOTH_WAYS, anneal_both_ways, read_both_ways
 from sklpf.partition._options import ANNEALING
 from sklpf.readings import Reading
+from sklpf.readings._alarms import tol_alarms
 from sklpf.readings._diagnostics import ROUNDS
-from sklpf.readings._reading import tol_alarms
 from sklpf.runs import AnnealingRun
 from sklpf.runs._levels import enough_levels
 from sklpf.runs._plan import Plan

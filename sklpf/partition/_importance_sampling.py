@@ -17,7 +17,7 @@ from sklpf.partition._proposal import base_draws, proposing
 from sklpf.paths import Continuous, GibbsMove
 from sklpf.paths._capabilities import has
 from sklpf.readings import Reading, conclude
-from sklpf.readings._bound import lower_bound
+from sklpf.readings._alarms import lower_bound
 from sklpf.readings._weights import weight_alarms, weight_diagnostics
 from sklpf.reweighting import mean_weight
 from sklpf.runs import AnnealingRun
@@ -120,7 +120,7 @@ class ImportanceSampling(PartitionEstimator):
         return proposing(super()._as_path(path), self.proposal)
 
     def _plan(self, path, seed, n_chains) -> Plan:
-        return plan_run(path, self._transition(path), _TWO_LEVELS, 2, n_chains, seed, 0, TUNE)
+        return plan_run(path, self._transition(path), _TWO_LEVELS, 2, n_chains, seed, TUNE)
 
     def _sample(self, path, seed) -> AnnealingRun:
         if self.transition is not None or has(path, GibbsMove) or has(path, Continuous):

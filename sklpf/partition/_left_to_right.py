@@ -19,8 +19,8 @@ from sklpf.partition._options import SAMPLING
 from sklpf.paths import Filters
 from sklpf.paths._capabilities import require
 from sklpf.readings import Reading, conclude
+from sklpf.readings._alarms import tol_alarms
 from sklpf.readings._diagnostics import LOWER_BOUND, WEIGHTS, Diagnostic
-from sklpf.readings._reading import tol_alarms
 from sklpf.readings._weights import weight_diagnostics
 from sklpf.reweighting import mean_weight
 from sklpf.runs import AnnealingRun

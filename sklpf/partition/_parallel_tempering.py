@@ -22,7 +22,7 @@ from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.paths._ladders import respace
 from sklpf.readings import read
-from sklpf.readings._bound import lower_bound
+from sklpf.readings._alarms import lower_bound
 from sklpf.readings._diagnostics import CURVE, PAIR, PLAIN_BOUND, ROUNDS, Diagnostic
 from sklpf.readings._exchange import (
     MOST_SHIFTED,
@@ -260,6 +260,7 @@ class ParallelTempering(PartitionEstimator):
             n_sweeps += int(self.n_ladders) * len(path.ladder) * n_scans
             known = {"base_log_partition": base_log_partition, "bound": bound, "history": history}
             run = replace(run, n_sweeps=n_sweeps, **known, **self._made())
+            ratios = pair_ratios(run)
             if self.tol is not None:
                 result = read(run).result
                 precise = precise + 1 if result.converged and result.std_error < self.tol else 0
@@ -268,17 +269,19 @@ class ParallelTempering(PartitionEstimator):
             if (
                 i + 1 == len(lengths)
                 and not repeated
-                and any(d.alarms(self.n_ladders) for d in differences(run))
+                and any(d.alarms(self.n_ladders) for d in differences(run, ratios))
             ):
                 # a second try, from where the ladders stand
                 lengths = [*lengths, n_scans]
                 repeated = True
             if i + 1 < len(lengths):
-                value = at_target(run)
+                value = at_target(run, ratios)
                 history = with_round(history, *value, n_sweeps)
                 n_left = int(self.n_ladders) * len(path.ladder) * sum(lengths[i + 1 :])
                 round_done(f"round {i + 1} of {len(lengths)}", *value, n_sweeps, n_left)
-                path, shift = self._place_levels(ladders, run, fixed=i + 1 >= len(lengths) - 2)
+                path, shift = self._place_levels(
+                    ladders, run, ratios, fixed=i + 1 >= len(lengths) - 2
+                )
                 ladders = move_ladders(ladders, path)
             i += 1
         return ladders, transition, run
@@ -294,11 +297,11 @@ class ParallelTempering(PartitionEstimator):
         check_ends(path)
         return path
 
-    def _place_levels(self, ladders, run, fixed):
+    def _place_levels(self, ladders, run, ratios_of, fixed):
         """The path with the next round's levels, and the reference ratios of these."""
         path = ladders.path
-        ratios = pair_ratios(run)(np.arange(self.n_ladders))
-        beyond = cut_off(run)
+        ratios = ratios_of(np.arange(self.n_ladders))
+        beyond = cut_off(run, ratios)
         if beyond.any():
             ratios = np.where(beyond, _rough_ratios(ladders, run, ratios), ratios)
         curve = np.r_[0, np.cumsum(ratios)]

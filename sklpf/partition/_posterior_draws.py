@@ -10,24 +10,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.alarm import Alarm
 from sklpf._utils.numbers import as_float64
 from sklpf.paths import Unconstrain
 from sklpf.paths._capabilities import has
-from sklpf.readings import PartitionResult
+from sklpf.readings import PartitionResult, read
 from sklpf.runs import Draws, Run
 
 
 class PosteriorDraws(NamedTuple):
-    """Points (n_chains, n_draws, d) in the path's coordinates, each chain in its order, and the
-    number of divergent transitions; None where nobody counted.
+    """Points (n_chains, n_draws, d) in the path's coordinates, each chain in its order, the number
+    of divergent transitions, None where nobody counted, and alarms about where they come from.
     """
 
     points: NDArray[np.float64]
     n_divergent: int | None = None
+    alarms: tuple[Alarm, ...] = ()
 
 
-def posterior_draws(draws: Any, path: Any) -> PosteriorDraws:
-    """Return draws in the coordinates of a path.
+def posterior_draws(draws: Any, path: Any = None) -> PosteriorDraws:
+    """Return draws in the coordinates of a path; without a path as they are.
 
     Raises
     ------
@@ -40,7 +42,7 @@ def posterior_draws(draws: Any, path: Any) -> PosteriorDraws:
     kept = source if isinstance(source, Draws) else getattr(source, "draws", None)
     if isinstance(kept, Draws):
         points = kept.resample().points[np.newaxis]
-        return PosteriorDraws(_checked(points, path.n_dimensions))
+        return PosteriorDraws(_checked(points, path), alarms=_run_alarms(source))
     if isinstance(source, (PartitionResult, Run)):
         raise ValueError("draws must be those of a run that kept its draws, and this kept none")
 
@@ -51,7 +53,19 @@ def posterior_draws(draws: Any, path: Any) -> PosteriorDraws:
     points = _from_names(draws, path) if isinstance(draws, Mapping) else as_float64(draws, "draws")
     if points.ndim == 2:
         points = points[np.newaxis]
-    return PosteriorDraws(_checked(points, path.n_dimensions), n_divergent)
+    return PosteriorDraws(_checked(points, path), n_divergent)
+
+
+def _run_alarms(source: Draws | PartitionResult | Run) -> tuple[Alarm, ...]:
+    """An alarm if the run that made the draws has one: its draws may miss a part of the target."""
+    if isinstance(source, Draws):
+        return ()  # without their run
+    result = read(source).result if isinstance(source, Run) else source
+    if not result.alarms:
+        return ()
+    seen = f"the {result.method} run that made the draws did not converge ({result.alarms[0].seen})"
+    remedy = "take draws of a longer run that converges"
+    return (Alarm("draws-not-converged", seen, remedy),)
 
 
 def _by_chain(values: Any) -> NDArray:
@@ -72,7 +86,8 @@ def _from_names(values: Mapping[str, Any], path: Any) -> NDArray[np.float64]:
     arrays = {name: as_float64(array, f"draws[{name!r}]") for name, array in values.items()}
     if not has(path, Unconstrain):
         if len(arrays) == 1:
-            return next(iter(arrays.values()))
+            (array,) = arrays.values()
+            return array.reshape(*array.shape[:2], -1)
         raise ValueError(
             f"draws have the names {', '.join(arrays)}, and the path doesn't say which coordinates"
             " these are: give an array (n_chains, n_draws, d) of points of the path, or a path with"
@@ -88,11 +103,12 @@ def _from_names(values: Mapping[str, Any], path: Any) -> NDArray[np.float64]:
     return path.unconstrain(flat).reshape(*leading.pop(), -1)
 
 
-def _checked(points: NDArray[np.float64], n_dimensions: int) -> NDArray[np.float64]:
-    if points.ndim != 3 or points.shape[2] != n_dimensions:
+def _checked(points: NDArray[np.float64], path: Any) -> NDArray[np.float64]:
+    d = "d" if path is None else path.n_dimensions
+    if points.ndim != 3 or (path is not None and points.shape[2] != d):
         raise ValueError(
-            f"draws must have shape (n_chains, n_draws, {n_dimensions}) or (n, {n_dimensions}), the"
-            f" dimensions of the path, got {points.shape}"
+            f"draws must have shape (n_chains, n_draws, {d}) or (n, {d}), the dimensions of the"
+            f" path, got {points.shape}"
         )
     if not np.isfinite(points).all():
         raise ValueError("draws hold NaN or infinity: leave out warm-up draws that failed")

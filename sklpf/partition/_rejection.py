@@ -15,7 +15,7 @@ from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._proposal import base_draws, check_cover, proposing
 from sklpf.readings import Reading, conclude
-from sklpf.readings._bound import lower_bound
+from sklpf.readings._alarms import lower_bound
 from sklpf.readings._diagnostics import PLAIN_BOUND, Diagnostic
 from sklpf.runs import Run
 from sklpf.runs._draws import has_points, points_of

@@ -15,7 +15,7 @@ from sklpf.partition._options import PRIOR, log_prior_of
 from sklpf.partition._simulated_tempering import SimulatedTempering, Start
 from sklpf.paths import Endpoints
 from sklpf.paths._capabilities import has, require_base
-from sklpf.readings._bound import lower_bound
+from sklpf.readings._alarms import lower_bound
 from sklpf.readings._rounds import (
     ALL,
     CROSSED,

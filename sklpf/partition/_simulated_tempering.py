@@ -16,7 +16,7 @@ from sklpf.partition._options import ANNEALING, log_prior_of
 from sklpf.partition._walls import first_ratio
 from sklpf.paths._capabilities import require_base
 from sklpf.readings import Reading
-from sklpf.readings._bound import lower_bound
+from sklpf.readings._alarms import lower_bound, tol_alarms
 from sklpf.readings._continuous import judge_continuous
 from sklpf.readings._diagnostics import (
     CURVE,
@@ -27,7 +27,7 @@ from sklpf.readings._diagnostics import (
     Diagnostic,
     round_diagnostics,
 )
-from sklpf.readings._reading import conclude, tol_alarms
+from sklpf.readings._reading import conclude
 from sklpf.readings._rounds import ALL, N_GROUPS, judge, pool_rounds, started_from
 from sklpf.reweighting import Pooled
 from sklpf.runs import ContinuousRun, ExchangeRun, Round, Run, TemperingRun

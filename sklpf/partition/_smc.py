@@ -15,14 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.random import Stream, stream_key
+from sklpf._utils.sampling import systematic
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._options import ANNEALING
 from sklpf.paths._base import concatenate
 from sklpf.paths._capabilities import require_base
 from sklpf.readings import Reading, conclude
-from sklpf.readings._agreement import modes_alarms
-from sklpf.readings._bound import lower_bound
+from sklpf.readings._alarms import lower_bound, modes_alarms
 from sklpf.readings._diagnostics import CURVE, LOWER_BOUND, MOVES, PLAIN_BOUND, Diagnostic
 from sklpf.readings._weights import move_diagnostics
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
@@ -31,7 +31,6 @@ from sklpf.runs._annealing import settle
 from sklpf.runs._draws import draws_of
 from sklpf.runs._plan import check_alive
 from sklpf.runs._populations import climb, descend, family_weights, target_summaries
-from sklpf.runs._resampling import systematic
 from sklpf.transitions import Transition
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
 

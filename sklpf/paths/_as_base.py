@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from sklpf.paths._base_numbers import Array, typical
+from sklpf.paths._base_numbers import Array, checked_points, typical
 from sklpf.paths._bases import Base, Density, Uniform
 from sklpf.paths._elliptical import Gaussian, StudentT
 
@@ -37,7 +37,11 @@ class _Independent(Base):
     def log_density(self, x: Array) -> Array:
         """Return the log density at points (n, d), shape (n,), in nats."""
         return np.sum(
-            [part.logpdf(column) for part, column in zip(self._parts, self._points(x).T)], axis=0
+            [
+                part.logpdf(column)
+                for part, column in zip(self._parts, checked_points(x, self.n_dimensions).T)
+            ],
+            axis=0,
         )
 
 

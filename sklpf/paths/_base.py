@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -289,6 +289,46 @@ class TemperedPath(Path):
         return np.stack([gain, np.zeros_like(gain)], axis=1)
 
 
+class Points(NamedTuple):
+    """Points of R^d with the log densities there."""
+
+    position: NDArray[np.float64]  # (n, d)
+    log_base: NDArray[np.float64]  # (n,): log f_0
+    gain: NDArray[np.float64]  # (n,): log f_1 - log f_0
+
+
+class SlopedPoints(NamedTuple):
+    """Points with the gradient of the log density, where one function gives both."""
+
+    position: NDArray[np.float64]  # (n, d)
+    log_base: NDArray[np.float64]  # (n,): log f_0
+    gain: NDArray[np.float64]  # (n,): log f_1 - log f_0
+    slope: NDArray[np.float64]  # (n, d): gradient of log f_1, of any value where f_1 is 0
+
+
+class PointsPath(TemperedPath):
+    """A tempered path whose states are `Points`."""
+
+    n_dimensions: int
+
+    def position(self, state: Points) -> NDArray[np.float64]:
+        """Return the points, shape (n, d)."""
+        return state.position
+
+    def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
+        return state.log_base, state.gain
+
+    def summary(self, state: Points) -> NDArray[np.float64]:
+        """Return the points."""
+        return state.position
+
+    @property
+    def n_summaries(self) -> int:
+        """Length of a state's summary."""
+        return self.n_dimensions
+
+
 def _between(base, gain, betas):
     """log f at inverse temperatures: log f_0 at the base also where log f_1 is -inf."""
     nowhere = gain == -np.inf
@@ -342,3 +382,12 @@ def map_state(function, *states: Any) -> Any:
         arrays = [function(*parts) for parts in zip(*states)]
         return type(first)(*arrays) if hasattr(first, "_fields") else tuple(arrays)
     return function(*states)
+
+
+def choose(accept: NDArray[np.bool_], new: Any, old: Any) -> Any:
+    """The chains of a new state, or of a memory, where they are accepted, else those of the old."""
+
+    def chosen(new_array, old_array):
+        return np.where(accept.reshape(-1, *[1] * (np.ndim(old_array) - 1)), new_array, old_array)
+
+    return map_state(chosen, new, old)

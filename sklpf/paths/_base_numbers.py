@@ -45,6 +45,54 @@ def values_of(name: str, values: ArrayLike) -> Array:
     raise ValueError(f"{name} must give real numbers, got {values!r:.80}")
 
 
+def log_densities_of(
+    name: str, values: ArrayLike, points: Array, nan_is_zero: bool = False, hint: str = ""
+) -> Array:
+    """Log densities (n,) that a user's function gave; of NaN an error, or a density of 0."""
+    log_densities = values_of(name, values)
+    if nan_is_zero:
+        log_densities = np.where(np.isnan(log_densities), -np.inf, log_densities)
+    if log_densities.shape != (len(points),):
+        raise ValueError(
+            f"{name} must give shape {(len(points),)} for as many points, got"
+            f" {log_densities.shape}{hint}"
+        )
+    bad = np.isnan(log_densities) | (log_densities == np.inf)
+    if bad.any():
+        raise ValueError(
+            f"{name} is {log_densities[bad][0]} at {shown(points[bad][0])}: it must be a number or"
+            " -inf"
+        )
+    return log_densities
+
+
+def gradients_of(name: str, values: ArrayLike, points: Array) -> Array:
+    """A gradient (n, d) that a user's function gave where the density is not 0."""
+    gradients = values_of(name, values)
+    if gradients.shape != points.shape:
+        raise ValueError(
+            f"{name} must give shape {points.shape} for as many points, got {gradients.shape}"
+        )
+    bad = ~np.isfinite(gradients).all(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"{name} is not finite at {shown(points[bad][0])}, where the density is not 0"
+        )
+    return gradients
+
+
+def shown(point: Array) -> str:
+    return np.array2string(np.asarray(point), precision=4, threshold=8, separator=", ")
+
+
+def checked_points(x: ArrayLike, d: int) -> Array:
+    """Points (n, d) that a base was given."""
+    points = np.asarray(x, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != d:
+        raise ValueError(f"x must have shape (n, {d}), a row for each point, got {points.shape}")
+    return points
+
+
 def positive_number(name: str, value: float) -> float:
     number = numbers_of(name, value, infinite=True)
     if number.ndim or not 0 < number < np.inf:

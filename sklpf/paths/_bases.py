@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklpf.paths._base_numbers import (
     Array,
     box_of,
+    checked_points,
     frozen,
     is_inside,
 )
@@ -130,15 +131,6 @@ class Base:
         for name, value in state.items():
             setattr(self, name, frozen(value) if isinstance(value, np.ndarray) else value)
 
-    def _points(self, x: ArrayLike) -> Array:
-        points = np.asarray(x, dtype=np.float64)
-        if points.ndim != 2 or points.shape[1] != self.n_dimensions:
-            raise ValueError(
-                f"x must have shape (n, {self.n_dimensions}), a row for each point, got"
-                f" {points.shape}"
-            )
-        return points
-
 
 class Uniform(Base):
     """The uniform distribution on a finite box, its faces included.
@@ -183,7 +175,11 @@ class Uniform(Base):
 
     def log_density(self, x: Array) -> Array:
         """Return the log density at points (n, d), shape (n,), in nats; -inf outside the box."""
-        return np.where(is_inside(self._points(x), self.low, self.high), self._log_norm, -np.inf)
+        return np.where(
+            is_inside(checked_points(x, self.n_dimensions), self.low, self.high),
+            self._log_norm,
+            -np.inf,
+        )
 
     def grad_log_density(self, x: Array) -> Array:
         """Return the gradient of `log_density` within the box.
@@ -198,4 +194,4 @@ class Uniform(Base):
         ndarray of shape (n, d)
             Zeros.
         """
-        return np.zeros_like(self._points(x))
+        return np.zeros_like(checked_points(x, self.n_dimensions))

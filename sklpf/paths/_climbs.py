@@ -33,6 +33,7 @@ _QUANTILE = 0.95  # of a Gaussian's mass, within an ellipsoid
 _N_GROUPS = 10
 _N_DRAWS = 100  # in each group
 _ROUNDING = 1e-7  # of curvatures along principal axes, where conditional variances are one
+_LARGEST_CURVATURE = 1e100  # in units of widths; eigenvalues of much larger ones are not found
 _SMALLEST_CURVATURE = 1e-12  # as a share of the largest, so that a root can be computed
 _NO_CURVATURE = 0.02  # which stands for those that are less, or negative
 _NEAR_A_SIDE = 0.05  # widths
@@ -267,9 +268,10 @@ def _root_of_precision(log_density, slopes, centre, scale, bounds) -> tuple[Arra
         below = slopes(centre - moves, small)[1][:, free]
         found = (below - above) / (2 * steps[:, np.newaxis])
         found *= np.outer(widths[free], widths[free])
-        if np.all(np.isfinite(found)):
+        found = found / 2 + found.T / 2
+        if np.all(np.abs(found) < _LARGEST_CURVATURE):
             curvature = found
-    values, axes = np.linalg.eigh((curvature + curvature.T) / 2)
+    values, axes = np.linalg.eigh(curvature)
     values = np.where(values > _ROUNDING, values, _NO_CURVATURE)
     # Where a climb has ended on a slope the largest may be 1e16 times the smallest.
     values = np.maximum(values, _SMALLEST_CURVATURE * values.max(initial=0.0))

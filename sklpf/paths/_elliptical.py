@@ -12,6 +12,7 @@ from scipy.special import betaln, gammaln
 from sklpf.paths._base_numbers import (
     Array,
     box_of,
+    checked_points,
     factors_of,
     frozen,
     full_matrix,
@@ -60,7 +61,7 @@ class _Elliptical(Base):
         return times_matrix(rng.standard_normal((n, self.n_dimensions)), self._factor)
 
     def _whiten(self, x: Array) -> tuple[Array, Array]:
-        z = times_matrix(self._points(x) - self.mean, self._root)
+        z = times_matrix(checked_points(x, self.n_dimensions) - self.mean, self._root)
         return z, np.einsum("ij,ij->i", z, z)
 
 
@@ -333,7 +334,7 @@ class _TruncatedGaussian(Base):
 
     def log_density(self, x: Array) -> Array:
         """Return the log density at points (n, d), shape (n,), in nats; -inf outside the box."""
-        points = self._points(x)
+        points = checked_points(x, self.n_dimensions)
         values = self._log_norm - 0.5 * self._gaussian._whiten(points)[1]
         return np.where(is_inside(points, self.low, self.high), values, -np.inf)
 

@@ -10,7 +10,7 @@ import functools
 import logging
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.random import Stream
 from sklpf.paths._as_base import as_base
-from sklpf.paths._base import TemperedPath, check_ladder
-from sklpf.paths._base_numbers import values_of
+from sklpf.paths._base import Points, PointsPath, SlopedPoints, check_ladder
+from sklpf.paths._base_numbers import gradients_of, log_densities_of, shown, values_of
 from sklpf.paths._bases import Uniform
 from sklpf.paths._capabilities import DataRows, has
 from sklpf.paths._climbs import (
@@ -49,46 +49,6 @@ _WIDER = 1.5  # in variance
 _LEAST_SHARE = 0.01
 _START_WORK = int(2e5)  # squares of dimensions, or densities for numerical gradients
 _COMPILED: weakref.WeakSet = weakref.WeakSet()  # log densities that programs were made for
-
-
-class Points(NamedTuple):
-    """Points of R^d with the log densities there."""
-
-    position: NDArray[np.float64]  # (n, d)
-    log_base: NDArray[np.float64]  # (n,): log f_0
-    gain: NDArray[np.float64]  # (n,): log f_1 - log f_0
-
-
-class SlopedPoints(NamedTuple):
-    """Points with the gradient of the log density, where one function gives both."""
-
-    position: NDArray[np.float64]  # (n, d)
-    log_base: NDArray[np.float64]  # (n,): log f_0
-    gain: NDArray[np.float64]  # (n,): log f_1 - log f_0
-    slope: NDArray[np.float64]  # (n, d): gradient of log f_1, of any value where f_1 is 0
-
-
-class PointsPath(TemperedPath):
-    """A tempered path whose states are `Points`."""
-
-    n_dimensions: int
-
-    def position(self, state: Points) -> NDArray[np.float64]:
-        """Return the points, shape (n, d)."""
-        return state.position
-
-    def ends(self, state: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats."""
-        return state.log_base, state.gain
-
-    def summary(self, state: Points) -> NDArray[np.float64]:
-        """Return the points."""
-        return state.position
-
-    @property
-    def n_summaries(self) -> int:
-        """Length of a state's summary."""
-        return self.n_dimensions
 
 
 class GeometricPath(PointsPath):
@@ -284,7 +244,7 @@ class GeometricPath(PointsPath):
         nowhere = (log_base == -np.inf) & (log_target > -np.inf)
         if nowhere.any():
             raise ValueError(
-                f"base has density 0 at {_show(position[nowhere][0])}, where log_density is "
+                f"base has density 0 at {shown(position[nowhere][0])}, where log_density is "
                 f"{log_target[nowhere][0]:.4g}: give a base that covers the target, or bounds"
             )
         with np.errstate(invalid="ignore"):
@@ -509,8 +469,8 @@ class GeometricPath(PointsPath):
         # Leapfrog steps with any force are reversible, so that moves stay exact with none
         # where the gradient is not finite.
         slope = np.where(np.isfinite(slope), slope, 0.0)
-        base = _slope("grad_base", values_of("grad_base", self._base_gradient(position)), position)
-        return base, _slope("grad", slope, position)
+        base = gradients_of("grad_base", self._base_gradient(position), position)
+        return base, gradients_of("grad", slope, position)
 
     def _call(self, function, position):
         # A copy, in the same layout: a function may write to its argument.
@@ -524,10 +484,8 @@ class GeometricPath(PointsPath):
         comes.
         """
         hint = "; of a function of one point say vectorized=False" if self.vectorized else ""
-        values = values_of("log_density", self._call(self.log_density, position))
-        if nan_is_zero:
-            values = np.where(np.isnan(values), -np.inf, values)
-        return _checked("log_density", values, position, hint)
+        values = self._call(self.log_density, position)
+        return log_densities_of("log_density", values, position, nan_is_zero, hint)
 
     def _target_and_slope(self, position):
         """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
@@ -540,15 +498,14 @@ class GeometricPath(PointsPath):
             found = tuple(zip(*[self.value_and_grad(point) for point in position_copy]))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise ValueError("value_and_grad must give a pair: log densities and gradients")
-        log_target = np.array(values_of("value_and_grad", found[0]))
-        log_target[np.isnan(log_target)] = -np.inf  # as in `at` without it
+        log_target = log_densities_of("value_and_grad", found[0], position, nan_is_zero=True)
         slope = np.array(values_of("value_and_grad", found[1]))
         if slope.shape != position.shape:
             raise ValueError(
                 f"value_and_grad must give gradients of shape {position.shape} for as many points,"
                 f" got {slope.shape}"
             )
-        return _checked("value_and_grad", log_target, position), slope
+        return log_target, slope
 
     def _target_gradient(self, position):
         return self._call(self.grad, position)
@@ -637,7 +594,7 @@ class GeometricPath(PointsPath):
         c = _where_different(alone, together)
         if c is not None:
             raise ValueError(
-                f"value_and_grad disagrees with log_density at {_show(draws[c])}:"
+                f"value_and_grad disagrees with log_density at {shown(draws[c])}:"
                 f" {together[c]:.8g} and {alone[c]:.8g}"
             )
 
@@ -651,7 +608,7 @@ class GeometricPath(PointsPath):
         if c is not None:
             raise ValueError(
                 f"log_density is random: it gave {once[c]:.8g} and {again[c]:.8g} at"
-                f" {_show(draws[c])}; fix its random numbers, or drop the noise"
+                f" {shown(draws[c])}; fix its random numbers, or drop the noise"
             )
         for name, function in {"log_density": self.log_density, "grad": self.grad}.items():
             if function is None or not _is_compiled(function):
@@ -700,36 +657,7 @@ def _name(function) -> str:
 
 def _log_base(base, position):
     name = "the base's log_density"
-    return _checked(name, values_of(name, base.log_density(position)), position)
-
-
-def _checked(name, values, position, hint=""):
-    """Log densities (n,) or a ValueError that shows what can't be used."""
-    if values.shape != (len(position),):
-        raise ValueError(
-            f"{name} must give shape {(len(position),)} for as many points, got"
-            f" {values.shape}{hint}"
-        )
-    bad = np.isnan(values) | (values == np.inf)
-    if bad.any():
-        raise ValueError(
-            f"{name} is {values[bad][0]} at {_show(position[bad][0])}: it must be a number or -inf"
-        )
-    return values
-
-
-def _slope(name, values, position):
-    """A gradient (n, d) or a ValueError that shows what can't be used."""
-    if values.shape != position.shape:
-        raise ValueError(
-            f"{name} must give shape {position.shape} for as many points, got {values.shape}"
-        )
-    bad = ~np.isfinite(values).all(axis=1)
-    if bad.any():
-        raise ValueError(
-            f"{name} is not finite at {_show(position[bad][0])}, where the density is not 0"
-        )
-    return values
+    return log_densities_of(name, base.log_density(position), position)
 
 
 def _check_gradient(name, of, gradient, log_density, points, steps) -> None:
@@ -741,7 +669,7 @@ def _check_gradient(name, of, gradient, log_density, points, steps) -> None:
     steps = steps[here]
     if not len(points):
         return
-    slopes = _slope(name, values_of(name, gradient(points)), points) * steps
+    slopes = gradients_of(name, gradient(points), points) * steps
     slope = slopes.sum(axis=1)
     size = np.sqrt(np.sum(slopes**2, axis=1))
     differences = []
@@ -761,7 +689,7 @@ def _check_gradient(name, of, gradient, log_density, points, steps) -> None:
     if wrong.any():
         c = int(wrong.argmax())
         raise ValueError(
-            f"{name} disagrees with {of} at {_show(points[c])}: along {_show(steps[c])} its slope"
+            f"{name} disagrees with {of} at {shown(points[c])}: along {shown(steps[c])} its slope"
             f" is {slope[c]:.6g}, that of differences {differences[0][c]:.6g}"
         )
 
@@ -796,7 +724,3 @@ def _within(base, bounds):
     if bounds is not None and isinstance(base, (Gaussian, Mixture)):
         return base.truncated(*bounds)
     return base
-
-
-def _show(point) -> str:
-    return np.array2string(np.asarray(point), precision=4, threshold=8, separator=", ")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from sklpf.paths._base_numbers import Array, frozen, full_matrix, numbers_of
+from sklpf.paths._base_numbers import Array, checked_points, frozen, full_matrix, numbers_of
 from sklpf.paths._bases import Base, Uniform
 from sklpf.paths._elliptical import Gaussian, StudentT, _TruncatedGaussian
 
@@ -162,7 +162,7 @@ class Mixture(Base):
 
     def log_density(self, x: Array) -> Array:
         """Return the log density at points (n, d), shape (n,), in nats."""
-        return logsumexp(self._joint(self._points(x)), axis=0)
+        return logsumexp(self._joint(checked_points(x, self.n_dimensions)), axis=0)
 
     def grad_log_density(self, x: Array) -> Array:
         """Return the gradient of `log_density`, zeros where the density is 0.
@@ -177,7 +177,7 @@ class Mixture(Base):
         ndarray of shape (n, d)
             In nats by the coordinates' unit.
         """
-        points = self._points(x)
+        points = checked_points(x, self.n_dimensions)
         joint = self._joint(points)
         total = logsumexp(joint, axis=0)
         shares = np.exp(joint - np.where(np.isfinite(total), total, 0.0))

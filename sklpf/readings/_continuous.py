@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sklpf.readings._agreement import modes_alarms
+from sklpf.readings._alarms import modes_alarms
 from sklpf.readings._rounds import (
     ALL,
     N_GROUPS,

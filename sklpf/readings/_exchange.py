@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
-from sklpf.readings._agreement import halves_alarms, modes_alarms
+from sklpf.readings._alarms import halves_alarms, modes_alarms, tol_alarms
 from sklpf.readings._diagnostics import round_diagnostics
 from sklpf.readings._levels import first_pair
-from sklpf.readings._reading import Curve, Reading, conclude, tol_alarms
+from sklpf.readings._reading import Curve, Reading, conclude
 from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.runs import ExchangeRun
 from sklpf.uncertainty import Difference, between_groups, difference, jackknife
 
+# log Z_(k+1) / Z_k (K - 1,) of the independent ladders to use
+Ratios = Callable[[NDArray], NDArray]
 MOST_SHIFTED = (
     300.0  # nats by which a ratio may differ from its reference; sums of exp are cut off beyond 600
 )
@@ -26,7 +28,7 @@ MOST_SHIFTED = (
 def read_exchange(run: ExchangeRun) -> Reading:
     """The reading of a run of `ParallelTempering`."""
     ratios = pair_ratios(run)
-    curve, errors = level_curve(run)
+    curve, errors = _level_curve(run, ratios)
     log_partition = float(curve[-1])
     std_error = float(errors[-1])
     if np.isnan(std_error):  # levels that don't overlap: anything may be
@@ -34,7 +36,7 @@ def read_exchange(run: ExchangeRun) -> Reading:
     own_error = std_error
     std_error = max(own_error, _typical_error(run, own_error))
 
-    drift, direction = differences(run)
+    drift, direction = differences(run, ratios)
     between = between_groups(run.summaries[:, 0], run.summaries[:, 1], run.n_scans)
     diagnostics = {
         "curve_std_error": errors,
@@ -53,7 +55,7 @@ def read_exchange(run: ExchangeRun) -> Reading:
 
     alarms = _round_trip_alarms(run)
     alarms += modes_alarms("ladders", between, "raise n_sweeps")
-    if cut_off(run).any():
+    if cut_off(run, ratios(np.arange(run.n_groups))).any():
         alarms.append(
             Alarm("no-overlap", "neighbouring levels do not overlap at all", "raise n_temperatures")
         )
@@ -72,11 +74,11 @@ def read_exchange(run: ExchangeRun) -> Reading:
         alarms=alarms,
         diagnostics=diagnostics,
         levels=curve,
-        curve=_curve(run),
+        curve=_cumulative(ratios),
     )
 
 
-def pair_ratios(run: ExchangeRun, half: int | None = None) -> Callable[[NDArray], NDArray]:
+def pair_ratios(run: ExchangeRun, half: int | None = None) -> Ratios:
     """log Z_(k+1) / Z_k (K - 1,) by the run's bridge, as a function of the ladders to use."""
     pair_sums, counts = run.pairs(half)
     if run.options["bridge"] == "bar":
@@ -86,24 +88,24 @@ def pair_ratios(run: ExchangeRun, half: int | None = None) -> Callable[[NDArray]
     return lambda keep: np.r_[both(keep)[0, :first], both(keep)[:, first:].sum(axis=0) / 2]
 
 
-def level_curve(run: ExchangeRun) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _level_curve(run: ExchangeRun, ratios: Ratios) -> tuple[NDArray, NDArray]:
     """log Z at every level, and its standard errors."""
-    curve, errors = jackknife(_curve(run), run.n_groups)
+    curve, errors = jackknife(_cumulative(ratios), run.n_groups)
     return run.base_log_partition + curve, errors
 
 
-def at_target(run: ExchangeRun) -> tuple[float, float]:
+def at_target(run: ExchangeRun, ratios: Ratios) -> tuple[float, float]:
     """log Z and its standard error."""
-    curve, errors = level_curve(run)
+    curve, errors = _level_curve(run, ratios)
     return float(curve[-1]), float(errors[-1])
 
 
-def cut_off(run: ExchangeRun) -> NDArray[np.bool_]:
-    """Pairs too far from their reference, which sums of exp don't reach."""
-    return ~(np.abs(pair_ratios(run)(np.arange(run.n_groups)) - run.shift) <= MOST_SHIFTED)
+def cut_off(run: ExchangeRun, log_ratios: NDArray) -> NDArray[np.bool_]:
+    """Pairs whose ratio is too far from their reference, which sums of exp don't reach."""
+    return ~(np.abs(log_ratios - run.shift) <= MOST_SHIFTED)
 
 
-def differences(run: ExchangeRun) -> tuple[Difference, Difference]:
+def differences(run: ExchangeRun, ratios: Ratios) -> tuple[Difference, Difference]:
     """First less second half of a round, and forward less reverse ratios.
 
     Bennett's ratio may be right where one of the two stepping stones is not, as the variance of one
@@ -116,8 +118,6 @@ def differences(run: ExchangeRun) -> tuple[Difference, Difference]:
     drift = difference(lambda keep: first(keep).sum() - second(keep).sum(), run.n_groups)
     if run.options["bridge"] == "stepping-stone":
         return drift, difference(lambda keep: np.subtract(*both(keep))[pair:].sum(), run.n_groups)
-
-    ratios = pair_ratios(run)
 
     def beside(side):
         return difference(lambda keep: (ratios(keep) - both(keep)[side])[pair:].sum(), run.n_groups)
@@ -141,8 +141,7 @@ def _typical_error(run: ExchangeRun, own_error: float) -> float:
     return float(np.median(scaled)) if np.all(np.isfinite(scaled)) else 0.0
 
 
-def _curve(run: ExchangeRun) -> Curve:
-    ratios = pair_ratios(run)
+def _cumulative(ratios: Ratios) -> Curve:
     return lambda keep: np.r_[0.0, np.cumsum(ratios(keep))]
 
 

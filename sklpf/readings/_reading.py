@@ -13,19 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
-from sklpf.readings._bound import bound_alarms
+from sklpf.readings._alarms import bound_alarms, rounding_alarms, single_state_alarms
 from sklpf.readings._regions import region_alarms
 from sklpf.readings._result import PartitionResult
-from sklpf.runs import Draws, Run
+from sklpf.runs import Run
 
 Curve = Callable[[NDArray], NDArray]  # log Z_k - log Z_0 (K,) of the independent groups to use
 
-_MOST_ROUNDING = 0.05  # nats
-_LARGEST_ERROR = 10.0  # nats
-# If so few draws are one state they can't show that others have no mass, whose share may be 3 / n.
-_FEW_DRAWS = 60
-_NO_ERROR = 1e-3  # nats
-# name -> class of every estimator that leaves runs: it registers itself
+_LARGEST_ERROR = 10.0  # name -> class of every estimator that leaves runs: it registers itself
 SAMPLERS: dict[str, Any] = {}
 
 
@@ -146,9 +141,12 @@ def conclude(
     """
     if statement == "estimate" and std_error > _LARGEST_ERROR:
         seen = f"there is no usable estimate: the standard error is {std_error:.2g} nats"
-        remedy = "give a base that is closer to the target, or many more levels"
+        remedy = (
+            "give a base that is closer to the target, or many more levels; else take"
+            " ParallelTempering"
+        )
         alarms = [*alarms, Alarm("no-usable-estimate", seen, remedy)]
-    alarms = [*alarms, *_single_state_alarms(run.draws, std_error)]
+    alarms = [*alarms, *single_state_alarms(run.draws, std_error)]
     bounded = bound_alarms(run.bound, log_partition, std_error, diagnostics)
     missed = region_alarms(run.regions, run.draws, log_partition, std_error, diagnostics)
     result = PartitionResult(
@@ -171,28 +169,3 @@ def conclude(
         base=run.base,
     )
     return Reading(result, curve)
-
-
-def _single_state_alarms(draws: Draws | None, std_error: float) -> list[Alarm]:
-    """An alarm if few draws are all of them one state, and have one weight."""
-    if draws is None or len(draws.points) >= _FEW_DRAWS or std_error > _NO_ERROR:
-        return []
-    if len(draws.points) < 2 or np.any(draws.points != draws.points[0]):
-        return []
-    seen = f"all {len(draws.points)} draws are the same state, so that the error is not known"
-    return [Alarm("single-state", seen, "raise n_chains or n_particles")]
-
-
-def rounding_alarms(rounding: float) -> tuple[Alarm, ...]:
-    """An alarm if log f is rounded by so many nats."""
-    if rounding <= _MOST_ROUNDING:
-        return ()
-    seen = f"the model's parameters are so large that log_f is rounded by {rounding:.2g} nats"
-    return (Alarm("rounding", seen, "rescale them"),)
-
-
-def tol_alarms(std_error: float, tol: float | None, remedy: str, but: str = "") -> list[Alarm]:
-    """An alarm if the standard error is above `tol`, although `but`."""
-    if tol is None or not std_error > tol:
-        return []
-    return [Alarm("tol-missed", f"the standard error {std_error:.2g}{but} is above tol", remedy)]

@@ -17,10 +17,20 @@ from sklpf.paths._capabilities import has
 from sklpf.runs import Draws
 
 _MATERIAL = 0.02  # nats
-_RUN_ERRORS = 2.0  # standard errors of log Z that what is missed must be worth
-_MASS_ERRORS = 3.0  # standard errors that are taken off a region's mass
 _LARGEST = 50.0  # nats, where a run has missed all but nothing
-_CHANCE = 0.01  # false-alarm rate of a run, all regions together
+
+
+class Threshold(NamedTuple):
+    """How sure it must be that a run has missed a region."""
+
+    chance: float  # false-alarm rate of a run, all regions together
+    run_errors: float  # standard errors of log Z that what is missed must be worth
+    mass_errors: float  # standard errors that are taken off a region's mass
+    rank: int  # or the mass is this one of its sorted estimates, which lie too low more often
+
+
+FOR_ALARM = Threshold(chance=0.01, run_errors=2.0, mass_errors=3.0, rank=0)
+FOR_SECOND_TRY = Threshold(chance=0.05, run_errors=1.0, mass_errors=1.0, rank=2)  # costs time only
 
 
 def known_regions(path: Any, key: tuple[int, int]) -> Regions | None:
@@ -41,7 +51,7 @@ def region_alarms(
     The mass of a region over the run's Z is the share of draws that a right run has there. There is
     an alarm where fewer are improbable, and the difference would move log Z materially.
     """
-    missed = missed_regions(regions, draws, log_partition, std_error)
+    missed = missed_regions(regions, draws, log_partition, std_error, FOR_ALARM)
     if not missed:
         return []
     worst = missed[0]
@@ -65,17 +75,23 @@ class Missed(NamedTuple):
 
 
 def missed_regions(
-    regions: Regions | None, draws: Draws | None, log_partition: float, std_error: float
+    regions: Regions | None,
+    draws: Draws | None,
+    log_partition: float,
+    std_error: float,
+    threshold: Threshold,
 ) -> list[Missed]:
     """The regions that a run has missed, the worst first."""
     if regions is None or draws is None or not np.isfinite(log_partition):
         return []
     masses = np.exp(np.minimum(regions.log_masses - log_partition, _LARGEST))
     errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
-    least = masses.mean(axis=1) - _MASS_ERRORS * errors
+    least = masses.mean(axis=1) - threshold.mass_errors * errors
+    least = np.maximum(least, np.sort(masses, axis=1)[:, threshold.rank])
     # Z may be larger than the run's by its own error.
-    expected = np.minimum(least * np.exp(-_RUN_ERRORS * std_error), 1.0)
-    material = np.expm1(np.clip(_RUN_ERRORS * std_error, _MATERIAL, _LARGEST))
+    error = threshold.run_errors * std_error
+    expected = np.minimum(least * np.exp(-error), 1.0)
+    material = np.expm1(np.clip(error, _MATERIAL, _LARGEST))
     large = np.flatnonzero(expected > material)
     if not len(large):
         return []
@@ -87,7 +103,7 @@ def missed_regions(
     # The probability that a binomial is at most so large.
     found = n * np.minimum(shares[large], 1.0)
     chances = betainc(n - found, found + 1, 1 - expected[large])
-    improbable = chances * len(large) < _CHANCE
+    improbable = chances * len(large) < threshold.chance
     suspects = large[improbable & (expected[large] - shares[large] > material)]
     order = suspects[np.argsort(shares[suspects] - expected[suspects], kind="stable")]
     return [

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from sklpf._utils.alarm import Alarm
-from sklpf.readings._agreement import halves_alarms, modes_alarms
+from sklpf.readings._alarms import halves_alarms, modes_alarms
 from sklpf.reweighting import (
     Pooled,
     bar_ratios,

@@ -1,7 +1,13 @@
 """Log normalisers from the arrays of a run: pure functions, one method a file."""
 
 from sklpf.reweighting._bar import bar, overlap
-from sklpf.reweighting._bridges import bar_ratios, neighbour_overlap, stepping_stones
+from sklpf.reweighting._bridges import (
+    bar_ratios,
+    neighbour_overlap,
+    stepping_stones,
+    with_first_error,
+    with_first_ratio,
+)
 from sklpf.reweighting._continuous import (
     NodeSums,
     Places,
@@ -26,8 +32,6 @@ from sklpf.reweighting._rts import (
     influence,
     rts_curve,
     standard_error,
-    with_first_error,
-    with_first_ratio,
 )
 from sklpf.reweighting._thermodynamic import RULES, integrate, level_moments, reweighted_slopes
 from sklpf.uncertainty import effective_sample_size

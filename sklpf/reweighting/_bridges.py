@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf.reweighting._importance import MeanWeight
+
 
 def bar_ratios(
     pair_sums: NDArray, shift: NDArray, counts: NDArray
@@ -89,3 +91,43 @@ def neighbour_overlap(pair_sums: NDArray, counts: NDArray) -> NDArray[np.float64
     pooled = pair_sums.sum(axis=0)
     n = np.maximum(counts.sum(axis=0), 1)
     return 2 * np.sqrt(pooled[:, 0] / n[:-1] * pooled[:, 1] / n[1:])
+
+
+def with_first_ratio(curve: NDArray, first_ratio: MeanWeight | None) -> NDArray[np.float64]:
+    """Return a curve with another log Z_1 / Z_0.
+
+    Parameters
+    ----------
+    curve : ndarray of shape (K,)
+        log Z_k - log Z_0.
+    first_ratio : MeanWeight or None
+        log Z_1 / Z_0 from elsewhere; None leaves the curve as it is.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        In nats.
+    """
+    if first_ratio is None:
+        return curve
+    return np.r_[curve[:1], curve[1:] - curve[1] + first_ratio.log_mean]
+
+
+def with_first_error(std_errors: NDArray, first_ratio: MeanWeight | None) -> NDArray[np.float64]:
+    """Standard errors of the curve that `with_first_ratio` gives.
+
+    Parameters
+    ----------
+    std_errors : ndarray of shape (K,)
+        Of the curve without that ratio.
+    first_ratio : MeanWeight or None
+        As in `with_first_ratio`.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        In nats.
+    """
+    if first_ratio is None:
+        return std_errors
+    return np.r_[std_errors[:1], np.hypot(std_errors[1:], first_ratio.std_error)]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, logsumexp
 
-from sklpf.reweighting._importance import MeanWeight
+from sklpf.reweighting._bridges import with_first_ratio
 from sklpf.reweighting._newton import minimise
 
 _RIDGE = 1e-12  # keeps the scaled Hessian invertible
@@ -217,46 +217,6 @@ class Pooled:
     def __call__(self, keep: NDArray) -> NDArray:
         curve = combine_rounds(self.log_pseudo_prior, self.log_shares(keep), self.sizes)
         return with_first_ratio(curve, self.first_ratio)
-
-
-def with_first_ratio(curve: NDArray, first_ratio: MeanWeight | None) -> NDArray[np.float64]:
-    """Return a curve with another log Z_1 / Z_0.
-
-    Parameters
-    ----------
-    curve : ndarray of shape (K,)
-        log Z_k - log Z_0.
-    first_ratio : MeanWeight or None
-        log Z_1 / Z_0 from elsewhere; None leaves the curve as it is.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-        In nats.
-    """
-    if first_ratio is None:
-        return curve
-    return np.r_[curve[:1], curve[1:] - curve[1] + first_ratio.log_mean]
-
-
-def with_first_error(std_errors: NDArray, first_ratio: MeanWeight | None) -> NDArray[np.float64]:
-    """Standard errors of the curve that `with_first_ratio` gives.
-
-    Parameters
-    ----------
-    std_errors : ndarray of shape (K,)
-        Of the curve without that ratio.
-    first_ratio : MeanWeight or None
-        As in `with_first_ratio`.
-
-    Returns
-    -------
-    ndarray of shape (K,)
-        In nats.
-    """
-    if first_ratio is None:
-        return std_errors
-    return np.r_[std_errors[:1], np.hypot(std_errors[1:], first_ratio.std_error)]
 
 
 def _solve(probabilities, sizes, right):

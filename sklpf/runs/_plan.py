@@ -17,6 +17,7 @@ from sklpf.runs._run import NO_ROUNDS
 from sklpf.uncertainty import log_mean_exp
 
 ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
+_SPREAD = 0  # what the pilot's random stream is for
 _PILOT_SHARE = 20  # a pilot has so many times fewer levels
 # Plain loops: calls of NumPy cost more than what they compute, so chains move in one block of at
 # most so many; functions of one point gain nothing from it and keep blocks for processes.
@@ -131,9 +132,7 @@ class Plan(NamedTuple):
     history: NDArray[np.float64] = NO_ROUNDS  # of log Z / Z_0, where finding them gave estimates
 
 
-def plan_run(
-    path, transition, ladder, n_temperatures, n_chains, seed, pilot_stage, tune_stage
-) -> Plan:
+def plan_run(path, transition, ladder, n_temperatures, n_chains, seed, tune_stage) -> Plan:
     """Fix the ladder and tune the move.
 
     "adaptive" measures the spread of log f_(k+1) - log f_k in a pilot and places the levels at
@@ -152,7 +151,7 @@ def plan_run(
     if pilot is not None and len(pilot.betas) > 1:
         cost = (pilot.spread[1:] + pilot.spread[:-1]) / 2 * np.diff(pilot.betas)
         return plan._replace(path=path.with_ladder(respace(pilot.betas, cost, n_temperatures)))
-    spread = pilot_spread(path, plan.transition, n_chains, stream_key(seed, pilot_stage))
+    spread = pilot_spread(path, plan.transition, n_chains, stream_key(seed, _SPREAD))
     path = path.with_ladder(respace(path.ladder, spread, n_temperatures))
     return _tuned(path, transition, key, plan.n_sweeps + n_chains * (n_levels - 1))
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import REDRAW, Stream
+from sklpf._utils.sampling import systematic
 from sklpf.paths._base import n_chains, take
 from sklpf.runs import _programs as programs
 from sklpf.runs._plain import weighted_summaries
 from sklpf.runs._plan import check_finite, equal_blocks, running_log_partition, segments
-from sklpf.runs._resampling import systematic
 from sklpf.runs._run import Run
 from sklpf.runs._waste_free import waste_free_fall, waste_free_step
 from sklpf.uncertainty import effective_sample_size, log_mean_exp

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
 from sklpf._utils.random import REDRAW, Stream, stream_key
+from sklpf._utils.sampling import systematic
 from sklpf.paths import Continuous
 from sklpf.paths._base import take
 from sklpf.paths._capabilities import has, require_base
@@ -18,12 +19,11 @@ from sklpf.reweighting import mean_weight
 from sklpf.runs import _programs as programs
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._plan import check_finite, plan_run
-from sklpf.runs._resampling import systematic
 from sklpf.runs._rounds import Setup, run_round
 from sklpf.transitions import default_move
 from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 
-_PILOT, _TUNE, _ANNEAL, _FOLLOW = range(4)  # what random streams are for
+_TUNE, _ANNEAL, _FOLLOW = range(1, 4)  # what random streams are for; 0 is that of plan_run
 _N_GROUPS = 10
 _LEVELS_AT_ONCE = 5  # levels of the ladder from one resampling to the next
 _FEWEST = 0.5  # effective share of the particles after a single step
@@ -83,7 +83,7 @@ class Particles:
         base_log_partition = require_base(path, "The tracking of log Z")
         n = self.n_chains
         plan = plan_run(
-            path, default_move(path), "adaptive", self.n_temperatures, n, self.seed, _PILOT, _TUNE
+            path, default_move(path), "adaptive", self.n_temperatures, n, self.seed, _TUNE
         )
         self.path = plan.path
         self.transition = plan.transition

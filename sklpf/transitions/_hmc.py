@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from numbers import Integral, Real
 
 import numpy as np
@@ -11,9 +10,9 @@ from sklpf._utils.limits import LARGEST_KICK
 from sklpf._utils.random import ACCEPT, Stream
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.paths import Continuous, Gradients
-from sklpf.paths._base import map_state
+from sklpf.paths._base import choose
 from sklpf.transitions._compiled import moved_density
-from sklpf.transitions._pilot import TunedTransition, choose, joined_steps, reflect, stream_normals
+from sklpf.transitions._pilot import TunedTransition, joined_steps, reflect, stream_normals
 
 
 class HMC(TunedTransition):
@@ -162,9 +161,8 @@ class HMC(TunedTransition):
             log_accept += (np.sum(velocity**2, axis=1) - np.sum(pace**2, axis=1)) / 2
         rate = np.where(lost | np.isnan(log_accept), 0.0, np.exp(np.minimum(log_accept, 0)))
         accept = stream.uniform(len(levels), ACCEPT) < rate
-        keep = functools.partial(choose, accept)
-        new, old = (-pace, *slopes), (velocity, base, gain)
-        return map_state(keep, here, state), (*map_state(keep, new, old), accepted + rate)
+        kept = choose(accept, (-pace, *slopes), (velocity, base, gain))
+        return choose(accept, here, state), (*kept, accepted + rate)
 
     def _refresh(self, memory, step, stream):
         """Turn the velocity around and renew a part of it."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from sklpf._utils.random import ACCEPT
 from sklpf.paths import Proposal
-from sklpf.paths._base import map_state
+from sklpf.paths._base import choose
 from sklpf.transitions._base import Transition
 
 
@@ -32,8 +32,4 @@ class Metropolis(Transition):
         proposal, log_ratio = path.propose(state, levels, stream)
         log_accept = path.log_f(proposal, levels) - path.log_f(state, levels) + log_ratio
         accept = np.log(stream.uniform(len(levels), ACCEPT)) < log_accept
-
-        def choose(new, old):
-            return np.where(accept.reshape(-1, *[1] * (np.ndim(old) - 1)), new, old)
-
-        return map_state(choose, proposal, state), memory
+        return choose(accept, proposal, state), memory

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.random import FIRST, Stream, Streams
+from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sampling import shares
 from sklpf.paths._base import n_chains, take
 from sklpf.transitions._base import Transition
@@ -394,18 +394,13 @@ class TunedTransition(Transition):
         return tuned
 
 
-def stream_normals(stream: Stream | Streams, out: Any) -> Any:
+def stream_normals(stream: Stream, out: Any) -> Any:
     """Fill out (n, d) with the normal numbers of the stream's chains."""
     from sklpf.kernels._random import normals
 
     for keys, chains in stream.blocks():
         normals(keys, FIRST, out[chains])
     return out
-
-
-def choose(accept, new, old):
-    """Each chain's new entry where it is accepted."""
-    return np.where(accept.reshape(-1, *[1] * (np.ndim(old) - 1)), new, old)
 
 
 def reflect(bounds, position, velocity):

@@ -9,9 +9,9 @@ import numpy as np
 from sklpf._utils.random import ACCEPT
 from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.paths import Continuous
-from sklpf.paths._base import map_state
+from sklpf.paths._base import choose
 from sklpf.transitions._compiled import moved_density
-from sklpf.transitions._pilot import TunedTransition, choose, reflect, stream_normals
+from sklpf.transitions._pilot import TunedTransition, reflect, stream_normals
 
 
 class RandomWalk(TunedTransition):
@@ -97,4 +97,4 @@ class RandomWalk(TunedTransition):
             log_accept = path.log_f(proposal, levels) - path.log_f(state, levels)
         rate = np.where(np.isnan(log_accept), 0.0, np.exp(np.minimum(log_accept, 0)))
         accept = stream.uniform(len(levels), ACCEPT) < rate
-        return map_state(lambda a, b: choose(accept, a, b), proposal, state), (memory[0] + rate,)
+        return choose(accept, proposal, state), (memory[0] + rate,)

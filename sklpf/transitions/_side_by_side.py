@@ -4,15 +4,56 @@ numbers of its own, and all of them take each step in one array.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.random import Streams
+from sklpf._utils.random import Keys, Stream
 from sklpf.paths._base import concatenate, n_chains
 from sklpf.transitions._base import Transition
+
+
+class Streams:
+    """The random numbers of several blocks of chains, one beside the other, each from its own
+    stream.
+
+    Parameters
+    ----------
+    streams : sequence of Stream
+        One for each block.
+    n_chains : sequence of int
+        Number of chains in each block.
+    step : int, default=0
+        Sweeps that all blocks have done since.
+    """
+
+    def __init__(self, streams: Sequence[Stream], n_chains: Sequence[int], step: int = 0):
+        self.streams = streams
+        self.n_chains = n_chains
+        self.step = step
+
+    def at(self, step: int) -> Streams:
+        """Return the same streams so many sweeps on."""
+        return Streams(self.streams, self.n_chains, step)
+
+    def blocks(self) -> Iterator[tuple[Keys, slice]]:
+        """The keys of every block, and which chains it has."""
+        first = 0
+        for stream, count in zip(self.streams, self.n_chains):
+            keys = Keys(*stream.key, stream.chain, stream.step + self.step)
+            yield keys, slice(first, first + count)
+            first += count
+
+    def uniform(self, n: int, purpose: int) -> NDArray[np.float64]:
+        """Return one uniform number for each of the n chains of all blocks."""
+        from sklpf.kernels._random import uniforms  # numba takes a while to load
+
+        out = np.empty(n)
+        for keys, chains in self.blocks():
+            uniforms(keys, purpose, out[chains])
+        return out
 
 
 class Passage(NamedTuple):

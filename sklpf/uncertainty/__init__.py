@@ -11,9 +11,13 @@ from sklpf.uncertainty._disagreement import (
     t_bound,
     t_ratio,
 )
-from sklpf.uncertainty._effective import effective_sample_size
 from sklpf.uncertainty._jackknife import jackknife, log_mean_exp
-from sklpf.uncertainty._pareto import ParetoTail, pareto_shape, pareto_tail
+from sklpf.uncertainty._weights import (
+    ParetoTail,
+    effective_sample_size,
+    pareto_shape,
+    pareto_tail,
+)
 
 __all__ = [
     "MOST_BETWEEN",

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import integrate, stats
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import BridgeSampling, Gaussian, GeometricPath
+from sklpf import BridgeSampling, Gaussian, GeometricPath, StudentT
 from sklpf.testing import make_density_problem
 
 N_CHAINS = 4
@@ -105,6 +105,60 @@ def banana(n_pairs=5, curvature=0.5, n_draws=500):
 
     path = GeometricPath(log_density, base=Gaussian(np.zeros(2 * n_pairs), 9.0))
     return Posterior(path, n_pairs * float(np.log(2 * np.pi * 0.5)), draw)
+
+
+def independent(log_density, sample, n_dimensions, log_partition=0.0, n_draws=500):
+    """Exact draws by a function (shape, rng), of a density with this log Z."""
+
+    def draw(n_sets, rng):
+        for _ in range(n_sets):
+            yield sample((N_CHAINS, n_draws), rng)
+
+    path = GeometricPath(log_density, base=Gaussian(np.zeros(n_dimensions), 4.0))
+    return Posterior(path, log_partition, draw)
+
+
+def skew_normal(n_dimensions, slant):
+    def log_density(x):
+        return np.sum(stats.norm.logpdf(x) + stats.norm.logcdf(slant * x) + np.log(2), axis=1)
+
+    def sample(shape, rng):
+        first, second = rng.standard_normal((2, *shape, n_dimensions))
+        return (slant * np.abs(first) + second) / np.hypot(1, slant)
+
+    return independent(log_density, sample, n_dimensions)
+
+
+def dirichlet(concentrations):
+    """Shares as log ratios to the last one, with the Jacobian."""
+    alpha = np.asarray(concentrations)
+
+    def log_density(x):
+        log_odds = np.concatenate([x, np.zeros((len(x), 1))], axis=1)
+        return log_odds @ alpha - alpha.sum() * logsumexp(log_odds, axis=1)
+
+    def sample(shape, rng):
+        logs = np.log(rng.gamma(alpha, size=(*shape, len(alpha))))
+        return logs[..., :-1] - logs[..., -1:]
+
+    log_partition = float(gammaln(alpha).sum() - gammaln(alpha.sum()))
+    return independent(log_density, sample, len(alpha) - 1, log_partition)
+
+
+def logistics(n_dimensions):
+    def sample(shape, rng):
+        return rng.logistic(size=(*shape, n_dimensions))
+
+    return independent(lambda x: stats.logistic.logpdf(x).sum(axis=1), sample, n_dimensions)
+
+
+def student(n_dimensions, df):
+    density = StudentT(np.zeros(n_dimensions), np.eye(n_dimensions), df)
+
+    def sample(shape, rng):
+        return density.sample(shape[0] * shape[1], rng).reshape(*shape, n_dimensions)
+
+    return independent(density.log_density, sample, n_dimensions)
 
 
 def hmc(log_density, grad, starts, n_draws, n_warm_up, step, n_leapfrog, rng):
@@ -268,6 +322,10 @@ POSTERIORS = {
     "Gaussian, 10-D, AR 0.9, 4 x 2000": lambda: correlated_gaussian(10, 0.9, 2000),
     "log gamma(1), 5-D, AR 0.9, 4 x 1000": lambda: log_gamma(5, 1.0, 0.9, 1000),
     "log gamma(1), 5-D, AR 0.9, 1 x 4000": lambda: log_gamma(5, 1.0, 0.9, 4000, 1),
+    "skew normal(5), 8-D": lambda: skew_normal(8, 5.0),
+    "Dirichlet, log ratios of 8": lambda: dirichlet(np.linspace(0.7, 4, 8)),
+    "product of logistic, 15-D": lambda: logistics(15),
+    "t with 10 degrees of freedom, 5-D": lambda: student(5, 10.0),
     "Gaussian, 100-D": lambda: exact("gaussian 100-D, condition 100"),
 }
 TRAPS = {

@@ -63,6 +63,29 @@ def test_it_is_the_bridge_of_meng_and_wong():
         assert log_partition == pytest.approx(np.log(r), abs=1e-9)
 
 
+@pytest.mark.parametrize("laplace", [False, True])
+def test_standard_errors_are_those_of_many_sets(laplace):
+    """300 sets of draws: the sum of squared z is chi-square with 300 degrees of freedom. Bounds of
+    3.9 standard deviations, a false-alarm rate of 1e-4 each; seeds are fixed.
+
+    A normal target's two halves have the same error from the target's draws. Those of a Laplace
+    target are nearly independent: taken as the same, the sum is 198.
+    """
+    rng = np.random.default_rng(0)
+    squares = []
+    for seed in range(300):
+        if laplace:
+            draws = rng.laplace(size=(4, 100, 2))
+            bridge = fitted(lambda x: -np.sum(np.abs(x), axis=1), draws, "normal", seed)
+            off = bridge.log_partition_ - 2 * np.log(2)
+        else:
+            draws = rng.normal(size=(4, 100, 2))
+            bridge = fitted(lambda x: -np.sum(x**2, axis=1) / 2, draws, "normal", seed)
+            off = bridge.log_partition_ - LOG_2PI
+        squares.append((off / bridge.log_partition_std_error_) ** 2)
+    assert abs(sum(squares) - 300) < 3.9 * np.sqrt(600)
+
+
 def test_heavy_tails_want_a_t():
     problem, draws = exact("student-t 6-D")
     assert "heavy-terms" in kinds(fitted(problem.path, draws, "normal"))
@@ -213,8 +236,9 @@ def test_draws_of_our_own_runs(estimator):
     )
     estimator.fit(path)
     found = [
-        fitted(path, given).log_partition_
+        fitted(target, given).log_partition_
         for given in (estimator, estimator.run_, estimator.result_, estimator.result_.draws)
+        for target in (path, path.log_density)
     ]
     assert len(set(found)) == 1
     error = fitted(path, estimator).log_partition_std_error_
@@ -246,6 +270,20 @@ def test_chains_in_different_modes():
     assert "chains-disagree" in kinds(fitted(problem.path, stuck, "mixture"))
 
 
+def test_draws_of_a_run_that_did_not_converge():
+    """A bridge from them may agree with itself; the run's alarm goes with its draws."""
+    path = make_density_problem("two gaussians 10-D").path
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        short = SMC(n_temperatures=2, random_state=0).fit(path)
+    assert not short.converged_
+    for given in (short, short.result_, short.run_):
+        bridge = fitted(path, given)
+        assert "draws-not-converged" in kinds(bridge)
+        assert short.result_.alarms[0].seen in bridge.result_.summary()
+    assert "draws-not-converged" not in kinds(fitted(path, short.result_.draws))
+
+
 def test_slow_chains_are_too_few_draws():
     noise = np.random.default_rng(0).standard_normal((4, 500, 5))
     x = noise.copy()
@@ -269,6 +307,20 @@ def test_alarm_sentences():
 
 
 # -- errors
+@pytest.mark.parametrize(
+    ("draws", "error", "sentence"),
+    [
+        (None, TypeError, "fit needs draws"),
+        (np.zeros(100), ValueError, r"draws must have shape \(n_chains, n_draws, d\)"),
+        (named_draws(), ValueError, "which coordinates"),
+        ("posterior", TypeError, "draws must be real numbers"),
+    ],
+)
+def test_draws_for_a_function(draws, error, sentence):
+    with pytest.raises(error, match=sentence):
+        BridgeSampling().fit(lambda x: -np.sum(x**2, axis=1), draws=draws)
+
+
 @pytest.mark.parametrize(
     ("draws", "error", "sentence"),
     [

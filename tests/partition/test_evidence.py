@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import AIS, ParallelTempering
 from sklpf.models import RBMPath
 from sklpf.paths import Stream, stream_key
-from sklpf.readings._bound import bound_alarms, lower_bound
+from sklpf.readings._alarms import bound_alarms, lower_bound
 from sklpf.reweighting import seen_from_target
 from sklpf.testing import make_rbm_problem
 

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import RTS, Exact, Gaussian, GeometricPath, RandomWalk
 from sklpf.models import RBMPath
 from sklpf.paths import Path
-from sklpf.readings._agreement import modes_alarms
+from sklpf.readings._alarms import modes_alarms
 from sklpf.readings._rounds import between_target_states, judge, tempering_alarms
 from sklpf.reweighting import Pooled, mbar
 from sklpf.runs import _plan

@@ -22,6 +22,7 @@ from sklpf.interop import from_prior_transform
 from sklpf.models._density_ratio_path import DensityRatioPath
 from sklpf.paths import LocalMasses, Stream, stream_key
 from sklpf.paths._capabilities import has
+from sklpf.paths._climbs import _root_of_precision
 from sklpf.readings._regions import region_alarms
 from sklpf.runs import Draws
 from sklpf.testing import make_density_problem
@@ -247,6 +248,19 @@ def test_a_narrow_mode_in_a_box_raises_the_alarm():
     assert not smc.converged_
     centre = smc.result_.diagnostics["missed_region"]
     np.testing.assert_allclose(centre, -2, atol=0.05)
+
+
+def test_curvatures_too_large_for_eigenvalues_are_not_used():
+    """Half-Cauchy scales in normal coordinates have slopes of 1e262, at which LAPACK may fail."""
+
+    def log_density(x):
+        return -np.sum(x**2, axis=1) / 2
+
+    def slopes(x, steps):
+        return log_density(x), np.where(x > 0, -1e262 * x, -x)
+
+    factor, _ = _root_of_precision(log_density, slopes, np.zeros(2), np.ones(2), None)
+    np.testing.assert_allclose(factor, np.eye(2), atol=0.05)
 
 
 def test_climbs_that_end_on_a_steep_slope_do_no_harm():

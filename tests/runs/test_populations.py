@@ -9,11 +9,11 @@ import pytest
 from scipy.special import logsumexp
 
 from sklpf import Exact
+from sklpf._utils.sampling import systematic
 from sklpf.models import RBMPath
 from sklpf.paths import Path, stream_key
 from sklpf.runs._annealing import anneal_up
 from sklpf.runs._populations import climb, descend, family_weights, target_summaries
-from sklpf.runs._resampling import systematic
 from sklpf.testing import make_rbm_problem
 from sklpf.transitions import Gibbs
 from sklpf.uncertainty import effective_sample_size, log_mean_exp

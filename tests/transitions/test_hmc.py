@@ -12,10 +12,11 @@ from sklearn.base import clone
 from sklpf import AIS, HAIS, Gaussian, GeometricPath, Uniform
 from sklpf._utils.random import ACCEPT
 from sklpf.paths import Stream, stream_key
+from sklpf.paths._base import choose
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import HMC
 from sklpf.transitions import _hmc as hmc_module
-from sklpf.transitions._pilot import choose, reflect
+from sklpf.transitions._pilot import reflect
 
 KEY = stream_key(1)
 MOVES = {

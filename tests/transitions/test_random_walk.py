@@ -9,11 +9,11 @@ from densities import LADDER, PATHS, smallest_p_value
 from sklpf import AIS
 from sklpf._utils.random import ACCEPT
 from sklpf.paths import stream_key
-from sklpf.paths._base import map_state
+from sklpf.paths._base import choose
 from sklpf.testing import check_transition
 from sklpf.transitions import RandomWalk
 from sklpf.transitions import _random_walk as walk_module
-from sklpf.transitions._pilot import choose, stream_normals
+from sklpf.transitions._pilot import stream_normals
 
 KEY = stream_key(1)
 MOVES = {"fixed": RandomWalk(0.8), "auto": RandomWalk(), "diag": RandomWalk(metric="diag")}
@@ -45,7 +45,7 @@ class StepByPosition(RandomWalk):
         proposal = path.at(old + (0.2 + np.abs(old)) * stream_normals(stream, np.empty_like(old)))
         log_accept = path.log_f(proposal, levels) - path.log_f(state, levels)
         accept = np.log(stream.uniform(len(levels), ACCEPT)) < log_accept
-        return map_state(lambda a, b: choose(accept, a, b), proposal, state), memory
+        return choose(accept, proposal, state), memory
 
 
 class LongerUphill(RandomWalk):
@@ -55,7 +55,7 @@ class LongerUphill(RandomWalk):
         state, memory = super().move(path, state, memory, levels, stream)
         moved, memory = super().move(path, state, memory, levels, stream.at(stream.step + 1000))
         better = path.log_f(moved, levels) >= path.log_f(state, levels) - 1
-        return map_state(lambda a, b: choose(better, a, b), moved, state), memory
+        return choose(better, moved, state), memory
 
 
 @pytest.mark.parametrize("move", [StepByPosition(1.0), LongerUphill(1.0)])

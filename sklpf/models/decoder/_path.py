@@ -14,8 +14,7 @@ from sklpf._utils.random import Stream
 from sklpf.models.decoder._network import Network, RowPoints
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import TemperedPath
-from sklpf.paths._base import check_ladder
-from sklpf.paths._geometric import SlopedPoints
+from sklpf.paths._base import SlopedPoints, check_ladder
 
 _LOG_TAU = np.log(2 * np.pi)
 # of rows (n, n_features): means and standard deviations of their bases, both (n, n_latents)

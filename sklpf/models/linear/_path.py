@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._utils.random import Stream
 from sklpf.models._latent_rows import LatentRowsPath, check_components, check_noise_std
 from sklpf.partition import HAIS, Exact, PartitionEstimator
-from sklpf.paths._geometric import Points
+from sklpf.paths._base import Points
 from sklpf.paths._kernel_path import read_only
 
 _LOG_TAU = np.log(2 * np.pi)

@@ -12,7 +12,7 @@ from sklpf.models.mcrbm._base import PeakMixture, curvature
 from sklpf.models.mcrbm._units import Units, sigmoid
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import GeometricPath
-from sklpf.paths._geometric import Points
+from sklpf.paths._base import Points
 from sklpf.paths._kernel_path import CompiledPrograms
 from sklpf.uncertainty import log_mean_exp
 

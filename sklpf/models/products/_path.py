@@ -19,7 +19,7 @@ from sklpf.models.products._experts import (
 )
 from sklpf.partition import HAIS, Exact, PartitionEstimator
 from sklpf.paths import Gaussian, GeometricPath, StudentT
-from sklpf.paths._geometric import Points
+from sklpf.paths._base import Points
 from sklpf.paths._kernel_path import CompiledPrograms
 
 _MOST_DF = 8.0  # of the base

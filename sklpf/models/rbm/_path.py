@@ -124,9 +124,7 @@ class RBMPath(KernelPath):
         self.joint = weights == "joint"
         self.gibbs_is_reversible = not self.joint
         self.ladder = check_ladder(ladder)
-        if starts is None:
-            starts = np.empty((0, len(mean)))
-        self.starts = self.state_from_rows(starts).v
+        self.starts = self._units(np.empty((0, len(mean))) if starts is None else starts)
 
     # -- the kernels' arguments
     def _pack(self):
@@ -200,6 +198,11 @@ class RBMPath(KernelPath):
         """Return chains that start at the visible rows v (n, n_visible) of 0 and 1, hidden units
         off.
         """
+        v = self._units(v)
+        return self._state(v, np.zeros((len(v), len(self.components)), dtype=np.uint8))
+
+    def _units(self, v) -> NDArray[np.uint8]:
+        """Visible rows (n, n_visible) as states hold them."""
         v = np.asarray(v)
         if v.ndim != 2 or v.shape[1] != len(self.base_logit):
             raise ValueError(
@@ -207,8 +210,7 @@ class RBMPath(KernelPath):
             )
         if not np.all((v == 0) | (v == 1)):
             raise ValueError("visible rows must hold 0 and 1 only: binarise them first")
-        v = np.array(v, dtype=np.uint8, order="C")
-        return self._state(v, np.zeros((len(v), len(self.components)), dtype=np.uint8))
+        return np.array(v, dtype=np.uint8, order="C")
 
     def _state(self, v, h) -> RBMState:
         """Chains with these units (uint8), and the inputs that belong to them."""
