@@ -5,6 +5,7 @@ segmentation.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -80,6 +81,16 @@ class Stream:
     def keys(self) -> Keys:
         """The same for kernels."""
         return Keys(*self.key, self.chain, self.step)
+
+    def blocks(self) -> Iterator[tuple[Keys, slice]]:
+        """The keys of every block of chains, and which chains it has: here all of them.
+
+        Yields
+        ------
+        keys : Keys
+        chains : slice
+        """
+        yield self.keys, slice(None)
 
     def generator(self) -> np.random.Generator:
         """Return a NumPy generator for this block and step, for moves that are written in NumPy.

@@ -1,5 +1,5 @@
-"""Many rows of data, one log Z for each: a row runs by itself, or in turn with others whose
-densities are computed in the same call (`JointRows`), and blocks of rows run in parallel.
+"""Many rows of data, one log Z for each: a row runs by itself, or side by side with others
+in one array (`JointRows`), and blocks of rows run in parallel.
 
 A row's random numbers are keyed by (seed, the row's content) and no arithmetic mixes rows, so a
 row's result depends on neither the other rows nor their order. Equal rows are computed once. Moves
@@ -28,6 +28,7 @@ from sklpf.paths import JointRows, Rows, SimulatedRows
 from sklpf.paths._capabilities import has, require
 from sklpf.readings import Diagnostic, PartitionResult
 from sklpf.runs._plan import n_tuning_moves
+from sklpf.runs._side_by_side import answer
 
 _ROWS_PER_BLOCK = 64
 # the same whatever is scored
@@ -78,7 +79,7 @@ def each_row(
             functools.partial(_estimate_asking, estimator, path, row, seed)
             for row, seed in zip(rows, seeds)
         ]
-        yield from in_turn(tasks, path.answer)
+        yield from in_turn(tasks, functools.partial(answer, path))
         return
     for row, seed in zip(rows, seeds):
         yield _estimate_row(estimator, path.row(row), row, seed)

@@ -5,7 +5,7 @@ methods are enough.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -275,7 +275,12 @@ class JointRows(Protocol):
 
     def asking_row(self, t: int, ask: Callable[[Any], Any]) -> Any:
         """Return the path of row t alone, which calls ``ask(question)`` where `row` computes
-        densities.
+        densities, and whose attribute `ask` is called for moves.
+        """
+
+    def side_by_side(self, rows: Sequence[Any], n_chains: Sequence[int]) -> Any:
+        """Return the path of the chains of several rows' paths, so many of each, on the ladders of
+        all rows, one after the other.
         """
 
     def answer(self, questions: list[Any]) -> list[Any]:

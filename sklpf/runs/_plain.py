@@ -54,7 +54,7 @@ class Tempered(NamedTuple):
     summaries: NDArray[np.float64]  # (G, 2, S): sums and those of squares, weighted by q(K - 1 | x)
 
 
-def anneal(path, transition, state, memory, levels, stream, reverse=False):
+def anneal(path, transition, state, memory, levels, stream, reverse=False, log_weights=0.0):
     """Move through levels (n_sweeps + 1, n) and sum the increments of log f (Neal 2001).
 
     Forward: the increment from levels[t] to levels[t + 1], then a move at levels[t + 1].
@@ -64,8 +64,9 @@ def anneal(path, transition, state, memory, levels, stream, reverse=False):
     -------
     state, memory
     log_weights : ndarray of shape (n,)
+        Added to those that are given.
     """
-    log_weights = np.zeros(n_chains(state))
+    log_weights = np.zeros(n_chains(state)) + log_weights
     for t in range(len(levels) - 1):
         now = stream.at(stream.step + t)
         if reverse:

@@ -12,10 +12,13 @@ from sklpf._utils.limits import BadValue
 from sklpf.paths._base import map_state, n_chains
 from sklpf.runs import _plain
 from sklpf.runs._plain import Exchanged, Tempered
+from sklpf.transitions._side_by_side import Passage, can_ask
 
 
 def anneal(path, transition, state, memory, levels, stream, reverse=False):
-    """See the plain loop of this name."""
+    """See the plain loop of this name; rows that move side by side ask for it."""
+    if can_ask(path, transition):
+        return path.ask(Passage(path, transition, state, memory, levels, stream, reverse))
     model = transition.compiled(path)
     if model is not None:
         with contextlib.suppress(BadValue):  # the plain loop says where

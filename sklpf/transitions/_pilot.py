@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sampling import shares
 from sklpf.paths._base import n_chains, take
 from sklpf.transitions._base import Transition
+from sklpf.transitions._side_by_side import move_or_ask
 
 _FEWEST_CHAINS = 64
 _MOST_CHAINS = 400
@@ -102,6 +103,21 @@ class LevelSteps(NamedTuple):
         return apply
 
 
+def joined_steps(steps: list[LevelSteps], ladder: NDArray[np.float64]) -> LevelSteps:
+    """Step sizes and roots at the levels of several ladders, one after the other."""
+    step_sizes = np.concatenate([part.step_sizes for part in steps])
+    scales = np.concatenate([part.scales for part in steps])
+    knots: list[NDArray] = []
+    matrices: list[NDArray] = []
+    for part in steps:
+        if part.knots is not None and part.matrices is not None:
+            knots.append(part.knots + sum(map(len, matrices)))
+            matrices.append(part.matrices)
+    if not matrices:
+        return LevelSteps(ladder, step_sizes, scales)
+    return LevelSteps(ladder, step_sizes, scales, np.concatenate(knots), np.concatenate(matrices))
+
+
 def _fixed(step_size: float) -> Pilot:
     """The same step size everywhere, in the path's own coordinates."""
     return _make_pilot([(0.0, np.log(step_size), np.ones(1), 0.0)], 0)
@@ -182,7 +198,8 @@ def _tune_level(path, transition, beta, chains, root, log_step, n_moves, stream)
             root = _root(points, slopes, transition.metric, path.bounds)
         before = transition.accepted(memory)
         here = transition.with_pilot(_make_pilot([(0.0, log_step, root, 0.0)], 0))
-        state, memory = here.move(path, state, memory, levels, stream.at(stream.step + move))
+        now = stream.at(stream.step + move)
+        state, memory = move_or_ask(path, here, state, memory, levels, now)
         if before is not None:
             rate = float(np.mean(transition.accepted(memory) - before))
             log_step += (
@@ -208,7 +225,7 @@ def _next_beta(gain, beta):
     needed = min(_FEWEST_EFFECTIVE * len(gain), 0.9 * len(finite))
 
     def effective(step):
-        return np.exp(2 * logsumexp(step * finite) - logsumexp(2 * step * finite))
+        return np.exp(2 * _log_sum_exp(step * finite) - _log_sum_exp(2 * step * finite))
 
     low, high = 0.0, 1 - beta
     if not len(finite) or effective(high) >= needed:
@@ -219,6 +236,15 @@ def _next_beta(gain, beta):
         middle = (low + high) / 2
         low, high = (middle, high) if effective(middle) >= needed else (low, middle)
     return min(1.0, max(beta + low, np.nextafter(beta, 2)))
+
+
+def _log_sum_exp(values):
+    """The log of a sum of exponentials; of a few numbers much sooner than SciPy's."""
+    largest = values.max()
+    is_largest = values == largest
+    others = np.exp(np.where(is_largest, -np.inf, values - largest))
+    n_largest = np.count_nonzero(is_largest)
+    return np.log1p(others.sum() / n_largest) + np.log(n_largest) + largest
 
 
 def _root(points, slopes, metric, bounds):
@@ -341,6 +367,12 @@ class TunedTransition(Transition):
             self.__dict__["level_steps_"] = known
         return known
 
+    def _on_levels(self, steps: LevelSteps) -> Self:
+        """A copy with these step sizes and roots."""
+        copied = copy.copy(self)
+        copied.__dict__["level_steps_"] = steps
+        return copied
+
     def with_pilot(self, pilot: Pilot) -> TunedTransition:
         """Return the move with these step sizes and scales, or with its own step size where one was
         given.
@@ -366,7 +398,8 @@ def stream_normals(stream: Stream, out: Any) -> Any:
     """Fill out (n, d) with the normal numbers of the stream's chains."""
     from sklpf.kernels._random import normals
 
-    normals(stream.keys, FIRST, out)
+    for keys, chains in stream.blocks():
+        normals(keys, FIRST, out[chains])
     return out
 
 

@@ -133,7 +133,8 @@ def _numbers(name: str, values: Any) -> NDArray[np.float64]:
 
 
 def _check_finite(name, values, latents):
-    bad = ~np.isfinite(values).all(axis=1)
-    if bad.any():
+    finite = np.isfinite(values)
+    if not finite.all():
+        bad = ~finite.all(axis=1)
         point = np.array2string(latents[bad][0], precision=4, threshold=8)
         raise ValueError(f"{name} is NaN or infinite at the latent variables {point}")

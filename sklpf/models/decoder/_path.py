@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -27,8 +27,8 @@ class DecoderPath(TemperedPath):
 
     `DecoderModel.path` makes it. The base is the prior, or a normal density for each row, such as
     an encoder's. Chains live in coordinates y with z = center + scale y, in which the base is
-    N(0, I). Rows move side by side: the points of all rows of a block go through the decoder in
-    one call. Moves are tuned on each row by itself, as posteriors differ in width from row to row.
+    N(0, I). Rows move side by side: all chains of a block of rows take each step in one array.
+    Moves are tuned on each row by itself, as posteriors differ in width from row to row.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class DecoderPath(TemperedPath):
         self.scale = np.ones((len(self.X), n_latents))
         if encode is not None:
             self.center, self.scale = encode(self.X)
-        self._ask: Callable[[RowPoints], Any] = network.log_likelihood
+        self.ask: Callable[[Any], Any] | None = None
 
     def default_estimator(self) -> PartitionEstimator:
         """Return `HAIS` with a standard error of 0.1 nats a row.
@@ -109,21 +109,21 @@ class DecoderPath(TemperedPath):
     # -- rows
     def row(self, t: int) -> Self:
         """Return the path of row t alone."""
-        return self.asking_row(t, self.network.log_likelihood)
+        return self.asking_row(t, None)
 
     def row_content(self, t: int) -> bytes:
         """Return row t."""
         return self.X[t].tobytes()
 
-    def asking_row(self, t: int, ask: Callable[[Any], Any]) -> Self:
-        """Return the path of row t, which asks for its densities."""
+    def asking_row(self, t: int, ask: Callable[[Any], Any] | None) -> Self:
+        """Return the path of row t, which asks for its densities and moves."""
         row = copy.copy(self)
         row.X = self.X[t : t + 1]
         row.center = self.center[t : t + 1]
         row.scale = self.scale[t : t + 1]
         row.drawn = None if self.drawn is None else self.drawn[t : t + 1]
         row.n_rows = None
-        row._ask = ask
+        row.ask = ask
         return row
 
     def answer(self, questions: list[RowPoints]) -> list[Any]:
@@ -132,6 +132,16 @@ class DecoderPath(TemperedPath):
         values, slopes = self.network.log_likelihood(RowPoints(latents, X))
         ends = np.cumsum([len(question.latents) for question in questions])[:-1]
         return list(zip(np.split(values, ends), np.split(slopes, ends)))
+
+    def side_by_side(self, rows: Sequence[Self], n_chains: Sequence[int]) -> Self:
+        """Return the path of the chains of several rows, on the ladders of all of them."""
+        joint = copy.copy(self)
+        joint.ladder = np.concatenate([row.ladder for row in rows])
+        for name in ("X", "center", "scale"):
+            of_rows = np.concatenate([getattr(row, name) for row in rows])
+            setattr(joint, name, np.repeat(of_rows, n_chains, axis=0))
+        joint.ask = None
+        return joint
 
     # -- one row's densities
     def sample_base(self, n: int, stream: Stream) -> SlopedPoints:
@@ -168,10 +178,11 @@ class DecoderPath(TemperedPath):
         self._check_is_row()
         latents = self.latents(position)
         X = np.broadcast_to(self.X, (len(latents), self.X.shape[1]))
-        log_likelihood, slope = self._ask(RowPoints(latents, X))
+        log_likelihoods = self.network.log_likelihood if self.ask is None else self.ask
+        log_likelihood, slope = log_likelihoods(RowPoints(latents, X))
         log_base = -0.5 * (np.sum(position**2, axis=1) + self.n_dimensions * _LOG_TAU)
         log_prior = -0.5 * (np.sum(latents**2, axis=1) + self.n_dimensions * _LOG_TAU)
-        log_target = log_prior + np.log(self.scale).sum() + log_likelihood
+        log_target = log_prior + np.log(self.scale).sum(axis=1) + log_likelihood
         return SlopedPoints(
             position, log_base, log_target - log_base, self.scale * (slope - latents)
         )
