@@ -12,7 +12,7 @@ from sklpf import BDMC, HAIS, PartitionResult, compare
 from sklpf._utils.parallel import Checkpoint
 from sklpf.partition import _path_rows
 from sklpf.testing import check_path
-from sklpf.transitions import HMC
+from sklpf.transitions import HMC, RandomWalk
 
 NETWORK = Layers([2, 20, 12], 2.0)
 MODEL = NETWORK.model()
@@ -135,13 +135,24 @@ def test_other_rows_and_jobs_do_not_matter():
     np.testing.assert_array_equal(numbers(X, n_jobs=2), everything)
 
 
-def test_a_row_alone_has_the_numbers_that_it_has_beside_others():
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SHORT,
+        HAIS(20, 60, transition=HMC(metric="dense"), random_state=3),
+        HAIS(20, 60, transition=HMC(n_leapfrog=2, half_life=None, metric="diag"), random_state=3),
+        HAIS(20, 60, transition=HMC(0.2), ladder="linear", random_state=3),
+        HAIS(20, 60, transition=RandomWalk(), random_state=3),
+    ],
+    ids=["levels of their own", "dense", "diag", "given step size", "random walk"],
+)
+def test_a_row_alone_has_the_numbers_that_it_has_beside_others(estimator):
     class Alone(HAIS):
         def _estimate_rows(self, path, rows, seeds):
             return (self._estimate(path.row(row), seed) for row, seed in zip(rows, seeds))
 
-    alone = Alone(**SHORT.get_params())
-    np.testing.assert_array_equal(numbers(X, alone), numbers(X))
+    alone = Alone(**estimator.get_params(deep=False))
+    np.testing.assert_array_equal(numbers(X, alone), numbers(X, estimator))
 
 
 def test_chunks_of_other_sizes_give_the_same_to_rounding():
