@@ -199,7 +199,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             **self._made(),
             known=(*known, *run.known),
             log_f_rounding=path.log_f_rounding,
-            base=getattr(path, "base_chosen", ""),
+            base=path.base_chosen,
             regions=regions,
         )
 

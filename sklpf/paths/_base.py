@@ -40,6 +40,8 @@ class Path:
     renews_base : bool
         Tempering draws the chains at the base anew now and then: for a base whose parts moves may
         not connect.
+    base_chosen : str
+        What the base is, for summaries, where it was chosen for the user; else empty.
     ladder_cost : float
         Work of one `log_f_ladder` in sweeps; RTS spaces its redraws of levels by it.
     n_rows : int or None
@@ -85,6 +87,7 @@ class Path:
     n_chains_per_block: int | None = None
     has_walls: bool = False
     renews_base: bool = False
+    base_chosen: str = ""
     ladder_cost: float = 1.0
     n_rows: int | None = None
     gibbs_is_reversible: bool = True

@@ -145,7 +145,6 @@ class GeometricPath(PointsPath):
         None  # of a subclass that knows its tails; None: they are measured
     )
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
-    base_chosen = ""  # which one base="auto" has chosen, for summaries
 
     def __init__(
         self,

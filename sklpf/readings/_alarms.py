@@ -22,7 +22,6 @@ _STD_ERRORS = 3.0
 _MOST_ROUNDING = 0.05  # nats
 # If so few draws are one state they can't show that others have no mass, whose share may be 3 / n.
 _FEW_DRAWS = 60
-# nats
 _NO_ERROR = 1e-3  # nats
 
 

@@ -20,9 +20,8 @@ from sklpf.uncertainty import Difference, between_groups, difference, jackknife
 
 # log Z_(k+1) / Z_k (K - 1,) of the independent ladders to use
 Ratios = Callable[[NDArray], NDArray]
-MOST_SHIFTED = (
-    300.0  # nats by which a ratio may differ from its reference; sums of exp are cut off beyond 600
-)
+# nats by which a ratio may differ from its reference; sums of exp are cut off beyond 600
+MOST_SHIFTED = 300.0
 
 
 def read_exchange(run: ExchangeRun) -> Reading:

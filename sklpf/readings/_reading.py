@@ -20,7 +20,8 @@ from sklpf.runs import Run
 
 Curve = Callable[[NDArray], NDArray]  # log Z_k - log Z_0 (K,) of the independent groups to use
 
-_LARGEST_ERROR = 10.0  # name -> class of every estimator that leaves runs: it registers itself
+_LARGEST_ERROR = 10.0  # nats
+# name -> class of every estimator that leaves runs: it registers itself
 SAMPLERS: dict[str, Any] = {}
 
 

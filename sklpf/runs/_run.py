@@ -14,7 +14,7 @@ from sklpf.paths import Regions
 from sklpf.reweighting import MeanWeight
 from sklpf.runs._draws import Draws
 
-# of a history, (0, 3)
+# a history (R, 3) without rounds: log Z in nats, its standard error, sweeps of all chains so far
 NO_ROUNDS = np.empty((0, 3))
 
 

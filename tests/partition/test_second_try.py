@@ -20,6 +20,9 @@ from sklpf import (
     ParallelTempering,
     WangLandau,
 )
+from sklpf.paths import Regions
+from sklpf.readings._regions import FOR_ALARM, FOR_SECOND_TRY, missed_regions
+from sklpf.runs import Draws
 
 DISTANCE = 14.0
 
@@ -122,3 +125,17 @@ def test_chains_at_a_base_of_several_parts_are_drawn_anew(kind):
     assert abs(estimator.log_partition_) < 4 * estimator.log_partition_std_error_
     assert estimator.log_partition_std_error_ < 0.1
     assert estimator.converged_ or kind is not ParallelTempering
+
+
+def test_a_second_try_needs_less_evidence_than_an_alarm():
+    """A region of a tenth, whose mass is known by ten estimates, one of them far too large; 40
+    draws, none of them there: of right runs 0.9 ** 40, or 1.5 %, have none.
+    """
+    masses = np.r_[np.linspace(0.08, 0.11, 9), 6.0]
+    regions = Regions(np.array([[9.0, 9.0]]), np.array([1.0]), np.log(masses)[np.newaxis])
+    draws = Draws(np.zeros((40, 2)), np.zeros(40), np.arange(40))
+    run = regions, draws, 0.0, 0.03
+    assert not missed_regions(*run, FOR_ALARM)
+    assert len(missed_regions(*run, FOR_SECOND_TRY)) == 1
+    there = draws._replace(points=np.repeat([[0.0, 0.0], [9.0, 9.0]], [36, 4], axis=0))
+    assert not missed_regions(regions, there, 0.0, 0.03, FOR_SECOND_TRY)
