@@ -149,7 +149,7 @@ class RTS(SimulatedTempering):
     the chains have spread over the ladder (each by more than 0.01 nats); if the path has a lower
     bound of log Z that does not depend on its base (`BoundDraws`) and it is exceeded; if more than
     a tenth of the variance of the states at the target (``path.summary``, every state weighted by
-    its probability of the target's level) lies between the ten groups of chains, which then sit in
+    its probability of the target's level) lies between the ten groups of chains, which then are in
     different modes; if `tol` is not reached; or if counts are used (`rao_blackwell` False) and an
     end of the ladder was never drawn. Each test has a false-alarm rate of at most 0.1 %, the bound
     of 0.75 %. A mode that hardly any chain has visited raises an alarm only if the path knows the

@@ -372,7 +372,7 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     if run.chain_length is not None and run.bound is None:
         seen = (
             "waste-free populations drop rare particles at every level, and this path has no lower"
-            " bound of log Z that owes nothing to its base and would show lost modes"
+            " bound of log Z that does not depend on its base and would show lost modes"
         )
         alarms.append(Alarm("waste-free-unchecked", seen, 'use variant="standard"'))
     return alarms

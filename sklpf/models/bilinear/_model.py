@@ -42,20 +42,19 @@ class BilinearGenerativeModel(GenerativeModel):
         Chains of content and style for every row in the E-step. None: 1, or of few rows as many as
         make 200 chains.
     tol : float, default=0.01
-        Training has settled when the mean of `loss_curve_` over 10 passes is not lower by more than
-        that, in nats a row, in the 10 passes after.
+        Training has settled when the mean of `loss_curve_` over 10 passes is lower than over the 10
+        passes before by less than this, in nats a row.
     max_iter : int, default=200
-        Most passes until it has.
+        Largest number of passes.
     verbose : int, default=0
-        Whether to print the loss after every pass.
+        Whether to print the loss after a pass, at most once a second.
     random_state : int, RandomState or None, default=None
-        Parameters, chains and the estimates of `score` depend on it alone.
+        Seed of the parameters, the chains and the estimates of `score`.
     partition_estimator : PartitionEstimator or None, default=None
         How log p(x) of a row is computed. None: by `HAIS` with a standard error of 0.2 nats and at
-        most 30,000 levels. A `random_state` or `n_jobs` that it leaves at None are taken from the
-        model.
+        most 30,000 levels. If its `random_state` or `n_jobs` is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do with rows whose estimate is not to be trusted.
+        What `score` and `score_samples` do with rows whose estimate can't be trusted.
     n_jobs : int or None, default=None
         For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise. Never
         changes a number.

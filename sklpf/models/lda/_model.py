@@ -102,11 +102,11 @@ class LatentDirichletAllocation(
         Temperatures before the updates at T = 1 that always end `fit`: on a schedule, one that is
         learned, or one learned for every document (Mandt et al. 2016). None begins at T = 1.
     initial_temperature : "auto" or float, default="auto"
-        The highest one, above 1. "auto": 1.5 on a schedule, 2 for a global one, 10 for local ones.
+        The highest temperature, above 1. "auto": 1.5 on a schedule, 2 for a global one, 10 for
+        local ones.
     temperature_schedule : str or array-like of shape (n,), default="linear"
-        "linear", "geometric" or "constant", or temperatures.
-        For "annealed": how the temperature falls to 1, or the temperature of every update of the
-        topics.
+        "linear", "geometric" or "constant", or an array of temperatures. For "annealed": how the
+        temperature falls to 1, or the temperature of every update of the topics.
     n_tempered : float, default=3.0
         Passes over the documents before T = 1. `fit` reduces them so that at least one pass, or
         half of a single one, is left at T = 1. In `partial_fit` a pass is `total_samples`
@@ -131,7 +131,7 @@ class LatentDirichletAllocation(
         Whether online `fit` goes through the documents in another order in every pass.
     partition_estimator : PartitionEstimator or None, default=None
         How log p(document) is computed. None is `LeftToRight`, which takes the least time for its
-        error. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
+        error. If its `random_state` or `n_jobs` is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score`, `score_samples` and `perplexity` do with documents whose estimate is not
         trusted, and with those whose counts are not whole numbers: warn and return the value (of

@@ -44,19 +44,19 @@ class LinearGenerativeModel(GenerativeModel):
         Chains of causes for every row in the E-step: 1 is stochastic EM, more are Monte-Carlo EM
         (Bishop 2006, eq. 11.29). None: 1, or of few rows as many as make 200 chains.
     tol : float, default=0.01
-        Training has settled when the mean of `loss_curve_` over 10 passes is not lower by more than
-        that, in nats a row, in the 10 passes after.
+        Training has settled when the mean of `loss_curve_` over 10 passes is lower than over the 10
+        passes before by less than this, in nats a row.
     max_iter : int, default=200
-        Most passes until it has.
+        Largest number of passes.
     verbose : int, default=0
-        Whether to print the loss after every pass.
+        Whether to print the loss after a pass, at most once a second.
     random_state : int, RandomState or None, default=None
         Components, chains and the estimates of `score` depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
         How log p(x) of a row is computed. None: in closed form where the prior is Gaussian, else by
-        `HAIS`. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
+        `HAIS`. If its `random_state` or `n_jobs` is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do with rows whose estimate is not to be trusted.
+        What `score` and `score_samples` do with rows whose estimate can't be trusted.
     n_jobs : int or None, default=None
         For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise. Never
         changes a number.

@@ -74,12 +74,11 @@ class BernoulliRBM(
         Seed of the weights, the chains and the estimate of log Z.
     partition_estimator : PartitionEstimator or None, default=None
         How log Z is estimated. None is `Exact` where the smaller layer has at most 20 units, else
-        `ParallelTempering`. A `random_state` or `n_jobs` that it leaves at None are taken from the
-        model.
+        `ParallelTempering`. If its `random_state` or `n_jobs` is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z is not trusted, and with rows that hold other
-        values than 0 and 1: return the number with a ConvergenceWarning, return NaN and log why
-        (logger "sklpf"), or raise RuntimeError.
+        What `score` and `score_samples` do when log Z can't be trusted, and with rows that hold
+        other values than 0 and 1: return the number with a ConvergenceWarning, return NaN and log
+        why (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
         For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
     average : bool or int, default=False
