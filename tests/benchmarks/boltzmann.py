@@ -2,20 +2,19 @@
 
 Prints Markdown.
 
-    python tests/benchmarks/boltzmann.py coverage [--seeds 10]
-    python tests/benchmarks/boltzmann.py lattices [--seeds 20]
+    python tests/benchmarks/boltzmann.py coverage [--seeds 10] [--file FILE]
+    python tests/benchmarks/boltzmann.py lattices [--seeds 20] [--file FILE]
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
-import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from measure import row, table
+from measure import COVERAGE, Kept, coverage_cells, row, table, timed_error
 
 from sklpf import AIS, RTS, SMC, BoltzmannMachine, Exact, ParallelTempering
 
@@ -51,56 +50,53 @@ def models():
     yield "attractive, two phases", attractive
 
 
-def coverage(n_seeds):
-    table("model", "estimator", "runs", "converged", "cover", "beyond 5 SE", "rms error")
+def exact_log_partition(model):
+    return [Exact().fit(model).log_partition_]
+
+
+def coverage(n_seeds, kept):
+    table("model", "estimator", *COVERAGE)
     for name, make in models():
-        for estimator in ESTIMATORS:
-            errors = []
-            for number in range(10):
-                couplings, intercept = make(np.random.default_rng(number))
-                model = BoltzmannMachine.from_parameters(couplings + couplings.T, intercept)
-                exact = Exact().fit(model).log_partition_
+        found = {estimator: [] for estimator in ESTIMATORS}
+        for number in range(10):
+            couplings, intercept = make(np.random.default_rng(number))
+            model = BoltzmannMachine.from_parameters(couplings + couplings.T, intercept)
+            (exact,) = kept.get((name, number), partial(exact_log_partition, model))
+            for estimator in ESTIMATORS:
                 for seed in range(n_seeds):
-                    result = estimator.set_params(random_state=seed).fit(model).result_
-                    low, high = result.interval(0.95)
-                    error = result.log_partition - exact
-                    far = abs(error) > 5 * result.std_error
-                    errors.append((result.converged, low <= exact <= high, far, error))
-            converged, covers, far, error = np.array(errors, dtype=float).T
-            good = converged == 1
-            rms = np.sqrt(np.mean(error[good] ** 2))
-            cells = (len(good), good.sum(), int(covers[good].sum()), int(far[good].sum()))
-            row(name, type(estimator).__name__, *cells, f"{rms:.4f}")
+                    estimator.set_params(random_state=seed)
+                    run = partial(timed_error, estimator, model, exact)
+                    key = name, number, type(estimator).__name__, seed
+                    found[estimator].append(kept.get(key, run))
+        for estimator, runs in found.items():
+            row(name, type(estimator).__name__, *coverage_cells(runs))
 
 
-def lattices(n_seeds):
-    table("lattice", "coupling", "exact", "rms error", "converged", "cover", "seconds")
+def lattices(n_seeds, kept):
+    table("lattice", "coupling", "exact", *COVERAGE, "largest error")
     for n in (8, 16, 32):
         for coupling in (0.35, CRITICAL_COUPLING, 0.55):
-            exact, found = kaufman(n, n, coupling), []
+            exact = kaufman(n, n, coupling)
+            runs = []
             for seed in range(n_seeds):
                 model = BoltzmannMachine.from_spins(coupling * lattice(n, n), random_state=seed)
-                began = time.process_time()
-                result = model.estimate_log_partition().partition_estimator_.result_
-                seconds = time.process_time() - began
-                low, high = result.interval(0.95)
-                error = result.log_partition - exact
-                found.append((error, result.converged, low <= exact <= high, seconds))
-            errors, converged, covers, seconds = np.array(found, dtype=float).T
-            good = converged == 1
-            rms = np.sqrt(np.mean(errors[good] ** 2)) if good.any() else np.nan
-            counts = f"{int(good.sum())} of {n_seeds}", f"{int(covers[good].sum())}"
-            cells = (f"{coupling:.4f}", f"{exact:.3f}", f"{rms:.3f}", *counts)
-            row(f"{n} x {n}", *cells, f"{np.median(seconds):.1f}")
+                estimator = ParallelTempering(random_state=seed)
+                run = partial(timed_error, estimator, model, exact)
+                runs.append(kept.get((n, round(coupling, 4), seed), run))
+            largest = max(abs(error) for _, _, _, error, _, _ in runs)
+            cells = f"{coupling:.4f}", f"{exact:.3f}", *coverage_cells(runs), f"{largest:.3f}"
+            row(f"{n} x {n}", *cells)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["coverage", "lattices"])
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--file", help="keeps measurements: an interrupted run goes on from there")
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore")
-    {"coverage": coverage, "lattices": lattices}[arguments.what](arguments.seeds)
+    {"coverage": coverage, "lattices": lattices}[arguments.what](
+        arguments.seeds, Kept(arguments.file)
+    )
 
 
 if __name__ == "__main__":

@@ -11,11 +11,11 @@ Prints Markdown.
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
+from functools import partial
 
 import numpy as np
-from measure import row, table
+from measure import COVERAGE, Kept, coverage_cells, row, table, timed_error
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_iris, load_wine
 
@@ -35,53 +35,44 @@ def random_model(n_components, n_features, seed, scale):
     )
 
 
-def cover(name, models):
-    """One estimate of every model, beside its exact log Z."""
-    found = []
-    for seed, model in models:
-        exact = Exact().fit(model).log_partition_
-        began = time.process_time()
-        result = ParallelTempering(random_state=seed).fit(model).result_
-        seconds = time.process_time() - began
-        low, high = result.interval(0.95)
-        error = result.log_partition - exact
-        far = abs(error) > 5 * result.std_error
-        found.append((result.converged, low <= exact <= high, far, error, seconds))
-    converged, covers, far, errors, seconds = np.array(found, dtype=float).T
-    good = converged == 1
-    rms = np.sqrt(np.mean(errors[good] ** 2))
-    share = covers[good].mean()
-    counts = len(good), int(good.sum()), int(covers[good].sum()), f"{share:.1%}"
-    row(name, *counts, int(far[good].sum()), f"{rms:.3f}", f"{np.median(seconds):.2f}")
+def cover(name, models, kept):
+    """One estimate of every model, beside its exact log Z; models are pairs of a seed and what
+    makes the model.
+    """
+    runs = []
+    for seed, make in models:
+
+        def run(seed=seed, make=make):
+            model = make()
+            exact = Exact().fit(model).log_partition_
+            return timed_error(ParallelTempering(random_state=seed), model, exact)
+
+        runs.append(kept.get((name, seed), run))
+    row(name, *coverage_cells(runs))
 
 
-def heading():
-    columns = "runs", "converged", "cover", "share", "beyond 5 SE", "rms error", "seconds"
-    table("model", *columns)
-
-
-def coverage(n_seeds):
-    heading()
+def coverage(n_seeds, kept):
+    table("model", *COVERAGE)
     for n_features, scale in ((5, 0.5), (5, 2.0), (30, 0.5), (30, 2.0)):
-        models = ((s, random_model(14, n_features, s, scale)) for s in range(n_seeds))
-        cover(f"14 hidden, {n_features} visible, scale {scale:g}", models)
+        models = ((s, partial(random_model, 14, n_features, s, scale)) for s in range(n_seeds))
+        cover(f"14 hidden, {n_features} visible, scale {scale:g}", models, kept)
 
 
-def trained(n_seeds):
+def fit_to_half(X, seed):
+    order = np.random.default_rng(seed).permutation(len(X))
+    half = X[order[: len(X) // 2]]
+    return GaussianRBM(8, n_iter=40, random_state=seed).fit(half)
+
+
+def trained(n_seeds, kept):
     """Models of half of the rows, another half for each seed."""
-    heading()
+    table("model", *COVERAGE)
     for name, X in (("iris", load_iris().data), ("wine", load_wine().data)):
-
-        def fits(X=X):
-            for seed in range(n_seeds):
-                order = np.random.default_rng(seed).permutation(len(X))
-                half = X[order[: len(X) // 2]]
-                yield seed, GaussianRBM(8, n_iter=40, random_state=seed).fit(half)
-
-        cover(f"{name}, 8 hidden", fits())
+        models = ((seed, partial(fit_to_half, X, seed)) for seed in range(n_seeds))
+        cover(f"{name}, 8 hidden", models, kept)
 
 
-def training(n_seeds):
+def training(n_seeds, kept):
     """Mean log-likelihood of new rows, less that of the model that made them."""
     table("model that made the rows", "one Gaussian", "plain chains", "chains that jump")
     jump, sweep = learning.jump, learning.sweep
@@ -113,10 +104,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["coverage", "trained", "training"])
     parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--file", help="keeps measurements: an interrupted run goes on from there")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     {"coverage": coverage, "trained": trained, "training": training}[arguments.what](
-        arguments.seeds
+        arguments.seeds, Kept(arguments.file)
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -47,6 +49,79 @@ def quiet_fit(estimator, path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return estimator.fit(path)
+
+
+class Kept:
+    """Measurements in a file of JSON lines: an interrupted benchmark goes on where it stopped.
+
+    Parameters
+    ----------
+    file : str or None
+        Made if it is not there; with None nothing is kept.
+    """
+
+    def __init__(self, file):
+        self.file = None if file is None else Path(file)
+        self.found = {}
+        if self.file is not None and self.file.exists():
+            for line in self.file.read_text().splitlines():
+                key, values = json.loads(line)
+                self.found[tuple(key)] = values
+
+    def get(self, key, measure):
+        """Return the values that `measure()` gave for the key (a tuple), now or earlier."""
+        if key not in self.found:
+            self.found[key] = [float(value) for value in measure()]
+            if self.file is not None:
+                with self.file.open("a") as file:
+                    file.write(json.dumps([key, self.found[key]]) + "\n")
+        return self.found[key]
+
+
+def timed_error(estimator, model, exact):
+    """Whether a run converged, covers the exact log Z, and is beyond 5 standard errors; its error
+    in nats, its standard error, and seconds of the processor.
+    """
+    began = time.process_time()
+    result = quiet_fit(estimator, model).result_
+    seconds = time.process_time() - began
+    low, high = result.interval(0.95)
+    error = result.log_partition - exact
+    far = abs(error) > 5 * result.std_error
+    return result.converged, low <= exact <= high, far, error, result.std_error, seconds
+
+
+COVERAGE = (
+    "runs",
+    "converged",
+    "cover",
+    "share",
+    "beyond 5 SE",
+    "rms error",
+    "std. error",
+    "seconds",
+)
+
+
+def coverage_cells(runs):
+    """Cells of a row of coverage, of what `timed_error` gave for each run.
+
+    Covers and errors are those of the runs that converged; the standard error and the seconds are
+    medians.
+    """
+    converged, covers, far, errors, std_errors, seconds = np.array(runs, dtype=float).T
+    good = converged == 1
+    rms = np.sqrt(np.mean(errors[good] ** 2))
+    return (
+        len(runs),
+        int(good.sum()),
+        int(covers[good].sum()),
+        f"{covers[good].mean():.1%}",
+        int(far[good].sum()),
+        f"{rms:.3f}",
+        f"{np.median(std_errors[good]):.3f}",
+        f"{np.median(seconds):.2f}",
+    )
 
 
 # ---- Markdown

@@ -12,7 +12,9 @@ import numpy as np
 
 from sklpf._utils.random import FIRST as _UNITS
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import exp32, implements, njit, random_bits, tempered, uniform
+from sklpf.kernels import exp32, implements, inlined, random_bits, tempered, uniform
+
+_LANES = 8  # float32 in a vector; loops over the chains that are left take as long
 
 
 class Couplings(NamedTuple):
@@ -29,54 +31,87 @@ class Couplings(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Work space of one sweep of n chains."""
+    """Work space of one sweep of n chains, and of idle ones that fill up the last vector."""
 
-    units: np.ndarray  # (M, n) float64, 0 or 1
-    uniforms: np.ndarray  # (M, n) float32
+    units: np.ndarray  # (M, n') float64, 0 or 1
+    uniforms: np.ndarray  # (M, n') float32
     bits: np.ndarray  # (M + 4,) uint32
-    before: np.ndarray  # (n,): sum over a unit's neighbours before it
-    after: np.ndarray  # (n,): and over those after it
+    betas: np.ndarray  # (n',)
+    before: np.ndarray  # (n',): sum over a unit's neighbours before it
+    after: np.ndarray  # (n',): and over those after it
+    log_base: np.ndarray  # (n',)
+    gain: np.ndarray  # (n',)
 
 
-@njit
+@inlined
 def _add_neighbours(model, units, first, last, sums):
-    """sums_c = sum over some neighbours of coupling times unit."""
+    """sums_c = sum over some neighbours of coupling times unit, in their order."""
     for c in range(sums.shape[0]):
         sums[c] = 0.0
-    for p in range(first, last):
-        value = model.values[p]
-        neighbour = units[model.neighbours[p]]
+    p = first
+    while p + 4 <= last:
+        _add_four(model, units, p, sums)
+        p += 4
+    for q in range(p, last):
+        value = model.values[q]
+        j = model.neighbours[q]
         for c in range(sums.shape[0]):
-            sums[c] += value * neighbour[c]
+            sums[c] += value * units[j, c]
 
 
-@njit
-def _draw_unit(fields_before, fields_after, intercept, base_logit, betas, uniforms, units):
+@inlined
+def _add_four(model, units, p, sums):
+    """Add four neighbours at once, for fewer loads and stores of the sums."""
+    value0 = model.values[p]
+    value1 = model.values[p + 1]
+    value2 = model.values[p + 2]
+    value3 = model.values[p + 3]
+    j0 = model.neighbours[p]
+    j1 = model.neighbours[p + 1]
+    j2 = model.neighbours[p + 2]
+    j3 = model.neighbours[p + 3]
+    for c in range(sums.shape[0]):
+        total = sums[c] + value0 * units[j0, c]
+        total += value1 * units[j1, c]
+        total += value2 * units[j2, c]
+        sums[c] = total + value3 * units[j3, c]
+
+
+@inlined
+def _draw_unit(model, i, work):
     """Draw one unit of every chain given its neighbours."""
     one = np.float32(1.0)
-    for c in range(units.shape[0]):
-        field = intercept + fields_before[c] + fields_after[c]
-        logit = np.float32(base_logit + betas[c] * (field - base_logit))
-        units[c] = np.float64(uniforms[c] * (one + exp32(-logit)) < one)
+    intercept = model.intercept[i]
+    base_logit = model.base_logit[i]
+    for c in range(work.betas.shape[0]):
+        field = intercept + work.before[c] + work.after[c]
+        logit = np.float32(base_logit + work.betas[c] * (field - base_logit))
+        work.units[i, c] = np.float64(work.uniforms[i, c] * (one + exp32(-logit)) < one)
 
 
-@njit
-def _add_energies(units, field, base_logit, log_base, gain):
-    """Add what one unit of every chain contributes; field (n,) holds each pair of units once."""
-    for c in range(units.shape[0]):
-        log_base[c] += units[c] * base_logit
-        gain[c] += units[c] * field[c]
+@inlined
+def _add_energies(model, i, settled, work):
+    """Add what one unit of every chain contributes; settled (n',) holds each pair of units once."""
+    base_logit = model.base_logit[i]
+    rest = model.intercept[i] - base_logit
+    for c in range(work.betas.shape[0]):
+        work.log_base[c] += work.units[i, c] * base_logit
+        work.gain[c] += work.units[i, c] * (settled[c] + rest)
 
 
 @implements(programs.scratch, Couplings)
 def _scratch(model, state):
     n, n_units = state.x.shape
+    n_filled = (n + _LANES - 1) // _LANES * _LANES
     return Work(
-        np.empty((n_units, n)),
-        np.empty((n_units, n), np.float32),
+        np.zeros((n_units, n_filled)),
+        np.ones((n_units, n_filled), np.float32),
         np.empty(n_units + 4, np.uint32),
-        np.empty(n),
-        np.empty(n),
+        np.zeros(n_filled),
+        np.empty(n_filled),
+        np.empty(n_filled),
+        np.empty(n_filled),
+        np.empty(n_filled),
     )
 
 
@@ -89,24 +124,23 @@ def _sweep(model, state, betas, reverse, keys, work):
         for i in range(n_units):
             work.uniforms[i, c] = uniform(work.bits[i])
             work.units[i, c] = np.float64(state.x[c, i])
-        state.log_base[c] = -model.base_constant
-        state.gain[c] = model.base_constant + model.offset
+        work.betas[c] = betas[c]
+    work.log_base[:] = -model.base_constant
+    work.gain[:] = model.base_constant + model.offset
+
     for step in range(n_units):
         i = n_units - 1 - step if reverse else step
-        units = work.units[i]
-        intercept = model.intercept[i]
-        base_logit = model.base_logit[i]
         _add_neighbours(model, work.units, model.starts[i], model.middles[i], work.before)
         _add_neighbours(model, work.units, model.middles[i], model.starts[i + 1], work.after)
-        _draw_unit(work.before, work.after, intercept, base_logit, betas, work.uniforms[i], units)
+        _draw_unit(model, i, work)
         # Neighbours that were drawn before this unit keep their values until the sweep ends.
-        settled = work.after if reverse else work.before
-        for c in range(n):
-            settled[c] += intercept - base_logit
-        _add_energies(units, settled, base_logit, state.log_base, state.gain)
+        _add_energies(model, i, work.after if reverse else work.before, work)
+
     for c in range(n):
         for i in range(n_units):
             state.x[c, i] = np.uint8(work.units[i, c])
+        state.log_base[c] = work.log_base[c]
+        state.gain[c] = work.gain[c]
 
 
 @implements(programs.log_base, Couplings)
