@@ -46,8 +46,8 @@ class AIS(PartitionEstimator):
     n_jobs : int or None, default=None
         Blocks of chains that move at the same time, in threads; the numbers are the same for all.
     verbose : int, default=0
-        Whether `fit` says how far it is: a line a round, or every five seconds, by the logger
-        "sklpf" at level INFO, printed where logging would not show it.
+        Whether `fit` reports its progress: a line after each round, or within a long one at most
+        once a second, by the logger "sklpf" at level INFO, printed where logging would not show it.
 
     Attributes
     ----------

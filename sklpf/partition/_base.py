@@ -37,7 +37,7 @@ BOUND = 8  # lower bounds of log Z
 TAILS = 9  # rays and their pilot
 WALLS = 10  # the first ratio of levels
 REGIONS = 11  # regions whose mass is known
-SECOND_TRY = 12  # all of a second run, where the first one missed a region
+SECOND_TRY = 12  # all of a second try, where the first one missed a region
 
 _FIRST_TRY = {
     "first_try": Diagnostic("log Z of a first try, whose base did not cover all regions", "")

@@ -83,8 +83,8 @@ class FactorialMixture(
         After the sweeps fit makes moves (see the notes) until so many in a row have not raised the
         bound. 0 makes none.
     verbose : int, default=0
-        Whether to say what the bound is, every five seconds and at the end of each start, and how
-        far estimates are; see `AIS`.
+        Whether to report the bound, every five seconds and at the end of each start, and the
+        progress of estimates; see `AIS`.
     random_state : int, RandomState or None, default=None
         Starts and the Monte-Carlo estimates of `score` depend on it alone.
     partition_estimator : PartitionEstimator or None, default=None
