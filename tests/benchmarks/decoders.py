@@ -2,6 +2,7 @@
 another.
 
     python tests/benchmarks/decoders.py [--rows 100] [--slow-rows 3] [--cases NAME ...]
+        [--chunk 1000] [--file FILE]
 
 Rows are drawn from the model. The truth is a grid's (2 latent variables), the closed form of a
 linear decoder, or a run with a standard error of 0.04 nats. "One by one" is what had to be written
@@ -15,9 +16,11 @@ import argparse
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from measure import Kept
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
@@ -25,6 +28,8 @@ from sklpf import HAIS, Gaussian, GeometricPath
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 from decoders import Layers, Linear
+
+_ROWS_PER_GRID = 40  # whose grids of 641 x 641 points need 130 MB
 
 
 def cases():
@@ -69,31 +74,52 @@ def scored(model, X):
     return estimates, model.partition_estimator_.result_, seconds
 
 
-def line(name, network, options, truth, n_rows, n_slow):
-    model = network.model(**options)
-    X = model.sample(n_rows, random_state=1)
+def chunk(network, options, truth, X):
+    """Of some rows: estimates, exact values and their standard errors, standard errors of the
+    estimates, whether they converged, and the seconds a row; one after another in one list.
+    """
+    estimates, result, seconds = scored(network.model(**options), X)
     if truth is None:
         long = HAIS(200, 10_000, tol=0.04, random_state=7)
         exact, exact_result, _ = scored(network.model(**options, partition_estimator=long), X)
-        exact_error = exact_result.std_error
+        exact_errors = exact_result.std_error
     else:
-        exact = truth(X)
-        exact_error = 0.0
-
-    estimates, result, seconds = scored(model, X)
+        parts = np.array_split(X, -(-len(X) // _ROWS_PER_GRID))
+        exact = np.concatenate([truth(rows) for rows in parts])
+        exact_errors = np.zeros(len(X))
     converged = result.diagnostics["converged"]
-    quantile = norm.isf(0.025)
-    errors = np.hypot(result.std_error, exact_error)
-    inside = np.abs(estimates - exact) < quantile * errors
+    times = np.full(len(X), seconds)
+    columns = estimates, exact, exact_errors, result.std_error, converged, times
+    return np.concatenate(columns)
+
+
+def line(name, network, options, truth, arguments, kept):
+    model = network.model(**options)
+    n_rows, n_slow = arguments.rows, arguments.slow_rows
+    X = model.sample(n_rows, random_state=1)
+    chunks = []
+    for first in range(0, n_rows, arguments.chunk):
+        rows = X[first : first + arguments.chunk]
+        run = partial(chunk, network, options, truth, rows)
+        key = name, n_rows, first, len(rows)
+        chunks.append(np.reshape(kept.get(key, run), (6, len(rows))))
+    columns = np.concatenate(chunks, axis=1)
+    estimates, exact, exact_errors, std_errors, converged, times = columns
+
+    errors = np.hypot(std_errors, exact_errors)
+    inside = np.abs(estimates - exact) < norm.isf(0.025) * errors
+    seconds = times.mean()
+    cells = (
+        f"| {name} | {n_rows} | {inside.mean():.1%} | {converged.mean():.0%}"
+        f" | {np.median(std_errors):.3f} | {np.mean(estimates - exact):+.3f} | {seconds:.2f} |"
+    )
+    if n_slow == 0:
+        return cells + " | |"
     started = time.process_time()
     for t in range(n_slow):
         one_by_one(model, X[t : t + 1], t)
     before = (time.process_time() - started) / n_slow
-    return (
-        f"| {name} | {n_rows} | {inside.mean():.0%} | {converged.mean():.0%}"
-        f" | {np.median(result.std_error):.3f} | {np.mean(estimates - exact):+.3f}"
-        f" | {seconds:.2f} | {before:.2f} | {before / seconds:.1f} |"
-    )
+    return cells + f" {before:.2f} | {before / seconds:.1f} |"
 
 
 def main():
@@ -101,7 +127,10 @@ def main():
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--slow-rows", type=int, default=3)
     parser.add_argument("--cases", nargs="*", default=None)
+    parser.add_argument("--chunk", type=int, default=1000, help="rows that are scored at once")
+    parser.add_argument("--file", help="keeps chunks: an interrupted run goes on from there")
     arguments = parser.parse_args()
+    kept = Kept(arguments.file)
     print(
         "| decoder | rows | cover | converged | std. error | mean error | s a row | one by one |"
         " times faster |"
@@ -111,7 +140,7 @@ def main():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for name, case in cases().items():
             if arguments.cases is None or name in arguments.cases:
-                print(line(name, *case, arguments.rows, arguments.slow_rows), flush=True)
+                print(line(name, *case, arguments, kept), flush=True)
 
 
 if __name__ == "__main__":

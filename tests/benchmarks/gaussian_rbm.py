@@ -22,6 +22,8 @@ from sklearn.datasets import load_iris, load_wine
 from sklpf import Exact, GaussianRBM, ParallelTempering
 from sklpf.models.gaussian_rbm.learning import _contrastive_divergence as learning
 
+_FAILED = 0.5  # nats a row below the model that made the rows
+
 
 def random_model(n_components, n_features, seed, scale):
     """A model whose hidden units are on about half of the time."""
@@ -51,10 +53,10 @@ def cover(name, models, kept):
     row(name, *coverage_cells(runs))
 
 
-def coverage(n_seeds, kept):
+def coverage(seeds, kept):
     table("model", *COVERAGE)
     for n_features, scale in ((5, 0.5), (5, 2.0), (30, 0.5), (30, 2.0)):
-        models = ((s, partial(random_model, 14, n_features, s, scale)) for s in range(n_seeds))
+        models = ((s, partial(random_model, 14, n_features, s, scale)) for s in seeds)
         cover(f"14 hidden, {n_features} visible, scale {scale:g}", models, kept)
 
 
@@ -64,52 +66,62 @@ def fit_to_half(X, seed):
     return GaussianRBM(8, n_iter=40, random_state=seed).fit(half)
 
 
-def trained(n_seeds, kept):
+def trained(seeds, kept):
     """Models of half of the rows, another half for each seed."""
     table("model", *COVERAGE)
     for name, X in (("iris", load_iris().data), ("wine", load_wine().data)):
-        models = ((seed, partial(fit_to_half, X, seed)) for seed in range(n_seeds))
+        models = ((seed, partial(fit_to_half, X, seed)) for seed in seeds)
         cover(f"{name}, 8 hidden", models, kept)
 
 
-def training(n_seeds, kept):
+def training(seeds, kept):
     """Mean log-likelihood of new rows, less that of the model that made them."""
-    table("model that made the rows", "one Gaussian", "plain chains", "chains that jump")
-    jump, sweep = learning.jump, learning.sweep
-
-    def stay(parameters, h, *rest):
-        return h
-
+    table("model that made the rows", "one Gaussian", "plain chains", "chains that jump", "failed")
     for n_components, n_features, scale in ((3, 4, 1.5), (5, 8, 1.5), (8, 10, 2.0), (12, 30, 2.0)):
-        losses = {"gaussian": [], "plain": [], "jump": []}
-        for seed in range(n_seeds):
-            truth = random_model(n_components, n_features, seed, scale)
-            X, new = truth.sample(3000, random_state=0), truth.sample(5000, random_state=1)
-            best = truth.score(new)
-            gaussian = multivariate_normal(X.mean(axis=0), np.cov(X.T))
-            losses["gaussian"].append(gaussian.logpdf(new).mean() - best)
-            for kind in ("plain", "jump"):
-                learning.jump = jump if kind == "jump" else stay
-                learning.sweep = sweep if kind == "jump" else stay
-                model = GaussianRBM(n_components, n_iter=60, random_state=seed)
-                try:
-                    losses[kind].append(model.fit(X).score(new) - best)
-                except ValueError:  # training diverged
-                    losses[kind].append(-np.inf)
-        cells = [f"{np.median(values):.2f} ({min(values):.2f})" for values in losses.values()]
-        row(f"{n_components} hidden, {n_features} visible, scale {scale:g}", *cells)
+        name = f"{n_components} hidden, {n_features} visible, scale {scale:g}"
+        losses = []
+        for seed in seeds:
+            truth = partial(random_model, n_components, n_features, seed, scale)
+            losses.append(kept.get((name, seed), partial(training_losses, truth, seed)))
+        losses = np.array(losses)
+        cells = [f"{np.median(kind):.2f} ({kind.min():.2f})" for kind in losses.T]
+        row(name, *cells, f"{np.sum(losses[:, 2] < -_FAILED)} of {len(losses)}")
+
+
+def training_losses(make_truth, seed):
+    """Of one Gaussian, of plain chains and of chains that jump."""
+    truth = make_truth()
+    X, new = truth.sample(3000, random_state=0), truth.sample(5000, random_state=1)
+    best = truth.score(new)
+    yield multivariate_normal(X.mean(axis=0), np.cov(X.T)).logpdf(new).mean() - best
+    jump, sweep = learning.jump, learning.sweep
+    for jumps in (False, True):
+        learning.jump = jump if jumps else _stay
+        learning.sweep = sweep if jumps else _stay
+        model = GaussianRBM(truth.n_components, n_iter=60, random_state=seed)
+        try:
+            yield model.fit(X).score(new) - best
+        except ValueError:  # training diverged
+            yield -np.inf
+    learning.jump = jump
+    learning.sweep = sweep
+
+
+def _stay(parameters, h, *rest):
+    return h
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["coverage", "trained", "training"])
     parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="of the seeds")
     parser.add_argument("--file", help="keeps measurements: an interrupted run goes on from there")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    {"coverage": coverage, "trained": trained, "training": training}[arguments.what](
-        arguments.seeds, Kept(arguments.file)
-    )
+    seeds = range(arguments.first, arguments.first + arguments.seeds)
+    commands = {"coverage": coverage, "trained": trained, "training": training}
+    commands[arguments.what](seeds, Kept(arguments.file))
 
 
 if __name__ == "__main__":

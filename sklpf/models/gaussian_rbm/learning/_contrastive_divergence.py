@@ -11,7 +11,8 @@ from sklpf.training._averages import RunningAverage
 from sklpf.training._loop import check_finite
 
 _FIRST_WEIGHTS = 0.1  # standard deviation, in those of the data
-_CURVATURE = 16.0  # |u|² at which the step of the weights is halved
+_FIRST_SHARE = 0.3  # of the difference between two rows
+_CURVATURE = 16.0  # |u|² at which the steps of the weights and variances are halved
 
 
 class Trainer:
@@ -19,9 +20,12 @@ class Trainer:
 
     A step goes along the gradient by W, b, c and log s², in which that by a visible unit's weights
     and bias is multiplied by its variance. Without that, steps would grow as variances fall. The
-    curvature by the weights of a hidden unit grows with |u|², u = (v - b) / s, and their step is
-    divided by 1 + |u|² / 16. Each step is followed by three moves of the chains: a jump and a sweep
-    over the hidden units, and a Gibbs step to the visible ones and back.
+    curvature by the weights of a hidden unit, and by log s², grows with |u|², u = (v - b) / s, and
+    their steps are divided by 1 + |u|² / 16. With full steps of log s² a model whose variances are
+    small goes astray again and again, as all modes change their weights at once. Each unit's
+    weights start at a share of the difference between two rows and some noise: from noise alone
+    several units often learn the same direction. Each step is followed by three moves of the
+    chains: a jump and a sweep over the hidden units, and a Gibbs step to the visible ones and back.
 
     Parameters
     ----------
@@ -69,7 +73,9 @@ class Trainer:
         if start is not None:
             return start.rescaled(-self.location / self.scale, 1 / self.scale)
         n_features = self.X.shape[1]
+        first, second = self.rng.integers(len(self.X), size=(2, n_components))
         weights = self.rng.normal(scale=_FIRST_WEIGHTS, size=(n_components, n_features))
+        weights += _FIRST_SHARE * (self.X[first] - self.X[second])
         zeros = np.zeros(n_features)
         return Parameters(weights, zeros, np.zeros(n_components), np.ones(n_features))
 
@@ -110,12 +116,12 @@ class Trainer:
         model = gradient(here, v)
         ascent = [rate * (first - second) for first, second in zip(data, model)]
         square = np.mean((rows - here.intercept_visible) ** 2, axis=0) @ (1 / here.variances)
-        by_weights = here.variances / (1 + square / _CURVATURE)
+        damping = 1 / (1 + square / _CURVATURE)
         self.current = Parameters(
-            here.components + by_weights * ascent[0],
+            here.components + damping * here.variances * ascent[0],
             here.intercept_visible + here.variances * ascent[1],
             here.intercept_hidden + ascent[2],
-            np.maximum(here.variances * np.exp(ascent[3]), self.variance_floor),
+            np.maximum(here.variances * np.exp(damping * ascent[3]), self.variance_floor),
         )
         self.step_number += 1
 
