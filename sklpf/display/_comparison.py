@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
-
-from sklpf.display._drawing import LOG_PARTITION, ROWS, Display, legend_above
+from sklpf.display._drawing import LOG_PARTITION, ROWS, Display, draw_mean, legend_above, mark_zero
 from sklpf.models import ModelComparison, ScoreInterval
 from sklpf.models._scoring import sampled_units
 
@@ -135,7 +133,7 @@ class ComparisonDisplay(Display):
             axes.set_xlabel(f"{label}\nof these fits (nats)", fontsize="small")
             axes.locator_params(axis="x", nbins=4)
             if intervals is self.differences:
-                axes.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
+                mark_zero(axes)
         self.ax_.set_yticks(range(len(names)), names)
         self.ax_.set_ylim(len(names) - 0.4, -0.6)
         legend_above(self.ax_)
@@ -152,19 +150,9 @@ def _unit(intervals: Mapping[str, ScoreInterval] | None) -> str:
 
 def _draw(axes, line, interval):
     """A model's line: its mean, and each error beside the other."""
-    if not np.isfinite(interval.mean):
-        axes.annotate(
-            f"  {interval.mean}", (0, line), xycoords=("axes fraction", "data"), va="center"
-        )
-        return
-    for name, label, color, below in _ERRORS:
-        style = {
-            "linewidth": 3 if below else 1.2,
-            "marker": "|",
-            "color": color,
-            "label": label.format(100 * interval.level, unit=sampled_units(interval.unit)),
-        }
-        axes.plot(getattr(interval, name), [line + below] * 2, **style)
-    axes.plot(
-        interval.mean, line, "o", color="k", markerfacecolor="k" if interval.converged else "none"
-    )
+    unit = sampled_units(interval.unit)
+    parts = [
+        (getattr(interval, name), label.format(100 * interval.level, unit=unit), color, below)
+        for name, label, color, below in _ERRORS
+    ]
+    draw_mean(axes, line, interval, parts)

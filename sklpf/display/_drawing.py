@@ -241,6 +241,31 @@ def legend_above(axes: Any) -> None:
     axes.set_title("\n".join([" "] * n_lines))  # this makes room for its height
 
 
+def mark_zero(axes: Any) -> None:
+    """Draw a dotted line at a difference of 0."""
+    axes.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
+
+
+def draw_point(axes: Any, line: int, value: float, converged: bool) -> None:
+    """Draw a dot, hollow where it is not to be trusted."""
+    axes.plot(value, line, "o", color="k", markerfacecolor="k" if converged else "none")
+
+
+def draw_mean(axes: Any, line: int, interval: Any, parts: Any) -> None:
+    """Draw the mean of a line and the parts of its error: the ends of each, its label, its colour
+    and how far below the mean it is drawn.
+    """
+    if not np.isfinite(interval.mean):
+        axes.annotate(
+            f"  {interval.mean}", (0, line), xycoords=("axes fraction", "data"), va="center"
+        )
+        return
+    for ends, label, color, below in parts:
+        style = {"linewidth": 3 if below else 1.2, "marker": "|", "color": color, "label": label}
+        axes.plot(ends, [line + below] * 2, **style)
+    draw_point(axes, line, interval.mean, interval.converged)
+
+
 def half_width(result: PartitionResult, level: float) -> float | None:
     """How far the interval reaches to either side; None if it does not, or not to both alike."""
     low, high = result.interval(level)

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklpf.display._drawing import Display
+from sklpf.display._drawing import Display, draw_point, mark_zero
 from sklpf.partition import EvidenceComparison
 
 
@@ -86,7 +86,7 @@ class EvidenceDisplay(Display):
         percent = f"{100 * self.comparison.level:.3g} % intervals"
         left.set_xlabel(f"difference of log evidence\n(nats, {percent})", fontsize="small")
         right.set_xlabel(f"posterior probability\n({percent} from log Z)", fontsize="small")
-        left.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
+        mark_zero(left)
         right.set_xlim(-0.03, 1.03)
         left.set_yticks(range(len(models)), list(models))
         left.set_ylim(len(models) - 0.5, -0.5)
@@ -97,4 +97,4 @@ def _draw(axes, line, value, interval, converged) -> None:
     """A number with its interval, hollow where it is not to be trusted."""
     if np.isfinite(interval).all():
         axes.plot(interval, [line, line], color="C0", linewidth=3, marker="|")
-    axes.plot(value, line, "o", color="k", markerfacecolor="k" if converged else "none")
+    draw_point(axes, line, value, converged)

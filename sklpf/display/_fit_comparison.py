@@ -6,7 +6,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklpf.display._drawing import FITS, LOG_PARTITION, ROWS, Display, legend_above
+from sklpf.display._drawing import (
+    FITS,
+    LOG_PARTITION,
+    ROWS,
+    Display,
+    draw_mean,
+    legend_above,
+    mark_zero,
+)
 from sklpf.models import FitComparison
 
 _PARTS = (  # of a FitInterval: what it is called, its colour, how far below the mean it is drawn
@@ -109,7 +117,7 @@ class FitComparisonDisplay(Display):
         unit = result.scores[result.best].unit
         left.set_xlabel(f"expected log-likelihood\nper {unit} (nats)", fontsize="small")
         right.set_xlabel("expected difference\n(nats)", fontsize="small")
-        right.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
+        mark_zero(right)
         for axes in self.axes_:
             axes.locator_params(axis="x", nbins=4)
         left.set_yticks(
@@ -131,16 +139,9 @@ def _draw(axes, line, interval, means):
         alpha=0.6,
         label="one fit",
     )
-    if not np.isfinite(interval.mean):
-        axes.annotate(
-            f"  {interval.mean}", (0, line), xycoords=("axes fraction", "data"), va="center"
-        )
-        return
-    for name, label, color, below in _PARTS:
-        ends = getattr(interval, name)
-        if np.isfinite(ends[0]):
-            style = {"linewidth": 3 if below else 1.2, "marker": "|", "color": color}
-            axes.plot(ends, [line + below] * 2, label=label.format(100 * interval.level), **style)
-    axes.plot(
-        interval.mean, line, "o", color="k", markerfacecolor="k" if interval.converged else "none"
-    )
+    parts = [
+        (getattr(interval, name), label.format(100 * interval.level), color, below)
+        for name, label, color, below in _PARTS
+        if np.isfinite(getattr(interval, name)[0])
+    ]
+    draw_mean(axes, line, interval, parts)

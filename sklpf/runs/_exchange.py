@@ -25,6 +25,7 @@ from sklpf.runs._plan import (
     side_by_side,
     with_base_renewed,
 )
+from sklpf.runs._rounds import together
 from sklpf.runs._samples import LevelRun, Samples, fewest_columns, linear_vectors
 
 _SHORTEST_PAUSE = (
@@ -229,7 +230,7 @@ def _begin(ladders, first, block) -> _Carry:
     chains = ladders.chains[first[block] : first[block + 1]]
     n_ladders = len(chains)
     n_levels = len(ladders.path.ladder)
-    state, memory, levels = (concatenate(parts) for parts in zip(*chains))
+    state, memory, levels = together(chains)
     n = len(levels)
     n_summaries = ladders.path.summary(ladders.path.take(state, [0])).shape[1]
     n_slopes = n_levels if has(ladders.path, Derivatives) else 0
@@ -285,6 +286,8 @@ def _advance(
     part = int(bounds[segment] >= half)
     records = []
     at_target = []
+    # A base that is renewed sets the pace of the draws too: those at the target are then taken at
+    # every renewal, and thinned at the end of the round.
     length = _RENEW_EVERY if path.renews_base else pause
     for begin, end in pieces(bounds[segment], bounds[segment + 1], length):
         stream = Stream(key, int(first[block]) * len(path.ladder), first_scan + begin)

@@ -100,7 +100,9 @@ def pareto_tail(log_weights: ArrayLike) -> ParetoTail:
     if len(excess) < 5 or weights[-1] - threshold < 1e-10:  # rounding of long sums
         return ParetoTail(-np.inf, np.nan, threshold, n_tail)
     shape, scale = _zhang_stephens(excess)
-    return ParetoTail(_weakly_informed(shape, len(excess)), scale, threshold, len(excess))
+    n = len(excess)
+    weakly_informed = float((shape * n + 0.5 * 10) / (n + 10))
+    return ParetoTail(weakly_informed, scale, threshold, n)
 
 
 def pareto_shape(log_weights: ArrayLike) -> float:
@@ -117,10 +119,6 @@ def pareto_shape(log_weights: ArrayLike) -> float:
         As in `ParetoTail`.
     """
     return pareto_tail(log_weights).shape
-
-
-def _weakly_informed(shape: float, n: int) -> float:
-    return float((shape * n + 0.5 * 10) / (n + 10))
 
 
 def _zhang_stephens(excess: np.ndarray) -> tuple[float, float]:
