@@ -37,6 +37,7 @@ class Display:
     ax_: Any
     axes_: NDArray
     figure_: Any
+    name: str | None  # for the title, where a display has one
 
     def _panels(
         self,
@@ -88,6 +89,17 @@ class Display:
         if np.ndim(ax) == 0 and hasattr(ax, "bbox") and width(ax) < _NARROW:
             return self._panels(ax, n, 1, **options)
         return self._panels(ax, 1, n, size, apart=apart, **options)
+
+    def _draw_in_a_row(self, ax: Any, draw: list, inches: float) -> Self:
+        """Draw each panel by one function of Axes, with the display's name above the first."""
+        panels = self._panels_in_a_row(ax, len(draw), (inches, 3.5))
+        for method, axes in zip(draw, panels):
+            method(axes)
+            if width(axes) < 1.5:  # the labels of narrow panels would meet
+                axes.set_xlabel(axes.get_xlabel().replace(" ", "\n", 1))
+        if self.name is not None:
+            self.ax_.set_title(self.name, loc="left", fontsize="medium")
+        return self
 
 
 class ResultDisplay(Display):

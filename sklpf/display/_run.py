@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from sklpf.display._drawing import Display, last_step, title_of, width
+from sklpf.display._drawing import Display, last_step, title_of
 from sklpf.readings import read
 from sklpf.runs import PopulationRun, Run
 
@@ -171,14 +171,7 @@ class RunDisplay(Display):
             draw.append(self._draw_weights)
         if self.region_masses is not None:
             draw.append(self._draw_regions)
-        panels = self._panels_in_a_row(ax, len(draw), (1 + 3.0 * len(draw), 3.5))
-        for method, axes in zip(draw, panels):
-            method(axes)
-            if width(axes) < 1.5:  # the labels of narrow panels would meet
-                axes.set_xlabel(axes.get_xlabel().replace(" ", "\n", 1))
-        if self.name is not None:
-            self.ax_.set_title(self.name, loc="left", fontsize="medium")
-        return self
+        return self._draw_in_a_row(ax, draw, 1 + 3.0 * len(draw))
 
     def _draw_levels(self, axes):
         marker = "." if len(self.ladder) <= 60 else None

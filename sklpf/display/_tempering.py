@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklpf.display._drawing import ResultDisplay, check_has, check_result, title_of, width
+from sklpf.display._drawing import ResultDisplay, check_has, check_result, title_of
 
 
 class TemperingDisplay(ResultDisplay):
@@ -121,14 +121,7 @@ class TemperingDisplay(ResultDisplay):
             self._draw_traffic: self.round_trips is not None or self.crossed is not None,
         }
         draw = [method for method, there in drawn.items() if there]
-        panels = self._panels_in_a_row(ax, len(draw), (1 + 3.5 * len(draw), 3.5))
-        for method, axes in zip(draw, panels):
-            method(axes)
-            if width(axes) < 1.5:  # the labels of narrow panels would meet
-                axes.set_xlabel(axes.get_xlabel().replace(" ", "\n", 1))
-        if self.name is not None:
-            self.ax_.set_title(self.name, loc="left", fontsize="medium")
-        return self
+        return self._draw_in_a_row(ax, draw, 1 + 3.5 * len(draw))
 
     def _draw_neighbours(self, axes):
         curves = {"rejection": (self.rejection, "C0", "-"), "overlap": (self.overlap, "C1", "--")}

@@ -19,7 +19,6 @@ from sklearn.utils.validation import validate_data
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval, StrOptions
-from sklpf._utils.warnings import warn
 from sklpf.models._likelihood import LogLikelihoodMixin
 from sklpf.models._scoring import SCORING, Scored, report
 from sklpf.models._validation import all_or_nothing, check_fitted, named_by_model
@@ -35,6 +34,7 @@ from sklpf.training import (
     train,
 )
 from sklpf.training._loop import check_finite
+from sklpf.training._settle import warn_unsettled
 
 # passes whose mean losses are compared; probability flow may begin with 20 that bring nothing
 _FEW_PASSES = 5
@@ -125,10 +125,7 @@ class EnergyBasedModel(
         self.loss_curve_ = np.array(settled.curve)
         self._keep_trained(trainer, rows)
         if not self.converged_:
-            warn(
-                f"training has not settled after {self.n_iter_} passes: raise max_iter or tol",
-                ConvergenceWarning,
-            )
+            warn_unsettled(self.n_iter_)
         return self
 
     @named_by_model

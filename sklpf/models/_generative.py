@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
@@ -18,11 +17,11 @@ from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import Interval
-from sklpf._utils.warnings import warn
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, check_fitted, check_n_samples, named_by_model
 from sklpf.training import EM
+from sklpf.training._settle import warn_unsettled
 
 _ENOUGH_CHAINS = 200  # of few rows each has several
 
@@ -117,10 +116,7 @@ class GenerativeModel(
         self.n_iter_ = len(em.losses)
         self.converged_ = em.converged
         if not em.converged:
-            warn(
-                f"training has not settled after {self.max_iter} passes: raise max_iter or tol",
-                ConvergenceWarning,
-            )
+            warn_unsettled(self.max_iter)
 
     # -- log-likelihood
     def path(self, X) -> Any:

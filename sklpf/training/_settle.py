@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from sklpf._utils.warnings import warn
 
 _LOWERED = 0.3  # what the learning rate is multiplied by
 _FEWEST_RATES = 3  # that are tried before training ends
@@ -17,6 +20,11 @@ def has_settled(losses: Sequence[float], tol: float, n_passes: int) -> bool:
         return False
     before, after = np.reshape(losses[-2 * n_passes :], (2, n_passes)).mean(axis=1)
     return bool(before - after <= tol)
+
+
+def warn_unsettled(n_passes: int, what: str = "training", remedy: str = "max_iter or tol") -> None:
+    """Warn that what is learned still changes after so many passes, and say what to raise."""
+    warn(f"{what} has not settled after {n_passes} passes: raise {remedy}", ConvergenceWarning)
 
 
 class Settled:

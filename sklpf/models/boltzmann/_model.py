@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
@@ -32,6 +31,7 @@ from sklpf.models.boltzmann._learning import (
 from sklpf.models.boltzmann._path import BoltzmannPath, as_couplings, log_f
 from sklpf.partition import PartitionEstimator
 from sklpf.training import train
+from sklpf.training._settle import warn_unsettled
 
 
 class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
@@ -238,11 +238,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
             store=lambda model: model._store(trainer),
         )
         if not converged:
-            warn(
-                f"the pseudo-likelihood has not settled after {self.n_iter_} passes: raise"
-                " max_iter, tol or alpha",
-                ConvergenceWarning,
-            )
+            warn_unsettled(self.n_iter_, "the pseudo-likelihood", "max_iter, tol or alpha")
 
     def _pairs(self, n_features) -> Pairs:
         if self.graph is None:
