@@ -3,17 +3,18 @@ What does each Display show?
 ============================
 
 `sklpf.display` draws what estimators find and what models learn, in the manner
-of scikit-learn's Displays: a class method takes what is to be drawn, ``ax=``
-where, and what it returns keeps the arrays, ``axes_`` and ``figure_``. Here are
-all of them, for an RBM of scikit-learn's digits and for a topic model.
+of scikit-learn's Displays: a class method takes the object to draw, and
+optionally ``ax=``. The display that it returns keeps the arrays, ``axes_`` and
+``figure_``. This page shows all displays, for an RBM of scikit-learn's digits
+and for a topic model.
 """
 
 # %%
 # What a model was worth while it trained
 # ---------------------------------------
-# With ``early_stopping`` an RBM follows log Z from pass to pass, and with it
-# the log-likelihood of rows that were set aside. Of other models the same
-# display shows ``loss_curve_`` as a likelihood, or ``elbo_curve_``.
+# With ``early_stopping`` an RBM estimates log Z after every epoch, and so the
+# log-likelihood of held-out rows. For other models the same display shows
+# ``loss_curve_`` as a likelihood, or ``elbo_curve_``.
 
 import matplotlib
 
@@ -51,8 +52,8 @@ TrainingDisplay.from_estimator(rbm).figure_.savefig(
 )
 
 # %%
-# Its components, as images: `ComponentsDisplay` takes the ``components_`` of
-# any model. For rows that were whitened, such as those of `make_patches`,
+# The components as images: `ComponentsDisplay` takes the ``components_`` of any
+# model. For rows that were whitened, such as those of `make_patches`,
 # ``whitening=`` maps them back to pixels.
 
 ComponentsDisplay.from_estimator(rbm, n_columns=16).figure_.savefig(
@@ -62,9 +63,9 @@ ComponentsDisplay.from_estimator(rbm, n_columns=16).figure_.savefig(
 # %%
 # log Z, and how it was found
 # ---------------------------
-# log Z at every level of the ladder. The band is far thinner than the curve's
-# line, and so is drawn alone below it. Two estimates go into one picture if the
-# second is given the axes of the first.
+# log Z at every level of the ladder. The band is much narrower than the line of
+# the curve, and so is shown separately below it. To draw two estimates in one
+# picture, give the second the axes of the first.
 
 tempering = ParallelTempering(random_state=0, n_jobs=2).fit(rbm)
 rts = RTS(n_sweeps=500, random_state=0, n_jobs=2).fit(rbm)
@@ -73,9 +74,9 @@ LogPartitionDisplay.from_estimator(rts, ax=display.axes_, linestyle="--")
 display.figure_.savefig("display_log_partition.png", dpi=100)
 
 # %%
-# Chains travel along the ladder where neighbours reject few swaps and their
-# states overlap; that they do is shown by their round trips. For `RTS` there
-# are the shares of the levels, and the chains that visited both ends.
+# Chains move along the ladder if neighbouring levels reject few swaps, that is,
+# if their states overlap. Round trips show that they do. For `RTS` the display
+# shows how often each level was visited, and the chains that visited both ends.
 
 TemperingDisplay.from_estimator(tempering).figure_.savefig(
     "display_tempering.png", dpi=100
@@ -85,8 +86,8 @@ TemperingDisplay.from_estimator(rts).figure_.savefig(
 )
 
 # %%
-# The estimate after every round, against what it cost. The last round is the
-# result.
+# The estimate after every round, against its cost in sweeps. The last round is
+# the result.
 
 # sphinx_gallery_thumbnail_number = 6
 ConvergenceDisplay.from_estimator(tempering).figure_.savefig(
@@ -94,9 +95,9 @@ ConvergenceDisplay.from_estimator(tempering).figure_.savefig(
 )
 
 # %%
-# Importance weights are judged by their tail: with k under 0.5 their variance
-# is finite, from 0.7 on not even the mean should be relied on. Few temperatures
-# leave uneven weights.
+# The tail of the importance weights shows whether they can be trusted: if k is
+# below 0.5 their variance is finite; from 0.7 on not even their mean should be
+# trusted. Few temperatures give uneven weights.
 
 figure, axes = plt.subplots(
     1, 2, figsize=(11, 4), sharey=True, layout="constrained"
@@ -110,8 +111,8 @@ figure.savefig("display_weights.png", dpi=100)
 # Models compared
 # ---------------
 # The error over rows shrinks with more rows, that of log Z does not. The
-# differences have a smaller error over rows, since these are paired: what makes
-# a row hard for all models cancels.
+# differences have a smaller error over rows, since rows are paired: what is
+# hard for all models cancels.
 
 models = {"64 units": rbm}
 for n_components in (8, 24):

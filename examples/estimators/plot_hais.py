@@ -3,10 +3,10 @@ How many levels do Hamiltonian moves save?
 ==========================================
 
 Sohl-Dickstein and Culpepper (2012) anneal with Hamiltonian moves whose
-velocities are kept from level to level. Their figures compare it, on densities
-with known log Z, with moves whose velocity is drawn anew at every level and
-with Gaussian Metropolis steps. This page repeats the comparison: the error of
-log Z against the number of levels.
+velocities are kept from level to level. On densities with known log Z, their
+figures compare this method with moves whose velocity is drawn again at every
+level, and with Gaussian Metropolis steps. This page repeats the comparison: the
+error of log Z against the number of levels.
 
 - Two complete products of experts in 36 dimensions, Laplace and Student t
   (which starts at a Student-t base: a Gaussian has lighter tails than the
@@ -167,8 +167,8 @@ with warnings.catch_warnings():
             print(line)
 
 # %%
-# Metropolis steps need many times the levels. Drawing every velocity anew makes
-# the error at 300 levels two to three times as large on the products, whose
+# Metropolis steps need many times the levels. If every velocity is drawn again,
+# the error at 300 levels is two to three times as large on the products, whose
 # scales are all alike, and more than four times on the stiff model.
 
 for problem in PROBLEMS:

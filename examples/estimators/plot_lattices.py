@@ -2,11 +2,11 @@
 How far can log Z of a lattice be trusted?
 ==========================================
 
-Spins on a square lattice, closed to a torus, with a coupling K between
-neighbours: the Ising model. Without a field its log Z is known in closed form
-(Kaufman 1949), also at the critical coupling, where Gibbs sweeps are slowest
-and clusters of spins have every size. `BoltzmannMachine` holds the same model
-as units of 0 and 1, and estimates log Z by parallel tempering.
+The model is the Ising model: spins on a square lattice, closed to a torus, with
+a coupling K between neighbours. Without a field its log Z is known in closed
+form (Kaufman 1949), also at the critical coupling, where Gibbs sweeps are
+slowest and clusters of spins have every size. `BoltzmannMachine` holds the same
+model as units of 0 and 1, and estimates log Z by parallel tempering.
 """
 
 # %%

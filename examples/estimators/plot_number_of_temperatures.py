@@ -4,10 +4,11 @@ How many temperatures does RTS need?
 
 Rao-Blackwellised tempered sampling averages probabilities of levels instead of
 counting visits, so that more levels cost no precision: Carlson et al. (2016),
-figure 4. Here every number of levels has runs of its own, each read by five
-methods. Counting (TS) needs enough visits to every level; thermodynamic
-integration needs levels that lie close together, and its Rao-Blackwellised form
-becomes `RTS` as they do (appendix C); MBAR has no error of quadrature.
+figure 4. Here every number of levels has its own runs, and five methods
+estimate log Z from each. Counting (TS) needs enough visits to every level;
+thermodynamic integration needs levels that lie close together, and its
+Rao-Blackwellised form becomes `RTS` as they do (appendix C); MBAR has no error
+of quadrature.
 
 By default the model is an RBM with 20 hidden units fitted to scikit-learn's
 digits, whose log Z is enumerated. With ``SKLPF_FULL=1`` and the reference data
@@ -90,8 +91,8 @@ for i, n_levels in enumerate(n_temperatures):
 # %%
 # RMSE and bias in nats
 # ---------------------
-# 100 chains, 1000 sweeps each. The bias of few levels is that of the
-# trapezoidal rule; `converged` says who noticed.
+# 100 chains, 1000 sweeps each. The bias with few levels is that of the
+# trapezoidal rule; `converged` says which method raised an alarm.
 
 rmse = np.sqrt(np.mean(errors**2, axis=1))
 print(

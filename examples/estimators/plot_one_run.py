@@ -2,23 +2,24 @@
 What do other estimators read from one run?
 ===========================================
 
-Carlson et al. (2016) compare, in their figure 2, what several methods make of
-the same tempered samples: two Gaussians in ten dimensions, moved by Hamiltonian
-Monte Carlo whose steps are tuned at every temperature (appendix E). Nearly all
-agree, and the right Riemann sum looks best. This page repeats it with bias and
-spread apart, which says why: the error of the discretised integral has the
-opposite sign of the error that all methods share.
+Figure 2 of Carlson et al. (2016) compares what several methods estimate from
+the same tempered samples. The target is two Gaussians in ten dimensions;
+samples come from Hamiltonian Monte Carlo whose steps are tuned at every
+temperature (appendix E). Nearly all methods agree, and the right Riemann sum
+looks best. This page repeats the comparison, with bias and spread shown
+separately. They explain the result: the error of the discretised integral has
+the opposite sign of the error that all methods share.
 
-A run of `RTS` keeps what any of them needs, so that each estimate is read from
-the same chains. ``SKLPF_FULL=1`` makes more and longer runs.
+A run of `RTS` keeps what all methods need, so that all estimates use the same
+chains. ``SKLPF_FULL=1`` makes more and longer runs.
 """
 
 # %%
 # Two Gaussians
 # -------------
-# One is twice as wide as the other, they lie ten apart, and the base N(0, 25 I)
-# is wider than both. Their functions are compiled, so that the chains run in
-# compiled programs. log Z is 0.
+# One Gaussian is twice as wide as the other, their distance is ten, and the
+# base N(0, 25 I) is wider than both. Their functions are compiled, so that the
+# chains run in compiled programs. log Z is 0.
 
 import os
 import warnings
@@ -88,8 +89,8 @@ path = GeometricPath(log_density, grad=grad, base=Gaussian(np.zeros(D), 5.0))
 # -----------------
 # Ten chains, 100 levels; each sweep is one trajectory of five steps. `RTS`
 # gives a quarter of its sweeps to a pilot and at most another to burn-in; the
-# rest are samples. The counts of levels (the paper's TS) are read from the same
-# run.
+# rest are samples. The estimate from counts of levels (the paper's TS) uses the
+# same run.
 
 MOVES = {
     "tuned steps": HMC(n_leapfrog=5),
@@ -147,12 +148,13 @@ found = {
 # %%
 # Bias, spread and RMSE in nats
 # -----------------------------
-# All are low: the narrow Gaussian is reached from the wide base alone, and ten
-# chains come back there a few times. Chains that cross the ladder, halves that
-# agree and a second estimate from the same states don't show it; the states of
-# the ten groups do, which lie in different modes, and most of these runs are
-# flagged. A run in which hardly any chain has entered the narrow Gaussian is
-# not: it is converged, and log 2 too low.
+# All estimates are too low: the narrow Gaussian can only be reached from the
+# wide base, and ten chains return there only a few times. Three checks don't
+# show this: chains cross the ladder, halves of the run agree, and so does a
+# second estimate from the same states. But the states of the ten groups lie in
+# different modes, and so most of these runs raise an alarm. A run in which
+# hardly any chain has entered the narrow Gaussian raises none: it counts as
+# converged, and is log 2 too low.
 
 print(
     "sweeps | moves        | reading       |  bias | spread | RMSE | converged"

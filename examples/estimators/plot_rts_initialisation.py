@@ -2,14 +2,14 @@
 How does RTS find its weights?
 ==============================
 
-Rao-Blackwellised tempered sampling needs approximate log Z at every temperature
-before its chains can travel along the ladder. Carlson et al. (2016, section 2.4
-and figure 1) start from Z = 1 everywhere and alternate short runs with updates.
-This page repeats their figure: 100 temperatures, 50 sweeps of 100 chains a
-round, with and without Rao-Blackwellisation (counts of the visited
+Before its chains can move along the ladder, Rao-Blackwellised tempered sampling
+needs an approximate log Z at every temperature. Carlson et al. (2016, section
+2.4 and figure 1) start from Z = 1 everywhere and alternate short runs with
+updates. This page repeats their figure: 100 temperatures, 50 sweeps of 100
+chains a round, with and without Rao-Blackwellisation (counts of the visited
 temperatures, plus 0.1).
 
-With the reference data at hand the model is an RBM with 784 visible and 10
+If the reference data are there, the model is an RBM with 784 visible and 10
 hidden units trained on MNIST, as in the paper; otherwise an RBM with 10 hidden
 units is fitted to scikit-learn's digits. Both have an exact log Z.
 """
@@ -58,8 +58,8 @@ exact = [0.0] + [
 # %%
 # Algorithm 1, round after round
 # ------------------------------
-# After each round log Z_k grows by log c_k - log c_1 (equation 12). Chains go
-# on from where they are, with fresh uniformly drawn temperatures.
+# After each round log Z_k grows by log c_k - log c_1 (equation 12). Chains
+# continue from their states, with new temperatures drawn uniformly.
 
 
 def initialise(rao_blackwell, n_rounds=8):

@@ -5,9 +5,9 @@ How many more sweeps does AIS need than RTS?
 Figure 3 of Carlson et al. (2016) says that annealed importance sampling needs
 more than ten times the Gibbs sweeps to match what Rao-Blackwellised tempered
 sampling (RTS) achieves with 1000. This page repeats the comparison: every
-method gets the same number of sweeps of 100 chains, everything included (RTS
-its pilot and burn-in, parallel tempering all its rounds), ten times over. The
-reverse chains of AIS, which serve its error bar alone, are left out.
+method gets the same number of sweeps of 100 chains, in ten repeats. This number
+includes the pilot and burn-in of RTS and all rounds of parallel tempering. It
+does not include the reverse chains of AIS, which only serve its error bar.
 
 By default the model is an RBM with 20 hidden units fitted to scikit-learn's
 digits, whose log Z is enumerated. With ``SKLPF_FULL=1`` and the reference data
@@ -64,7 +64,8 @@ else:
 # Matched budgets
 # ---------------
 # RAISE starts from 10 test rows, 10 chains each, as Burda et al. (2015) do.
-# Data are not samples of the model, so its number is conservative, not a bound.
+# Data are not samples of the model, so its number is conservative, but not a
+# bound.
 
 METHODS = {
     "AIS": lambda n, seed: AIS(100, n + 1, random_state=seed, n_jobs=2),

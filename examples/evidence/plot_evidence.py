@@ -3,16 +3,14 @@ Which noise does a regression need?
 ===================================
 
 The marginal likelihood (evidence) of a Bayesian model is the integral of prior
-times likelihood: the normalising constant of a density on R^d. Written as a
-NumPy function with its gradient it can be given to ``HAIS`` like any model of
-the package.
+times likelihood: the normalising constant of a density on R^d. ``HAIS``
+estimates it from a NumPy function and its gradient.
 
-Here a linear regression on scikit-learn's diabetes data has noise that is
-Student t with nu degrees of freedom, from nearly Cauchy (nu = 1) to normal (nu
-= infinity). The prior is the same for all: coefficients N(0, 1) for
-standardised data, log noise scale N(0, 1). Chains start at a Gaussian of the
-posterior's mode and curvature, widened by half so that it covers the
-posterior's tails.
+The example is a linear regression on scikit-learn's diabetes data. Its noise is
+Student t with nu degrees of freedom, from Cauchy (nu = 1) to normal (nu =
+infinity). The prior is the same for all: coefficients N(0, 1) for standardised
+data, log noise scale N(0, 1). Chains start at a Gaussian of the posterior's
+mode and curvature, widened by half so that it covers the posterior's tails.
 """
 
 import matplotlib.pyplot as plt
@@ -89,9 +87,9 @@ for nu in DEGREES:
     )
 
 # %%
-# Differences of log evidence are log Bayes factors: the data are clear about
-# tails as heavy as a Cauchy distribution's, and say little between moderately
-# light ones.
+# Differences of log evidence are log Bayes factors. The data clearly speak
+# against tails as heavy as those of a Cauchy distribution, and hardly
+# distinguish between lighter ones.
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.errorbar(

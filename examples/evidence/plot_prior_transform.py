@@ -5,13 +5,13 @@ Are eight schools alike?
 Nested samplers take a log likelihood and a prior transform, which maps the unit
 cube to the parameters. ``from_prior_transform`` takes the same two functions
 and gives a path from the prior to the posterior, in coordinates in which the
-prior is N(0, I): nothing has walls, no Jacobian is written by hand, and the
-effects of a hierarchical model are independent under the prior.
+prior is N(0, I). There are no boundaries and no Jacobian, and the effects of a
+hierarchical model are independent under the prior.
 
 The data are Rubin's (1981): the effects of coaching in eight schools, with
-their standard errors. Three models say how the true effects differ between
-schools: not at all, by a spread that is learned, or without any relation. All
-priors have the same scales.
+their standard errors. Three models describe how the true effects differ between
+schools: not at all, with a spread that is learned, or independently. All priors
+have the same scales.
 """
 
 import matplotlib.pyplot as plt
@@ -64,9 +64,9 @@ comparison = compare_evidence(fitted)
 print(comparison.summary())
 
 # %%
-# The data hardly tell the models apart, and the errors of log Z are far too
-# small to matter. Two of the evidences have closed forms, as effects and
-# errors are normal.
+# The data hardly distinguish between the models. This is not due to the errors
+# of log Z, which are far too small to matter. Two of the evidences have closed
+# forms, since effects and errors are normal.
 
 variances = {"alike": 100.0 * np.ones((8, 8)), "unrelated": 200.0 * np.eye(8)}
 for name, variance in variances.items():
@@ -81,16 +81,16 @@ for name, variance in variances.items():
 EvidenceDisplay.from_result(comparison)
 
 # %%
-# What the run of the related schools has done: its levels, how often moves
-# were accepted, how many of each population's particles were effective, and
-# whether the draws lie where the mass is known to be.
+# The run for the related schools: its levels, how often moves were accepted,
+# how many of each population's particles were effective, and whether the draws
+# lie where the mass is known to be.
 
 RunDisplay.from_estimator(fitted["related"])
 
 # %%
-# The run leaves draws of the posterior with weights. Resampled and put through
-# the transform they are the schools' effects, drawn towards each other where
-# they are related.
+# The run keeps weighted draws of the posterior. Resampled and transformed they
+# are draws of the schools' effects. In the model of related schools the effects
+# shrink towards each other.
 
 # sphinx_gallery_thumbnail_number = 3
 figure, axes = plt.subplots(figsize=(5.5, 3.6), layout="constrained")

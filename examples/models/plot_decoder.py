@@ -2,15 +2,14 @@
 How likely are test images under a variational autoencoder?
 ===========================================================
 
-A variational autoencoder has no likelihood that can be computed: what training
-maximises is a bound, by an encoder that may be far off.
+The likelihood of a variational autoencoder can't be computed directly. Training
+maximises a lower bound, which may be far off if the encoder is poor.
 `sklpf.interop.from_decoder` estimates the likelihood itself, with an error for
 every row, by annealed importance sampling with Hamiltonian moves (Wu et al.
-2017), so that a decoder stands beside any other model of the same rows.
+2017). So a decoder can be compared with any other model of the same rows.
 
 The autoencoder is written in NumPy here, and trained on scikit-learn's digits
-in some seconds. A module of PyTorch or a function of JAX is given to
-`from_decoder` as it is, without `pullback`.
+in some seconds. Modules of PyTorch and functions of JAX need no `pullback`.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +27,7 @@ X_train, X_test = train_test_split(X, test_size=30, random_state=0)
 # %%
 # An autoencoder of 64, 50 and 2 units
 # ------------------------------------
-# Encoder and decoder have a layer of 50 tanh units. Adam climbs the bound on
+# Encoder and decoder have a layer of 50 tanh units. Adam maximises the bound on
 # log p(x), E_q log p(x | z) - KL(q(z | x) || p(z)), with one draw of z a row.
 
 rng = np.random.default_rng(0)
@@ -115,7 +114,7 @@ for _ in range(n_epochs):
 # Its likelihood
 # --------------
 # `score_samples` gives log p(x) of every test row. Chains start at the prior,
-# or where the encoder says: both must agree.
+# or at the encoder's density: both must agree.
 
 vae = from_decoder(decoder, n_latents, pullback=pullback, random_state=0)
 from_prior = vae.score_samples(X_test)
@@ -128,9 +127,8 @@ difference = np.abs(from_encoder - from_prior)
 print(f"largest difference of both: {difference.max():.2f} nats")
 
 # %%
-# What is usually reported are two lower bounds in expectation: the bound of
-# training, and the log of a mean of 1000 importance weights of draws from the
-# encoder.
+# Two lower bounds, in expectation, are usually reported: the bound of training,
+# and the log of the mean of 1000 importance weights of draws from the encoder.
 
 n_draws = 1000
 mean, log_variance = encoder(X_test)
@@ -153,7 +151,7 @@ print(
 # %%
 # Beside an RBM
 # -------------
-# Likelihoods of the same rows compare any two models.
+# Any two models can be compared by likelihoods of the same rows.
 
 rbm = BernoulliRBM(
     50, learning_rate=0.05, n_iter=60, average=True, random_state=0

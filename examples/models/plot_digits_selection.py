@@ -3,14 +3,13 @@ How many hidden units should an RBM of digits have?
 ===================================================
 
 Restricted Boltzmann machines are fitted to scikit-learn's bundled digits. A
-grid search in a pipeline picks their size by the log-likelihood of held-out
-images: an actual probability in nats, with an error bar, where scikit-learn's
-own class offers the pseudo-likelihood. The normaliser of the smallest machine
-is enumerated, that of the others is estimated by parallel tempering.
+grid search in a pipeline selects their size by the log-likelihood of held-out
+images, in nats and with an error bar. (scikit-learn's own class has the
+pseudo-likelihood instead.) Small normalisers are enumerated, large ones are
+estimated by parallel tempering.
 
-Then ten training seeds show what is at stake: the log-likelihood tells good
-fits from bad ones which the reconstruction error, the usual substitute, puts
-in the opposite order.
+Then ten training seeds show why this matters: the reconstruction error, the
+usual substitute, ranks good and bad fits in the opposite order.
 """
 
 # %%

@@ -4,9 +4,9 @@ Which library fits the better topics?
 
 scikit-learn, gensim, tomotopy and this library all fit latent Dirichlet
 allocation, and each prints a perplexity. These are four different quantities.
-`sklpf.interop` takes over what the others fitted, so that the same held-out
-documents decide: the log-likelihood of a document, which depends on that
-document and the model alone.
+`sklpf.interop` imports the models of the others. They are then compared by the
+log-likelihood of the same held-out documents, which depends on a document and
+the model alone.
 
 gensim and tomotopy are optional: this page shows those that are installed.
 """
@@ -51,8 +51,8 @@ def texts(X):
 
 
 # %%
-# Every function below returns the model as this library sees it, and what the
-# library itself says about some documents.
+# Every function below returns the imported model, and the perplexity of some
+# documents that the library itself gives.
 
 
 def fit_sklearn():
@@ -140,11 +140,11 @@ models = {name: model for name, (model, _) in fitted.items()}
 # %%
 # What each library says
 # ----------------------
-# scikit-learn and gensim add the topics' share of a bound to that of the
-# documents, so that their figure grows without limit the fewer documents there
-# are; and gensim, as in its log, raises 2 to the power of nats. tomotopy's is a
-# likelihood of the words with one draw of their topics. Only the log-likelihood
-# is a statement on a document, whoever comes with it.
+# scikit-learn and gensim add the topics' part of a bound to that of the
+# documents. So the fewer documents there are, the larger is their figure.
+# gensim also raises 2 to the power of nats, as in its log. tomotopy's figure is
+# a likelihood of the words with one draw of their topics. Only the
+# log-likelihood of a document does not depend on the other documents.
 
 print(
     "| library | perplexity by itself, 50 documents | the first 5 of them | by"
@@ -160,9 +160,9 @@ for name, (all_, few) in own.items():
 # %%
 # On one scale
 # ------------
-# Documents are paired, so the differences are known far better than the scores.
-# The topics that made the documents are there too: no one can be better by more
-# than chance.
+# Documents are paired, so the differences have a much smaller error than the
+# scores. The true topics are compared too: no model can be better than these by
+# more than chance.
 
 truth = LatentDirichletAllocation.from_topics(
     true_topics, alpha, random_state=0
@@ -205,7 +205,7 @@ for axis, name in ((left, "own"), (right, "one_scale")):
 # %%
 # The topics
 # ----------
-# Each in its row, next to the true ones above.
+# One row for each library, below the true topics.
 
 figure, axes = plt.subplots(
     len(own) + 1,

@@ -1,11 +1,11 @@
 """
-A mixture of Gaussians learned by a GaussianRBM
-===============================================
+Which mixture of Gaussians does a GaussianRBM learn?
+====================================================
 
 A Gaussian RBM with n hidden units is a mixture of 2 ** n Gaussians that share
 their variances, and whose means are sums of n components. Its score is a
-log-likelihood of real rows: here beside that of the model that made the rows,
-and that of one Gaussian.
+log-likelihood of real rows. Here it is compared with that of the model that
+made the rows, and with that of one Gaussian.
 """
 
 # %%

@@ -3,18 +3,18 @@ Which model explains patches of images best?
 ============================================
 
 How well do models of image patches explain patches that they have not seen?
-Likelihoods answer in nats, for models whose normaliser is unknown too
+Likelihoods answer this in nats, also for models with an unknown normaliser
 (Sohl-Dickstein & Culpepper 2012, table 1 and figure 5). The reference is a
-Gaussian with the covariance of the patches; what a user would otherwise take
-from scikit-learn stands beside.
+Gaussian with the covariance of the patches. Models of scikit-learn are compared
+too.
 
-By default small: patches of scikit-learn's two photographs. With
-``SKLPF_FULL=1`` in the environment, at the paper's size, on natural images if
-they are there (`SKLPF_DATA`), in eight minutes. There a product of 144 Laplace
-experts gains 6.5 nats a row, one of Student-t experts 9.8 and the
-mean-covariance RBM 10.6 (a mixture of 8 Gaussians: 9.9), and one log Z takes
-less than a second (the paper: 170 s), those of 100 rows of the linear model 20
-s (4 h).
+By default the page uses small patches of scikit-learn's two photographs. With
+``SKLPF_FULL=1`` in the environment it has the paper's size, on natural images
+if they are there (`SKLPF_DATA`), and takes eight minutes. At that size a
+product of 144 Laplace experts gains 6.5 nats a row, one of Student-t experts
+9.8 and the mean-covariance RBM 10.6 (a mixture of 8 Gaussians: 9.9), and one
+log Z takes less than a second (the paper: 170 s), those of 100 rows of the
+linear model 20 s (4 h).
 """
 
 import os
@@ -56,10 +56,10 @@ X_train, X_test = patches.X_train, patches.X_test
 # %%
 # Gains over the Gaussian
 # -----------------------
-# Paired, row by row, with the standard error over rows; the Monte-Carlo error
-# of log Z apart. The generative models have a log Z for each row and score the
-# first rows alone. A model whose numbers are not to be trusted says so. Seconds
-# are processor time.
+# Gains are paired row by row, with the standard error over rows; the
+# Monte-Carlo error of log Z is given separately. The generative models have a
+# log Z for each row, and only the first rows are scored. Numbers that can't be
+# trusted are marked. Seconds are processor time.
 
 gaussian = GaussianMixture(1, reg_covar=0).fit(X_train).score_samples(X_test)
 models = {
@@ -114,8 +114,8 @@ for name, model in models.items():
 # %%
 # Likelihood against size
 # -----------------------
-# Laplace experts saturate; Student-t experts go on gaining on test rows, and
-# more on training rows.
+# With more Laplace experts the likelihood stops rising. With more Student-t
+# experts it rises further on test rows, and more on training rows.
 
 sizes = [d, 2 * d, 4 * d, 8 * d] if full else [d, 2 * d, 4 * d]
 curves = {}

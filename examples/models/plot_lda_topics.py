@@ -2,18 +2,17 @@
 Does a topic model find the topics that are there?
 ==================================================
 
-Latent Dirichlet allocation on documents whose topics are known, rows and
-columns of a square of words, and on real text: news of the Associated Press
-where the reference data is at hand, else the documentation strings of
-scikit-learn. Models are compared by the likelihood of held-out documents, which
-needs no choice of words to hide.
+Latent Dirichlet allocation is fitted to documents with known topics, the rows
+and columns of a square of words, and to real text: news of the Associated Press
+if the reference data are there, else the docstrings of scikit-learn. Models are
+compared by the likelihood of whole held-out documents.
 """
 
 # %%
 # Bars
 # ----
-# Every topic is one bar. A model finds them if each of its topics is close to
-# one of the true ones; starts differ, so the one with the best bound is kept.
+# Every topic is one bar. A model has found them if each of its topics is close
+# to a true one. Of several starts the one with the best bound is kept.
 
 import inspect
 
@@ -61,7 +60,7 @@ print(
 )
 
 # %%
-# How many topics? The held-out likelihood says.
+# How many topics? Compare held-out likelihoods.
 
 print("| topics | log-likelihood of a held-out document (100 words) |")
 print("|---|---|")
@@ -144,8 +143,8 @@ model = LatentDirichletAllocation(
 ).fit(X)
 
 # %%
-# The ten largest topics by the words that they make likely and that are rare
-# otherwise.
+# The ten largest topics, by words that are likely in the topic and rare
+# elsewhere.
 
 share = model.transform(X).mean(axis=0)
 largest = np.argsort(-share)[:10]

@@ -2,13 +2,13 @@
 How many topics do documents have?
 ==================================
 
-Documents are generated from 8 topics and words that all documents share, which
-are a ninth. The held-out likelihood of a document, which `score` estimates,
-rises steeply up to 9 and is flat beyond: cross-validation takes 13 here, which
-`compare` can't tell from 9 on other documents, and "the fewest topics that lose
-less than a nat" are 9. That rule is a choice. Were the prior of all topics the
-same, more than 9 would be better. scikit-learn's perplexity is a bound that
-depends on the number of documents.
+Documents are generated from 8 topics and from words that all documents share,
+which are a ninth topic. The held-out likelihood of a document, which `score`
+estimates, rises steeply up to 9 topics and is flat beyond. Cross-validation
+selects 13 here. On other documents `compare` finds no difference between 13 and
+9. "The smallest number that loses less than a nat" is 9; that rule is a choice.
+If all topics had the same prior, more than 9 would be better. scikit-learn's
+perplexity is a bound that depends on the number of documents.
 """
 
 # %%
@@ -47,11 +47,11 @@ train, test = X[:n_train], X[n_train:]
 # %%
 # A search that is cheap
 # ----------------------
-# A grid ranks means over hundreds of documents, whose spread from document to
-# document is far larger than the error of a single likelihood. Few particles
-# are then enough: here 2 filters of 10. The topics are found by Gibbs sampling;
-# a single chain may stay where two topics are one and another is split, so that
-# the best of four is taken. Priors are learned along with the topics.
+# A grid search ranks means over hundreds of documents. The spread over
+# documents is far larger than the error of a single likelihood, so few
+# particles are enough: here 2 filters of 10. The topics are found by Gibbs
+# sampling. A single chain may merge two topics and split another, so the best
+# of four is taken. Priors are learned along with the topics.
 
 numbers = [4, 8, 9, 10, 13]
 cheap = LeftToRight(n_particles=10, n_filters=2, n_sweeps=2)
@@ -82,12 +82,12 @@ print(f"best by cross-validation: {best} topics")
 # %%
 # Intervals, and differences
 # --------------------------
-# Filters that are few have an error of their own, which the intervals include:
-# more of them are worth their time once the grid is done. The interval of a
-# mean is wide, since documents differ. `compare` pairs the models document by
-# document, and so sees smaller differences. Surplus topics share what one would
-# have and lose little: of numbers that are about as good the smallest is the
-# one to take.
+# With few filters the likelihoods have errors, which the intervals include. So
+# take more filters once the grid search is done. The interval of a mean is
+# wide, since documents differ. `compare` pairs the models document by document,
+# and so detects smaller differences. Additional topics lose little, as several
+# then share the words of one: of numbers that are about as good take the
+# smallest.
 
 for fitted in fits.values():
     fitted.set_params(
@@ -114,12 +114,13 @@ for n in numbers:
 # %%
 # Why the prior matters
 # ---------------------
-# Documents have more of the shared words than of any topic. With the topics
-# that made them and one prior for all, a second copy of the shared topic makes
-# documents more likely, since two copies expect twice as much of it; so does a
-# larger prior of one copy, which is what learning finds. A second copy of
-# another topic makes them less likely. So where all priors are the same, the
-# best number is not the number of different topics, and no search is to blame.
+# Documents have more of the shared words than of any topic. Take the true
+# topics, with the same prior for all. A second copy of the shared topic makes
+# documents more likely, since with two copies twice as many shared words are
+# expected. A larger prior of one copy has the same effect, and is what learning
+# finds. A second copy of another topic makes documents less likely. So if all
+# priors are the same, the best number is not the number of different topics, in
+# any search.
 
 bar_topics = make_bars_corpus(
     1, size=4, n_tokens=60, doc_topic_prior=0.2, random_state=0
@@ -156,10 +157,10 @@ print(
 # %%
 # scikit-learn's perplexity
 # -------------------------
-# Its bound holds a part for the topics themselves, which every call counts
-# whole and divides by its own tokens: fewer test documents give a larger
-# perplexity. Ours comes from likelihoods, where a document counts for itself
-# alone.
+# Its bound includes a term for the topics themselves. Every call includes this
+# term as a whole, and divides by the number of its tokens: fewer test documents
+# give a larger perplexity. Ours comes from likelihoods, which depend on one
+# document each.
 
 subsets = [2, 10, 50, 120]
 references = {

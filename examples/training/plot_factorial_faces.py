@@ -2,17 +2,17 @@
 Do annealing and tempering explain new faces better?
 ====================================================
 
-A factorial mixture of face images, as in figure 3 (middle and right) of Mandt
-et al. (2016): the log-likelihood of held-out images, and the temperature, over
-the sweeps of plain variational inference (VI), of annealed inference from T = 6
-in 5 and in 50 sweeps (AVI), and of variational tempering (VT), whose
-temperature is learned. The paper reports a predictive likelihood without saying
-how it was computed; here it is exact, by enumeration of all activations of
-every image. One more run begins at T = 60: such heat makes components die out,
-since the rows are few for so many pixels (see the notes of `FactorialMixture`;
-its automatic initial temperature is lower).
+A factorial mixture is fitted to face images, as in figure 3 (middle and right)
+of Mandt et al. (2016). The figure shows the log-likelihood of held-out images,
+and the temperature, over the sweeps of plain variational inference (VI), of
+annealed inference from T = 6 in 5 and in 50 sweeps (AVI), and of variational
+tempering (VT), whose temperature is learned. The paper reports a predictive
+likelihood without saying how it was computed; here it is exact, by enumeration
+of all activations of every image. One more run starts at T = 60. At this
+temperature components vanish, since there are few rows for so many pixels (see
+the notes of `FactorialMixture`; its automatic initial temperature is lower).
 
-With the reference data at hand these are 32 x 32 pixel versions of the paper's
+If the reference data are there, these are 32 x 32 pixel versions of the paper's
 Yale faces, otherwise scikit-learn's digits. Noise and components have standard
 deviation 0.5 after standardisation by the mean and the deviation of all pixels,
 as in the paper, which doesn't state the number of components. By default there
@@ -66,8 +66,7 @@ variance, probability = 0.25, 0.3
 # %%
 # Runs
 # ----
-# `sweeps` gives control back after every sweep, so that what has been learned
-# so far can be scored.
+# `sweeps` yields after every sweep, so that the current fit can be scored.
 
 
 def tempering(name, posterior):
@@ -196,8 +195,8 @@ right.figure.savefig("factorial_faces_temperature.png", dpi=110)
 # %%
 # Components
 # ----------
-# Of the best start, on one scale for each method: 0 is in the middle, and a
-# component that died out is plain.
+# The components of the best start, on one scale for each method: 0 is in the
+# middle, and a component that vanished is uniform.
 
 figure, axes = plt.subplots(
     len(names), 1, figsize=(12, 6), layout="constrained"

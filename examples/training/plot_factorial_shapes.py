@@ -5,25 +5,25 @@ Do annealing and tempering find the true shapes?
 A factorial mixture is fitted to noisy sums of eight 4 x 4 shapes, as in figures
 3 (left) and 4 of Mandt et al. (2016): by plain variational inference (VI), by
 annealed inference (AVI), and by variational tempering with one temperature for
-all rows (VT) or one for each (LVT); these without the moves that
-`FactorialMixture` makes after them by default. The last line is VI with moves.
-Every fit ends at T = 1, so their evidence lower bounds (ELBO) compare.
+all rows (VT) or one for each (LVT); these are without the moves that
+`FactorialMixture` makes by default. The last line is VI with moves. Every fit
+ends at T = 1, so their evidence lower bounds (ELBO) can be compared.
 
-The paper doesn't list its shapes. Two sets stand in: the eight bars, and eight
-drawn shapes that share many pixels. The reference for both is the optimum that
-is reached from the true activations. By default the data are 2,000 rows and 5
-restarts; ``SKLPF_FULL=1`` takes 10,000 rows and 20 restarts.
+The paper doesn't list its shapes. Two sets are used instead: the eight bars,
+and eight drawn shapes that share many pixels. The reference for both is the
+optimum that is reached from the true activations. By default the data are 2,000
+rows and 5 restarts; ``SKLPF_FULL=1`` takes 10,000 rows and 20 restarts.
 
-What reproduces at the full size: VI never reaches the optimum, and slow
-annealing from T = 50 or from the automatic temperature nearly always does. What
-does not: the paper's schedules, from T = 10 in 10 and 100 sweeps, reach it in 0
-and 1 of 20 restarts for the bars, in 0 and 5 for the drawn shapes; tempering,
-global or local, never does. The temperature of global tempering first rises to
-about 23 and falls to about 6 in ten sweeps, which is too fast. For the drawn
-shapes annealing owes its success to the noise that `FactorialMixture` adds to
-hot components, of which the paper doesn't speak. Moves after plain VI find
-nearly always what annealing finds, and other shapes that it doesn't (see the
-benchmarks of the factorial mixture).
+At the full size these results of the paper are reproduced: VI never reaches the
+optimum, and slow annealing from T = 50 or from the automatic temperature nearly
+always does. These are not: the paper's schedules, from T = 10 in 10 and 100
+sweeps, reach it in 0 and 1 of 20 restarts for the bars, in 0 and 5 for the
+drawn shapes; tempering, global or local, never does. The temperature of global
+tempering first rises to about 23 and falls to about 6 in ten sweeps, which is
+too fast. For the drawn shapes annealing succeeds because of the noise that
+`FactorialMixture` adds to components above T = 1, which the paper doesn't
+mention. Moves after plain VI nearly always find what annealing finds, and also
+other shapes (see the benchmarks of the factorial mixture).
 """
 
 # %%
@@ -168,8 +168,8 @@ figure.savefig("plot_factorial_shapes.png", dpi=110)
 # %%
 # ELBO at T = 1 over the sweeps
 # -----------------------------
-# A line is a restart. An annealed fit runs far from the ELBO's optimum as long
-# as it is hot, and is noisy.
+# Each line is a restart. At high temperatures an annealed fit is far from the
+# ELBO's optimum, and noisy.
 
 # sphinx_gallery_thumbnail_number = 2
 for shapes in truths:

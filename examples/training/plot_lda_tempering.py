@@ -2,12 +2,13 @@
 Does a topic model learn more when it begins hot?
 =================================================
 
-Figure 2 of Mandt et al. (2016): how well latent Dirichlet allocation predicts
-held-out words while documents stream by, for stochastic variational inference
-(SVI), annealed inference (AVI) whose temperature falls to 1 within tA passes
-over the documents, and variational tempering with one learned temperature (VT)
-or one for each document (LVT). Held-out values are per token, by document
-completion, and always those of the model at T = 1.
+Figure 2 of Mandt et al. (2016) shows how well latent Dirichlet allocation
+predicts held-out words while it is trained on a stream of documents. It
+compares stochastic variational inference (SVI), annealed inference (AVI) whose
+temperature falls to 1 within tA passes over the documents, and variational
+tempering with one learned temperature (VT) or one for each document (LVT).
+Held-out values are per token, by document completion, and always those of the
+model at T = 1.
 
 By default the documents are generated: bars in a square of words.
 ``SKLPF_FULL=1`` with the reference data takes newsgroup posts and AP news, 100
@@ -82,8 +83,8 @@ else:
 # %%
 # Methods
 # -------
-# The paper's schedules fall from 3.9, the mean of the 100 temperatures from 1
-# to 10 that it distributes over. A cooler one is added.
+# The paper's schedules start at 3.9, the mean of its 100 temperatures from 1 to
+# 10. One that starts lower is added.
 
 methods = {"SVI": {}}
 for length in (0.01, 0.1, 1.0, 3.0):

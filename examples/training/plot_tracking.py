@@ -2,10 +2,10 @@
 Does an RBM still improve while it trains?
 ==========================================
 
-Figure 5 of Carlson et al. (2016): the log-likelihood of training and of
-validation rows while an RBM trains, with log Z carried along from pass to pass
-at a fraction of the cost of estimating it anew, and annealed importance
-sampling (AIS) beside it now and then. Their figure shows an RBM with 500 hidden
+Figure 5 of Carlson et al. (2016) shows the log-likelihood of training and of
+validation rows while an RBM is trained. log Z is tracked from epoch to epoch,
+at a fraction of the cost of a new estimate, and is compared now and then with
+annealed importance sampling (AIS). Their figure shows an RBM with 500 hidden
 units on the splice junctions of ``dna``.
 
 By default this page trains 32 hidden units on scikit-learn's digits. With
@@ -13,11 +13,11 @@ By default this page trains 32 hidden units on scikit-learn's digits. With
 """
 
 # %%
-# Two ways to carry log Z along
-# -----------------------------
-# "particles" has an error bar, and ``early_stopping`` needs one. "rts" is
-# equation 24 of the paper, without. Tracking changes no other number, so the
-# two trainings below go through the same weights.
+# Two ways to track log Z
+# -----------------------
+# "particles" has an error bar, which ``early_stopping`` needs. "rts" is
+# equation 24 of the paper, and has none. Tracking changes no other number, so
+# the two trainings below have the same weights.
 
 import os
 import warnings
@@ -63,9 +63,9 @@ print(f"{n_passes} passes; the best one is number {stopped.best_iteration_}")
 # %%
 # References
 # ----------
-# The same training again, as far as each of some passes: the rows set aside are
-# those of ``random_state=0``, and from the generator's state after that the
-# weights are the same. AIS then starts from nothing.
+# The same training is repeated up to several epochs, with the same held-out
+# rows and the same weights: those of ``random_state=0``. AIS then estimates log
+# Z from the beginning.
 
 train, validation = train_test_split(
     X, test_size=0.1, random_state=np.random.RandomState(0)

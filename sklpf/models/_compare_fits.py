@@ -68,14 +68,14 @@ def compare_fits(
     X : {array-like, sparse matrix} of shape (n_samples, n_features), or list of n_samples
         Independent rows, or whatever the pipelines take.
     y : array-like of shape (n_samples,) or None, default=None
-        Handed to `fit` and to the splitter.
+        Passed to `fit` and to the splitter.
     cv : int, splitter or iterable of (train, test), default=5
-        Splits as scikit-learn takes them; an int is that many folds of shuffled rows. At least 2
-        splits, each with at least 2 rows held out. More folds give a better known error, of a
-        difference at a larger training size.
+        Splits as in scikit-learn; an int is the number of folds of shuffled rows. At least 2
+        splits, each with at least 2 rows held out. With more folds the error is known better, and
+        the difference is that at a larger training size.
     n_seeds : int, default=1
-        Training seeds for every split, the same for all candidates. More of them average what
-        training draws at random, in proportion to their time; so do more splits.
+        Training seeds for every split, the same for all candidates. More seeds, or more splits,
+        reduce the variance that comes from the randomness of training, in proportion to their time.
     level : float, default=0.95
         Probability with which each interval covers.
     random_state : int, RandomState or None, default=None
@@ -83,21 +83,21 @@ def compare_fits(
         steps of a pipeline, is set to a number that depends on this seed, the split and the
         training seed alone.
     n_jobs : int or None, default=None
-        Fits at the same time, in threads unless ``joblib.parallel_config`` says otherwise. Never
-        changes a number.
+        Number of fits that run in parallel, in threads unless ``joblib.parallel_config`` says
+        otherwise. Never changes a number.
     checkpoint : str, path-like or None, default=None
-        Directory that keeps finished fits; an interrupted comparison goes on from there with the
+        Directory that keeps finished fits. An interrupted comparison continues from there, with the
         same bits. Needs an int as `random_state`.
     verbose : int, default=0
-        Whether to say a line after every fit, by the logger "sklpf" at level INFO, printed where
+        Whether to report a line after every fit, by the logger "sklpf" at level INFO, printed where
         logging would not show it.
 
     Returns
     -------
     comparison : FitComparison
-        Prints as a table. ``difference(a, b)`` has the interval of any two, split into what comes
+        Prints as a table. ``difference(a, b)`` has the interval for any two, with separate parts
         from rows, from fits and from log Z; ``best`` and ``chosen`` are names; ``missing`` lists
-        fits that raised or are not trusted.
+        fits that raised an error or can't be trusted.
 
     Raises
     ------
@@ -109,14 +109,14 @@ def compare_fits(
 
     Notes
     -----
-    The interval is the wider one of two. One adds up the variances of held-out rows, training seeds
-    and log Z, each from what repeats within splits. The other is that of the corrected resampled
-    t-test (Nadeau & Bengio 2003), from the spread between splits: it holds the effect of training
-    sets, and corrects for the rows that they share. How often it covers was measured: see the
-    benchmarks. A procedure that stays far from the likelihood's maximum, such as an estimate shrunk
-    by half, depends on its training set more than any such interval can see.
+    The interval is the wider one of two. One adds the variances of held-out rows, training seeds
+    and log Z, each estimated from repeats within splits. The other is that of the corrected
+    resampled t-test (Nadeau & Bengio 2003), from the spread between splits: it includes the effect
+    of training sets, and corrects for the rows that they share. Its coverage was measured: see the
+    benchmarks. The interval is too narrow for procedures that stay far from the likelihood's
+    maximum, such as an estimate shrunk by half, which depend more strongly on their training set.
 
-    Of a search only scores of splits are known: the interval is that of the corrected resampled
+    For a search only scores of splits are known: the interval is that of the corrected resampled
     t-test, and its parts are not known. A scorer that returns several scores may return the
     standard error of log Z under the key "log_partition_std_error", beside "log_likelihood" or what
     `refit` names. That these scores are log-likelihoods of the same rows is not checked.

@@ -18,7 +18,7 @@ from sklpf.models._scoring import ScoreInterval, best_first, interval_of
 class ModelComparison(Readable):
     """Held-out log-likelihoods of the same rows by these fitted models (nats).
 
-    `FitComparison` compares procedures, with the scatter from fit to fit.
+    `FitComparison` compares procedures, and includes the spread between fits.
 
     Attributes
     ----------

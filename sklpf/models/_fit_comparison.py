@@ -20,7 +20,7 @@ _UNKNOWN = (np.nan, np.nan)
 
 @dataclass(frozen=True, repr=False)
 class FitInterval(Readable):
-    """Expected log-likelihood per row of what a procedure fits, or the difference of two (nats).
+    """Expected log-likelihood per row of a procedure's fits, or the difference of two (nats).
 
     The expectation is over training sets of the splits' size, training seeds and held-out rows.
     Half-widths of `sampling`, `fits` and `partition` add up to that of `combined` in quadrature.
@@ -31,12 +31,12 @@ class FitInterval(Readable):
     std_error : float
         Standard error of the mean, from all sources.
     sampling : tuple of float
-        Interval from the spread over the held-out rows; NaN where it is not known apart, as of a
+        Interval from the spread over the held-out rows; NaN if it is not known separately, as for a
         search.
     fits : tuple of float
-        Interval from training seeds and training sets; NaN where it is not known apart.
+        Interval from training seeds and training sets; NaN if it is not known separately.
     partition : tuple of float
-        Interval from the errors of log Z, a part of what differs between fits; NaN where it is not
+        Interval from the errors of log Z, a part of the spread between fits; NaN if it is not
         known.
     combined : tuple of float
         All.
@@ -199,7 +199,7 @@ class SplitScores(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class FitComparison(Readable):
-    """Procedures by the expected held-out log-likelihood per row of what they fit (nats).
+    """Procedures, compared by the expected held-out log-likelihood per row of their fits (nats).
 
     Attributes
     ----------
@@ -213,9 +213,9 @@ class FitComparison(Readable):
     means : dict of str to ndarray of shape (n_splits, n_seeds)
         Mean log-likelihood of the held-out rows by every fit; NaN where it is missing.
     missing : tuple of str
-        Fits that raised or are not trusted, and why; each leaves out the pairs that it is part of.
+        Fits that raised an error or can't be trusted, and why; their pairs are left out.
     held_out : object
-        What all fits say about held-out rows, from which `difference` is computed.
+        Log-likelihoods of held-out rows by all fits, from which `difference` is computed.
     level : float
         Probability with which each interval covers.
     """

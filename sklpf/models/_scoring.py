@@ -50,8 +50,7 @@ class ScoreInterval(Readable):
     """A mean log-likelihood per row or word, or a mean difference of two, with its two sources of
     error (nats).
 
-    Where the mean is not finite all intervals consist of it alone, and `reasons` says why it is
-    not.
+    If the mean is not finite all intervals consist of it alone, and `reasons` says why.
 
     Attributes
     ----------
@@ -61,7 +60,7 @@ class ScoreInterval(Readable):
     partition : tuple of float
         Interval from the error of log Z, which all rows share: more rows do not shrink it.
     combined : tuple of float
-        Both: the half-widths of each side are added in quadrature.
+        Interval from both errors: the half-widths of each side are added in quadrature.
     level : float
         Probability with which each interval covers.
     converged : bool
@@ -69,14 +68,15 @@ class ScoreInterval(Readable):
     reasons : tuple of str
         Why not, one sentence a reason; empty when converged.
     method : str
-        Of a difference, where that of the two log Z is from: "direct" is a run along a path from
-        one model to the other, "difference" are the two estimates. Empty for one model.
+        For a difference: how that of the two log Z was estimated. "direct" is a run along a path
+        from one model to the other, "difference" the difference of two estimates. Empty for one
+        model.
     unit : {"row", "document", "word"}
         What the mean is taken over. Rows are documents where all models are topic models.
     scatter : float
-        Standard deviation (nats) by which the mean scattered between the last passes of training,
-        as a model's `log_likelihood_scatter_` says; of a difference that of both models. NaN where
-        it is not known. No interval holds it: they all speak of the weights as they are.
+        Standard deviation (nats) of the mean over the last passes of training, as in a model's
+        `log_likelihood_scatter_`; for a difference that of both models. NaN if it is not known. No
+        interval includes it: they are all for the weights as they are.
     """
 
     mean: float

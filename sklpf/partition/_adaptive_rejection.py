@@ -36,7 +36,7 @@ class AdaptiveRejection(PartitionEstimator):
     log_partition_ : float
         The middle between the bounds.
     log_partition_std_error_ : float
-        Half their distance: no error is larger, but for the rounding of log f.
+        Half their distance: no error is larger, except for rounding of log f.
     log_partition_interval_ : tuple of float
         The bounds, whatever the level: ``result_.statement`` is "enclosed".
     converged_, result_
@@ -52,9 +52,9 @@ class AdaptiveRejection(PartitionEstimator):
 
     Notes
     -----
-    The base says where to look for mass (its center and scale) and nothing else. A departure from
-    concavity that lies between the points, which are close only where f has mass, is not seen. Not
-    converged if 20,000 points don't reach `tol`.
+    The base is only used to find the mass (by its center and scale). A departure from concavity
+    between the points is not detected; points are close only where f has mass. Not converged if
+    20,000 points don't reach `tol`.
 
     Examples
     --------

@@ -20,9 +20,9 @@ from sklpf.transitions import Transition
 class AIS(PartitionEstimator):
     """Annealed importance sampling (Neal 2001; Carlson et al. 2016, eq. 23).
 
-    Chains start at exact base draws and move up the ladder; each multiplies the ratios f_(k+1)(x) /
-    f_k(x) on its way. The mean weight is unbiased for Z / Z_0, so the log of the mean bounds log Z
-    from below in expectation.
+    Chains start at exact base draws and move up the ladder. The weight of a chain is the product of
+    the ratios f_(k+1)(x) / f_k(x) on its way. The mean weight is unbiased for Z / Z_0, so the log
+    of the mean bounds log Z from below in expectation.
 
     Parameters
     ----------
@@ -31,20 +31,20 @@ class AIS(PartitionEstimator):
     n_temperatures : int, default=1000
         Levels K of the ladder, base and target included: each chain makes K - 1 sweeps.
     ladder : str or array-like, default="linear"
-        "linear", "power", "sigmoid", "salakhutdinov-murray" or "adaptive", or inverse temperatures.
-        Inverse temperatures from 0 to 1. "adaptive" measures the spread of log f_(k+1) - log f_k in
-        a pilot of 5 % of the sweeps, places the levels at equal cumulative spread, and is then
-        frozen, so that weights stay unbiased.
+        "linear", "power", "sigmoid", "salakhutdinov-murray" or "adaptive", or an array of inverse
+        temperatures from 0 to 1. "adaptive" measures the spread of log f_(k+1) - log f_k in a pilot
+        of 5 % of the sweeps, and places the levels at equal cumulative spread. The ladder is then
+        fixed, so that weights stay unbiased.
     transition : Transition or None, default=None
-        The move at each level; None is the path's Gibbs sweep, or on R^d `HMC`, without gradients
-        `RandomWalk`.
+        The move at each level. None is the path's Gibbs sweep; on R^d it is `HMC`, or without
+        gradients `RandomWalk`.
     checkpoint : str, path-like or None, default=None
-        Directory that keeps finished segments; an interrupted run goes on from there with the same
-        bits.
+        Directory that keeps finished segments. An interrupted run continues from there, with the
+        same bits.
     random_state : int, RandomState or None, default=None
         Seed of the chains.
     n_jobs : int or None, default=None
-        Blocks of chains that move at the same time, in threads; the numbers are the same for all.
+        Number of blocks of chains that run in parallel, in threads. It changes no number.
     verbose : int, default=0
         Whether `fit` reports its progress: a line after each round, or within a long one at most
         once a second, by the logger "sklpf" at level INFO, printed where logging would not show it.
@@ -56,22 +56,22 @@ class AIS(PartitionEstimator):
         ``result_.diagnostics`` holds ``log_weights`` (M,), ``effective_sample_size``,
         ``effective_sample_size_from_target``, ``pareto_shape``, the standard errors
         ``delta_std_error``, ``jackknife_std_error`` and ``reverse_std_error``, ``lower_bound``: log
-        Z is below it with probability at most 5 %, whatever the chains have missed; and
+        Z is below it with probability at most 5 %, even if the chains have missed modes; and
         ``plain_bound`` where the path has one.
 
     Notes
     -----
-    Large weights that a run has not met can't be seen in the weights that it has: runs whose
-    weights pass every test tend to be low. Therefore a quarter as many chains (at least 10), drawn
-    in proportion to their weights, move on for 100 sweeps at the target and then down the ladder as
-    reverse chains. Their weights w' are met in proportion to their size, E w' / Z = E w^2 / Z^2, so
-    that they meet the large ones first. The variance is the mean of the forward chains' and of E w'
-    E 1 / w' - 1, or the forward chains' own where that is larger.
+    The weights of a run can't show large weights that it has missed: runs whose weights pass every
+    test tend to be low. Therefore reverse chains are run too, a quarter as many (at least 10). They
+    start from forward chains drawn in proportion to their weights, make 100 sweeps at the target,
+    and then move down the ladder. Their weights w' occur in proportion to their size, E w' / Z = E
+    w^2 / Z^2, so that large ones are found first. The variance is the mean of the forward chains'
+    and of E w' E 1 / w' - 1, or the forward chains' own if that is larger.
 
-    Not converged if either direction leaves fewer effective weights than 25, or M / 4 if that is
-    less, or 5; or if the path has a lower bound of log Z that owes nothing to its base
-    (`BoundDraws`) and it is exceeded. A mode that no chain has ended in raises an alarm only where
-    the path knows the mass there (`LocalMasses`). Compare `RAISE`.
+    Not converged if the effective sample size of either direction is below 25, or M / 4 if that is
+    less, or 5; or if the estimate is below the path's lower bound of log Z that does not depend on
+    its base (`BoundDraws`). A mode in which no chain has ended raises an alarm only if the path
+    knows the mass there (`LocalMasses`). See also `RAISE`.
 
     Examples
     --------

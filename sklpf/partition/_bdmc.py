@@ -75,16 +75,16 @@ class BDMC(PartitionEstimator):
     Notes
     -----
     Rows that a model has drawn, with their latent variables (`DecoderModel.simulated_path`), have
-    one exact start each: chains make 100 sweeps at the target from it before they go down. The mean
-    gap over such rows, ``result_.diagnostics["gap"]`` with ``gap_std_error``, says whether settings
-    are good enough for real rows (Wu et al. 2017).
+    one exact start each. From it chains make 100 sweeps at the target, before they move down the
+    ladder. The mean gap over such rows, ``result_.diagnostics["gap"]`` with ``gap_std_error``, says
+    whether settings are good enough for real rows (Wu et al. 2017).
 
-    Not converged if the gap is negative beyond chance (a false alarm in 0.1 % of runs), which says
+    Not converged if the gap is negative beyond chance (a false alarm in 0.1 % of runs), which shows
     that the starts are not samples of the model; if the weights of the two directions do not
     overlap; and, with starts that are not exact, if the gap exceeds 4 of its standard errors. Moves
     that don't leave their level invariant can bias both directions alike, without a gap:
     `sklpf.testing.check_transition` finds them. Starts from held-out data show modes that forward
-    runs never visit. ``result_.n_sweeps`` leaves out what drawing the starts took.
+    runs never visit. ``result_.n_sweeps`` does not include the sweeps that drew the starts.
 
     Examples
     --------

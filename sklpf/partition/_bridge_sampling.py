@@ -91,10 +91,11 @@ class BridgeRun(Run):
 class BridgeSampling(PartitionEstimator):
     """Bridge sampling (Meng & Wong 1996) between draws of the target and a proposal fitted to them.
 
-    For posteriors that were sampled already, by whichever program: the draws and the log density
-    are enough. The proposal is fitted to one half of the chains and meets the other half, and then
-    with the halves exchanged; the estimate is the mean of both. Each is the optimal bridge,
-    Bennett's acceptance ratio with the effective number of the draws (Gronau et al. 2017).
+    For posteriors that were already sampled, by any program: only the draws and the log density are
+    needed. The proposal is fitted to one half of the chains, and the bridge is between its draws
+    and the other half; then the halves are exchanged. The estimate is the mean of both. Each is the
+    optimal bridge, Bennett's acceptance ratio with the effective number of the draws (Gronau et al.
+    2017).
 
     Parameters
     ----------
@@ -114,14 +115,14 @@ class BridgeSampling(PartitionEstimator):
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
         See `PartitionEstimator`. The standard error is that of Frühwirth-Schnatter (2004): the
         variance of the terms that the bridge averages, over the number of the proposal's draws and
-        over the effective number of the target's, which counts autocorrelations and differences
-        between chains. What the two halves' errors have in common is measured by both proposals at
-        the same draws. ``result_.diagnostics`` holds ``half_log_partition`` of both halves,
-        ``check_log_partition`` by another kind of proposal, ``r_hat`` and ``effective_draws`` of
-        the worst coordinate or of log f, ``effective_terms`` (of what is averaged over the target's
-        draws), ``overlap`` of the target's and the proposal's draws (0 to 1), the tails
-        ``target_pareto_shape`` and ``proposal_pareto_shape``, and
-        ``n_evaluations`` of log f, without those climbs that look for missed modes.
+        over the effective number of the target's, which takes autocorrelations and differences
+        between chains into account. The covariance of the two halves' errors is measured with both
+        proposals at the same draws. ``result_.diagnostics`` holds ``half_log_partition`` of both
+        halves, ``check_log_partition`` by another kind of proposal, ``r_hat`` and
+        ``effective_draws`` of the worst coordinate or of log f, ``effective_terms`` (of what is
+        averaged over the target's draws), ``overlap`` of the target's and the proposal's draws (0
+        to 1), the tails ``target_pareto_shape`` and ``proposal_pareto_shape``, and
+        ``n_evaluations`` of log f, without those of the search for missed modes.
 
     Raises
     ------
@@ -133,13 +134,13 @@ class BridgeSampling(PartitionEstimator):
 
     Notes
     -----
-    Not converged if chains disagree (R-hat above 1.05), the sampler reported divergences or is a
-    run of ours that did not converge, or fewer than 100 draws are effective. Nor if the averaged
-    terms have a heavy tail on either side (Pareto shape above 0.7), or the two sets of draws hardly
-    overlap. And not if estimates that should agree differ by more than 0.01 nats and chance: those
-    of the two halves, of two kinds of proposals, and of bridges that lean to either side. Then the
-    draws are not of this density, or too few. A mode that no chain has visited raises an alarm only
-    if climbs from other starts lead there.
+    Not converged if chains disagree (R-hat above 1.05), if the sampler reported divergences, if it
+    is a run of this library that did not converge, or if fewer than 100 draws are effective; if the
+    averaged terms have a heavy tail on either side (Pareto shape above 0.7), or the two sets of
+    draws hardly overlap; or if estimates that should agree differ by more than 0.01 nats and
+    chance: those of the two halves, of two kinds of proposals, and of bridges that give more weight
+    to either side. Then the draws are not of this density, or too few. A mode that no chain has
+    visited raises an alarm only if an optimiser finds it from other starts.
 
     Examples
     --------

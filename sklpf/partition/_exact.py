@@ -44,13 +44,13 @@ class Exact(PartitionEstimator):
     log_partition_interval_ : tuple of float
         (log Z, log Z).
     converged_ : bool
-        False where the model's parameters are so large that log Z is rounded by 0.05 nats or more.
+        False if the model's parameters are so large that log Z is rounded by 0.05 nats or more.
     result_ : PartitionResult
 
     Notes
     -----
     An enumeration costs 2 ** (units of the smaller layer) * (units of the other layer) operations
-    of about a nanosecond. Float64 throughout. More than 25 units are refused.
+    of about a nanosecond, in float64. More than 25 units raise an error.
 
     Examples
     --------

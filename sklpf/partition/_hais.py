@@ -27,12 +27,12 @@ class HAIS(PartitionEstimator):
     """Hamiltonian annealed importance sampling (Sohl-Dickstein & Culpepper 2012, eq. 17 to 25), for
     densities on R^d.
 
-    `AIS` whose chains move by `HMC`: their velocities are kept from level to level and renewed in
-    part, so that they follow the density in long runs instead of a random walk. Needs paths with
-    gradients, such as `GeometricPath`.
+    `AIS` whose chains move by `HMC`. Velocities are kept from level to level and partly refreshed,
+    so that chains move in long trajectories instead of a random walk. Paths need gradients, as
+    `GeometricPath` may have.
 
-    With a log Z for each of many rows, moves are tuned once on a row that the model simulates, if
-    it can, so that no row's numbers depend on the others.
+    With a log Z for each row, moves are tuned once, on a row that the model simulates, if it can.
+    So no row's numbers depend on the others.
 
     Parameters
     ----------
@@ -40,16 +40,16 @@ class HAIS(PartitionEstimator):
         Independent chains M.
     n_temperatures : int, default=1000
         Levels K of the ladder, base and target included: each chain makes K - 1 moves. With `tol`
-        the most levels.
+        the largest number of levels.
     ladder : str or array-like, default="adaptive"
-        "linear", "power", "sigmoid", "salakhutdinov-murray" or "adaptive", or inverse temperatures.
-        Inverse temperatures from 0 to 1. "adaptive" places the levels where the moves' pilot found
-        log f_1 - log f_0 to vary, at equal cumulative standard deviation.
+        "linear", "power", "sigmoid", "salakhutdinov-murray" or "adaptive", or an array of inverse
+        temperatures from 0 to 1. "adaptive" places the levels at equal cumulative standard
+        deviation of log f_1 - log f_0, as measured by the pilot that tunes the moves.
     transition : Transition or None, default=None
         The move at each level; None is ``HMC()``.
     tol : float or None, default=None
-        Wanted standard error in nats. Chains of a pilot that never enter the estimate then find how
-        many levels it takes, for each row by itself, and the ladder is thinned out to these.
+        Target standard error in nats. Pilot chains, which never enter the estimate, then find how
+        many levels it needs, separately for each row, and the ladder is thinned to these.
     checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
@@ -62,9 +62,9 @@ class HAIS(PartitionEstimator):
 
     Notes
     -----
-    Not converged where `AIS` is not; if `tol` is missed; and, of rows, where a move that was tuned
-    on another row is accepted too rarely (below 0.4 on average over 100 moves, for a target of 0.8)
-    or too often (above 0.98).
+    Not converged if `AIS` would not be, or if `tol` is missed. With rows, also if a move that was
+    tuned on another row is accepted too rarely (below 0.4 on average over 100 moves, for a target
+    of 0.8) or too often (above 0.98).
 
     Raises
     ------

@@ -34,17 +34,17 @@ class ImportanceSampling(PartitionEstimator):
     11.72).
 
     log Z is the log of the mean of f(x) / q(x) over independent draws x from q: `AIS` without
-    levels between. It serves where q is close to the target. On most models it isn't, and the
-    estimate is then tens of nats low: what tells are chains at the target, whose weights f / q are
-    compared with those of the draws.
+    levels between. Use it if q is close to the target. For most models it is not, and the estimate
+    is then tens of nats too low. To detect this, chains are run at the target, and their weights f
+    / q are compared with those of the draws.
 
     Parameters
     ----------
     n_samples : int, default=10000
         Independent draws n.
     proposal : object or None, default=None
-        What is drawn from in place of the base of a `GeometricPath`, whose documentation says what
-        may be one: a `Gaussian`, a `StudentT`, a distribution of scipy.stats, or any object with
+        The distribution to draw from instead of the base of a `GeometricPath`, with the same
+        requirements: a `Gaussian`, a `StudentT`, a distribution of scipy.stats, or any object with
         ``sample(n, rng)``, ``log_density(x)``, ``n_dimensions``, ``normalised``, ``center`` and
         ``scale``. None draws from the base.
     transition : Transition or None, default=None
@@ -55,13 +55,13 @@ class ImportanceSampling(PartitionEstimator):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
-        See `AIS`. On a path without moves the number is called a "lower bound", which it is in
-        expectation, as nothing can tell what the draws have missed.
+        See `AIS`. On a path without moves the result is labelled a "lower bound", which it is in
+        expectation, since there is no check of what the draws have missed.
 
     Raises
     ------
     TypeError
-        If a proposal is none, or the path is not on R^d.
+        If `proposal` is not a distribution, or the path is not on R^d.
     ValueError
         If the proposal has other dimensions than the path, or no mass at a point where the target
         has.
@@ -69,9 +69,9 @@ class ImportanceSampling(PartitionEstimator):
     Notes
     -----
     A quarter as many chains start at draws in proportion to their weights and make 100 moves at the
-    target. Not converged if their weights, or those of the draws, leave fewer than 25 effective
-    ones (n / 4 if that is less, or 5); and for the other reasons of `AIS`. A mode that no draw has
-    met raises an alarm only where the path knows the mass there (`LocalMasses`).
+    target. Not converged if the effective sample size of their weights, or of those of the draws,
+    is below 25 (n / 4 if that is less, or 5); and for the other reasons of `AIS`. A mode that no
+    draw has met raises an alarm only if the path knows the mass there (`LocalMasses`).
 
     Examples
     --------

@@ -41,43 +41,44 @@ class LeftToRight(PartitionEstimator):
     """Left-to-right sampling (Wallach, Murray, Salakhutdinov & Mimno 2009; Buntine 2009), as a
     particle filter.
 
-    A document's tokens come one after the other. Every particle holds topics of the tokens so far;
-    it says how probable the next token is, draws that token's topic given the token, and from time
-    to time draws the former topics anew.
+    The filter reads a document's tokens one after the other. Every particle holds topics of the
+    tokens so far. It predicts the probability of the next token, draws that token's topic given the
+    token, and from time to time draws the earlier topics again.
 
     Wallach et al. multiply the particles' mean probabilities of the tokens, which is biased. The
-    mean over particles of their own products is not, but varies more with every further token. Here
-    the means are multiplied, and particles are resampled in proportion to their predictions once
-    under half of them count: that is unbiased too (Del Moral 2004), and varies far less. Filters of
-    one particle give the mean of products.
+    mean over particles of their own products is unbiased, but its variance grows with every further
+    token. Here the means are multiplied, and particles are resampled in proportion to their
+    predictions whenever their effective number falls below half. This is unbiased too (Del Moral
+    2004), with a far smaller variance. Filters of one particle give the mean of products.
 
-    What single tokens say of a document's topics is little, and most of the variance came from
-    there. So four filters of a pilot find which topics the document has, and the others begin with
-    these in their prior, as if they had seen a fiftieth of the document before; they forget it in
-    steps while its tokens come, and weigh their particles for that (as the iterated auxiliary
-    particle filter does: Guarniero, Johansen & Lee 2017). The pilot is no part of the estimate,
-    which is unbiased whatever it found.
+    The first tokens say little about a document's topics, and caused most of the variance. So four
+    pilot filters first find which topics the document has. The others add these to their prior, as
+    if they had already seen a fiftieth of the document. They remove this addition in steps as
+    tokens are read, and correct the particles' weights for it (as the iterated auxiliary particle
+    filter does: Guarniero, Johansen & Lee 2017). The pilot is not part of the estimate, which is
+    unbiased for any result of the pilot.
 
-    Each filter takes the tokens in a random order of its own. log Z is the log of the mean of the
+    Each filter reads the tokens in its own random order. log Z is the log of the mean of the
     independent filters' unbiased estimates, so it is low by about half its variance.
 
     Parameters
     ----------
     n_particles : int or "auto", default="auto"
-        Particles of every filter; up to 16 cost the same. "auto" asks eight more filters of the
-        pilot: the variance of a filter's log estimate falls with the number of particles, and from
-        32 to 1000 are taken, as `tol` needs. With rows each row has a pilot of its own, so that its
-        number depends on that row and the model alone.
+        Particles of every filter; up to 16 cost the same. "auto" takes 32 to 1000 particles, as
+        `tol` needs: eight more pilot filters measure the variance of a filter's log estimate, which
+        falls with the number of particles. Each row has its own pilot, so that its number depends
+        on that row and the model alone.
     n_filters : int, default=10
         Independent filters G, at least 2: the error bar comes from their spread.
     n_sweeps : float, default=4
-        How much former tokens are drawn anew: there are about n_sweeps * log(n + 1) sweeps over the
-        tokens so far until token n has come, which together cost each particle as much as
-        `n_sweeps` sweeps over the whole document.
+        How often the topics of earlier tokens are drawn again: there are about n_sweeps * log(n +
+        1) sweeps over the tokens so far until token n has come, which together cost each particle
+        as much as `n_sweeps` sweeps over the whole document.
     tol : float, default=0.3
-        Standard error in nats that "auto" aims at. At the default the filters' log estimates spread
-        by less than a nat; where they spread by more, their error is badly known. A mean over
-        documents needs no less: their log-likelihoods differ by tens to hundreds of nats.
+        Target standard error of "auto", in nats. With the default the filters' log estimates have a
+        standard deviation below a nat; with a larger one their error is poorly known. A smaller
+        `tol` gains nothing for a mean over documents, whose log-likelihoods differ by tens to
+        hundreds of nats.
     checkpoint, random_state, n_jobs, verbose
         As in `AIS`.
 
@@ -87,21 +88,22 @@ class LeftToRight(PartitionEstimator):
         See `PartitionEstimator`. The standard error is the largest of three over the filters: the
         delta method's, the jackknife's, and that of the log of a lognormal distribution's mean,
         sqrt(s^2 / G + s^4 / (2 (G - 1))) for log estimates with variance s^2, without which
-        intervals cover too little; and to its square comes that of 1 over the number of all
-        particles: what fewer than one of them would do is not seen, and where all agree the
-        filters' spread says nothing. The interval uses Student t with G - 1 degrees of freedom, and
-        reaches farther up by half the squared standard error, by which the log of a mean is low.
-        ``result_.diagnostics`` are those of `AIS`, with a filter in place of a chain, and
-        ``spread`` (s) and ``lognormal_std_error`` in nats.
+        intervals cover too little. To its square the square of 1 over the number of all particles
+        is added: events rarer than that are not seen, even if all filters agree. The interval uses
+        Student t with G - 1 degrees of freedom, and is extended upwards by half the squared
+        standard error, by which the log of a mean is too low. ``result_.diagnostics`` are those of
+        `AIS`, with a filter in place of a chain, and ``spread`` (s) and ``lognormal_std_error`` in
+        nats.
 
     Notes
     -----
     Needs ``path.left_to_right(n, n_particles, n_sweeps, stream, guide=None)``, which returns the
     log of n independent unbiased estimates of Z, and a guide for other filters, and
     ``path.filters_are_exact``. Not converged if the filters' log estimates have a standard
-    deviation of more than 2 nats, or if "auto" took the most particles and the standard error is
-    above `tol` even so. With fewer particles it may be a little above `tol` by chance, which is no
-    alarm. Topics that explain the document and that no particle has found raise no alarm.
+    deviation of more than 2 nats, or if "auto" took its largest number of particles and the
+    standard error is still above `tol`. With fewer particles it may by chance be a little above
+    `tol`, which raises no alarm. Topics that explain the document and that no particle has found
+    raise no alarm.
 
     Examples
     --------

@@ -13,10 +13,10 @@ class LevelProcess(ReweightingEstimator):
     """Stationary law of the process level → state → level (Carlson et al. 2016, appendix G).
 
     `RTS` takes the average of q(k | x) over all states for the share of level k, which is right
-    once the chains have spread over the ladder. Here that average is taken over the states of each
-    level apart, which gives a transition matrix between levels, and its stationary law is the
-    share: states need to be in equilibrium at their own levels only. It reads the states that the
-    run kept, as `MBAR` does.
+    once the chains have spread over the ladder. Here the average is taken separately over the
+    states of each level. This gives a transition matrix between levels, whose stationary
+    distribution is the share. States need to be in equilibrium only at their own levels. It uses
+    the states that the run kept, as `MBAR` does.
 
     Parameters
     ----------

@@ -77,12 +77,11 @@ class MarkovMixture(PartitionEstimator):
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
         See `PartitionEstimator`. The standard error is a jackknife over the ladders of the model's
-        draws, given the centres, and to its square comes that of 1 / `n_centres`: what fewer than
-        one centre stands for is not seen, and where all agree their spread says nothing. The
-        interval uses Student t with G - 1 degrees of freedom.
-        ``result_.diagnostics`` holds ``effective_share`` (of the mixture's draws), ``overlap`` of
-        the two kinds of draws, the ``one_sided`` estimate from the mixture's draws alone, and
-        ``tempering``, that of the tempering run.
+        draws, given the centres, and to its square that of 1 / `n_centres` is added: events rarer
+        than that are not seen, even if all ladders agree. The interval uses Student t with G - 1
+        degrees of freedom. ``result_.diagnostics`` holds ``effective_share`` (of the mixture's
+        draws), ``overlap`` of the two kinds of draws, the ``one_sided`` estimate from the mixture's
+        draws alone, and ``tempering``, that of the tempering run.
 
     Raises
     ------
@@ -91,11 +90,11 @@ class MarkovMixture(PartitionEstimator):
 
     Notes
     -----
-    Not converged if less than a tenth of the mixture's weights count, or the two kinds of draws
-    overlap by less: the model has more modes than the centres cover. Nor if the tempering run
-    didn't converge, whose alarms are repeated, or if the path has a lower bound of log Z that owes
-    nothing to its base (`BoundDraws`) and it is exceeded, or knows the mass of a region that the
-    draws have missed (`LocalMasses`).
+    Not converged if the effective share of the mixture's draws is below a tenth, or the two kinds
+    of draws overlap by less: the model has more modes than the centres cover. Nor if the tempering
+    run didn't converge, whose alarms are repeated, or if the path has a lower bound of log Z that
+    does not depend on its base (`BoundDraws`) and it is exceeded, or knows the mass of a region
+    that the draws have missed (`LocalMasses`).
 
     Examples
     --------

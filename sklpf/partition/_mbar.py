@@ -17,11 +17,11 @@ _LEAST_OVERLAP = 0.03
 class MBAR(ReweightingEstimator):
     """Multistate Bennett acceptance ratio (Shirts & Chodera 2008; Carlson et al. 2016, eq. 18).
 
-    The states of all levels are pooled, and every log Z_k maximises one likelihood. It reads the
-    states that the run kept: at most 20,000 of `ParallelTempering` and 5,000 of `RTS`, a systematic
-    thinning, so that memory is bounded whatever the run's length. What thinning leaves out costs
-    precision (up to two or three times the error of `BAR` where one state of 16 is kept), which the
-    error bar contains.
+    The states of all levels are pooled, and every log Z_k maximises one likelihood. It uses the
+    states that the run kept, systematically thinned: at most 20,000 of `ParallelTempering` and
+    5,000 of `RTS`, so that memory is bounded for runs of any length. Thinning costs precision (up
+    to two or three times the error of `BAR` if one state of 16 is kept), which the error bar
+    includes.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class MBAR(ReweightingEstimator):
     Notes
     -----
     Not converged, besides what `ReweightingEstimator` says, if a pair of neighbours overlaps by
-    less than 0.03. Entries of the matrix of all levels fall as 1 / K where levels are close, and
-    are no measure of it.
+    less than 0.03. Entries of the matrix of all levels fall as 1 / K if levels are close, and so do
+    not measure this overlap.
 
     Examples
     --------

@@ -50,29 +50,28 @@ class ParallelTempering(PartitionEstimator):
     """Non-reversible parallel tempering on independent ladders (Syed et al. 2022).
 
     Every ladder holds one chain at each level. A scan moves all chains, then offers swaps to the
-    even or the odd pairs of neighbours in turn. Rounds double in length; after each, the levels are
-    placed anew so that all pairs reject equally often. The estimate comes from the last round
-    alone, half of all the work: per pair of levels the ratio Z_(k+1) / Z_k by a bridge with a fixed
-    reference (Meng & Wong 1996), whose optimum is Bennett's acceptance ratio, pooled over the
-    ladders.
+    even or the odd pairs of neighbours in turn. Rounds double in length. After each round the
+    levels are moved so that all pairs reject equally often. The estimate comes from the last round
+    alone, which is half of all the work. For each pair of levels the ratio Z_(k+1) / Z_k is
+    estimated by a bridge with a fixed reference (Meng & Wong 1996), whose optimum is Bennett's
+    acceptance ratio, pooled over the ladders.
 
     Parameters
     ----------
     n_ladders : int, default=10
         Independent ladders G, at least 2: the error bar is a jackknife over them.
     n_temperatures : int or "auto", default="auto"
-        Levels K. "auto" takes 2 Lambda + 1 where Lambda is the measured sum of the rejections (6 to
-        60 levels).
+        Levels K. "auto" takes 2 Lambda + 1 (6 to 60 levels), with the measured communication
+        barrier Lambda, the sum of the rejection rates.
     n_sweeps : int, default=4096
         Sweeps of every chain, all rounds included.
     tol : float or None, default=None
-        Stop earlier, once two rounds in a row have a standard error (nats) under `tol` and raise no
-        alarm.
+        Stop once two rounds in a row have a standard error (nats) below `tol` and raise no alarm.
     ladder : {"linear", "power", "sigmoid", "salakhutdinov-murray"} or array-like, default="linear"
         Inverse temperatures of the first round; an array fixes `n_temperatures` too.
     adapt : bool, default=True
-        Whether the levels are placed anew after each round. A path whose levels are no inverse
-        temperatures (models saved along training, say) needs False and its own ladder.
+        Whether the levels are moved after each round. A path whose levels are no inverse
+        temperatures, for example models saved during training, needs False and its own ladder.
     bridge : {"bar", "stepping-stone"}, default="bar"
         How a ratio is computed from the samples of its two levels; stepping stones average the
         forward and the reverse mean of ratios.
@@ -84,32 +83,31 @@ class ParallelTempering(PartitionEstimator):
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
         See `PartitionEstimator`. The interval uses Student t with G - 1 degrees of freedom. The
         standard error is that of the last round, or the median of those of the last three, scaled
-        to its length, where that is larger: a round that hardly meets a rare mode is low and has a
-        small error of its own.
-        ``result_.diagnostics`` holds ``rejection`` and ``overlap`` (K - 1,) of neighbouring levels,
-        ``curve_std_error`` (K,) of ``result_.log_partition_curve``, ``barrier`` (Lambda),
-        ``round_trips`` (G,), ``ladder_log_partitions`` (G,), ``between_ladders`` (the share of the
-        target states' variance that lies between ladders), ``drift_t`` and ``direction_t`` (the t
-        statistics behind two alarms), ``plain_bound`` where the path has one, and of every round
-        ``round_log_partition``, ``round_std_error`` (nats) and ``round_sweeps`` (of all chains
-        until then).
+        to its length, if that is larger: a round that hardly visits a rare mode is too low, and its
+        own error is too small. ``result_.diagnostics`` holds ``rejection`` and ``overlap`` (K - 1,)
+        of neighbouring levels, ``curve_std_error`` (K,) of ``result_.log_partition_curve``,
+        ``barrier`` (Lambda), ``round_trips`` (G,), ``ladder_log_partitions`` (G,),
+        ``between_ladders`` (the share of the target states' variance that lies between ladders),
+        ``drift_t`` and ``direction_t`` (the t statistics behind two alarms), ``plain_bound`` where
+        the path has one, and of every round ``round_log_partition``, ``round_std_error`` (nats) and
+        ``round_sweeps`` (of all chains until then).
     run_ : ExchangeRun
-        What the last round left, for `BAR`, `MBAR` and the other estimators that reweight: sums,
-        and of at most 20,000 states their slopes d log f / d beta and vectors log f_k(x) (0.3 MB
-        where log f is linear in beta, else 12 bytes more a state and level).
+        The last round, for `BAR`, `MBAR` and the other estimators that reweight: sums, and for at
+        most 20,000 states the slopes d log f / d beta and vectors log f_k(x) (0.3 MB if log f is
+        linear in beta, else 12 bytes more for each state and level).
 
     Notes
     -----
     Not converged if a ladder of the last round has seen no round trip between the base and the
     target; if more than a tenth of the variance of the states at the target (``path.summary``) lies
-    between ladders, which then sit in different modes; if the two halves of the last round, or its
-    forward and reverse stepping stones, disagree (with Bennett's ratio: both with it) by more
-    than 0.01 nats and with a false-alarm rate of 0.1 % each (a round that raises one of these
-    is followed by another of its length, once); if neighbouring levels don't overlap (log Z may
-    then come out infinite or NaN, with an infinite standard error); if the path has a lower bound
-    of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded; or if `tol` is not
-    reached. A mode that no chain has visited raises an alarm only where the path knows the mass
-    there (`LocalMasses`).
+    between ladders, which then are in different modes; if the two halves of the last round, or its
+    forward and reverse stepping stones, disagree (with Bennett's ratio: both with it) by more than
+    0.01 nats and with a false-alarm rate of 0.1 % each (a round that raises one of these is
+    followed by another of its length, once); if neighbouring levels don't overlap (log Z may then
+    come out infinite or NaN, with an infinite standard error); if the estimate is below the path's
+    lower bound of log Z that does not depend on its base (`BoundDraws`); or if `tol` is not
+    reached. A mode that no chain has visited raises an alarm only if the path knows the mass there
+    (`LocalMasses`).
 
     Examples
     --------

@@ -47,18 +47,18 @@ _ENOUGH_EFFECTIVE = 25.0
 class RAISE(PartitionEstimator):
     """Reverse annealed importance sampling (Burda, Grosse & Salakhutdinov 2015).
 
-    Chains start at samples of the target and move down the ladder, each move the time reversal of
-    the one that `AIS` makes; a chain multiplies the ratios f_(k-1)(x) / f_k(x) on its way. From
-    exact samples of the model the mean weight is unbiased for Z_0 / Z, so that minus its log bounds
-    log Z from above in expectation.
+    Chains start at samples of the target and move down the ladder. Each move is the time reversal
+    of that of `AIS`. The weight of a chain is the product of the ratios f_(k-1)(x) / f_k(x) on its
+    way. From exact samples of the model the mean weight is unbiased for Z_0 / Z, so that minus its
+    log bounds log Z from above in expectation.
 
     Parameters
     ----------
     n_starts : int, default=10
         Samples that are drawn from the model. Ignored where `starts` is given.
     n_chains_per_start : int, default=10
-        Chains from every start, at least 10: with fewer, starts from data inflate log Z however
-        many there are.
+        Chains from every start, at least 10: with fewer, log Z from data is too large, for any
+        number of starts.
     n_temperatures : int, default=1000
         Levels K of the ladder: each chain makes K - 1 sweeps.
     starts : None, array-like of shape (n_starts, n_features) or state, default=None
@@ -72,12 +72,12 @@ class RAISE(PartitionEstimator):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        See `PartitionEstimator`. What is reported depends on the starts, and ``result_.statement``
-        says it:
+        See `PartitionEstimator`. The kind of result depends on the starts; ``result_.statement``
+        says which it is:
 
         - exact: "upper bound", log Z_0 - log mean w over all chains. log Z lies above it by more
-          than t nats with a probability of at most e^-t, whatever the chains do; the interval is
-          one-sided.
+          than t nats with a probability of at most e^-t, for any behaviour of the chains; the
+          interval is one-sided.
         - tempered: "approximate", the same number. It is no bound, and there is no interval.
         - given: "conservative, not a bound", log Z_0 - mean over the starts of log mean w (the
           chains of one start). The mean of log f minus it over the same rows is, in expectation, at
@@ -90,9 +90,9 @@ class RAISE(PartitionEstimator):
 
     Notes
     -----
-    Not converged under 25 effective weights (a quarter of the chains if they are fewer), and never
-    where the number is no bound. ``result_.n_sweeps`` leaves out what drawing the starts took.
-    `BDMC` runs both directions and is the better estimate of log Z.
+    Not converged if the effective sample size is below 25 (a quarter of the chains if that is
+    less), and never if the number is no bound. ``result_.n_sweeps`` does not include the sweeps
+    that drew the starts. `BDMC` runs both directions and is the better estimate of log Z.
 
     A path of your own needs the move (for a Gibbs sweep that is not reversible with its argument
     ``reverse``, see `Gibbs`). A path with latent variables defines ``complete(state, level,

@@ -66,8 +66,8 @@ class RejectionSampling(PartitionEstimator):
     Attributes
     ----------
     samples_ : ndarray of shape (n_accepted, d) or state
-        The draws that were accepted: points where the path is on R^d, else a state of the path. Of
-        one log Z only.
+        The draws that were accepted: points if the path is on R^d, else a state of the path. Only
+        for paths with one log Z.
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
         See `PartitionEstimator`. The standard error is such that the 95 % interval, which is
         symmetric about log Z, just includes that of Clopper & Pearson (1934), which covers in at
@@ -85,7 +85,7 @@ class RejectionSampling(PartitionEstimator):
     Not converged if fewer than 10 draws are accepted (if none is, log Z is -inf), if the tails of a
     density on R^d are heavier than the proposal's, so that no bound exists, or if the path has a
     lower bound of log Z that is exceeded. A bound that is violated only where no draw falls can't
-    be seen.
+    be detected.
 
     Examples
     --------

@@ -27,18 +27,18 @@ from sklpf.uncertainty import Difference, jackknife, t_ratio
 
 
 class ReweightingEstimator(PartitionEstimator):
-    """Base class of the estimators that read what a sampler left.
+    """Base class of the estimators that reweight a sampler's run.
 
     A subclass defines ``_curve(run)``, which returns log Z_k - log Z_0 (K,) as a function of the
-    groups to use, and may define ``_alarms(run, curve, diagnostics, std_error)``, what speaks
-    against its number.
+    groups to use, and may define ``_alarms(run, curve, diagnostics, std_error)``, the alarms of its
+    estimate.
 
     Parameters
     ----------
     sampler : ParallelTempering, RTS or None, default=None
-        What moves the chains where `fit` gets a model or a path: it is cloned, fitted and kept as
+        The sampler to run if `fit` gets a model or a path. It is cloned, fitted and kept as
         ``sampler_``. None is a ParallelTempering with this estimator's `random_state` and `n_jobs`.
-        A run that `fit` gets is read as it is.
+        Not used if `fit` gets a run.
     random_state : int, RandomState or None, default=None
         Of the default sampler.
     n_jobs : int or None, default=None
@@ -60,8 +60,8 @@ class ReweightingEstimator(PartitionEstimator):
 
     Notes
     -----
-    Not converged if the run's own sampler would not be, whatever this method says; or if the two
-    differ by more than 0.01 nats and by chance in less than 0.1 % of the runs.
+    Not converged if the run's own sampler would not be, for any result of this method; or if the
+    two differ by more than 0.01 nats and by chance in less than 0.1 % of the runs.
     """
 
     _parameter_constraints = {

@@ -48,9 +48,9 @@ class RTS(SimulatedTempering):
 
     The averages c_k of these probabilities correct the estimates, log Z_k += log(c_k / r_k) -
     log(c_0 / r_0). A first estimate comes from an annealed pilot, which also places the chains;
-    burn-in rounds of doubling length improve it; production then runs with fixed weights and gives
+    burn-in rounds of doubling length improve it. Production then runs with fixed weights and gives
     the result. Chains form 10 groups that share nothing but these weights, so that the spread
-    between groups is an honest error.
+    between groups gives a valid error.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ class RTS(SimulatedTempering):
     n_sweeps : int, default=4000
         Sweeps of every chain, pilot and burn-in included; at least half of them are production.
     tol : float or None, default=None
-        Go on until the standard error (nats) is at most `tol` and no alarm is raised: production
-        doubles in rounds, each with the weights that the rounds before have found, and all rounds
+        Continue until the standard error (nats) is at most `tol` and no alarm is raised. Production
+        doubles in rounds, each with the weights that the previous rounds have found. All rounds
         whose chains crossed the ladder are combined by the likelihood of their levels.
     max_sweeps : int or None, default=None
-        The most sweeps of a chain when `tol` is given; None is 50 times `n_sweeps`.
+        Largest number of sweeps of a chain if `tol` is given; None is 50 times `n_sweeps`.
     ladder : str or array-like, default="linear"
         "linear", "power", "sigmoid", "salakhutdinov-murray" or "adaptive", or inverse temperatures.
         As in `AIS`.
@@ -83,9 +83,9 @@ class RTS(SimulatedTempering):
         ``max_k |r_k - c_k| < 0.1 / K`` (section 2.4). It can stop far from equilibrium.
     sweeps_per_redraw : int or None, default=None
         Sweeps between two redraws of a chain's level. None is the smallest number, at most 3, for
-        which the ladder's K densities cost no more than a quarter of the sweeps by the counted work
-        ``path.ladder_cost``. Rarer redraws save time, but where chains move through levels more
-        slowly than through states the variance grows in proportion.
+        which the ladder's K densities cost no more than a quarter of the sweeps, by the counted
+        work ``path.ladder_cost``. Rarer redraws save time. But if chains move through levels more
+        slowly than through states, the variance grows in proportion.
     continuous : bool, default=False
         Temper at continuous inverse temperatures (appendix C), on paths with log f_beta = log f_0 +
         beta (log f_1 - log f_0): `GeometricPath` and other subclasses of `TemperedPath`. The next
@@ -147,21 +147,22 @@ class RTS(SimulatedTempering):
     (or half of those of a group) visited both the lowest and the highest tenth of the levels in
     production; if the halves of the last round disagree, or MBAR does, which does not assume that
     the chains have spread over the ladder (each by more than 0.01 nats); if the path has a lower
-    bound of log Z that owes nothing to its base (`BoundDraws`) and it is exceeded; if more than a
-    tenth of the variance of the states at the target (``path.summary``, every state weighted by its
-    probability of the target's level) lies between the ten groups of chains, which then sit in
+    bound of log Z that does not depend on its base (`BoundDraws`) and it is exceeded; if more than
+    a tenth of the variance of the states at the target (``path.summary``, every state weighted by
+    its probability of the target's level) lies between the ten groups of chains, which then are in
     different modes; if `tol` is not reached; or if counts are used (`rao_blackwell` False) and an
     end of the ladder was never drawn. Each test has a false-alarm rate of at most 0.1 %, the bound
-    of 0.75 %. A mode that hardly any chain has visited raises an alarm only where the path knows
-    the mass there (`LocalMasses`): of a wide and a narrow Gaussian, ten apart in ten dimensions,
-    ten chains of 3200 sweeps missed the narrow one in 2 of 16 runs, which were converged; the other
-    14 were flagged.
+    of 0.75 %. A mode that hardly any chain has visited raises an alarm only if the path knows the
+    mass there (`LocalMasses`). For a wide and a narrow Gaussian at a distance of ten, in ten
+    dimensions, ten chains of 3200 sweeps missed the narrow one in 2 of 16 runs, which counted as
+    converged; the other 14 raised alarms.
 
-    Where at least 1 % of 1000 base draws fall on points at which the target is 0, chains seldom
-    come back from there, and their visits don't say what share of the base these points have. log
-    Z_1 / Z_0 is then the mean of f_1 / f_0 over independent base draws, a quarter as many as there
-    are sweeps (more for `tol`), with its error; chains begin where the target has mass, and level 1
-    counts as the ladder's lower end. Not converged if too few of these draws count.
+    Chains seldom return from points at which the target is 0, and so their visits don't show which
+    share of the base these points have. If at least 1 % of 1000 base draws fall on such points, log
+    Z_1 / Z_0 is the mean of f_1 / f_0 over independent base draws, a quarter as many as there are
+    sweeps (more for `tol`), with its error; chains begin where the target has mass, and level 1
+    counts as the ladder's lower end. Not converged if the effective number of these draws is too
+    small.
 
     Examples
     --------

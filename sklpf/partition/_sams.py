@@ -50,11 +50,11 @@ class TwoStageGain:
 
 
 class SAMS(AdaptiveTempering):
-    """Self-adjusted mixture sampling (Tan 2017), with a frozen phase that gives the number and its
-    error.
+    """Self-adjusted mixture sampling (Tan 2017), with a frozen phase that gives the estimate and
+    its error.
 
-    Chains walk up and down the ladder as in `RTS`. The estimates that decide where they go are
-    moved by stochastic approximation,
+    Chains move along the ladder as in `RTS`. The estimates that decide where they go are moved by
+    stochastic approximation,
 
         log Z_k += gamma_t (q(k | x) / r_k - q(0 | x) / r_0),
 
@@ -67,9 +67,10 @@ class SAMS(AdaptiveTempering):
     Parameters
     ----------
     n_chains : int, default=100
-        At least 10, in 10 groups. All move the same estimates; the groups share nothing else.
+        At least 10, in 10 groups. All chains update the same estimates; the groups share nothing
+        else.
     n_temperatures, n_sweeps, tol, max_sweeps, ladder, prior, sweeps_per_redraw
-        As in `RTS`. With `tol` later rounds run with what the rounds before have found.
+        As in `RTS`. With `tol` later rounds use the weights that earlier rounds have found.
     update : {"rao-blackwell", "binary"}, default="rao-blackwell"
         What the estimates follow: the probabilities q(k | x), or the drawn levels, 1 for the level
         drawn and 0 for all others, which is noisier and has no part in the frozen phase.
@@ -81,12 +82,13 @@ class SAMS(AdaptiveTempering):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        See `PartitionEstimator` and `RTS`, whose diagnostics these are (nats), and of every update
+        See `PartitionEstimator` and `RTS`, with the same diagnostics (nats); and for every update
 
         - ``adaptive_n_draws``, the draws of all chains until then;
         - ``adaptive_gain``, by which the visits were multiplied: the gains of its draws together;
         - ``adaptive_evenness``, 1 - max_k abs(share_k / r_k - 1) of all visits until then;
-        - ``adaptive_log_partition``, the estimate of log Z: no result, its error is unknown.
+        - ``adaptive_log_partition``, the estimate of log Z. It is not a result: its error is
+          unknown.
 
     Raises
     ------

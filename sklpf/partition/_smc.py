@@ -49,10 +49,10 @@ class SMC(PartitionEstimator):
     """Sequential Monte Carlo sampler (Del Moral, Doucet & Jasra 2006).
 
     Independent populations of particles start at exact base draws. At every level each particle's
-    weight takes the ratio f_(k+1)(x) / f_k(x); where weights have become uneven the population is
-    resampled in proportion to them (systematic resampling), and all its particles move. The product
-    of a population's mean weights is unbiased for Z / Z_0 on a fixed ladder. Without resampling
-    this is `AIS`.
+    weight is multiplied by the ratio f_(k+1)(x) / f_k(x). If the weights have become uneven, the
+    population is resampled in proportion to them (systematic resampling). Then all its particles
+    move. The product of a population's mean weights is unbiased for Z / Z_0 on a fixed ladder.
+    Without resampling this is `AIS`.
 
     Parameters
     ----------
@@ -61,17 +61,18 @@ class SMC(PartitionEstimator):
     n_temperatures : int, default=100
         Levels K of the ladder, base and target included: each particle makes K - 1 sweeps.
     n_populations : int, default=10
-        Independent populations G, at least 2: the error bar is taken between them.
+        Independent populations G, at least 2. The error bar is the spread between them.
     ladder : str or array-like, default="adaptive"
         "linear", "power", "sigmoid", "salakhutdinov-murray" or "adaptive", or inverse temperatures.
         As in `AIS`: "adaptive" is placed by a pilot and then frozen, so that estimates stay
         unbiased.
     resample_at : float, default=0.5
-        A population is resampled where its effective number of particles is below this share of N:
-        0 never does, 1 does at nearly every level. Waste-free populations always are.
+        A population is resampled if its effective number of particles is below this share of N:
+        with 0 never, with 1 at nearly every level. Waste-free populations are resampled at every
+        level.
     variant : {"standard", "waste-free"}, default="standard"
         "waste-free" (Dau & Chopin 2022): at every level N / P particles are drawn by weight and
-        move P - 1 times, and all the states that they pass are the particles of that level.
+        move P - 1 times. All states that they visit are the particles of that level.
     chain_length : int, default=10
         P of "waste-free", at least 2: it must divide n_particles into at least 2 chains.
     transition, checkpoint, random_state, n_jobs, verbose
@@ -91,26 +92,27 @@ class SMC(PartitionEstimator):
         share of the target states' variance that lies between populations; the standard errors
         ``group_std_error``, ``family_std_error`` and ``reverse_std_error``; ``acceptance`` and
         ``step_sizes`` of moves that have them; ``lower_bound``: log Z is below it with probability
-        at most 5 %, whatever the particles have missed; and ``plain_bound`` where the path has one.
+        at most 5 %, even if the particles have missed modes; and ``plain_bound`` where the path has
+        one.
 
     Notes
     -----
     The standard error is the larger of two: that of the mean of G estimates, and that of the mean
     of G N weights, each the weight of all descendants of one particle that started (Lee & Whiteley
-    2018). Weights that a run has not met don't show in either. Therefore N particles (at least 10),
-    drawn by weight, move on for 100 sweeps at the target and then down the ladder as reverse
-    chains. From the ratios that they meet follows how the estimate of a population that held them
-    would vary. Where that is more, the variance is the mean of the two.
+    2018). Neither shows weights that the run has missed. Therefore N particles (at least 10), drawn
+    by weight, make 100 sweeps at the target and then move down the ladder as reverse chains. Their
+    ratios show how the estimate of a population that held them would vary. If that variance is
+    larger, the mean of the two is taken.
 
     Not converged if the effective number of ancestors is below 100 (two thirds of all particles if
     that is less), or below half of that by the reverse chains; if more than a tenth of the variance
     of the states at the target (``path.summary``), or 2 / N if that is more, lies between
-    populations, which then sit in different modes; or if the path has a lower bound of log Z that
-    owes nothing to its base (`BoundDraws`) and it is exceeded. A mode that no population has
-    entered raises an alarm only where the path knows the mass there (`LocalMasses`).
+    populations, which then are in different modes; or if the estimate is below the path's lower
+    bound of log Z that does not depend on its base (`BoundDraws`). A mode that no population has
+    entered raises an alarm only if the path knows the mass there (`LocalMasses`).
 
-    Waste-free populations are unbiased as well. Where moves don't mix they are worth no more than
-    their N / P chains: give them more particles on fewer levels than the others (``n_particles=500,
+    Waste-free populations are unbiased as well. If moves don't mix, their precision is that of
+    their N / P chains: give them more particles on fewer levels (``n_particles=500,
     n_temperatures=20`` makes as many sweeps as the default). All particles descend from a few that
     started, so that families say nothing: the standard error is that of the mean of G estimates,
     ``family_std_error`` is NaN, and ``effective_families`` is the number of independent particles
@@ -370,7 +372,7 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     if run.chain_length is not None and run.bound is None:
         seen = (
             "waste-free populations drop rare particles at every level, and this path has no lower"
-            " bound of log Z that owes nothing to its base and would show lost modes"
+            " bound of log Z that does not depend on its base and would show lost modes"
         )
         alarms.append(Alarm("waste-free-unchecked", seen, 'use variant="standard"'))
     return alarms

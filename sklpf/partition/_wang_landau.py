@@ -42,22 +42,24 @@ class HalvingGain:
 
 
 class WangLandau(AdaptiveTempering):
-    """Wang-Landau sampling of the levels, with a frozen phase that gives the number and its error.
+    """Wang-Landau sampling of the levels, with a frozen phase that gives the estimate and its
+    error.
 
-    Chains walk up and down the ladder as in `RTS`. Every visit of a level adds gamma to its log
-    Z_k, so that chains go where they have been less (Wang & Landau 2001). gamma begins at 1, is
-    halved whenever the histogram of the visits since the last halving is flat, and is K / t after t
-    draws once it is less than that (Belardinelli & Pereyra 2007): further halving would freeze an
-    error. A pilot that takes a quarter of the sweeps gives the first estimates and places the
-    chains, as in `RTS`; another quarter adapts. The estimates are then frozen, and the other half
-    of the sweeps gives the result: its value, its error and its alarms are those of `RTS`.
+    Chains move along the ladder as in `RTS`. Every visit of a level adds gamma to its log Z_k, so
+    that chains go where they have been less (Wang & Landau 2001). gamma begins at 1, is halved
+    whenever the histogram of the visits since the last halving is flat, and is K / t after t draws
+    once it is less than that (Belardinelli & Pereyra 2007): further halving would freeze an error.
+    A pilot that takes a quarter of the sweeps gives the first estimates and places the chains, as
+    in `RTS`; another quarter adapts. The estimates are then frozen, and the other half of the
+    sweeps gives the result: its value, its error and its alarms are those of `RTS`.
 
     Parameters
     ----------
     n_chains : int, default=100
-        At least 10, in 10 groups. All move the same estimates; the groups share nothing else.
+        At least 10, in 10 groups. All chains update the same estimates; the groups share nothing
+        else.
     n_temperatures, n_sweeps, tol, max_sweeps, ladder, sweeps_per_redraw
-        As in `RTS`. With `tol` later rounds run with what the rounds before have found.
+        As in `RTS`. With `tol` later rounds use the weights that earlier rounds have found.
     flatness : float, default=0.2
         A histogram is flat when every level has more than this share of the mean. 0.8 is that of
         the first paper; it takes many more draws for the same accuracy. 0 asks for one visit of
@@ -68,13 +70,14 @@ class WangLandau(AdaptiveTempering):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_
-        See `PartitionEstimator` and `RTS`, whose diagnostics these are (nats), and of every update
+        See `PartitionEstimator` and `RTS`, with the same diagnostics (nats); and for every update
 
         - ``adaptive_n_draws``, the draws of all chains until then;
         - ``adaptive_gain``, by which K times the share of the visits was multiplied: gamma / K of
           its draws together;
         - ``adaptive_evenness``, the smallest over the mean of the histogram;
-        - ``adaptive_log_partition``, the estimate of log Z: no result, its error is unknown.
+        - ``adaptive_log_partition``, the estimate of log Z. It is not a result: its error is
+          unknown.
 
     Raises
     ------

@@ -273,9 +273,11 @@ class JointRows(Protocol):
     move side by side.
     """
 
+    ask: Callable[[Any], Any] | None  # of a row's path that moves beside others, else None
+
     def asking_row(self, t: int, ask: Callable[[Any], Any]) -> Any:
-        """Return the path of row t alone, which calls ``ask(question)`` where `row` computes
-        densities, and whose attribute `ask` is called for moves.
+        """Return the path of row t alone, which calls ``ask(question)`` instead of computing
+        densities or moving chains.
         """
 
     def side_by_side(self, rows: Sequence[Any], n_chains: Sequence[int]) -> Any:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf.paths._capabilities import ConditionalModes, DataStarts, has, require
+from sklpf._utils.random import Stream
+from sklpf.paths._capabilities import Base, ConditionalModes, has, require
 
 _MOST_PASSES = 10_000
 
@@ -49,7 +50,7 @@ def iterated_conditional_modes(path: Any, state: Any) -> Modes:
     Raises
     ------
     TypeError
-        If the path lacks `log_joint` or `conditional_modes`, or `state` is made of rows.
+        If the path lacks `log_joint` or `conditional_modes`, or `state` is no state of it.
     ValueError
         If log f is NaN or +inf at the start, or falls, so that these two don't belong together.
 
@@ -65,10 +66,10 @@ def iterated_conditional_modes(path: Any, state: Any) -> Modes:
     if callable(getattr(path, "path", None)):
         raise TypeError(f"path must be a path, got a {type(path).__name__}: give its path()")
     require(path, ConditionalModes, "iterated_conditional_modes")
-    if not isinstance(state, tuple) and has(path, DataStarts):
+    if has(path, Base) and not isinstance(state, type(path.sample_base(1, Stream((0, 0))))):
         raise TypeError(
             f"state must be a state of the path, got {type(state).__name__}: give"
-            " path.state_from_rows(X)"
+            " path.state_from_rows(X) or path.sample_base(n, stream)"
         )
     trace = [path.log_joint(state)]
     if np.any(np.isnan(trace[0]) | (trace[0] == np.inf)):

@@ -142,10 +142,9 @@ def conclude(
     """
     if statement == "estimate" and std_error > _LARGEST_ERROR:
         seen = f"there is no usable estimate: the standard error is {std_error:.2g} nats"
-        remedy = (
-            "give a base that is closer to the target, or many more levels; else take"
-            " ParallelTempering"
-        )
+        remedy = "give a base that is closer to the target, or many more levels"
+        if method != "ParallelTempering":
+            remedy += "; else take ParallelTempering"
         alarms = [*alarms, Alarm("no-usable-estimate", seen, remedy)]
     alarms = [*alarms, *single_state_alarms(run.draws, std_error)]
     bounded = bound_alarms(run.bound, log_partition, std_error, diagnostics)

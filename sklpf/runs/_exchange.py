@@ -288,8 +288,10 @@ def _advance(
     length = _RENEW_EVERY if path.renews_base else pause
     for begin, end in pieces(bounds[segment], bounds[segment + 1], length):
         stream = Stream(key, int(first[block]) * len(path.ladder), first_scan + begin)
-        standing = carry.state, carry.memory, carry.levels, carry.ends
-        left = programs.exchange(path, transition, *standing, shift, end - begin, stream, stride)
+        chains = carry.state, carry.memory, carry.levels
+        left = programs.exchange(
+            path, transition, *chains, carry.ends, shift, end - begin, stream, stride
+        )
         pair_sums[part] += left.pair_sums
         level_sums[part] += left.level_sums
         carry = carry._replace(

@@ -252,10 +252,8 @@ def _advance(
         if pause:
             states.append(left.state)
         if renews:
-            standing = carry.state, carry.memory, carry.levels
-            state, memory = with_base_renewed(
-                setup.path, setup.transition, *standing, stream.aside()
-            )
+            chains = carry.state, carry.memory, carry.levels
+            state, memory = with_base_renewed(setup.path, setup.transition, *chains, stream.aside())
             carry = carry._replace(state=state, memory=memory)
 
     carry = carry._replace(

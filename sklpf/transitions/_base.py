@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ class Transition(BaseEstimator):
     """
 
     requires: tuple[type, ...] = ()
+    # Moves on the ladders of several rows at once (see `HMC.side_by_side`), where it can.
+    side_by_side: Callable[..., Transition] | None = None
     _parameter_constraints: dict[str, Any] = {}
 
     def check(self, path: Path) -> None:

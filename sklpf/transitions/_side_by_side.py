@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.random import Keys, Stream
+from sklpf.paths import JointRows
 from sklpf.paths._base import concatenate, n_chains
+from sklpf.paths._capabilities import has
 from sklpf.transitions._base import Transition
 
 
@@ -75,7 +77,7 @@ class Passage(NamedTuple):
 
 def can_ask(path: Any, transition: Transition) -> bool:
     """Whether moves on the path of this row are made beside those of others, if it asks."""
-    return getattr(path, "ask", None) is not None and hasattr(transition, "side_by_side")
+    return has(path, JointRows) and path.ask is not None and transition.side_by_side is not None
 
 
 def move_or_ask(path, transition, state, memory, levels, stream) -> tuple[Any, tuple]:

@@ -26,7 +26,7 @@ _N_LEAPFROG = 5
 
 
 class BilinearGenerativeModel(GenerativeModel):
-    """Rows whose causes are products of content and style; `score` is a log-likelihood.
+    """Latent variables that are products of content and style; `score` is a log-likelihood.
 
     x = `mean_` + Phi a + `noise_std` N(0, I) with a = (Theta c) * (Psi d), content c_i of density
     ``exp(-|c_i|) / 2`` and style d_j >= 0 of density exp(-d_j); see Sohl-Dickstein & Culpepper
@@ -39,23 +39,22 @@ class BilinearGenerativeModel(GenerativeModel):
     noise_std : float, default=0.1
         Standard deviation of the noise, in the units of X. It is not learned.
     n_draws : int or None, default=None
-        Chains of content and style for every row in the E-step. None: 1, or of few rows as many as
-        make 200 chains.
+        Chains of content and style for every row in the E-step. None: 1, or with few rows as many
+        as give 200 chains.
     tol : float, default=0.01
-        Training has settled when the mean of `loss_curve_` over 10 passes is not lower by more than
-        that, in nats a row, in the 10 passes after.
+        Training has settled when the mean of `loss_curve_` over 10 passes is lower than over the 10
+        passes before by less than this, in nats a row.
     max_iter : int, default=200
-        Most passes until it has.
+        Largest number of passes.
     verbose : int, default=0
-        Whether to print the loss after every pass.
+        Whether to print the loss after a pass, at most once a second.
     random_state : int, RandomState or None, default=None
-        Parameters, chains and the estimates of `score` depend on it alone.
+        Seed of the parameters, the chains and the estimates of `score`.
     partition_estimator : PartitionEstimator or None, default=None
         How log p(x) of a row is computed. None: by `HAIS` with a standard error of 0.2 nats and at
-        most 30,000 levels. A `random_state` or `n_jobs` that it leaves at None are taken from the
-        model.
+        most 30,000 levels. If its `random_state` or `n_jobs` is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do with rows whose estimate is not to be trusted.
+        What `score` and `score_samples` do with rows whose estimate can't be trusted.
     n_jobs : int or None, default=None
         For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise. Never
         changes a number.
@@ -63,7 +62,7 @@ class BilinearGenerativeModel(GenerativeModel):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        What one unit of an entry of a adds to a row: the transpose of Phi.
+        Contribution to a row of one unit of an entry of a: the transpose of Phi.
     content_weights_ : ndarray of shape (n_components, n_content)
         Theta.
     style_weights_ : ndarray of shape (n_components, n_style)
@@ -71,8 +70,9 @@ class BilinearGenerativeModel(GenerativeModel):
     mean_ : ndarray of shape (n_features,)
         Means of the columns.
     loss_curve_ : ndarray of shape (`n_iter_`,)
-        After every pass the mean of -log p(x | d), were content normal, over at most 1000 rows at
-        their draws of d. It falls with -log p(x) in training and is no estimate of it.
+        After every pass the mean of -log p(x | d), computed as if content were normal, over at most
+        1000 rows at their draws of d. It falls with -log p(x) in training, but is no estimate of
+        it.
     n_iter_ : int
         Passes.
     converged_ : bool
@@ -84,13 +84,14 @@ class BilinearGenerativeModel(GenerativeModel):
 
     Notes
     -----
-    Training begins at FastICA's components with one content variable each and a style that drives
-    all alike, and goes on by `sklpf.training.EM`.
+    Training starts from FastICA's components, with one content variable each and a style that acts
+    on all equally, and continues by `sklpf.training.EM`.
 
-    Rows are hard to score: annealing begins at the prior, far from what a row with little noise
-    leaves possible. Of 16 image patches and three trainings (36 whitened dimensions, 49 content and
-    49 style variables, ``noise_std=0.1``) 46 of 48 rows were converged with at most 30,000 levels,
-    at 5 s a row on one core and with a mean standard error of 0.1 nats; with 10,000 levels 36 were.
+    Rows are hard to score: annealing starts at the prior, which is far from the posterior of a row
+    with little noise. Of 16 image patches and three trainings (36 whitened dimensions, 49 content
+    and 49 style variables, ``noise_std=0.1``) 46 of 48 rows were converged with at most 30,000
+    levels, at 5 s a row on one core and with a mean standard error of 0.1 nats; with 10,000 levels
+    36 were.
 
     Examples
     --------

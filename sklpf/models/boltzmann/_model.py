@@ -38,42 +38,43 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     """Boltzmann machine without hidden units, the pairwise maximum-entropy model of binary data.
 
     p(x) = exp(b @ x + x @ J @ x / 2) / Z for x of 0 and 1, with b = `intercept_` and symmetric
-    couplings J = `couplings_`. In units of -1 and 1 it is the Ising model (see `from_spins`). Among
-    all distributions with its means and correlations it is the one with the highest entropy, which
-    is why it describes neurons that fire together (Schneidman et al. 2006).
+    couplings J = `couplings_`. With units of -1 and 1 it is the Ising model (see `from_spins`).
+    Among all distributions with the same means and correlations it has the highest entropy. It is
+    used, for example, for correlated neurons (Schneidman et al. 2006).
 
     Parameters
     ----------
     algorithm : {"pl", "pcd"}, default="pl"
-        Maximum pseudo-likelihood (Besag 1975), which is deterministic and consistent; or, from
-        there on, maximum likelihood by persistent chains (Younes 1989; Tieleman 2008).
+        "pl": maximum pseudo-likelihood (Besag 1975), which is deterministic and consistent. "pcd":
+        starts from it, and then maximises the likelihood by persistent chains (Younes 1989;
+        Tieleman 2008).
     alpha : float, default=1e-4
         Strength of the penalty on couplings, per row of data: ``alpha * (l1_ratio * sum(abs(J)) +
-        (1 - l1_ratio) * sum(J**2) / 2)``, sums over pairs. With 0 couplings may be infinite, where
-        one column determines another.
+        (1 - l1_ratio) * sum(J**2) / 2)``, sums over pairs. With 0 couplings may be infinite, if one
+        column determines another.
     l1_ratio : float, default=0.0
         Share of the penalty that is L1, which makes couplings exactly 0 with "pl".
     graph : array-like or sparse matrix of shape (n_features, n_features) or None, default=None
-        Which couplings may differ from 0: the entries that do. None: all.
+        Couplings may differ from 0 where its entries do. None: all.
     learning_rate : float, default=0.05
-        Of "pcd", to begin with: it falls linearly to 0.
+        Initial learning rate of "pcd". It falls linearly to 0.
     n_chains : int, default=500
         Persistent chains of "pcd".
     max_iter : int, default=100
-        Most passes of "pl", each of 50 iterations of L-BFGS; all passes of "pcd", each of ten
-        steps, with a Gibbs sweep of every chain before each.
+        Largest number of passes of "pl", each of 50 iterations of L-BFGS. Number of passes of
+        "pcd", each of ten steps, with a Gibbs sweep of every chain before each step.
     tol : float, default=1e-5
-        "pl" ends when a pass raises its objective by no more (nats a row).
+        "pl" ends when a pass raises its objective by no more than this (nats a row).
     verbose : int, default=0
-        Whether to say after every pass the mean pseudo-likelihood, and how far the estimation of
-        log Z is.
+        Whether to report, after a pass but at most once a second, the mean pseudo-likelihood, and
+        the progress of the estimation of log Z.
     random_state : int, RandomState or None, default=None
-        The chains of "pcd" and the estimate of log Z depend on it alone.
+        Seed of the chains of "pcd" and of the estimate of log Z.
     partition_estimator : PartitionEstimator or None, default=None
-        How log Z is estimated. None is `Exact` of at most 20 features, else `ParallelTempering`. A
-        `random_state` or `n_jobs` that it leaves at None are taken from the model.
+        How log Z is estimated. None is `Exact` of at most 20 features, else `ParallelTempering`. If
+        its `random_state` or `n_jobs` is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z is not to be trusted, and with rows of other
+        What `score` and `score_samples` do when log Z can't be trusted, and with rows of other
         values than 0 and 1: return the number with a ConvergenceWarning, return NaN and log why
         (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None

@@ -58,7 +58,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         How log p(x) of a row is computed. None: `HAIS` with as many levels, up to 3000, as give
         each row a standard error of 0.1 nats.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do with rows whose estimate is not to be trusted.
+        What `score` and `score_samples` do with rows whose estimate can't be trusted.
     n_jobs : int or None, default=None
         For blocks of up to 64 rows of `score`, in threads unless ``joblib.parallel_config`` says
         otherwise. Never changes a number.

@@ -58,17 +58,19 @@ class FactorialMixture(
         Whether the components may be correlated in the posterior ("diag" is the paper's mean
         field).
     tempering : {"annealed", "global", "local"} or None, default=None
-        How fit begins, before the sweeps at T = 1 that always end it: with temperatures on a
-        schedule, with one that is learned, or with one learned for every row. None begins at T = 1.
+        Temperatures before the sweeps at T = 1 that always end `fit`: on a schedule, one that is
+        learned, or one learned for every row. None begins at T = 1.
     initial_temperature : "auto" or float, default="auto"
-        The highest one, above 1. "auto": the largest eigenvalue of the covariance of X over the
-        noise variance, but not so hot that components die out (see the notes), and at least 2.
+        The highest temperature, above 1. "auto": the largest eigenvalue of the covariance of X over
+        the noise variance, but low enough that components do not vanish (see the notes), and at
+        least 2.
     temperature_schedule : str or array-like of shape (n,), default="linear"
-        "linear", "geometric" or "constant", or temperatures.
-        For "annealed": how the temperature falls to 1, or the temperature of every sweep.
+        "linear", "geometric" or "constant", or an array of temperatures. For "annealed": how the
+        temperature falls to 1, or the temperature of every sweep.
     n_tempered : int, default=300
         Sweeps before T = 1; learned temperatures end earlier if the bound no longer rises. On a
-        schedule, the slower the surer: every sweep of it is one at another temperature.
+        schedule every sweep has another temperature; slower schedules find the best optimum more
+        often.
     n_temperatures : int, default=100
         Size of the geometric ladder over which a learned temperature is distributed.
     monotone_temperature : bool, default=False
@@ -76,23 +78,23 @@ class FactorialMixture(
     n_init : int, default=1
         Number of starts; the one with the highest evidence lower bound is kept.
     tol : float, default=1e-5
-        fit ends when a sweep raises the evidence lower bound by less, in nats a row.
+        fit ends when a sweep raises the evidence lower bound by less than this, in nats a row.
     max_iter : int, default=1000
-        Most sweeps at T = 1, before the moves and after them.
+        Largest number of sweeps at T = 1, before the moves and after them.
     n_moves : int, default=10
-        After the sweeps fit makes moves (see the notes) until so many in a row have not raised the
-        bound. 0 makes none.
+        After the sweeps fit makes moves (see the notes), until this number in a row has not raised
+        the bound. 0 makes none.
     verbose : int, default=0
         Whether to report the bound, every five seconds and at the end of each start, and the
         progress of estimates; see `AIS`.
     random_state : int, RandomState or None, default=None
-        Starts and the Monte-Carlo estimates of `score` depend on it alone.
+        Seed of the starts and of the Monte-Carlo estimates of `score`.
     partition_estimator : PartitionEstimator or None, default=None
         How log p(x) of a row is computed. None enumerates the 2^n_components activations of up to
-        20 components, and estimates beyond. A `random_state` or `n_jobs` that it leaves at None are
-        taken from the model.
+        20 components, and estimates beyond. If its `random_state` or `n_jobs` is None, that of the
+        model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do with rows whose estimate is not to be trusted.
+        What `score` and `score_samples` do with rows whose estimate can't be trusted.
     n_jobs : int or None, default=None
         For blocks of rows, in threads unless ``joblib.parallel_config`` says otherwise. Never
         changes a number.
@@ -109,8 +111,8 @@ class FactorialMixture(
     elbo_ : float
         Evidence lower bound of the training data at T = 1, in nats.
     elbo_curve_, temperatures_ : ndarray of shape (`n_iter_`,)
-        The bound at T = 1 of what every sweep, or move that was kept, arrived at, and its
-        temperature 1 / E[1 / T].
+        The bound at T = 1 after every sweep, or move that was kept, and its temperature 1 / E[1 /
+        T].
     converged_ : bool
     n_iter_ : int
         Sweeps of the best start, and its moves that were kept; one more for every batch of
@@ -122,27 +124,27 @@ class FactorialMixture(
 
     Notes
     -----
-    Annealing adds noise to the components before every sweep above T = 1, which costs a row about
-    one nat for each component that it has, at any temperature. Without it, cooling keeps the first
-    split of the rows that appears.
+    Annealing adds noise to the components before every sweep above T = 1. It lowers the
+    log-likelihood of a row by about one nat for each component that the row has, at any
+    temperature. Without this noise the first split of the rows that appears would be kept.
 
-    Heat can switch components off for good: the uncertainty of a component costs every row that has
-    it about D / (2 n pi) nats at any temperature (D features, n rows, pi the activation
-    probability), while what it explains shrinks with 1 / T. "auto" therefore stays below n pi / D
-    times the n_components-th eigenvalue over the noise variance, which is cautious: components were
-    seen to die at several times that.
+    High temperatures can switch components off permanently. The uncertainty of a component costs
+    every row that has it about D / (2 n pi) nats at any temperature (D features, n rows, pi the
+    activation probability), while its gain falls as 1 / T. So "auto" stays below n pi / D times the
+    n_components-th eigenvalue over the noise variance. This is cautious: components were seen to
+    vanish at several times that temperature.
 
-    After the sweeps come moves, each followed by sweeps and kept where it has raised the bound: a
-    few starts from the moments of X (projection pursuit), then components reborn where rows are
-    badly explained, after which those that are needed least are dropped: dead ones, duplicates,
-    blends. From then on sweeps also look for better activations of every row by flips of up to
-    three components.
+    After the sweeps come moves. Each is followed by sweeps, and kept if it has raised the bound.
+    First there are a few starts from the moments of X (projection pursuit). Then components are
+    created where rows are badly explained, and those that are needed least are dropped: unused
+    ones, duplicates, blends. From then on sweeps also look for better activations of every row by
+    flips of up to three components.
 
-    There is no intercept: centre X, or leave a component to be always on. What is learned stays at
-    its starting value (half the mean variance of the features, 0.3, and a matching component
-    variance) above T = 1. `score` is the log-likelihood of the fitted model with the components
-    integrated over their posterior: log p(x) = log sum_z p(z) ``N(x; components_.T @ z,
-    (noise_variance_ + z @ component_covariance_ @ z) I)``.
+    There is no intercept: centre X, or leave one component to be always on. Parameters that are
+    learned stay at their starting values (half the mean variance of the features, 0.3, and a
+    matching component variance) above T = 1. `score` is the log-likelihood of the fitted model with
+    the components integrated over their posterior: log p(x) = log sum_z p(z) ``N(x; components_.T @
+    z, (noise_variance_ + z @ component_covariance_ @ z) I)``.
 
     Examples
     --------

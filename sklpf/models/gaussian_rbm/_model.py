@@ -44,53 +44,53 @@ class GaussianRBM(
                   - sum_ij h_j W_ji (v_i - b_i) / s_i²
 
     where W = `components_`, b = `intercept_visible_`, c = `intercept_hidden_` and s² =
-    `variances_`. This is the energy of Cho et al. (2011) but for v - b in place of v in the last
-    term, which makes c independent of where the data lie. Given h, v is normal around b + h @ W
-    with the variances s²: the model is a mixture of 2 ** n_components Gaussians with one common
+    `variances_`. This is the energy of Cho et al. (2011), with v - b in place of v in the last
+    term: c then does not depend on the mean of the data. Given h, v is normal around b + h @ W with
+    the variances s²: the model is a mixture of 2 ** n_components Gaussians with one common
     covariance, whose means are sums of components. Its weights are proportional to exp(c @ h +
     sum_i (h @ W)_i² / (2 s_i²)): hidden units are independent only where components are orthogonal
-    in units of s. The likelihood has local maxima: fits with several seeds are worth comparing by
-    their scores.
+    in units of s. The likelihood has local maxima, so compare fits with several seeds by their
+    scores.
 
     Parameters
     ----------
     n_components : int, default=16
         Number of hidden units.
     learning_rate : float, default=0.1
-        Length of a step along the gradient. Columns are scaled to variance 1 while training, so
-        that it depends on no units of the data.
+        Length of a step along the gradient. Columns are scaled to variance 1 during training, so
+        that it does not depend on the units of the data.
     batch_size : int, default=20
         Rows in a minibatch.
     n_iter : int, default=100
         Passes over the data. Training takes some thousands of minibatches: with few rows raise
         this.
     verbose : int, default=0
-        Whether to say, after every pass, which share of the data's variance is left to the
-        visible units given the hidden ones, and how far the estimation of log Z is; see `AIS`.
+        Whether to report, after a pass but at most once a second, which share of the data's
+        variance the hidden units leave unexplained, and the progress of the estimation of log Z;
+        see `AIS`.
     random_state : int, RandomState or None, default=None
-        Weights, chains and the estimate of log Z depend on it alone.
+        Seed of the weights, the chains and the estimate of log Z.
     partition_estimator : PartitionEstimator or None, default=None
         How log Z is estimated. None is `Exact` of at most 20 hidden units, else
-        `ParallelTempering`. A `random_state` or `n_jobs` that it leaves at None are taken from the
-        model.
+        `ParallelTempering`. If its `random_state` or `n_jobs` is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z is not trusted: return the number with a
+        What `score` and `score_samples` do when log Z can't be trusted: return the number with a
         ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
         For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
     average : bool or int, default=True
         Whether the parameters are averages over the updates of training, whose log-likelihood
-        scatters far less than that of the last ones: with True the k-th update counts in
-        proportion to k ** 2, with an int greater than 1 all updates count alike once so many rows
-        have been seen.
+        varies far less than that of the last ones. With True the k-th update has a weight
+        proportional to k ** 2. With an int greater than 1 all updates have equal weights, once that
+        many rows have been seen.
     learning_rate_schedule : {"constant", "linear"}, default="constant"
         "linear" lowers the learning rate with every update, to 0 after `n_iter` passes.
     n_chains : int or None, default=None
         Persistent chains. None takes `batch_size`.
     variance_floor : float, default=1e-3
         Least variance of a visible unit given the hidden ones, as a share of its column's variance
-        in the data. Without a floor the likelihood has no maximum where a column repeats a value,
-        or others determine it.
+        in the data. Without a floor the likelihood has no maximum if a column repeats a value, or
+        is determined by others.
 
     Attributes
     ----------
@@ -101,8 +101,8 @@ class GaussianRBM(
     variances_ : ndarray of shape (n_features,)
         Variances of the visible units given the hidden ones.
     visible_mean_, visible_variance_ : ndarray of shape (n_features,)
-        Of the base from which log Z is computed: those of the training data, the variances raised
-        to `variances_` where they are smaller.
+        Mean and variances of the base from which log Z is computed: those of the training data,
+        with the variances raised to `variances_` where they are smaller.
     log_partition_, log_partition_std_error_, log_partition_interval_ : float, float, tuple of float
         log Z in nats, its standard error and 95 % interval; exist once log Z has been estimated.
     partition_estimator_ : PartitionEstimator

@@ -56,20 +56,20 @@ class LatentDirichletAllocation(
     """Latent Dirichlet allocation with variational Bayes; takes the place of scikit-learn's class
     of that name.
 
-    Parameters and attributes are scikit-learn's, then those of this class. What differs: `score` is
-    the mean log-likelihood per document and `perplexity` comes from the same likelihoods, so that
-    both are the same however documents are grouped; X with another number of words raises. A seed
-    leads to the same topics, but for rounding.
+    It has scikit-learn's parameters and attributes, and then its own. A seed gives the same topics
+    as there, except for rounding. Differences: `score` is the mean log-likelihood per document, and
+    `perplexity` comes from the same likelihoods, so that neither depends on how documents are
+    grouped; X with another number of words raises an error.
 
     Parameters
     ----------
     n_components : int, default=10
         Number of topics; a fitted model keeps its own until `fit`.
     doc_topic_prior : float, array-like of shape (n_components,) or None, default=None
-        alpha, Dirichlet parameter of the documents' topic shares, or one for every topic, from
+        alpha, Dirichlet parameter of the documents' topic proportions, or one for every topic, from
         1e-20 to 1e10. None: 1 / n_components.
     topic_word_prior : float or None, default=None
-        eta, that of the topics, from 1e-20 to 1e10. None: 1 / n_components.
+        eta, Dirichlet parameter of the topics, from 1e-20 to 1e10. None: 1 / n_components.
     learning_method : {"batch", "online", "gibbs"}, default="batch"
         Whether `fit` updates the topics after a pass over all documents or after every `batch_size`
         of them, or draws the topics of all tokens in turn (collapsed Gibbs sampling, Griffiths &
@@ -95,22 +95,22 @@ class LatentDirichletAllocation(
     n_jobs : int or None, default=None
         Threads. Never changes a number.
     verbose : int, default=0
-        Whether to say how far `fit` is after every pass, and how far estimates are; see `AIS`.
+        Whether to report the progress of `fit`, at most once a second, and of estimates; see `AIS`.
     random_state : int, RandomState or None, default=None
         Seed of the first topics, of the order of documents and of the estimates of likelihoods.
     tempering : {"annealed", "global", "local"} or None, default=None
-        How fit begins, before the updates at T = 1 that always end it: with temperatures on a
-        schedule, with one that is learned, or with one learned for every document (Mandt et al.
-        2016). None begins at T = 1.
+        Temperatures before the updates at T = 1 that always end `fit`: on a schedule, one that is
+        learned, or one learned for every document (Mandt et al. 2016). None begins at T = 1.
     initial_temperature : "auto" or float, default="auto"
-        The highest one, above 1. "auto": 1.5 on a schedule, 2 for a global one, 10 for local ones.
+        The highest temperature, above 1. "auto": 1.5 on a schedule, 2 for a global one, 10 for
+        local ones.
     temperature_schedule : str or array-like of shape (n,), default="linear"
-        "linear", "geometric" or "constant", or temperatures.
-        For "annealed": how the temperature falls to 1, or the temperature of every update of the
-        topics.
+        "linear", "geometric" or "constant", or an array of temperatures. For "annealed": how the
+        temperature falls to 1, or the temperature of every update of the topics.
     n_tempered : float, default=3.0
-        Passes over the documents before T = 1, which `fit` cuts to leave at least a pass, or half
-        of a single one, at T = 1. In `partial_fit` a pass is `total_samples` documents.
+        Passes over the documents before T = 1. `fit` reduces them so that at least one pass, or
+        half of a single one, is left at T = 1. In `partial_fit` a pass is `total_samples`
+        documents.
     n_temperatures : int, default=100
         Size of the geometric ladder over which a learned temperature is distributed.
     monotone_temperature : bool, default=True
@@ -131,7 +131,7 @@ class LatentDirichletAllocation(
         Whether online `fit` goes through the documents in another order in every pass.
     partition_estimator : PartitionEstimator or None, default=None
         How log p(document) is computed. None is `LeftToRight`, which takes the least time for its
-        error. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
+        error. If its `random_state` or `n_jobs` is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score`, `score_samples` and `perplexity` do with documents whose estimate is not
         trusted, and with those whose counts are not whole numbers: warn and return the value (of
@@ -166,8 +166,8 @@ class LatentDirichletAllocation(
     Counts may be fractions in `fit`, `transform` and the bounds, where they weight the words. Only
     whole tokens have a likelihood; `on_nonconvergence` says what happens to other documents.
     `completion_score` rounds to the nearest whole counts and warns. Empty documents have likelihood
-    1 and the topic shares of the prior. A word with a probability below 2e-16 under the topics of a
-    document does not influence them, as in scikit-learn.
+    1 and the topic proportions of the prior. A word with a probability below 2e-16 under the topics
+    of a document does not influence them, as in scikit-learn.
 
     Gibbs sampling draws the topic of every token given those of all others, `max_iter` times.
     `components_` are the prior plus the counts of words in topics, averaged over the last fifth of
@@ -175,7 +175,7 @@ class LatentDirichletAllocation(
     tempering nor `partial_fit`. Given enough time its topics are better than the variational ones.
     It warns if log p(words, topics) still rose at the end, or after fewer than 50 passes.
 
-    The state of `partial_fit` is the topics and one batch: a stream of documents goes through it in
+    `partial_fit` keeps the topics and one batch, and so learns from a stream of documents in
     constant memory.
 
     Examples

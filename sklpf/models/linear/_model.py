@@ -42,21 +42,21 @@ class LinearGenerativeModel(GenerativeModel):
         cross-validation.
     n_draws : int or None, default=None
         Chains of causes for every row in the E-step: 1 is stochastic EM, more are Monte-Carlo EM
-        (Bishop 2006, eq. 11.29). None: 1, or of few rows as many as make 200 chains.
+        (Bishop 2006, eq. 11.29). None: 1, or with few rows as many as give 200 chains.
     tol : float, default=0.01
-        Training has settled when the mean of `loss_curve_` over 10 passes is not lower by more than
-        that, in nats a row, in the 10 passes after.
+        Training has settled when the mean of `loss_curve_` over 10 passes is lower than over the 10
+        passes before by less than this, in nats a row.
     max_iter : int, default=200
-        Most passes until it has.
+        Largest number of passes.
     verbose : int, default=0
-        Whether to print the loss after every pass.
+        Whether to print the loss after a pass, at most once a second.
     random_state : int, RandomState or None, default=None
-        Components, chains and the estimates of `score` depend on it alone.
+        Seed of the components, the chains and the estimates of `score`.
     partition_estimator : PartitionEstimator or None, default=None
         How log p(x) of a row is computed. None: in closed form where the prior is Gaussian, else by
-        `HAIS`. A `random_state` or `n_jobs` that it leaves at None are taken from the model.
+        `HAIS`. If its `random_state` or `n_jobs` is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do with rows whose estimate is not to be trusted.
+        What `score` and `score_samples` do with rows whose estimate can't be trusted.
     n_jobs : int or None, default=None
         For the rows of `score`, in threads unless ``joblib.parallel_config`` says otherwise. Never
         changes a number.
@@ -64,15 +64,15 @@ class LinearGenerativeModel(GenerativeModel):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        What one unit of a cause adds to a row: the transpose of the mixing matrix Phi, as
-        FactorAnalysis keeps it. (Of FastICA it is ``mixing_.T`` that corresponds, not
-        ``components_``, which unmix.) Signs and order are arbitrary.
+        Contribution to a row of one unit of a cause: the transpose of the mixing matrix Phi, as in
+        FactorAnalysis. (In FastICA it corresponds to ``mixing_.T``, and not to ``components_``, the
+        unmixing matrix.) Signs and order are arbitrary.
     mean_ : ndarray of shape (n_features,)
         Means of the columns, as in FastICA.
     loss_curve_ : ndarray of shape (`n_iter_`,)
         Estimates of -log p(x) of the training rows, in nats a row, after every pass: thermodynamic
-        integration by the trapezoid rule of two points, with a bias of a few nats where causes are
-        many more than features. With a Gaussian prior its value.
+        integration by the trapezoid rule of two points, with a bias of a few nats if there are many
+        more causes than features. With a Gaussian prior the exact value.
     n_iter_ : int
         Passes.
     converged_ : bool
@@ -84,10 +84,10 @@ class LinearGenerativeModel(GenerativeModel):
 
     Notes
     -----
-    With a Gaussian prior the components are those of greatest likelihood, in closed form. With a
-    Laplace prior training begins at FastICA's, scaled to causes of variance 2, beside which more of
-    them start small and at random, and goes on by `sklpf.training.EM` with natural-gradient
-    M-steps. The likelihood has local optima.
+    With a Gaussian prior the components are those of maximum likelihood, in closed form. With a
+    Laplace prior training starts from FastICA's components, scaled to causes of variance 2;
+    additional components start small and at random. Training continues by `sklpf.training.EM` with
+    natural-gradient M-steps. The likelihood has local optima.
 
     Examples
     --------

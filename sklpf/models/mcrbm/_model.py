@@ -30,8 +30,8 @@ class MeanCovarianceRBM(EnergyBasedModel):
     """Mean-covariance restricted Boltzmann machine (Ranzato & Hinton 2010; Sohl-Dickstein &
     Culpepper 2012, eq. 39-40).
 
-    A density of rows in which binary hidden units are summed out: covariance units that say which
-    filter outputs are small now, mean units that shift the mean, and a Gaussian around. With ``z =
+    A density of real rows, marginalised over binary hidden units: covariance units, which say which
+    filter outputs are small, and mean units, which shift the mean. A Gaussian bounds it. With ``z =
     (x - mean_) / scale_`` and ``n² = |z|² / n_features + ½``::
 
         log f(x) = sum_k softplus(intercept_covariance_[k] - ½ sum_f pooling_[f, k] (factors_[f] @
@@ -39,7 +39,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
                    + sum_j softplus(intercept_mean_[j] + mean_components_[j] @ z)
                    + intercept_visible_ @ z - |z|² / (2 noise_std_²)
 
-    The Gaussian rules in the end, so that every such f has a normaliser, which is estimated.
+    Far out the Gaussian dominates, so that every such f has a finite normaliser. It is estimated.
 
     Parameters
     ----------
@@ -53,7 +53,8 @@ class MeanCovarianceRBM(EnergyBasedModel):
         Persistent contrastive divergence with Hamiltonian Monte Carlo, or minimum probability flow
         with Hamiltonian connectivity.
     learning_rate : float, default=0.01
-        Of "pcd", to begin with: it is lowered twice, when the log-likelihood no longer rises.
+        Initial learning rate of "pcd". It is lowered twice, when the log-likelihood no longer
+        rises.
     batch_size : int, default=200
         Rows in a minibatch of "pcd". A pass goes through fewer than 50 minibatches several times.
     n_chains : int, default=500
@@ -61,20 +62,20 @@ class MeanCovarianceRBM(EnergyBasedModel):
     n_leapfrog : int, default=5
         Steps of their trajectories.
     max_iter : int, default=200
-        Most passes over the data; of "mpf" most rounds of L-BFGS.
+        Largest number of passes over the data; for "mpf" of rounds of L-BFGS.
     tol : float, default=0.01
-        Training has settled when the mean log-likelihood of 5 passes (of "mpf" 15) is not above
-        that of as many before by so much (nats a row).
+        Training has settled when the mean log-likelihood of 5 passes ("mpf": 15) exceeds that of
+        the 5 (15) before by less than this (nats a row).
     verbose : int, default=0
-        Whether to print the log-likelihood after every pass.
+        Whether to print the log-likelihood after a pass, at most once a second.
     random_state : int, RandomState or None, default=None
-        Training and the estimate of log Z depend on it alone.
+        Seed of training and of the estimate of log Z.
     partition_estimator : PartitionEstimator or None, default=None
-        How log Z is estimated; None is `HAIS` with 5000 levels. A `random_state` or `n_jobs` that
-        it leaves at None are taken from the model.
+        How log Z is estimated; None is `HAIS` with 5000 levels. If its `random_state` or `n_jobs`
+        is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z is not to be trusted: return the number with
-        a ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
+        What `score` and `score_samples` do when log Z can't be trusted: return the number with a
+        ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
         For the chains that estimate log Z, in threads unless ``joblib.parallel_config`` says
         otherwise. Never changes a number.
@@ -83,7 +84,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
     ----------
     factors_ : ndarray of shape (n_factors, n_features)
     pooling_ : ndarray of shape (n_factors, n_covariance)
-        Not negative: which factors a covariance unit looks at.
+        Weights of the factors in the covariance units, not negative.
     mean_components_ : ndarray of shape (n_mean, n_features)
     intercept_covariance_ : ndarray of shape (n_covariance,)
     intercept_mean_ : ndarray of shape (n_mean,)

@@ -33,16 +33,17 @@ class ProductOfExperts(EnergyBasedModel):
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of experts. None: n_features. With fewer, the filters are those of as many principal
-        components of X, and rows have no likelihood: `score` is -inf, as the density has no
-        normaliser.
+        Number of experts. None: n_features. With fewer experts than features the filters are in the
+        space of as many principal components of X, and rows have no likelihood: `score` is -inf,
+        since the density has no normaliser.
     expert : {"student_t", "laplace"}, default="student_t"
     algorithm : {"pcd", "mpf", "ml"}, default="pcd"
         Persistent contrastive divergence with Hamiltonian Monte Carlo; minimum probability flow
-        with Hamiltonian connectivity; or maximum likelihood by L-BFGS, where log Z is closed
+        with Hamiltonian connectivity; or maximum likelihood by L-BFGS, if log Z has a closed form
         (n_components = n_features).
     learning_rate : float, default=0.01
-        Of "pcd", to begin with: it is lowered twice, when the log-likelihood no longer rises.
+        Initial learning rate of "pcd". It is lowered twice, when the log-likelihood no longer
+        rises.
     batch_size : int, default=200
         Rows in a minibatch of "pcd". A pass goes through fewer than 50 minibatches several times.
     n_chains : int, default=500
@@ -50,20 +51,20 @@ class ProductOfExperts(EnergyBasedModel):
     n_leapfrog : int, default=5
         Steps of their trajectories.
     max_iter : int, default=200
-        Most passes over the data; of "mpf" and "ml" most rounds of L-BFGS.
+        Largest number of passes over the data; for "mpf" and "ml" of rounds of L-BFGS.
     tol : float, default=0.01
-        Training has settled when the mean log-likelihood of 5 passes (of "mpf" 15) is not above
-        that of as many before by so much (nats a row).
+        Training has settled when the mean log-likelihood of 5 passes ("mpf": 15) exceeds that of
+        the 5 (15) before by less than this (nats a row).
     verbose : int, default=0
-        Whether to print the log-likelihood after every pass.
+        Whether to print the log-likelihood after a pass, at most once a second.
     random_state : int, RandomState or None, default=None
-        Training and the estimate of log Z depend on it alone.
+        Seed of training and of the estimate of log Z.
     partition_estimator : PartitionEstimator or None, default=None
-        How log Z is estimated. None is `Exact` with n_features components, else `HAIS`. A
-        `random_state` or `n_jobs` that it leaves at None are taken from the model.
+        How log Z is estimated. None is `Exact` with n_features components, else `HAIS`. If its
+        `random_state` or `n_jobs` is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z is not to be trusted: return the number with
-        a ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
+        What `score` and `score_samples` do when log Z can't be trusted: return the number with a
+        ConvergenceWarning, return NaN and log why (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
         For the chains that estimate log Z, in threads unless ``joblib.parallel_config`` says
         otherwise. Never changes a number.
@@ -91,12 +92,12 @@ class ProductOfExperts(EnergyBasedModel):
 
     Notes
     -----
-    Student-t experts have an integral if the tail index of their product is above 0: the minimum
+    A product of Student-t experts has a finite integral if its tail index is above 0: the minimum
     over r = 1 … n_features of 2 (sum of the n_components - n_features + r smallest exponents) - r.
-    `score` refuses a product without normaliser, and training raises the smallest exponents where
-    the index would fall below 1 (0.5 where log Z is closed): with less, chains can't be trusted.
-    log Z is estimated from a multivariate t with that index (at most 8) as its degrees of freedom:
-    with lighter tails estimates are wrong without showing it.
+    `score` raises an error for a product without normaliser. Training raises the smallest exponents
+    if the index would fall below 1 (0.5 if log Z has a closed form): with a smaller index chains
+    can't be trusted. The base for the estimate of log Z is a multivariate t with this index (at
+    most 8) as its degrees of freedom: with lighter tails estimates would be wrong without an alarm.
 
     Training runs in coordinates in which the rows have unit covariance.
 

@@ -51,7 +51,7 @@ class BernoulliRBM(
 ):
     """Bernoulli restricted Boltzmann machine whose `score` is a log-likelihood.
 
-    Takes the place of `sklearn.neural_network.BernoulliRBM`: the same parameters, attributes and
+    Replaces `sklearn.neural_network.BernoulliRBM`, with the same parameters, attributes and
     training by persistent contrastive divergence (Tieleman 2008). Binary units v and h have the
     joint density exp(c @ v + b @ h + h @ W @ v) / Z with W = `components_`, c =
     `intercept_visible_`, b = `intercept_hidden_`.
@@ -67,51 +67,51 @@ class BernoulliRBM(
     n_iter : int, default=10
         Passes over the data.
     verbose : int, default=0
-        Whether to say, after every pass, the mean `pseudo_log_likelihood` of some evenly spaced
-        rows and how long the remaining passes may take, and how far the estimation of log Z is; see
-        `AIS`.
+        Whether to report, after a pass but at most once a second, the mean `pseudo_log_likelihood`
+        of some evenly spaced rows and the time left, and the progress of the estimation of log Z;
+        see `AIS`.
     random_state : int, RandomState or None, default=None
-        Weights, chains and the estimate of log Z depend on it alone.
+        Seed of the weights, the chains and the estimate of log Z.
     partition_estimator : PartitionEstimator or None, default=None
         How log Z is estimated. None is `Exact` where the smaller layer has at most 20 units, else
-        `ParallelTempering`. A `random_state` or `n_jobs` that it leaves at None are taken from the
-        model.
+        `ParallelTempering`. If its `random_state` or `n_jobs` is None, that of the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
-        What `score` and `score_samples` do when log Z is not trusted, and with rows that hold other
-        values than 0 and 1: return the number with a ConvergenceWarning, return NaN and log why
-        (logger "sklpf"), or raise RuntimeError.
+        What `score` and `score_samples` do when log Z can't be trusted, and with rows that hold
+        other values than 0 and 1: return the number with a ConvergenceWarning, return NaN and log
+        why (logger "sklpf"), or raise RuntimeError.
     n_jobs : int or None, default=None
         For the estimation of log Z, in threads unless ``joblib.parallel_config`` says otherwise.
     average : bool or int, default=False
         Whether `components_` and the intercepts are averages over the updates of training (Polyak &
-        Juditsky 1992), whose log-likelihood scatters far less from pass to pass and from seed to
-        seed than that of the last weights. With True the k-th update counts in proportion to k **
-        2, with an int greater than 1 all updates count alike once so many rows have been seen.
+        Juditsky 1992). Their log-likelihood varies far less between passes and between seeds than
+        that of the last weights. With True the k-th update has a weight proportional to k ** 2.
+        With an int greater than 1 all updates have equal weights, once that many rows have been
+        seen.
     learning_rate_schedule : {"constant", "linear"}, default="constant"
         "linear" lowers the learning rate with every update, to 0 after `n_iter` passes.
     n_chains : int or None, default=None
         Persistent chains. None takes `batch_size`, and weights them as scikit-learn does: in a
-        batch of fewer rows they count for more than these.
+        batch with fewer rows they have more weight than the rows.
     weight_decay : float, default=0.0
         Strength of an L2 penalty, per row of data, on the weights but not on the biases: every
         update multiplies them by 1 - learning_rate * weight_decay.
     early_stopping : bool, default=False
-        Whether to set rows aside, score them after every pass, end training when their score no
-        longer improves, and keep the weights of the best pass. They must be rows of 0 and 1. It
-        implies ``track_log_partition="particles"``.
+        Whether to hold out rows, score them after every pass, end training when this score no
+        longer improves, and keep the weights of the best pass. All rows must be of 0 and 1. Implies
+        ``track_log_partition="particles"``.
     validation_fraction : float, default=0.1
-        Share of the rows that `early_stopping` sets aside.
+        Share of the rows that `early_stopping` holds out.
     n_iter_no_change : int, default=5
         Passes in a row without an improvement after which `early_stopping` ends training.
     tol : float, default=1e-4
-        Minimum improvement of the mean log-likelihood per pass, in nats. A pass is one without an
-        improvement if its score, plus the standard error of its difference to the best score, does
-        not exceed that by `tol`.
+        Minimum improvement of the mean log-likelihood per pass, in nats. A pass improves it if its
+        score, plus the standard error of the difference from the best score, exceeds the best score
+        by `tol`.
     track_log_partition : {False, "particles", "rts"}, default=False
         Whether to estimate log Z after every pass of `fit` and after every `partial_fit`, which
-        changes no other number. "particles" weights and moves particles along from pass to pass,
-        with an error bar, and checks them by full estimates; "rts" carries tempered chains along
-        (Carlson et al. 2016, equation 24), without an error bar.
+        changes no other number. "particles" reweights and moves particles from pass to pass, with
+        an error bar, and checks them by full estimates. "rts" continues tempered chains (Carlson et
+        al. 2016, equation 24), without an error bar.
 
     Attributes
     ----------
@@ -130,20 +130,21 @@ class BernoulliRBM(
         The fitted estimator of log Z, its ``result_`` without samples; exists once log Z has been
         estimated.
     log_partition_curve_, log_partition_std_errors_ : ndarray of shape (n_passes,)
-        log Z in nats after every pass and its standard error (NaN of "rts", inf where it could not
-        be followed); exist if log Z was tracked. `partial_fit` goes on with the curve, one entry a
-        call. With `early_stopping` the curve goes on beyond the pass whose weights were kept.
+        log Z in nats after every pass and its standard error (NaN with "rts", inf where the
+        particles could not follow the weights); exist if log Z was tracked. `partial_fit` continues
+        the curve, one entry a call. With `early_stopping` the curve extends beyond the pass whose
+        weights were kept.
     validation_scores_, validation_score_std_errors_ : ndarray of shape (n_passes,)
-        Mean log-likelihood in nats of the rows set aside by `early_stopping` after every pass, and
-        its error from that of log Z.
+        Mean log-likelihood in nats of the rows held out by `early_stopping`, after every pass, and
+        its error due to log Z.
     best_iteration_ : int
         The pass (from 1) with the highest of these scores, whose weights were kept; the last one if
         log Z is not known after any.
     log_likelihood_scatter_ : float
         Standard deviation in nats of the log-likelihood per row around its trend over the last five
-        passes of `fit`, an estimate from some training rows and from the chains. NaN with fewer
-        than three passes. Where it is large, another number of passes, or another seed, would give
-        another score: see `average`.
+        passes of `fit`, estimated from some training rows and from the chains. NaN with fewer than
+        three passes. If it is large, another number of passes, or another seed, would give another
+        score: see `average`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
