@@ -29,21 +29,24 @@ _DIFFERENCE = 1e-2  # steps of numerical derivatives, in standard deviations
 # of ellipsoids
 _MOST_REGIONS = 20
 _MOST_TRIED = 40
-_QUANTILE = 0.95  # of a Gaussian's mass, within an ellipsoid
+QUANTILE = 0.95  # of a Gaussian's mass, within an ellipsoid
 _N_GROUPS = 10
 _N_DRAWS = 100  # in each group
 _ROUNDING = 1e-7  # of curvatures along principal axes, where conditional variances are one
-_LARGEST_CURVATURE = 1e100  # in units of widths; eigenvalues of much larger ones are not found
+LARGEST_CURVATURE = 1e100  # in units of widths; eigenvalues of much larger ones are not found
 _SMALLEST_CURVATURE = 1e-12  # as a share of the largest, so that a root can be computed
-_NO_CURVATURE = 0.02  # which stands for those that are less, or negative
+NO_CURVATURE = 0.02  # which stands for those that are less, or negative
 _NEAR_A_SIDE = 0.05  # widths
 
 
 class Ends(NamedTuple):
-    """Where climbs ended: points (n, d) and their log densities (n,), in nats."""
+    """Where climbs ended: points (n, d) and their log densities (n,), in nats; and where all were
+    on the way, points (m, d).
+    """
 
     position: Array
     log_density: Array
+    passed: Array
 
 
 @np.errstate(all="ignore")  # far out anything may happen
@@ -81,7 +84,9 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
     is_new = np.ones(len(position), bool)  # no step was made yet
     length = np.ones(len(position))
 
-    done = Ends(np.empty((0, d)), np.empty(0))
+    passed = [position]
+    arrived_at = [position[:0]]
+    heights = [value[:0]]
     for _ in range(_MOST_ITERATIONS):
         if not len(position):
             break
@@ -96,10 +101,8 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
 
         stops = (rise < _CONVERGED) | (length * np.minimum(norm, longest) < _SHORTEST)
         arrived = stops & (rise < _NEARLY)
-        done = Ends(
-            np.concatenate([done.position, position[arrived]]),
-            np.concatenate([done.log_density, value[arrived]]),
-        )
+        arrived_at.append(position[arrived])
+        heights.append(value[arrived])
         goes_on = ~stops
         position, value, gradient = position[goes_on], value[goes_on], gradient[goes_on]
         inverse, length, is_new = inverse[goes_on], length[goes_on], is_new[goes_on]
@@ -117,6 +120,7 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
 
         bend = gradient - new_gradient
         inverse[accept] = _updated(inverse[accept], step[accept], bend[accept], is_new[accept])
+        passed.append(proposal[accept])
         position = np.where(accept[:, np.newaxis], proposal, position)
         value = np.where(accept, new_value, value)
         gradient = np.where(accept[:, np.newaxis], new_gradient, gradient)
@@ -124,11 +128,13 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
         is_new &= ~accept
     else:
         near = rise < _NEARLY
-        done = Ends(
-            np.concatenate([done.position, position[near]]),
-            np.concatenate([done.log_density, value[near]]),
-        )
-    return Ends(done.position * scale, done.log_density)
+        arrived_at.append(position[near])
+        heights.append(value[near])
+    return Ends(
+        np.concatenate(arrived_at) * scale,
+        np.concatenate(heights),
+        np.concatenate(passed) * scale,
+    )
 
 
 def _updated(inverse: Array, step: Array, bend: Array, is_new: NDArray[np.bool_]) -> Array:
@@ -181,7 +187,7 @@ def distinct_regions(
         Of random numbers.
     """
     d = len(scale)
-    radius = float(np.sqrt(chi2.ppf(_QUANTILE, d)))
+    radius = float(np.sqrt(chi2.ppf(QUANTILE, d)))
     position = ends.position
     heights = ends.log_density
     centres: list[Array] = []
@@ -197,7 +203,7 @@ def distinct_regions(
         if _rise(slopes, centre, factor, sides) < _NEARLY:
             centres.append(centre)
             factors.append(factor)
-            log_masses.append(_log_masses(log_density, centre, factor, sides, radius, bounds, rng))
+            log_masses.append(log_masses_of(log_density, centre, factor, sides, radius, bounds, rng))
             apart = np.linalg.norm((position - centre) @ factor.T, axis=1) > radius
         apart[chosen] = False
         position = position[apart]
@@ -215,7 +221,7 @@ def _rise(slopes, centre, factor, sides) -> float:
     return float(np.sum(np.linalg.solve(factor.T, np.where(sides == 0, slope, 0.0)) ** 2) / 2)
 
 
-def _log_masses(log_density, centre, factor, sides, radius, bounds, rng) -> Array:
+def log_masses_of(log_density, centre, factor, sides, radius, bounds, rng) -> Array:
     """Logs of ten independent estimates of the integral of f over an ellipsoid, (10,).
 
     Draws are from the Gaussian of the precision factor' factor, kept to the ellipsoid: their
@@ -252,7 +258,7 @@ def _root_of_precision(log_density, slopes, centre, scale, bounds) -> tuple[Arra
     """
     d = len(centre)
     low, high = np.full((2, d), [[-np.inf], [np.inf]]) if bounds is None else bounds
-    widths = _widths(log_density, centre, scale, low, high)
+    widths = widths_around(log_density, centre, scale, low, high)
     sides = np.where(centre - low < _NEAR_A_SIDE * widths, 1.0, 0.0)
     sides = np.where(high - centre < _NEAR_A_SIDE * widths, -1.0, sides)
     free = np.flatnonzero(sides == 0)
@@ -269,19 +275,31 @@ def _root_of_precision(log_density, slopes, centre, scale, bounds) -> tuple[Arra
         found = (below - above) / (2 * steps[:, np.newaxis])
         found *= np.outer(widths[free], widths[free])
         found = found / 2 + found.T / 2
-        if np.all(np.abs(found) < _LARGEST_CURVATURE):
+        if np.all(np.abs(found) < LARGEST_CURVATURE):
             curvature = found
     values, axes = np.linalg.eigh(curvature)
-    values = np.where(values > _ROUNDING, values, _NO_CURVATURE)
-    # Where a climb has ended on a slope the largest may be 1e16 times the smallest.
-    values = np.maximum(values, _SMALLEST_CURVATURE * values.max(initial=0.0))
+    values = np.where(values > _ROUNDING, values, NO_CURVATURE)
     precision = np.diag(1 / (2 * widths) ** 2)
-    precision[np.ix_(free, free)] = (axes * values) @ axes.T / np.outer(widths[free], widths[free])
+    units = np.outer(widths[free], widths[free])
+    precision[np.ix_(free, free)] = composed(values, axes) / units
+    return cholesky_root(precision), sides
+
+
+def composed(values: Array, axes: Array) -> Array:
+    """The matrix of eigenvalues and axes, of which a root can be computed: where a climb has ended
+    on a slope the largest value may be 1e16 times the smallest.
+    """
+    values = np.maximum(values, _SMALLEST_CURVATURE * values.max(initial=0.0))
+    return (axes * values) @ axes.T
+
+
+def cholesky_root(precision: Array) -> Array:
+    """An upper triangular R (d, d) whose R'R is the precision."""
     unit = np.sqrt(np.diag(precision))
-    return np.linalg.cholesky(precision / np.outer(unit, unit)).T * unit, sides
+    return np.linalg.cholesky(precision / np.outer(unit, unit)).T * unit
 
 
-def _widths(log_density, centre, scale, low, high) -> Array:
+def widths_around(log_density, centre, scale, low, high) -> Array:
     """Distances (d,) along every coordinate at which f is half a nat lower than at a mode, within
     the box; at its side in the one direction that there is.
     """

@@ -33,6 +33,7 @@ from sklpf.paths._climbs import (
 from sklpf.paths._elliptical import Gaussian
 from sklpf.paths._mixture import Mixture
 from sklpf.paths._regions import Regions
+from sklpf.paths._slopes import regions_on_slopes
 
 _N_CHECKED = 5  # base draws at which a gradient is compared with differences
 _TOLERANCE = 1e-4  # relative
@@ -279,7 +280,8 @@ class GeometricPath(PointsPath):
         grad = None if self.grad is None else self._target_gradient
         log_density, slopes = functions_for_climbs(self.raw_log_density, grad, value_and_grad)
 
-        ends = Ends(np.empty((0, self.n_dimensions)), np.empty(0))
+        nowhere = np.empty((0, self.n_dimensions))
+        ends = Ends(nowhere, np.empty(0), nowhere)
         if self.base.normalised:
             ends = climb(slopes, self._starts_of_climbs(rng), scale, self.bounds)
         if len(ends.position):
@@ -288,6 +290,9 @@ class GeometricPath(PointsPath):
             more = climb(slopes, starts, scale, self.bounds)
             ends = Ends(*map(np.concatenate, zip(ends, more)))
         found = distinct_regions(log_density, slopes, ends, scale, self.bounds, rng)
+        found = regions_on_slopes(
+            log_density, slopes, ends.passed, found, scale, self.bounds, rng
+        )
         return self._of_draws(found)
 
     @property
