@@ -15,6 +15,7 @@ from sklpf.partition._hull import Hull
 from sklpf.paths import GeometricPath
 from sklpf.paths._base import concatenate
 from sklpf.readings import PartitionResult
+from sklpf.readings._alarms import rounding_alarms
 from sklpf.readings._diagnostics import Diagnostic
 
 
@@ -86,12 +87,13 @@ class AdaptiveRejection(PartitionEstimator):
                     "raise tol",
                 ),
             )
+        log_partition = (low + high) / 2
         return PartitionResult(
             method="AdaptiveRejection",
-            log_partition=(low + high) / 2,
+            log_partition=log_partition,
             std_error=(high - low) / 2,
             statement="enclosed",
-            alarms=alarms,
+            alarms=(*alarms, *rounding_alarms(log_partition)),
             diagnostics={"n_evaluations": n},
         )
 

@@ -123,7 +123,7 @@ def _result(log_partition, rounding=0.0, **diagnostics):
         log_partition=log_partition,
         std_error=0.0,
         statement="exact",
-        alarms=rounding_alarms(max(rounding, float(np.spacing(abs(log_partition))))),
+        alarms=rounding_alarms(log_partition, rounding),
         diagnostics=diagnostics,
     )
 

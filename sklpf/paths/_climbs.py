@@ -29,9 +29,11 @@ _DIFFERENCE = 1e-2  # steps of numerical derivatives, in standard deviations
 # of ellipsoids
 _MOST_REGIONS = 20
 _MOST_TRIED = 40
-QUANTILE = 0.95  # of a Gaussian's mass, within an ellipsoid
+_QUANTILE = 0.95  # of a Gaussian's mass, within an ellipsoid
 _N_GROUPS = 10
 _N_DRAWS = 100  # in each group
+_N_CELLS = 200  # along a slope
+_FEWEST_EFFECTIVE = 100  # draws on a slope
 _ROUNDING = 1e-7  # of curvatures along principal axes, where conditional variances are one
 LARGEST_CURVATURE = 1e100  # in units of widths; eigenvalues of much larger ones are not found
 _SMALLEST_CURVATURE = 1e-12  # as a share of the largest, so that a root can be computed
@@ -99,10 +101,10 @@ def climb(slopes: Slopes, starts: Array, scale: Array, bounds: Array | None) -> 
         longest = np.where(is_new, 1.0, _LONGEST * np.sqrt(d))
         direction *= np.minimum(1.0, longest / np.maximum(norm, 1e-300))[:, np.newaxis]
 
+        # The second is where f has a kink or jumps, or where its rise is lost in rounding.
         stops = (rise < _CONVERGED) | (length * np.minimum(norm, longest) < _SHORTEST)
-        arrived = stops & (rise < _NEARLY)
-        arrived_at.append(position[arrived])
-        heights.append(value[arrived])
+        arrived_at.append(position[stops])
+        heights.append(value[stops])
         goes_on = ~stops
         position, value, gradient = position[goes_on], value[goes_on], gradient[goes_on]
         inverse, length, is_new = inverse[goes_on], length[goes_on], is_new[goes_on]
@@ -158,20 +160,49 @@ def _updated(inverse: Array, step: Array, bend: Array, is_new: NDArray[np.bool_]
     return np.where(concave[:, np.newaxis, np.newaxis], updated, 2 * inverse)
 
 
+class Ellipsoid(NamedTuple):
+    """Points x with ``|factor @ (x - centre)|`` at most a radius, and what log f is like there.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (d,)
+    factor : ndarray of shape (d, d)
+        Upper triangular root of a precision.
+    sides : ndarray of shape (d,)
+        1 where the centre is at the lower side of the box, -1 at the upper, else 0.
+    slope : ndarray of shape (d,)
+        Gradient of log f by ``factor @ (x - centre)``, of a length below 1: 0 at a mode.
+    """
+
+    centre: Array
+    factor: Array
+    sides: Array
+    slope: Array
+
+    def contain(self, points: Array) -> NDArray[np.bool_]:
+        """Return which points (n, d) lie in it."""
+        distances = np.linalg.norm((points - self.centre) @ self.factor.T, axis=1)
+        return distances <= radius_of(len(self.centre))
+
+
+def radius_of(d: int) -> float:
+    """The radius of ellipsoids in d dimensions."""
+    return float(np.sqrt(chi2.ppf(_QUANTILE, d)))
+
+
 @np.errstate(all="ignore")
-def distinct_regions(
+def ellipsoids_at_modes(
     log_density: LogDensity,
     slopes: Slopes,
     ends: Ends,
     scale: Array,
     bounds: Array | None,
     rng: np.random.Generator,
-) -> Regions:
-    """Return ellipsoids around the modes where climbs have ended, with their masses.
+) -> list[Ellipsoid]:
+    """Return ellipsoids around the modes where climbs have ended.
 
     The highest is taken, one where any climb has ended, the highest of the rest and so on; all ends
     within an ellipsoid count as one. Those from which a Newton step would still rise are left out.
-    Masses are unbiased around any centre.
 
     Parameters
     ----------
@@ -186,32 +217,23 @@ def distinct_regions(
     rng : Generator
         Of random numbers.
     """
-    d = len(scale)
-    radius = float(np.sqrt(chi2.ppf(QUANTILE, d)))
     position = ends.position
     heights = ends.log_density
-    centres: list[Array] = []
-    factors = []
-    log_masses = []
+    found: list[Ellipsoid] = []
     for i in range(_MOST_TRIED):
-        if not len(position) or len(centres) == _MOST_REGIONS:
+        if not len(position) or len(found) == _MOST_REGIONS:
             break
         chosen = int(heights.argmax()) if i % 2 == 0 else int(rng.integers(len(position)))
         centre = position[chosen]
         factor, sides = _root_of_precision(log_density, slopes, centre, scale, bounds)
         apart = np.ones(len(position), bool)
         if _rise(slopes, centre, factor, sides) < _NEARLY:
-            centres.append(centre)
-            factors.append(factor)
-            log_masses.append(log_masses_of(log_density, centre, factor, sides, radius, bounds, rng))
-            apart = np.linalg.norm((position - centre) @ factor.T, axis=1) > radius
+            found.append(Ellipsoid(centre, factor, sides, np.zeros(len(scale))))
+            apart = ~found[-1].contain(position)
         apart[chosen] = False
         position = position[apart]
         heights = heights[apart]
-    if not centres:
-        return Regions(np.empty((0, d)), np.empty(0), np.empty((0, _N_GROUPS)))
-    radii = np.full(len(centres), radius)
-    return Regions(np.array(centres), radii, np.array(log_masses), np.array(factors))
+    return found
 
 
 def _rise(slopes, centre, factor, sides) -> float:
@@ -221,32 +243,89 @@ def _rise(slopes, centre, factor, sides) -> float:
     return float(np.sum(np.linalg.solve(factor.T, np.where(sides == 0, slope, 0.0)) ** 2) / 2)
 
 
-def log_masses_of(log_density, centre, factor, sides, radius, bounds, rng) -> Array:
-    """Logs of ten independent estimates of the integral of f over an ellipsoid, (10,).
+@np.errstate(all="ignore")
+def regions_of(
+    log_density: LogDensity,
+    ellipsoids: list[Ellipsoid],
+    d: int,
+    bounds: Array | None,
+    rng: np.random.Generator,
+) -> Regions:
+    """Return ellipsoids in d dimensions with their masses, which are unbiased around any centre.
 
-    Draws are from the Gaussian of the precision factor' factor, kept to the ellipsoid: their
-    distances from the centre are drawn by quantiles. Coordinates at sides of the box are reflected.
+    Those on slopes are left out where few draws have nearly all the weight.
     """
-    d = len(centre)
+    if not ellipsoids:
+        return Regions(np.empty((0, d)), np.empty(0), np.empty((0, _N_GROUPS)))
+    regions = Regions(
+        np.array([each.centre for each in ellipsoids]),
+        np.full(len(ellipsoids), radius_of(d)),
+        np.empty((len(ellipsoids), _N_GROUPS)),
+        np.array([each.factor for each in ellipsoids]),
+    )
+    known = np.ones(len(ellipsoids), bool)
+    for r, each in enumerate(ellipsoids):
+        points, log_proposal = _draws_within(each, rng)
+        log_weights = log_density(points) - log_proposal
+        if bounds is not None:
+            outside = np.any((points < bounds[0]) | (points > bounds[1]), axis=1)
+            log_weights[outside] = -np.inf
+        log_weights[~regions.contain(points)[:, r]] = -np.inf
+        highest = log_weights.max()
+        if highest == -np.inf:
+            regions.log_masses[r] = -np.inf
+            continue
+        weights = np.exp(log_weights - highest).reshape(_N_GROUPS, _N_DRAWS)
+        regions.log_masses[r] = highest + np.log(weights.mean(axis=1))
+        effective = weights.sum() ** 2 / np.sum(weights**2)
+        known[r] = not each.slope.any() or effective > _FEWEST_EFFECTIVE
+    return regions.take(np.flatnonzero(known).tolist())
+
+
+def _draws_within(ellipsoid: Ellipsoid, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Points (n, d) in an ellipsoid, of the Gaussian whose log density has its slope at the centre
+    and minus its precision for a Hessian, less the slope's own square; and their log densities.
+
+    Coordinates at sides of the box are reflected.
+    """
+    d = len(ellipsoid.centre)
     n = _N_GROUPS * _N_DRAWS
-    inside = chi2.cdf(radius**2, d)
+    radius = radius_of(d)
+    steepness = np.linalg.norm(ellipsoid.slope)
+    if steepness > 0:
+        along, log_along = _draw_along(steepness, radius, d, n, rng)
+    else:
+        along = np.zeros(n)
+        log_along = np.zeros(n)
+    across = d - 1 if steepness > 0 else d
     z = rng.standard_normal((n, d))
-    z /= np.linalg.norm(z, axis=1, keepdims=True)
-    squares = chi2.ppf(inside * rng.random(n), d)
-    moves = np.linalg.solve(factor, (np.sqrt(squares)[:, np.newaxis] * z).T).T
-    moves = np.where(sides != 0, sides * np.abs(moves), moves)
-    points = centre + moves
-    log_norm = np.log(np.abs(np.diag(factor))).sum() - d / 2 * np.log(2 * np.pi)
-    log_norm += np.sum(sides != 0) * np.log(2) - np.log(inside)
-    log_weights = log_density(points) - (log_norm - squares / 2)
-    if bounds is not None:
-        outside = np.any((points < bounds[0]) | (points > bounds[1]), axis=1)
-        log_weights[outside] = -np.inf
-    log_weights = log_weights.reshape(_N_GROUPS, _N_DRAWS)
-    highest = log_weights.max()
-    if highest == -np.inf:
-        return np.full(_N_GROUPS, -np.inf)
-    return highest + np.log(np.mean(np.exp(log_weights - highest), axis=1))
+    unit = ellipsoid.slope / max(steepness, 1e-300)
+    z -= np.outer(z @ unit, unit)
+    z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-300)
+    within = radius**2 - along**2
+    inside = chi2.cdf(within, across) if across else np.ones(n)
+    squares = chi2.ppf(inside * rng.random(n), across) if across else np.zeros(n)
+    whitened = np.sqrt(squares)[:, np.newaxis] * z + np.outer(along, unit)
+    moves = np.linalg.solve(ellipsoid.factor, whitened.T).T
+    moves = np.where(ellipsoid.sides != 0, ellipsoid.sides * np.abs(moves), moves)
+    log_proposal = np.log(np.abs(np.diag(ellipsoid.factor))).sum() + log_along
+    log_proposal += -across / 2 * np.log(2 * np.pi) - squares / 2 - np.log(inside)
+    log_proposal += np.sum(ellipsoid.sides != 0) * np.log(2)
+    return ellipsoid.centre + moves, log_proposal
+
+
+def _draw_along(steepness, radius, d, n, rng) -> tuple[Array, Array]:
+    """Distances (n,) along a slope within a ball, and their log densities, constant in cells."""
+    edges = np.linspace(-radius, radius, _N_CELLS + 1)
+    middles = (edges[1:] + edges[:-1]) / 2
+    log_masses = steepness * middles - (1 - steepness**2) * middles**2 / 2
+    if d > 1:
+        log_masses += chi2.logcdf(radius**2 - middles**2, d - 1)
+    masses = np.exp(log_masses - log_masses.max())
+    masses /= masses.sum()
+    cells = rng.choice(_N_CELLS, size=n, p=masses)
+    width = edges[1] - edges[0]
+    return edges[cells] + width * rng.random(n), np.log(masses[cells] / width)
 
 
 def _root_of_precision(log_density, slopes, centre, scale, bounds) -> tuple[Array, Array]:
@@ -306,6 +385,8 @@ def widths_around(log_density, centre, scale, low, high) -> Array:
     top = log_density(centre[np.newaxis])[0]
     widest = np.minimum(high - low, 1e6 * scale)
     widths = np.minimum(scale, widest)
+    inner = np.zeros_like(widths)  # within which f falls by less, outside by more
+    outer = np.full_like(widths, np.inf)
     for _ in range(30):
         up = np.minimum(widths, high - centre)
         down = np.minimum(widths, centre - low)
@@ -318,9 +399,16 @@ def widths_around(log_density, centre, scale, low, high) -> Array:
         drop = drops.sum(axis=0) / np.maximum(counted.sum(axis=0), 1)
         ratios = np.sqrt(0.5 / np.clip(drop, 1e-300, 1e300))
         settled = ((ratios > 0.5) & (ratios < 2)) | ((widths >= widest) & (ratios > 1))
+        # Where f jumps no step of Newton's method settles.
+        inner = np.where(ratios > 1, np.maximum(inner, widths), inner)
+        outer = np.where(ratios < 1, np.minimum(outer, widths), outer)
+        settled |= outer < 2 * inner
         if settled.all():
             break
-        widths = np.where(settled, widths, widths * np.clip(ratios, 0.01, 100))
+        steps = widths * np.clip(ratios, 0.01, 100)
+        within = (steps > inner) & (steps < outer)
+        steps = np.where(within, steps, np.sqrt(inner * np.minimum(outer, widest)))
+        widths = np.where(settled, widths, steps)
         widths = np.clip(widths, 1e-12 * scale, widest)
     return np.clip(widths, 1e-12 * scale, widest)
 

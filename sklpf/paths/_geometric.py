@@ -25,15 +25,16 @@ from sklpf.paths._capabilities import DataRows, has
 from sklpf.paths._climbs import (
     Ends,
     climb,
-    distinct_regions,
+    ellipsoids_at_modes,
     functions_for_climbs,
     mirrored,
+    regions_of,
     starts_of_climbs,
 )
 from sklpf.paths._elliptical import Gaussian
 from sklpf.paths._mixture import Mixture
 from sklpf.paths._regions import Regions
-from sklpf.paths._slopes import regions_on_slopes
+from sklpf.paths._slopes import ellipsoids_on_slopes
 
 _N_CHECKED = 5  # base draws at which a gradient is compared with differences
 _TOLERANCE = 1e-4  # relative
@@ -45,6 +46,9 @@ _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
 # of climbs
 _MOST_STARTS = 2000
 _FEWEST_STARTS = 16
+_N_HIGHEST = 16
+_SCREENING_WORK = int(2e6)  # coordinates of draws
+_MOST_SCREENED = 20_000
 # of Gaussians at regions that were missed
 _WIDER = 1.5  # in variance
 _LEAST_SHARE = 0.01
@@ -283,17 +287,17 @@ class GeometricPath(PointsPath):
         nowhere = np.empty((0, self.n_dimensions))
         ends = Ends(nowhere, np.empty(0), nowhere)
         if self.base.normalised:
-            ends = climb(slopes, self._starts_of_climbs(rng), scale, self.bounds)
+            starts = [self._starts_of_climbs(rng), self._highest_of_draws(log_density, rng)]
+            ends = climb(slopes, np.concatenate(starts), scale, self.bounds)
         if len(ends.position):
             highest = ends.position[ends.log_density.argmax()]
             starts = mirrored(highest, self._n_climbs, rng)
             more = climb(slopes, starts, scale, self.bounds)
             ends = Ends(*map(np.concatenate, zip(ends, more)))
-        found = distinct_regions(log_density, slopes, ends, scale, self.bounds, rng)
-        found = regions_on_slopes(
-            log_density, slopes, ends.passed, found, scale, self.bounds, rng
-        )
-        return self._of_draws(found)
+        arguments = scale, self.bounds, rng
+        found = ellipsoids_at_modes(log_density, slopes, ends, *arguments)
+        found += ellipsoids_on_slopes(log_density, slopes, ends.passed, found, *arguments)
+        return self._of_draws(regions_of(log_density, found, len(scale), self.bounds, rng))
 
     @property
     def with_regions(self) -> Callable[[Regions], GeometricPath]:
@@ -342,6 +346,13 @@ class GeometricPath(PointsPath):
         """Points (n, d) to climb from."""
         draws = np.asarray(self.base.sample(self._n_climbs, rng), dtype=np.float64)
         return starts_of_climbs(draws, np.asarray(self.base.center), self.bounds, rng)
+
+    def _highest_of_draws(self, log_density, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Points (n, d): of many draws of the base those where the target is highest above it."""
+        n = min(_MOST_SCREENED, _SCREENING_WORK // self.n_dimensions)
+        draws = np.asarray(self.base.sample(n, rng), dtype=np.float64)
+        gain = log_density(draws) - self.base.log_density(draws)
+        return draws[np.argsort(gain)[-_N_HIGHEST:]]
 
     def _of_draws(self, regions: Regions) -> Regions:
         """Regions in the coordinates of a run's draws, which are rows where the path has them."""

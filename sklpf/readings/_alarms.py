@@ -102,12 +102,16 @@ def single_state_alarms(draws: Draws | None, std_error: float) -> list[Alarm]:
     return [Alarm("single-state", seen, "raise n_chains or n_particles")]
 
 
-def rounding_alarms(rounding: float) -> tuple[Alarm, ...]:
-    """An alarm if log f is rounded by so many nats."""
+def rounding_alarms(log_partition: float, rounding: float = 0.0) -> tuple[Alarm, ...]:
+    """An alarm if log f is rounded by too many nats: by as many as its path says, and at least by
+    as many as a number of the size of log Z.
+    """
+    if np.isfinite(log_partition):
+        rounding = max(rounding, float(np.spacing(abs(log_partition))))
     if rounding <= _MOST_ROUNDING:
         return ()
-    seen = f"the model's parameters are so large that log_f is rounded by {rounding:.2g} nats"
-    return (Alarm("rounding", seen, "rescale them"),)
+    seen = f"parameters or a constant are so large that log_f is rounded by {rounding:.2g} nats"
+    return (Alarm("rounding", seen, "rescale them, or take the constant off"),)
 
 
 def tol_alarms(std_error: float, tol: float | None, remedy: str, but: str = "") -> list[Alarm]:

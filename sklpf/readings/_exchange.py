@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklpf._utils.alarm import Alarm
 from sklpf.readings._alarms import halves_alarms, modes_alarms, tol_alarms
 from sklpf.readings._diagnostics import round_diagnostics
-from sklpf.readings._levels import first_pair
+from sklpf.readings._levels import between_by_slope, first_pair
 from sklpf.readings._reading import Curve, Reading, conclude
 from sklpf.reweighting import bar_ratios, neighbour_overlap, stepping_stones
 from sklpf.runs import ExchangeRun
@@ -36,7 +36,8 @@ def read_exchange(run: ExchangeRun) -> Reading:
     std_error = max(own_error, _typical_error(run, own_error))
 
     drift, direction = differences(run, ratios)
-    between = between_groups(run.summaries[:, 0], run.summaries[:, 1], run.n_scans)
+    by_place = between_groups(run.summaries[:, 0], run.summaries[:, 1], run.n_scans)
+    between = max(by_place, between_by_slope(run.level_sums))
     diagnostics = {
         "curve_std_error": errors,
         "rejection": run.rejection,

@@ -7,11 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklpf.readings._reading import Curve
 from sklpf.reweighting import bar_ratios, level_process, mbar
 from sklpf.runs import ContinuousRun, LevelRun
 from sklpf.runs._samples import Samples
+from sklpf.uncertainty import between_groups
 
 
 def check_run(run: Any) -> None:
@@ -79,6 +81,17 @@ def first_pair(run: LevelRun) -> int:
     """
     unseen = run.has_walls and not run.slopes.shape[-1]
     return int(unseen or np.any(run.level_sums[:, :, 0, 1] == -np.inf))
+
+
+def between_by_slope(level_sums: NDArray[np.float64]) -> float:
+    """Share of the variance of U at the target that lies between groups, by sums (2, G, K, 4).
+
+    It tells apart modes at nearly the same place of which one is much higher and narrower.
+    """
+    n, sums, squares, _ = level_sums[:, :, -1].sum(axis=0).T
+    if not (n.all() and np.isfinite(squares).all()):
+        return 0.0
+    return between_groups(sums[:, np.newaxis], squares[:, np.newaxis], n)
 
 
 def kept_samples(run: LevelRun) -> Samples:

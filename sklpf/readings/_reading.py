@@ -149,17 +149,14 @@ def conclude(
     alarms = [*alarms, *single_state_alarms(run.draws, std_error)]
     bounded = bound_alarms(run.bound, log_partition, std_error, diagnostics)
     missed = region_alarms(run.regions, run.draws, log_partition, std_error, diagnostics)
+    rounded = rounding_alarms(log_partition, run.log_f_rounding)
     result = PartitionResult(
         method=method,
         log_partition=log_partition,
         std_error=std_error,
         degrees_of_freedom=degrees_of_freedom,
         statement=statement,
-        alarms=tuple(
-            dict.fromkeys(
-                [*alarms, *bounded, *missed, *run.known, *rounding_alarms(run.log_f_rounding)]
-            )
-        ),
+        alarms=tuple(dict.fromkeys([*alarms, *bounded, *missed, *run.known, *rounded])),
         n_sweeps=run.n_sweeps,
         ladder=run.ladder,
         log_partition_curve=levels,

@@ -11,6 +11,7 @@ from scipy.stats import t as student_t
 
 from sklpf._utils.alarm import Alarm
 from sklpf.readings._alarms import halves_alarms, modes_alarms
+from sklpf.readings._levels import between_by_slope
 from sklpf.reweighting import (
     Pooled,
     bar_ratios,
@@ -80,9 +81,10 @@ def judge(first: NDArray, rounds: Sequence[Round], old: Pooled, rao_blackwell: b
         lambda keep: _sum_of(neighbours(keep), old.first_ratio), N_GROUPS
     )
     crossed = np.array([group.mean() for group in np.split(last.crossed, first[1:-1])])
-    between = between_target_states(
+    by_place = between_target_states(
         last.summaries, pool_groups(first, last.log_sums(True), axis=0)[:, -1]
     )
+    between = np.maximum(by_place, between_by_slope(last.level_sums))
     diagnostics = {
         "curve_std_error": with_first_error(jackknifed, pooled.first_ratio),
         "chain_std_error": chain,

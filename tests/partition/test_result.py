@@ -45,6 +45,7 @@ from sklpf import (
 from sklpf._utils.tables import decimals, from_to, short, with_error
 from sklpf.partition import Alarm, PartitionResult
 from sklpf.readings import Diagnostic
+from sklpf.testing import make_rows_problem
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
@@ -284,6 +285,66 @@ def test_every_array_of_every_estimator_has_named_dimensions(estimator, path):
     for dimension, size in data.sizes.items():
         if dimension in SIZES:
             assert size == len(result.ladder) + SIZES[dimension], dimension
+
+
+FAR = 1e16  # nats, where numbers are two apart
+
+
+class Shifted:
+    """A standard normal density and a large constant."""
+
+    def __call__(self, x):
+        return FAR - 0.5 * np.sum(x**2, axis=1)
+
+
+def far_path():
+    path = GeometricPath(Shifted(), grad=lambda x: -x, base=Gaussian([0.0], 2.0))
+    path.sample_target = lambda n, stream: path.at(stream.generator().standard_normal((n, 1)))
+    return path
+
+
+def rounded_path(path):
+    """A path of a model whose log f is rounded."""
+    path.__class__ = type(
+        "Rounded", (type(path),), {"log_f_rounding": 1.0, "enumeration_rounding": 1.0}
+    )
+    return path
+
+
+ROUNDED = {
+    MarkovMixture: lambda: rounded_path(RBM.path()),
+    RAISE: lambda: rounded_path(RBM.path()),
+    Exact: lambda: rounded_path(RBM.path()),
+    LeftToRight: lambda: rounded_path(TOPICS.path(np.arange(6).reshape(1, 6)).row(0)),
+}
+ALL = [*ESTIMATORS, *(estimator for estimator, _ in ELSEWHERE.values()), sklpf.BridgeSampling()]
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=lambda given: type(given).__name__)
+@may_not_converge()
+def test_every_estimator_says_that_log_f_is_rounded(estimator):
+    path = ROUNDED.get(type(estimator), far_path)()
+    options = {}
+    if isinstance(estimator, RejectionSampling):
+        estimator = clone(estimator).set_params(log_bound=FAR + 2)
+    if isinstance(estimator, sklpf.BridgeSampling):
+        options["draws"] = np.random.default_rng(0).standard_normal((4, 100, 1))
+    fitted = estimator.fit(path, **options)
+    assert "rounding" in [alarm.kind for alarm in fitted.result_.alarms]
+
+
+def test_every_row_says_that_log_f_is_rounded():
+    path = make_rows_problem("gaussian", 2, 1, 0.3, base="prior").path
+
+    class Far(type(path)):
+        def ends(self, state):
+            log_base, gain = super().ends(state)
+            return log_base, gain + FAR
+
+    path.__class__ = Far
+    with may_not_converge():
+        result = HAIS(20, n_temperatures=10, random_state=0).fit(path).result_
+    assert "rounding" in [alarm.kind for alarm in result.alarms]
 
 
 def test_no_estimator_is_left_out_above():
