@@ -21,7 +21,7 @@ from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
 from sklpf._utils.warnings import warn
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._tails import tail_alarms
-from sklpf.paths import GeometricPath, Path, Rebased
+from sklpf.paths import GeometricPath, Parameters, Path, Rebased
 from sklpf.paths._capabilities import has
 from sklpf.readings import Alarm, Diagnostic, PartitionResult, Reading, read
 from sklpf.readings._reading import SAMPLERS
@@ -39,9 +39,8 @@ WALLS = 10  # the first ratio of levels
 REGIONS = 11  # regions whose mass is known
 SECOND_TRY = 12  # all of a second try, where the first one missed a region
 
-_FIRST_TRY = {
-    "first_try": Diagnostic("log Z of a first try, whose base did not cover all regions", "")
-}
+
+_LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
 
 
 class StateSampler(Protocol):
@@ -229,26 +228,44 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 run.regions, run.draws, result.log_partition, result.std_error, FOR_SECOND_TRY
             )
             if missed:
-                regions = run.regions.take([each.place for each in missed])
-                try:
-                    rebased = path.with_regions(regions)  # type: ignore[attr-defined]
-                    run, result = self._second_try(rebased, seed, result)
-                except Exception as error:  # the first number, which took as long, is kept
-                    seen = f"a second try, from a base that covers it, failed: {error}"
-                    failed = Alarm("second-try-failed", seen, "give a base that covers the target")
-                    result = replace(result, alarms=(*result.alarms, failed))
+                _progress.said(
+                    lambda: f"{in_a_line(result)}; a second try, from a base that covers it"
+                )
+                run = self._second_try(path, seed, run, result, missed)
+                result = self._read(run)
         self.run_ = run
         return result
 
-    def _second_try(self, path, seed, first) -> tuple[Run, PartitionResult]:
-        """A run from a base that covers what the first one has missed, and its result."""
-        _progress.said(lambda: f"{in_a_line(first)}; a second try, from a base that covers it")
-        run = self._run(path, stream_key(seed, SECOND_TRY)[0])
-        run = replace(run, n_sweeps=run.n_sweeps + first.n_sweeps)
-        result = self._read(run)
-        diagnostics = result.diagnostics | {"first_try": first.log_partition}
-        described = result.described | _FIRST_TRY
-        return run, replace(result, diagnostics=diagnostics, described=described)
+    def _second_try(self, path, seed, first, result, missed) -> Run:
+        """A run from a base that covers what the first one has missed, or the first one if that is
+        the better of two that can't be trusted.
+        """
+        other = "SMC" if isinstance(self, sklpf.ParallelTempering) else "ParallelTempering"
+        base = "draws of the posterior" if has(path, Parameters) else "a base that covers it"
+        remedy = f"take {other}, or give {base}"
+        try:
+            # All that hold something: what is missed may be more than what is certain to be.
+            masses = np.logaddexp.reduce(first.regions.log_masses, axis=1)
+            masses -= np.log(first.regions.log_masses.shape[1]) + result.log_partition
+            places = {each.place for each in missed} | set(np.flatnonzero(masses > _LEAST_MASS))
+            rebased = path.with_regions(first.regions.take(sorted(places)))
+            second = self._run(rebased, stream_key(seed, SECOND_TRY)[0])
+            n_sweeps = first.n_sweeps + second.n_sweeps
+            second = replace(second, first_try=result.log_partition, n_sweeps=n_sweeps)
+            again = self._read(second)
+        except Exception as error:  # the first number, which took as long, is kept
+            seen = f"a second try, from a base that covers it, failed: {error}"
+            return replace(first, known=(*first.known, Alarm("second-try-failed", seen, remedy)))
+        if again.converged:
+            return second
+
+        seen = (
+            f"a second try, from a base that covers it, gave {_number(again)}, the first one"
+            f" {_number(result)}, and neither can be trusted"
+        )
+        failed = Alarm("second-try-failed", seen, remedy)
+        kept = second if again.std_error < result.std_error else first
+        return replace(kept, known=(failed, *kept.known), n_sweeps=n_sweeps)
 
     def _as_path(self, path) -> Path:
         if isinstance(path, Path):
@@ -320,6 +337,10 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             path.probe(),
         )
         return Checkpoint(directory, fingerprint(parts, parameters, seed, versions))
+
+
+def _number(result: PartitionResult) -> str:
+    return f"{result.log_partition:.2f} +- {result.std_error:.2g}"
 
 
 def _instead(kind: type) -> str:

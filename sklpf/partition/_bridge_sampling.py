@@ -40,6 +40,7 @@ _FEWEST_SHARED = 25.0  # draws
 _HEAVY = 0.7  # Pareto shape
 _LARGE_TERM = 10.0  # times the mean: no tail matters whose terms are smaller
 _TILT = 2.0  # of the log odds of a bridge that leans
+_LEAST_APART = 0.9  # of the draws of two halves, if these share none: 1
 _LARGEST_Z = 3.29  # of a difference: 0.1 % by chance
 _MATERIAL = 0.01  # nats
 
@@ -54,11 +55,14 @@ class Bridge(NamedTuple):
     at_target, at_fitted : ndarray of shape (n_chains, n_draws)
         In nats, each chain in its order: at the half of the draws that the proposal meets, and at
         the half that it was fitted to.
+    most_effective : float
+        Effective number of the draws that the proposal meets at most, as some are repeated.
     """
 
     at_proposal: NDArray[np.float64]
     at_target: NDArray[np.float64]
     at_fitted: NDArray[np.float64]
+    most_effective: float
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -74,6 +78,8 @@ class BridgeRun(Run):
         The same draws with a proposal of another kind.
     r_hat, effective_draws : ndarray of shape (d + 1,)
         Of every coordinate, and of log f.
+    most_effective : float
+        Effective number of all draws at most, as some are repeated; infinite where none is.
     n_divergent : int or None
         Divergent transitions of the sampler; None where nobody counted.
     n_evaluations : int
@@ -84,6 +90,7 @@ class BridgeRun(Run):
     checks: tuple[Bridge, ...]
     r_hat: NDArray[np.float64]
     effective_draws: NDArray[np.float64]
+    most_effective: float
     n_divergent: int | None
     n_evaluations: int
 
@@ -262,7 +269,10 @@ class BridgeSampling(PartitionEstimator):
             bridges=bridges,
             checks=checks,
             r_hat=split_r_hat(described),
-            effective_draws=effective_draws(rank_normalised(described)),
+            effective_draws=np.minimum(
+                effective_draws(rank_normalised(described)), most_effective(points)
+            ),
+            most_effective=most_effective(points),
             n_divergent=n_divergent,
             n_evaluations=density.n_evaluations,
             draws=every.thinned(),
@@ -354,7 +364,11 @@ def _both_ways(
 
 def _bridge(fit, fitted_to: _Half, met: _Half, density, rng: np.random.Generator) -> Bridge:
     n_dimensions = met.points.shape[2]
-    n_effective = min(float(effective_draws(fitted_to.log_f)), fitted_to.log_f.size)
+    n_effective = min(
+        float(effective_draws(fitted_to.log_f)),
+        most_effective(fitted_to.points),
+        fitted_to.log_f.size,
+    )
     proposal = fit(fitted_to.points.reshape(-1, n_dimensions), n_effective, rng)
     drawn = proposal.density.sample(met.log_f.size, rng)
     at_proposal = proposal.log_weights(density, drawn, density(drawn))
@@ -364,7 +378,18 @@ def _bridge(fit, fitted_to: _Half, met: _Half, density, rng: np.random.Generator
         ).reshape(half.log_f.shape)
         for half in (met, fitted_to)
     )
-    return Bridge(at_proposal, at_target, at_fitted)
+    return Bridge(at_proposal, at_target, at_fitted, most_effective(met.points))
+
+
+def most_effective(points: NDArray[np.float64]) -> float:
+    """The effective number of draws (n_chains, n_draws, d) by how often each is repeated, which
+    shuffled ones, as of a bootstrap, don't show by their autocorrelation; infinite if none is.
+
+    A Markov chain that often stays where it is has fewer by its autocorrelation.
+    """
+    points = points.reshape(-1, points.shape[2])
+    counts = np.unique(points, axis=0, return_counts=True)[1]
+    return len(points) ** 2 / float(np.sum(counts**2.0)) if counts.max() > 1 else np.inf
 
 
 # -- reading
@@ -382,6 +407,7 @@ class _Estimate(NamedTuple):
     target_terms: NDArray[np.float64]  # (n_chains, n_draws)
     fitted_terms: NDArray[np.float64]  # the same function at the draws that the proposal knows
     n_effective: float  # of the target's terms
+    most_effective: float  # of the target's draws
     overlap: float
     n_shared: float  # effective draws where both have mass
     proposal_shape: float  # of the tails of the terms
@@ -391,14 +417,15 @@ class _Estimate(NamedTuple):
 
     @property
     def variances(self) -> _Variances:
-        return _variances(self.proposal_terms, self.target_terms)
+        return _variances(self.proposal_terms, self.target_terms, self.most_effective)
 
 
 def _bridge_estimate(bridge: Bridge, tilt: float = 0.0) -> _Estimate:
     """The optimal bridge, or one that leans towards either side by a tilt of the log odds."""
     at_proposal = bridge.at_proposal
     at_target = bridge.at_target.ravel()
-    n_target = min(float(effective_draws(bridge.at_target)), at_target.size)
+    most = bridge.most_effective
+    n_target = min(float(effective_draws(bridge.at_target)), most, at_target.size)
     log_odds = float(np.log(n_target / at_proposal.size)) + tilt
     log_ratio = bar(at_proposal, -at_target, log_odds=log_odds)
 
@@ -415,7 +442,8 @@ def _bridge_estimate(bridge: Bridge, tilt: float = 0.0) -> _Estimate:
         proposal_terms=np.exp(log_of_target - log_mean_of_target),
         target_terms=target_terms,
         fitted_terms=np.exp(at_fitted - float(log_mean_exp(at_fitted.ravel()))),
-        n_effective=float(effective_draws(target_terms)),
+        n_effective=min(float(effective_draws(target_terms)), most),
+        most_effective=most,
         overlap=shared,
         n_shared=shared * min(n_target, effective_sample_size(log_of_target)),
         proposal_shape=pareto_shape(log_of_target),
@@ -434,11 +462,13 @@ class _Variances(NamedTuple):
     of_target: float
 
 
-def _variances(proposal_terms: NDArray, target_terms: NDArray) -> _Variances:
-    """By the effective number of correlated draws (Frühwirth-Schnatter 2004)."""
+def _variances(proposal_terms: NDArray, target_terms: NDArray, most: float) -> _Variances:
+    """By the effective number of correlated draws (Frühwirth-Schnatter 2004), which is at most so
+    large.
+    """
     return _Variances(
         float(proposal_terms.var() / proposal_terms.size),
-        float(target_terms.var() / effective_draws(target_terms)),
+        float(target_terms.var() / min(effective_draws(target_terms), most)),
     )
 
 
@@ -483,6 +513,13 @@ def _chain_alarms(run: BridgeRun, diagnostics: dict[str, Any]) -> list[Alarm]:
             "draw longer chains; if each stays in a mode of its own, take SMC or ParallelTempering"
         )
         alarms.append(Alarm("chains-disagree", seen, remedy))
+    in_halves = sum(min(bridge.most_effective, bridge.at_target.size) for bridge in run.bridges)
+    if run.most_effective < _LEAST_APART * in_halves:
+        seen = (
+            "draws are repeated without being neighbours, so that only"
+            f" {run.most_effective:.0f} count, and a proposal meets those that it was fitted to"
+        )
+        alarms.append(Alarm("repeated-draws", seen, "give each once, in the order of the chains"))
     fewest = min(diagnostics["effective_draws"], diagnostics["effective_terms"])
     if fewest < _FEWEST_EFFECTIVE:
         seen = f"only {fewest:.0f} draws are effective (at least {_FEWEST_EFFECTIVE:g} needed)"
@@ -532,7 +569,11 @@ def _difference_alarms(
     to_proposal = [_bridge_estimate(bridge, tilt=_TILT) for bridge in run.bridges]
     apart = _mean_difference(to_draws, to_proposal)
     changes = [
-        _variances(one.proposal_terms - two.proposal_terms, one.target_terms - two.target_terms)
+        _variances(
+            one.proposal_terms - two.proposal_terms,
+            one.target_terms - two.target_terms,
+            one.most_effective,
+        )
         for one, two in zip(to_draws, to_proposal)
     ]
     if _differs(apart, _variance_of_halves(changes)):
@@ -545,7 +586,9 @@ def _difference_alarms(
     changes = [
         _Variances(
             one.variances.of_proposal + two.variances.of_proposal,
-            _variances(one.proposal_terms, one.target_terms - two.target_terms).of_target,
+            _variances(
+                one.proposal_terms, one.target_terms - two.target_terms, one.most_effective
+            ).of_target,
         )
         for one, two in zip(halves, others)
     ]

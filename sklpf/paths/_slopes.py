@@ -63,6 +63,8 @@ def ellipsoids_on_slopes(
     for each in known:
         tried = tried[~each.contain(tried)]
     found = [_ellipsoid(log_density, slopes, point, scale, bounds) for point in tried[:n_tried]]
+    if not found:
+        return []
     # By Laplace's method, up to what all have in common.
     heights = log_density(np.array([each.centre for each in (*known, *found)]))
     log_masses = heights - [np.log(np.abs(np.diag(each.factor))).sum() for each in (*known, *found)]

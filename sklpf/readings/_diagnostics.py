@@ -38,6 +38,9 @@ PAIR = ("pair",)
 ROUND = ("round",)
 
 CURVE = {"curve_std_error": Diagnostic(dimensions=LEVEL)}
+FIRST_TRY = {
+    "first_try": Diagnostic("log Z of a first try, whose base did not cover all regions", "")
+}
 PLAIN_BOUND = {"plain_bound": Diagnostic("lower bound of log Z by plain chains, estimated (nats)")}
 ROUNDS = {
     "round_log_partition": Diagnostic(dimensions=ROUND),

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf.readings._alarms import bound_alarms, rounding_alarms, single_state_alarms
-from sklpf.readings._regions import region_alarms
+from sklpf.readings._diagnostics import FIRST_TRY
+from sklpf.readings._regions import FOR_ALARM, FOR_SECOND_TRY, region_alarms
 from sklpf.readings._result import PartitionResult
 from sklpf.runs import Run
 
@@ -100,7 +101,8 @@ def read(run: Run) -> Reading:
     # Ratios of levels that do not overlap are infinite, and sums of them NaN: alarms say so.
     with np.errstate(invalid="ignore", over="ignore"):
         reading = sampler._reading(run)
-    return reading._replace(result=replace(reading.result, described=sampler._diagnostics))
+    described = sampler._diagnostics | FIRST_TRY
+    return reading._replace(result=replace(reading.result, described=described))
 
 
 def conclude(
@@ -148,7 +150,11 @@ def conclude(
         alarms = [*alarms, Alarm("no-usable-estimate", seen, remedy)]
     alarms = [*alarms, *single_state_alarms(run.draws, std_error)]
     bounded = bound_alarms(run.bound, log_partition, std_error, diagnostics)
-    missed = region_alarms(run.regions, run.draws, log_partition, std_error, diagnostics)
+    threshold = FOR_ALARM
+    if run.first_try is not None:  # of a run that was chosen for what another one missed
+        diagnostics = diagnostics | {"first_try": run.first_try}
+        threshold = FOR_SECOND_TRY
+    missed = region_alarms(run.regions, run.draws, log_partition, std_error, diagnostics, threshold)
     rounded = rounding_alarms(log_partition, run.log_f_rounding)
     result = PartitionResult(
         method=method,

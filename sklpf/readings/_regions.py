@@ -44,6 +44,7 @@ def region_alarms(
     log_partition: float,
     std_error: float,
     diagnostics: dict,
+    threshold: Threshold = FOR_ALARM,
 ) -> list[Alarm]:
     """An alarm if a region has a share of Z that the run's draws have missed; the worst region goes
     to the diagnostics.
@@ -51,7 +52,7 @@ def region_alarms(
     The mass of a region over the run's Z is the share of draws that a right run has there. There is
     an alarm where fewer are improbable, and the difference would move log Z materially.
     """
-    missed = missed_regions(regions, draws, log_partition, std_error, FOR_ALARM)
+    missed = missed_regions(regions, draws, log_partition, std_error, threshold)
     if not missed:
         return []
     worst = missed[0]

@@ -52,6 +52,9 @@ class Run(Fields):
         At most a thousand draws from the target, where the estimator keeps them.
     regions : Regions or None
         Regions of the target whose mass is known, which its draws should have found.
+    first_try : float or None
+        log Z of a run before, in nats, where this one is from a base that covers what that one has
+        missed.
     """
 
     sampler: str = ""
@@ -67,6 +70,7 @@ class Run(Fields):
     known: tuple[Alarm, ...] = ()
     draws: Draws | None = None
     regions: Regions | None = None
+    first_try: float | None = None
 
 
 def with_round(

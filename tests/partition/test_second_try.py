@@ -89,6 +89,7 @@ def test_what_reads_the_run_says_the_same():
     read = ParallelTempering().fit(tempering.run_)
     assert read.log_partition_ == tempering.log_partition_
     assert read.result_.n_sweeps == tempering.result_.n_sweeps
+    assert read.result_.diagnostics["first_try"] == tempering.result_.diagnostics["first_try"]
 
 
 class Failing(GeometricPath):
@@ -107,6 +108,31 @@ def test_a_second_run_that_fails_leaves_the_first_result():
         first = AIS(random_state=0).fit(given)
     assert fitted.log_partition_ == first.log_partition_
     assert fitted.run_.n_sweeps == first.run_.n_sweeps
+    with pytest.warns(ConvergenceWarning, match="no base at all: take ParallelTempering, or give"):
+        assert AIS().fit(fitted.run_).result_.reasons == fitted.result_.reasons
+
+
+class Misled(GeometricPath):
+    """Its second base is worse: far too narrow."""
+
+    base_is_ours = True
+
+    def with_regions(self, regions):
+        return self.with_base(Gaussian([DISTANCE, 0.0], 1e-3))
+
+
+def test_a_second_run_that_does_not_converge_does_not_replace_a_smaller_error():
+    given = path(ours=False)
+    misled = Misled(two_peaks, grad=slope, base=given.base)
+    with pytest.warns(ConvergenceWarning, match="a second try, .* neither can be trusted"):
+        fitted = AIS(random_state=0).fit(misled)
+    with pytest.warns(ConvergenceWarning, match="region"):
+        first = AIS(random_state=0).fit(given)
+    assert fitted.log_partition_ == first.log_partition_
+    assert fitted.log_partition_std_error_ == first.log_partition_std_error_
+    assert fitted.result_.n_sweeps > first.result_.n_sweeps  # of both
+    kinds = [alarm.kind for alarm in fitted.result_.alarms]
+    assert {"second-try-failed", "missed-region"} <= set(kinds)
 
 
 # ---- tempering from a mixture of parts far apart
