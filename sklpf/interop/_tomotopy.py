@@ -27,7 +27,7 @@ def from_tomotopy(
     vocabulary : iterable of str or dict of str to int
         The words of the columns of X, in order or (as ``CountVectorizer.vocabulary_``) with their
         columns: all of the model's, each once. Needed, as other columns would go unnoticed. It is
-        ``model.used_vocabs`` where ``CountVectorizer(vocabulary=list(model.used_vocabs),
+        ``list(model.used_vocabs)`` where ``CountVectorizer(vocabulary=list(model.used_vocabs),
         analyzer=...)`` counts.
     **parameters
         Of `LatentDirichletAllocation.from_topics`, in place of the model's own.
@@ -63,7 +63,7 @@ def from_tomotopy(
     """
     recognise(model, "tomotopy", _ACCEPTED, "from_tomotopy")
     check_fitted(model.global_step > 0, "from_tomotopy", "call add_doc and train first")
-    order = columns(list(model.used_vocabs), vocabulary, "from_tomotopy", "model.used_vocabs")
+    order = columns(list(model.used_vocabs), vocabulary, "from_tomotopy", "list(model.used_vocabs)")
     topics = np.array([model.get_topic_word_dist(k, normalize=False) for k in range(model.k)])[
         :, order
     ]

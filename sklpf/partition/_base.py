@@ -129,7 +129,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             self.run_ = path
         else:
             with one_blas_thread(), removing_checkpoints():
-                result = self._estimate_path(self._as_path(path))
+                path = self._as_path(path)
+                with path.unchanged():
+                    result = self._estimate_path(path)
         described = self._diagnostics | result.described
         self._keep(replace(result, seconds=time.perf_counter() - started, described=described))
         _progress.said(lambda: in_a_line(self.result_))

@@ -39,7 +39,7 @@ def stand_in():
 
 def own(model):
     """With the model's words as columns."""
-    return from_tomotopy(model, vocabulary=model.used_vocabs, random_state=0)
+    return from_tomotopy(model, vocabulary=list(model.used_vocabs), random_state=0)
 
 
 def test_topics_and_priors_are_kept():
@@ -94,7 +94,9 @@ def test_a_dict_of_words_is_read_by_its_columns_and_a_set_refused():
 
 
 def test_columns_that_nobody_named_are_refused():
-    with pytest.raises(TypeError, match=r"needs vocabulary.*feature_names_out.*model.used_vocabs"):
+    with pytest.raises(
+        TypeError, match=r"needs vocabulary.*feature_names_out.*list.model.used_vocabs"
+    ):
         from_tomotopy(stand_in())
 
 
