@@ -43,6 +43,17 @@ def one_blas_thread():
     return _blas().limit(limits=1, user_api="blas")
 
 
+@contextlib.contextmanager
+def own_arithmetic() -> Iterator[None]:
+    """Arithmetic that no setting of the caller's changes: BLAS on one thread, and floating-point
+    errors that NumPy would raise, as `numpy.seterr` may have it, warned of as by default.
+    """
+    by_default = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+    raised = [kind for kind, how in np.geterr().items() if how == "raise"]
+    with one_blas_thread(), np.errstate(**{kind: by_default[kind] for kind in raised}):
+        yield
+
+
 def _process() -> tuple[str, int]:
     """What tells this process from the others, on other hosts as well (containers often share a
     process id).

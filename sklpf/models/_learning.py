@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import RandomState
 from sklearn.utils import check_random_state
 
-from sklpf._utils.parallel import one_blas_thread
+from sklpf._utils.parallel import own_arithmetic
 from sklpf.models._validation import check_fitted
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -25,8 +25,7 @@ def all_or_nothing(method: _Method) -> _Method:
 
     An error or an interruption at any moment so leaves the model as it was, and the generators that
     it draws from. Fitted arrays are replaced by training and never written to; all else that
-    training goes on from is one object, ``_training``, which is copied. BLAS runs on one thread, as
-    more of them give other bits.
+    training goes on from is one object, ``_training``, which is copied.
     """
 
     @functools.wraps(method)
@@ -39,7 +38,7 @@ def all_or_nothing(method: _Method) -> _Method:
         generators = [value for value in vars(self).values() if isinstance(value, RandomState)]
         states = [generator.get_state() for generator in generators]
         try:
-            with one_blas_thread():
+            with own_arithmetic():
                 method(model, *args, **kwargs)
         except BaseException:
             for generator, state in zip(generators, states):

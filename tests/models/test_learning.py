@@ -180,6 +180,9 @@ def test_other_parameters_hold_from_the_next_step_on(model, X):
 
 
 # ---- the same bits everywhere
+ROUNDS_TO_0 = "LatentDirichletAllocation", "LinearGenerativeModel", "BilinearGenerativeModel"
+
+
 @pytest.mark.parametrize(
     "model",
     [
@@ -199,6 +202,18 @@ def test_bits_do_not_depend_on_the_threads_of_blas(model):
             fitted = copy.deepcopy(model).fit(X)
         found.append([bits(getattr(fitted, name)) for name in fitted._fitted_shapes])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "X"),
+    [each for each in STREAMS + OTHERS if each[0].__class__.__name__ in ROUNDS_TO_0],
+    ids=lambda each: type(each).__name__,
+)
+def test_floating_point_errors_that_numpy_is_told_to_raise_do_not_end_a_fit(model, X):
+    model = copy.deepcopy(model).set_params(random_state=0)
+    expected = bits(copy.deepcopy(model).fit(X))
+    with np.errstate(all="raise"):
+        assert bits(model.fit(X)) == expected
 
 
 # ---- passes, and scikit-learn's configuration
