@@ -48,9 +48,11 @@ def own_arithmetic() -> Iterator[None]:
     """Arithmetic that no setting of the caller's changes: BLAS on one thread, and floating-point
     errors that NumPy would raise, as `numpy.seterr` may have it, warned of as by default.
     """
-    by_default = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
     raised = [kind for kind, how in np.geterr().items() if how == "raise"]
-    with one_blas_thread(), np.errstate(**{kind: by_default[kind] for kind in raised}):
+    by_default: dict[str, Any] = dict.fromkeys(raised, "warn")
+    if "under" in raised:
+        by_default["under"] = "ignore"
+    with one_blas_thread(), np.errstate(**by_default):
         yield
 
 
