@@ -99,8 +99,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         ----------
         path : Path, fitted model or run
             A model is anything with a method ``path(**options)``; of a model with a likelihood for
-            each row give ``model.path(X)``. A run, ``run_`` of an estimator of the same kind (of
-            `ParallelTempering` or `RTS` where the estimator only reweights), is only read anew.
+            each row give ``model.path(X)``. A run that this estimator can read, ``run_`` of one of
+            the same kind (of `ParallelTempering` or `RTS` where the estimator only reweights), is
+            only read anew.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
@@ -112,7 +113,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         ------
         TypeError
             If the path lacks a capability that this estimator needs, or the model an option of this
-            estimator's.
+            estimator's; if it is a run of an estimator whose runs this one can't read.
         ValueError
             If a parameter can't be used.
 
@@ -124,12 +125,15 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         self._validate_params()
         self._forget()
         started = time.perf_counter()
-        if self._run_class is not None and isinstance(path, self._run_class):
-            result = self._read(path)  # type: ignore[arg-type]
+        if isinstance(path, Run):
+            self._check_reads(path)
+            result = self._read(path)
             self.run_ = path
         else:
             with one_blas_thread(), removing_checkpoints():
-                result = self._estimate_path(self._as_path(path))
+                path = self._as_path(path)
+                with path.unchanged():
+                    result = self._estimate_path(path)
         described = self._diagnostics | result.described
         self._keep(replace(result, seconds=time.perf_counter() - started, described=described))
         _progress.said(lambda: in_a_line(self.result_))
@@ -181,6 +185,23 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         ours = cls.__module__.startswith("sklpf.")
         cls._sampler = cls.__name__ if ours else f"{cls.__module__}.{cls.__qualname__}"
         SAMPLERS[cls._sampler] = cls
+
+    @classmethod
+    def _reads(cls, run: Run) -> bool:
+        """Whether a run holds what _reading needs."""
+        return cls._run_class is not None and isinstance(run, cls._run_class)
+
+    def _check_reads(self, run: Run) -> None:
+        """Raise TypeError, which names who can, unless this estimator can read a run."""
+        if self._reads(run):
+            return
+        known = [name for name in sklpf.__all__ if name in SAMPLERS]
+        readers = [name for name in known if SAMPLERS[name]._reads(run)]
+        instead = f": give it to {' or '.join(readers)}" if readers else ""
+        raise TypeError(
+            f"path must be a model, a path or a run that {type(self).__name__} can read, got a run"
+            f" of {run.sampler or 'no estimator'}{instead}"
+        )
 
     def _made(self) -> dict[str, Any]:
         """What a run keeps of the estimator that made it, or that reads it anew."""
@@ -351,11 +372,6 @@ def _instead(kind: type) -> str:
         return "; take the model that the search found, its best_estimator_"
     if "rbm" in name.lower() or "boltzmann" in name.lower():
         return "; BernoulliRBM.from_parameters takes the weights of another library's RBM"
-    if name.endswith("Run"):
-        return (
-            "; BAR, MBAR, ThermodynamicIntegration and compare_estimates read runs of"
-            " ParallelTempering and of RTS"
-        )
     if "lda" in name.lower() or "dirichlet" in name.lower():
         return (
             "; of another library's topic model take sklpf.models.LDAPath(topics,"
