@@ -33,7 +33,7 @@ def one(d: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", ConvergenceWarning
-        )  # 1000 levels are few for 1600 dimensions
+        )  # 1000 levels are few
         result = HAIS(random_state=0).fit(path).result_
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
