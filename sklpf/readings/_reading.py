@@ -156,6 +156,8 @@ def conclude(
         threshold = FOR_SECOND_TRY
     missed = region_alarms(run.regions, run.draws, log_partition, std_error, diagnostics, threshold)
     rounded = rounding_alarms(log_partition, run.log_f_rounding)
+    if run.failed_evaluations:
+        diagnostics["failed_evaluations"] = run.failed_evaluations
     result = PartitionResult(
         method=method,
         log_partition=log_partition,
@@ -164,6 +166,7 @@ def conclude(
         statement=statement,
         alarms=tuple(dict.fromkeys([*alarms, *bounded, *missed, *run.known, *rounded])),
         n_sweeps=run.n_sweeps,
+        check_evaluations=run.check_evaluations,
         ladder=run.ladder,
         log_partition_curve=levels,
         diagnostics=diagnostics,
