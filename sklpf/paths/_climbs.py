@@ -303,7 +303,7 @@ def _draws_within(ellipsoid: Ellipsoid, rng: np.random.Generator) -> tuple[Array
     d = len(ellipsoid.centre)
     n = _N_GROUPS * _N_DRAWS
     radius = radius_of(d)
-    steepness = np.linalg.norm(ellipsoid.slope)
+    steepness = float(np.linalg.norm(ellipsoid.slope))
     if steepness > 0:
         along, log_along = _draw_along(steepness, radius, d, n, rng)
     else:

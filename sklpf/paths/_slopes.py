@@ -19,7 +19,6 @@ from sklpf.paths._climbs import (
 )
 
 _MOST_TRIED = 80
-_FEWEST_TRIED = 8
 _WORK = int(4e4)  # squares of dimensions
 _MOST_REGIONS = 20
 _LEAST = 1e-3  # of the largest mass by Laplace's method: what has less is left out
@@ -58,7 +57,7 @@ def ellipsoids_on_slopes(
     list of Ellipsoid
         No centre lies within another one.
     """
-    n_tried = int(np.clip(_WORK // len(scale) ** 2, _FEWEST_TRIED, _MOST_TRIED))
+    n_tried = min(_MOST_TRIED, _WORK // len(scale) ** 2)
     tried = rng.permutation(passed)[: 2 * n_tried]
     for each in known:
         tried = tried[~each.contain(tried)]
