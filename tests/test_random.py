@@ -101,9 +101,9 @@ def test_generator_is_reproducible_and_not_shared():
 
 def test_a_stream_aside_draws_other_numbers_for_the_same_chains():
     stream = Stream((1, 2), chain=5, step=3)
-    other = stream.aside()
+    other = stream.aside("memory")
     assert (other.chain, other.step) == (5, 3)
-    assert other == stream.aside()
+    assert other == stream.aside("memory")
     assert other.key != stream.key
     n = 4000
     pairs = [
@@ -112,3 +112,11 @@ def test_a_stream_aside_draws_other_numbers_for_the_same_chains():
     ]
     for first, second in pairs:
         assert abs(np.corrcoef(first, second)[0, 1]) < 4.5 / np.sqrt(n)  # false alarm 7e-6
+
+
+def test_purposes_of_streams_never_cancel():
+    stream = Stream((1, 2))
+    purposes = ("memory", "renewal")
+    streams = [stream, *(stream.aside(purpose) for purpose in purposes)]
+    streams += [other.aside(purpose) for other in streams[1:] for purpose in purposes]
+    assert len({other.key for other in streams}) == 7

@@ -4,6 +4,8 @@ segmentation.
 
 from __future__ import annotations
 
+import hashlib
+import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -66,16 +68,24 @@ class Stream:
         """Return the same stream at sweep number `step`."""
         return replace(self, step=step)
 
-    def aside(self) -> Stream:
+    def aside(self, purpose: str) -> Stream:
         """Return another stream of the same chains: for what is drawn independently of what this
         one draws.
+
+        Parameters
+        ----------
+        purpose : str
+            What it is for. Streams of other purposes differ, and so do those that are drawn aside
+            from them in turn.
 
         Returns
         -------
         Stream
-            With another key.
+            With another key: a hash of this one's and of the purpose.
         """
-        return replace(self, key=(self.key[0] ^ 0x9E3779B9, self.key[1]))
+        hashed = hashlib.blake2b(purpose.encode(), key=struct.pack("<2I", *self.key), digest_size=8)
+        key0, key1 = struct.unpack("<2I", hashed.digest())
+        return replace(self, key=(key0, key1))
 
     @property
     def keys(self) -> Keys:

@@ -48,7 +48,7 @@ def anneal_both_ways(estimator: PartitionEstimator, path, n: int, seed: int) -> 
     key = stream_key(seed, _MAIN)
     checks = stream_key(seed, _CHECK)
     up, state, acceptance = anneal_up(path, transition, n, key, estimator.n_jobs, checkpoint)
-    ends = path.take(state, _going_back(up, Stream(checks).generator()))
+    ends = path.take(state, _going_back(up, Stream(checks).aside("starts").generator()))
     down = anneal_down(
         path, transition, ends, 1, checks, estimator.n_jobs, checkpoint, n_settling=_SETTLING
     )

@@ -197,7 +197,7 @@ class SMC(PartitionEstimator):
         settling = stream_key(seed, _SETTLE)
         key = stream_key(seed, _DOWN)
         ends = self._at_target(
-            plan, populations, n_back, Stream(key).generator(), settling, checkpoint
+            plan, populations, n_back, Stream(key).aside("starts").generator(), settling, checkpoint
         )
         down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint, chain_length)
         n_sweeps = run.n_sweeps + n_back * (_SETTLING + n_moves * down.shape[1])

@@ -109,7 +109,7 @@ def _anneal(path, transition, start, order, n, key, n_jobs, checkpoint, reverse=
 
     def begin(block):
         state = start(int(first[block]), blocks[block])
-        memory = transition.init(path, state, Stream(key, int(first[block])).aside())
+        memory = transition.init(path, state, Stream(key, int(first[block])).aside("memory"))
         return state, memory, np.zeros(blocks[block]), np.empty(0)
 
     tells = order[0] == 0 and path.base_log_partition is not None  # on the way up

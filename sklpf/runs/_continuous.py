@@ -110,7 +110,7 @@ def _advance(setup, log_pseudo_prior, bounds, group, segment, carry):
         records.append((betas, gains))
         at_target = np.exp(log_densities(log_pseudo_prior, setup.path.ladder, gains)[:, -1])
         summaries = summaries + weighted_summaries(setup.path, state, at_target)
-        uniforms = stream.aside().generator().random((2, len(betas)))
+        uniforms = stream.aside("betas").generator().random((2, len(betas)))
         betas = draw_betas(log_pseudo_prior, setup.path.ladder, gains, uniforms)
     kept = [np.concatenate([old, new]) for old, new in zip(kept, map(np.array, zip(*records)))]
     return state, memory, betas, *kept, summaries

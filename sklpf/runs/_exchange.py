@@ -135,7 +135,8 @@ def start_ladders(path, transition, n_ladders, key) -> Ladders:
     for block in range(n_ladders):
         stream = Stream(key, block * n_levels)
         state = draw_alive(path, n_levels, stream)
-        chains.append((state, transition.init(path, state, stream.aside()), np.arange(n_levels)))
+        memory = transition.init(path, state, stream.aside("memory"))
+        chains.append((state, memory, np.arange(n_levels)))
     return Ladders(path, chains)
 
 
@@ -313,7 +314,8 @@ def _advance(
             at_target.append((path.take(left.state, top), ladders))
         if path.renews_base:
             chains = carry.state, carry.memory, carry.levels
-            state, memory = with_base_renewed(path, transition, *chains, stream.aside())
+            renewal = stream.aside("renewal")
+            state, memory = with_base_renewed(path, transition, *chains, renewal)
             carry = carry._replace(state=state, memory=memory)
 
     carry = carry._replace(pair_sums=pair_sums, level_sums=level_sums)

@@ -100,6 +100,7 @@ def check_alive(log_weights: NDArray) -> None:
 def draw_alive(path, n, stream):
     """Base draws; those at which the target is 0 are drawn anew."""
     state = path.sample_base(n, stream)
+    again = stream.aside("base draws anew")
     if not path.has_walls:
         return state
     for attempt in range(1, _MOST_DRAWS):
@@ -107,7 +108,7 @@ def draw_alive(path, n, stream):
         if not dead.any():
             return state
         index = np.where(dead, n + np.arange(n), np.arange(n))
-        state = path.take(concatenate([state, path.sample_base(n, stream.at(attempt))]), index)
+        state = path.take(concatenate([state, path.sample_base(n, again.at(attempt))]), index)
     raise ValueError(
         "base draws hardly any point where the target has mass: give a base that covers it"
     )
@@ -172,7 +173,7 @@ def pilot_spread(path, transition, n_chains, key):
     """
     stream = Stream(key)
     state = path.sample_base(n_chains, stream)
-    memory = transition.init(path, state, stream.aside())
+    memory = transition.init(path, state, stream.aside("memory"))
     spread = np.empty(len(path.ladder) - 1)
     for k in range(len(spread)):
         levels = np.full((2, n_chains), [[k], [k + 1]])
@@ -192,7 +193,7 @@ def with_base_renewed(path, transition, state, memory, levels, stream) -> tuple[
     if len(at_base) == 0:
         return state, memory
     fresh = path.sample_base(len(at_base), stream)
-    fresh_memory = transition.init(path, fresh, stream.aside())
+    fresh_memory = transition.init(path, fresh, stream.aside("memory"))
     index = np.arange(len(levels))
     index[at_base] = len(levels) + np.arange(len(at_base))
     return (

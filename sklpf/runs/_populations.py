@@ -110,7 +110,7 @@ def climb(
     def begin(block) -> Population:
         stream = Stream(key, block * n)
         state = path.sample_base(n, stream)
-        memory = transition.init(path, state, stream.aside())
+        memory = transition.init(path, state, stream.aside("memory"))
         return Population(state, memory, np.zeros(n), np.zeros(()), np.arange(n), np.empty((0, 4)))
 
     tells = path.base_log_partition is not None and n_populations > 1  # not of a pilot
@@ -163,14 +163,15 @@ def _step(path, transition, resample_at, stream, level, population) -> tuple[Pop
     total = log_mean + log_mean_exp(log_weights)
     resample = 0 < effective < resample_at * n
     if resample:
-        chosen = systematic(log_weights, n, float(stream.aside().uniform(1, REDRAW)[0]))
+        chosen = systematic(log_weights, n, float(stream.aside("resampling").uniform(1, REDRAW)[0]))
         state = path.take(state, chosen)
         memory = take(memory, chosen)
         ancestors = ancestors[chosen]
         log_weights = np.zeros(n)
         log_mean = total
         levels = np.full((2, n), level + 1)
-        moved = programs.anneal(path, transition, state, memory, levels, stream)
+        again = stream.aside("moves after resampling")
+        moved = programs.anneal(path, transition, state, memory, levels, again)
     before = transition.accepted(memory)
     after = transition.accepted(moved[1])
     rate = np.nan if before is None else np.sum(after - before) / n
@@ -194,7 +195,7 @@ def descend(
 
     def begin(block):
         state = path.take(starts, np.arange(first[block], first[block + 1]))
-        memory = transition.init(path, state, Stream(key, int(first[block])).aside())
+        memory = transition.init(path, state, Stream(key, int(first[block])).aside("memory"))
         return state, memory, np.empty((blocks[block], 0))
 
     carries = run_segments(

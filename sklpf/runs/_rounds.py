@@ -71,7 +71,7 @@ class Setup(NamedTuple):
         )
         return (
             state,
-            self.transition.init(self.path, state, stream.aside()),
+            self.transition.init(self.path, state, stream.aside("memory")),
             np.zeros(n, dtype=np.int64),
         )
 
@@ -253,7 +253,8 @@ def _advance(
             states.append(left.state)
         if renews:
             chains = carry.state, carry.memory, carry.levels
-            state, memory = with_base_renewed(setup.path, setup.transition, *chains, stream.aside())
+            renewal = stream.aside("renewal")
+            state, memory = with_base_renewed(setup.path, setup.transition, *chains, renewal)
             carry = carry._replace(state=state, memory=memory)
 
     carry = carry._replace(

@@ -28,7 +28,8 @@ def waste_free_step(path, transition, chain_length, key, level, block, populatio
     starts = np.arange(n // chain_length)
     stream = Stream(key, block * n, 1 + level * chain_length)
     if effective > 0:
-        starts = systematic(rises, len(starts), float(stream.aside().uniform(1, REDRAW)[0]))
+        uniform = float(stream.aside("resampling").uniform(1, REDRAW)[0])
+        starts = systematic(rises, len(starts), uniform)
     first = path.take(population.state, starts), take(population.memory, starts)
     chain = [first, *_walk(path, transition, first, level + 1, chain_length - 1, stream)]
     before = transition.accepted(chain[0][1])
@@ -54,7 +55,7 @@ def waste_free_fall(path, transition, chain_length, key, first, step, state, mem
     """
     level = len(path.ladder) - 2 - step
     stream = Stream(key, first, 1 + step * chain_length)
-    n_back = int(stream.aside().uniform(1, REDRAW)[0] * chain_length)
+    n_back = int(stream.aside("place in the chain").uniform(1, REDRAW)[0] * chain_length)
     here = state, memory
     back = _walk(path, transition, here, level, n_back, stream, reverse=True)
     ahead = _walk(

@@ -183,7 +183,7 @@ def check_transition(
     n_levels = len(path.ladder)
     state = path.sample_base(n, stream)
     log_weights = np.zeros(n)
-    memory = transition.init(path, state, stream.aside())
+    memory = transition.init(path, state, stream.aside("memory"))
     _check_purity(path, transition, state, memory, stream.at(1))
     flat = functools.partial(_flat, variables, transition)
     n_all = flat(state, memory).shape[1]

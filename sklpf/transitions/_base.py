@@ -27,7 +27,7 @@ class Transition(BaseEstimator):
     >>> from sklpf.transitions import Transition
     >>> class Twice(Transition):
     ...     def move(self, path, state, memory, levels, stream, reverse=False):
-    ...         for part in (stream, stream.aside()):
+    ...         for part in (stream, stream.aside("second sweep")):
     ...             state = path.gibbs(state, levels, part)
     ...         return state, memory
     >>> rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])

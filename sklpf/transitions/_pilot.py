@@ -147,7 +147,7 @@ def run_pilot(path: Any, transition: Any, key: tuple[int, int]) -> Pilot:
     stream = Stream(key)
     rng = np.random.default_rng(key)
     state = path.sample_base(n, stream)
-    chains = state, transition.init(path, state, stream.aside())
+    chains = state, transition.init(path, state, stream.aside("memory"))
     root = _root([path.position(state)], [], transition.metric, None)
     log_step = np.log(transition.first_step(d))
     beta = 0.0

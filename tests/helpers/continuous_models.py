@@ -55,7 +55,7 @@ def assert_programs_are_those_of_the_loops(path, rtol=1e-9):
     path, stream = path.with_ladder(np.linspace(0, 1, 8)), Stream((1, 2), 5)
     move, n_levels = HMC().tune(path, (3, 4)), len(path.ladder)
     state = path.sample_base(n_levels, stream)
-    memory, levels = move.init(path, state, stream.aside()), np.arange(n_levels)
+    memory, levels = move.init(path, state, stream.aside("memory")), np.arange(n_levels)
     orders = {
         "anneal": (np.repeat(levels[:, np.newaxis], n_levels, axis=1), stream),
         "exchange": (

@@ -106,7 +106,7 @@ def after_moves(path, move, n_chains, n_moves, seed):
         state,
         np.flatnonzero(path.log_f(state, np.full(5 * n_chains, levels[0])) > -np.inf)[:n_chains],
     )
-    memory = move.init(path, state, stream.aside())
+    memory = move.init(path, state, stream.aside("memory"))
     for t in range(n_moves):
         state, memory = move.move(path, state, memory, levels, stream.at(t + 1))
     return path.position(state)

@@ -92,7 +92,7 @@ def assert_annealing_is_that_of_the_loops(compiled, path, move):
     assert move.compiled(compiled) is not None
     assert move.compiled(path) is None
     state = path.sample_base(N, stream)
-    memory = move.init(path, state, stream.aside())
+    memory = move.init(path, state, stream.aside("memory"))
     levels = np.repeat(np.arange(len(LADDER))[:, np.newaxis], N, axis=1)
     for reverse, order in ((False, levels), (True, levels[::-1])):
         looped = _plain.anneal(path, move, state, memory, order, stream.at(1), reverse)
@@ -155,7 +155,7 @@ def test_exchange_and_temper_are_those_of_the_plain_loops(kind):
     move, stream, n_levels = HMC(metric="dense").tune(path, (3, 4)), Stream((1, 2), 5), len(LADDER)
     state = path.sample_base(n_levels, stream)
     memory, levels, ends = (
-        move.init(path, state, stream.aside()),
+        move.init(path, state, stream.aside("memory")),
         np.arange(n_levels),
         np.zeros(n_levels, dtype=int),
     )

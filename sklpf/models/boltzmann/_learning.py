@@ -167,7 +167,7 @@ class PersistentChains:
         self.step = 0
         self.stream = stream
         self.mean, self.products = self._moments(X)
-        self.state = self._path().sample_base(n_chains, stream.aside())
+        self.state = self._path().sample_base(n_chains, stream.aside("starts"))
 
     @property
     def parameters(self) -> Parameters:

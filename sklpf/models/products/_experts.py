@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import digamma, erfcx, gammaln
 
+from sklpf.models.products._tails import dependent_flats, index_of_bases
 from sklpf.paths._kernel_path import density_at, read_only
 
 Array = NDArray[np.float64]
@@ -82,19 +83,6 @@ class Experts(NamedTuple):
             return 2 * exponents @ (1 - np.sqrt(np.pi / 2) / s * erfcx(1 / (np.sqrt(2) * s))) - d
 
         return float(np.exp(brentq(excess, -30.0, 300.0)))
-
-
-def tail_index(filters: Array, exponents: Array) -> float:
-    """Return the alpha with which the tails of a product of Student-t experts fall, r^-(d + alpha)
-    at the slowest.
-
-    alpha = min over r = 1 … d of 2 (sum of the K - d + r smallest exponents) - r: along the
-    r-dimensional space on which the d - r largest experts don't change. It is for filters of which
-    any d are independent; f has an integral if alpha > 0.
-    """
-    n_components, d = filters.shape
-    r = np.arange(1, d + 1)
-    return float(np.min(2 * np.cumsum(np.sort(exponents))[n_components - d + r - 1] - r))
 
 
 def closed_log_partition(experts: Experts) -> float:
@@ -171,25 +159,30 @@ class ProductFamily:
 
     def project(self, parameters: Array) -> Array:
         """Return parameters of a product with a normaliser: exponents that are too small are raised
-        to a common one.
+        to a common one. Filters must span R^d, else none has.
         """
         if not self.heavy or not np.all(np.isfinite(parameters)):
             return parameters
         experts = self.unpack(parameters)
+        assert experts.exponents is not None  # said by heavy
         smallest = (
             SMALLEST_CLOSED_INDEX
             if self.n_components == self.n_features
             else SMALLEST_TRUSTED_INDEX
         )
-        if self._index(experts, 0.0) >= smallest:
+        exponents = experts.exponents
+        if index_of_bases(experts.filters, exponents) >= smallest:
             return parameters
-        floor = brentq(lambda floor: self._index(experts, np.exp(floor)) - smallest, -20.0, 5.0)
+        flats = dependent_flats(experts.filters, exponents)
+
+        def excess(log_floor):
+            return flats.smallest_index(np.maximum(exponents, np.exp(log_floor))) - smallest
+
+        if excess(-np.inf) >= 0 or excess(_LARGEST_LOG_EXPONENT) < 0:
+            return parameters
+        floor = brentq(excess, -_LARGEST_LOG_EXPONENT, _LARGEST_LOG_EXPONENT)
         raised = np.maximum(parameters[experts.filters.size :], floor + 1e-9)
         return np.concatenate([parameters[: experts.filters.size], raised])
-
-    @staticmethod
-    def _index(experts, floor):
-        return tail_index(experts.filters, np.maximum(experts.exponents, floor))
 
     def log_partition(self, parameters: Array) -> tuple[float, Array]:
         """Return log Z of a complete product and its gradient (P,); infinite where there is no

@@ -92,8 +92,12 @@ class ProductOfExperts(EnergyBasedModel):
 
     Notes
     -----
-    A product of Student-t experts has a finite integral if its tail index is above 0: the minimum
-    over r = 1 … n_features of 2 (sum of the n_components - n_features + r smallest exponents) - r.
+    A product of Student-t experts has a finite integral if its tail index is above 0. Along a
+    direction the experts whose filters are orthogonal to it stay as they are, and all others fall;
+    so the index is the minimum of 2 (sum of the exponents outside F) - (n_features - rank F) over
+    all F, sets of filters that hold every filter in their span, but the set of all. If any
+    n_features of the filters are independent, that is the minimum over r = 1 … n_features of 2 (sum
+    of the n_components - n_features + r smallest exponents) - r; repeated filters make it smaller.
     `score` raises an error for a product without normaliser. Training raises the smallest exponents
     if the index would fall below 1 (0.5 if log Z has a closed form): with a smaller index chains
     can't be trusted. The base for the estimate of log Z is a multivariate t with this index (at

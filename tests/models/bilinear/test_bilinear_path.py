@@ -71,7 +71,7 @@ def test_kernels_do_what_the_plain_methods_say():
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
     move, stream = HMC().tune(row, stream_key(2)), Stream(stream_key(3))
     memory, levels = (
-        move.init(row, state, stream.aside()),
+        move.init(row, state, stream.aside("memory")),
         np.repeat(np.arange(6)[:, np.newaxis], 9, axis=1),
     )
     plain = _plain.anneal(row, move, state, memory, levels, stream.at(1))

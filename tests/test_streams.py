@@ -1,0 +1,155 @@
+"""No two parts of a run draw from the same random stream.
+
+Runs are made by the plain loops, in which every number is drawn through a `Stream` or a NumPy
+generator. What is noted of each is what its bits depend on.
+"""
+
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from sklpf import (
+    AIS,
+    BDMC,
+    HAIS,
+    HMC,
+    RAISE,
+    RTS,
+    SAMS,
+    SMC,
+    BernoulliRBM,
+    Gaussian,
+    GeometricPath,
+    ImportanceSampling,
+    MarkovMixture,
+    Mixture,
+    ParallelTempering,
+    RejectionSampling,
+    WangLandau,
+)
+from sklpf._utils.random import Keys, Stream
+from sklpf.transitions import Gibbs, RandomWalk, Slice, _pilot
+
+WEIGHTS = np.random.default_rng(0).normal(scale=0.5, size=(6, 8))
+TEMPERING = {"n_chains": 20, "n_temperatures": 6, "n_sweeps": 64, "random_state": 1}
+
+
+def log_quartic(x):
+    return -np.sum(x**4 / 10 + x**2 / 2, axis=1)
+
+
+def grad_quartic(x):
+    return -0.4 * x**3 - x
+
+
+def log_half_space(x):
+    return np.where(x[:, 0] > 0.5, -np.sum(x**2, axis=1) / 2, -np.inf)
+
+
+def rbm():
+    return BernoulliRBM.from_parameters(WEIGHTS, np.zeros(8), np.zeros(6))
+
+
+def smooth():
+    """A base with several parts: those of tempering renew the chains at level 0."""
+    base = Mixture([Gaussian([-1.0, 0.0], 1.5), Gaussian([1.0, 0.0], 1.5)])
+    return GeometricPath(log_quartic, grad=grad_quartic, base=base)
+
+
+def half_space():
+    """Most base draws lie where the target is 0, and are drawn anew."""
+    return GeometricPath(log_half_space, base=Gaussian([-0.5, 0.0], 1.5))
+
+
+RUNS = {
+    "AIS of an RBM": (AIS(n_chains=20, n_temperatures=20, random_state=1), rbm),
+    "AIS": (AIS(n_chains=20, n_temperatures=20, random_state=1), smooth),
+    "AIS with a boundary": (
+        AIS(n_chains=20, n_temperatures=20, transition=Slice(), random_state=1),
+        half_space,
+    ),
+    "HAIS": (HAIS(n_chains=20, n_temperatures=20, random_state=1), smooth),
+    "SMC of an RBM": (SMC(20, 12, 3, resample_at=1.0, random_state=1), rbm),
+    "SMC": (SMC(20, 12, 3, resample_at=1.0, random_state=1), smooth),
+    "SMC with a boundary": (
+        SMC(40, 12, 3, transition=Slice(), random_state=1),
+        half_space,
+    ),
+    "waste-free SMC": (
+        SMC(20, 12, 3, variant="waste-free", chain_length=5, random_state=1),
+        smooth,
+    ),
+    "ParallelTempering of an RBM": (ParallelTempering(3, 6, 64, random_state=1), rbm),
+    "ParallelTempering": (ParallelTempering(3, 6, 64, random_state=1), smooth),
+    "ParallelTempering with a boundary": (
+        ParallelTempering(3, 6, 64, transition=Slice(), random_state=1),
+        half_space,
+    ),
+    "RTS of an RBM": (RTS(**TEMPERING), rbm),
+    "RTS": (RTS(**TEMPERING), smooth),
+    "RTS with a boundary": (RTS(**TEMPERING, transition=Slice()), half_space),
+    "continuous RTS": (RTS(**TEMPERING, continuous=True), smooth),
+    "SAMS": (SAMS(**TEMPERING), smooth),
+    "WangLandau": (WangLandau(**TEMPERING), smooth),
+    "ImportanceSampling": (ImportanceSampling(n_samples=100, random_state=1), smooth),
+    "RejectionSampling": (RejectionSampling(5.0, n_samples=100, random_state=1), smooth),
+    "BDMC": (BDMC(n_chains=10, n_temperatures=12, random_state=1), smooth),
+    "RAISE": (RAISE(4, 10, 12, random_state=1), rbm),
+    "MarkovMixture": (MarkovMixture(40, 3, 64, random_state=1), rbm),
+}
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """What the bits of every random number of a run depend on, in the order of their use."""
+    noted = []
+    philox_uniform = Stream.uniform
+    philox_normals = _pilot.stream_normals
+    default_rng = np.random.default_rng
+
+    def uniform(stream, n, purpose):
+        noted.extend((stream.key, stream.chain + c, stream.step, purpose) for c in range(n))
+        with monkeypatch.context() as inside:
+            inside.setattr(Stream, "keys", property(plain_keys))
+            return philox_uniform(stream, n, purpose)
+
+    def stream_normals(stream, out):
+        noted.extend((stream.key, stream.chain + c, stream.step, "move") for c in range(len(out)))
+        with monkeypatch.context() as inside:
+            inside.setattr(Stream, "keys", property(plain_keys))
+            return philox_normals(stream, out)
+
+    def keys(stream):  # of a kernel, which moves the chains from this one on
+        noted.append((stream.key, stream.chain, stream.step, "move"))
+        return plain_keys(stream)
+
+    def plain_keys(stream):
+        return Keys(*stream.key, stream.chain, stream.step)
+
+    def noted_rng(seed=None):
+        if isinstance(seed, (int, np.integer, tuple, list)):
+            words = np.random.SeedSequence(seed).generate_state(4)
+            noted.append(("generator", *words.tolist()))
+        return default_rng(seed)
+
+    monkeypatch.setattr(Stream, "uniform", uniform)
+    monkeypatch.setattr(Stream, "keys", property(keys))
+    monkeypatch.setattr(np.random, "default_rng", noted_rng)
+    for module in ("_hmc", "_random_walk"):
+        monkeypatch.setattr(f"sklpf.transitions.{module}.stream_normals", stream_normals)
+    for move in (Gibbs, HMC, RandomWalk):
+        monkeypatch.setattr(move, "compiled", lambda self, path: None)
+    return noted
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_opens_no_random_stream_twice(name, opened):
+    estimator, path = RUNS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # runs are too short to converge
+        estimator.fit(path())
+    assert len(opened) >= 5
+    repeated = [use for use, count in Counter(opened).items() if count > 1]
+    assert not repeated, f"{len(repeated)} of {len(opened)}, the first {repeated[0]}"
