@@ -25,7 +25,7 @@ class Regions(NamedTuple):
         and a smaller part of it than of any other radius.
     log_masses : ndarray of shape (R, G)
         Logs of G independent estimates of the integral of f over each, in nats, unbiased or too
-        low on average. Those of different regions are independent too.
+        low on average.
     factors : ndarray of shape (R, d, d) or None, default=None
         None is the identity: of binary rows, the squared radius counts the units that differ.
     """

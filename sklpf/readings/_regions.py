@@ -152,9 +152,8 @@ def _least(masses: NDArray[np.float64], threshold: Threshold) -> float:
     """What some regions together, of masses (R, G), hold at least: their mean mass less a few
     standard errors, or one of the smallest of the G estimates.
     """
-    variance = masses.var(axis=1, ddof=1).sum() / masses.shape[1]
     sums = masses.sum(axis=0)
-    least = sums.mean() - threshold.mass_errors * np.sqrt(variance)
+    least = sums.mean() - threshold.mass_errors * sums.std(ddof=1) / np.sqrt(len(sums))
     return float(max(least, np.sort(sums)[threshold.rank]))
 
 

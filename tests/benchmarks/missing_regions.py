@@ -11,7 +11,7 @@ Every RBM is trained here, on data that are drawn here or on scikit-learn's digi
 - behind decoys: ten units more have hardly any mass, but rule random starts, so that none of these
   leads to the pattern; a row of the pattern is among those that training has left.
 - rich: one hidden unit more opens a region that has the share, and ten further units stay free
-  there: each changes visible units of its own, by little or by much, and is on about half the time.
+  there: each undoes or turns round what the first does to a few visible units.
 - holes: four to eight units as in "added", each with a share of 2 to 3 %.
 - plain: the RBM as it is.
 
@@ -157,14 +157,16 @@ def with_holes(model: int):
 def with_a_rich_region(model: int, share: float):
     components, visible, hidden, _, mean, rows = trained(model, MOST_UNITS - 1 - N_FREE)
     rng = np.random.default_rng([80, model])
-    opening = rng.uniform(1.5, 3) * (2.0 * rng.integers(2, size=len(visible)) - 1)
+    opening = 6.0 * rng.integers(2, size=len(visible)) - 3
     inside = visible + opening + 0.5 * components.sum(axis=0)
 
-    # Each free unit has visible units of its own, and its bias is such that it is on half the time.
+    # Each free unit undoes or turns round what the opening one does to a few visible units, and its
+    # bias is such that it is on about half the time.
     free = np.zeros((N_FREE, len(visible)))
-    strength = rng.uniform(1, 4)
+    strength = rng.uniform(0.7, 2)
     for unit, own in zip(free, np.array_split(rng.permutation(len(visible)), N_FREE)):
-        unit[own] = strength * rng.normal(size=len(own))
+        own = own[: rng.integers(3, 9)]
+        unit[own] = -strength * opening[own]
     log_odds = np.sum(np.logaddexp(0, inside + free) - np.logaddexp(0, inside), axis=1)
     biases = rng.normal(scale=0.5, size=N_FREE) - log_odds
 

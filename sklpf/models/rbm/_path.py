@@ -33,9 +33,9 @@ _ROWS_AT_ONCE = 1000
 _HIDDEN_OF_A_REGION = 16
 _SCREENING_DRAWS = 40
 _FEWEST_REGIONS = 20
-_REGION_WORK = int(2e9)  # multiplications by a weight, about 0.1 s
-_REGION_DRAWS = 400  # at least, of each
-_MOST_REGION_DRAWS = 4000
+_REGION_WORK = int(2e9)  # multiplications, about 0.1 s
+_FEWEST_REGION_DRAWS = 10  # of each region, in each group
+_MOST_REGION_DRAWS = 400
 _RADIUS_DRAWS = 50
 _SHARE_OF_A_REGION = 0.98
 # Of a base that covers regions.
@@ -322,9 +322,10 @@ class RBMPath(KernelPath):
         """Return balls around the modes of p(v | h), for h from chains at the target that start at
         random, with one hidden unit on alone, and at `starts`.
 
-        A ball holds 98 % of the draws from a mixture of a few p(v | h), all of one chain, which are
-        weighted for the mass of what is nearer to its centre than to others. Of two around nearly
-        the same mode one is given, and of a large model those with the most mass.
+        A ball holds 98 % of the draws from a mixture of a few p(v | h), all of one chain. Draws
+        from the mixtures of all of them are weighted for the mass of what is nearer to one centre
+        than to others. Of two around nearly the same mode one is given, and of a large model those
+        with the most mass.
         """
         rng = stream.generator()
         rows = [self._random_rows(rng), self._rows_of_units(rng), self.starts]
@@ -341,7 +342,7 @@ class RBMPath(KernelPath):
         modes = fields[:, 0] > 0
         radii = np.array([_squared_radius(own, rng) for own in fields])
         masses = [self._mass_of_ball(*ball, rng) for ball in zip(fields, radii)]
-        most = max(_FEWEST_REGIONS, _REGION_WORK // (self.components.size * _REGION_DRAWS))
+        most = max(_FEWEST_REGIONS, _REGION_WORK // (self.components.size * _MOST_REGION_DRAWS))
         chosen: list[int] = []
         for r in np.argsort(masses)[::-1]:
             if len(chosen) == most:
@@ -352,13 +353,16 @@ class RBMPath(KernelPath):
 
         centres = modes[chosen].astype(np.uint8)
         regions = Regions(centres, np.sqrt(radii[chosen]), np.empty((len(chosen), _BOUND_GROUPS)))
-        n_draws = _REGION_WORK // (self.components.size * len(chosen) * _BOUND_GROUPS)
-        n_draws = int(np.clip(n_draws * _BOUND_GROUPS, _REGION_DRAWS, _MOST_REGION_DRAWS))
-        for place, r in enumerate(chosen):
-            v, log_weights = self._weighted(fields[r], n_draws, rng)
-            log_weights[~regions.contain(v)[:, place]] = -np.inf
-            log_weights = log_weights.reshape(_BOUND_GROUPS, -1)
-            regions.log_masses[place] = log_mean_exp(log_weights, axis=1)
+        # Where many states remain, each chain has seen few of them, but all together have seen
+        # more: every draw is weighted by the mixture of all.
+        all_fields = fields[chosen]
+        work = all_fields.size * len(chosen) * _BOUND_GROUPS
+        n_draws = int(np.clip(_REGION_WORK // work, _FEWEST_REGION_DRAWS, _MOST_REGION_DRAWS))
+        for group in range(_BOUND_GROUPS):
+            v = np.concatenate([_drawn(own, n_draws, rng) for own in all_fields])
+            log_weights = self._log_weights(v, np.concatenate(all_fields))
+            inside = np.where(regions.contain(v), log_weights[:, np.newaxis], -np.inf)
+            regions.log_masses[:, group] = log_mean_exp(inside, axis=0)
         return regions
 
     @property
@@ -382,15 +386,15 @@ class RBMPath(KernelPath):
 
     def _mass_of_ball(self, fields, squared_radius, rng) -> float:
         """Log of a first estimate of the mass of a ball."""
-        v, log_weights = self._weighted(fields, _SCREENING_DRAWS, rng)
+        v = _drawn(fields, _SCREENING_DRAWS, rng)
         inside = np.sum(v != (fields[0] > 0), axis=1) <= squared_radius
-        return float(np.logaddexp.reduce(log_weights[inside], initial=-np.inf))
+        log_weights = self._log_weights(v[inside], fields)
+        return float(np.logaddexp.reduce(log_weights, initial=-np.inf))
 
-    def _weighted(self, fields, n, rng) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """Rows from the mixture of p(v | h) with these inputs, and log f(v) less log of that."""
-        v = _drawn(fields, n, rng)
+    def _log_weights(self, v, fields) -> NDArray[np.float64]:
+        """log f(v) less the log density of the mixture of p(v | h) with these inputs."""
         log_norms = np.logaddexp(0, fields).sum(axis=1)
-        return v, self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1)
+        return self._log_f_of_rows(v) - log_mean_exp(v @ fields.T - log_norms, axis=1)
 
     def _random_rows(self, rng):
         """Starts of chains at the target: half of them random rows, half drawn given random hidden
