@@ -20,6 +20,7 @@ def from_decoder(
     likelihood: Literal["bernoulli", "gaussian"] = "bernoulli",
     noise_std: float | None = None,
     encoder: Any = None,
+    outputs: Literal["logits", "probabilities"] | None = None,
     **parameters: Any,
 ) -> DecoderModel:
     """Return a model of rows x ~ p(x | decoder(z)) with z ~ N(0, I), which scores them.
@@ -30,24 +31,29 @@ def from_decoder(
     Parameters
     ----------
     decoder : torch.nn.Module, a method of one, or callable
-        Of latent variables (n, n_latents), gives logits ("bernoulli") or means ("gaussian") of
-        shape (n, n_features). A module of PyTorch stays on its device and in its precision, and
-        must be in evaluation mode; any other function is one of JAX, or with `pullback` of NumPy
-        arrays in float64.
+        Of latent variables (n, n_latents), gives logits or probabilities ("bernoulli") or means
+        ("gaussian") of shape (n, n_features). A module of PyTorch stays on its device and in its
+        precision, and must be in evaluation mode; any other function is one of JAX, or with
+        `pullback` of NumPy arrays in float64.
     n_latents : int
         Number of latent variables.
     pullback : callable or None, default=None
         pullback(z, g) is the gradient by z of ``sum(g * decoder(z))``, of shape (n, n_latents), of
         a decoder that is written in NumPy.
     likelihood : {"bernoulli", "gaussian"}, default="bernoulli"
-        Of a row given the outputs: independent binary features with these logits, or real ones with
-        these means and noise of `noise_std`.
+        Of a row given the outputs: independent binary features with these logits or probabilities,
+        or real ones with these means and noise of `noise_std`.
     noise_std : float or None, default=None
         Standard deviation of the noise, in the units of X; "gaussian" needs it.
     encoder : torch.nn.Module, a method of one, callable or None, default=None
         Of rows (n, n_features), gives mean and log variance of their latent
         variables, both (n, n_latents). Chains then start there, which takes fewer levels; it does
         not change what is estimated.
+    outputs : {"logits", "probabilities"} or None, default=None
+        What a "bernoulli" decoder gives. "probabilities" are those of 1, as of a last layer with a
+        sigmoid; a log probability counts as at least -100, since an output of 0 or 1 may be
+        rounded. Logits, from before that layer, are not rounded. None: logits, of which some must
+        lie outside of [0, 1].
     **parameters
         Of `sklpf.models.DecoderModel`, such as `partition_estimator`, `chunk_size` or
         `random_state`.
@@ -60,11 +66,12 @@ def from_decoder(
     Raises
     ------
     TypeError
-        If the decoder has no gradient.
+        If the decoder has no gradient, or can't be called with latent variables.
     ValueError
         If a module is in training mode, if the decoder gives NaN, shapes that do not fit, or two
-        outputs for the same latent variables, or if `pullback` disagrees with it. Rows that a
-        Bernoulli likelihood has no density of are refused when they are scored.
+        outputs for the same latent variables, or outputs in [0, 1] alone that nobody called
+        probabilities, or if `pullback` disagrees with it. Rows that a Bernoulli likelihood has no
+        density of are refused when they are scored, and so is a decoder that changes meanwhile.
 
     Examples
     --------
@@ -78,11 +85,14 @@ def from_decoder(
     >>> model.score_samples(X).shape
     (5,)
     """
+    if encoder is not None and not callable(encoder):
+        raise TypeError(f"encoder must be a function of rows (n, n_features), got {encoder!r:.80}")
     model = DecoderModel(
         _forward(decoder, pullback),
         n_latents,
         likelihood=likelihood,
         noise_std=noise_std,
+        outputs=outputs,
         encode=encoder if _module(encoder) is None else functools.partial(_encode_torch, encoder),
         **parameters,
     )
@@ -99,14 +109,36 @@ def _forward(decoder, pullback):
         raise TypeError(
             f"decoder must be a function of latent variables (n, n_latents), got {decoder!r:.80}"
         )
+    if pullback is not None and not callable(pullback):
+        raise TypeError(
+            "pullback must be a function of latent variables z and of g, a gradient by the outputs"
+            f" of decoder(z), got {pullback!r:.80}"
+        )
     if pullback is not None:
         return functools.partial(_with_pullback, decoder, pullback)
     return _JaxForward(decoder)
 
 
+def _called(name, function, array):
+    """What a function gives for an array, or TypeError which says that it can't be called."""
+    try:
+        return function(array)
+    except Exception as error:
+        wanted = "latent variables alone, such as vae.decode" if name == "decoder" else "rows alone"
+        raise TypeError(
+            f"{name} can't be called with an array of shape {tuple(array.shape)}"
+            f" ({_first_line(error)}): give a function of {wanted}"
+        ) from error
+
+
+def _first_line(error):
+    line = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {line:.200}"
+
+
 def _with_pullback(decoder, pullback, latents):
     """Outputs of a decoder in NumPy, and its pullback at these latent variables."""
-    return decoder(latents.copy()), functools.partial(pullback, latents)
+    return _called("decoder", decoder, latents.copy()), functools.partial(pullback, latents)
 
 
 # -- PyTorch
@@ -137,7 +169,10 @@ def _to_torch(function, array):
 
 def _to_numpy(tensor):
     if not hasattr(tensor, "detach"):
-        raise TypeError(f"a module must give tensors, got {type(tensor).__name__}")
+        raise TypeError(
+            f"a module must give a tensor, got {type(tensor).__name__}: of an autoencoder give the"
+            " decoder alone, such as vae.decode"
+        )
     return tensor.detach().cpu().double().numpy()
 
 
@@ -147,7 +182,7 @@ def _with_torch(decoder, latents):
 
     with torch.enable_grad():
         inputs = _to_torch(decoder, latents).requires_grad_()
-        outputs = decoder(inputs)
+        outputs = _called("decoder", decoder, inputs)
 
     def pullback(by_outputs):
         weights = torch.as_tensor(by_outputs).to(outputs)
@@ -164,7 +199,10 @@ def _encode_torch(encoder, X):
     import torch
 
     with torch.no_grad():
-        return [_to_numpy(part) for part in encoder(_to_torch(encoder, X))]
+        parts = _called("encoder", encoder, _to_torch(encoder, X))
+    if hasattr(parts, "detach"):
+        raise TypeError("encoder must give mean and log variance, two tensors, got one")
+    return [_to_numpy(part) for part in parts]
 
 
 # -- JAX
@@ -185,7 +223,14 @@ class _JaxForward:
         self._pullback = jax.jit(self._pull_back)
 
     def __call__(self, latents):
-        outputs = self._outputs(latents)
+        try:
+            outputs = self._outputs(latents)
+        except Exception as error:
+            raise TypeError(
+                "decoder must come with pullback(z, g), the gradient by z of sum(g * decoder(z)),"
+                " unless it is a module of PyTorch or a function of JAX, and JAX can't call it:"
+                f" {_first_line(error)}"
+            ) from error
         return np.asarray(outputs), lambda by_outputs: np.asarray(
             self._pullback(latents, by_outputs)
         )

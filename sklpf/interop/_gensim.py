@@ -24,10 +24,11 @@ def from_gensim(
     model : trained gensim.models.LdaModel or LdaMulticore
         Read are ``state.get_lambda()``, ``alpha``, ``eta``, ``gamma_threshold``, ``iterations``,
         ``num_updates``; and ``id2word`` for a vocabulary.
-    vocabulary : iterable of str, dict of str to int or None, default=None
+    vocabulary : iterable of str, dict of str to int or gensim.corpora.Dictionary
         The words of the columns of X, in order or (as ``CountVectorizer.vocabulary_``) with their
-        columns: all of the model's, each once. None: the model's ids are the columns, as in ``X =
-        gensim.matutils.corpus2csc(corpus, model.num_terms).T``.
+        columns: all of the model's, each once. Needed, as other columns would go unnoticed. Where
+        the columns are gensim's ids, as in ``X = gensim.matutils.corpus2csc(corpus,
+        model.num_terms).T``, it is ``model.id2word``.
     **parameters
         Of `LatentDirichletAllocation.from_topics`, in place of the model's own.
 
@@ -41,7 +42,7 @@ def from_gensim(
     ------
     TypeError
         If it is a model of another class. (Of an AuthorTopicModel topics belong to authors, not to
-        documents.)
+        documents.) If there is no vocabulary.
     NotFittedError
         If it has seen no documents.
     ValueError
@@ -54,7 +55,7 @@ def from_gensim(
     ...     corpus, num_topics=10, id2word=dictionary
     ... )  # doctest: +SKIP
     >>> X = gensim.matutils.corpus2csc(held_out, lda.num_terms).T  # doctest: +SKIP
-    >>> from_gensim(lda).score_interval(X)  # doctest: +SKIP
+    >>> from_gensim(lda, vocabulary=lda.id2word).score_interval(X)  # doctest: +SKIP
     """
     recognise(model, "gensim", _ACCEPTED, "from_gensim")
     check_fitted(model.num_updates > 0, "from_gensim", "call update with a corpus first")
@@ -64,10 +65,9 @@ def from_gensim(
         "mean_change_tol": float(model.gamma_threshold),
         "max_doc_update_iter": int(model.iterations),
     }
-    words = (
-        range(model.num_terms)
-        if vocabulary is None
-        else [model.id2word[i] for i in range(model.num_terms)]
-    )
-    topics = model.state.get_lambda()[:, columns(words, vocabulary, "from_gensim")]
+    topics = model.state.get_lambda()
+    if vocabulary is None or vocabulary is not model.id2word:
+        words = [model.id2word[i] for i in range(model.num_terms)]
+        by_word = getattr(vocabulary, "token2id", vocabulary)
+        topics = topics[:, columns(words, by_word, "from_gensim", "model.id2word")]
     return learned_topics(topics, {**own, **parameters})

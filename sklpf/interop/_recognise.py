@@ -56,7 +56,9 @@ def check_fitted(fitted: bool, function: str, how: str) -> None:
         )
 
 
-def columns(words: Sequence[Any], vocabulary: Iterable[str] | None, function: str) -> list[int]:
+def columns(
+    words: Sequence[Any], vocabulary: Iterable[str] | None, function: str, own: str
+) -> list[int]:
     """Return which of a model's words each column of X is of.
 
     Parameters
@@ -64,19 +66,24 @@ def columns(words: Sequence[Any], vocabulary: Iterable[str] | None, function: st
     words : sequence
         Those of the model, in its order.
     vocabulary : iterable of str, dict of str to int or None
-        Those of X, in order or with their columns. None: the model's.
+        Those of X, in order or with their columns.
     function : str
         Which function was called.
+    own : str
+        What to give where the columns are in the model's order.
 
     Raises
     ------
     TypeError
-        If the vocabulary has no order.
+        If there is no vocabulary, or it has no order.
     ValueError
         If X has other words than the model, or one twice.
     """
     if vocabulary is None:
-        return list(range(len(words)))
+        raise TypeError(
+            f"{function} needs vocabulary, the words of the columns of X, such as the vectorizer's"
+            f" get_feature_names_out(), or {own} where they are in the model's own order"
+        )
     places = {word: i for i, word in enumerate(words)}
     wanted = in_order(vocabulary, "vocabulary")
     unknown = [word for word in wanted if word not in places]

@@ -24,10 +24,11 @@ def from_tomotopy(
     model : trained tomotopy.LDAModel
         Read are ``get_topic_word_dist(k, normalize=False)``, ``k``, ``alpha``, ``eta``,
         ``used_vocabs`` and ``global_step``.
-    vocabulary : iterable of str, dict of str to int or None, default=None
+    vocabulary : iterable of str or dict of str to int
         The words of the columns of X, in order or (as ``CountVectorizer.vocabulary_``) with their
-        columns: all of the model's, each once. None: ``model.used_vocabs``, which
-        ``CountVectorizer(vocabulary=list(model.used_vocabs), analyzer=...)`` counts.
+        columns: all of the model's, each once. Needed, as other columns would go unnoticed. It is
+        ``list(model.used_vocabs)`` where ``CountVectorizer(vocabulary=list(model.used_vocabs),
+        analyzer=...)`` counts.
     **parameters
         Of `LatentDirichletAllocation.from_topics`, in place of the model's own.
 
@@ -41,7 +42,7 @@ def from_tomotopy(
     ------
     TypeError
         If it is a model of another class: its other models have topics from something else than one
-        Dirichlet distribution.
+        Dirichlet distribution. If there is no vocabulary.
     NotFittedError
         If it was not trained.
     ValueError
@@ -57,13 +58,12 @@ def from_tomotopy(
     >>> vectorizer = CountVectorizer(
     ...     vocabulary=list(lda.used_vocabs), analyzer=list
     ... )  # doctest: +SKIP
-    >>> from_tomotopy(lda).score_interval(
-    ...     vectorizer.transform(held_out)
-    ... )  # doctest: +SKIP
+    >>> fitted = from_tomotopy(lda, vocabulary=lda.used_vocabs)  # doctest: +SKIP
+    >>> fitted.score_interval(vectorizer.transform(held_out))  # doctest: +SKIP
     """
     recognise(model, "tomotopy", _ACCEPTED, "from_tomotopy")
     check_fitted(model.global_step > 0, "from_tomotopy", "call add_doc and train first")
-    order = columns(list(model.used_vocabs), vocabulary, "from_tomotopy")
+    order = columns(list(model.used_vocabs), vocabulary, "from_tomotopy", "list(model.used_vocabs)")
     topics = np.array([model.get_topic_word_dist(k, normalize=False) for k in range(model.k)])[
         :, order
     ]

@@ -8,7 +8,7 @@ import numpy as np
 
 from sklpf._utils.alarm import Alarm
 from sklpf.partition._simulated_tempering import SimulatedTempering, Start
-from sklpf.readings import PartitionResult, Reading
+from sklpf.readings import Reading
 from sklpf.readings._diagnostics import Diagnostic
 from sklpf.readings._rounds import ALL, at_target, pool_rounds
 from sklpf.runs._adaptive import GainRule, adapt
@@ -61,14 +61,10 @@ class AdaptiveTempering(SimulatedTempering):
             adaptation=Adaptation(adapted.curve, **adapted.history, settled=rule.settled),
         )
 
-    def _read(self, run) -> PartitionResult:
-        name = type(self).__name__
-        if run.adaptation is None or run.sampler != self._sampler:
-            raise ValueError(
-                f"run must be one that {name} left; read this one with the estimator that left it,"
-                " or RTS"
-            )
-        return super()._read(run)
+    @classmethod
+    def _reads(cls, run) -> bool:
+        """Those alone whose weights this rule has found."""
+        return super()._reads(run) and run.sampler == cls._sampler
 
     @classmethod
     def _reading(cls, run) -> Reading:

@@ -112,6 +112,10 @@ class AIS(PartitionEstimator):
     _diagnostics = BOTH_WAYS
     _run_class = AnnealingRun
 
+    @classmethod
+    def _reads(cls, run) -> bool:
+        return super()._reads(run) and run.goes_both_ways
+
     def _sample(self, path, seed) -> AnnealingRun:
         return anneal_both_ways(self, path, self.n_chains, seed)
 

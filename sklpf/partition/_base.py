@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,6 +24,7 @@ from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._tails import tail_alarms
 from sklpf.paths import GeometricPath, Path, Rebased
 from sklpf.paths._capabilities import has
+from sklpf.paths._climbs import Evaluations
 from sklpf.readings import Alarm, Diagnostic, PartitionResult, Reading, read
 from sklpf.readings._reading import SAMPLERS
 from sklpf.readings._regions import FOR_SECOND_TRY, known_regions, missed_regions
@@ -97,8 +99,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         ----------
         path : Path, fitted model or run
             A model is anything with a method ``path(**options)``; of a model with a likelihood for
-            each row give ``model.path(X)``. A run, ``run_`` of an estimator of the same kind (of
-            `ParallelTempering` or `RTS` where the estimator only reweights), is only read anew.
+            each row give ``model.path(X)``. A run that this estimator can read, ``run_`` of one of
+            the same kind (of `ParallelTempering` or `RTS` where the estimator only reweights), is
+            only read anew.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
@@ -110,7 +113,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         ------
         TypeError
             If the path lacks a capability that this estimator needs, or the model an option of this
-            estimator's.
+            estimator's; if it is a run of an estimator whose runs this one can't read.
         ValueError
             If a parameter can't be used.
 
@@ -122,12 +125,15 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         self._validate_params()
         self._forget()
         started = time.perf_counter()
-        if self._run_class is not None and isinstance(path, self._run_class):
-            result = self._read(path)  # type: ignore[arg-type]
+        if isinstance(path, Run):
+            self._check_reads(path)
+            result = self._read(path)
             self.run_ = path
         else:
             with one_blas_thread(), removing_checkpoints():
-                result = self._estimate_path(self._as_path(path))
+                path = self._as_path(path)
+                with path.unchanged():
+                    result = self._estimate_path(path)
         described = self._diagnostics | result.described
         self._keep(replace(result, seconds=time.perf_counter() - started, described=described))
         _progress.said(lambda: in_a_line(self.result_))
@@ -180,6 +186,23 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         cls._sampler = cls.__name__ if ours else f"{cls.__module__}.{cls.__qualname__}"
         SAMPLERS[cls._sampler] = cls
 
+    @classmethod
+    def _reads(cls, run: Run) -> bool:
+        """Whether a run holds what _reading needs."""
+        return cls._run_class is not None and isinstance(run, cls._run_class)
+
+    def _check_reads(self, run: Run) -> None:
+        """Raise TypeError, which names who can, unless this estimator can read a run."""
+        if self._reads(run):
+            return
+        known = [name for name in sklpf.__all__ if name in SAMPLERS]
+        readers = [name for name in known if SAMPLERS[name]._reads(run)]
+        instead = f": give it to {' or '.join(readers)}" if readers else ""
+        raise TypeError(
+            f"path must be a model, a path or a run that {type(self).__name__} can read, got a run"
+            f" of {run.sampler or 'no estimator'}{instead}"
+        )
+
     def _made(self) -> dict[str, Any]:
         """What a run keeps of the estimator that made it, or that reads it anew."""
         return {
@@ -189,11 +212,19 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _run(self, path: Path, seed: int) -> Run:
         """The run that _sample leaves, with what the path's tails and rounding errors are."""
-        known = path.tail_alarms if isinstance(path, GeometricPath) else ()
+        checked = path
+        evaluations = Evaluations()
+        known: tuple[Alarm, ...] | None = ()
+        if isinstance(path, GeometricPath):
+            checked = copy.copy(path)
+            checked.evaluations = evaluations
+            known = path.tail_alarms
         if known is None:
-            known = tail_alarms(path, stream_key(seed, TAILS))
+            known = tail_alarms(checked, stream_key(seed, TAILS))
         run = self._sample(path, seed)
-        regions = known_regions(path, stream_key(seed, REGIONS)) if run.draws is not None else None
+        regions = None
+        if run.draws is not None:
+            regions = known_regions(checked, stream_key(seed, REGIONS))
         return replace(
             run,
             **self._made(),
@@ -201,6 +232,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             log_f_rounding=path.log_f_rounding,
             base=path.base_chosen,
             regions=regions,
+            check_evaluations=evaluations.n,
+            failed_evaluations=evaluations.n_failed,
         )
 
     def _read(self, run: Run) -> PartitionResult:
@@ -244,7 +277,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         """A run from a base that covers what the first one has missed, and its result."""
         _progress.said(lambda: f"{in_a_line(first)}; a second try, from a base that covers it")
         run = self._run(path, stream_key(seed, SECOND_TRY)[0])
-        run = replace(run, n_sweeps=run.n_sweeps + first.n_sweeps)
+        n_checks = run.check_evaluations + first.check_evaluations
+        run = replace(run, n_sweeps=run.n_sweeps + first.n_sweeps, check_evaluations=n_checks)
         result = self._read(run)
         diagnostics = result.diagnostics | {"first_try": first.log_partition}
         described = result.described | _FIRST_TRY
@@ -338,11 +372,6 @@ def _instead(kind: type) -> str:
         return "; take the model that the search found, its best_estimator_"
     if "rbm" in name.lower() or "boltzmann" in name.lower():
         return "; BernoulliRBM.from_parameters takes the weights of another library's RBM"
-    if name.endswith("Run"):
-        return (
-            "; BAR, MBAR, ThermodynamicIntegration and compare_estimates read runs of"
-            " ParallelTempering and of RTS"
-        )
     if "lda" in name.lower() or "dirichlet" in name.lower():
         return (
             "; of another library's topic model take sklpf.models.LDAPath(topics,"

@@ -15,7 +15,7 @@ from sklpf._utils.random import stream_key
 from sklpf._utils.sklearn import Interval
 from sklpf.partition._base import BOUND, PartitionEstimator
 from sklpf.partition._options import ANNEALING
-from sklpf.partition._raise import RAISE, find_starts
+from sklpf.partition._raise import RAISE, STATEMENTS, find_starts
 from sklpf.paths import ExactStart
 from sklpf.paths._capabilities import has, require_base
 from sklpf.readings import Reading, conclude
@@ -141,6 +141,10 @@ class BDMC(PartitionEstimator):
     _read_options = ("most_groups",)
     most_groups = 100  # of the chains of a direction, for the jackknife
 
+    @classmethod
+    def _reads(cls, run) -> bool:
+        return super()._reads(run) and run.goes_both_ways and run.starts in STATEMENTS
+
     def _sample(self, path, seed) -> AnnealingRun:
         base_log_partition = require_base(path, "BDMC")
         checkpoint = self._checkpoint(path, seed)
@@ -183,10 +187,6 @@ class BDMC(PartitionEstimator):
         """The estimate, its jackknife error and the alarms from the log weights of both
         directions.
         """
-        if run.up is None or run.down is None:
-            raise ValueError(
-                "path must be a run with chains in both directions, such as another BDMC's run_"
-            )
         up = run.up
         down = run.down.ravel()
         most_groups = run.options["most_groups"]

@@ -123,6 +123,10 @@ class HAIS(PartitionEstimator):
     _diagnostics = BOTH_WAYS | ROUNDS
     _run_class = AnnealingRun
 
+    @classmethod
+    def _reads(cls, run) -> bool:
+        return super()._reads(run) and run.goes_both_ways
+
     def _transition(self, path) -> Transition:
         transition = HMC() if self.transition is None else self.transition
         transition.check(path)

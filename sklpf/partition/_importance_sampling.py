@@ -114,6 +114,11 @@ class ImportanceSampling(PartitionEstimator):
 
     _diagnostics = BOTH_WAYS
     _run_class = AnnealingRun
+
+    @classmethod
+    def _reads(cls, run) -> bool:
+        return super()._reads(run) and run.up is not None
+
     _remedy = "give a proposal (or a base) that is nearer to the target, or anneal with AIS"
 
     def _as_path(self, path):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import math
 import os
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklpf._utils.alarm import Alarm
 from sklpf._utils.parallel import run_segments
@@ -23,7 +25,7 @@ from sklpf.readings._alarms import tol_alarms
 from sklpf.readings._diagnostics import LOWER_BOUND, WEIGHTS, Diagnostic
 from sklpf.readings._weights import weight_diagnostics
 from sklpf.reweighting import mean_weight
-from sklpf.runs import AnnealingRun
+from sklpf.runs import Run
 
 # nats; beyond it estimates are low by 0.2 nats and more, and their error is a guess
 _MAX_SPREAD = 2.0
@@ -35,6 +37,22 @@ _PILOT_PARTICLES = 16
 _FEWEST = 32
 _MOST = 1000
 _FILTERS_PER_BLOCK = 10
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class FilterRun(Run):
+    """What independent particle filters leave.
+
+    Attributes
+    ----------
+    log_estimates : ndarray of shape (G,)
+        Each the log of an unbiased estimate of Z, in nats.
+    resolution : float
+        Standard error of the log of their mean from what none of the particles happened to do.
+    """
+
+    log_estimates: NDArray[np.float64]
+    resolution: float
 
 
 class LeftToRight(PartitionEstimator):
@@ -152,10 +170,10 @@ class LeftToRight(PartitionEstimator):
         **LOWER_BOUND,
         "spread": Diagnostic("standard deviation of the log estimates (nats)", "low"),
     }
-    _run_class = AnnealingRun
+    _run_class = FilterRun
     _read_options = ("n_particles", "tol")
 
-    def _sample(self, path, seed) -> AnnealingRun:
+    def _sample(self, path, seed) -> FilterRun:
         require(path, Filters, "LeftToRight")
         checkpoint = self._checkpoint(path, seed)
         run = functools.partial(
@@ -171,16 +189,18 @@ class LeftToRight(PartitionEstimator):
         log_estimates = run(main, -(-self.n_filters // _FILTERS_PER_BLOCK), 1, stage="filters")
         n_sweeps = round((n_drawn + self.n_filters * n_particles) * (1 + self.n_sweeps))
         unseen = 0.0 if path.filters_are_exact else 1 / (self.n_filters * n_particles)
-        return AnnealingRun(up=np.concatenate(log_estimates), n_sweeps=n_sweeps, resolution=unseen)
+        return FilterRun(
+            log_estimates=np.concatenate(log_estimates), n_sweeps=n_sweeps, resolution=unseen
+        )
 
     @classmethod
     def _reading(cls, run) -> Reading:
         """The log of the mean, with an error that knows that few filters rarely show their
         estimates' long tail.
         """
-        n = len(run.up)
-        estimate = mean_weight(run.up)
-        variance = float(np.var(run.up, ddof=1))
+        n = len(run.log_estimates)
+        estimate = mean_weight(run.log_estimates)
+        variance = float(np.var(run.log_estimates, ddof=1))
         lognormal = _lognormal_error(variance, n)
         spread = math.sqrt(variance)
         std_error = math.hypot(max(estimate.std_error, lognormal), run.resolution)
@@ -192,7 +212,7 @@ class LeftToRight(PartitionEstimator):
             n - 1,
             alarms=_alarms(run, spread, std_error),
             diagnostics={
-                **weight_diagnostics(run.up),
+                **weight_diagnostics(run.log_estimates),
                 "delta_std_error": estimate.delta,
                 "jackknife_std_error": estimate.jackknife,
                 "lower_bound": estimate.log_mean - math.log(20),
@@ -208,7 +228,8 @@ def _alarms(run, spread: float, std_error: float) -> list[Alarm]:
     if spread > _MAX_SPREAD:
         seen = f"the filters' log estimates spread by {spread:.1f} nats, more than {_MAX_SPREAD:g}"
         alarms.append(Alarm("filters-disagree", seen, "raise n_particles or lower tol"))
-    if run.options["n_particles"] == "auto" and run.resolution <= 1 / (len(run.up) * _MOST):
+    most_particles = len(run.log_estimates) * _MOST
+    if run.options["n_particles"] == "auto" and run.resolution <= 1 / most_particles:
         most = f' with the {_MOST:,} particles that "auto" takes at most'
         alarms += tol_alarms(
             std_error, run.options["tol"], "raise n_filters, or give n_particles", most

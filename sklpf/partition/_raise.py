@@ -31,7 +31,7 @@ from sklpf.transitions import Transition
 from sklpf.uncertainty import jackknife, log_mean_exp
 
 _STARTS, _DOWN = 2, 3  # stages; those of AIS are 0 and 1
-_STATEMENTS = {
+STATEMENTS = {
     "exact": "upper bound",
     "tempered": "approximate",
     "given": "conservative, not a bound",
@@ -150,6 +150,10 @@ class RAISE(PartitionEstimator):
     }
     _run_class = AnnealingRun
 
+    @classmethod
+    def _reads(cls, run) -> bool:
+        return super()._reads(run) and run.down is not None and run.starts in STATEMENTS
+
     def _sample(self, path, seed) -> AnnealingRun:
         base_log_partition = require_base(path, "RAISE")
         checkpoint = self._checkpoint(path, seed)
@@ -170,11 +174,6 @@ class RAISE(PartitionEstimator):
 
     @classmethod
     def _reading(cls, run) -> Reading:
-        if run.down is None or run.starts not in _STATEMENTS:
-            raise ValueError(
-                "path must be a run whose chains go down from starts at the target, such as another"
-                " RAISE's run_"
-            )
         by_start = log_mean_exp(run.down, axis=1)
 
         def estimate(keep):
@@ -198,12 +197,12 @@ class RAISE(PartitionEstimator):
             len(run.down) - 1,
             alarms=_weight_alarms(diagnostics["effective_sample_size"], run.down.size),
             diagnostics=diagnostics,
-            statement=_STATEMENTS[run.starts],
+            statement=STATEMENTS[run.starts],
         )
         return (
             reading
             if run.starts == "exact"
-            else reading.no_estimate(_STATEMENTS[run.starts], _NO_ESTIMATE)
+            else reading.no_estimate(STATEMENTS[run.starts], _NO_ESTIMATE)
         )
 
 

@@ -22,7 +22,7 @@ from sklpf.readings._diagnostics import CURVE, PLAIN_BOUND, Diagnostic
 from sklpf.readings._levels import check_run, known_ratio
 from sklpf.readings._reading import Curve
 from sklpf.reweighting import with_first_error, with_first_ratio
-from sklpf.runs import AnnealingRun, ContinuousRun, LevelRun
+from sklpf.runs import LevelRun
 from sklpf.uncertainty import Difference, jackknife, t_ratio
 
 
@@ -79,6 +79,7 @@ class ReweightingEstimator(PartitionEstimator):
         **PLAIN_BOUND,
     }
     _run_class: type | tuple[type, ...] = LevelRun
+    _reads_continuous = False
 
     def __init__(self, sampler=None, *, random_state=None, n_jobs=None, verbose=0):
         self.sampler = sampler
@@ -115,8 +116,11 @@ class ReweightingEstimator(PartitionEstimator):
         return super()._seed() if self.sampler is None else 0  # a sampler has its own
 
     def _as_path(self, path):
-        if isinstance(path, (AnnealingRun, ContinuousRun)):
-            check_run(path)
+        if getattr(self.sampler, "continuous", False) and not self._reads_continuous:
+            raise ValueError(
+                "sampler must be one with levels, got RTS(continuous=True), whose runs RTS and"
+                ' ThermodynamicIntegration(rule="continuous") read: take RTS(continuous=False)'
+            )
         self.sampler_ = (
             ParallelTempering(n_jobs=self.n_jobs) if self.sampler is None else clone(self.sampler)
         )

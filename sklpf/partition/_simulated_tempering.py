@@ -30,7 +30,7 @@ from sklpf.readings._diagnostics import (
 from sklpf.readings._reading import conclude
 from sklpf.readings._rounds import ALL, N_GROUPS, judge, pool_rounds, started_from
 from sklpf.reweighting import Pooled
-from sklpf.runs import ContinuousRun, ExchangeRun, Round, Run, TemperingRun
+from sklpf.runs import ContinuousRun, Round, Run, TemperingRun
 from sklpf.runs._pilot import run_pilot
 from sklpf.runs._rounds import Setup, run_round
 from sklpf.runs._run import with_round
@@ -138,15 +138,6 @@ class SimulatedTempering(PartitionEstimator):
             levels=run.base_log_partition + verdict.curve,
             curve=verdict.pooled,
         )
-
-    def _as_path(self, path):
-        if isinstance(path, ExchangeRun):
-            raise ValueError(
-                "path must be a run of RTS: one of ParallelTempering has equally many states at"
-                " every level, which makes averaged level probabilities look far more certain than"
-                " they are; take BAR or MBAR"
-            )
-        return super()._as_path(path)
 
     def _sample(self, path, seed) -> Run:
         base_log_partition = require_base(path, type(self).__name__)

@@ -112,6 +112,7 @@ class ThermodynamicIntegration(ReweightingEstimator):
         "quadrature_error": Diagnostic("error of the quadrature (nats)"),
     }
     _run_class = (LevelRun, ContinuousRun)
+    _reads_continuous = True
 
     def _as_path(self, path):
         tempers = isinstance(self.sampler, RTS) and self.sampler.continuous

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -213,6 +215,17 @@ class Path:
             proposal, log_ratio = path.propose(state, levels, stream)
             values += [self.summary(proposal), log_ratio]
         return [f"{value:.9e}" for part in values for value in np.ravel(part)]
+
+    def unchanged(self) -> AbstractContextManager[None]:
+        """Return a context in which estimators use the path, and which raises ValueError at its end
+        if what the path calls gives other numbers than at its beginning.
+
+        Returns
+        -------
+        context manager
+            By default one that does nothing.
+        """
+        return contextlib.nullcontext()
 
     def with_ladder(self, ladder: ArrayLike) -> Path:
         """Return a copy of the path with other levels.

@@ -25,8 +25,7 @@ _LARGEST_BLOCK = 32
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class AnnealingRun(Run):
-    """Log weights of independent chains that went through the ladder, or of particle filters, which
-    have none.
+    """Log weights of independent chains that went through the ladder.
 
     Attributes
     ----------
@@ -42,9 +41,6 @@ class AnnealingRun(Run):
         over each segment of their way; None if no move is rejected.
     pilot : object or None
         Step sizes of the moves at some inverse temperatures, of moves that were tuned.
-    resolution : float
-        Standard error of a log mean weight from what none of the chains or particles happened to
-        do.
     """
 
     up: NDArray[np.float64] | None = None
@@ -52,7 +48,11 @@ class AnnealingRun(Run):
     starts: str | None = None
     acceptance: NDArray[np.float64] | None = None
     pilot: Any = None
-    resolution: float = 0.0
+
+    @property
+    def goes_both_ways(self) -> bool:
+        """Whether there are chains in both directions."""
+        return self.up is not None and self.down is not None
 
 
 class Arrivals(NamedTuple):

@@ -35,11 +35,34 @@ def make(decoder=NETWORK.decoder, pullback=NETWORK.pullback, **parameters):
         ({"noise_std": 0.1}, "noise_std must be a number"),
         ({"likelihood": "poisson"}, "likelihood"),
         ({"chunk_size": 0}, "chunk_size"),
+        ({"outputs": "logit"}, "outputs"),
+        ({"outputs": "probabilities"}, r"must give numbers in \[0, 1\]"),
+        ({"outputs": "logits", "likelihood": "gaussian", "noise_std": 1.0}, "outputs must be None"),
     ],
 )
 def test_what_can_not_be_used_is_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         make(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"pullback": "x"}, "pullback must be a function of latent variables z and of g"),
+        ({"encoder": "x"}, "encoder must be a function of rows"),
+        ({"decoder": lambda z: z @ np.ones((3, 4))}, "alone, such as vae.decode"),
+        ({"decoder": lambda z, y: z}, "decoder can't be called with an array of shape"),
+    ],
+)
+def test_what_can_not_be_called_is_refused(parameters, message):
+    with pytest.raises(TypeError, match=message):
+        make(**parameters)
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 4])
+def test_small_chunks_give_the_same(chunk_size):
+    rows = make().sample(3, random_state=0)
+    np.testing.assert_array_equal(make(chunk_size=chunk_size).sample(3, random_state=0), rows)
 
 
 @pytest.mark.parametrize("decoder", [None, 3, "text"])
@@ -61,6 +84,17 @@ def test_decoders_may_write_to_what_they_are_given():
 
     rows = make().sample(3, random_state=0)
     np.testing.assert_array_equal(make(decoder).sample(3, random_state=0), rows)
+
+
+def test_decoders_may_give_their_own_array_again():
+    buffer = np.empty((256, 12))
+
+    def decoder(z):
+        buffer[:] = NETWORK.decoder(z)
+        return buffer
+
+    rows = make().sample(600, random_state=0)
+    np.testing.assert_array_equal(make(decoder).sample(600, random_state=0), rows)
 
 
 def test_kinks_and_single_precision_are_taken():

@@ -40,9 +40,14 @@ def stand_in(alpha=(0.1, 0.2, 0.3, 0.1, 0.1, 0.1)):
     return LdaModel(0.5 + 200 * TOPICS, alpha, np.full(X.shape[1], 0.5))
 
 
+def own(model):
+    """With gensim's ids as columns."""
+    return from_gensim(model, vocabulary=model.id2word, random_state=0)
+
+
 def test_topics_priors_and_the_way_of_inference_are_kept():
     theirs = stand_in()
-    ours = from_gensim(theirs, random_state=0)
+    ours = own(theirs)
     np.testing.assert_allclose(ours.components_, theirs.state.get_lambda(), rtol=1e-6)
     np.testing.assert_array_equal(ours.doc_topic_prior_, theirs.alpha)
     assert ours.topic_word_prior_ == 0.5
@@ -53,18 +58,31 @@ def test_topics_priors_and_the_way_of_inference_are_kept():
 def test_columns_in_another_order():
     order = np.random.default_rng(0).permutation(X.shape[1])
     ours = from_gensim(stand_in(), vocabulary=map(str, order))
-    np.testing.assert_array_equal(ours.components_, from_gensim(stand_in()).components_[:, order])
+    np.testing.assert_array_equal(ours.components_, own(stand_in()).components_[:, order])
 
 
 def test_a_dict_of_words_is_read_by_its_columns():
     order = np.random.default_rng(0).permutation(X.shape[1])
     columns = dict(sorted((str(word), column) for column, word in enumerate(order)))
     ours = from_gensim(stand_in(), vocabulary=columns)
-    np.testing.assert_array_equal(ours.components_, from_gensim(stand_in()).components_[:, order])
+    np.testing.assert_array_equal(ours.components_, own(stand_in()).components_[:, order])
+
+
+def test_columns_that_nobody_named_are_refused():
+    with pytest.raises(TypeError, match=r"needs vocabulary.*get_feature_names_out.*model.id2word"):
+        from_gensim(stand_in())
+
+
+def test_a_dictionary_of_gensim_is_read_by_its_ids():
+    class Dictionary:
+        token2id = {str(i): 8 - i for i in range(9)}
+
+    ours = from_gensim(stand_in(), vocabulary=Dictionary())
+    np.testing.assert_array_equal(ours.components_, own(stand_in()).components_[:, ::-1])
 
 
 def test_unequal_priors_count_in_the_likelihood():
-    common, rare = (from_gensim(stand_in([a, 1, 1, 1, 1, 1]), random_state=0) for a in (10, 0.01))
+    common, rare = (own(stand_in([a, 1, 1, 1, 1, 1])) for a in (10, 0.01))
     row = np.eye(X.shape[1])[[np.argmax(TOPICS[0])]]
     for model in (common, rare):
         shares = model.doc_topic_prior_ / model.doc_topic_prior_.sum()
@@ -89,7 +107,7 @@ def test_untrained_and_foreign_models():
     with pytest.raises(
         ValueError, match=r"doc_topic_prior must be a number or have the shape \(6,\)"
     ):
-        from_gensim(stand_in([1.0, 2.0]))
+        own(stand_in([1.0, 2.0]))
 
 
 # ---- gensim itself
@@ -118,7 +136,7 @@ def test_gensim(corpus, priors):
     theirs = gensim.models.LdaModel(corpus, gamma_threshold=1e-9, iterations=3000, **options)
     rows = gensim.matutils.corpus2csc(corpus, theirs.num_terms).T
     np.testing.assert_array_equal(rows.toarray(), X)
-    ours = from_gensim(theirs)
+    ours = own(theirs)
     np.testing.assert_allclose(ours.exp_dirichlet_component_, theirs.expElogbeta, rtol=1e-9)
     gamma = theirs.inference(corpus)[0]
     # from random starts some documents settle elsewhere, and gensim itself gives them two answers
@@ -128,7 +146,7 @@ def test_gensim(corpus, priors):
     assert {name: np.shape(value) for name, value in vars(double).items()} == {
         name: np.shape(getattr(theirs, name)) for name in vars(double)
     }
-    np.testing.assert_allclose(from_gensim(double).components_, ours.components_, rtol=1e-6)
+    np.testing.assert_allclose(own(double).components_, ours.components_, rtol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -145,8 +163,6 @@ def test_other_models_of_gensim(corpus):
             gensim.models.AuthorTopicModel(corpus, num_topics=3, id2word=names, author2doc=authors)
         )
     assert (
-        from_gensim(
-            gensim.models.LdaMulticore(corpus, num_topics=3, id2word=names, workers=1)
-        ).n_components
+        own(gensim.models.LdaMulticore(corpus, num_topics=3, id2word=names, workers=1)).n_components
         == 3
     )

@@ -37,9 +37,14 @@ def stand_in():
     )
 
 
+def own(model):
+    """With the model's words as columns."""
+    return from_tomotopy(model, vocabulary=list(model.used_vocabs), random_state=0)
+
+
 def test_topics_and_priors_are_kept():
     theirs = stand_in()
-    ours = from_tomotopy(theirs, random_state=0)
+    ours = own(theirs)
     np.testing.assert_allclose(ours.components_, theirs._components, rtol=1e-6)
     np.testing.assert_array_equal(ours.doc_topic_prior_, theirs.alpha)
     assert ours.topic_word_prior_ == 0.1
@@ -50,7 +55,7 @@ def test_topics_and_priors_are_kept():
 def test_columns_in_another_order():
     order = np.random.default_rng(0).permutation(X.shape[1])
     ours = from_tomotopy(stand_in(), vocabulary=map(str, order))
-    np.testing.assert_array_equal(ours.components_, from_tomotopy(stand_in()).components_[:, order])
+    np.testing.assert_array_equal(ours.components_, own(stand_in()).components_[:, order])
 
 
 @pytest.mark.parametrize(
@@ -75,7 +80,7 @@ def test_a_dict_of_words_is_read_by_its_columns_and_a_set_refused():
     shuffled = dict(sorted(columns.items()))
     np.testing.assert_array_equal(
         from_tomotopy(stand_in(), vocabulary=shuffled).components_,
-        from_tomotopy(stand_in()).components_[:, order],
+        own(stand_in()).components_[:, order],
     )
     with pytest.raises(
         ValueError, match="vocabulary must have the columns 0 to 8, each once, where it is a dict"
@@ -86,6 +91,13 @@ def test_a_dict_of_words_is_read_by_its_columns_and_a_set_refused():
             TypeError, match="vocabulary must be words in the order of the columns of X, such as"
         ):
             from_tomotopy(stand_in(), vocabulary=words)
+
+
+def test_columns_that_nobody_named_are_refused():
+    with pytest.raises(
+        TypeError, match=r"needs vocabulary.*feature_names_out.*list.model.used_vocabs"
+    ):
+        from_tomotopy(stand_in())
 
 
 def test_untrained_and_foreign_models():
@@ -120,7 +132,7 @@ def test_tomotopy():
     for words in texts():
         theirs.add_doc(words)
     theirs.train(100, workers=1)
-    ours = from_tomotopy(theirs, random_state=0)
+    ours = own(theirs)
     counts = ours.components_ - theirs.eta
     np.testing.assert_allclose(counts, np.round(counts), atol=1e-3)
     np.testing.assert_allclose(counts.sum(axis=1), theirs.get_count_by_topics(), atol=1e-2)

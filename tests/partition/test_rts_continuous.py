@@ -246,9 +246,11 @@ def test_runs_are_kept_apart(problem, fitted):
             wrong()
     with pytest.raises(ValueError, match="rao_blackwell must be False"):
         ThermodynamicIntegration(rule="continuous", rao_blackwell=True).fit(fitted.run_)
-    for reader in (BAR(), MBAR(), BAR(RTS(**SHORT))):
-        with pytest.raises(ValueError, match="take RTS"):
-            reader.fit(problem.path if reader.sampler else fitted.run_)
+    for reader in (BAR(), MBAR()):
+        with pytest.raises(TypeError, match="a run of RTS: give it to RTS"):
+            reader.fit(fitted.run_)
+    with pytest.raises(ValueError, match="sampler must be one with levels"):
+        BAR(RTS(**SHORT)).fit(problem.path)
     with pytest.raises(ValueError, match="take RTS"):
         compare_estimates(fitted.run_)
     with pytest.raises((TypeError, ValueError)):

@@ -11,8 +11,16 @@ from scipy.special import expit
 _LOG_TAU = np.log(2 * np.pi)
 
 
+# of a log probability, as in PyTorch's binary cross entropy: an output of 0 or 1 may be rounded
+_LEAST = np.exp(-100.0)
+_LEAST_VARIANCE = 1e-30  # p (1 - p) by which slopes are divided: single precision holds the rest
+
+
 class Likelihood(Protocol):
     """log p(x | output of the decoder)."""
+
+    def check_outputs(self, outputs: NDArray[np.float64]) -> None:
+        """Raise ValueError if outputs of the decoder are none of this likelihood."""
 
     def check(self, X: NDArray[np.float64]) -> None:
         """Raise ValueError if rows are none of this likelihood."""
@@ -28,8 +36,8 @@ class Likelihood(Protocol):
         """Return a row for each output."""
 
 
-class Bernoulli:
-    """Independent binary features, the outputs are their logits."""
+class _Binary:
+    """Independent binary features."""
 
     def check(self, X: NDArray[np.float64]) -> None:
         """Raise ValueError unless all features are 0 or 1."""
@@ -39,6 +47,13 @@ class Bernoulli:
                 ' threshold or by drawing, or choose likelihood="gaussian"; a Bernoulli likelihood'
                 " of grey values is no density"
             )
+
+
+class Bernoulli(_Binary):
+    """Independent binary features, the outputs are their logits."""
+
+    def check_outputs(self, outputs):
+        """Take any outputs."""
 
     def log_density(self, X, outputs):
         """Return the sum of x a - log(1 + exp a) over the features, and x - sigmoid(a)."""
@@ -52,11 +67,40 @@ class Bernoulli:
         return (rng.random(outputs.shape) < expit(outputs)).astype(np.float64)
 
 
+class BernoulliProbabilities(_Binary):
+    """Independent binary features, the outputs are the probabilities of 1."""
+
+    def check_outputs(self, outputs):
+        """Raise ValueError unless all are probabilities."""
+        wrong = outputs[(outputs < 0) | (outputs > 1)]
+        if len(wrong):
+            raise ValueError(
+                'decoder must give numbers in [0, 1] with outputs="probabilities", got'
+                f' {wrong[0]:.4g}: choose outputs="logits"'
+            )
+
+    def log_density(self, X, outputs):
+        """Return the sum of log p or log(1 - p) over the features, each at least -100, and
+        (x - p) / (p (1 - p)).
+        """
+        probabilities = np.where(X == 1, outputs, 1 - outputs)
+        variances = np.maximum(outputs * (1 - outputs), _LEAST_VARIANCE)
+        log_densities = np.log(np.maximum(probabilities, _LEAST))
+        return np.sum(log_densities, axis=1), (X - outputs) / variances
+
+    def draw(self, outputs, rng):
+        """Return binary rows."""
+        return (rng.random(outputs.shape) < outputs).astype(np.float64)
+
+
 class GaussianNoise:
     """Features with independent noise N(0, noise_std²) around the outputs."""
 
     def __init__(self, noise_std: float):
         self._noise_std = noise_std
+
+    def check_outputs(self, outputs):
+        """Take any outputs."""
 
     def check(self, X: NDArray[np.float64]) -> None:
         """Take any rows."""
@@ -72,6 +116,8 @@ class GaussianNoise:
         return outputs + self._noise_std * rng.normal(size=outputs.shape)
 
 
-def make_likelihood(kind: str, noise_std: Any) -> Likelihood:
+def make_likelihood(kind: str, noise_std: Any, outputs: str | None) -> Likelihood:
     """Return the likelihood of a name."""
-    return Bernoulli() if kind == "bernoulli" else GaussianNoise(noise_std)
+    if kind == "gaussian":
+        return GaussianNoise(noise_std)
+    return BernoulliProbabilities() if outputs == "probabilities" else Bernoulli()

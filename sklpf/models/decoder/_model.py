@@ -17,8 +17,8 @@ from sklpf._utils.sklearn import Interval, StrOptions
 from sklpf.models._row_likelihood import RowLikelihoodMixin
 from sklpf.models._scoring import SCORING
 from sklpf.models._validation import all_or_nothing, check_n_samples
-from sklpf.models.decoder._likelihoods import make_likelihood
-from sklpf.models.decoder._network import Forward, Network, check_network
+from sklpf.models.decoder._likelihoods import Likelihood, make_likelihood
+from sklpf.models.decoder._network import Forward, Network, check_logits, check_network
 from sklpf.models.decoder._path import DecoderPath
 from sklpf.partition import PartitionEstimator
 
@@ -49,6 +49,9 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         Of rows (n, n_features): mean and log variance of the latent variables, both (n,
         n_latents). Chains then start at that normal density with standard deviations 1.5 times as
         large; None: at the prior.
+    outputs : {"logits", "probabilities"} or None, default=None
+        What a "bernoulli" decoder gives. None: logits, and a decoder whose outputs all lie in [0,
+        1], as those of a last layer with a sigmoid, is refused.
     chunk_size : int, default=256
         Points that go through the decoder in one call: always so many, padded where there are
         fewer. On a GPU a larger number is faster.
@@ -99,6 +102,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         "likelihood": [StrOptions({"bernoulli", "gaussian"})],
         "noise_std": [Interval(Real, 0, None, closed="neither"), None],
         "encode": [callable, None],
+        "outputs": [StrOptions({"logits", "probabilities"}), None],
         "chunk_size": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -110,6 +114,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         likelihood: Literal["bernoulli", "gaussian"] = "bernoulli",
         noise_std: float | None = None,
         encode: Callable[[NDArray], tuple[Any, Any]] | None = None,
+        outputs: Literal["logits", "probabilities"] | None = None,
         chunk_size: int = 256,
         random_state: int | np.random.RandomState | None = None,
         partition_estimator: PartitionEstimator | None = None,
@@ -121,6 +126,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         self.likelihood = likelihood
         self.noise_std = noise_std
         self.encode = encode
+        self.outputs = outputs
         self.chunk_size = chunk_size
         self.random_state = random_state
         self.partition_estimator = partition_estimator
@@ -165,17 +171,27 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
                 'noise_std must be a number for likelihood="gaussian" and None for "bernoulli", got'
                 f" {self.noise_std!r} for {self.likelihood!r}"
             )
-        self.n_features_in_ = check_network(self._network(), self.n_latents)
+        if self.outputs is not None and self.likelihood == "gaussian":
+            raise ValueError(
+                'outputs must be None for likelihood="gaussian", whose outputs are means, got'
+                f" {self.outputs!r}"
+            )
+        network = self._network()
+        self.n_features_in_ = check_network(network, self.n_latents)
+        if self.likelihood == "bernoulli" and self.outputs is None:
+            check_logits(network, self.n_latents)
         self._partition_seed = draw_seed(self.random_state)
         return self
 
     def _network(self) -> Network:
-        likelihood = make_likelihood(self.likelihood, self.noise_std)
-        return Network(self.forward, likelihood, self.chunk_size)
+        return Network(self.forward, self._likelihood(), self.chunk_size)
+
+    def _likelihood(self) -> Likelihood:
+        return make_likelihood(self.likelihood, self.noise_std, self.outputs)
 
     def _validate(self, X, reset=False):
         X = validate_data(self, X, reset=reset, dtype=np.float64, order="C")
-        make_likelihood(self.likelihood, self.noise_std).check(X)
+        self._likelihood().check(X)
         return X
 
     def path(self, X) -> DecoderPath:
@@ -254,7 +270,7 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
 
 def _widened(encode, n_latents, X):
     """Mean and standard deviations of the base of each row: what the encoder says, widened."""
-    parts = [np.asarray(part, dtype=np.float64) for part in encode(X)]
+    parts = [np.asarray(part, dtype=np.float64) for part in encode(X.copy())]
     wanted = "encoder must give mean and log variance of the latent variables"
     if len(parts) != 2:
         raise ValueError(f"{wanted}, got {len(parts)} arrays")

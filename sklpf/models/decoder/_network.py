@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from sklpf.models.decoder._likelihoods import Likelihood
 
 _N_CHECKED = 5  # points at which a decoder is tried
+_N_JUDGED = 256  # draws from the prior, and as many wider ones, at which outputs are judged
+_WIDER = 3.0
 _WIDTHS = 1e-3, 1e-5  # of differences that pullbacks are compared with: one of them must agree
 _TOLERANCE = 1e-2  # relative; float32 is no better
 _NOISE = 1e-5  # relative, of outputs that are computed twice
@@ -34,8 +37,47 @@ class Network(NamedTuple):
 
     def draw(self, latents: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
         """Return a row drawn for each point of latent variables, shape (n, n_features)."""
-        parts = [self._outputs(chunk)[0][:n] for chunk, n in self._chunks(latents)]
-        return self.likelihood.draw(np.concatenate(parts), rng)
+        return self.likelihood.draw(self.outputs(latents), rng)
+
+    def outputs(self, latents: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what the decoder gives at points, shape (n, n_features)."""
+        return np.concatenate([self._outputs(chunk)[0][:n] for chunk, n in self._chunks(latents)])
+
+    def pull_back(
+        self, latents: NDArray[np.float64], by_outputs: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the gradient by the latent variables, (n, n_latents), given that by outputs."""
+        gradients = []
+        first = 0
+        for chunk, n in self._chunks(latents):
+            pullback = self._outputs(chunk)[1]
+            weights = by_outputs[first : first + n]
+            gradients.append(self._pulled_back(pullback, weights, chunk)[:n])
+            first += n
+        return np.concatenate(gradients)
+
+    @contextlib.contextmanager
+    def unchanged(self, n_latents: int) -> Iterator[None]:
+        """Raise ValueError at the end if the decoder gives other outputs than at the beginning."""
+        latents = probes(n_latents)
+        before = self._same_twice(latents)
+        yield
+        after = self._same_twice(latents)
+        if not _agree(before, after):
+            raise ValueError(
+                "decoder has changed while it was used: for the same latent variables it gives"
+                " other outputs than at the beginning; leave its weights alone until the end"
+            )
+
+    def _same_twice(self, latents):
+        """The outputs at points, of a decoder that gives the same ones again."""
+        outputs = self.outputs(latents)
+        if not _agree(outputs, self.outputs(latents)):
+            raise ValueError(
+                "decoder is random: it gave two outputs for the same latent variables; switch off"
+                " dropout and noise"
+            )
+        return outputs
 
     def log_likelihood(self, points: RowPoints) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return log p(x | z) of points, (n,), in nats, and its gradient by z, (n, n_latents).
@@ -63,14 +105,13 @@ class Network(NamedTuple):
 
     def _padded(self, array):
         """The array with its first entry repeated up to the size of a chunk, always a copy."""
-        n = min(len(array), self.chunk_size)
         padded = np.empty((self.chunk_size, array.shape[1]))
-        padded[:n] = array
-        padded[n:] = array[:1]
+        padded[: len(array)] = array
+        padded[len(array) :] = array[:1]
         return padded
 
     def _outputs(self, chunk):
-        outputs, pullback = self.forward(chunk)
+        outputs, pullback = self.forward(chunk.copy())
         outputs = _numbers("decoder", outputs)
         if outputs.ndim != 2 or len(outputs) != len(chunk):
             raise ValueError(
@@ -78,6 +119,7 @@ class Network(NamedTuple):
                 f" got {outputs.shape}"
             )
         _check_finite("decoder", outputs, chunk)
+        self.likelihood.check_outputs(outputs)
         return outputs, pullback
 
     def _pulled_back(self, pullback, by_outputs, chunk):
@@ -96,28 +138,22 @@ def check_network(network: Network, n_latents: int) -> int:
     """Return how many features a decoder gives, or raise ValueError for what it can't be used
     for.
     """
-    rng = np.random.default_rng(0)
-    latents = rng.standard_normal((_N_CHECKED, n_latents))
-    chunk = network._padded(latents)
-    outputs, pullback = network._outputs(chunk)
+    latents = probes(n_latents)
+    outputs = network._same_twice(latents)
     size = np.abs(outputs).max()
-    if not np.allclose(outputs, network._outputs(chunk)[0], rtol=_NOISE, atol=_NOISE * size):
-        raise ValueError(
-            "decoder is random: it gave two outputs for the same latent variables; switch off"
-            " dropout and noise"
-        )
 
-    by_outputs = network._padded(rng.standard_normal(outputs[:_N_CHECKED].shape))
-    gradient = network._pulled_back(pullback, by_outputs, chunk)
-    step = rng.choice([-1.0, 1.0], size=chunk.shape)
+    rng = np.random.default_rng(0)
+    by_outputs = rng.standard_normal(outputs.shape)
+    gradient = network.pull_back(latents, by_outputs)
+    step = rng.choice([-1.0, 1.0], size=latents.shape)
     slope = np.sum(gradient * step, axis=1)
-    wrong = np.ones(len(chunk), dtype=bool)
+    wrong = np.ones(len(latents), dtype=bool)
     for width in _WIDTHS:
-        ends = [network._outputs(chunk + sign * width * step)[0] for sign in (1, -1)]
+        ends = [network.outputs(latents + sign * width * step) for sign in (1, -1)]
         difference = np.sum(by_outputs * (ends[0] - ends[1]), axis=1) / (2 * width)
         allowed = _TOLERANCE * (np.linalg.norm(gradient * step, axis=1) + np.abs(difference))
         wrong &= np.abs(difference - slope) > allowed + _NOISE * size
-    if wrong[:_N_CHECKED].all():  # one point may lie at a kink
+    if wrong.all():  # one point may lie at a kink
         raise ValueError(
             "pullback disagrees with decoder: pullback(z, g) must return the gradient by z of"
             " sum(g * decoder(z))"
@@ -125,9 +161,35 @@ def check_network(network: Network, n_latents: int) -> int:
     return outputs.shape[1]
 
 
+def check_logits(network: Network, n_latents: int) -> None:
+    """Raise ValueError if a decoder's outputs all lie in [0, 1], as probabilities do."""
+    draws = probes(n_latents, _N_JUDGED)
+    # Few points first: they are enough for most decoders of logits.
+    for latents in (draws[:_N_CHECKED], draws, _WIDER * draws):
+        for chunk, _ in network._chunks(latents):
+            outputs = network._outputs(chunk)[0]
+            if np.any((outputs < 0) | (outputs > 1)):
+                return
+    raise ValueError(
+        "decoder gives outputs in [0, 1] alone, as of a last layer with a sigmoid: give logits, the"
+        ' inputs of that layer, or outputs="probabilities"; if they are logits, outputs="logits"'
+    )
+
+
+def probes(n_latents: int, n: int = _N_CHECKED) -> NDArray[np.float64]:
+    """Latent variables at which a decoder is tried, always the same."""
+    return np.random.default_rng(0).standard_normal((n, n_latents))
+
+
+def _agree(first, second):
+    size = np.abs(first).max()
+    return np.allclose(first, second, rtol=_NOISE, atol=_NOISE * size)
+
+
 def _numbers(name: str, values: Any) -> NDArray[np.float64]:
     try:
-        return np.asarray(values, dtype=np.float64)
+        # a copy: the decoder may give the same array again, with other numbers
+        return np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be an array of numbers, got {values!r:.80}") from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
 import numpy as np
@@ -105,6 +106,10 @@ class DecoderPath(TemperedPath):
             Not fitted.
         """
         return HAIS(n_temperatures=3000, tol=0.1)
+
+    def unchanged(self) -> AbstractContextManager[None]:
+        """Return a context that finds a decoder whose numbers change in it."""
+        return self.network.unchanged(self.n_dimensions)
 
     # -- rows
     def row(self, t: int) -> Self:

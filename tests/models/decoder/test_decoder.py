@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from decoders import Layers, Linear
+from scipy.special import expit, logsumexp
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sklpf import BDMC, HAIS, PartitionResult, compare
 from sklpf._utils.parallel import Checkpoint
+from sklpf.interop import from_decoder
+from sklpf.models.decoder._network import probes
 from sklpf.partition import _path_rows
 from sklpf.testing import check_path
 from sklpf.transitions import HMC, RandomWalk
@@ -50,6 +53,97 @@ def test_a_network_with_binary_rows_agrees_with_a_grid(n_latents):
     model = network.model()
     rows = model.sample(25, random_state=2)
     assert_right(model, rows, network.log_likelihood(rows))
+
+
+@pytest.mark.parametrize("resolution", [None, 0.05])
+def test_a_network_of_probabilities_agrees_with_a_grid(resolution):
+    """Also where rounding makes many of them 0 or 1, which excludes a row that says the opposite,
+    but for e^-100.
+    """
+    network = Layers([1, 20, 12], 4.0 if resolution else 2.0)
+
+    def decoder(z):
+        return rounded(expit(network.decoder(z)))
+
+    def rounded(p):
+        return p if resolution is None else np.clip(1.1 * p - resolution, 0, 1)
+
+    def pullback(z, g):
+        p = expit(network.decoder(z))
+        inside = True if resolution is None else (rounded(p) > 0) & (rounded(p) < 1)
+        return network.pullback(z, g * inside * p * (1 - p) * (1 if resolution is None else 1.1))
+
+    model = from_decoder(decoder, 1, pullback=pullback, outputs="probabilities", random_state=0)
+    rows = model.sample(12, random_state=2)
+    z = np.linspace(-8, 8, 20_001)[:, np.newaxis]
+    p = decoder(z)
+    log_p, log_q = (np.log(np.maximum(part, np.exp(-100))) for part in (p, 1 - p))
+    given = rows @ log_p.T + (1 - rows) @ log_q.T
+    log_prior = norm.logpdf(z).sum(axis=1)
+    exact = logsumexp(given + log_prior, axis=1) + np.log(z[1] - z[0])
+    assert_right(model, rows, exact)
+
+
+def test_outputs_that_look_like_probabilities_are_logits_for_nobody():
+    """Whoever means them has to say so."""
+    narrow = Layers([2, 20, 1], 2.0)
+
+    def sigmoid(z):
+        return expit(narrow.decoder(z))
+
+    def pullback(z, g):
+        return narrow.pullback(z, g * sigmoid(z) * (1 - sigmoid(z)))
+
+    with pytest.raises(ValueError, match=r"in \[0, 1\] alone.*give logits.*outputs=\"prob"):
+        from_decoder(sigmoid, 2, pullback=pullback)
+    for outputs in ("logits", "probabilities"):
+        assert from_decoder(sigmoid, 2, pullback=pullback, outputs=outputs).outputs == outputs
+    # Honest logits that lie in [0, 1] at the first points.
+    few = Layers([2, 3, 1], 0.4, seed=4)
+    at_first = few.decoder(probes(2))
+    few.biases[-1] += 0.5 - at_first.mean()
+    at_first = few.decoder(probes(2))
+    assert np.all((at_first > 0) & (at_first < 1))
+    few.model()
+
+
+# ---- decoders and encoders that do not keep still
+def test_an_encoder_may_write_to_its_rows():
+    linear = Linear(3, 8, 0.2)
+    rows = linear.model().sample(5, random_state=2)
+
+    def encoder(X):
+        found = linear.encoder(X.copy())
+        X -= X.mean(axis=1, keepdims=True)
+        return found
+
+    path = linear.model(encoder=encoder).path(rows)
+    np.testing.assert_array_equal(path.X, rows)
+
+
+@pytest.mark.parametrize("change", ["weights", "dropout", "dropout at first"])
+def test_a_decoder_that_changes_while_it_is_used_is_found(change):
+    network = Layers([2, 20, 12], 2.0)
+    whole = network.decoder
+    rng = np.random.default_rng(0)
+    calls = []
+
+    def decoder(z):
+        calls.append(len(calls))
+        n = len(calls) - begun[0]
+        outputs = whole(z)
+        if change == "weights" and n > 50:
+            return outputs * 1.001
+        if (change == "dropout" and n > 50) or (change == "dropout at first" and 0 < n < 50):
+            return outputs * (rng.random(outputs.shape) < 0.9)
+        return outputs
+
+    begun = [np.inf]
+    network.decoder = decoder
+    model = network.model(partition_estimator=SHORT)
+    begun[0] = len(calls)
+    with pytest.raises(ValueError, match="decoder (has changed while it was used|is random)"):
+        model.score_samples(X[:2])
 
 
 def test_a_network_with_real_rows_agrees_with_a_grid():
