@@ -184,7 +184,7 @@ def test_a_path_of_one_s_own_joins_in():
 
 
 # ---- many small regions
-def many_regions(missed, seed, n_regions=40, n_draws=400):
+def many_regions(missed, seed, n_regions=40, n_draws=600):
     """Regions of 1 % each, of which the draws have missed the first; errors of masses are 30 %."""
     rng = np.random.default_rng([seed, missed])
     masses = 0.01 * rng.gamma(1.0, size=(n_regions, 10))
@@ -197,7 +197,7 @@ def many_regions(missed, seed, n_regions=40, n_draws=400):
 
 
 def test_small_regions_that_were_missed_are_added_up():
-    """Each of fifteen regions is missed with a probability of 2 % by a right run, where 25 others
+    """Each of fifteen regions is missed with a probability of .2 % by a right run, where 25 others
     are not, and hardly matters.
     """
     found = []
