@@ -27,7 +27,13 @@ from sklearn.utils.validation import _num_samples
 import sklpf
 from sklpf._utils import progress as _progress
 from sklpf._utils.numbers import check_count, check_level
-from sklpf._utils.parallel import Checkpoint, fingerprint, parallel_map, removing_checkpoints
+from sklpf._utils.parallel import (
+    Checkpoint,
+    fingerprint,
+    one_blas_thread,
+    parallel_map,
+    removing_checkpoints,
+)
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf._utils.sklearn import safe_indexing
 from sklpf.models._compare import _last_step
@@ -35,7 +41,9 @@ from sklpf.models._fit_comparison import FitComparison, HeldOutRows, compare_hel
 from sklpf.models._fit_errors import Fits
 from sklpf.models._pipelines import check_same_kind, common_unit, is_model, last_step
 from sklpf.models._search_scores import is_search, search_scores
+from sklpf.models.decoder._model import DecoderModel
 
+_PROBED = 1000  # rows that tell functions apart
 _NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
 
 
@@ -214,8 +222,7 @@ class Outcome(NamedTuple):
 # -- running
 def fit_and_score(X, y, task: FitTask) -> Outcome:
     """Fit a clone with the task's seed and score the rows held out."""
-    model = clone(task.estimator)
-    model.set_params(**dict.fromkeys(_parameters(model, ("random_state",)), task.seed))
+    model = _with_seed(task)
     digest = ""
     try:
         model.fit(safe_indexing(X, task.train), None if y is None else safe_indexing(y, task.train))
@@ -345,7 +352,42 @@ def _open_checkpoint(directory, tasks: list[FitTask], X, y) -> Checkpoint:
         task.name: _without(task.estimator, ("random_state", *_NO_NUMBERS)) for task in tasks
     }
     plan = [(task.name, task.seed, task.train, task.test) for task in tasks]
-    return Checkpoint(directory, fingerprint(candidates, plan, X, y, versions))
+    first = {task.name: task for task in reversed(tasks)}
+    probes = {name: _probe(task, X, y) for name, task in first.items()}
+    return Checkpoint(directory, fingerprint(candidates, probes, plan, X, y, versions))
+
+
+def _probe(task: FitTask, X, y) -> str:
+    """A digest of what a candidate's functions make of rows: a pickle holds their names alone."""
+    reason = ""
+    for most in (_PROBED, len(task.train)):  # some steps need more rows
+        train = task.train[:most]
+        labels = None if y is None else safe_indexing(y, train)
+        try:
+            with one_blas_thread(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return _made_of(_with_seed(task), safe_indexing(X, train), labels)
+        except Exception as error:  # the fits will fail alike, and say why
+            reason = str(error)
+    return reason
+
+
+def _made_of(estimator, rows, y) -> str:
+    """A digest of what the steps before a model, fitted to rows, make of these, and of what its
+    decoder says of them.
+    """
+    while isinstance(estimator, Pipeline):
+        rows = estimator[:-1].fit_transform(rows, y) if len(estimator) > 1 else rows
+        estimator = estimator[-1]
+    if isinstance(estimator, DecoderModel):
+        return fingerprint(_digest(rows), estimator.fit(rows).path(rows).probe())
+    return _digest(rows)
+
+
+def _with_seed(task: FitTask):
+    """A clone of the candidate with the task's seed."""
+    model = clone(task.estimator)
+    return model.set_params(**dict.fromkeys(_parameters(model, ("random_state",)), task.seed))
 
 
 def _file(task: FitTask) -> str:

@@ -1,5 +1,6 @@
 """compare_fits: procedures compared by many fits of each."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -8,6 +9,7 @@ from interruption import saves
 from scipy.sparse import csr_array
 from scipy.stats import binom
 from scipy.stats import t as student_t
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import (
@@ -24,6 +26,7 @@ from sklearn.preprocessing import Binarizer, FunctionTransformer
 
 from sklpf import (
     AIS,
+    HAIS,
     BernoulliRBM,
     GaussianRBM,
     LatentDirichletAllocation,
@@ -31,6 +34,7 @@ from sklpf import (
     ProductOfExperts,
     compare_fits,
 )
+from sklpf.interop import from_decoder
 from sklpf.models import FitComparison, FitInterval
 
 TRUE = BernoulliRBM.from_parameters(
@@ -323,6 +327,50 @@ def test_an_interrupted_comparison_goes_on(tmp_path, n_jobs):
     assert len(saved) == 2
     equal(resumed, whole)
     assert list(tmp_path.iterdir()) == []
+
+
+THRESHOLD = 0.5
+
+
+def above_threshold(X):
+    return np.asarray(X) > THRESHOLD
+
+
+def weighted(z):
+    return z @ np.full((1, 6), THRESHOLD)
+
+
+def pulled(z, g):
+    return g.sum(axis=1, keepdims=True) * THRESHOLD
+
+
+@pytest.mark.parametrize("kind", ["step", "decoder"])
+def test_a_comparison_of_other_functions_does_not_go_on(tmp_path, monkeypatch, kind):
+    """A pickle names them, and not what they read."""
+
+    def candidates():
+        if kind == "step":
+            step = FunctionTransformer(above_threshold)
+            return {f"{n}": make_pipeline(PCA(6), step, rbm(n)) for n in (1, 2)}
+        few = HAIS(10, 20, tol=None)
+        return {
+            f"{n} chains": from_decoder(
+                weighted, 1, pullback=pulled, partition_estimator=clone(few).set_params(n_chains=n)
+            )
+            for n in (10, 20)
+        }
+
+    options = {"cv": 3, "random_state": 0}
+    with saves(interrupt_at=4):
+        compare_fits(candidates(), X, checkpoint=tmp_path, **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules[__name__], "THRESHOLD", 0.6)
+        with saves() as saved:
+            compare_fits(candidates(), X, checkpoint=tmp_path, **options)
+    assert len(saved) == 6
+    with saves() as saved:
+        compare_fits(candidates(), X, checkpoint=tmp_path, **options)
+    assert len(saved) == 2
 
 
 def test_verbose_says_how_far_it_is(capsys, tmp_path):
