@@ -12,7 +12,7 @@ from reference_data import shared_data
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import Exact, Gaussian, GeometricPath, ParallelTempering, RandomWalk
+from sklpf import Exact, Gaussian, GeometricPath, ParallelTempering, RandomWalk, Uniform
 from sklpf.models import RBMPath
 from sklpf.paths import make_ladder
 from sklpf.runs import _plan
@@ -269,3 +269,16 @@ def test_the_standard_error_is_at_least_the_median_of_three_rounds():
         lengths = np.diff(np.r_[0, result.diagnostics["round_sweeps"]])
         typical = np.median((errors * np.sqrt(lengths / lengths[-1]))[-3:])
         assert np.isclose(result.std_error, max(errors[-1], typical), rtol=1e-12)
+
+
+def test_ladders_of_which_some_sit_in_a_spike_are_in_different_modes():
+    """Between the ladders places differ by little, and log f by 17 nats."""
+
+    def log_density(x):
+        return np.where(np.abs(x[:, 0]) < 5e-4, 17.0, 0.0)
+
+    path = GeometricPath(log_density, base=Uniform([-5.0], [5.0]), bounds=(-5.0, 5.0))
+    path.regions = lambda stream: None
+    with pytest.warns(ConvergenceWarning, match="ladders differ in their states"):
+        tempering = ParallelTempering(n_sweeps=1024, random_state=0).fit(path)
+    assert "different-modes" in [alarm.kind for alarm in tempering.result_.alarms]
