@@ -191,10 +191,10 @@ class Ellipsoid(NamedTuple):
     sides: Array
     slope: Array
 
-    def contain(self, points: Array) -> NDArray[np.bool_]:
-        """Return which points (n, d) lie in it."""
+    def contain(self, points: Array, times: float = 1.0) -> NDArray[np.bool_]:
+        """Return which points (n, d) lie in it, or in one so many times as large."""
         distances = np.linalg.norm((points - self.centre) @ self.factor.T, axis=1)
-        return distances <= radius_of(len(self.centre))
+        return distances <= times * radius_of(len(self.centre))
 
 
 def radius_of(d: int) -> float:
@@ -269,29 +269,31 @@ def regions_of(
     """
     if not ellipsoids:
         return Regions(np.empty((0, d)), np.empty(0), np.empty((0, _N_GROUPS)))
-    regions = Regions(
-        np.array([each.centre for each in ellipsoids]),
-        np.full(len(ellipsoids), radius_of(d)),
-        np.empty((len(ellipsoids), _N_GROUPS)),
-        np.array([each.factor for each in ellipsoids]),
-    )
-    known = np.ones(len(ellipsoids), bool)
-    for r, each in enumerate(ellipsoids):
+    kept = []
+    drawn = []
+    for each in ellipsoids:
         points, log_proposal = _draws_within(each, rng)
         log_weights = log_density(points) - log_proposal
         if bounds is not None:
             outside = np.any((points < bounds[0]) | (points > bounds[1]), axis=1)
             log_weights[outside] = -np.inf
+        weights = np.exp(log_weights - log_weights.max())
+        if not each.slope.any() or weights.sum() ** 2 > _FEWEST_EFFECTIVE * np.sum(weights**2):
+            kept.append(each)
+            drawn.append((points, log_weights))
+
+    regions = Regions(
+        np.array([each.centre for each in kept]).reshape(-1, d),
+        np.full(len(kept), radius_of(d)),
+        np.empty((len(kept), _N_GROUPS)),
+        np.array([each.factor for each in kept]).reshape(-1, d, d),
+    )
+    for r, (points, log_weights) in enumerate(drawn):
         log_weights[~regions.contain(points)[:, r]] = -np.inf
-        highest = log_weights.max()
-        if highest == -np.inf:
-            regions.log_masses[r] = -np.inf
-            continue
+        highest = max(float(log_weights.max()), np.finfo(np.float64).min)
         weights = np.exp(log_weights - highest).reshape(_N_GROUPS, _N_DRAWS)
         regions.log_masses[r] = highest + np.log(weights.mean(axis=1))
-        effective = weights.sum() ** 2 / np.sum(weights**2)
-        known[r] = not each.slope.any() or effective > _FEWEST_EFFECTIVE
-    return regions.take(np.flatnonzero(known).tolist())
+    return regions
 
 
 def _draws_within(ellipsoid: Ellipsoid, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -22,6 +22,7 @@ _MOST_TRIED = 80
 _WORK = int(4e4)  # squares of dimensions
 _MOST_REGIONS = 20
 _LEAST = 1e-3  # of the largest mass by Laplace's method: what has less is left out
+_APART = 1.5  # radii from a mode, so that its ellipsoid is left as it is
 _STEP = 0.1  # of differences between slopes, in widths
 
 
@@ -44,7 +45,7 @@ def ellipsoids_on_slopes(
     passed : ndarray of shape (n, d)
         Points on the way of climbs; some are tried.
     known : list of Ellipsoid
-        Those around modes, within which no point is tried.
+        Those around modes, near which no point is tried.
     scale : ndarray of shape (d,)
         Units of the coordinates.
     bounds : ndarray of shape (2, d) or None
@@ -60,7 +61,7 @@ def ellipsoids_on_slopes(
     n_tried = min(_MOST_TRIED, _WORK // len(scale) ** 2)
     tried = rng.permutation(passed)[: 2 * n_tried]
     for each in known:
-        tried = tried[~each.contain(tried)]
+        tried = tried[~each.contain(tried, _APART)]
     found = [_ellipsoid(log_density, slopes, point, scale, bounds) for point in tried[:n_tried]]
     if not found:
         return []
