@@ -31,9 +31,7 @@ def one(d: int) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     started = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ConvergenceWarning
-        )  # 1000 levels are few
+        warnings.simplefilter("ignore", ConvergenceWarning)  # 1000 levels are few
         result = HAIS(random_state=0).fit(path).result_
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
