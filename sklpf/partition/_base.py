@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import sklpf
 from sklpf._utils import progress as _progress
-from sklpf._utils.parallel import Checkpoint, fingerprint, one_blas_thread, removing_checkpoints
+from sklpf._utils.parallel import Checkpoint, fingerprint, own_arithmetic, removing_checkpoints
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf._utils.saving import Versioned
 from sklpf._utils.sklearn import CallbackSupportMixin, FittedAttributes
@@ -130,7 +130,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             result = self._read(path)
             self.run_ = path
         else:
-            with one_blas_thread(), removing_checkpoints():
+            with own_arithmetic(), removing_checkpoints():
                 path = self._as_path(path)
                 with path.unchanged():
                     result = self._estimate_path(path)
