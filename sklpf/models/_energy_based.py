@@ -72,6 +72,7 @@ class EnergyBasedModel(
     random_state: Any
     learning_rate: float
     n_jobs: int | None
+    _discrete = False
     _log_volume = 0.0
     _monitor: PartitionEstimator = HAIS(100, 200, random_state=0)  # of log Z after every pass
     _rescale_chains = False  # whether rows have very different lengths, see `Chains`

@@ -45,6 +45,7 @@ class GenerativeModel(
     verbose: int
     random_state: Any
     mean_: NDArray[np.float64]
+    _discrete = False
     _parameter_constraints = {
         **SCORING,
         "noise_std": [Interval(Real, 0, None, closed="neither")],

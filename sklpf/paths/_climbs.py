@@ -198,7 +198,7 @@ def distinct_regions(
     heights = ends.log_density
     centres: list[Array] = []
     factors = []
-    log_masses = []
+    all_sides = []
     for i in range(_MOST_TRIED):
         if not len(position) or len(centres) == _MOST_REGIONS:
             break
@@ -209,15 +209,22 @@ def distinct_regions(
         if _rise(slopes, centre, factor, sides) < _NEARLY:
             centres.append(centre)
             factors.append(factor)
-            log_masses.append(_log_masses(log_density, centre, factor, sides, radius, bounds, rng))
+            all_sides.append(sides)
             apart = np.linalg.norm((position - centre) @ factor.T, axis=1) > radius
         apart[chosen] = False
         position = position[apart]
         heights = heights[apart]
     if not centres:
         return Regions(np.empty((0, d)), np.empty(0), np.empty((0, _N_GROUPS)))
-    radii = np.full(len(centres), radius)
-    return Regions(np.array(centres), radii, np.array(log_masses), np.array(factors))
+    regions = Regions(
+        np.array(centres),
+        np.full(len(centres), radius),
+        np.empty((len(centres), _N_GROUPS)),
+        np.array(factors),
+    )
+    for place, sides in enumerate(all_sides):
+        regions.log_masses[place] = _log_masses(log_density, regions, place, sides, bounds, rng)
+    return regions
 
 
 def _rise(slopes, centre, factor, sides) -> float:
@@ -227,12 +234,15 @@ def _rise(slopes, centre, factor, sides) -> float:
     return float(np.sum(np.linalg.solve(factor.T, np.where(sides == 0, slope, 0.0)) ** 2) / 2)
 
 
-def _log_masses(log_density, centre, factor, sides, radius, bounds, rng) -> Array:
-    """Logs of ten independent estimates of the integral of f over an ellipsoid, (10,).
+def _log_masses(log_density, regions, place, sides, bounds, rng) -> Array:
+    """Logs of ten independent estimates of the integral of f over one of the regions, (10,).
 
     Draws are from the Gaussian of the precision factor' factor, kept to the ellipsoid: their
     distances from the centre are drawn by quantiles. Coordinates at sides of the box are reflected.
     """
+    centre = regions.centres[place]
+    factor = regions.factors[place]
+    radius = regions.radii[place]
     d = len(centre)
     n = _N_GROUPS * _N_DRAWS
     inside = chi2.cdf(radius**2, d)
@@ -248,6 +258,7 @@ def _log_masses(log_density, centre, factor, sides, radius, bounds, rng) -> Arra
     if bounds is not None:
         outside = np.any((points < bounds[0]) | (points > bounds[1]), axis=1)
         log_weights[outside] = -np.inf
+    log_weights[~regions.contain(points)[:, place]] = -np.inf
     log_weights = log_weights.reshape(_N_GROUPS, _N_DRAWS)
     highest = log_weights.max()
     if highest == -np.inf:

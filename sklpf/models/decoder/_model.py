@@ -232,11 +232,13 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         latents, X = self._draw(n_rows, random_state)
         return self._path(X, latents)
 
+    @property
+    def _discrete(self) -> bool:  # type: ignore[override]  # by a parameter of the model
+        return self.likelihood == "bernoulli"
+
     def _exclusive(self, path) -> NDArray[np.int64] | None:
         """Binary rows exclude each other; real ones have densities."""
-        if self.likelihood == "gaussian":
-            return None
-        return np.zeros(path.n_rows, dtype=np.int64)
+        return np.zeros(path.n_rows, dtype=np.int64) if self._discrete else None
 
     def _path(self, X, drawn=None):
         encode = None

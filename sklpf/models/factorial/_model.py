@@ -321,6 +321,7 @@ class FactorialMixture(
         self._training = Training(posterior.statistics, fitted_values(self))
         self._n_features_out = self.n_components
 
+    _discrete = False
     _fitted_shapes = {
         "components_": ("n_components", "n_features"),
         "component_covariance_": ("n_components", "n_components"),

@@ -431,6 +431,7 @@ class GaussianRBM(
         "visible_mean_": ("n_features",),
         "visible_variance_": ("n_features",),
     }
+    _discrete = False
     _impossible = "they lie so far from the model that log f is no finite number"
 
     def _log_f(self, X) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

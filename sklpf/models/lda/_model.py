@@ -626,6 +626,7 @@ class LatentDirichletAllocation(
         }
 
     _unit = "document"
+    _discrete = True
     _impossible = (
         "a document is whole tokens; pass counts, not weights such as TF-IDF (or rounded,"
         " np.rint(X))"
