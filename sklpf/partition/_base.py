@@ -276,24 +276,26 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         other = "SMC" if isinstance(self, sklpf.ParallelTempering) else "ParallelTempering"
         base = "draws of the posterior" if has(path, Parameters) else "a base that covers it"
         remedy = f"take {other}, or give {base}"
+        # All that hold something, as more may be missed than is certain to be; else these alone.
+        masses = np.logaddexp.reduce(first.regions.log_masses, axis=1)
+        masses -= np.log(first.regions.log_masses.shape[1]) + result.log_partition
+        certain = {each.place for each in missed}
+        second = first
         try:
-            # All that hold something: what is missed may be more than what is certain to be.
-            masses = np.logaddexp.reduce(first.regions.log_masses, axis=1)
-            masses -= np.log(first.regions.log_masses.shape[1]) + result.log_partition
-            places = {each.place for each in missed} | set(np.flatnonzero(masses > _LEAST_MASS))
-            rebased = path.with_regions(first.regions.take(sorted(places)))
-            second = self._run(rebased, stream_key(seed, SECOND_TRY)[0])
-            cost = {
-                "n_sweeps": first.n_sweeps + second.n_sweeps,
-                "check_evaluations": first.check_evaluations + second.check_evaluations,
-            }
-            second = replace(second, first_try=result.log_partition, **cost)
-            again = self._read(second)
+            for places in (certain | set(np.flatnonzero(masses > _LEAST_MASS)), certain):
+                rebased = path.with_regions(first.regions.take(sorted(places)))
+                run = self._run(rebased, stream_key(seed, SECOND_TRY)[0])
+                cost = {
+                    "n_sweeps": second.n_sweeps + run.n_sweeps,
+                    "check_evaluations": second.check_evaluations + run.check_evaluations,
+                }
+                second = replace(run, first_try=result.log_partition, **cost)
+                again = self._read(second)
+                if again.converged:
+                    return second
         except Exception as error:  # the first number, which took as long, is kept
             seen = f"a second try, from a base that covers it, failed: {error}"
             return replace(first, known=(*first.known, Alarm("second-try-failed", seen, remedy)))
-        if again.converged:
-            return second
 
         seen = (
             f"a second try, from a base that covers it, gave {_number(again)}, the first one"
